@@ -1,0 +1,1 @@
+//! Benchmarks: criterion and whole programs.

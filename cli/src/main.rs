@@ -1,0 +1,3 @@
+//! The command vef.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Times real collectives, calibrates simulators, checks them.

@@ -1,0 +1,1 @@
+//! Schedules of collective algorithms as pure data.

@@ -1,0 +1,1 @@
+//! The preload library that records the MPI calls of unmodified programs.

@@ -1,0 +1,1 @@
+//! Turns the captures of all ranks into one self-related VEF trace.

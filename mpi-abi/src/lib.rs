@@ -1,0 +1,1 @@
+//! MPI without linking MPI: prototypes, ABI tables, run-time look-up.

@@ -1,0 +1,1 @@
+//! Which rank sits on which node, as the launcher would do it.

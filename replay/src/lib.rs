@@ -1,0 +1,1 @@
+//! Feeds a VEF trace to any network simulator.

@@ -1,0 +1,1 @@
+//! An event-driven network simulator that replays VEF traces.

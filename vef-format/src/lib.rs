@@ -1,0 +1,1 @@
+//! Records, readers and writers of VEF traces and of captures.
