@@ -1,1 +1,18 @@
 //! Records, readers and writers of VEF traces and of captures.
+//!
+//! A *capture* is what the interposer left behind: one stream of calls a rank, with absolute times
+//! ([`capture`]). A *trace* is what a simulator replays: computing times and dependencies, no absolute
+//! times ([`record`], [`text`]). This crate knows both as data and nothing of how one becomes the other.
+//!
+//! This crate never starts a thread, never calls MPI, never prints, and forbids `unsafe` outside the one
+//! module that maps files into memory.
+
+#![deny(unsafe_code)]
+
+pub mod error;
+pub mod ids;
+pub mod operation;
+pub mod record;
+pub mod units;
+
+pub mod capture;

@@ -1,0 +1,65 @@
+//! Where something in a file is wrong. Every error of this crate carries a [`Place`].
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A spot in a file: enough for a user to open it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as the caller named it.
+    pub path: PathBuf,
+    /// Where in it.
+    pub spot: Spot,
+}
+
+/// Where in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spot {
+    /// The file as a whole: it is missing, empty, or of another kind.
+    File,
+    /// A line of a text file, 1-based.
+    Line(u64),
+    /// A byte offset of a binary file.
+    Offset(u64),
+    /// A record of a binary file, 0-based, and its byte offset.
+    Record {
+        /// Which record, 0-based.
+        number: u64,
+        /// Where it begins.
+        offset: u64,
+    },
+}
+
+impl Place {
+    /// The whole of `path`.
+    pub fn file(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), spot: Spot::File }
+    }
+
+    /// Line `line` (1-based) of `path`.
+    pub fn line(path: &Path, line: u64) -> Self {
+        Self { path: path.to_path_buf(), spot: Spot::Line(line) }
+    }
+
+    /// Byte `offset` of `path`.
+    pub fn offset(path: &Path, offset: u64) -> Self {
+        Self { path: path.to_path_buf(), spot: Spot::Offset(offset) }
+    }
+
+    /// Record `number` (0-based) of `path`, which begins at byte `offset`.
+    pub fn record(path: &Path, number: u64, offset: u64) -> Self {
+        Self { path: path.to_path_buf(), spot: Spot::Record { number, offset } }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match self.spot {
+            Spot::File => Ok(()),
+            Spot::Line(line) => write!(f, ":{line}"),
+            Spot::Offset(offset) => write!(f, " at byte {offset}"),
+            Spot::Record { number, offset } => write!(f, ": record {number} at byte {offset}"),
+        }
+    }
+}

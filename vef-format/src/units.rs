@@ -1,0 +1,140 @@
+//! Quantities with their units in the type: picoseconds, trace clock units, bytes.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A span or an instant of simulated time in picoseconds. 2^64 ps are 213 days; arithmetic that can
+/// leave this range is checked ([`Picos::checked_add`]) and reported, never wrapped.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
+pub struct Picos(pub u64);
+
+impl Picos {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The end of time.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `self + other`, or `None` past the end of time.
+    #[inline]
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+
+    /// `self + other`, at most [`Picos::MAX`].
+    #[inline]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// `self - other`, at least zero.
+    #[inline]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// In seconds, for people.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 * 1e-12
+    }
+}
+
+impl fmt::Display for Picos {
+    /// With the unit that keeps one to three digits before the point: `1.500 ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, unit) = match self.0 {
+            0..1_000 => return write!(f, "{} ps", self.0),
+            1_000..1_000_000 => (1e3, "ns"),
+            1_000_000..1_000_000_000 => (1e6, "µs"),
+            1_000_000_000..1_000_000_000_000 => (1e9, "ms"),
+            _ => (1e12, "s"),
+        };
+        write!(f, "{:.3} {unit}", self.0 as f64 / scale)
+    }
+}
+
+/// A span of computing time in units of the trace's clock (its header says how many picoseconds one is).
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
+pub struct Ticks(pub u64);
+
+impl Ticks {
+    /// In picoseconds under `clock` picoseconds a tick; `None` when that leaves the range of [`Picos`].
+    #[inline]
+    pub const fn to_picos(self, clock: Picos) -> Option<Picos> {
+        match self.0.checked_mul(clock.0) {
+            Some(picos) => Some(Picos(picos)),
+            None => None,
+        }
+    }
+}
+
+/// An instant of a capture: nanoseconds of the capturing host's `CLOCK_MONOTONIC`.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// Nanoseconds from `earlier` to `self`; `None` when `earlier` is later.
+    #[inline]
+    pub const fn since(self, earlier: Self) -> Option<u64> {
+        self.0.checked_sub(earlier.0)
+    }
+}
+
+/// An amount of data in bytes.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// No data.
+    pub const ZERO: Self = Self(0);
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl Sub for Bytes {
+    type Output = Self;
+    #[inline]
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl AddAssign for Bytes {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// Exact below 10 kB, then with a decimal prefix: `1.500 MB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, unit) = match self.0 {
+            0..10_000 => return write!(f, "{} B", self.0),
+            10_000..1_000_000 => (1e3, "kB"),
+            1_000_000..1_000_000_000 => (1e6, "MB"),
+            _ => (1e9, "GB"),
+        };
+        write!(f, "{:.3} {unit}", self.0 as f64 / scale)
+    }
+}
