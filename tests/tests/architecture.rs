@@ -19,16 +19,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
     (
         "cli",
         5,
-        &[
-            "vef-format",
-            "mpi-abi",
-            "collectives",
-            "mixer",
-            "replay",
-            "placement",
-            "sim-example",
-            "collbench",
-        ],
+        &["vef-format", "mpi-abi", "collectives", "mixer", "replay", "placement", "sim-example", "collbench"],
     ),
 ];
 
