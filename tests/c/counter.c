@@ -1,5 +1,5 @@
 /* An independent witness of a run: counts, for each pair of world ranks, the messages and bytes that the
- * program sends, and the collective calls on communicators of more than one task. Preloaded in front of the
+ * program sends, and the collective calls on (intra-)communicators of more than one task. Preloaded in front of the
  * recorder; calls on to whatever stands behind it. Deliberately trivial: no requests, no times, nothing shared
  * with the code under test. Writes $COUNT_DIR/<rank>.txt at MPI_Finalize:
  *     p2p <destination world rank> <messages> <bytes>
@@ -46,9 +46,10 @@ static void sent(int count, MPI_Datatype type, int dest, MPI_Comm comm)
 
 static void entered(int operation, MPI_Comm comm)
 {
-    int size;
+    int size, between_groups;
     PMPI_Comm_size(comm, &size);
-    if (size > 1) calls[operation]++;
+    PMPI_Comm_test_inter(comm, &between_groups);
+    if (size > 1 && !between_groups) calls[operation]++;
 }
 
 #define BLOCKING(name) \
