@@ -16,3 +16,8 @@ pub mod record;
 pub mod units;
 
 pub mod capture;
+pub mod text;
+
+mod id_set;
+#[cfg(test)]
+mod testing;

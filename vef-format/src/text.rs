@@ -1,0 +1,27 @@
+//! The text form of a trace: `VEF3` read and written, `VEF2` read.
+//!
+//! One record a line, fields separated by blanks (space, tab, carriage return), empty lines ignored:
+//!
+//! ```text
+//! VEF3 tasks messages communicators collectives local-collectives 0 clock
+//! C<id> task [task …]
+//! <id> <src> <dst> <bytes> <dep> <time> <idDep>
+//! G<id> C<comm> <op> <task> <sendBytes> <recvBytes> <dep> <time> <idDep>
+//! ```
+//!
+//! [`Reader`] and [`Writer`] look at one line at a time: they hold what a line alone can break (numbers, ranks,
+//! number of fields) and the header's counts of lines. What needs several lines (ids that exist, collectives whose
+//! members agree) is [`crate::validate`]'s.
+
+mod digits;
+mod error;
+mod reader;
+mod scan;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{Expected, Field, Problem, TextError, WriteError};
+pub use reader::{Line, Reader};
+pub use writer::Writer;

@@ -1,0 +1,193 @@
+//! Decimal numbers eight digits at a time: a machine word holds eight characters, and a few multiplications
+//! turn them into a number or back without a branch a digit.
+
+/// `'0'` in every byte.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+/// The high bit of every byte.
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Ten to the power of 0…8.
+const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// Most digits a `u64` has.
+pub(super) const MAX_DIGITS: usize = 20;
+
+/// The digits at the front of eight characters (the first in the lowest byte): their value and how many.
+#[inline(always)]
+fn leading(word: u64) -> (u64, usize) {
+    let values = word ^ ZEROS;
+    // A byte above 9 sets its high bit; carries reach only bytes behind the first such one.
+    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH;
+    let count = (others.trailing_zeros() / 8) as usize;
+    if count == 0 {
+        return (0, 0);
+    }
+    // Leading zeros in front make it eight digits.
+    let eight = values << (64 - 8 * count);
+    let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
+    let value = (pairs & 0x0000_00ff_0000_00ff)
+        .wrapping_mul(0x000f_4240_0000_0064)
+        .wrapping_add(((pairs >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001))
+        >> 32;
+    (value, count)
+}
+
+/// Eight characters of `text` from `at` on; zero bytes behind its end.
+#[inline(always)]
+fn word(text: &[u8], at: usize) -> u64 {
+    match text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        Some(chunk) => u64::from_le_bytes(*chunk),
+        None => tail(text, at),
+    }
+}
+
+#[cold]
+fn tail(text: &[u8], at: usize) -> u64 {
+    let mut chunk = [0; 8];
+    for (to, from) in chunk.iter_mut().zip(text.get(at..).unwrap_or_default()) {
+        *to = *from;
+    }
+    u64::from_le_bytes(chunk)
+}
+
+/// The number that begins at `at`, and where it ends. `None`: no digit there, or more than a `u64` holds.
+#[inline(always)]
+pub(super) fn parse(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let (value, count) = leading(word(text, at));
+    match count {
+        0 => None,
+        8 => parse_long(text, at + 8, value),
+        _ => Some((value, at + count)),
+    }
+}
+
+/// [`parse`] for numbers of eight digits and more; `value` are those in front of `at`.
+#[inline]
+fn parse_long(text: &[u8], mut at: usize, mut value: u64) -> Option<(u64, usize)> {
+    loop {
+        let (next, count) = leading(word(text, at));
+        value = value.checked_mul(POWERS[count])?.checked_add(next)?;
+        at += count;
+        if count < 8 {
+            return Some((value, at));
+        }
+    }
+}
+
+/// The eight digits of `value` (below 10^8), leading zeros included, one a byte, the first in the lowest.
+#[inline(always)]
+fn eight(value: u64) -> u64 {
+    // Quotients by multiplication, two and four of them in one word: exact for these ranges.
+    let halves = (value / 10_000) | ((value % 10_000) << 32);
+    let hundreds = (halves.wrapping_mul(10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (halves - hundreds * 100) << 16;
+    let tens = (pairs.wrapping_mul(103) >> 10) & 0x000f_000f_000f_000f;
+    tens | (pairs - tens * 10) << 8
+}
+
+/// Writes `value` at `at` and says where it ends. Up to [`MAX_DIGITS`] + 4 bytes from `at` on are overwritten;
+/// `out` must have them.
+#[inline(always)]
+pub(super) fn write(out: &mut [u8], at: usize, value: u64) -> usize {
+    if value < POWERS[8] {
+        write_front(out, at, value)
+    } else if value < POWERS[8] * POWERS[8] {
+        let at = write_front(out, at, value / POWERS[8]);
+        write_eight(out, at, value % POWERS[8])
+    } else {
+        let at = write_front(out, at, value / (POWERS[8] * POWERS[8]));
+        let at = write_eight(out, at, value / POWERS[8] % POWERS[8]);
+        write_eight(out, at, value % POWERS[8])
+    }
+}
+
+/// Writes `value` (below 10^8) without leading zeros.
+#[inline(always)]
+fn write_front(out: &mut [u8], at: usize, value: u64) -> usize {
+    let digits = eight(value);
+    // Zero is one digit.
+    let zeros = (digits.trailing_zeros() / 8).min(7);
+    out[at..at + 8].copy_from_slice(&((digits | ZEROS) >> (8 * zeros)).to_le_bytes());
+    at + 8 - zeros as usize
+}
+
+/// Writes `value` (below 10^8) as eight digits.
+#[inline(always)]
+fn write_eight(out: &mut [u8], at: usize, value: u64) -> usize {
+    out[at..at + 8].copy_from_slice(&(eight(value) | ZEROS).to_le_bytes());
+    at + 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(value: u64) -> String {
+        let mut out = [0; MAX_DIGITS + 4];
+        let end = write(&mut out, 0, value);
+        String::from_utf8(out[..end].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn quotients_by_multiplication_are_exact() {
+        for value in 0..10_000 {
+            let low = eight(value);
+            let high = eight(value * 10_000 + 9_999 - value);
+            let text = |digits: u64| String::from_utf8((digits | ZEROS).to_le_bytes().to_vec()).unwrap();
+            assert_eq!(text(low), format!("{value:08}"));
+            assert_eq!(text(high), format!("{value:04}{:04}", 9_999 - value));
+        }
+    }
+
+    #[test]
+    fn borders() {
+        for power in 0..20 {
+            let ten = 10u64.pow(power);
+            for value in [ten - 1, ten, ten + 1, u64::MAX - ten] {
+                assert_eq!(written(value), value.to_string());
+                assert_eq!(parse(value.to_string().as_bytes(), 0), Some((value, value.to_string().len())));
+            }
+        }
+        assert_eq!(written(u64::MAX), u64::MAX.to_string());
+        assert_eq!(parse(b"18446744073709551615", 0), Some((u64::MAX, 20)));
+        assert_eq!(parse(b"18446744073709551616", 0), None);
+        assert_eq!(parse(b"99999999999999999999", 0), None);
+        assert_eq!(parse(b"184467440737095516150", 0), None);
+        assert_eq!(parse(b"00000000000000000000000000000017 ", 0), Some((17, 32)));
+    }
+
+    #[test]
+    fn a_number_ends_at_any_other_byte() {
+        for byte in (0..=255u8).filter(|byte| !byte.is_ascii_digit()) {
+            for digits in 0..18 {
+                let mut text = b"123456789012345678"[..digits].to_vec();
+                text.push(byte);
+                text.extend_from_slice(b"99999999");
+                let want = std::str::from_utf8(&text[..digits]).unwrap().parse().ok();
+                assert_eq!(
+                    parse(&text, 0),
+                    want.map(|value: u64| (value, digits)),
+                    "{byte:#x} after {digits}"
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(value: u64, shift in 0u32..64) {
+            let value = value >> shift;
+            let text = written(value);
+            prop_assert_eq!(&text, &value.to_string());
+            prop_assert_eq!(parse(text.as_bytes(), 0), Some((value, text.len())));
+        }
+
+        #[test]
+        fn any_bytes_as_the_standard_library(text in proptest::collection::vec(prop_oneof![b'0'..=b'9', any::<u8>()], 0..30)) {
+            let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let want = std::str::from_utf8(&text[..digits]).unwrap().parse::<u64>().ok();
+            prop_assert_eq!(parse(&text, 0), want.map(|value| (value, digits)));
+        }
+    }
+}

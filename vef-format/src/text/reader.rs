@@ -1,0 +1,414 @@
+//! Reads a trace line by line, at memory speed, in constant memory.
+//!
+//! The input is read in blocks; a block is cut behind its last line end, so that the lines in it are parsed in
+//! place, without a search for their ends. Only a line longer than a block (a communicator of very many tasks)
+//! makes the block grow, and no further than its bytes arrive.
+
+use super::error::{Expected, Field, Problem, TextError};
+use super::scan::{Cursor, Fault, quote};
+use crate::error::Place;
+use crate::id_set::IdSet;
+use crate::ids::{CollectiveId, CommId, MessageId, Rank};
+use crate::operation::{Amounts, OpCode};
+use crate::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
+use crate::units::{Bytes, Picos, Ticks};
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+
+/// Bytes read at a time.
+const BLOCK: usize = 256 << 10;
+/// Readable bytes behind a block, for digits eight at a time.
+const PADDING: usize = 8;
+/// Most tasks that MPI can number.
+const MOST_TASKS: u64 = i32::MAX as u64;
+
+/// A record as it stands in a trace; the members of a communicator lie in the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// A `C` line.
+    Communicator {
+        /// Its number.
+        id: CommId,
+        /// World ranks of the members, in communicator-rank order; at least one, at most the number of tasks.
+        members: &'a [Rank],
+    },
+    /// A point-to-point line.
+    Message(Message),
+    /// A `G` line.
+    Collective(LocalCollective),
+}
+
+impl Line<'_> {
+    /// The record on its own.
+    pub fn to_record(&self) -> Record {
+        match *self {
+            Self::Communicator { id, members } => {
+                Record::Communicator(Communicator { id, members: members.to_vec() })
+            }
+            Self::Message(message) => Record::Message(message),
+            Self::Collective(collective) => Record::Collective(collective),
+        }
+    }
+}
+
+/// Reads a trace in text form, line by line.
+///
+/// The ranks it gives are those of tasks in the header, and at the end the numbers of lines are the header's (unless
+/// [`Reader::ignore_counts`]). Nothing else is checked across lines.
+#[derive(Debug)]
+pub struct Reader<R = File> {
+    input: R,
+    path: PathBuf,
+    /// Whole lines up to `whole`, then the beginning of one up to `filled`, then room.
+    block: Vec<u8>,
+    at: usize,
+    whole: usize,
+    filled: usize,
+    /// Bytes of the input in front of the block.
+    before: u64,
+    line: u64,
+    longest: u64,
+    header: Header,
+    found: Counts,
+    check_counts: bool,
+    members: Vec<Rank>,
+    /// Version 2: the messages that somebody waits for.
+    awaited: IdSet,
+}
+
+/// Lines seen, by kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    messages: u64,
+    communicators: u64,
+    local_collectives: u64,
+}
+
+impl Reader<File> {
+    /// Opens the trace in the file `path` and reads its header.
+    ///
+    /// A trace of version 2 is read twice: first for the receive dependencies, from which it follows which
+    /// messages somebody waits for (an eighth of a byte a message when ids are dense).
+    pub fn open(path: &Path) -> Result<Self, TextError> {
+        let file = File::open(path)
+            .map_err(|error| TextError { place: Place::file(path), problem: Problem::Io(error) })?;
+        Self::new(file, path)
+    }
+}
+
+impl<'a> Reader<io::Cursor<&'a [u8]>> {
+    /// Reads the trace that is `bytes`; errors call it `path`.
+    pub fn from_bytes(bytes: &'a [u8], path: &Path) -> Result<Self, TextError> {
+        Self::new(io::Cursor::new(bytes), path)
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads a trace of version 2 or 3 from the start of `input`; errors call it `path`.
+    pub fn new(input: R, path: &Path) -> Result<Self, TextError> {
+        let mut reader = Self::at_header(input, path)?;
+        if reader.header.version == Version::V3 {
+            return Ok(reader);
+        }
+        let mut awaited = IdSet::default();
+        while let Some(line) = reader.next_line()? {
+            if let Line::Message(Message { after: Dependency::Received(id), .. })
+            | Line::Collective(LocalCollective { after: Dependency::Received(id), .. }) = line
+            {
+                awaited.insert(id.0);
+            }
+        }
+        let mut input = reader.input;
+        if input.rewind().is_err() {
+            return Err(TextError { place: Place::file(path), problem: Problem::Stream });
+        }
+        Ok(Self { awaited, ..Self::at_header(input, path)? })
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads a trace of version 3 from `input`, which need not be a file; errors call it `path`.
+    pub fn from_stream(input: R, path: &Path) -> Result<Self, TextError> {
+        let reader = Self::at_header(input, path)?;
+        match reader.header.version {
+            Version::V3 => Ok(reader),
+            Version::V2 => Err(TextError { place: Place::file(path), problem: Problem::Stream }),
+        }
+    }
+
+    /// The first line.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The line of the record that was read last, 1-based.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Bytes of the input up to the end of the record that was read last.
+    pub fn offset(&self) -> u64 {
+        self.before + self.at as u64
+    }
+
+    /// Does not compare the numbers of lines with the header's at the end.
+    pub fn ignore_counts(mut self) -> Self {
+        self.check_counts = false;
+        self
+    }
+
+    /// The next record, or `None` behind the last. After an error the reader gives no more that makes sense.
+    #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
+    pub fn next(&mut self) -> Result<Option<Line<'_>>, TextError> {
+        self.next_line()
+    }
+
+    /// [`Reader::next`], for use on a reader that is not yet complete.
+    #[inline]
+    fn next_line(&mut self) -> Result<Option<Line<'_>>, TextError> {
+        let begin = loop {
+            if self.at == self.whole && !self.refill()? {
+                return match self.check_counts {
+                    true => self.compare_counts().map(|()| None),
+                    false => Ok(None),
+                };
+            }
+            self.line += 1;
+            let mut cursor = Cursor { block: &self.block, at: self.at };
+            cursor.skip_blanks();
+            if cursor.byte() != b'\n' {
+                break cursor.at;
+            }
+            self.at = cursor.at + 1;
+        };
+        let mut cursor = Cursor { block: &self.block, at: begin };
+        let parsed = match cursor.byte() {
+            b'0'..=b'9' => {
+                self.found.messages += 1;
+                message(&mut cursor, &self.header).map(|mut message| {
+                    if self.header.version == Version::V2 {
+                        message.awaited = self.awaited.contains(message.id.0);
+                    }
+                    Line::Message(message)
+                })
+            }
+            b'G' => {
+                self.found.local_collectives += 1;
+                collective(&mut cursor, &self.header).map(Line::Collective)
+            }
+            b'C' => {
+                self.found.communicators += 1;
+                communicator(&mut cursor, &self.header, &mut self.members)
+                    .map(|id| Line::Communicator { id, members: &self.members })
+            }
+            _ => {
+                let found = quote(&self.block, begin);
+                return Err(located(&self.path, self.line, Problem::UnknownLine { found }));
+            }
+        };
+        match parsed {
+            Ok(line) => {
+                self.at = cursor.at;
+                Ok(Some(line))
+            }
+            Err(fault) => Err(located(&self.path, self.line, fault.problem(&self.block))),
+        }
+    }
+
+    /// A reader that has read its header.
+    fn at_header(input: R, path: &Path) -> Result<Self, TextError> {
+        let mut reader = Self {
+            input,
+            path: path.to_path_buf(),
+            block: vec![b'\n'; BLOCK + PADDING],
+            at: 0,
+            whole: 0,
+            filled: 0,
+            before: 0,
+            line: 1,
+            longest: BLOCK as u64,
+            header: Header {
+                version: Version::V3,
+                tasks: 0,
+                messages: 0,
+                communicators: 0,
+                collectives: 0,
+                local_collectives: 0,
+                received: 0,
+                clock: Picos(1),
+            },
+            found: Counts::default(),
+            check_counts: true,
+            members: Vec::new(),
+            awaited: IdSet::default(),
+        };
+        if !reader.refill()? {
+            return Err(TextError { place: Place::file(path), problem: Problem::Empty });
+        }
+        let mut cursor = Cursor { block: &reader.block, at: 0 };
+        let version = match reader.block.first_chunk::<5>() {
+            Some(b"VEF3 " | b"VEF3\t") => Version::V3,
+            Some(b"VEF2 " | b"VEF2\t") => Version::V2,
+            _ => {
+                let found = quote(&reader.block[..reader.whole], 0);
+                return Err(located(path, 1, Problem::NotATrace { found }));
+            }
+        };
+        cursor.at = 4;
+        reader.header =
+            header(&mut cursor, version).map_err(|fault| located(path, 1, fault.problem(&reader.block)))?;
+        reader.at = cursor.at;
+        // Each member of a communicator takes at most ten digits and, normally, one blank.
+        reader.longest = BLOCK as u64 + 11 * u64::from(reader.header.tasks);
+        Ok(reader)
+    }
+
+    /// Makes the block hold at least one whole line from `at` on; `false` at the end of the input.
+    #[cold]
+    fn refill(&mut self) -> Result<bool, TextError> {
+        self.block.copy_within(self.at..self.filled, 0);
+        self.before += self.at as u64;
+        self.filled -= self.at;
+        (self.at, self.whole) = (0, 0);
+        loop {
+            let room = self.block.len() - PADDING;
+            if self.filled == room {
+                if room as u64 >= self.longest {
+                    let limit = self.longest;
+                    return Err(located(&self.path, self.line + 1, Problem::LongLine { limit }));
+                }
+                self.block.resize(2 * room + PADDING, b'\n');
+                continue;
+            }
+            let read = match self.input.read(&mut self.block[self.filled..room]) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(located(&self.path, self.line, Problem::Io(error))),
+            };
+            if read == 0 {
+                return match self.filled {
+                    0 => Ok(false),
+                    _ => Err(located(&self.path, self.line + 1, Problem::Cut)),
+                };
+            }
+            let end = self.filled + read;
+            let newest = &self.block[self.filled..end];
+            if let Some(last) = memchr::memrchr(b'\n', newest) {
+                self.whole = self.filled + last + 1;
+                self.filled = end;
+                return Ok(true);
+            }
+            self.filled = end;
+        }
+    }
+
+    fn compare_counts(&self) -> Result<(), TextError> {
+        let (header, found) = (&self.header, &self.found);
+        for (kind, promised, found) in [
+            ("point-to-point lines", header.messages, found.messages),
+            ("communicators", header.communicators, found.communicators),
+            ("lines of collectives", header.local_collectives, found.local_collectives),
+        ] {
+            if promised != found {
+                return Err(located(&self.path, 1, Problem::Count { kind, promised, found }));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn located(path: &Path, line: u64, problem: Problem) -> TextError {
+    TextError { place: Place::line(path, line), problem }
+}
+
+fn header(cursor: &mut Cursor<'_>, version: Version) -> Result<Header, Fault> {
+    let header = Header {
+        version,
+        tasks: cursor.number_in(Field::NTasks, Field::NTasks, 1, MOST_TASKS)? as u32,
+        messages: cursor.number(Field::NTasks, Field::NMsgs)?,
+        communicators: cursor.number(Field::NMsgs, Field::NComm)?,
+        collectives: cursor.number(Field::NComm, Field::NCollComm)?,
+        local_collectives: cursor.number(Field::NCollComm, Field::NLocalCollComm)?,
+        received: cursor.number(Field::NLocalCollComm, Field::NRecvDep)?,
+        clock: Picos(cursor.number_in(Field::NRecvDep, Field::Clock, 1, u64::MAX)?),
+    };
+    cursor.end(Field::Clock)?;
+    Ok(header)
+}
+
+#[inline(always)]
+fn message(cursor: &mut Cursor<'_>, header: &Header) -> Result<Message, Fault> {
+    let last = u64::from(header.tasks) - 1;
+    let most_dep = match header.version {
+        Version::V2 => 3,
+        Version::V3 => 7,
+    };
+    let id = MessageId(cursor.digits(Field::Id)?);
+    let src = Rank(cursor.number_in(Field::Id, Field::Src, 0, last)? as u32);
+    let dst = Rank(cursor.number_in(Field::Src, Field::Dst, 0, last)? as u32);
+    let bytes = Bytes(cursor.number(Field::Dst, Field::Bytes)?);
+    let dep = cursor.number_in(Field::Bytes, Field::Dep, 0, most_dep)?;
+    let time = Ticks(cursor.number(Field::Dep, Field::Time)?);
+    let after = dependency(cursor, dep & 3)?;
+    cursor.end(Field::IdDep)?;
+    Ok(Message { id, src, dst, bytes, awaited: dep & 4 != 0, after, time })
+}
+
+#[inline(always)]
+fn collective(cursor: &mut Cursor<'_>, header: &Header) -> Result<LocalCollective, Fault> {
+    let last = u64::from(header.tasks) - 1;
+    cursor.at += 1;
+    let id = CollectiveId(cursor.digits(Field::Id)?);
+    let comm = cursor.prefixed(b'C', Field::Id, Field::Comm, Expected::CommId, u64::from(u32::MAX))?;
+    let op = cursor.number_in(Field::Comm, Field::Op, 0, u64::from(u16::MAX))?;
+    let task = Rank(cursor.number_in(Field::Op, Field::Task, 0, last)? as u32);
+    let send = Bytes(cursor.number(Field::Task, Field::SendBytes)?);
+    let recv = Bytes(cursor.number(Field::SendBytes, Field::RecvBytes)?);
+    let dep = cursor.number_in(Field::RecvBytes, Field::Dep, 0, 3)?;
+    let time = Ticks(cursor.number(Field::Dep, Field::Time)?);
+    let after = dependency(cursor, dep)?;
+    cursor.end(Field::IdDep)?;
+    let (comm, op) = (CommId(comm as u32), OpCode(op as u16));
+    Ok(LocalCollective { id, comm, op, task, amounts: Amounts { send, recv }, after, time })
+}
+
+/// The last field of a record, under the two low bits of its `dep`.
+#[inline(always)]
+fn dependency(cursor: &mut Cursor<'_>, kind: u64) -> Result<Dependency, Fault> {
+    let (before, field) = (Field::Time, Field::IdDep);
+    Ok(match kind {
+        0 => {
+            cursor.minus_one(before, field)?;
+            Dependency::Start
+        }
+        3 => {
+            let id = cursor.prefixed(b'G', before, field, Expected::CollectiveId, u64::MAX)?;
+            Dependency::Collective(CollectiveId(id))
+        }
+        kind => {
+            if !cursor.goes_on(before)? || !cursor.byte().is_ascii_digit() {
+                return Err(cursor.fault(field, Expected::MessageId));
+            }
+            let id = MessageId(cursor.digits(field)?);
+            if kind == 1 { Dependency::Sent(id) } else { Dependency::Received(id) }
+        }
+    })
+}
+
+fn communicator(cursor: &mut Cursor<'_>, header: &Header, members: &mut Vec<Rank>) -> Result<CommId, Fault> {
+    let last = u64::from(header.tasks) - 1;
+    cursor.at += 1;
+    let id = CommId(cursor.digits_in(Field::Id, 0, u64::from(u32::MAX))? as u32);
+    members.clear();
+    members.push(Rank(cursor.number_in(Field::Id, Field::Member, 0, last)? as u32));
+    while cursor.goes_on(Field::Member)? {
+        if members.len() as u64 > last {
+            return Err(cursor.fault(Field::Member, Expected::Members { tasks: header.tasks }));
+        }
+        members.push(Rank(cursor.digits_in(Field::Member, 0, last)? as u32));
+    }
+    cursor.end(Field::Member)?;
+    Ok(id)
+}

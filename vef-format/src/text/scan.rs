@@ -1,0 +1,182 @@
+//! One line of a trace, field by field.
+//!
+//! The cursor stands in a block whose last byte is a line end, so no field runs on for ever; a missing byte reads as
+//! a line end. A [`Fault`] is small and says where; the reader makes an error of it.
+
+use super::digits;
+use super::error::{Expected, Field, Problem};
+
+/// Bytes of a word that an error quotes.
+const QUOTED: usize = 40;
+
+/// Where in the block which field is wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fault {
+    at: usize,
+    field: Field,
+    expected: Option<Expected>,
+}
+
+impl Fault {
+    /// What to tell: what stands in `block` where the fault is.
+    #[cold]
+    pub(super) fn problem(self, block: &[u8]) -> Problem {
+        let found = quote(block, self.at);
+        let field = self.field;
+        match self.expected {
+            _ if found.is_empty() => Problem::Missing { field },
+            Some(expected) => Problem::Field { field, found, expected },
+            None => Problem::Extra { field, found },
+        }
+    }
+}
+
+/// The word around `at` (nothing at a line end), shortened, with anything but printable ASCII escaped.
+#[cold]
+pub(super) fn quote(block: &[u8], at: usize) -> String {
+    let ends = |byte: &u8| is_blank(*byte) || *byte == b'\n';
+    let (front, rest) = block.split_at(at.min(block.len()));
+    if rest.first().is_none_or(ends) {
+        return String::new();
+    }
+    let begin = front.iter().rposition(ends).map_or(0, |space| space + 1);
+    let end = at + rest.iter().position(ends).unwrap_or(rest.len());
+    let word = &block[begin..end];
+    let mut quoted = word[..word.len().min(QUOTED)].escape_ascii().to_string();
+    if word.len() > QUOTED {
+        quoted.push('…');
+    }
+    quoted
+}
+
+#[inline(always)]
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+/// A position in a block of whole lines.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor<'a> {
+    pub(super) block: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl Cursor<'_> {
+    /// The byte under the cursor.
+    #[inline(always)]
+    pub(super) fn byte(&self) -> u8 {
+        self.block.get(self.at).copied().unwrap_or(b'\n')
+    }
+
+    #[inline(always)]
+    pub(super) fn skip_blanks(&mut self) {
+        while is_blank(self.byte()) {
+            self.at += 1;
+        }
+    }
+
+    /// A fault here.
+    #[cold]
+    pub(super) fn fault(&self, field: Field, expected: Expected) -> Fault {
+        Fault { at: self.at, field, expected: Some(expected) }
+    }
+
+    /// Goes to the next field, which is `field`; the one before must end here.
+    #[inline(always)]
+    fn next_field(&mut self, before: Field) -> Result<(), Fault> {
+        if !is_blank(self.byte()) && self.byte() != b'\n' {
+            return Err(self.fault(before, Expected::Number));
+        }
+        self.skip_blanks();
+        Ok(())
+    }
+
+    /// The digits here, as `field`.
+    #[inline(always)]
+    pub(super) fn digits(&mut self, field: Field) -> Result<u64, Fault> {
+        match digits::parse(self.block, self.at) {
+            Some((value, end)) => {
+                self.at = end;
+                Ok(value)
+            }
+            None => Err(self.fault(field, Expected::Number)),
+        }
+    }
+
+    /// The digits here, as `field`, from `least` to `most`.
+    #[inline(always)]
+    pub(super) fn digits_in(&mut self, field: Field, least: u64, most: u64) -> Result<u64, Fault> {
+        let begin = *self;
+        let value = self.digits(field)?;
+        if value < least || value > most {
+            return Err(begin.fault(field, Expected::Range { least, most }));
+        }
+        Ok(value)
+    }
+
+    /// The next field, `field`, which is a number; it stands behind `before`.
+    #[inline(always)]
+    pub(super) fn number(&mut self, before: Field, field: Field) -> Result<u64, Fault> {
+        self.next_field(before)?;
+        self.digits(field)
+    }
+
+    /// The next field, `field`, which is a number from `least` to `most`; it stands behind `before`.
+    #[inline(always)]
+    pub(super) fn number_in(
+        &mut self,
+        before: Field,
+        field: Field,
+        least: u64,
+        most: u64,
+    ) -> Result<u64, Fault> {
+        self.next_field(before)?;
+        self.digits_in(field, least, most)
+    }
+
+    /// The next field, `field`, which is a number with the letter `prefix` in front.
+    #[inline(always)]
+    pub(super) fn prefixed(
+        &mut self,
+        prefix: u8,
+        before: Field,
+        field: Field,
+        expected: Expected,
+        most: u64,
+    ) -> Result<u64, Fault> {
+        self.next_field(before)?;
+        if self.byte() != prefix {
+            return Err(self.fault(field, expected));
+        }
+        self.at += 1;
+        self.digits_in(field, 0, most)
+    }
+
+    /// The next field, `field`, which is `-1`.
+    #[inline(always)]
+    pub(super) fn minus_one(&mut self, before: Field, field: Field) -> Result<(), Fault> {
+        self.next_field(before)?;
+        match self.block.get(self.at..self.at + 2) {
+            Some(b"-1") => self.at += 2,
+            _ => return Err(self.fault(field, Expected::NoId)),
+        }
+        Ok(())
+    }
+
+    /// Whether the line goes on behind the field `before`; if so, the cursor stands at its next word.
+    #[inline(always)]
+    pub(super) fn goes_on(&mut self, before: Field) -> Result<bool, Fault> {
+        self.next_field(before)?;
+        Ok(self.byte() != b'\n')
+    }
+
+    /// Steps over the line's end, which must come now, behind the field `last`.
+    #[inline(always)]
+    pub(super) fn end(&mut self, last: Field) -> Result<(), Fault> {
+        if self.goes_on(last)? {
+            return Err(Fault { at: self.at, field: last, expected: None });
+        }
+        self.at += 1;
+        Ok(())
+    }
+}
