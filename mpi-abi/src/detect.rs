@@ -1,0 +1,177 @@
+//! Which MPI is loaded, and its ABI.
+
+use std::ffi::{CStr, c_int};
+use std::ops::Deref;
+
+use crate::error::{Error, Result};
+use crate::handles::{Comm, Datatype};
+use crate::symbols::{self, Function};
+use crate::tables::{Datatypes, Flavour, Handles, Place, Table};
+use crate::{call_next, mpich, openmpi, standard};
+
+/// Room for the version text of any MPI: MPICH asks for 8192 bytes, and older ones write them all.
+const VERSION_ROOM: usize = 16384;
+
+/// The ABI of the MPI that is loaded in this process.
+///
+/// Dereferences to its [`Table`] for what is fixed; the predefined handles are those of this process.
+#[derive(Clone, Debug)]
+pub struct Abi {
+    table: &'static Table,
+    handle_mask: usize,
+    /// What `MPI_Get_library_version` says, whole.
+    pub version: String,
+    /// The predefined handles. `None`: this MPI has no such thing.
+    pub predefined: Handles<Option<usize>>,
+    /// The predefined datatypes. `None`: this MPI has no such thing, or was built without it.
+    pub basic: Datatypes<Option<usize>>,
+}
+
+impl Deref for Abi {
+    type Target = Table;
+
+    #[inline(always)]
+    fn deref(&self) -> &Table {
+        self.table
+    }
+}
+
+impl Abi {
+    /// Finds out which MPI is loaded; works before `MPI_Init`.
+    ///
+    /// # Errors
+    /// [`Error::NotLoaded`] in a process without MPI, [`Error::UnknownLibrary`] for an MPI of an unknown kind,
+    /// [`Error::MissingSymbol`] for a library that is not what it says it is.
+    pub fn detect() -> Result<Abi> {
+        let version = library_version()?;
+        let flavour = flavour(&version).ok_or_else(|| Error::UnknownLibrary { version: version.clone() })?;
+        Self::of(flavour, version)
+    }
+
+    /// The ABI of a flavour, with the predefined handles looked up in this process.
+    fn of(flavour: Flavour, version: String) -> Result<Abi> {
+        let table = match flavour {
+            Flavour::Mpich => &mpich::TABLE,
+            Flavour::OpenMpi => &openmpi::TABLE,
+            Flavour::Standard => &standard::TABLE,
+        };
+        Ok(Abi {
+            table,
+            handle_mask: if table.handle_size == 4 { 0xffff_ffff } else { usize::MAX },
+            version,
+            predefined: table.handles.try_map(resolve)?,
+            basic: table.datatypes.try_map(|place| Ok(resolve(place).unwrap_or(None)))?,
+        })
+    }
+
+    /// The bits of a word that are a handle (any but `MPI_File`, which fills the word).
+    #[inline(always)]
+    pub fn handle_mask(&self) -> usize {
+        self.handle_mask
+    }
+
+    /// Reads a handle (any but `MPI_File`) from memory.
+    ///
+    /// # Safety
+    /// A handle must be there, aligned as C does.
+    #[inline(always)]
+    pub unsafe fn read_handle(&self, address: *const u8) -> usize {
+        // SAFETY: the contract; a handle is 4 or 8 bytes wide.
+        unsafe {
+            match self.table.handle_size {
+                4 => *address.cast::<u32>() as usize,
+                _ => *address.cast::<usize>(),
+            }
+        }
+    }
+
+    /// `MPI_COMM_WORLD`.
+    pub fn comm_world(&self) -> Comm {
+        // Every table has it; an absent one would compare unequal to any communicator.
+        Comm::from_word(self.predefined.comm_world.unwrap_or(usize::MAX))
+    }
+
+    /// `MPI_COMM_SELF`.
+    pub fn comm_self(&self) -> Comm {
+        Comm::from_word(self.predefined.comm_self.unwrap_or(usize::MAX))
+    }
+
+    /// `MPI_BYTE`.
+    pub fn byte(&self) -> Datatype {
+        Datatype::from_word(self.basic.byte.unwrap_or(usize::MAX))
+    }
+}
+
+/// The text of `MPI_Get_library_version` of the MPI in this process.
+fn library_version() -> Result<String> {
+    static GET_LIBRARY_VERSION: Function = Function::named(c"PMPI_Get_library_version");
+    let mut text = vec![0u8; VERSION_ROOM];
+    let mut length: c_int = 0;
+    // SAFETY: int MPI_Get_library_version(char *version, int *resultlen); the room is twice what any MPI asks for.
+    let code = unsafe {
+        call_next!(GET_LIBRARY_VERSION, (text.as_mut_ptr() as usize, &raw mut length as usize) -> i32)
+    };
+    if code != Some(0) {
+        return Err(Error::NotLoaded);
+    }
+    text.truncate(usize::try_from(length).unwrap_or(0).min(VERSION_ROOM));
+    // The length may count a closing NUL, or a line end.
+    Ok(String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_owned())
+}
+
+/// The kind of the MPI in this process, from what it exports and what it says of itself.
+fn flavour(version: &str) -> Option<Flavour> {
+    if has_standard_abi() {
+        return Some(Flavour::Standard);
+    }
+    flavour_by_name(version).or_else(|| flavour_by_symbols(|name| symbols::data(name).is_some()))
+}
+
+fn flavour_by_name(version: &str) -> Option<Flavour> {
+    // Ordered: Intel MPI and the others say MPICH somewhere, too.
+    const NAMES: [(&str, Flavour); 10] = [
+        ("Open MPI", Flavour::OpenMpi),
+        ("IBM Spectrum MPI", Flavour::OpenMpi),
+        ("FUJITSU MPI", Flavour::OpenMpi),
+        ("MVAPICH", Flavour::Mpich),
+        ("Intel(R) MPI", Flavour::Mpich),
+        ("CRAY MPICH", Flavour::Mpich),
+        ("Cray MPICH", Flavour::Mpich),
+        ("ParaStation", Flavour::Mpich),
+        ("MPICH Version", Flavour::Mpich),
+        ("MPICH", Flavour::Mpich),
+    ];
+    NAMES.iter().find(|(name, _)| version.contains(name)).map(|(_, flavour)| *flavour)
+}
+
+/// For libraries of another name: Open MPI's handles are data symbols, MPICH's internals start with `MPIR_`.
+fn flavour_by_symbols(exports: impl Fn(&CStr) -> bool) -> Option<Flavour> {
+    if exports(c"ompi_mpi_comm_world") {
+        Some(Flavour::OpenMpi)
+    } else if exports(c"MPIR_Process") {
+        Some(Flavour::Mpich)
+    } else {
+        None
+    }
+}
+
+/// Whether the MPI in this process has the ABI of MPI-5.0: then `MPI_Abi_get_version` gives a version, not -1.
+fn has_standard_abi() -> bool {
+    static ABI_GET_VERSION: Function = Function::named(c"PMPI_Abi_get_version");
+    let (mut major, mut minor): (c_int, c_int) = (-1, -1);
+    // SAFETY: int MPI_Abi_get_version(int *abi_major, int *abi_minor), callable at any time.
+    let code =
+        unsafe { call_next!(ABI_GET_VERSION, (&raw mut major as usize, &raw mut minor as usize) -> i32) };
+    code == Some(0) && major >= 1
+}
+
+fn resolve(place: Place) -> Result<Option<usize>> {
+    match place {
+        Place::Value(value) => Ok(Some(value)),
+        Place::Absent => Ok(None),
+        Place::Symbol(name) => match symbols::data(name) {
+            Some(address) => Ok(Some(address.as_ptr() as usize)),
+            None => Err(Error::MissingSymbol { symbol: name.to_str().unwrap_or("(not text)") }),
+        },
+    }
+}

@@ -1,0 +1,202 @@
+//! Finds the real MPI's functions and data in the process, however it was loaded.
+//!
+//! Functions are looked up *behind* the object this code is in (`RTLD_NEXT`): a preload library that defines
+//! `MPI_Send` finds the one it hides. Data is looked up from the start (`RTLD_DEFAULT`): a program that is not
+//! position-independent holds its own copy of `ompi_mpi_comm_world` (a COPY relocation) and the library uses that
+//! copy, which `RTLD_NEXT` would skip. Where neither finds anything, the loaded objects are searched one by one:
+//! an interpreter opens its MPI module without `RTLD_GLOBAL`, and the linker's global scope never sees it.
+//!
+//! Nothing happens before the first look-up, so the code is harmless in processes without MPI.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function of the real MPI, looked up at its first use and remembered.
+///
+/// Calling it afterwards costs one atomic load and an indirect call. Meant to be a `static` beside the wrapper
+/// of the same name; any thread may use it at any time.
+pub struct Function {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Function {
+    /// The function of this name, not yet looked up.
+    pub const fn named(name: &'static CStr) -> Self {
+        Function { name, address: AtomicPtr::new(null_mut()) }
+    }
+
+    /// The name it is looked up by.
+    pub fn name(&self) -> &'static CStr {
+        self.name
+    }
+
+    /// Its address, or `None` where no loaded library has it.
+    ///
+    /// A failure is not remembered: the library may be loaded later.
+    #[inline(always)]
+    pub fn get(&self) -> Option<NonNull<c_void>> {
+        // Acquire pairs with the Release below; what is published is only the address of code that the
+        // loader made visible before it answered.
+        NonNull::new(self.address.load(Ordering::Acquire)).or_else(|| self.look_up())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self) -> Option<NonNull<c_void>> {
+        let found = function(self.name)?;
+        // Two threads may both get here; they store the same address.
+        self.address.store(found.as_ptr(), Ordering::Release);
+        Some(found)
+    }
+}
+
+/// Calls a [`Function`] with arguments as they came: `call_next!(NEXT, (a, b) -> i32)` is an `Option<i32>`,
+/// `None` where no loaded library has the function.
+///
+/// # Safety
+/// An `unsafe` operation: the function's C prototype must have as many parameters as there are arguments here,
+/// each of them an integer or a pointer, the arguments must be valid for it, and it must return that type.
+#[macro_export]
+macro_rules! call_next {
+    (@word $argument:expr) => { usize };
+    ($function:expr, ($($argument:expr),* $(,)?) -> $returned:ty) => {
+        match $function.get() {
+            Some(address) => {
+                let real: unsafe extern "C" fn($($crate::call_next!(@word $argument)),*) -> $returned =
+                    ::core::mem::transmute(address.as_ptr());
+                Some(real($($argument),*))
+            }
+            None => None,
+        }
+    };
+}
+
+/// Looks a function up behind this object, then in every loaded object.
+pub fn function(name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: `name` is a valid C string; RTLD_NEXT is a valid pseudo-handle in any dynamic program.
+    NonNull::new(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) })
+        .or_else(|| search_loaded_objects(name))
+}
+
+/// Looks data up from the start of the global scope, then in every loaded object.
+pub fn data(name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: as in `function`.
+    NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
+        .or_else(|| search_loaded_objects(name))
+}
+
+/// Searches every loaded object (with what it depends on) but the one this code is in.
+fn search_loaded_objects(name: &CStr) -> Option<NonNull<c_void>> {
+    let own = object_of(own_address());
+    loaded_objects().iter().find_map(|path| {
+        // SAFETY: a valid C string; RTLD_NOLOAD only finds what is loaded already.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if handle.is_null() {
+            return None;
+        }
+        // SAFETY: `handle` was opened above and is not closed yet; `name` is a valid C string.
+        let found = NonNull::new(unsafe { libc::dlsym(handle, name.as_ptr()) });
+        // The reference of the object that holds the answer is kept, or the program could unload it under us.
+        let found = found.filter(|address| object_of(address.as_ptr()) != own);
+        if found.is_none() {
+            // SAFETY: closes the reference taken above.
+            unsafe { libc::dlclose(handle) };
+        }
+        found
+    })
+}
+
+/// The paths of the loaded objects, in load order, without the program itself.
+fn loaded_objects() -> Vec<CString> {
+    unsafe extern "C" fn remember(info: *mut libc::dl_phdr_info, _size: usize, paths: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid `info`, and `paths` is the vector given below, which nobody else uses.
+        let (name, paths) = unsafe { ((*info).dlpi_name, &mut *paths.cast::<Vec<CString>>()) };
+        // SAFETY: a name that is not null is a C string of the loader's.
+        if !name.is_null() && unsafe { *name } != 0 as c_char {
+            // SAFETY: as above.
+            paths.push(unsafe { CStr::from_ptr(name) }.to_owned());
+        }
+        0
+    }
+    let mut paths: Vec<CString> = Vec::new();
+    // SAFETY: `remember` has the prototype that the loader calls, and `paths` outlives the call. The objects are
+    // opened only afterwards because the loader holds its lock during the walk.
+    unsafe { libc::dl_iterate_phdr(Some(remember), (&raw mut paths).cast()) };
+    paths
+}
+
+/// The base of the loaded object that an address is in, or null.
+fn object_of(address: *const c_void) -> *mut c_void {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: dladdr only compares the address, and fills `info` when it returns non-zero.
+    match unsafe { libc::dladdr(address, info.as_mut_ptr()) } {
+        0 => null_mut(),
+        // SAFETY: filled, see above.
+        _ => unsafe { info.assume_init() }.dli_fbase,
+    }
+}
+
+fn own_address() -> *const c_void {
+    function as fn(&CStr) -> Option<NonNull<c_void>> as *const c_void
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_found_once_and_then_called() {
+        static STRLEN: Function = Function::named(c"strlen");
+        let text = c"communicator";
+        for _ in 0..2 {
+            // SAFETY: strlen takes one pointer and returns a size_t.
+            let length = unsafe { call_next!(STRLEN, (text.as_ptr() as usize) -> usize) };
+            assert_eq!(length, Some(12));
+        }
+        assert!(!STRLEN.address.load(Ordering::Relaxed).is_null());
+    }
+
+    #[test]
+    fn what_nobody_defines_is_not_found() {
+        static ABSENT: Function = Function::named(c"MPI_Nobody_defines_this");
+        // SAFETY: no such function, so nothing is called.
+        assert_eq!(unsafe { call_next!(ABSENT, () -> i32) }, None);
+        assert_eq!(data(c"ompi_nobody_defines_this"), None);
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr)] // a skipped test says so
+    fn a_library_opened_without_global_scope_is_searched() {
+        // libm's relative that no Rust program links: found only through the loaded objects.
+        // SAFETY: opens a library of the C run time, which has no harmful initialisers.
+        let handle = unsafe { libc::dlopen(c"libresolv.so.2".as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            eprintln!("SKIPPED: no libresolv.so.2 on this machine");
+            return;
+        }
+        let name = c"ns_name_ntop";
+        // SAFETY: valid names and handles.
+        let (scoped, direct) =
+            unsafe { (libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()), libc::dlsym(handle, name.as_ptr())) };
+        if !scoped.is_null() || direct.is_null() {
+            eprintln!("SKIPPED: {name:?} is in the global scope, or nowhere, on this machine");
+            return;
+        }
+        assert_eq!(function(name), NonNull::new(direct));
+        assert_eq!(data(name), NonNull::new(direct));
+    }
+
+    #[test]
+    fn many_threads_agree() {
+        static GETPID: Function = Function::named(c"getpid");
+        let found: Vec<usize> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| GETPID.get().map_or(0, |a| a.as_ptr() as usize))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_ne!(found[0], 0);
+        assert!(found.iter().all(|address| *address == found[0]));
+    }
+}
