@@ -3,7 +3,8 @@
 //! A wrapper receives every argument as a `usize`, the whole register. An `int` fills only its lower half and the
 //! upper half is garbage; a handle is an `int` under MPICH and a pointer under Open MPI. The types here keep the
 //! word to themselves and give out only what is really there, so neither can be forgotten. Their names are those
-//! of the kinds in the table: `arguments::Count::from_raw(word).get()`.
+//! of the kinds in the table: `unsafe { arguments::Count::from_raw(word) }.get()`. Making a view is the `unsafe`
+//! step, because a handle that comes out of one is trusted from then on.
 //!
 //! Reading through a pointer argument is `unsafe`: MPI's own rules say when the memory behind it may be read
 //! (an output only after the real call, and only when that succeeded).
@@ -39,8 +40,11 @@ macro_rules! arguments {
 
             impl $kind {
                 /// The view of an argument as it arrived.
+                ///
+                /// # Safety
+                /// The word must be what a caller passed to an MPI function for a parameter of this kind.
                 #[inline(always)]
-                pub const fn from_raw(word: usize) -> Self {
+                pub const unsafe fn from_raw(word: usize) -> Self {
                     $kind(word)
                 }
             }
@@ -363,7 +367,8 @@ macro_rules! handles {
             /// The handle, without what its register holds beyond its width.
             #[inline(always)]
             pub fn get(self, abi: &Abi) -> handles::$kind {
-                handles::$kind::from_word(self.0 & abi.handle_mask())
+                // SAFETY: `from_raw` promised a handle.
+                unsafe { handles::$kind::from_word(self.0 & abi.handle_mask()) }
             }
         }
 
@@ -375,7 +380,7 @@ macro_rules! handles {
             #[inline(always)]
             pub unsafe fn read(self, abi: &Abi) -> Option<handles::$kind> {
                 // SAFETY: the contract, and not null.
-                (self.0 != 0).then(|| handles::$kind::from_word(unsafe { abi.read_handle(self.0 as *const u8) }))
+                (self.0 != 0).then(|| unsafe { handles::$kind::from_word(abi.read_handle(self.0 as *const u8)) })
             }
         }
     )* };
@@ -397,7 +402,8 @@ impl File {
     /// The handle.
     #[inline(always)]
     pub fn get(self) -> handles::File {
-        handles::File::from_word(self.0)
+        // SAFETY: `from_raw` promised a handle.
+        unsafe { handles::File::from_word(self.0) }
     }
 }
 
@@ -408,7 +414,7 @@ impl FilePtr {
     /// The argument must be null or point to a handle that may be read.
     pub unsafe fn read(self) -> Option<handles::File> {
         // SAFETY: the contract, and not null.
-        (self.0 != 0).then(|| handles::File::from_word(unsafe { *(self.0 as *const usize) }))
+        (self.0 != 0).then(|| unsafe { handles::File::from_word(*(self.0 as *const usize)) })
     }
 }
 
@@ -422,8 +428,9 @@ macro_rules! handle_arrays {
             #[inline(always)]
             pub unsafe fn at(self, abi: &Abi, index: usize) -> handles::$kind {
                 // SAFETY: the contract.
-                let word = unsafe { abi.read_handle((self.0 as *const u8).add(index * abi.handle_size)) };
-                handles::$kind::from_word(word)
+                unsafe {
+                    handles::$kind::from_word(abi.read_handle((self.0 as *const u8).add(index * abi.handle_size)))
+                }
             }
         }
     )* };

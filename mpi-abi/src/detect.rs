@@ -87,18 +87,20 @@ impl Abi {
 
     /// `MPI_COMM_WORLD`.
     pub fn comm_world(&self) -> Comm {
-        // Every table has it; an absent one would compare unequal to any communicator.
-        Comm::from_word(self.predefined.comm_world.unwrap_or(usize::MAX))
+        // SAFETY: a handle of this MPI; every table has one, so the other case is never taken.
+        unsafe { Comm::from_word(self.predefined.comm_world.unwrap_or(0)) }
     }
 
     /// `MPI_COMM_SELF`.
     pub fn comm_self(&self) -> Comm {
-        Comm::from_word(self.predefined.comm_self.unwrap_or(usize::MAX))
+        // SAFETY: as in `comm_world`.
+        unsafe { Comm::from_word(self.predefined.comm_self.unwrap_or(0)) }
     }
 
     /// `MPI_BYTE`.
     pub fn byte(&self) -> Datatype {
-        Datatype::from_word(self.basic.byte.unwrap_or(usize::MAX))
+        // SAFETY: as in `comm_world`.
+        unsafe { Datatype::from_word(self.basic.byte.unwrap_or(0)) }
     }
 }
 

@@ -1,4 +1,8 @@
 //! MPI handles as plain values: one word each, comparable and hashable, whatever their width in the ABI.
+//!
+//! A handle is trusted: the calls in [`api`](crate::api) hand it to an MPI that may follow it as a pointer. So
+//! making one from a word is `unsafe`, and so is whatever frees the object behind one. The program can free
+//! objects, too: do not pass a handle that came from it to MPI after it did.
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $handle:ident),* $(,)?) => { $(
@@ -8,9 +12,13 @@ macro_rules! handles {
         pub struct $handle(usize);
 
         impl $handle {
-            /// The handle that is this word; bits beyond the ABI's handle width must be zero.
+            /// The handle that is this word.
+            ///
+            /// # Safety
+            /// The word must be a handle of this type of the MPI in this process, with the bits beyond the ABI's
+            /// handle width zero.
             #[inline(always)]
-            pub const fn from_word(word: usize) -> Self {
+            pub const unsafe fn from_word(word: usize) -> Self {
                 $handle(word)
             }
 
