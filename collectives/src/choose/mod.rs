@@ -1,0 +1,169 @@
+//! Decision tables: which algorithm for which operation, communicator size and number of bytes.
+//!
+//! A table is a list of [`Rule`]s for each operation; the first whose conditions hold and whose algorithm
+//! can be used decides. Tables are TOML, those that ship included ([`Table::builtin`]):
+//!
+//! ```toml
+//! bcast = [
+//!   { max_bytes = 0, algorithm = "nothing" },
+//!   { max_ranks = 7, algorithm = "binomial" },
+//!   { max_bytes = 12287, algorithm = "binomial" },
+//!   { power_of_two = true, max_bytes = 524287, algorithm = "scatter-doubling" },
+//!   { algorithm = "scatter-ring" },
+//! ]
+//! ```
+//!
+//! All members of a communicator must come to the same choice, so rules see nothing in which members may
+//! differ: for alltoallv and alltoallw, and for gatherv and scatterv of which only sums are known, `bytes` is 0.
+
+mod read;
+
+pub use read::TableError;
+
+use crate::{Algorithm, Choice, Operation, Shape, Sizes};
+use serde::Deserialize;
+
+/// Conditions, and what to use where they hold. Absent bounds hold always; all bounds are inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Fewest ranks.
+    #[serde(default)]
+    pub min_ranks: u32,
+    /// Most ranks.
+    #[serde(default = "u32_max")]
+    pub max_ranks: u32,
+    /// Fewest bytes: of the vector, or of one rank's block (the mean one if they differ).
+    #[serde(default)]
+    pub min_bytes: u64,
+    /// Most bytes of the same.
+    #[serde(default = "u64_max")]
+    pub max_bytes: u64,
+    /// Fewest bytes of all ranks' blocks together (of the vector where there are no blocks).
+    #[serde(default)]
+    pub min_total: u64,
+    /// Most bytes of the same.
+    #[serde(default = "u64_max")]
+    pub max_total: u64,
+    /// Whether the number of ranks must be (or must not be) a power of two.
+    #[serde(default)]
+    pub power_of_two: Option<bool>,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// See [`Choice::segment`].
+    #[serde(default)]
+    pub segment: u64,
+    /// See [`Choice::fanout`].
+    #[serde(default)]
+    pub fanout: u32,
+}
+
+fn u32_max() -> u32 {
+    u32::MAX
+}
+
+fn u64_max() -> u64 {
+    u64::MAX
+}
+
+/// A decision table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// By [`Operation`]'s number.
+    rules: Vec<Vec<Rule>>,
+}
+
+impl Default for Table {
+    /// The table called `default`.
+    fn default() -> Table {
+        Table::builtin("default").unwrap_or(Table { rules: Vec::new() })
+    }
+}
+
+impl Table {
+    /// Names of the tables that ship.
+    pub const BUILTIN: &[&str] = &["default"];
+
+    /// A table that ships, one of [`Table::BUILTIN`].
+    pub fn builtin(name: &str) -> Option<Table> {
+        let text = match name {
+            "default" => include_str!("default.toml"),
+            _ => return None,
+        };
+        // A test reads them all.
+        Table::from_toml(text).ok()
+    }
+
+    /// What to use. The answer can be scheduled whenever [`fallback`]'s can.
+    pub fn choose(&self, shape: &Shape, sizes: Sizes<'_>) -> Choice {
+        let Shape { operation, ranks, .. } = *shape;
+        let (bytes, total) = shape.common_bytes(sizes);
+        let rules = self.rules.get(operation as usize).map_or(&[][..], Vec::as_slice);
+        rules
+            .iter()
+            .find(|rule| rule.holds(ranks, bytes, total) && rule.algorithm.is_usable(shape, sizes))
+            .map_or(Choice::plain(fallback(operation)), |rule| Choice {
+                algorithm: rule.algorithm,
+                segment: rule.segment,
+                fanout: rule.fanout,
+            })
+    }
+}
+
+impl Rule {
+    fn holds(&self, ranks: u32, bytes: u64, total: u64) -> bool {
+        (self.min_ranks..=self.max_ranks).contains(&ranks)
+            && (self.min_bytes..=self.max_bytes).contains(&bytes)
+            && (self.min_total..=self.max_total).contains(&total)
+            && self.power_of_two.is_none_or(|wanted| wanted == ranks.is_power_of_two())
+    }
+}
+
+/// An algorithm that can be used whatever the communicator and the sizes.
+pub fn fallback(operation: Operation) -> Algorithm {
+    use Operation::*;
+    match operation {
+        Barrier => Algorithm::Dissemination,
+        Allgather | Allgatherv => Algorithm::Ring,
+        ReduceScatter | ReduceScatterBlock => Algorithm::Pairwise,
+        _ => Algorithm::Linear,
+    }
+}
+
+impl Shape {
+    /// (bytes, total) as all members see them.
+    fn common_bytes(&self, sizes: Sizes<'_>) -> (u64, u64) {
+        use Operation::*;
+        let ranks = u64::from(self.ranks.max(1));
+        match (sizes, self.operation) {
+            (Sizes::Bytes(bytes), Bcast | Reduce | Allreduce | Scan | Exscan | Barrier) => (bytes, bytes),
+            (Sizes::Bytes(block), _) => (block, block.saturating_mul(ranks)),
+            (Sizes::Blocks(counts), _) => (counts.total() / ranks, counts.total()),
+            (Sizes::Sums { recv, .. }, Allgatherv) => (recv / ranks, recv),
+            (Sizes::Sums { send, .. }, ReduceScatter) => (send / ranks, send),
+            (Sizes::Sums { .. } | Sizes::Pairs { .. }, _) => (0, 0),
+        }
+    }
+}
+
+impl Algorithm {
+    /// Whether every member can use it; the same answer at all of them.
+    fn is_usable(self, shape: &Shape, sizes: Sizes<'_>) -> bool {
+        use Operation::*;
+        let is_needy = matches!(shape.operation, Gatherv | Scatterv);
+        match self {
+            Algorithm::Nothing => match sizes {
+                Sizes::Bytes(bytes) => bytes == 0,
+                Sizes::Blocks(counts) => counts.total() == 0,
+                Sizes::Sums { .. } | Sizes::Pairs { .. } => false,
+            },
+            Algorithm::NeighborExchange => shape.ranks.is_multiple_of(2),
+            Algorithm::SortedLinear | Algorithm::SortedBinomial => match sizes {
+                Sizes::Blocks(counts) => counts.is_sorted_for(shape.root),
+                _ => false,
+            },
+            Algorithm::Linear => true,
+            _ => !(is_needy && matches!(sizes, Sizes::Sums { .. })),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Tables from TOML. Every error says where: line and column, 1-based.
+
+use super::{Rule, Table};
+use crate::{Algorithm, Operation};
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+/// What is wrong with a table's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// Not TOML, or not a table of rules.
+    #[error("line {line}, column {column}: {message}")]
+    Syntax {
+        /// Line.
+        line: usize,
+        /// Column, in characters.
+        column: usize,
+        /// What the reader of TOML says.
+        message: String,
+    },
+    /// The operation has no such algorithm.
+    #[error("line {line}, column {column}: {operation} has no algorithm '{algorithm}'; it has {}", names(*operation))]
+    NoSuchAlgorithm {
+        /// Line of the rule.
+        line: usize,
+        /// Column of the rule.
+        column: usize,
+        /// The operation.
+        operation: Operation,
+        /// The algorithm.
+        algorithm: Algorithm,
+    },
+    /// A rule whose lower bound is above its upper bound.
+    #[error("line {line}, column {column}: a rule that never holds: min_{what} is above max_{what}")]
+    NeverHolds {
+        /// Line of the rule.
+        line: usize,
+        /// Column of the rule.
+        column: usize,
+        /// `ranks`, `bytes` or `total`.
+        what: &'static str,
+    },
+}
+
+fn names(operation: Operation) -> String {
+    Algorithm::of(operation).map(Algorithm::name).collect::<Vec<_>>().join(", ")
+}
+
+impl Table {
+    /// Reads a table. Operations that it does not name are left to [`super::fallback`].
+    pub fn from_toml(text: &str) -> Result<Table, TableError> {
+        let parsed: BTreeMap<Operation, Vec<Spanned<Rule>>> = toml::from_str(text).map_err(|error| {
+            let (line, column) = place(text, error.span().map_or(0, |span| span.start));
+            TableError::Syntax { line, column, message: error.message().to_owned() }
+        })?;
+        let mut rules = vec![Vec::new(); Operation::ALL.len()];
+        for (operation, list) in parsed {
+            for rule in list {
+                let (line, column) = place(text, rule.span().start);
+                let rule = rule.into_inner();
+                check(operation, &rule, line, column)?;
+                rules[operation as usize].push(rule);
+            }
+        }
+        Ok(Table { rules })
+    }
+}
+
+fn check(operation: Operation, rule: &Rule, line: usize, column: usize) -> Result<(), TableError> {
+    let algorithm = rule.algorithm;
+    if !Algorithm::of(operation).any(|known| known == algorithm) {
+        return Err(TableError::NoSuchAlgorithm { line, column, operation, algorithm });
+    }
+    let bounds = [
+        ("ranks", rule.min_ranks.into(), rule.max_ranks.into()),
+        ("bytes", rule.min_bytes, rule.max_bytes),
+        ("total", rule.min_total, rule.max_total),
+    ];
+    match bounds.into_iter().find(|&(_, min, max): &(_, u64, u64)| min > max) {
+        Some((what, ..)) => Err(TableError::NeverHolds { line, column, what }),
+        None => Ok(()),
+    }
+}
+
+/// Line and column of a byte offset.
+fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}

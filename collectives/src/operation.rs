@@ -1,0 +1,161 @@
+//! What is to be done (an operation of MPI) and how (an algorithm), by the field's names.
+//!
+//! Which pairs exist is decided by the table of programs alone; [`Algorithm::of`]
+//! asks it. No numeric codes of any trace format live here.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! named {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum $name { $($(#[$doc])* #[serde(rename = $text)] $variant,)+ }
+
+        impl $name {
+            /// Every variant, in the order of declaration.
+            pub const ALL: &[$name] = &[$($name::$variant,)+];
+
+            /// The name used in tables and reports.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)+ }
+            }
+
+            /// The variant of that name, if there is one.
+            pub fn from_name(name: &str) -> Option<$name> {
+                match name { $($text => Some($name::$variant),)+ _ => None }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
+named! {
+    /// A collective operation of MPI.
+    Operation {
+        /// `MPI_Bcast`
+        Bcast = "bcast",
+        /// `MPI_Reduce`
+        Reduce = "reduce",
+        /// `MPI_Allreduce`
+        Allreduce = "allreduce",
+        /// `MPI_Gather`
+        Gather = "gather",
+        /// `MPI_Scatter`
+        Scatter = "scatter",
+        /// `MPI_Allgather`
+        Allgather = "allgather",
+        /// `MPI_Barrier`
+        Barrier = "barrier",
+        /// `MPI_Alltoall`
+        Alltoall = "alltoall",
+        /// `MPI_Gatherv`
+        Gatherv = "gatherv",
+        /// `MPI_Scatterv`
+        Scatterv = "scatterv",
+        /// `MPI_Allgatherv`
+        Allgatherv = "allgatherv",
+        /// `MPI_Alltoallv`
+        Alltoallv = "alltoallv",
+        /// `MPI_Alltoallw`
+        Alltoallw = "alltoallw",
+        /// `MPI_Reduce_scatter`
+        ReduceScatter = "reduce-scatter",
+        /// `MPI_Reduce_scatter_block`
+        ReduceScatterBlock = "reduce-scatter-block",
+        /// `MPI_Scan`
+        Scan = "scan",
+        /// `MPI_Exscan`
+        Exscan = "exscan",
+    }
+}
+
+impl Operation {
+    /// Whether one rank, the root, plays a part of its own.
+    pub const fn is_rooted(self) -> bool {
+        use Operation::*;
+        matches!(self, Bcast | Reduce | Gather | Gatherv | Scatter | Scatterv)
+    }
+
+    /// Whether values are combined on the way.
+    pub const fn reduces(self) -> bool {
+        use Operation::*;
+        matches!(self, Reduce | Allreduce | ReduceScatter | ReduceScatterBlock | Scan | Exscan)
+    }
+
+    /// Whether every rank (or pair of ranks) may have a size of its own.
+    pub const fn is_vector(self) -> bool {
+        use Operation::*;
+        matches!(self, Gatherv | Scatterv | Allgatherv | Alltoallv | Alltoallw | ReduceScatter)
+    }
+}
+
+named! {
+    /// A way to carry an operation out. `docs/collectives.md` gives the sources and byte totals.
+    Algorithm {
+        /// No message at all: what MPI libraries do with zero bytes. Valid only then.
+        Nothing = "nothing",
+        /// Root with everybody, everybody with everybody, or rank after rank (scans).
+        Linear = "linear",
+        /// [`Algorithm::Linear`] gather in which the root calls each sender in turn by an empty message.
+        LinearSync = "linear-sync",
+        /// Binomial tree whose subtrees are consecutive ranks (parent: lowest set bit cleared).
+        Binomial = "binomial",
+        /// Binomial tree whose children are far apart (parent: highest set bit cleared).
+        BinomialSpread = "binomial-spread",
+        /// `fanout` chains hanging from the root, segmented; one chain is the pipeline.
+        Chain = "chain",
+        /// Binary tree, segmented.
+        Binary = "binary",
+        /// Each half of the data down one half of a binary tree, then pairs exchange halves.
+        SplitBinary = "split-binary",
+        /// Binomial scatter, then ring allgather (van de Geijn).
+        ScatterRing = "scatter-ring",
+        /// Binomial scatter, then recursive-doubling allgather (van de Geijn).
+        ScatterDoubling = "scatter-doubling",
+        /// Binomial reduction to rank 0, then binomial broadcast.
+        ReduceBcast = "reduce-bcast",
+        /// Binomial gather to rank 0, then binomial broadcast.
+        GatherBcast = "gather-bcast",
+        /// Binomial reduction to rank 0, then binomial scatter.
+        ReduceThenScatter = "reduce-then-scatter",
+        /// Exchange with the rank at distance 1, 2, 4 …
+        RecursiveDoubling = "recursive-doubling",
+        /// Exchange half of what is left with the rank at distance p/2, p/4 …
+        RecursiveHalving = "recursive-halving",
+        /// Reduce-scatter by recursive halving, then allgather or gather by recursive doubling.
+        Rabenseifner = "rabenseifner",
+        /// From each rank to the next, p − 1 times (reductions: 2(p − 1) times).
+        Ring = "ring",
+        /// [`Algorithm::Ring`] whose blocks are reduced segment by segment.
+        SegmentedRing = "segmented-ring",
+        /// log₂ p rounds, doubling the blocks held (allgather) or moving those with a bit set (all-to-all).
+        Bruck = "bruck",
+        /// Alternate exchange of two blocks with the left and right neighbour; even p only.
+        NeighborExchange = "neighbor-exchange",
+        /// In round i with the ranks at distance i.
+        Pairwise = "pairwise",
+        /// Round k tells the rank 2ᵏ further on; ⌈log₂ p⌉ rounds.
+        Dissemination = "dissemination",
+        /// [`Algorithm::Linear`] in the order of block sizes.
+        SortedLinear = "sorted-linear",
+        /// [`Algorithm::Binomial`] over the ranks in the order of block sizes.
+        SortedBinomial = "sorted-binomial",
+        /// Träff's tree: of two neighbouring cubes of ranks the one with less data gives to the other.
+        Traff = "traff",
+    }
+}
+
+impl Algorithm {
+    /// The algorithms there are for `operation`.
+    pub fn of(operation: Operation) -> impl Iterator<Item = Algorithm> {
+        Algorithm::ALL
+            .iter()
+            .copied()
+            .filter(move |&algorithm| crate::schedule::program(operation, algorithm).is_some())
+    }
+}

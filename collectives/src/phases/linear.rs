@@ -1,0 +1,145 @@
+//! The root with everybody, one message each.
+//!
+//! Empty blocks of known sizes cause no message here, as in MPI libraries.
+
+use super::{Next, WAIT, local, recv, reduce, send};
+use crate::{Buffer, Combine, Cursor, Sizes};
+
+impl Cursor {
+    /// The block of a rank at the root. Under sums the root's own block is unknown and left out.
+    fn block(&self, rank: u32, sizes: Sizes<'_>) -> (u64, u64) {
+        match sizes {
+            Sizes::Sums { .. } => match self.minus(rank, self.root) {
+                0 => (0, 0),
+                v => self.piece(sizes, v - 1),
+            },
+            _ => self.piece(sizes, rank),
+        }
+    }
+
+    /// The bytes of this rank's own block, in a buffer of its own. Not for the root under sums.
+    fn own(&self, sizes: Sizes<'_>) -> (u64, u64) {
+        match sizes {
+            Sizes::Sums { .. } => self.all(),
+            _ => (0, self.piece(sizes, self.rank).1),
+        }
+    }
+
+    fn peer(&self, place: u32, sorted: bool, sizes: Sizes<'_>) -> u32 {
+        match sizes {
+            Sizes::Blocks(counts) if sorted => counts.rank_at(place),
+            _ => place,
+        }
+    }
+
+    /// A known empty block needs no message.
+    fn is_silent(&self, len: u64, sizes: Sizes<'_>) -> bool {
+        len == 0 && matches!(sizes, Sizes::Blocks(_))
+    }
+
+    pub(crate) fn gather_linear(&self, sorted: bool, sizes: Sizes<'_>) -> Next {
+        if self.rank != self.root {
+            let own = self.own(sizes);
+            return match self.pos {
+                0 if self.is_silent(own.1, sizes) => Next::Done,
+                0 => send(self.root, Buffer::Input, own),
+                1 => WAIT,
+                _ => Next::Done,
+            };
+        }
+        if self.pos < self.ranks {
+            let peer = self.peer(self.pos, sorted, sizes);
+            let block = self.block(peer, sizes);
+            return if peer == self.root {
+                local((Buffer::Input, (0, block.1)), (Buffer::Output, block), Combine::Store)
+            } else if self.is_silent(block.1, sizes) {
+                Next::Skip
+            } else {
+                recv(peer, Buffer::Output, block)
+            };
+        }
+        if self.pos == self.ranks { WAIT } else { Next::Done }
+    }
+
+    pub(crate) fn scatter_linear(&self, sorted: bool, sizes: Sizes<'_>) -> Next {
+        if self.rank != self.root {
+            let own = self.own(sizes);
+            return match self.pos {
+                0 if self.is_silent(own.1, sizes) => Next::Done,
+                0 => recv(self.root, Buffer::Output, own),
+                1 => WAIT,
+                _ => Next::Done,
+            };
+        }
+        if self.pos < self.ranks {
+            let peer = self.peer(self.pos, sorted, sizes);
+            let block = self.block(peer, sizes);
+            return if peer == self.root {
+                local((Buffer::Input, block), (Buffer::Output, (0, block.1)), Combine::Store)
+            } else if self.is_silent(block.1, sizes) {
+                Next::Skip
+            } else {
+                send(peer, Buffer::Input, block)
+            };
+        }
+        if self.pos == self.ranks { WAIT } else { Next::Done }
+    }
+
+    /// The root calls each rank by an empty message; the answer comes in two messages if segmented: the first
+    /// segment and the rest.
+    pub(crate) fn gather_sync(&self, sizes: Sizes<'_>) -> Next {
+        let two = self.segments > 1;
+        let first = |(offset, len): (u64, u64)| (offset, self.segment.min(len));
+        let rest = |(offset, len): (u64, u64)| (offset + self.segment.min(len), len - self.segment.min(len));
+        if self.rank != self.root {
+            let own = self.own(sizes);
+            return match self.pos {
+                0 => recv(self.root, Buffer::Arrival, (0, 0)),
+                1 => WAIT,
+                2 => send(self.root, Buffer::Input, first(own)),
+                3 if two => send(self.root, Buffer::Input, rest(own)),
+                3 => Next::Skip,
+                4 => WAIT,
+                _ => Next::Done,
+            };
+        }
+        let peer = self.round;
+        if peer == self.ranks {
+            return Next::Done;
+        }
+        let block = self.block(peer, sizes);
+        match self.pos {
+            0 if peer == self.root => {
+                local((Buffer::Input, (0, block.1)), (Buffer::Output, block), Combine::Store)
+            }
+            _ if peer == self.root => Next::Round,
+            0 => recv(peer, Buffer::Output, first(block)),
+            1 => send(peer, Buffer::Arrival, (0, 0)),
+            2 if two => recv(peer, Buffer::Output, rest(block)),
+            2 => Next::Skip,
+            3 => WAIT,
+            _ => Next::Round,
+        }
+    }
+
+    /// From the highest rank down, so that the operation's order is kept with one vector of scratch.
+    pub(crate) fn reduce_in_order(&self) -> Next {
+        if self.rank != self.root {
+            return match self.pos {
+                0 => send(self.root, Buffer::Input, self.all()),
+                1 => WAIT,
+                _ => Next::Done,
+            };
+        }
+        let Some(peer) = (self.ranks - 1).checked_sub(self.round) else { return Next::Done };
+        let combine = if self.round == 0 { Combine::Store } else { Combine::Before };
+        match self.pos {
+            0 if peer == self.root => {
+                local((Buffer::Input, self.all()), (Buffer::Output, self.all()), combine)
+            }
+            0 => reduce(peer, Buffer::Output, self.all(), combine),
+            1 if peer != self.root => WAIT,
+            _ => Next::Round,
+        }
+    }
+}

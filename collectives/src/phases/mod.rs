@@ -1,0 +1,302 @@
+//! The building blocks of algorithms.
+//!
+//! A [`Phase`] is a function of (lap, round, position) and the communicator's numbers to a step, so the cursor
+//! keeps no other state. Ranks count from the root in rooted phases: such a number is called *virtual*, `v`.
+
+mod all_to_all;
+mod doubling;
+mod halving;
+mod irregular;
+mod linear;
+mod local;
+mod ring;
+mod scan;
+mod split_binary;
+mod tree;
+
+pub(crate) use tree::Tree;
+
+use crate::schedule::Split;
+use crate::{Buffer, Combine, Cursor, Data, Sizes, Step};
+
+/// A building block; the schedules' table tells which follow one another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Phase {
+    // In memory.
+    /// The whole input into a buffer.
+    CopyIn(Buffer),
+    /// The input, one block, to its place in the output.
+    CopyOwn,
+    /// The input's block for oneself to the output.
+    CopyOwnPair,
+    /// The rank's block of input (scatter) or work (reduce-scatter) to the output.
+    TakeOwn,
+
+    // Trees.
+    /// The output from parents to children, by segments.
+    TreeDown(Tree),
+    /// A buffer reduced from children to parents, by segments.
+    TreeUp(Tree, Buffer),
+    /// Blocks up a binomial tree.
+    GatherUp,
+    /// Pieces down a binomial tree: rank i's block (`Rank`) or the i-th piece counted from the root (`Virtual`).
+    ScatterDown(Buffer, Which),
+    /// Each half of the vector down its half of a binary tree.
+    SplitDown,
+    /// The halves exchanged.
+    SplitExchange,
+
+    // The root with everybody.
+    /// Contributions reduced in rank order at the root.
+    ReduceInOrder,
+    /// All blocks to the root.
+    GatherLinear { sorted: bool },
+    /// The same, called one by one.
+    GatherSync,
+    /// All blocks from the root.
+    ScatterLinear { sorted: bool },
+
+    // Irregular blocks.
+    /// Blocks up a binomial tree over the ranks sorted by size.
+    SortedGatherUp,
+    /// Blocks down that tree.
+    SortedScatterDown,
+    /// Blocks up Träff's tree.
+    TraffUp,
+    /// Blocks down Träff's tree.
+    TraffDown,
+
+    // Powers of two: the surplus ranks first hand over to a neighbour (fold), at the end they are served (unfold).
+    /// The surplus ranks' vectors are reduced into their partners'.
+    Fold(Buffer),
+    /// The surplus ranks get the result.
+    Unfold,
+    /// The surplus ranks' pieces go to their partners.
+    FoldPiece(Which),
+    /// The surplus ranks get all pieces but their own.
+    UnfoldPieces(Which),
+    /// The surplus ranks get their own piece.
+    UnfoldOwn,
+    /// Whole vectors exchanged and reduced at distance 1, 2, 4 …
+    Doubling,
+    /// All pieces held exchanged at distance 1, 2, 4 …
+    DoublingGather(Which),
+    /// Half of what is left reduced at distance 1, 2, 4 …
+    HalvingNear,
+    /// The way of [`Phase::HalvingNear`] back: everybody gets everything.
+    DoublingBack,
+    /// The way of [`Phase::HalvingNear`] back: the root gets everything.
+    GatherToRoot,
+    /// Half of what is left reduced at distance p/2, p/4 …; ends with the rank's own piece.
+    HalvingFar,
+
+    // Rings.
+    /// Pieces reduced around the ring, in laps of one segment of each piece; `Which` is sent first.
+    RingReduce(Buffer, Which),
+    /// Pieces passed around the ring; `Which` is held at the beginning.
+    RingGather(Which),
+    /// Pairs of blocks exchanged with the two neighbours in turn.
+    Neighbors,
+
+    // Everybody with everybody.
+    /// Blocks held so far sent to distance 1, 2, 4 …
+    BruckGather,
+    /// Blocks whose distance has bit k set sent to distance 2ᵏ.
+    BruckExchange,
+    /// All blocks exchanged at once, or so many at a time.
+    ExchangeAll,
+    /// Blocks exchanged with one rank a round.
+    ExchangePairwise,
+    /// Blocks exchanged with one rank a round, and reduced.
+    ReducePairwise,
+    /// An empty message to distance 1, 2, 4 …
+    Dissemination,
+
+    // Prefixes.
+    /// From rank to rank, inclusive.
+    ScanChain,
+    /// From rank to rank, exclusive.
+    ExscanChain,
+    /// At distance 1, 2, 4 …
+    ScanDoubling,
+}
+
+/// How the ranks' pieces are numbered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Which {
+    /// By rank.
+    Rank,
+    /// From the root on.
+    Virtual,
+    /// By the rank after.
+    Following,
+    /// By the rank before.
+    Preceding,
+}
+
+/// What a phase answers.
+pub(crate) enum Next {
+    /// This step; then the next position.
+    Step(Step),
+    /// Nothing here; go to the next position.
+    Skip,
+    /// Go to the next round.
+    Round,
+    /// Go to the next lap.
+    Lap,
+    /// The phase is over.
+    Done,
+}
+
+impl Phase {
+    /// The step at the cursor's place.
+    #[inline]
+    pub(crate) fn at(self, c: &Cursor, sizes: Sizes<'_>) -> Next {
+        match self {
+            Phase::CopyIn(buffer) => c.copy_in(buffer),
+            Phase::CopyOwn => c.copy_own(sizes),
+            Phase::CopyOwnPair => c.copy_own_pair(sizes),
+            Phase::TakeOwn => c.take_own(sizes),
+            Phase::TreeDown(tree) => c.tree_down(tree),
+            Phase::TreeUp(tree, buffer) => c.tree_up(tree, buffer),
+            Phase::GatherUp => c.gather_up(sizes),
+            Phase::ScatterDown(buffer, which) => c.scatter_down(buffer, which, sizes),
+            Phase::SplitDown => c.split_down(),
+            Phase::SplitExchange => c.split_exchange(),
+            Phase::ReduceInOrder => c.reduce_in_order(),
+            Phase::GatherLinear { sorted } => c.gather_linear(sorted, sizes),
+            Phase::GatherSync => c.gather_sync(sizes),
+            Phase::ScatterLinear { sorted } => c.scatter_linear(sorted, sizes),
+            Phase::SortedGatherUp => c.sorted_gather_up(sizes),
+            Phase::SortedScatterDown => c.sorted_scatter_down(sizes),
+            Phase::TraffUp => c.traff_up(sizes),
+            Phase::TraffDown => c.traff_down(sizes),
+            Phase::Fold(buffer) => c.fold(buffer),
+            Phase::Unfold => c.unfold(),
+            Phase::FoldPiece(which) => c.fold_piece(which, sizes),
+            Phase::UnfoldPieces(which) => c.unfold_pieces(which, sizes),
+            Phase::UnfoldOwn => c.unfold_own(sizes),
+            Phase::Doubling => c.doubling(),
+            Phase::DoublingGather(which) => c.doubling_gather(which, sizes),
+            Phase::HalvingNear => c.halving_near(sizes),
+            Phase::DoublingBack => c.doubling_back(sizes),
+            Phase::GatherToRoot => c.gather_to_root(sizes),
+            Phase::HalvingFar => c.halving_far(sizes),
+            Phase::RingReduce(buffer, which) => c.ring_reduce(buffer, which, sizes),
+            Phase::RingGather(which) => c.ring_gather(which, sizes),
+            Phase::Neighbors => c.neighbors(sizes),
+            Phase::BruckGather => c.bruck_gather(sizes),
+            Phase::BruckExchange => c.bruck_exchange(),
+            Phase::ExchangeAll => c.exchange_all(sizes),
+            Phase::ExchangePairwise => c.exchange_pairwise(sizes),
+            Phase::ReducePairwise => c.reduce_pairwise(sizes),
+            Phase::Dissemination => c.dissemination(),
+            Phase::ScanChain => c.scan_chain(),
+            Phase::ExscanChain => c.exscan_chain(),
+            Phase::ScanDoubling => c.scan_doubling(),
+        }
+    }
+}
+
+pub(crate) const WAIT: Next = Next::Step(Step::Wait);
+
+pub(crate) fn send(to: u32, buffer: Buffer, bytes: (u64, u64)) -> Next {
+    Next::Step(Step::Send { to, data: Data::new(buffer, bytes) })
+}
+
+pub(crate) fn recv(from: u32, buffer: Buffer, bytes: (u64, u64)) -> Next {
+    reduce(from, buffer, bytes, Combine::Store)
+}
+
+pub(crate) fn reduce(from: u32, buffer: Buffer, bytes: (u64, u64), combine: Combine) -> Next {
+    Next::Step(Step::Recv { from, data: Data::new(buffer, bytes), combine })
+}
+
+pub(crate) fn local(from: (Buffer, (u64, u64)), into: (Buffer, (u64, u64)), combine: Combine) -> Next {
+    Next::Step(Step::Local { from: Data::new(from.0, from.1), into: Data::new(into.0, into.1), combine })
+}
+
+/// What phases ask of the communicator's numbers and the split of the data.
+impl Cursor {
+    /// (a + b) mod p for a, b ≤ p.
+    pub(crate) fn plus(&self, a: u32, b: u32) -> u32 {
+        let sum = a + b;
+        if sum >= self.ranks { sum - self.ranks } else { sum }
+    }
+
+    /// (a − b) mod p for a < p, b ≤ p.
+    pub(crate) fn minus(&self, a: u32, b: u32) -> u32 {
+        if a >= b { a - b } else { a + self.ranks - b }
+    }
+
+    /// This rank counted from the root.
+    pub(crate) fn virtual_rank(&self) -> u32 {
+        self.minus(self.rank, self.root)
+    }
+
+    /// The rank `v` places after the root.
+    pub(crate) fn real_rank(&self, v: u32) -> u32 {
+        self.plus(v, self.root)
+    }
+
+    /// This rank's number in a numbering of the pieces.
+    pub(crate) fn number(&self, which: Which) -> u32 {
+        match which {
+            Which::Rank => self.rank,
+            Which::Virtual => self.virtual_rank(),
+            Which::Following => self.plus(self.rank, 1),
+            Which::Preceding => self.minus(self.rank, 1),
+        }
+    }
+
+    /// The rank that has a number.
+    pub(crate) fn numbered(&self, which: Which, number: u32) -> u32 {
+        match which {
+            Which::Rank => number,
+            Which::Virtual => self.real_rank(number),
+            Which::Following => self.minus(number, 1),
+            Which::Preceding => self.plus(number, 1),
+        }
+    }
+
+    /// All bytes, (offset, length).
+    pub(crate) fn all(&self) -> (u64, u64) {
+        (0, self.total)
+    }
+
+    /// The bytes of a segment of the whole vector.
+    pub(crate) fn segment(&self, segment: u32) -> (u64, u64) {
+        let offset = u64::from(segment) * self.segment;
+        (offset, self.segment.min(self.total - offset))
+    }
+
+    /// Bytes before piece `i`.
+    pub(crate) fn start(&self, sizes: Sizes<'_>, i: u32) -> u64 {
+        match self.split {
+            Split::Even => u64::from(i) * self.piece + u64::from(i.min(self.wide)) * u64::from(self.unit),
+            Split::Ceil => self.total.min(u64::from(i) * self.piece),
+            Split::Table => match sizes {
+                Sizes::Blocks(counts) | Sizes::Pairs { send: counts, .. } => counts.start(i),
+                // Not reached: the table is only chosen with counts.
+                Sizes::Bytes(_) | Sizes::Sums { .. } => 0,
+            },
+        }
+    }
+
+    /// The bytes of piece `i`.
+    pub(crate) fn piece(&self, sizes: Sizes<'_>, i: u32) -> (u64, u64) {
+        let start = self.start(sizes, i);
+        (start, self.start(sizes, i + 1) - start)
+    }
+
+    /// The bytes of `count` ≤ p pieces from `first` < p on, the last being followed by the first.
+    pub(crate) fn span(&self, sizes: Sizes<'_>, first: u32, count: u32) -> (u64, u64) {
+        let start = self.start(sizes, first);
+        let end = first + count;
+        let len = match end.checked_sub(self.ranks) {
+            None => self.start(sizes, end) - start,
+            Some(wrapped) => self.total - start + self.start(sizes, wrapped),
+        };
+        (start, len)
+    }
+}

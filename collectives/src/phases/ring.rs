@@ -1,0 +1,74 @@
+//! Around the ring: each rank sends to the next and receives from the one before; or, in pairs, to and from
+//! both neighbours in turn.
+
+use super::{Next, WAIT, Which, recv, reduce, send};
+use crate::{Buffer, Combine, Cursor, Sizes};
+
+impl Cursor {
+    pub(crate) fn ring_reduce(&self, buffer: Buffer, which: Which, sizes: Sizes<'_>) -> Next {
+        if self.round + 1 == self.ranks {
+            return if self.lap + 1 == self.segments { Next::Done } else { Next::Lap };
+        }
+        let sent = self.minus(self.number(which), self.round);
+        match self.pos {
+            0 => send(self.plus(self.rank, 1), buffer, self.lap_of(self.piece(sizes, sent))),
+            1 => {
+                let piece = self.piece(sizes, self.minus(sent, 1));
+                reduce(self.minus(self.rank, 1), buffer, self.lap_of(piece), Combine::Before)
+            }
+            2 => WAIT,
+            _ => Next::Round,
+        }
+    }
+
+    /// The part of a piece that this lap carries.
+    fn lap_of(&self, (start, len): (u64, u64)) -> (u64, u64) {
+        if self.segments == 1 {
+            return (start, len);
+        }
+        let skip = (u64::from(self.lap) * self.segment).min(len);
+        (start + skip, self.segment.min(len - skip))
+    }
+
+    pub(crate) fn ring_gather(&self, which: Which, sizes: Sizes<'_>) -> Next {
+        if self.round + 1 == self.ranks {
+            return Next::Done;
+        }
+        let sent = self.minus(self.number(which), self.round);
+        match self.pos {
+            0 => send(self.plus(self.rank, 1), Buffer::Output, self.piece(sizes, sent)),
+            1 => recv(self.minus(self.rank, 1), Buffer::Output, self.piece(sizes, self.minus(sent, 1))),
+            2 => WAIT,
+            _ => Next::Round,
+        }
+    }
+
+    /// Round 0: own block with the pair's other member. Round i: the pair of blocks got in round i − 1, with
+    /// the neighbour in the next pair (odd i) or the own one (even i).
+    pub(crate) fn neighbors(&self, sizes: Sizes<'_>) -> Next {
+        let pairs = self.ranks / 2;
+        let i = self.round;
+        if i == pairs {
+            return Next::Done;
+        }
+        let (pair, is_even) = (self.rank / 2, self.rank.is_multiple_of(2));
+        let inside = self.rank ^ 1;
+        let outside = if is_even { self.minus(self.rank, 1) } else { self.plus(self.rank, 1) };
+        let partner = if i % 2 == 0 { inside } else { outside };
+        // Even ranks get the pairs 1 before, 1 after, 2 before, 2 after … their own; odd ranks 1 after, 1 before …
+        let got = |i: u32| {
+            let away = i.div_ceil(2);
+            let pair = if (i % 2 == 1) == is_even { pair + pairs - away } else { pair + away };
+            let pair = if pair >= pairs { pair - pairs } else { pair };
+            self.span(sizes, 2 * pair, 2)
+        };
+        match self.pos {
+            0 if i == 0 => send(partner, Buffer::Output, self.piece(sizes, self.rank)),
+            0 => send(partner, Buffer::Output, got(i - 1)),
+            1 if i == 0 => recv(partner, Buffer::Output, self.piece(sizes, inside)),
+            1 => recv(partner, Buffer::Output, got(i)),
+            2 => WAIT,
+            _ => Next::Round,
+        }
+    }
+}

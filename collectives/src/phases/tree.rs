@@ -1,0 +1,194 @@
+//! Trees: broadcast and reduction by segments, gather and scatter along the binomial tree.
+//!
+//! Nodes are virtual ranks, the root being 0.
+
+use super::{Next, WAIT, Which, recv, reduce, send};
+use crate::{Buffer, Combine, Cursor, Sizes};
+
+/// The shape of a tree over 0…p−1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tree {
+    /// Everybody is a child of 0.
+    Flat,
+    /// Parent: lowest set bit cleared. The subtree of v is [v, v + lowest bit of v).
+    Binomial,
+    /// Parent: highest set bit cleared.
+    BinomialSpread,
+    /// Chains of consecutive nodes, as equal as can be, the longer ones first.
+    Chain,
+    /// Level l holds 2ˡ consecutive nodes; the children of v on it are v + 2ˡ and v + 2·2ˡ.
+    Binary,
+}
+
+/// Bits needed to write `x`; 0 for 0.
+fn bits(x: u32) -> u32 {
+    u32::BITS - x.leading_zeros()
+}
+
+/// Nodes of the binomial subtree below and including v.
+pub(crate) fn binomial_subtree(v: u32, ranks: u32) -> u32 {
+    match v {
+        0 => ranks,
+        _ => (1 << v.trailing_zeros()).min(ranks - v),
+    }
+}
+
+impl Cursor {
+    /// Parent of v ≠ 0.
+    pub(crate) fn parent(&self, tree: Tree, v: u32) -> u32 {
+        match tree {
+            Tree::Flat => 0,
+            Tree::Binomial => v & (v - 1),
+            Tree::BinomialSpread => v ^ (1 << (bits(v) - 1)),
+            Tree::Chain if self.fanout <= 1 => v - 1,
+            Tree::Chain => {
+                let (long, chains_of_long) = self.chains();
+                let beyond = (v - 1).checked_sub(long * chains_of_long);
+                let at = match beyond {
+                    None => (v - 1) % long,
+                    Some(beyond) => beyond % (long - 1),
+                };
+                if at == 0 { 0 } else { v - 1 }
+            }
+            Tree::Binary => {
+                let level = bits(v + 1) - 1;
+                let above = 1 << (level - 1);
+                // The level above is [above − 1, 2·above − 1).
+                if v - above < 2 * above - 1 { v - above } else { v - 2 * above }
+            }
+        }
+    }
+
+    /// Number of children of v.
+    pub(crate) fn children(&self, tree: Tree, v: u32) -> u32 {
+        let after = self.ranks - 1 - v;
+        match tree {
+            Tree::Flat if v == 0 => after,
+            Tree::Flat => 0,
+            Tree::Binomial if v == 0 => bits(after),
+            Tree::Binomial => bits(after).min(v.trailing_zeros()),
+            Tree::BinomialSpread => bits(after).saturating_sub(bits(v)),
+            Tree::Chain if v == 0 => self.fanout.clamp(1, after.max(1)).min(after),
+            Tree::Chain if after == 0 => 0,
+            Tree::Chain => u32::from(self.parent(tree, v + 1) == v),
+            Tree::Binary => (after >> (bits(v + 1) - 1)).min(2),
+        }
+    }
+
+    /// The i-th child of v, the one with the largest subtree (where they differ) last.
+    pub(crate) fn child(&self, tree: Tree, v: u32, i: u32) -> u32 {
+        match tree {
+            Tree::Flat => i + 1,
+            Tree::Binomial => v + (1 << i),
+            Tree::BinomialSpread => v + (1 << (bits(v) + i)),
+            Tree::Chain if v == 0 => {
+                if self.fanout <= 1 {
+                    return 1;
+                }
+                let (long, chains_of_long) = self.chains();
+                1 + i * long - i.saturating_sub(chains_of_long)
+            }
+            Tree::Chain => v + 1,
+            Tree::Binary => v + ((i + 1) << (bits(v + 1) - 1)),
+        }
+    }
+
+    /// (length of a long chain, number of those); the other chains are shorter by one.
+    fn chains(&self) -> (u32, u32) {
+        let nodes = self.ranks - 1;
+        let chains = self.fanout.clamp(1, nodes.max(1));
+        let long = nodes.div_ceil(chains).max(1);
+        (long, nodes - (long - 1) * chains)
+    }
+
+    /// Round s: wait for segment s, ask for segment s + 1, pass segment s on.
+    pub(crate) fn tree_down(&self, tree: Tree) -> Next {
+        let v = self.virtual_rank();
+        let (s, last) = (self.round, self.round + 1 == self.segments);
+        let children = self.children(tree, v);
+        match self.pos {
+            0 if v != 0 && s == 0 => {
+                recv(self.real_rank(self.parent(tree, v)), Buffer::Output, self.segment(0))
+            }
+            1 if v != 0 => WAIT,
+            2 if v != 0 && !last => {
+                recv(self.real_rank(self.parent(tree, v)), Buffer::Output, self.segment(s + 1))
+            }
+            0..=2 => Next::Skip,
+            pos if pos - 3 < children => {
+                // The flat tree and the spread one go upwards as MPI libraries do, the others serve the largest subtree first.
+                let i = pos - 3;
+                let i = if tree == Tree::Binomial { children - 1 - i } else { i };
+                send(self.real_rank(self.child(tree, v, i)), Buffer::Output, self.segment(s))
+            }
+            pos if pos - 3 == children && children > 0 && (v == 0 || last) => WAIT,
+            _ if last => Next::Done,
+            _ => Next::Round,
+        }
+    }
+
+    /// Round s: segment s from all children, then to the parent while the next one arrives.
+    pub(crate) fn tree_up(&self, tree: Tree, buffer: Buffer) -> Next {
+        let v = self.virtual_rank();
+        let (s, last) = (self.round, self.round + 1 == self.segments);
+        let children = self.children(tree, v);
+        match self.pos {
+            pos if pos < children => {
+                let child = self.real_rank(self.child(tree, v, pos));
+                reduce(child, buffer, self.segment(s), Combine::After)
+            }
+            pos if pos == children && (children > 0 || s > 0) => WAIT,
+            pos if pos == children => Next::Skip,
+            pos if pos == children + 1 && v != 0 => {
+                send(self.real_rank(self.parent(tree, v)), buffer, self.segment(s))
+            }
+            pos if pos == children + 2 && v != 0 && last => WAIT,
+            _ if last => Next::Done,
+            _ => Next::Round,
+        }
+    }
+
+    pub(crate) fn gather_up(&self, sizes: Sizes<'_>) -> Next {
+        let v = self.virtual_rank();
+        let children = self.children(Tree::Binomial, v);
+        match self.pos {
+            pos if pos < children => {
+                let child = self.child(Tree::Binomial, v, pos);
+                recv(self.real_rank(child), Buffer::Output, self.subtree(child, Which::Rank, sizes))
+            }
+            pos if pos == children && children > 0 => WAIT,
+            pos if pos == children => Next::Skip,
+            pos if pos == children + 1 && v != 0 => {
+                let parent = self.real_rank(self.parent(Tree::Binomial, v));
+                send(parent, Buffer::Output, self.subtree(v, Which::Rank, sizes))
+            }
+            pos if pos == children + 2 && v != 0 => WAIT,
+            _ => Next::Done,
+        }
+    }
+
+    pub(crate) fn scatter_down(&self, buffer: Buffer, which: Which, sizes: Sizes<'_>) -> Next {
+        let v = self.virtual_rank();
+        let children = self.children(Tree::Binomial, v);
+        match self.pos {
+            0 if v != 0 => {
+                let parent = self.real_rank(self.parent(Tree::Binomial, v));
+                recv(parent, buffer, self.subtree(v, which, sizes))
+            }
+            1 if v != 0 => WAIT,
+            0..=1 => Next::Skip,
+            pos if pos - 2 < children => {
+                let child = self.child(Tree::Binomial, v, children - 1 - (pos - 2));
+                send(self.real_rank(child), buffer, self.subtree(child, which, sizes))
+            }
+            pos if pos - 2 == children && children > 0 => WAIT,
+            _ => Next::Done,
+        }
+    }
+
+    /// The bytes below node v of the binomial tree.
+    fn subtree(&self, v: u32, which: Which, sizes: Sizes<'_>) -> (u64, u64) {
+        let first = if matches!(which, Which::Virtual) { v } else { self.real_rank(v) };
+        self.span(sizes, first, binomial_subtree(v, self.ranks))
+    }
+}
