@@ -3,8 +3,11 @@
 //! Codes 0, 2 and 6 were seen in traces of the original tools; the others are this project's choice, because
 //! no trace at hand shows them. A user whose traces differ replaces the table ([`OpCodes`]).
 
+use crate::error::Place;
 use crate::units::Bytes;
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 /// The code of an operation as a trace line holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -136,7 +139,89 @@ impl Default for OpCodes {
     }
 }
 
+/// Why a table of codes cannot be read: where, and what is wrong there.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct OpCodesError {
+    /// File and line.
+    pub place: Place,
+    /// What is wrong.
+    #[source]
+    pub problem: OpCodesProblem,
+}
+
+/// What is wrong with a table of codes.
+#[derive(Debug, thiserror::Error)]
+pub enum OpCodesProblem {
+    /// The system could not read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A line that is not a code and a name.
+    #[error("`{0}` is not a line of the form `code name`")]
+    Line(String),
+    /// A code that is no number from 0 to 65535.
+    #[error("code `{0}` is not a number from 0 to 65535")]
+    Code(String),
+    /// A name that no operation has.
+    #[error("no collective operation is called `{0}`")]
+    Name(String),
+    /// A code or an operation that an earlier line has.
+    #[error("{0} is in the table already")]
+    Twice(String),
+    /// No line at all.
+    #[error("the table is empty")]
+    Empty,
+}
+
 impl OpCodes {
+    /// The part of the default table that traces of the original tools confirm.
+    pub fn verified() -> Self {
+        let mut table = Self::default();
+        table.codes.retain(|(_, operation)| operation.code_verified());
+        table
+    }
+
+    /// Reads a user's table from the file `path`; it replaces the default one as a whole.
+    ///
+    /// Lines `code name`, the name that of the MPI function in any case, with or without `MPI_`; empty lines and
+    /// what follows a `#` are left out.
+    pub fn open(path: &Path) -> Result<Self, OpCodesError> {
+        match std::fs::read(path) {
+            Ok(text) => Self::parse(&String::from_utf8_lossy(&text), path),
+            Err(error) => Err(OpCodesError { place: Place::file(path), problem: OpCodesProblem::Io(error) }),
+        }
+    }
+
+    /// The table that is `text`; errors call it `path`.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, OpCodesError> {
+        let mut codes: Vec<(OpCode, Operation)> = Vec::new();
+        for (line, text) in (1..).zip(text.lines()) {
+            let text = text.split('#').next().unwrap_or_default().trim();
+            if text.is_empty() {
+                continue;
+            }
+            let row = table_row(text).and_then(|(code, operation)| {
+                match codes.iter().find(|&&(other, named)| other == code || named == operation) {
+                    Some((other, _)) if *other == code => {
+                        Err(OpCodesProblem::Twice(format!("code {}", code.0)))
+                    }
+                    Some(_) => Err(OpCodesProblem::Twice(operation.name().to_owned())),
+                    None => Ok((code, operation)),
+                }
+            });
+            codes.push(row.map_err(|problem| OpCodesError { place: Place::line(path, line), problem })?);
+        }
+        if codes.is_empty() {
+            return Err(OpCodesError { place: Place::file(path), problem: OpCodesProblem::Empty });
+        }
+        Ok(Self { codes })
+    }
+
+    /// The rows of the table.
+    pub fn rows(&self) -> &[(OpCode, Operation)] {
+        &self.codes
+    }
+
     /// The operation that `code` stands for.
     #[inline]
     pub fn operation(&self, code: OpCode) -> Option<Operation> {
@@ -149,5 +234,72 @@ impl OpCodes {
     /// The code of `op`, if the table has one.
     pub fn code(&self, op: Operation) -> Option<OpCode> {
         self.codes.iter().find(|(_, named)| *named == op).map(|&(code, _)| code)
+    }
+}
+
+/// A row of a user's table.
+fn table_row(text: &str) -> Result<(OpCode, Operation), OpCodesProblem> {
+    let quoted = |text: &str| text.chars().take(40).flat_map(char::escape_debug).collect::<String>();
+    let mut words = text.split_whitespace();
+    let (Some(code), Some(name), None) = (words.next(), words.next(), words.next()) else {
+        return Err(OpCodesProblem::Line(quoted(text)));
+    };
+    if !code.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(OpCodesProblem::Code(quoted(code)));
+    }
+    let code = code.parse().map(OpCode).map_err(|_| OpCodesProblem::Code(quoted(code)))?;
+    let prefix = name.get(..4).filter(|prefix| prefix.eq_ignore_ascii_case("MPI_"));
+    let bare = &name[prefix.map_or(0, str::len)..];
+    let operation = Operation::ALL.iter().find(|operation| operation.name().eq_ignore_ascii_case(bare));
+    operation.map(|&operation| (code, operation)).ok_or_else(|| OpCodesProblem::Name(quoted(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        OpCodes::parse(text, Path::new("codes")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_users_table_replaces_the_default() {
+        let table = OpCodes::parse(
+            "# mine\n\n17 MPI_BCAST\n 2\tallreduce # as ever\r\n9 Barrier\n",
+            Path::new("codes"),
+        );
+        let table = table.unwrap();
+        assert_eq!(table.operation(OpCode(17)), Some(Operation::Bcast));
+        assert_eq!(table.operation(OpCode(2)), Some(Operation::Allreduce));
+        assert_eq!((table.code(Operation::Barrier), table.code(Operation::Scan)), (Some(OpCode(9)), None));
+        assert_eq!(table.operation(OpCode(0)), None);
+        assert_eq!(table.rows().len(), 3);
+    }
+
+    #[test]
+    fn the_default_table_goes_both_ways() {
+        let table = OpCodes::default();
+        for &operation in Operation::ALL {
+            let code = table.code(operation).unwrap();
+            assert_eq!((code, table.operation(code)), (operation.default_code(), Some(operation)));
+        }
+        let verified = OpCodes::verified();
+        assert_eq!(verified.rows().iter().map(|(code, _)| code.0).collect::<Vec<_>>(), [0, 2, 6]);
+        assert_eq!(verified.operation(OpCode(1)), None);
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        assert_eq!(said("0 Bcast\n1"), "codes:2: `1` is not a line of the form `code name`");
+        assert_eq!(said("0 Bcast x"), "codes:1: `0 Bcast x` is not a line of the form `code name`");
+        assert_eq!(said("65536 Bcast"), "codes:1: code `65536` is not a number from 0 to 65535");
+        assert_eq!(said("+1 Bcast"), "codes:1: code `+1` is not a number from 0 to 65535");
+        assert_eq!(said("1 Broadcast"), "codes:1: no collective operation is called `Broadcast`");
+        assert_eq!(said("1 MPI_"), "codes:1: no collective operation is called `MPI_`");
+        assert_eq!(said("1 Bcast\n\n1 Scan"), "codes:3: code 1 is in the table already");
+        assert_eq!(said("1 Bcast\n2 bcast"), "codes:2: Bcast is in the table already");
+        assert_eq!(said("\n# nothing\n"), "codes: the table is empty");
+        let absent = OpCodes::open(Path::new("/nowhere/codes")).unwrap_err().to_string();
+        assert!(absent.starts_with("/nowhere/codes: No such file"), "{absent}");
     }
 }

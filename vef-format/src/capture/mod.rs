@@ -4,3 +4,4 @@
 //! interposer) and the older one of VEF-Prospector (read only).
 
 pub mod event;
+pub mod legacy;
