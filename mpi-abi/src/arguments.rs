@@ -440,3 +440,47 @@ handle_arrays! {
     RequestArray of Request;
     InfoArray of Info;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_upper_half_of_an_int_argument_is_ignored() {
+        // SAFETY: stands for what a program passes; an int needs no more.
+        unsafe {
+            assert_eq!(Count::from_raw(0xffff_ffff_0000_0007).get(), 7);
+            assert_eq!(Rank::from_raw(0x1234_5678_ffff_fffe).get(), -2);
+            assert_eq!(Count::from_raw(0xffff_ffff_0000_0007).elements(), 7);
+            assert_eq!(BigCount::from_raw(0x1_0000_0007).elements(), 0x1_0000_0007);
+            assert_eq!(Aint::from_raw(usize::MAX).get(), -1);
+        }
+    }
+
+    #[test]
+    fn arrays_have_the_width_of_their_kind() {
+        let (narrow, wide) = ([1_i32, -2, 3], [1_i64, -2, 1 << 40]);
+        // SAFETY: the arrays have three elements.
+        unsafe {
+            assert_eq!(CountArray::from_raw(narrow.as_ptr() as usize).at(1), -2);
+            assert_eq!(BigCountArray::from_raw(wide.as_ptr() as usize).at(2), 1 << 40);
+            assert_eq!(IntArray::from_raw(narrow.as_ptr() as usize).slice(3), narrow);
+            assert!(IntArray::from_raw(0).slice(3).is_empty());
+            assert!(IntArray::from_raw(narrow.as_ptr() as usize).slice(-1).is_empty());
+        }
+    }
+
+    #[test]
+    fn outputs_may_be_null() {
+        let mut flag = 5_i32;
+        // SAFETY: null or a live int.
+        unsafe {
+            assert_eq!(IntPtr::from_raw(0).read(), None);
+            let argument = IntPtr::from_raw(&raw mut flag as usize);
+            argument.write(1);
+            assert_eq!(argument.read(), Some(1));
+            assert_eq!(Str::from_raw(c"mpi".as_ptr() as usize).c_str(), Some(c"mpi"));
+            assert_eq!(Str::from_raw(0).c_str(), None);
+        }
+    }
+}

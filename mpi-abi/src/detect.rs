@@ -21,10 +21,11 @@ pub struct Abi {
     handle_mask: usize,
     /// What `MPI_Get_library_version` says, whole.
     pub version: String,
-    /// The predefined handles. `None`: this MPI has no such thing.
-    pub predefined: Handles<Option<usize>>,
-    /// The predefined datatypes. `None`: this MPI has no such thing, or was built without it.
+    /// The predefined handles, as [`word`](crate::handles::Request::word)s to compare with.
+    pub predefined: Handles<usize>,
+    /// The predefined datatypes, as words to compare with. `None`: this MPI was built without it.
     pub basic: Datatypes<Option<usize>>,
+    byte: Datatype,
 }
 
 impl Deref for Abi {
@@ -60,7 +61,9 @@ impl Abi {
             handle_mask: if table.handle_size == 4 { 0xffff_ffff } else { usize::MAX },
             version,
             predefined: table.handles.try_map(resolve)?,
-            basic: table.datatypes.try_map(|place| Ok(resolve(place).unwrap_or(None)))?,
+            basic: table.datatypes.try_map(|place| Ok::<_, Error>(resolve(place).ok()))?,
+            // SAFETY: what the ABI says MPI_BYTE is.
+            byte: unsafe { Datatype::from_word(resolve(table.datatypes.byte)?) },
         })
     }
 
@@ -87,20 +90,19 @@ impl Abi {
 
     /// `MPI_COMM_WORLD`.
     pub fn comm_world(&self) -> Comm {
-        // SAFETY: a handle of this MPI; every table has one, so the other case is never taken.
-        unsafe { Comm::from_word(self.predefined.comm_world.unwrap_or(0)) }
+        // SAFETY: what the ABI says it is.
+        unsafe { Comm::from_word(self.predefined.comm_world) }
     }
 
     /// `MPI_COMM_SELF`.
     pub fn comm_self(&self) -> Comm {
-        // SAFETY: as in `comm_world`.
-        unsafe { Comm::from_word(self.predefined.comm_self.unwrap_or(0)) }
+        // SAFETY: what the ABI says it is.
+        unsafe { Comm::from_word(self.predefined.comm_self) }
     }
 
     /// `MPI_BYTE`.
     pub fn byte(&self) -> Datatype {
-        // SAFETY: as in `comm_world`.
-        unsafe { Datatype::from_word(self.basic.byte.unwrap_or(0)) }
+        self.byte
     }
 }
 
@@ -167,13 +169,62 @@ fn has_standard_abi() -> bool {
     code == Some(0) && major >= 1
 }
 
-fn resolve(place: Place) -> Result<Option<usize>> {
+fn resolve(place: Place) -> Result<usize> {
     match place {
-        Place::Value(value) => Ok(Some(value)),
-        Place::Absent => Ok(None),
+        Place::Value(value) => Ok(value),
         Place::Symbol(name) => match symbols::data(name) {
-            Some(address) => Ok(Some(address.as_ptr() as usize)),
+            Some(address) => Ok(address.as_ptr() as usize),
             None => Err(Error::MissingSymbol { symbol: name.to_str().unwrap_or("(not text)") }),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_mpi_is_told_so() {
+        assert_eq!(Abi::detect().unwrap_err(), Error::NotLoaded);
+    }
+
+    #[test]
+    fn libraries_are_known_by_what_they_say() {
+        let texts = [
+            ("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7 12:34:45 CDT 2022", Flavour::Mpich),
+            ("Intel(R) MPI Library 2021.9 for Linux* OS\n", Flavour::Mpich),
+            ("MVAPICH2 Version      :\t2.3.7\n", Flavour::Mpich),
+            ("MPI VERSION    : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)", Flavour::Mpich),
+            ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4", Flavour::OpenMpi),
+            ("IBM Spectrum MPI v10.4.0.3", Flavour::OpenMpi),
+        ];
+        for (text, expected) in texts {
+            assert_eq!(flavour_by_name(text), Some(expected), "{text}");
+        }
+        assert_eq!(flavour_by_name("Some MPI 1.0"), None);
+    }
+
+    #[test]
+    fn libraries_of_another_name_are_known_by_what_they_export() {
+        assert_eq!(flavour_by_symbols(|name| name == c"ompi_mpi_comm_world"), Some(Flavour::OpenMpi));
+        assert_eq!(flavour_by_symbols(|name| name == c"MPIR_Process"), Some(Flavour::Mpich));
+        assert_eq!(flavour_by_symbols(|_| false), None);
+    }
+
+    #[test]
+    fn handles_of_a_number_abi_need_no_library() {
+        let abi = Abi::of(Flavour::Mpich, String::new()).unwrap();
+        assert_eq!(abi.comm_world().word(), 0x4400_0000);
+        // An int handle in a register with garbage above it.
+        // SAFETY: stands for what a program passes.
+        let comm = unsafe { crate::arguments::Comm::from_raw(0xdead_beef_4400_0000) };
+        assert_eq!(comm.get(&abi), abi.comm_world());
+        let requests = [0x2c00_0000_u32, 0x9800_0001];
+        // SAFETY: two handles of that ABI are there.
+        let second =
+            unsafe { crate::arguments::RequestArray::from_raw(requests.as_ptr() as usize).at(&abi, 1) };
+        assert_eq!(second.word(), 0x9800_0001);
+        assert_eq!(Abi::of(Flavour::Standard, String::new()).unwrap().handle_mask(), usize::MAX);
+        assert!(matches!(Abi::of(Flavour::OpenMpi, String::new()), Err(Error::MissingSymbol { .. })));
     }
 }

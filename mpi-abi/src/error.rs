@@ -37,6 +37,16 @@ pub enum Error {
         /// What `MPI_Error_string` says of it.
         message: String,
     },
+    /// A buffer is too short for what the call would read from it or write to it.
+    #[error("{function}: a buffer of {given} elements, {needed} needed")]
+    ShortBuffer {
+        /// The function that would have been called.
+        function: &'static str,
+        /// Elements in the buffer.
+        given: usize,
+        /// Elements that the call needs.
+        needed: usize,
+    },
     /// A value does not fit the C type that this MPI takes.
     #[error("{function}: {what} {value} is larger than this MPI can take")]
     TooLarge {

@@ -1,4 +1,5 @@
 //! MPI without linking MPI.
+pub mod api;
 pub mod arguments;
 pub mod detect;
 mod error;

@@ -89,7 +89,6 @@ pub const TABLE: Table = Table {
         errhandler_null: Place::Value(0x14000000),
         errors_are_fatal: Place::Value(0x54000000),
         errors_return: Place::Value(0x54000001),
-        session_null: Place::Value(0x38000000),
         op_max: Place::Value(0x58000001),
         op_min: Place::Value(0x58000002),
         op_sum: Place::Value(0x58000003),

@@ -89,7 +89,6 @@ pub const TABLE: Table = Table {
         errhandler_null: Place::Symbol(c"ompi_mpi_errhandler_null"),
         errors_are_fatal: Place::Symbol(c"ompi_mpi_errors_are_fatal"),
         errors_return: Place::Symbol(c"ompi_mpi_errors_return"),
-        session_null: Place::Absent,
         op_max: Place::Symbol(c"ompi_mpi_op_max"),
         op_min: Place::Symbol(c"ompi_mpi_op_min"),
         op_sum: Place::Symbol(c"ompi_mpi_op_sum"),

@@ -84,7 +84,6 @@ pub const TABLE: Table = Table {
         errhandler_null: Place::Value(0x140),
         errors_are_fatal: Place::Value(0x141),
         errors_return: Place::Value(0x143),
-        session_null: Place::Value(0x120),
         op_max: Place::Value(0x023),
         op_min: Place::Value(0x022),
         op_sum: Place::Value(0x021),

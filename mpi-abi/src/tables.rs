@@ -78,8 +78,6 @@ pub enum Place {
     Value(usize),
     /// The address of this data symbol.
     Symbol(&'static CStr),
-    /// This MPI has no such thing.
-    Absent,
 }
 
 macro_rules! named_struct {
@@ -113,7 +111,7 @@ named_struct! {
         group_null = "MPI_GROUP_NULL", group_empty = "MPI_GROUP_EMPTY", win_null = "MPI_WIN_NULL",
         file_null = "MPI_FILE_NULL", info_null = "MPI_INFO_NULL", op_null = "MPI_OP_NULL",
         errhandler_null = "MPI_ERRHANDLER_NULL", errors_are_fatal = "MPI_ERRORS_ARE_FATAL",
-        errors_return = "MPI_ERRORS_RETURN", session_null = "MPI_SESSION_NULL",
+        errors_return = "MPI_ERRORS_RETURN",
         op_max = "MPI_MAX", op_min = "MPI_MIN", op_sum = "MPI_SUM",
     }
 }

@@ -1,0 +1,339 @@
+//! The calls of the real MPI that this project itself makes, typed, without linking an MPI.
+//!
+//! All go to the `PMPI_` names, so no tool, ours included, sees them. Errors are returned only where the
+//! communicator's error handler lets them: see [`Mpi::return_errors`].
+//!
+//! # Where `safe` ends
+//! A function here is safe when no argument that safe code can make lets MPI touch memory it should not: buffers
+//! are slices of [`Element`]s, lengths come from them, handles are trusted ([`crate::handles`]). What outlives the
+//! call (non-blocking transfers) or ends an object's life (`free`) is `unsafe` and says what to keep. MPI's other
+//! rules (initialise first, ranks and sizes that fit, threads as provided) are MPI's to check: breaking them is
+//! an error or an abort in MPI.
+
+mod collective;
+mod comm;
+mod datatype;
+mod point_to_point;
+
+use std::ffi::{CStr, CString, c_int};
+use std::path::Path;
+
+use crate::detect::Abi;
+use crate::error::{Error, Result};
+use crate::handles::{Comm, Datatype};
+
+pub use collective::{Pieces, Reduction};
+pub use comm::Split;
+pub use datatype::{Constructor, Extent};
+pub use point_to_point::{Envelope, Received};
+
+/// The MPI of this process.
+#[derive(Clone, Debug)]
+pub struct Mpi {
+    abi: Abi,
+}
+
+/// Calls a `PMPI_` function that returns an error code; the arguments become words.
+macro_rules! pmpi {
+    ($mpi:expr, $name:ident($($argument:expr),* $(,)?)) => {{
+        static FUNCTION: $crate::symbols::Function = $crate::symbols::Function::named(
+            match ::core::ffi::CStr::from_bytes_with_nul(concat!("P", stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name without an inner NUL"), // at compile time
+            }
+        );
+        // SAFETY: the callers below pass what the prototype of $name asks for: as many integers or pointers, the
+        // pointers to memory that is large enough and lives as long as the call or as their contract says.
+        let code: Option<i32> = unsafe { $crate::call_next!(FUNCTION, ($($argument as usize),*) -> i32) };
+        $mpi.check(stringify!($name), code)
+    }};
+}
+use pmpi;
+
+/// How an `MPI_Init_thread` may be used; greater is more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThreadLevel {
+    /// One thread.
+    Single,
+    /// Only the thread that initialised calls MPI.
+    Funneled,
+    /// One thread at a time calls MPI.
+    Serialized,
+    /// No restriction.
+    Multiple,
+}
+
+/// A type of the elements of a buffer that MPI knows as a predefined datatype.
+///
+/// # Safety
+/// [`Element::datatype`] must describe exactly one value of the type, of which any bit pattern is valid.
+pub unsafe trait Element: Copy + 'static {
+    /// The datatype of one element.
+    fn datatype(abi: &Abi) -> Datatype;
+}
+
+macro_rules! elements {
+    ($($type:ty: $field:ident)*) => { $(
+        // SAFETY: the C type of that width; any bit pattern is valid.
+        unsafe impl Element for $type {
+            fn datatype(abi: &Abi) -> Datatype {
+                // SAFETY: a datatype of this MPI; one built without it would be told MPI_DATATYPE_NULL and say so.
+                unsafe { Datatype::from_word(abi.basic.$field.unwrap_or(abi.predefined.datatype_null)) }
+            }
+        }
+    )* };
+}
+elements! { u8: uint8_t i32: int u32: unsigned i64: int64_t u64: uint64_t f32: float f64: double }
+
+impl Mpi {
+    /// The MPI that is loaded in this process already, for a library that a program of its own loaded.
+    ///
+    /// # Errors
+    /// As [`Abi::detect`].
+    pub fn loaded() -> Result<Mpi> {
+        Ok(Mpi { abi: Abi::detect()? })
+    }
+
+    /// The MPI of this process; loads one where there is none.
+    ///
+    /// `library` names the file; without it the usual names are tried, those first that belong to the launcher
+    /// that started this process.
+    ///
+    /// # Errors
+    /// [`Error::CannotOpen`] where no library could be loaded, else as [`Abi::detect`].
+    pub fn open(library: Option<&Path>) -> Result<Mpi> {
+        match Abi::detect() {
+            Err(Error::NotLoaded) => {}
+            found => return found.map(|abi| Mpi { abi }),
+        }
+        let names = match library {
+            Some(path) => vec![path.to_string_lossy().into_owned()],
+            None => usual_names(|variable| std::env::var_os(variable).is_some()),
+        };
+        let mut tried = Vec::new();
+        for name in names {
+            match load(&name) {
+                Ok(()) => return Mpi::loaded(),
+                Err(reason) => tried.push(reason),
+            }
+        }
+        Err(Error::CannotOpen { tried })
+    }
+
+    /// Its ABI.
+    #[inline(always)]
+    pub fn abi(&self) -> &Abi {
+        &self.abi
+    }
+
+    /// `MPI_Init_thread`; the level provided.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn init_thread(&self, required: ThreadLevel) -> Result<ThreadLevel> {
+        let mut provided: c_int = 0;
+        let required = self.thread_constant(required);
+        pmpi!(self, MPI_Init_thread(0, 0, required, &raw mut provided))?;
+        Ok(self.thread_level(provided))
+    }
+
+    /// `MPI_Query_thread`.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn query_thread(&self) -> Result<ThreadLevel> {
+        let mut provided: c_int = 0;
+        pmpi!(self, MPI_Query_thread(&raw mut provided))?;
+        Ok(self.thread_level(provided))
+    }
+
+    /// `MPI_Initialized`.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn initialized(&self) -> Result<bool> {
+        let mut flag: c_int = 0;
+        pmpi!(self, MPI_Initialized(&raw mut flag))?;
+        Ok(flag != 0)
+    }
+
+    /// `MPI_Finalized`.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn finalized(&self) -> Result<bool> {
+        let mut flag: c_int = 0;
+        pmpi!(self, MPI_Finalized(&raw mut flag))?;
+        Ok(flag != 0)
+    }
+
+    /// `MPI_Finalize`.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn finalize(&self) -> Result<()> {
+        pmpi!(self, MPI_Finalize())
+    }
+
+    /// `MPI_Abort`: ends all processes of the communicator.
+    ///
+    /// # Errors
+    /// [`Error::Call`] where MPI could not do it.
+    pub fn abort(&self, comm: Comm, code: i32) -> Result<()> {
+        pmpi!(self, MPI_Abort(comm.word(), code))
+    }
+
+    /// `MPI_Wtime`, in seconds.
+    ///
+    /// # Errors
+    /// [`Error::MissingSymbol`].
+    #[inline]
+    pub fn wtime(&self) -> Result<f64> {
+        static WTIME: crate::symbols::Function = crate::symbols::Function::named(c"PMPI_Wtime");
+        // SAFETY: double MPI_Wtime(void).
+        unsafe { crate::call_next!(WTIME, () -> f64) }.ok_or(Error::MissingSymbol { symbol: "PMPI_Wtime" })
+    }
+
+    /// `MPI_Get_processor_name`.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn processor_name(&self) -> Result<String> {
+        let mut text = vec![0u8; self.abi.constants.max_processor_name.max(ROOM)];
+        let mut length: c_int = 0;
+        pmpi!(self, MPI_Get_processor_name(text.as_mut_ptr(), &raw mut length))?;
+        Ok(string(&text))
+    }
+
+    /// The class of an error code (`MPI_Error_class`).
+    ///
+    /// # Errors
+    /// [`Error::MissingSymbol`]; an unknown code gives MPI's own answer.
+    pub fn error_class(&self, code: i32) -> Result<i32> {
+        let mut class: c_int = 0;
+        pmpi!(self, MPI_Error_class(code, &raw mut class))?;
+        Ok(class)
+    }
+
+    /// What MPI says of an error code (`MPI_Error_string`).
+    ///
+    /// # Errors
+    /// [`Error::MissingSymbol`].
+    pub fn error_text(&self, code: i32) -> Result<String> {
+        let mut text = vec![0u8; self.abi.constants.max_error_string.max(ROOM)];
+        let mut length: c_int = 0;
+        pmpi!(self, MPI_Error_string(code, text.as_mut_ptr(), &raw mut length))?;
+        Ok(string(&text))
+    }
+
+    /// Lets calls on this communicator return errors instead of ending the program.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn return_errors(&self, comm: Comm) -> Result<()> {
+        pmpi!(self, MPI_Comm_set_errhandler(comm.word(), self.abi.predefined.errors_return))
+    }
+
+    /// Turns the answer of a call into a result.
+    fn check(&self, function: &'static str, code: Option<i32>) -> Result<()> {
+        match code {
+            Some(code) if code == self.abi.constants.success => Ok(()),
+            Some(code) => Err(self.failure(function, code)),
+            None => Err(Error::MissingSymbol { symbol: function }),
+        }
+    }
+
+    #[cold]
+    fn failure(&self, function: &'static str, code: i32) -> Error {
+        // An error about an error would ask again for its text, without end.
+        let about_errors = function.starts_with("MPI_Error_");
+        let class = if about_errors { code } else { self.error_class(code).unwrap_or(code) };
+        let message = if about_errors { String::new() } else { self.error_text(code).unwrap_or_default() };
+        Error::Call { function, code, class, message }
+    }
+
+    fn thread_constant(&self, level: ThreadLevel) -> i32 {
+        let constants = &self.abi.constants;
+        match level {
+            ThreadLevel::Single => constants.thread_single,
+            ThreadLevel::Funneled => constants.thread_funneled,
+            ThreadLevel::Serialized => constants.thread_serialized,
+            ThreadLevel::Multiple => constants.thread_multiple,
+        }
+    }
+
+    /// The levels' constants grow with the levels in every ABI.
+    fn thread_level(&self, constant: i32) -> ThreadLevel {
+        [ThreadLevel::Multiple, ThreadLevel::Serialized, ThreadLevel::Funneled]
+            .into_iter()
+            .find(|level| constant >= self.thread_constant(*level))
+            .unwrap_or(ThreadLevel::Single)
+    }
+}
+
+/// Least room for a string that MPI writes, whatever the ABI's table says: another version may want more.
+const ROOM: usize = 4096;
+
+fn string(text: &[u8]) -> String {
+    CStr::from_bytes_until_nul(text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// A length as the C `int` that MPI takes.
+fn int(function: &'static str, what: &'static str, value: usize) -> Result<c_int> {
+    c_int::try_from(value).map_err(|_| Error::TooLarge { function, what, value: value as u64 })
+}
+
+/// The names MPI libraries go by, those of the launcher that started this process first.
+fn usual_names(is_set: impl Fn(&str) -> bool) -> Vec<String> {
+    const OPEN_MPI: [&str; 1] = ["libmpi.so.40"];
+    const MPICH: [&str; 2] = ["libmpich.so.12", "libmpi.so.12"];
+    const STANDARD: [&str; 2] = ["libmpi_abi.so.1", "libmpi_abi.so.0"];
+    const UNVERSIONED: [&str; 3] = ["libmpi.so", "libmpich.so", "libmpi_abi.so"];
+    let mpich_first = !is_set("OMPI_COMM_WORLD_SIZE") && (is_set("PMI_RANK") || is_set("PMI_FD"));
+    let (first, second): (&[&str], &[&str]) =
+        if mpich_first { (&MPICH, &OPEN_MPI) } else { (&OPEN_MPI, &MPICH) };
+    [first, second, &STANDARD, &UNVERSIONED].concat().into_iter().map(str::to_owned).collect()
+}
+
+/// Loads a library for good, for all to see: Open MPI's plug-ins look for its symbols in the global scope.
+fn load(name: &str) -> std::result::Result<(), String> {
+    let c_name = CString::new(name).map_err(|_| format!("{name:?}: a name can not hold a NUL"))?;
+    // SAFETY: a valid C string; MPI libraries are made to be loaded, and this one is never unloaded.
+    let handle = unsafe { libc::dlopen(c_name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    if !handle.is_null() {
+        return Ok(());
+    }
+    // SAFETY: dlerror gives null or a C string that lives until the next call of this thread.
+    let reason = unsafe {
+        let text = libc::dlerror();
+        if text.is_null() { None } else { Some(CStr::from_ptr(text).to_string_lossy().into_owned()) }
+    };
+    Err(reason.unwrap_or_else(|| format!("{name}: the loader gives no reason")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_launchers_mpi_is_tried_first() {
+        assert_eq!(usual_names(|_| false)[0], "libmpi.so.40");
+        assert_eq!(usual_names(|variable| variable == "PMI_RANK")[0], "libmpich.so.12");
+        let both = |variable: &str| variable == "PMI_RANK" || variable == "OMPI_COMM_WORLD_SIZE";
+        assert_eq!(usual_names(both)[0], "libmpi.so.40");
+        assert_eq!(usual_names(|_| false).len(), 8);
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_named_with_the_reason() {
+        let error = Mpi::open(Some(Path::new("/nowhere/libmpi.so"))).unwrap_err();
+        let Error::CannotOpen { tried } = &error else { panic!("{error}") };
+        assert_eq!(tried.len(), 1);
+        assert!(tried[0].contains("/nowhere/libmpi.so"), "{tried:?}");
+    }
+
+    #[test]
+    fn a_process_without_mpi_has_none_loaded() {
+        assert_eq!(Mpi::loaded().unwrap_err(), Error::NotLoaded);
+    }
+}
