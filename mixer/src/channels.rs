@@ -1,0 +1,162 @@
+//! Channels: who sends to whom on which communicator with which tag. Within one, the n-th send meets the n-th
+//! posted receive (MPI's non-overtaking rule).
+//!
+//! Each task keeps its sends and its receives in the order they were posted, each with the number of its channel;
+//! a receive with wildcards learns its channel when it completes but keeps its place. Grouped by channel, both
+//! sides are lists, and a match is a place in two lists: no search, whatever lies between the two.
+
+use crate::communicators::Identity;
+use hashbrown::HashMap;
+use vef_format::ids::Rank;
+
+/// No channel, or no partner.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// One direction of traffic between the task whose table it stands in and another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Channel {
+    /// On which communicator.
+    pub(crate) comm: Identity,
+    /// With whom.
+    pub(crate) peer: Rank,
+    /// With which tag.
+    pub(crate) tag: i32,
+    /// Captures that do not tell the communicator tell messages apart by their length too; else 0.
+    pub(crate) length: u64,
+}
+
+/// All sends, or all receives, of one task.
+#[derive(Debug, Default)]
+pub(crate) struct Side {
+    numbers: HashMap<Channel, u32>,
+    channels: Vec<Channel>,
+    /// The channel of each operation, in posting order; [`NONE`]: none (yet).
+    of: Vec<u32>,
+}
+
+/// The operations of a [`Side`] grouped by channel.
+#[derive(Debug, Default)]
+pub(crate) struct Grouped {
+    /// Where each channel's operations begin in `order`; one more at the end.
+    begins: Vec<u32>,
+    /// Operations, by channel, then in posting order.
+    order: Vec<u32>,
+}
+
+impl Side {
+    /// The number of `channel`.
+    #[inline]
+    pub(crate) fn channel(&mut self, channel: Channel) -> u32 {
+        *self.numbers.entry(channel).or_insert_with(|| {
+            self.channels.push(channel);
+            self.channels.len() as u32 - 1
+        })
+    }
+
+    /// Adds an operation on channel `number`, or on one that is not known yet ([`NONE`]); says its own number.
+    #[inline]
+    pub(crate) fn post(&mut self, number: u32) -> u32 {
+        self.of.push(number);
+        self.of.len() as u32 - 1
+    }
+
+    /// Sets the channel of an operation.
+    #[inline]
+    pub(crate) fn assign(&mut self, operation: u32, number: u32) {
+        self.of[operation as usize] = number;
+    }
+
+    /// How many operations.
+    pub(crate) fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    /// The number of the channel of an operation, or [`NONE`].
+    #[inline]
+    pub(crate) fn number(&self, operation: u32) -> u32 {
+        self.of[operation as usize]
+    }
+
+    /// The channel of an operation.
+    #[inline]
+    pub(crate) fn of(&self, operation: u32) -> Option<Channel> {
+        self.channels.get(self.number(operation) as usize).copied()
+    }
+
+    /// Every channel with its number.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = (u32, Channel)> {
+        self.channels.iter().enumerate().map(|(number, &channel)| (number as u32, channel))
+    }
+
+    /// The number of `channel`, if anything was ever posted there.
+    pub(crate) fn find(&self, channel: &Channel) -> Option<u32> {
+        self.numbers.get(channel).copied()
+    }
+
+    /// Groups the operations by channel, in linear time.
+    pub(crate) fn group(&self) -> Grouped {
+        let mut begins = vec![0u32; self.channels.len() + 1];
+        for &number in self.of.iter().filter(|&&number| number != NONE) {
+            begins[number as usize] += 1;
+        }
+        let mut sum = 0;
+        for begin in &mut begins {
+            sum += *begin;
+            *begin = sum;
+        }
+        // Filled from behind, each begin moves from its channel's end to its front.
+        let mut order = vec![0; sum as usize];
+        for (operation, &number) in self.of.iter().enumerate().rev() {
+            if number != NONE {
+                let begin = &mut begins[number as usize];
+                *begin -= 1;
+                order[*begin as usize] = operation as u32;
+            }
+        }
+        Grouped { begins, order }
+    }
+
+    /// Forgets what only matching needs; [`Side::of`] keeps working.
+    pub(crate) fn forget_numbers(&mut self) {
+        self.numbers = HashMap::new();
+    }
+
+    /// Gives back unused memory.
+    pub(crate) fn shrink(&mut self) {
+        self.of.shrink_to_fit();
+    }
+}
+
+impl Grouped {
+    /// The operations of a channel in posting order.
+    pub(crate) fn of(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        &self.order[self.begins[number] as usize..self.begins[number + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receive_keeps_the_place_where_it_was_posted() {
+        let channel = |peer| Channel { comm: Identity(0), peer: Rank(peer), tag: 5, length: 0 };
+        let mut side = Side::default();
+        let wildcard = side.post(NONE);
+        let never = side.post(NONE);
+        let one = side.channel(channel(1));
+        let direct = side.post(one);
+        let other = side.channel(channel(2));
+        let third = side.post(other);
+        let last = side.post(one);
+        let resolved = side.channel(channel(1));
+        side.assign(wildcard, resolved);
+        let grouped = side.group();
+        assert_eq!(grouped.of(one), [wildcard, direct, last]);
+        assert_eq!(grouped.of(other), [third]);
+        assert_eq!(side.of(never), None);
+        assert_eq!(side.of(third), Some(channel(2)));
+        assert_eq!(side.find(&channel(3)), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! Which communicators of different tasks are the same one.
+//!
+//! Every task numbers its communicators on its own. What they share is how they came to be: from the same parent,
+//! by the same creating call on it, with the same members ([`Origin`]). The parent is meant by this very rule,
+//! so the identity is recursive; interning makes it one number.
+
+use crate::error::Problem;
+use hashbrown::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use vef_format::capture::event::{Members, Origin};
+use vef_format::ids::{CommId, CommRank, Rank};
+
+/// The number of a communicator within one mix; which one gets which depends on the threads, so it shows nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Identity(pub(crate) u32);
+
+/// The members of a communicator, in its rank order; equal lists have equal forms.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Group {
+    /// `count` tasks from `first` on, `stride` apart.
+    Strided { first: u32, stride: i64, count: u32 },
+    /// Any others.
+    List(Box<[Rank]>),
+}
+
+/// How a communicator came to be, its parent by identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Birth {
+    World,
+    SelfOnly,
+    Child { parent: Identity, ordinal: u32 },
+    Group { parent: Identity, tag: i32, ordinal: u32 },
+    Unseen { ordinal: u32 },
+}
+
+/// All communicators of a capture.
+#[derive(Debug)]
+pub(crate) struct Communicators {
+    tasks: u32,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    identities: HashMap<(Birth, Arc<Group>), Identity>,
+    known: Vec<Known>,
+}
+
+/// A communicator when all tasks have told theirs.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// Its members.
+    pub(crate) group: Arc<Group>,
+    /// The lowest task that knows it, and that task's number for it: the order of communicators in a trace.
+    pub(crate) order: (Rank, u32),
+}
+
+impl Communicators {
+    /// None yet, in a run of `tasks` tasks.
+    pub(crate) fn new(tasks: u32) -> Self {
+        Self { tasks, table: Mutex::default() }
+    }
+
+    /// The identity of the communicator that `task` calls `number`, and its members; `parent` gives the identity
+    /// of an earlier one of the task.
+    pub(crate) fn intern(
+        &self,
+        task: Rank,
+        number: u32,
+        origin: Origin,
+        members: Members<'_>,
+        parent: impl Fn(CommId) -> Option<Identity>,
+    ) -> Result<(Identity, Arc<Group>), Problem> {
+        let group = Group::new(members, self.tasks).ok_or(Problem::Members(number))?;
+        let parent_of = |comm: CommId| parent(comm).ok_or(Problem::UnknownCommunicator(comm.0));
+        let birth = match origin {
+            Origin::World => Birth::World,
+            Origin::SelfOnly => Birth::SelfOnly,
+            Origin::Child { parent, ordinal } => Birth::Child { parent: parent_of(parent)?, ordinal },
+            Origin::Group { parent, tag, ordinal } => {
+                Birth::Group { parent: parent_of(parent)?, tag, ordinal }
+            }
+            Origin::Unseen { ordinal } => Birth::Unseen { ordinal },
+        };
+        let group = Arc::new(group);
+        let order = (task, number);
+        // A poisoned lock means that another thread panicked; the table is whole all the same.
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = &mut *table;
+        let next = Identity(table.known.len() as u32);
+        let identity = *table.identities.entry((birth, group.clone())).or_insert(next);
+        if identity == next {
+            table.known.push(Known { group: group.clone(), order });
+        }
+        let known = &mut table.known[identity.0 as usize];
+        known.order = known.order.min(order);
+        Ok((identity, known.group.clone()))
+    }
+
+    /// What is known of them all, by identity.
+    pub(crate) fn finish(self) -> Vec<Known> {
+        self.table.into_inner().unwrap_or_else(PoisonError::into_inner).known
+    }
+}
+
+impl Group {
+    /// The one form of `members`; `None` if there are none, or one is outside a run of `tasks` tasks.
+    pub(crate) fn new(members: Members<'_>, tasks: u32) -> Option<Self> {
+        let strided = |first: u32, stride: i64, count: u32| {
+            let last = i64::from(first).checked_add(stride.checked_mul(i64::from(count.checked_sub(1)?))?)?;
+            let inside = first < tasks && (0..i64::from(tasks)).contains(&last) && (stride != 0 || count == 1);
+            inside.then_some(Self::Strided { first, stride: if count == 1 { 1 } else { stride }, count })
+        };
+        match members {
+            Members::All => strided(0, 1, tasks),
+            Members::Strided { first, stride, count } => strided(first.0, stride, count),
+            Members::List(list) => {
+                let &first = list.first()?;
+                let step = |pair: &[Rank]| i64::from(pair[1].0) - i64::from(pair[0].0);
+                let stride = list.windows(2).next().map_or(1, step);
+                if stride != 0 && list.windows(2).all(|pair| step(pair) == stride) {
+                    return strided(first.0, stride, u32::try_from(list.len()).ok()?);
+                }
+                list.iter().all(|rank| rank.0 < tasks).then(|| Self::List(list.into()))
+            }
+        }
+    }
+
+    /// How many members.
+    pub(crate) fn count(&self) -> u32 {
+        match self {
+            Self::Strided { count, .. } => *count,
+            Self::List(list) => list.len() as u32,
+        }
+    }
+
+    /// The task that is communicator rank `rank`.
+    #[inline]
+    pub(crate) fn get(&self, rank: CommRank) -> Option<Rank> {
+        match self {
+            Self::Strided { first, stride, count } => (rank.0 < *count)
+                .then(|| Rank((i64::from(*first) + stride * i64::from(rank.0)) as u32)),
+            Self::List(list) => list.get(rank.index()).copied(),
+        }
+    }
+
+    /// The members in communicator-rank order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Rank> {
+        (0..self.count()).filter_map(|rank| self.get(CommRank(rank)))
+    }
+
+    /// Whether it is all of `tasks` tasks in world order.
+    pub(crate) fn is_all(&self, tasks: u32) -> bool {
+        matches!(self, Self::Strided { first: 0, stride: 1, count } if *count == tasks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks<const N: usize>(list: [u32; N]) -> [Rank; N] {
+        list.map(Rank)
+    }
+
+    #[test]
+    fn equal_lists_have_equal_forms() {
+        let strided = Group::new(Members::Strided { first: Rank(1), stride: 2, count: 3 }, 8);
+        assert_eq!(Group::new(Members::List(&ranks([1, 3, 5])), 8), strided);
+        assert_eq!(
+            Group::new(Members::List(&ranks([0, 1, 2, 3])), 4),
+            Group::new(Members::All, 4),
+        );
+        assert_eq!(
+            Group::new(Members::List(&ranks([5])), 8),
+            Group::new(Members::Strided { first: Rank(5), stride: -7, count: 1 }, 8),
+        );
+        let downwards = Group::new(Members::List(&ranks([3, 2, 1])), 4).unwrap();
+        assert_eq!(downwards.iter().collect::<Vec<_>>(), ranks([3, 2, 1]));
+        assert_eq!(downwards.get(CommRank(3)), None);
+    }
+
+    #[test]
+    fn members_outside_the_run_are_refused() {
+        assert_eq!(Group::new(Members::List(&ranks([0, 7, 4])), 4), None);
+        assert_eq!(Group::new(Members::List(&[]), 4), None);
+        assert_eq!(Group::new(Members::Strided { first: Rank(3), stride: -2, count: 3 }, 4), None);
+        assert_eq!(Group::new(Members::Strided { first: Rank(0), stride: i64::MAX, count: u32::MAX }, 4), None);
+        assert_eq!(Group::new(Members::Strided { first: Rank(0), stride: 1, count: 0 }, 4), None);
+    }
+
+    #[test]
+    fn the_same_birth_is_the_same_communicator() {
+        let all = Communicators::new(4);
+        let none = |_| None;
+        let (world, _) = all.intern(Rank(0), 0, Origin::World, Members::All, none).unwrap();
+        let (other, _) =
+            all.intern(Rank(1), 9, Origin::World, Members::List(&ranks([0, 1, 2, 3])), none).unwrap();
+        assert_eq!(world, other);
+        let child = |task, number, ordinal, members| {
+            let origin = Origin::Child { parent: CommId(0), ordinal };
+            all.intern(Rank(task), number, origin, Members::List(members), |_| Some(world)).unwrap().0
+        };
+        let even = child(2, 5, 0, &ranks([0, 2]));
+        assert_eq!(even, child(0, 3, 0, &ranks([0, 2])));
+        assert_ne!(even, child(1, 3, 0, &ranks([1, 3])));
+        assert_ne!(even, child(0, 4, 1, &ranks([0, 2])));
+        let known = all.finish();
+        assert_eq!(known[even.0 as usize].order, (Rank(0), 3));
+        assert_eq!(known[world.0 as usize].order, (Rank(0), 0));
+    }
+
+    #[test]
+    fn a_child_of_an_unknown_parent_is_refused() {
+        let all = Communicators::new(2);
+        let origin = Origin::Child { parent: CommId(7), ordinal: 0 };
+        let error = all.intern(Rank(1), 8, origin, Members::All, |_| None).unwrap_err();
+        assert_eq!(error, Problem::UnknownCommunicator(7));
+    }
+}

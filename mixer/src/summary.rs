@@ -1,0 +1,187 @@
+//! What a mix did: counts, bytes and times, for people and (by serde) for programs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+use vef_format::ids::Rank;
+use vef_format::units::Bytes;
+
+/// What a mix did.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Summary {
+    /// Number of tasks.
+    pub tasks: u32,
+    /// Events of the capture.
+    pub events: u64,
+    /// Lines of the trace: messages, marks, and one a task for each collective.
+    pub records: u64,
+    /// Messages among them.
+    pub messages: u64,
+    /// Local marks among them.
+    pub marks: u64,
+    /// Collective operations.
+    pub collectives: u64,
+    /// Lines of collectives: one a member.
+    pub local_collectives: u64,
+    /// Communicators written.
+    pub communicators: u64,
+    /// Payload of all messages.
+    pub bytes: Bytes,
+    /// Messages whose receive was found.
+    pub matched: u64,
+    /// What has no partner; dropped, because the mix was lenient.
+    pub unmatched: Unmatched,
+    /// Records left out of the trace, by reason.
+    pub dropped: Dropped,
+    /// Calls that a trace cannot represent, by name.
+    pub not_representable: BTreeMap<String, Tally>,
+    /// Records that began before the previous event of their task ended (several threads at once, or a clock that
+    /// went backwards); their computing time is 0.
+    pub negative_times: u64,
+    /// Messages between hosts that, by the hosts' clocks, were received before they were sent.
+    pub early_receptions: u64,
+    /// Tasks that never came to `MPI_Finalize`.
+    pub killed: Vec<Rank>,
+    /// Completions of requests whose start is not in the capture.
+    pub unknown_requests: u64,
+    /// Events of unknown type that were skipped.
+    pub skipped_unknown: u64,
+    /// How long each stage took.
+    pub times: Times,
+}
+
+/// Records left out of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Dropped {
+    /// Sends without a receive.
+    pub sends: u64,
+    /// Sends that were cancelled.
+    pub cancelled: u64,
+    /// Messages of a task to itself without bytes that nobody waits for: text cannot tell them from marks.
+    pub empty_self: u64,
+    /// Parts of collectives that not all members came to.
+    pub collectives: u64,
+}
+
+/// How long each stage of a mix took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Times {
+    /// Reading the capture and making the records of each task.
+    pub walk: Duration,
+    /// Matching sends and receives, and comparing collectives.
+    pub matching: Duration,
+    /// Ordering, resolving and writing.
+    pub output: Duration,
+}
+
+/// How many, and how much data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// How many.
+    pub count: u64,
+    /// How much data, as far as known.
+    pub bytes: Bytes,
+}
+
+impl Tally {
+    /// Counts one more.
+    pub(crate) fn add(&mut self, bytes: Bytes) {
+        self.count += 1;
+        self.bytes.0 = self.bytes.0.saturating_add(bytes.0);
+    }
+
+    /// Counts all of `other`.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.bytes.0 = self.bytes.0.saturating_add(other.bytes.0);
+    }
+}
+
+/// Sends and receives without a partner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Unmatched {
+    /// Sends nobody received.
+    pub sends: u64,
+    /// Receives nobody sent to; those that were posted, never completed and never cancelled among them.
+    pub receives: u64,
+    /// The first of each, at most five, by task.
+    pub first: Vec<Loner>,
+}
+
+/// A send or a receive without a partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Loner {
+    /// Which of the two.
+    pub kind: LonerKind,
+    /// Whose.
+    pub task: Rank,
+    /// To or from whom; `None`: from anybody.
+    pub peer: Option<Rank>,
+    /// With which tag; `None`: any.
+    pub tag: Option<i32>,
+    /// Of how many bytes, where known (a receive says the room it has).
+    pub bytes: Option<Bytes>,
+}
+
+/// A send, or a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LonerKind {
+    /// A send.
+    Send,
+    /// A receive.
+    Receive,
+}
+
+/// Of how many a message tells the particulars.
+pub(crate) const SHOWN: usize = 5;
+
+impl Unmatched {
+    /// Whether everything has a partner.
+    pub fn is_empty(&self) -> bool {
+        self.sends == 0 && self.receives == 0
+    }
+
+    /// Counts a send.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.sends += other.sends;
+        self.receives += other.receives;
+        for kind in [LonerKind::Send, LonerKind::Receive] {
+            let room = SHOWN - self.first.iter().filter(|loner| loner.kind == kind).count();
+            self.first.extend(other.first.iter().filter(|loner| loner.kind == kind).take(room));
+        }
+    }
+}
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} sends without receive, {} receives without send", self.sends, self.receives)?;
+        for (at, loner) in self.first.iter().enumerate() {
+            write!(f, "{}{loner}", if at == 0 { ": " } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Loner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            LonerKind::Send => write!(f, "task {} sends to ", self.task)?,
+            LonerKind::Receive => write!(f, "task {} receives from ", self.task)?,
+        }
+        match self.peer {
+            Some(peer) => write!(f, "{peer}")?,
+            None => write!(f, "anybody")?,
+        }
+        match self.tag {
+            Some(tag) => write!(f, " with tag {tag}")?,
+            None => write!(f, " with any tag")?,
+        }
+        match self.bytes {
+            Some(bytes) => write!(f, ", {} bytes", bytes.0),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Unmatched {}

@@ -1,0 +1,509 @@
+//! The walk over one task's events, in program order: they become records, and places in channels.
+//!
+//! Numbers in comments are the rules of `docs/mixing.md`.
+
+use crate::channels::{Channel, NONE, Side};
+use crate::communicators::{Communicators, Group, Identity};
+use crate::error::{Call, MixError, Problem};
+use crate::packed::{After, Body, Packed, Packer, Starts, Stream};
+use crate::summary::{Loner, LonerKind, Tally};
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vef_format::capture::event::{
+    Action, Collective, Communicator, Completion, Event, Outcome, PostReceive, Receive, RequestId, Send,
+};
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::units::{Bytes, Nanos};
+
+/// What the walk over one task's events gave.
+#[derive(Debug, Default)]
+pub(crate) struct Task {
+    /// Its records.
+    pub(crate) records: Stream,
+    /// When they began.
+    pub(crate) starts: Starts,
+    /// Its messages, in the order of its records.
+    pub(crate) sends: Side,
+    /// Its receives, in posting order.
+    pub(crate) receives: Side,
+    /// For each receive, whether something waited for it.
+    pub(crate) awaited: Vec<bool>,
+    /// Its calls of collectives, by communicator.
+    pub(crate) calls: Vec<Calls>,
+    /// Receives from anybody, or with any tag, that never completed.
+    pub(crate) unresolved: Vec<Loner>,
+    /// Its counts.
+    pub(crate) counts: Counts,
+    /// Calls that a trace cannot represent, by name.
+    pub(crate) not_representable: BTreeMap<String, Tally>,
+    /// Room of every receive, in posting order, if asked for.
+    pub(crate) room: Option<Vec<Bytes>>,
+}
+
+/// The calls of collectives of one task on one communicator.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    /// Which communicator.
+    pub(crate) comm: Identity,
+    /// What was called, in order.
+    pub(crate) made: Vec<Call>,
+}
+
+/// Counts of one task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) events: u64,
+    pub(crate) messages: u64,
+    pub(crate) marks: u64,
+    pub(crate) collectives: u64,
+    pub(crate) bytes: u64,
+    pub(crate) negative_times: u64,
+    pub(crate) unknown_requests: u64,
+    pub(crate) finalized: bool,
+}
+
+/// Walks over the events of one task.
+pub(crate) struct Walk<'a> {
+    rank: Rank,
+    communicators: &'a Communicators,
+    /// Whether channels tell lengths apart, because the capture does not tell communicators.
+    by_length: bool,
+    comms: HashMap<CommId, Local>,
+    requests: HashMap<RequestId, Pending>,
+    /// The event that the next record's time counts from.
+    previous: Option<Previous>,
+    packer: Packer,
+    task: Task,
+}
+
+/// A communicator as this task knows it.
+struct Local {
+    identity: Identity,
+    group: Arc<Group>,
+    foreign: bool,
+    /// Its place in [`Task::calls`], once it has one.
+    slot: u32,
+}
+
+/// The latest event that matters to what follows.
+#[derive(Clone, Copy)]
+struct Previous {
+    end: Nanos,
+    after: After,
+    thread: u16,
+}
+
+/// A request that is under way.
+enum Pending {
+    /// Nobody learns anything from its completion.
+    Quiet,
+    Send(u32),
+    Receive { number: u32, comm: CommId, source: Option<Rank>, tag: Option<i32>, room: Bytes },
+    Collective(u32),
+}
+
+impl<'a> Walk<'a> {
+    /// At the front of the events of `rank`. `by_length`: see [`Channel::length`]; `with_room`: see [`Task::room`].
+    pub(crate) fn new(
+        rank: Rank,
+        communicators: &'a Communicators,
+        by_length: bool,
+        with_room: bool,
+    ) -> Self {
+        let task = Task { room: with_room.then(Vec::new), ..Task::default() };
+        Self {
+            rank,
+            communicators,
+            by_length,
+            comms: HashMap::new(),
+            requests: HashMap::new(),
+            previous: None,
+            packer: Packer::default(),
+            task,
+        }
+    }
+
+    /// Takes the next event.
+    #[inline]
+    pub(crate) fn event(&mut self, event: &Event<'_>) -> Result<(), MixError> {
+        // Every number a task gives is at most its number of events, and one is kept for `NONE`.
+        if self.task.counts.events >= u64::from(NONE - 1) {
+            return Err(MixError::TooMany("events of one task"));
+        }
+        let number = self.task.counts.events;
+        self.task.counts.events += 1;
+        self.act(event).map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
+    }
+
+    /// Ends the walk.
+    pub(crate) fn finish(mut self) -> Task {
+        let mut open: Vec<_> = self.requests.drain().map(|(_, pending)| pending).collect();
+        open.sort_unstable_by_key(|pending| match pending {
+            Pending::Receive { number, .. } => *number,
+            _ => NONE,
+        });
+        for pending in open {
+            self.abandon(pending);
+        }
+        let mut task = self.task;
+        task.records = self.packer.finish();
+        task.starts.shrink();
+        task.sends.shrink();
+        task.receives.shrink();
+        task.awaited.shrink_to_fit();
+        task
+    }
+
+    #[inline]
+    fn act(&mut self, event: &Event<'_>) -> Result<(), Problem> {
+        match &event.action {
+            Action::Init => {
+                // Rule 1.
+                let zero = Previous { end: event.start, after: After::Start, thread: event.thread };
+                self.previous.get_or_insert(zero);
+                Ok(())
+            }
+            Action::Finalize => {
+                // Rule 7.
+                self.task.counts.finalized = true;
+                self.place(event, Body::Mark);
+                self.done(event, After::Sent);
+                Ok(())
+            }
+            Action::Communicator(communicator) => self.communicator(communicator),
+            Action::Send(send) => {
+                if self.send(event, send)? {
+                    self.done(event, After::Sent);
+                }
+                Ok(())
+            }
+            Action::Receive(receive) => {
+                if let Some(number) = self.receive(receive)? {
+                    self.place(event, Body::Mark);
+                    self.done(event, After::Received(number));
+                }
+                Ok(())
+            }
+            Action::PostReceive(posted) => self.post(posted),
+            Action::Exchange { send, receive } => {
+                // Rule 8. Both halves begin at once, so the receive takes its place in its channel here.
+                let sent = self.send(event, send)?;
+                match self.receive(receive)? {
+                    Some(number) if sent => {
+                        self.push(event.start, 0, After::Sent, Body::Mark);
+                        self.done(event, After::Received(number));
+                    }
+                    Some(number) => {
+                        self.place(event, Body::Mark);
+                        self.done(event, After::Received(number));
+                    }
+                    None if sent => self.done(event, After::Sent),
+                    None => {}
+                }
+                Ok(())
+            }
+            Action::Complete(completions) => self.complete(event, completions),
+            Action::Forget(request) => {
+                match self.requests.remove(request) {
+                    Some(pending) => self.abandon(pending),
+                    None => self.task.counts.unknown_requests += 1,
+                }
+                Ok(())
+            }
+            Action::Collective(collective) => self.collective(event, collective),
+            Action::Other { name, bytes } => {
+                self.not_representable(name, *bytes);
+                Ok(())
+            }
+            Action::Datatype(_)
+            | Action::CommunicatorFree(_)
+            | Action::Probe { .. }
+            | Action::Phase { .. }
+            | Action::Abort { .. }
+            | Action::Stopped { .. } => Ok(()),
+        }
+    }
+
+    fn communicator(&mut self, told: &Communicator<'_>) -> Result<(), Problem> {
+        let (identity, group) = if told.foreign {
+            // Only its own task's table needs it; its members may be of another world.
+            (Identity(NONE), Arc::new(Group::Strided { first: 0, stride: 1, count: 0 }))
+        } else {
+            let parent = |comm| self.comms.get(&comm).map(|local: &Local| local.identity);
+            self.communicators.intern(self.rank, told.id.0, told.origin, told.members, parent)?
+        };
+        let local = Local { identity, group, foreign: told.foreign, slot: NONE };
+        match self.comms.entry(told.id) {
+            Entry::Vacant(entry) => {
+                entry.insert(local);
+                Ok(())
+            }
+            Entry::Occupied(entry) if entry.get().identity == identity => Ok(()),
+            Entry::Occupied(_) => Err(Problem::DescribedTwice(told.id.0)),
+        }
+    }
+
+    /// Rule 3. Says whether it gave a record.
+    fn send(&mut self, event: &Event<'_>, send: &Send) -> Result<bool, Problem> {
+        let Some((comm, peer)) = self.peer(send.comm, send.dest)? else {
+            self.not_representable("point-to-point between communicators", send.bytes);
+            self.start(send.request, Pending::Quiet)?;
+            return Ok(false);
+        };
+        let length = if self.by_length { send.bytes.0 } else { 0 };
+        let channel = self.task.sends.channel(Channel { comm, peer, tag: send.tag, length });
+        let number = self.task.sends.post(channel);
+        self.start(send.request, Pending::Send(number))?;
+        self.task.counts.bytes = self.task.counts.bytes.saturating_add(send.bytes.0);
+        self.place(event, Body::Message { dst: peer, bytes: send.bytes });
+        Ok(true)
+    }
+
+    /// A receive that is over: its number in posting order, unless its communicator has no place in a trace.
+    fn receive(&mut self, receive: &Receive) -> Result<Option<u32>, Problem> {
+        let Some((comm, peer)) = self.peer(receive.comm, receive.source)? else { return Ok(None) };
+        let length = if self.by_length { receive.bytes.0 } else { 0 };
+        let channel = self.task.receives.channel(Channel { comm, peer, tag: receive.tag, length });
+        Ok(Some(self.posted(channel, true, receive.bytes)))
+    }
+
+    /// Rule 2.
+    fn post(&mut self, posted: &PostReceive) -> Result<(), Problem> {
+        let anybody = CommRank(0);
+        let Some((comm, peer)) = self.peer(posted.comm, posted.source.unwrap_or(anybody))? else {
+            return self.start(Some(posted.request), Pending::Quiet);
+        };
+        let source = posted.source.map(|_| peer);
+        let channel = match (source, posted.tag) {
+            (Some(peer), Some(tag)) if !self.by_length => {
+                self.task.receives.channel(Channel { comm, peer, tag, length: 0 })
+            }
+            _ => NONE,
+        };
+        let number = self.posted(channel, false, posted.bytes);
+        let pending =
+            Pending::Receive { number, comm: posted.comm, source, tag: posted.tag, room: posted.bytes };
+        self.start(Some(posted.request), pending)
+    }
+
+    /// Rules 4, 5 and, for non-blocking collectives, 9: a mark for each receive and collective, the first with
+    /// the time, each behind the one before.
+    fn complete(&mut self, event: &Event<'_>, completions: &[Completion]) -> Result<(), Problem> {
+        let mut chained = None;
+        for completion in completions {
+            let after = match self.requests.remove(&completion.request) {
+                Some(Pending::Receive { number, comm, source, tag, .. }) => match completion.outcome {
+                    Outcome::Cancelled => {
+                        self.task.receives.assign(number, NONE);
+                        continue;
+                    }
+                    outcome => {
+                        self.resolve(number, comm, source, tag, outcome)?;
+                        self.task.awaited[number as usize] = true;
+                        After::Received(number)
+                    }
+                },
+                Some(Pending::Collective(number)) => After::Collective(number),
+                Some(Pending::Send(number)) => {
+                    if completion.outcome == Outcome::Cancelled {
+                        self.task.sends.assign(number, NONE);
+                    }
+                    continue;
+                }
+                Some(Pending::Quiet) => continue,
+                None => {
+                    self.task.counts.unknown_requests += 1;
+                    continue;
+                }
+            };
+            match chained {
+                None => self.place(event, Body::Mark),
+                Some(previous) => self.push(event.start, 0, previous, Body::Mark),
+            }
+            chained = Some(after);
+        }
+        if let Some(after) = chained {
+            self.done(event, after);
+        }
+        Ok(())
+    }
+
+    /// Gives a completed receive its channel, if its posting could not.
+    fn resolve(
+        &mut self,
+        number: u32,
+        comm: CommId,
+        source: Option<Rank>,
+        tag: Option<i32>,
+        outcome: Outcome,
+    ) -> Result<(), Problem> {
+        let Outcome::Received { source: from, tag: with, bytes } = outcome else {
+            return if self.task.receives.number(number) == NONE { Err(Problem::Unresolved) } else { Ok(()) };
+        };
+        let Some((comm, peer)) = self.peer(comm, from)? else { return Ok(()) };
+        if source.is_some_and(|source| source != peer) || tag.is_some_and(|tag| tag != with) {
+            return Err(Problem::OtherMessage);
+        }
+        if self.task.receives.number(number) == NONE {
+            let length = match bytes {
+                Some(bytes) if self.by_length => bytes.0,
+                _ => 0,
+            };
+            let channel = self.task.receives.channel(Channel { comm, peer, tag: with, length });
+            self.task.receives.assign(number, channel);
+        }
+        Ok(())
+    }
+
+    /// Rule 6, and 9 for the non-blocking ones.
+    fn collective(&mut self, event: &Event<'_>, call: &Collective<'_>) -> Result<(), Problem> {
+        let local = self.comms.get_mut(&call.comm).ok_or(Problem::UnknownCommunicator(call.comm.0))?;
+        if local.foreign {
+            self.not_representable("collective between communicators", call.amounts.send);
+            return self.start(call.request, Pending::Quiet);
+        }
+        let size = local.group.count();
+        if let Some(root) = call.root.filter(|root| root.0 >= size) {
+            return Err(Problem::Peer { comm: call.comm.0, size, rank: root.0 });
+        }
+        if call.root.is_some() != call.operation.is_rooted() {
+            return Err(Problem::Root(call.operation));
+        }
+        if size == 1 {
+            return self.start(call.request, Pending::Quiet);
+        }
+        if local.slot == NONE {
+            if !local.group.iter().any(|member| member == self.rank) {
+                return Err(Problem::NotAMember(call.comm.0));
+            }
+            local.slot = self.task.calls.len() as u32;
+            self.task.calls.push(Calls { comm: local.identity, made: Vec::new() });
+        }
+        let slot = local.slot;
+        let made = Call { operation: call.operation, root: call.root.map(|root| root.0) };
+        self.task.calls[slot as usize].made.push(made);
+        let number = self.task.counts.collectives as u32;
+        self.task.counts.collectives += 1;
+        let body = Body::Collective { slot, operation: call.operation, amounts: call.amounts };
+        if call.request.is_some() {
+            self.start(call.request, Pending::Collective(number))?;
+            self.place(event, Body::Mark);
+            self.push(event.start, 0, After::Sent, body);
+            self.done(event, After::Sent);
+        } else {
+            self.place(event, body);
+            self.done(event, After::Collective(number));
+        }
+        Ok(())
+    }
+
+    /// The communicator, and the task that is `rank` there; `None` if it has no place in a trace.
+    #[inline]
+    fn peer(&self, comm: CommId, rank: CommRank) -> Result<Option<(Identity, Rank)>, Problem> {
+        let local = self.comms.get(&comm).ok_or(Problem::UnknownCommunicator(comm.0))?;
+        if local.foreign {
+            return Ok(None);
+        }
+        match local.group.get(rank) {
+            Some(peer) => Ok(Some((local.identity, peer))),
+            None => Err(Problem::Peer { comm: comm.0, size: local.group.count(), rank: rank.0 }),
+        }
+    }
+
+    /// A receive takes its place.
+    #[inline]
+    fn posted(&mut self, channel: u32, awaited: bool, room: Bytes) -> u32 {
+        self.task.awaited.push(awaited);
+        if let Some(rooms) = &mut self.task.room {
+            rooms.push(room);
+        }
+        self.task.receives.post(channel)
+    }
+
+    #[inline]
+    fn start(&mut self, request: Option<RequestId>, pending: Pending) -> Result<(), Problem> {
+        let Some(request) = request else { return Ok(()) };
+        match self.requests.insert(request, pending) {
+            None => Ok(()),
+            Some(_) => Err(Problem::StartedTwice { thread: request.thread, number: request.number }),
+        }
+    }
+
+    /// Nobody will wait for `pending`; a receive from anybody that is not resolved yet never will be.
+    fn abandon(&mut self, pending: Pending) {
+        let Pending::Receive { number, comm, source, tag, room } = pending else { return };
+        if self.task.receives.number(number) != NONE {
+            return;
+        }
+        match (source, tag, self.comms.get(&comm)) {
+            (Some(peer), Some(tag), Some(local)) => {
+                let channel = Channel { comm: local.identity, peer, tag, length: room.0 };
+                let channel = self.task.receives.channel(channel);
+                self.task.receives.assign(number, channel);
+            }
+            _ => {
+                let kind = LonerKind::Receive;
+                let loner = Loner { kind, task: self.rank, peer: source, tag, bytes: Some(room) };
+                self.task.unresolved.push(loner);
+            }
+        }
+    }
+
+    /// A record at the start of `event`, timed from the previous event.
+    #[inline]
+    fn place(&mut self, event: &Event<'_>, body: Body) {
+        let zero = Previous { end: event.start, after: After::Start, thread: event.thread };
+        let previous = *self.previous.get_or_insert(zero);
+        match event.start.since(previous.end) {
+            Some(time) => self.push(event.start, time, previous.after, body),
+            None => {
+                self.task.counts.negative_times += 1;
+                // A call of another thread that is not over yet cannot have been waited for; what this record
+                // surely follows is the record in front of it.
+                let own = previous.thread == event.thread;
+                let any = self.task.counts.messages + self.task.counts.marks > 0;
+                let after = match previous.after {
+                    after if own => after,
+                    _ if any => After::Sent,
+                    _ => After::Start,
+                };
+                self.push(event.start, 0, after, body);
+            }
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, start: Nanos, time: u64, after: After, body: Body) {
+        match body {
+            Body::Mark => self.task.counts.marks += 1,
+            Body::Message { .. } => self.task.counts.messages += 1,
+            Body::Collective { .. } => {}
+        }
+        self.task.starts.push(start.0);
+        self.packer.push(&Packed { body, after, time });
+    }
+
+    /// `event` is over, and what follows it waits for `after`; of several threads the latest end counts.
+    #[inline]
+    fn done(&mut self, event: &Event<'_>, after: After) {
+        let latest = match self.previous {
+            Some(previous) => previous.thread == event.thread || event.end >= previous.end,
+            None => true,
+        };
+        if latest {
+            self.previous = Some(Previous { end: event.end, after, thread: event.thread });
+        }
+    }
+
+    #[cold]
+    fn not_representable(&mut self, name: &str, bytes: Bytes) {
+        match self.task.not_representable.get_mut(name) {
+            Some(tally) => tally.add(bytes),
+            None => {
+                self.task.not_representable.insert(name.to_owned(), Tally { count: 1, bytes });
+            }
+        }
+    }
+}
