@@ -53,6 +53,8 @@ pub(crate) struct Known {
     pub(crate) group: Arc<Group>,
     /// The lowest task that knows it, and that task's number for it: the order of communicators in a trace.
     pub(crate) order: (Rank, u32),
+    /// Whether it is `MPI_COMM_WORLD`.
+    pub(crate) world: bool,
 }
 
 impl Communicators {
@@ -90,7 +92,7 @@ impl Communicators {
         let next = Identity(table.known.len() as u32);
         let identity = *table.identities.entry((birth, group.clone())).or_insert(next);
         if identity == next {
-            table.known.push(Known { group: group.clone(), order });
+            table.known.push(Known { group: group.clone(), order, world: birth == Birth::World });
         }
         let known = &mut table.known[identity.0 as usize];
         known.order = known.order.min(order);
@@ -108,7 +110,8 @@ impl Group {
     pub(crate) fn new(members: Members<'_>, tasks: u32) -> Option<Self> {
         let strided = |first: u32, stride: i64, count: u32| {
             let last = i64::from(first).checked_add(stride.checked_mul(i64::from(count.checked_sub(1)?))?)?;
-            let inside = first < tasks && (0..i64::from(tasks)).contains(&last) && (stride != 0 || count == 1);
+            let inside =
+                first < tasks && (0..i64::from(tasks)).contains(&last) && (stride != 0 || count == 1);
             inside.then_some(Self::Strided { first, stride: if count == 1 { 1 } else { stride }, count })
         };
         match members {
@@ -138,8 +141,9 @@ impl Group {
     #[inline]
     pub(crate) fn get(&self, rank: CommRank) -> Option<Rank> {
         match self {
-            Self::Strided { first, stride, count } => (rank.0 < *count)
-                .then(|| Rank((i64::from(*first) + stride * i64::from(rank.0)) as u32)),
+            Self::Strided { first, stride, count } => {
+                (rank.0 < *count).then(|| Rank((i64::from(*first) + stride * i64::from(rank.0)) as u32))
+            }
             Self::List(list) => list.get(rank.index()).copied(),
         }
     }
@@ -167,10 +171,7 @@ mod tests {
     fn equal_lists_have_equal_forms() {
         let strided = Group::new(Members::Strided { first: Rank(1), stride: 2, count: 3 }, 8);
         assert_eq!(Group::new(Members::List(&ranks([1, 3, 5])), 8), strided);
-        assert_eq!(
-            Group::new(Members::List(&ranks([0, 1, 2, 3])), 4),
-            Group::new(Members::All, 4),
-        );
+        assert_eq!(Group::new(Members::List(&ranks([0, 1, 2, 3])), 4), Group::new(Members::All, 4),);
         assert_eq!(
             Group::new(Members::List(&ranks([5])), 8),
             Group::new(Members::Strided { first: Rank(5), stride: -7, count: 1 }, 8),
@@ -185,7 +186,10 @@ mod tests {
         assert_eq!(Group::new(Members::List(&ranks([0, 7, 4])), 4), None);
         assert_eq!(Group::new(Members::List(&[]), 4), None);
         assert_eq!(Group::new(Members::Strided { first: Rank(3), stride: -2, count: 3 }, 4), None);
-        assert_eq!(Group::new(Members::Strided { first: Rank(0), stride: i64::MAX, count: u32::MAX }, 4), None);
+        assert_eq!(
+            Group::new(Members::Strided { first: Rank(0), stride: i64::MAX, count: u32::MAX }, 4),
+            None
+        );
         assert_eq!(Group::new(Members::Strided { first: Rank(0), stride: 1, count: 0 }, 4), None);
     }
 
@@ -197,7 +201,7 @@ mod tests {
         let (other, _) =
             all.intern(Rank(1), 9, Origin::World, Members::List(&ranks([0, 1, 2, 3])), none).unwrap();
         assert_eq!(world, other);
-        let child = |task, number, ordinal, members| {
+        let child = |task, number, ordinal, members: &[Rank]| {
             let origin = Origin::Child { parent: CommId(0), ordinal };
             all.intern(Rank(task), number, origin, Members::List(members), |_| Some(world)).unwrap().0
         };

@@ -1,1 +1,77 @@
-//! Turns the captures of all ranks into one self-related VEF trace.
+//! From captures to a trace: the events of all tasks become records that say what they wait for and how long
+//! their task computes before them. `docs/mixing.md` has the rules.
+//!
+//! ```text
+//! events ─ task ─▶ records, places in channels ─ matching ─▶ partners ─┐
+//!          (all tasks at once)                                         ├─ resolve ─▶ lines ─▶ trace
+//!                                     starts ─ order ─▶ turns ─────────┘
+//! ```
+//!
+//! Every step takes time linear in the number of records, whatever lies between a send and its receive, and the
+//! output depends neither on the number of threads nor on chance. This crate never prints and knows no simulator.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod summary;
+
+mod channels;
+mod communicators;
+mod matching;
+mod mix;
+mod order;
+mod output;
+mod packed;
+mod resolve;
+mod source;
+mod task;
+
+pub use error::{Call, Disagreement, MixError, Problem, Waiting};
+pub use mix::mix;
+pub use summary::{Dropped, Loner, LonerKind, Summary, Tally, Times, Unmatched};
+
+use vef_format::operation::OpCodes;
+
+/// How to mix.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Drop sends and receives without a partner, and collectives that not all members came to, instead of
+    /// refusing them. Captures of killed programs are always mixed so.
+    pub lenient: bool,
+    /// Leave out events of unknown type instead of refusing them.
+    pub skip_unknown: bool,
+    /// How many threads; 0: as many as the machine has cores.
+    pub jobs: usize,
+    /// The codes of collectives in the trace.
+    pub op_codes: OpCodes,
+}
+
+/// A stage of a mix, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Reading the events; counted in tasks.
+    Walk,
+    /// Matching; not counted.
+    Matching,
+    /// Writing the trace; counted in records.
+    Output,
+}
+
+/// Is told how far a mix has come; may be called by several threads at once.
+pub trait Progress: Sync {
+    /// `stage` begins and has `total` steps.
+    fn begin(&self, stage: Stage, total: u64) {
+        let _ = (stage, total);
+    }
+
+    /// `steps` more of the present stage are done.
+    fn advance(&self, steps: u64) {
+        let _ = steps;
+    }
+}
+
+/// Tells nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {}

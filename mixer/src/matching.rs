@@ -49,8 +49,7 @@ pub(crate) fn match_messages(
     tasks: &[Task],
     room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
 ) -> Vec<Partners> {
-    let grouped: Vec<_> =
-        tasks.par_iter().map(|task| (task.sends.group(), task.receives.group())).collect();
+    let grouped: Vec<_> = tasks.par_iter().map(|task| (task.sends.group(), task.receives.group())).collect();
     // The channel seen from the other end, where it has the number that is looked up in `side`.
     let other_end = |own: usize, channel: Channel, side: fn(&Task) -> &Side| {
         let peer = channel.peer.index();
@@ -177,11 +176,7 @@ pub(crate) fn match_collectives(
 }
 
 /// Compares what the members of one communicator called; `calls` is not empty and by ascending task.
-fn compare(
-    known: &Known,
-    calls: &[(Rank, &[Call])],
-    lenient: bool,
-) -> Result<Operations, Box<Disagreement>> {
+fn compare(known: &Known, calls: &[(Rank, &[Call])], lenient: bool) -> Result<Operations, Box<Disagreement>> {
     let size = known.group.count();
     let disagreement = |position: usize, one: (Rank, Call), other: (Rank, Option<Call>)| {
         let members = known.group.iter().take(8).collect();
@@ -204,5 +199,8 @@ fn compare(
         return Err(disagreement(complete, (busiest, most[complete]), (missing, None)));
     }
     let parts: u64 = calls.iter().map(|(_, made)| made.len() as u64).sum();
-    Ok(Operations { complete: complete as u64, incomplete_parts: parts - complete as u64 * calls.len() as u64 })
+    Ok(Operations {
+        complete: complete as u64,
+        incomplete_parts: parts - complete as u64 * calls.len() as u64,
+    })
 }

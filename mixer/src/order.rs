@@ -64,7 +64,7 @@ impl<'a> Sweep<'a> {
             })
             .collect();
         let begin = tasks.iter().filter_map(|task| task.next).min().unwrap_or(0);
-        let buckets = window.next_power_of_two();
+        let buckets = window.next_power_of_two().max(64);
         Self { tasks, ends, begin, buckets, found: Vec::new(), begins: Vec::new() }
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct Resolver<'a> {
     tasks: &'a [Task],
     partners: &'a [Partners],
     codes: [OpCode; Operation::ALL.len()],
+    /// What makes each task's clock that of all.
+    shifts: &'a [i64],
     turns: Vec<Turn>,
     /// The id of every message, by task.
     ids: Vec<Vec<u32>>,
@@ -89,6 +91,7 @@ impl<'a> Resolver<'a> {
     pub(crate) fn new(
         tasks: &'a [Task],
         partners: &'a [Partners],
+        shifts: &'a [i64],
         traced: &[Traced],
         codes: &OpCodes,
     ) -> Self {
@@ -105,6 +108,7 @@ impl<'a> Resolver<'a> {
             tasks,
             partners,
             codes: table,
+            shifts,
             turns: tasks.iter().map(turn).collect(),
             ids: tasks.iter().map(|task| vec![UNSEEN; task.sends.len()]).collect(),
             operations: traced
@@ -222,6 +226,11 @@ impl<'a> Resolver<'a> {
                 self.next_message += 1;
                 turn.anchor = id;
                 if std::mem::replace(&mut self.ids[rank as usize][message], id) == WANTED {
+                    let common =
+                        |rank: u32, start: u64| start.saturating_add_signed(self.shifts[rank as usize]);
+                    let sent = common(rank, start);
+                    let held = self.turns[dst.index()].held;
+                    self.early += u64::from(held.is_some_and(|(_, start)| common(dst.0, start) < sent));
                     self.awake.push_back(dst.0);
                 }
                 let (id, awaited) = (MessageId(id.into()), fate == Fate::Awaited);

@@ -34,6 +34,8 @@ pub(crate) struct Task {
     pub(crate) calls: Vec<Calls>,
     /// Receives from anybody, or with any tag, that never completed.
     pub(crate) unresolved: Vec<Loner>,
+    /// When it entered `MPI_Init`.
+    pub(crate) zero: Nanos,
     /// Its counts.
     pub(crate) counts: Counts,
     /// Calls that a trace cannot represent, by name.
@@ -100,7 +102,13 @@ enum Pending {
     /// Nobody learns anything from its completion.
     Quiet,
     Send(u32),
-    Receive { number: u32, comm: CommId, source: Option<Rank>, tag: Option<i32>, room: Bytes },
+    Receive {
+        number: u32,
+        comm: CommId,
+        source: Option<Rank>,
+        tag: Option<i32>,
+        room: Bytes,
+    },
     Collective(u32),
 }
 
@@ -162,7 +170,10 @@ impl<'a> Walk<'a> {
             Action::Init => {
                 // Rule 1.
                 let zero = Previous { end: event.start, after: After::Start, thread: event.thread };
-                self.previous.get_or_insert(zero);
+                if self.previous.is_none() {
+                    self.previous = Some(zero);
+                    self.task.zero = event.start;
+                }
                 Ok(())
             }
             Action::Finalize => {
