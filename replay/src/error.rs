@@ -1,0 +1,156 @@
+//! What can go wrong, at building and while replaying.
+
+use crate::message::LiveId;
+use crate::source::SourceError;
+use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
+use vef_format::operation::OpCode;
+use vef_format::units::Picos;
+
+/// Why there is no replay of these jobs.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Not one job.
+    #[error("no trace to replay")]
+    NoJobs,
+    /// A placement that leaves tasks without a node.
+    #[error("job {job} has {tasks} tasks, its placement has nodes for {placed}")]
+    Placement {
+        /// Which job, from 0.
+        job: u32,
+        /// Its tasks.
+        tasks: u32,
+        /// Tasks with a node.
+        placed: usize,
+    },
+    /// A time factor that is no positive number.
+    #[error("job {job} has the time factor {factor}: it must be a positive number")]
+    Factor {
+        /// Which job.
+        job: u32,
+        /// The factor.
+        factor: f64,
+    },
+    /// More tasks than can be numbered, over all jobs.
+    #[error("more than {} tasks in all jobs", u32::MAX)]
+    TooManyTasks,
+    /// A link without bandwidth.
+    #[error("a bandwidth of 0")]
+    NoBandwidth,
+    /// Already the first records cannot be replayed.
+    #[error(transparent)]
+    Start(#[from] ReplayError),
+}
+
+/// Why a call failed.
+///
+/// [`ReplayError::is_misuse`] tells the caller's mistakes, after which the replay goes on as if nothing had been
+/// said, from errors in the trace, after which every further call fails.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The id names no live message: it was invented, or its message is delivered.
+    #[error("{id} names no message on its way")]
+    NotLive {
+        /// The id.
+        id: LiveId,
+    },
+    /// A message was reported sent twice.
+    #[error("message {id} was already reported sent")]
+    AlreadySent {
+        /// The id.
+        id: LiveId,
+    },
+    /// A call for a moment before that of an earlier call.
+    #[error("time goes backwards: it is {clock} ps, the call is for {at} ps", clock = clock.0, at = at.0)]
+    Backwards {
+        /// The latest moment of any call so far.
+        clock: Picos,
+        /// The moment of this call.
+        at: Picos,
+    },
+    /// The trace cannot be read on.
+    #[error("{0}")]
+    Source(#[source] SourceError),
+    /// A moment later than 2^64 picoseconds.
+    #[error("{place}: it would start after the end of time (2^64 ps, 213 days)")]
+    Overflow {
+        /// Whose record.
+        place: RecordPlace,
+    },
+    /// A second point-to-point line of the same id.
+    #[error("{place}: id {id} was used before")]
+    DuplicateId {
+        /// Whose record.
+        place: RecordPlace,
+        /// The id.
+        id: MessageId,
+    },
+    /// A part of a collective cannot be played.
+    #[error("{place}: {id}: {problem}")]
+    Collective {
+        /// Whose record.
+        place: RecordPlace,
+        /// Which collective.
+        id: CollectiveId,
+        /// What is wrong.
+        problem: CollectiveProblem,
+    },
+    /// An earlier error in the trace ended this replay.
+    #[error("the replay ended with an earlier error")]
+    Ended,
+}
+
+impl ReplayError {
+    /// Whether the caller made a mistake that left the replay as it was.
+    pub fn is_misuse(&self) -> bool {
+        matches!(self, Self::NotLive { .. } | Self::AlreadySent { .. } | Self::Backwards { .. })
+    }
+}
+
+/// A record, counted within its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordPlace {
+    /// Which job, from 0.
+    pub job: u32,
+    /// Which task.
+    pub task: Rank,
+    /// Which of its records, from 0.
+    pub record: u64,
+}
+
+impl std::fmt::Display for RecordPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.job > 0 {
+            write!(f, "job {}, ", self.job)?;
+        }
+        write!(f, "task {}, record {}", self.task, self.record)
+    }
+}
+
+/// What is wrong with a task's part of a collective.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CollectiveProblem {
+    /// The table of operations has no such code.
+    #[error("operation code {} is not in the table", .0.0)]
+    UnknownOperation(OpCode),
+    /// No `C` line of that number.
+    #[error("communicator {0} is not in the trace")]
+    UnknownCommunicator(CommId),
+    /// The task takes part in an operation of others.
+    #[error("the task is not in communicator {0}")]
+    NotAMember(CommId),
+    /// A communicator lists a task twice.
+    #[error("communicator {0} names task {1} twice")]
+    MemberTwice(CommId, Rank),
+    /// The task has played its part before.
+    #[error("the task takes part a second time")]
+    Twice,
+    /// Another member's record says something else.
+    #[error("another member's record names another operation or communicator")]
+    Disagree,
+    /// There is no schedule.
+    #[error(transparent)]
+    Schedule(#[from] collectives::Error),
+    /// More collectives or parts in progress than can be numbered.
+    #[error("more than 2^30 parts of collectives in progress")]
+    TooMany,
+}

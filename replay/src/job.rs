@@ -1,0 +1,149 @@
+//! A job: one trace, where its tasks run, when it starts and how its computing times are scaled.
+
+use crate::source::{Loaded, Source, Stream};
+use std::path::Path;
+use std::sync::Arc;
+use vef_format::text::TextError;
+use vef_format::units::{Picos, Ticks};
+
+/// A trace to be replayed, and how.
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) nodes: Option<Vec<u32>>,
+    pub(crate) start: Picos,
+    pub(crate) factor: f64,
+}
+
+impl Job {
+    /// The text trace in the file `path`, read while it is replayed.
+    pub fn open(path: &Path) -> Result<Self, TextError> {
+        Ok(Self::new(Stream::open(path)?))
+    }
+
+    /// A trace in memory.
+    pub fn loaded(trace: &Arc<Loaded>) -> Self {
+        Self::new(trace.clone().source())
+    }
+
+    /// A trace from any source.
+    pub fn new(source: impl Source + 'static) -> Self {
+        Self { source: Box::new(source), nodes: None, start: Picos::ZERO, factor: 1.0 }
+    }
+
+    /// Number of tasks, for which a placement needs nodes.
+    pub fn tasks(&self) -> u32 {
+        self.source.header().tasks
+    }
+
+    /// The end node of each task, by rank. Without it, task r is on node r.
+    pub fn nodes(mut self, nodes: Vec<u32>) -> Self {
+        self.nodes = Some(nodes);
+        self
+    }
+
+    /// When the tasks start; 0 without it.
+    pub fn start(mut self, at: Picos) -> Self {
+        self.start = at;
+        self
+    }
+
+    /// By what computing times are multiplied (1 without it); the product with the clock is rounded to the
+    /// nearest picosecond, halves up.
+    pub fn time_factor(mut self, factor: f64) -> Self {
+        self.factor = factor;
+        self
+    }
+}
+
+/// Ticks to picoseconds: the trace's clock times the job's factor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    clock: Picos,
+    /// The factor is `mantissa × 2^exponent`; none for 1.
+    factor: Option<(u64, i32)>,
+}
+
+impl Scale {
+    /// `None` when the factor is no positive number.
+    pub(crate) fn new(clock: Picos, factor: f64) -> Option<Self> {
+        if factor == 1.0 {
+            return Some(Self { clock, factor: None });
+        }
+        if !factor.is_finite() || factor <= 0.0 {
+            return None;
+        }
+        let bits = factor.to_bits();
+        let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+        let (mantissa, exponent) = match exponent {
+            0 => (fraction, -1074),
+            exponent => (fraction | 1 << 52, exponent - 1075),
+        };
+        let zeros = mantissa.trailing_zeros();
+        Some(Self { clock, factor: Some((mantissa >> zeros, exponent + zeros as i32)) })
+    }
+
+    /// `None` past the end of time.
+    #[inline]
+    pub(crate) fn picos(&self, time: Ticks) -> Option<Picos> {
+        let picos = time.to_picos(self.clock)?;
+        match self.factor {
+            None => Some(picos),
+            Some((mantissa, exponent)) => scaled(picos.0, mantissa, exponent).map(Picos),
+        }
+    }
+}
+
+/// `value × mantissa × 2^exponent`, to nearest, halves up.
+fn scaled(value: u64, mantissa: u64, exponent: i32) -> Option<u64> {
+    // At most 64 + 53 bits.
+    let product = u128::from(value) * u128::from(mantissa);
+    let shift = exponent.unsigned_abs();
+    if product == 0 {
+        return Some(0);
+    }
+    let whole = if exponent >= 0 {
+        if shift >= product.leading_zeros() {
+            return None;
+        }
+        product << shift
+    } else if shift > 120 {
+        0
+    } else {
+        (product + (1 << (shift - 1))) >> shift
+    };
+    u64::try_from(whole).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picos(ticks: u64, clock: u64, factor: f64) -> Option<u64> {
+        Scale::new(Picos(clock), factor).unwrap().picos(Ticks(ticks)).map(|picos| picos.0)
+    }
+
+    #[test]
+    fn scales_exactly() {
+        assert_eq!(picos(5, 1000, 1.0), Some(5000));
+        assert_eq!(picos(5, 1000, 0.5), Some(2500));
+        assert_eq!(picos(5, 1, 0.5), Some(3));
+        assert_eq!(picos(3, 1, 0.1), Some(0));
+        assert_eq!(picos(15, 1, 0.1), Some(2));
+        assert_eq!(picos(1 << 60, 1, 8.0), Some(1 << 63));
+        assert_eq!(picos(1 << 60, 1, 16.0), None);
+        assert_eq!(picos(0, 1000, 1e300), Some(0));
+        assert_eq!(picos(1, 1000, 1e300), None);
+        assert_eq!(picos(u64::MAX, 1, 1e-300), Some(0));
+        assert_eq!(picos(u64::MAX, 1, 1.0), Some(u64::MAX));
+        assert_eq!(picos(u64::MAX, 2, 0.5), None);
+        assert_eq!(picos((1 << 60) + 1, 1, 3.0), Some(3 * ((1 << 60) + 1)));
+    }
+
+    #[test]
+    fn refuses_factors_that_are_no_positive_number() {
+        for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Scale::new(Picos(1), factor).is_none());
+        }
+    }
+}

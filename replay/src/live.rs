@@ -1,0 +1,175 @@
+//! The messages that the simulator is carrying: a slab whose slots remember how often they were used.
+
+use crate::message::LiveId;
+
+/// Slots, and which are free. A slot costs 32 bytes and is reused last in, first out, so that a steady
+/// traffic stays in the cache.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    generation: u32,
+    state: State,
+    flight: Flight,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Live,
+    Sent,
+}
+
+/// What the engine must know when a message arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    /// When its sender may go on.
+    pub(crate) completes: Completes,
+    /// Sending task, counted over all jobs, or rank of the communicator.
+    pub(crate) src: u32,
+    /// Receiving task or rank likewise.
+    pub(crate) dst: u32,
+    /// Whose message it is.
+    pub(crate) of: Of,
+}
+
+/// What a live message belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Of {
+    /// The point-to-point line with this id.
+    Line(u64),
+    /// The collective in this place of the table of open ones.
+    Collective(u32),
+}
+
+/// The moment at which a send is complete for its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completes {
+    AtStart,
+    WhenSent,
+    WhenDelivered,
+}
+
+/// Why an id is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    NotLive,
+    AlreadySent,
+}
+
+impl Live {
+    /// Takes a message in.
+    #[inline]
+    pub(crate) fn insert(&mut self, flight: Flight) -> LiveId {
+        if let Some(at) = self.free.pop() {
+            let slot = &mut self.slots[at as usize];
+            slot.state = State::Live;
+            slot.flight = flight;
+            return LiveId::new(at, slot.generation);
+        }
+        let at = self.slots.len() as u32;
+        self.slots.push(Slot { generation: 1, state: State::Live, flight });
+        LiveId::new(at, 1)
+    }
+
+    /// Marks a message as gone from its source.
+    #[inline]
+    pub(crate) fn sent(&mut self, id: LiveId) -> Result<Flight, Refused> {
+        match self.slots.get_mut(id.slot() as usize) {
+            Some(slot) if slot.generation == id.generation() => match slot.state {
+                State::Free => Err(Refused::NotLive),
+                State::Sent => Err(Refused::AlreadySent),
+                State::Live => {
+                    slot.state = State::Sent;
+                    Ok(slot.flight)
+                }
+            },
+            _ => Err(Refused::NotLive),
+        }
+    }
+
+    /// Lets a message go; says whether it had been reported sent.
+    #[inline]
+    pub(crate) fn remove(&mut self, id: LiveId) -> Result<(Flight, bool), Refused> {
+        match self.slots.get_mut(id.slot() as usize) {
+            Some(slot) if slot.generation == id.generation() && slot.state != State::Free => {
+                let was_sent = slot.state == State::Sent;
+                slot.state = State::Free;
+                // A slot used 2^32 times is retired: its ids would begin to repeat.
+                if let Some(next) = slot.generation.checked_add(1) {
+                    slot.generation = next;
+                    self.free.push(id.slot());
+                }
+                Ok((slot.flight, was_sent))
+            }
+            _ => Err(Refused::NotLive),
+        }
+    }
+
+    /// Lets the message in a slot go.
+    pub(crate) fn remove_slot(&mut self, at: u32) -> Option<Flight> {
+        let generation = self.slots.get(at as usize)?.generation;
+        self.remove(LiveId::new(at, generation)).ok().map(|(flight, _)| flight)
+    }
+
+    /// The live messages, in the order of their slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LiveId, Flight)> {
+        (0u32..)
+            .zip(&self.slots)
+            .filter(|(_, slot)| slot.state != State::Free)
+            .map(|(at, slot)| (LiveId::new(at, slot.generation), slot.flight))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flight(line: u64) -> Flight {
+        Flight { completes: Completes::AtStart, src: 1, dst: 2, of: Of::Line(line) }
+    }
+
+    #[test]
+    fn an_id_works_once() {
+        let mut live = Live::default();
+        let first = live.insert(flight(7));
+        assert!(matches!(live.sent(first), Ok(Flight { of: Of::Line(7), .. })));
+        assert_eq!(live.sent(first).unwrap_err(), Refused::AlreadySent);
+        assert!(matches!(live.remove(first), Ok((Flight { of: Of::Line(7), .. }, true))));
+        assert_eq!(live.remove(first).unwrap_err(), Refused::NotLive);
+        let second = live.insert(flight(8));
+        assert_eq!(second.slot(), first.slot());
+        assert_ne!(second, first);
+        assert_eq!(live.remove(first).unwrap_err(), Refused::NotLive);
+        assert_eq!(live.sent(first).unwrap_err(), Refused::NotLive);
+        assert_eq!(live.iter().map(|(id, _)| id).collect::<Vec<_>>(), [second]);
+    }
+
+    #[test]
+    fn invented_ids_are_refused() {
+        let mut live = Live::default();
+        let id = live.insert(flight(0));
+        for raw in [0, 1, u64::MAX, id.to_raw() + 1, id.to_raw() ^ 1 << 40] {
+            assert_eq!(live.remove(LiveId::from_raw(raw)).unwrap_err(), Refused::NotLive, "{raw:#x}");
+        }
+    }
+
+    #[test]
+    fn a_worn_out_slot_is_not_used_again() {
+        let mut live = Live::default();
+        let id = live.insert(flight(0));
+        live.slots[0].generation = u32::MAX;
+        assert!(live.remove(LiveId::new(id.slot(), u32::MAX)).is_ok());
+        assert!(live.remove(LiveId::new(id.slot(), u32::MAX)).is_err());
+        assert_eq!(live.insert(flight(1)).slot(), 1);
+    }
+
+    #[test]
+    fn a_slot_is_small() {
+        assert!(size_of::<Slot>() <= 40, "{}", size_of::<Slot>());
+    }
+}

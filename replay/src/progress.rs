@@ -1,0 +1,192 @@
+//! How far each id of a trace has come, in two bits an id and only for a window of ids.
+//!
+//! Ids of a trace are dense and used roughly in order, so the states lie in a ring of words that moves on as
+//! soon as its first ids are all [`State::Done`]. Ids far beyond the window (legal, only strange) are kept in
+//! a hash table, so that memory follows the number of ids seen, never their size.
+
+use hashbrown::HashMap;
+
+/// How far an id has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Not seen yet.
+    Unseen = 0,
+    /// A message handed out; a collective that a member has entered.
+    Started = 1,
+    /// A message complete for its sender.
+    Complete = 2,
+    /// A message delivered, a mark passed, a collective over for all members.
+    Done = 3,
+}
+
+/// Ids in one word.
+const PER_WORD: u64 = 32;
+/// Words that the ring has from the start.
+const FIRST_WORDS: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Progress {
+    /// All ids below `base × PER_WORD` are done.
+    base: u64,
+    /// Words `base .. base + ring.len()`, each at its number modulo the length, a power of two.
+    ring: Vec<u64>,
+    far: HashMap<u64, u64>,
+    /// Ids that have left [`State::Unseen`].
+    seen: u64,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { base: 0, ring: vec![0; FIRST_WORDS], far: HashMap::new(), seen: 0 }
+    }
+}
+
+impl Progress {
+    /// The state of an id.
+    #[inline]
+    pub(crate) fn get(&self, id: u64) -> State {
+        let word = id / PER_WORD;
+        if word < self.base {
+            return State::Done;
+        }
+        let bits = match word - self.base < self.ring.len() as u64 {
+            true => self.ring[self.place(word)],
+            false => self.far.get(&word).copied().unwrap_or(0),
+        };
+        match bits >> shift(id) & 3 {
+            0 => State::Unseen,
+            1 => State::Started,
+            2 => State::Complete,
+            _ => State::Done,
+        }
+    }
+
+    /// Changes the state of an id; gives the state before. What is done stays so.
+    #[inline]
+    pub(crate) fn set(&mut self, id: u64, state: State) -> State {
+        let word = id / PER_WORD;
+        if word < self.base {
+            return State::Done;
+        }
+        if word - self.base >= self.ring.len() as u64 {
+            self.stretch(word);
+        }
+        let inside = word - self.base < self.ring.len() as u64;
+        let place = self.place(word);
+        let bits = if inside { &mut self.ring[place] } else { self.far.entry(word).or_insert(0) };
+        let before = *bits >> shift(id) & 3;
+        *bits = *bits & !(3 << shift(id)) | (state as u64) << shift(id);
+        if *bits == u64::MAX && word == self.base {
+            self.move_on();
+        }
+        match before {
+            0 => {
+                self.seen += 1;
+                State::Unseen
+            }
+            1 => State::Started,
+            2 => State::Complete,
+            _ => State::Done,
+        }
+    }
+
+    #[inline]
+    fn place(&self, word: u64) -> usize {
+        word as usize & (self.ring.len() - 1)
+    }
+
+    fn move_on(&mut self) {
+        loop {
+            let place = self.place(self.base);
+            if self.ring[place] != u64::MAX {
+                return;
+            }
+            // The freed place now stands for the word one length further on.
+            let entering = self.base + self.ring.len() as u64;
+            self.ring[place] = if self.far.is_empty() { 0 } else { self.far.remove(&entering).unwrap_or(0) };
+            self.base += 1;
+        }
+    }
+
+    /// Makes the ring reach `word`, if the ids seen so far justify its size.
+    #[cold]
+    fn stretch(&mut self, word: u64) {
+        let justified = self.seen.max(1 << 12);
+        let needed = word - self.base + 1;
+        if needed > justified {
+            return;
+        }
+        let mut ring = vec![0; (needed as usize).next_power_of_two()];
+        let mask = ring.len() - 1;
+        for word in self.base..self.base + self.ring.len() as u64 {
+            ring[word as usize & mask] = self.ring[self.place(word)];
+        }
+        let end = self.base + ring.len() as u64;
+        self.far.retain(|&word, bits| {
+            let enters = word < end;
+            if enters {
+                ring[word as usize & mask] = *bits;
+            }
+            !enters
+        });
+        self.ring = ring;
+    }
+}
+
+#[inline]
+fn shift(id: u64) -> u32 {
+    (id % PER_WORD * 2) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap as Plain;
+
+    fn ids() -> impl Strategy<Value = u64> {
+        prop_oneof![8 => 0u64..400, 2 => 0u64..200_000, 1 => any::<u64>()]
+    }
+
+    proptest! {
+        #[test]
+        fn holds_what_a_plain_table_holds(steps in prop::collection::vec((ids(), 1u8..=3), 1..4000)) {
+            let (mut progress, mut plain) = (Progress::default(), Plain::new());
+            for (id, state) in steps {
+                let state = [State::Unseen, State::Started, State::Complete, State::Done][state as usize];
+                let before = *plain.get(&id).unwrap_or(&State::Unseen);
+                prop_assert_eq!(progress.get(id), before);
+                if before != State::Done {
+                    prop_assert_eq!(progress.set(id, state), before);
+                    plain.insert(id, state);
+                }
+            }
+            for (&id, &state) in &plain {
+                prop_assert_eq!(progress.get(id), state);
+            }
+        }
+    }
+
+    #[test]
+    fn dense_ids_need_a_window() {
+        let mut progress = Progress::default();
+        for id in 0..1_000_000 {
+            progress.set(id + 500, State::Started);
+            progress.set(id, State::Done);
+        }
+        assert!(progress.ring.len() <= 64 && progress.far.is_empty());
+        assert_eq!(progress.get(999_999), State::Done);
+        assert_eq!(progress.get(1_000_400), State::Started);
+    }
+
+    #[test]
+    fn huge_ids_do_not_take_huge_memory() {
+        let mut progress = Progress::default();
+        for id in (0..1000).map(|n| u64::MAX - n * 1_000_003) {
+            assert_eq!(progress.set(id, State::Done), State::Unseen);
+            assert_eq!(progress.get(id), State::Done);
+        }
+        assert!(progress.ring.len() <= 1 << 13);
+    }
+}

@@ -1,0 +1,151 @@
+//! Where a job's records come from: each task's own, in its program order.
+//!
+//! [`Loaded`] has the whole trace in memory, packed, and may be shared by any number of replays; [`Stream`]
+//! reads a text trace once, line by line, and keeps only what it had to read past. A container with a stream of
+//! its own for every task is a third implementation of [`Source`].
+
+mod loaded;
+mod packed;
+mod roots;
+mod stream;
+
+pub use loaded::{LoadError, Loaded};
+pub use stream::Stream;
+
+use std::error::Error as StdError;
+use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
+use vef_format::operation::OpCodes;
+use vef_format::record::{Dependency, Header, LocalCollective, Message};
+use vef_format::units::Ticks;
+
+/// A record that a task executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A message that it sends, or a local mark.
+    Message(Message),
+    /// Its part of a collective.
+    Collective(LocalCollective),
+}
+
+impl Step {
+    /// What it waits for.
+    #[inline]
+    pub fn after(&self) -> Dependency {
+        match self {
+            Self::Message(message) => message.after,
+            Self::Collective(collective) => collective.after,
+        }
+    }
+
+    /// The computing time in front of it.
+    #[inline]
+    pub fn time(&self) -> Ticks {
+        match self {
+            Self::Message(message) => message.time,
+            Self::Collective(collective) => collective.time,
+        }
+    }
+
+    /// The task that executes it.
+    #[inline]
+    pub fn task(&self) -> Rank {
+        match self {
+            Self::Message(message) => message.src,
+            Self::Collective(collective) => collective.task,
+        }
+    }
+}
+
+/// What goes wrong while records are read: the reader's own error, which says where.
+pub type SourceError = Box<dyn StdError + Send + Sync>;
+
+/// A trace, task by task.
+///
+/// The ranks in what it gives lie below `header().tasks`. It keeps what it must to answer; what it promises in
+/// return is to need no more memory than that.
+pub trait Source: std::fmt::Debug + Send {
+    /// The header; only the number of tasks and the clock are used.
+    fn header(&self) -> &Header;
+
+    /// The next record of `task` in program order, `None` behind its last.
+    fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError>;
+
+    /// The members of a communicator by communicator rank. Asked at most once for each, when a collective on
+    /// it is first met.
+    fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError>;
+
+    /// The root of collective `id`, which has `members` members: the task whose amounts say so, or `None`
+    /// where nobody's do. Asked once for each rooted operation; `known` is the root where the one that asks knows
+    /// it, so that there is nothing to look for.
+    fn root(
+        &mut self,
+        id: CollectiveId,
+        members: u32,
+        known: Option<Rank>,
+    ) -> Result<Option<Rank>, SourceError>;
+
+    /// Which codes stand for which operations.
+    fn op_codes(&self) -> &OpCodes;
+
+    /// Finds records again, to explain why a replay does not go on. `None` where they cannot be looked up, or
+    /// are not there.
+    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>>;
+}
+
+/// A record to be found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// A point-to-point line.
+    Line(MessageId),
+    /// One task's part of a collective.
+    Part(CollectiveId, Rank),
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Line of the text trace, 1-based; `None` where records have no lines.
+    pub line: Option<u64>,
+    /// Its number among the records of its task, from 0.
+    pub record: u64,
+    /// The record.
+    pub step: Step,
+}
+
+/// Which of the steps seen are wanted; shared by the implementations of [`Source::locate`].
+#[derive(Debug)]
+struct Search {
+    at: hashbrown::HashMap<Wanted, usize>,
+    counts: hashbrown::HashMap<Rank, u64>,
+    found: Vec<Option<Found>>,
+    wanted: Vec<Wanted>,
+}
+
+impl Search {
+    fn new(wanted: &[Wanted]) -> Self {
+        Self {
+            at: wanted.iter().copied().zip(0..).collect(),
+            counts: hashbrown::HashMap::new(),
+            found: vec![None; wanted.len()],
+            wanted: wanted.to_vec(),
+        }
+    }
+
+    fn see(&mut self, step: &Step, line: Option<u64>) {
+        let count = self.counts.entry(step.task()).or_insert(0);
+        let record = *count;
+        *count += 1;
+        let key = match step {
+            Step::Message(message) => Wanted::Line(message.id),
+            Step::Collective(collective) => Wanted::Part(collective.id, collective.task),
+        };
+        if let Some(&at) = self.at.get(&key) {
+            self.found[at].get_or_insert(Found { line, record, step: *step });
+        }
+    }
+
+    /// One answer to each question, also where a question was put twice.
+    fn answers(self) -> Vec<Option<Found>> {
+        self.wanted.iter().map(|wanted| self.at.get(wanted).and_then(|&at| self.found[at])).collect()
+    }
+}

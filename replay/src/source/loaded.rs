@@ -1,0 +1,232 @@
+//! A whole trace in memory, in the order of its file, 32 bytes a record.
+
+use super::packed::{NIL, Packed, Packing};
+use super::roots::Roots;
+use super::{Found, Search, Source, SourceError, Step, Wanted};
+use hashbrown::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use vef_format::ids::{CollectiveId, CommId, Rank};
+use vef_format::operation::OpCodes;
+use vef_format::record::{Communicator, Header, Record};
+use vef_format::text::{Line, Reader, TextError};
+
+/// A trace in memory. [`Loaded::source`] starts a reading of it; any number may go on at a time.
+#[derive(Debug)]
+pub struct Loaded {
+    header: Header,
+    codes: OpCodes,
+    records: Vec<Packed>,
+    wide: Vec<Step>,
+    /// First record of each task.
+    first: Vec<u32>,
+    communicators: HashMap<CommId, Vec<Rank>>,
+    roots: Roots,
+}
+
+/// Why a trace cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The text is wrong; it says where.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A rank that the header does not know.
+    #[error("record {record} names task {task} in a trace of {tasks} tasks")]
+    Rank {
+        /// Number of the record in the trace, from 0.
+        record: u64,
+        /// The rank.
+        task: Rank,
+        /// Tasks according to the header.
+        tasks: u32,
+    },
+    /// More records than can be held in memory.
+    #[error("more than {} records: stream the trace instead", NIL - 1)]
+    TooLong,
+}
+
+impl Loaded {
+    /// Reads a text trace with the default codes of operations.
+    pub fn open(path: &Path) -> Result<Self, LoadError> {
+        Self::read(Reader::open(path)?, OpCodes::default())
+    }
+
+    /// Reads all that `reader` gives.
+    pub fn read<R: std::io::Read>(mut reader: Reader<R>, codes: OpCodes) -> Result<Self, LoadError> {
+        let mut loading = Loading::new(*reader.header(), codes);
+        while let Some(line) = reader.next()? {
+            match line {
+                Line::Communicator { id, members } => loading.communicator(id, members.to_vec())?,
+                Line::Message(message) => loading.step(Step::Message(message))?,
+                Line::Collective(collective) => loading.step(Step::Collective(collective))?,
+            }
+        }
+        Ok(loading.finish())
+    }
+
+    /// Takes records from anywhere: a generator, a test, another format.
+    pub fn from_records(
+        header: Header,
+        codes: OpCodes,
+        records: impl IntoIterator<Item = Record>,
+    ) -> Result<Self, LoadError> {
+        let mut loading = Loading::new(header, codes);
+        for record in records {
+            match record {
+                Record::Communicator(Communicator { id, members }) => loading.communicator(id, members)?,
+                Record::Message(message) => loading.step(Step::Message(message))?,
+                Record::Collective(collective) => loading.step(Step::Collective(collective))?,
+            }
+        }
+        Ok(loading.finish())
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Records of tasks: messages, marks and parts of collectives.
+    pub fn records(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    /// A reading from the start.
+    pub(crate) fn source(self: Arc<Self>) -> Reading {
+        Reading { heads: self.first.clone(), loaded: self }
+    }
+
+    #[inline]
+    fn step(&self, at: u32, task: Rank) -> (Step, u32) {
+        let packed = &self.records[at as usize];
+        let step = match packed.unpack(task) {
+            Ok(step) => step,
+            Err(place) => self.wide[place as usize],
+        };
+        (step, packed.next)
+    }
+}
+
+/// A trace on its way into memory.
+struct Loading {
+    loaded: Loaded,
+    last: Vec<u32>,
+    count: u64,
+}
+
+impl Loading {
+    fn new(header: Header, codes: OpCodes) -> Self {
+        let loaded = Loaded {
+            header,
+            codes,
+            records: Vec::new(),
+            wide: Vec::new(),
+            first: Vec::new(),
+            communicators: HashMap::new(),
+            roots: Roots::default(),
+        };
+        Self { loaded, last: Vec::new(), count: 0 }
+    }
+
+    fn check(&self, task: Rank) -> Result<(), LoadError> {
+        let tasks = self.loaded.header.tasks;
+        if task.0 < tasks { Ok(()) } else { Err(LoadError::Rank { record: self.count, task, tasks }) }
+    }
+
+    fn communicator(&mut self, id: CommId, members: Vec<Rank>) -> Result<(), LoadError> {
+        members.iter().try_for_each(|&member| self.check(member))?;
+        self.count += 1;
+        self.loaded.communicators.insert(id, members);
+        Ok(())
+    }
+
+    #[inline]
+    fn step(&mut self, step: Step) -> Result<(), LoadError> {
+        let task = step.task();
+        self.check(task)?;
+        match &step {
+            Step::Message(message) => self.check(message.dst)?,
+            Step::Collective(collective) => self.loaded.roots.see(collective, &self.loaded.codes),
+        }
+        let Loaded { records, wide, first, .. } = &mut self.loaded;
+        let packed = match Packed::pack(&step) {
+            Packing::Small(packed) => packed,
+            Packing::Wide(step) => {
+                wide.push(step);
+                Packed::wide((wide.len() - 1) as u32)
+            }
+        };
+        let at = u32::try_from(records.len()).ok().filter(|&at| at < NIL).ok_or(LoadError::TooLong)?;
+        records.push(packed);
+        if task.index() >= first.len() {
+            // Grows with the ranks that come, not with what the header promises.
+            first.resize(task.index() + 1, NIL);
+            self.last.resize(task.index() + 1, NIL);
+        }
+        match std::mem::replace(&mut self.last[task.index()], at) {
+            NIL => first[task.index()] = at,
+            before => records[before as usize].next = at,
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Loaded {
+        self.loaded.records.shrink_to_fit();
+        self.loaded
+    }
+}
+
+/// One reading of a [`Loaded`] trace.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    loaded: Arc<Loaded>,
+    /// The next record of each task.
+    heads: Vec<u32>,
+}
+
+impl Source for Reading {
+    fn header(&self) -> &Header {
+        &self.loaded.header
+    }
+
+    #[inline]
+    fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
+        let Some(head) = self.heads.get_mut(task.index()).filter(|head| **head != NIL) else {
+            return Ok(None);
+        };
+        let (step, next) = self.loaded.step(*head, task);
+        *head = next;
+        Ok(Some(step))
+    }
+
+    fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
+        Ok(self.loaded.communicators.get(&comm).cloned())
+    }
+
+    fn root(
+        &mut self,
+        id: CollectiveId,
+        _members: u32,
+        known: Option<Rank>,
+    ) -> Result<Option<Rank>, SourceError> {
+        Ok(known.or_else(|| self.loaded.roots.get(id)))
+    }
+
+    fn op_codes(&self) -> &OpCodes {
+        &self.loaded.codes
+    }
+
+    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>> {
+        let mut search = Search::new(wanted);
+        for (rank, &first) in (0u32..).zip(&self.loaded.first) {
+            let mut at = first;
+            while at != NIL {
+                let (step, next) = self.loaded.step(at, Rank(rank));
+                search.see(&step, None);
+                at = next;
+            }
+        }
+        search.answers()
+    }
+}

@@ -1,0 +1,80 @@
+//! Counts of what a replay has done.
+
+use crate::message::Kind;
+use vef_format::units::{Bytes, Picos};
+
+/// What a replay has done so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stats {
+    kinds: [Count; Kind::COUNT],
+    /// Messages handed out and not yet delivered.
+    pub live: u64,
+    /// Messages delivered, those inside included.
+    pub delivered: u64,
+    /// Messages between tasks of one node that the engine completed itself; also counted by kind.
+    pub inside: Count,
+    /// Local marks passed.
+    pub marks: u64,
+    /// Parts of collectives that tasks have entered.
+    pub collective_parts: u64,
+    /// Collectives that are over for all their members.
+    pub collectives: u64,
+    /// The moment of the last delivery.
+    pub last_delivery: Picos,
+}
+
+/// A number of messages and their payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Messages.
+    pub messages: u64,
+    /// Payload.
+    pub bytes: Bytes,
+}
+
+impl Count {
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: Bytes) {
+        self.messages += 1;
+        // Amounts of a hostile trace may be anything; the count saturates.
+        self.bytes = Bytes(self.bytes.0.saturating_add(bytes.0));
+    }
+}
+
+impl Stats {
+    pub(crate) fn new() -> Self {
+        Self {
+            kinds: [Count::default(); Kind::COUNT],
+            live: 0,
+            delivered: 0,
+            inside: Count::default(),
+            marks: 0,
+            collective_parts: 0,
+            collectives: 0,
+            last_delivery: Picos::ZERO,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn started(&mut self, kind: Kind, bytes: Bytes) {
+        self.kinds[kind.index()].add(bytes);
+    }
+
+    /// Messages of one kind that have started.
+    pub fn of(&self, kind: Kind) -> Count {
+        self.kinds[kind.index()]
+    }
+
+    /// The kinds that occurred.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, Count)> {
+        Kind::all().map(|kind| (kind, self.of(kind))).filter(|(_, count)| count.messages > 0)
+    }
+
+    /// All messages that have started, and their bytes.
+    pub fn total(&self) -> Count {
+        self.kinds.iter().fold(Count::default(), |sum, count| Count {
+            messages: sum.messages + count.messages,
+            bytes: Bytes(sum.bytes.0.saturating_add(count.bytes.0)),
+        })
+    }
+}

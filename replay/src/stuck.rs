@@ -1,0 +1,402 @@
+//! Explains why a replay does not go on: which task waits for what, and whether they wait in a circle.
+
+use crate::collective::{NOT_YET, OVER};
+use crate::engine::Replay;
+use crate::live::Of;
+use crate::message::LiveId;
+use crate::source::{Found, Step, Wanted};
+use crate::task::Wait;
+use hashbrown::HashMap;
+use std::fmt;
+use vef_format::ids::{CollectiveId, MessageId, Rank};
+use vef_format::operation::Operation;
+use vef_format::units::Picos;
+
+/// Why nothing happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The latest moment of any call.
+    pub clock: Picos,
+    /// Number of tasks that wait.
+    pub waiting: u64,
+    /// The first of them, by job and rank; at most [`Stuck::SHOWN`].
+    pub tasks: Vec<StuckTask>,
+    /// From the first waiting task to the one that it waits for, and so on to the cause.
+    pub chain: Vec<StuckTask>,
+    /// The last task of the chain waits for the one in this place of it: a circle, which no delivery can break.
+    pub circle: Option<usize>,
+    /// Messages that the simulator has taken and not delivered.
+    pub live: u64,
+    /// The first of them; at most [`Stuck::SHOWN`].
+    pub undelivered: Vec<Undelivered>,
+}
+
+/// A task that waits, and the record it cannot start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StuckTask {
+    /// Which job, from 0.
+    pub job: u32,
+    /// Which task.
+    pub task: Rank,
+    /// Which of its records, from 0, it cannot start; the number of them where all have started.
+    pub record: u64,
+    /// That record's line in the text trace.
+    pub line: Option<u64>,
+    /// That record; none where all have started.
+    pub step: Option<Step>,
+    /// What it waits for.
+    pub waits_for: WaitsFor,
+}
+
+/// What a task waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// A message to be delivered, or a send of its own to be complete.
+    Message {
+        /// Which one.
+        id: MessageId,
+        /// Whether as its sender.
+        as_sender: bool,
+        /// Where it stands in the trace, if it does and if that can be found out.
+        found: Option<Found>,
+        /// Whether it is on its way.
+        started: bool,
+    },
+    /// A collective that it has not entered.
+    NotEntered {
+        /// Which one.
+        id: CollectiveId,
+        /// The task's part in the trace, if there is one and if that can be found out.
+        found: Option<Found>,
+    },
+    /// Others in a collective that it has entered.
+    Collective {
+        /// Which one.
+        id: CollectiveId,
+        /// Which operation.
+        operation: Operation,
+        /// Members whose messages are missing, by communicator rank; at most [`Stuck::SHOWN`].
+        missing: Vec<Missing>,
+        /// How many messages are missing.
+        missing_messages: u32,
+        /// Sends of its own that are not complete.
+        unsent: u32,
+    },
+}
+
+/// A member of a collective for whose message another one waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Which task.
+    pub task: Rank,
+    /// Whether it has entered the collective.
+    pub entered: bool,
+}
+
+/// A message that the simulator has taken and not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Its id.
+    pub id: LiveId,
+    /// Which job, from 0.
+    pub job: u32,
+    /// The sending task.
+    pub src: Rank,
+    /// The receiving task.
+    pub dst: Rank,
+    /// The point-to-point line, or the collective.
+    pub of: Result<MessageId, CollectiveId>,
+}
+
+impl Stuck {
+    /// Most tasks, messages or members that are listed.
+    pub const SHOWN: usize = 8;
+}
+
+/// Longest chain that is followed.
+const CHAIN: usize = 1000;
+
+impl Replay {
+    /// Why nothing happens, if that is so: something is left to do, but no message is ready or will be without a
+    /// delivery.
+    ///
+    /// It is for the moment when the simulator has nothing under way either. If it still has, then all it says is
+    /// that the tasks wait for that.
+    pub fn stuck(&self) -> Option<Stuck> {
+        if self.is_complete() || self.next_ready().is_some() {
+            return None;
+        }
+        let parts = self.playing();
+        let waiting: Vec<u32> = (0u32..)
+            .zip(&self.tasks)
+            .filter(|(at, task)| task.wait != Wait::Finished || parts.contains_key(at))
+            .map(|(at, _)| at)
+            .collect();
+        let told = self.explain(&waiting, &parts);
+        let at = |task: u32| waiting.binary_search(&task).ok();
+        let (mut chain, mut circle) = (Vec::new(), None);
+        let mut next = if told.is_empty() { None } else { Some(0) };
+        while let Some(here) = next
+            && chain.len() < CHAIN
+        {
+            circle = chain.iter().position(|&earlier| earlier == here);
+            if circle.is_some() {
+                break;
+            }
+            chain.push(here);
+            let stuck: &StuckTask = &told[here];
+            next = stuck.culprit().and_then(|task| at(self.jobs[stuck.job as usize].first_task + task.0));
+        }
+        Some(Stuck {
+            clock: self.clock,
+            waiting: waiting.len() as u64,
+            chain: chain.into_iter().map(|at| told[at].clone()).collect(),
+            circle,
+            live: self.stats.live,
+            undelivered: self.undelivered(),
+            tasks: told.into_iter().take(Stuck::SHOWN).collect(),
+        })
+    }
+
+    /// A part that each task is playing: one that it waits for, or one that outlasts its records.
+    fn playing(&self) -> HashMap<u32, u32> {
+        let parts = (0u32..).zip(&self.collectives.parts);
+        parts.filter(|(_, part)| part.cursor.is_some()).map(|(at, part)| (part.task, at)).collect()
+    }
+
+    fn explain(&self, waiting: &[u32], parts: &HashMap<u32, u32>) -> Vec<StuckTask> {
+        let mut told = Vec::with_capacity(waiting.len());
+        for (number, job) in (0u32..).zip(&self.jobs) {
+            let range = job.first_task..job.first_task + job.tasks;
+            let rank = |at: u32| Rank(at - job.first_task);
+            let waiting: Vec<u32> = waiting.iter().copied().filter(|at| range.contains(at)).collect();
+            // For each task two questions: its own record, and what it waits for.
+            let wanted: Vec<Wanted> = waiting.iter().flat_map(|&at| self.questions(at, rank(at))).collect();
+            let found = if wanted.is_empty() { Vec::new() } else { job.source.locate(&wanted) };
+            for (&at, found) in waiting.iter().zip(found.chunks(2)) {
+                let task = &self.tasks[at as usize];
+                let [own, other] = found else { continue };
+                let waits_for = match task.wait {
+                    Wait::Sent(id) | Wait::Received(id) => WaitsFor::Message {
+                        id,
+                        as_sender: matches!(task.wait, Wait::Sent(_)),
+                        found: *other,
+                        started: job.lines.get(id.0) != crate::progress::State::Unseen,
+                    },
+                    Wait::Collective(id) => {
+                        match job.open.get(&id).and_then(|&open| self.collectives.part_of(open, rank(at))) {
+                            None | Some(NOT_YET | OVER) => WaitsFor::NotEntered { id, found: *other },
+                            Some(part) if self.collectives.parts[part as usize].cursor.is_none() => {
+                                WaitsFor::NotEntered { id, found: *other }
+                            }
+                            Some(part) => self.explain_part(part),
+                        }
+                    }
+                    Wait::Nothing | Wait::Turn | Wait::Finished => match parts.get(&at) {
+                        Some(&part) => self.explain_part(part),
+                        None => continue,
+                    },
+                };
+                told.push(StuckTask {
+                    job: number,
+                    task: rank(at),
+                    record: task.records,
+                    line: own.and_then(|own| own.line),
+                    step: task.step,
+                    waits_for,
+                });
+            }
+        }
+        told
+    }
+
+    /// The record that a task cannot start, and the one that it waits for.
+    fn questions(&self, at: u32, rank: Rank) -> [Wanted; 2] {
+        let task = &self.tasks[at as usize];
+        let own = match task.step {
+            Some(Step::Message(message)) => Wanted::Line(message.id),
+            Some(Step::Collective(part)) => Wanted::Part(part.id, part.task),
+            None => Wanted::Line(MessageId(u64::MAX)),
+        };
+        let other = match task.wait {
+            Wait::Sent(id) | Wait::Received(id) => Wanted::Line(id),
+            Wait::Collective(id) => Wanted::Part(id, rank),
+            Wait::Nothing | Wait::Turn | Wait::Finished => own,
+        };
+        [own, other]
+    }
+
+    fn explain_part(&self, at: u32) -> WaitsFor {
+        let part = &self.collectives.parts[at as usize];
+        let open = &self.collectives.open[part.open as usize];
+        let members = &self.collectives.groups[open.group as usize].members;
+        let missing = self.collectives.peers_missing(at).into_iter().take(Stuck::SHOWN).map(|peer| {
+            let entered = match open.parts[peer as usize] {
+                NOT_YET => false,
+                OVER => true,
+                part => self.collectives.parts[part as usize].cursor.is_some(),
+            };
+            Missing { task: members[peer as usize], entered }
+        });
+        WaitsFor::Collective {
+            id: open.id,
+            operation: open.operation,
+            missing: missing.collect(),
+            missing_messages: part.missing,
+            unsent: part.unsent,
+        }
+    }
+
+    fn undelivered(&self) -> Vec<Undelivered> {
+        let message = |(id, flight): (LiveId, crate::live::Flight)| match flight.of {
+            Of::Line(line) => {
+                let job = self.tasks[flight.src as usize].job;
+                let first = self.jobs[job as usize].first_task;
+                let (src, dst) = (Rank(flight.src - first), Rank(flight.dst - first));
+                Undelivered { id, job, src, dst, of: Ok(MessageId(line)) }
+            }
+            Of::Collective(open) => {
+                let open = &self.collectives.open[open as usize];
+                let members = &self.collectives.groups[open.group as usize].members;
+                let (src, dst) = (members[flight.src as usize], members[flight.dst as usize]);
+                Undelivered { id, job: open.job, src, dst, of: Err(open.id) }
+            }
+        };
+        self.live.iter().take(Stuck::SHOWN).map(message).collect()
+    }
+}
+
+impl StuckTask {
+    /// The task that keeps it waiting, as far as that is one.
+    fn culprit(&self) -> Option<Rank> {
+        match &self.waits_for {
+            WaitsFor::Message { found: Some(found), started: false, .. } => Some(found.step.task()),
+            WaitsFor::Message { .. } => None,
+            WaitsFor::NotEntered { found, .. } => found.map(|found| found.step.task()),
+            WaitsFor::Collective { missing, .. } => {
+                let first = missing.iter().find(|member| !member.entered).or(missing.first());
+                first.map(|member| member.task)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "nothing can happen after {}: {} tasks wait", self.clock, self.waiting)?;
+        if self.live > 0 {
+            write!(f, "\n  {} messages were taken and not delivered:", self.live)?;
+            for message in &self.undelivered {
+                write!(f, "\n    {message}")?;
+            }
+        }
+        for task in &self.tasks {
+            write!(f, "\n  {task}")?;
+        }
+        if self.waiting > self.tasks.len() as u64 {
+            write!(f, "\n  … and {} more", self.waiting - self.tasks.len() as u64)?;
+        }
+        if self.chain.len() < 2 && self.circle.is_none() {
+            return Ok(());
+        }
+        write!(f, "\n  {}", if self.circle.is_some() { "in a circle: " } else { "the cause: " })?;
+        for task in self.chain.iter().skip(self.circle.unwrap_or(0)) {
+            write!(f, "task {} waits for ", task.task)?;
+        }
+        match (self.circle, self.chain.last()) {
+            (Some(circle), _) => write!(f, "task {}", self.chain[circle].task),
+            (None, Some(last)) => write!(f, "{}", last.waits_for),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for StuckTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.job > 0 {
+            write!(f, "job {}, ", self.job)?;
+        }
+        match &self.step {
+            None => write!(f, "task {}, all {} records started,", self.task, self.record)?,
+            Some(step) => {
+                write!(f, "task {}, record {}", self.task, self.record)?;
+                if let Some(line) = self.line {
+                    write!(f, ", line {line}")?;
+                }
+                match step {
+                    Step::Message(message) if message.is_mark() => write!(f, " (mark {})", message.id)?,
+                    Step::Message(message) => write!(f, " (message {} to task {})", message.id, message.dst)?,
+                    Step::Collective(part) => write!(f, " ({})", part.id)?,
+                }
+            }
+        }
+        write!(f, " waits for {}", self.waits_for)
+    }
+}
+
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message { id, as_sender, found, started } => {
+                let what = if *as_sender { "its own message" } else { "message" };
+                write!(f, "{what} {id}")?;
+                match found {
+                    None if *started => f.write_str(", which is on its way"),
+                    None => f.write_str(", which is not in the trace"),
+                    Some(found) => {
+                        if let Step::Message(message) = found.step {
+                            write!(f, " from task {} to task {}", message.src, message.dst)?;
+                        }
+                        write!(f, " (record {}", found.record)?;
+                        if let Some(line) = found.line {
+                            write!(f, ", line {line}")?;
+                        }
+                        f.write_str(if *started {
+                            "), which is on its way"
+                        } else {
+                            "), which has not started"
+                        })
+                    }
+                }
+            }
+            Self::NotEntered { id, found: None } => {
+                write!(f, "{id}, of which the trace has no part of this task")
+            }
+            Self::NotEntered { id, found: Some(found) } => {
+                write!(f, "{id}, which it enters later (record {}", found.record)?;
+                match found.line {
+                    Some(line) => write!(f, ", line {line})"),
+                    None => f.write_str(")"),
+                }
+            }
+            Self::Collective { id, operation, missing, missing_messages, unsent } => {
+                write!(f, "{id} ({operation})")?;
+                if *missing_messages > 0 {
+                    write!(f, ": {missing_messages} messages missing, from")?;
+                    for (number, member) in missing.iter().enumerate() {
+                        let comma = if number > 0 { "," } else { "" };
+                        let entered = if member.entered { "" } else { " (not entered)" };
+                        write!(f, "{comma} task {}{entered}", member.task)?;
+                    }
+                }
+                if *unsent > 0 {
+                    write!(f, ": {unsent} sends not complete")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Undelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.job > 0 {
+            write!(f, "job {}, ", self.job)?;
+        }
+        write!(f, "id {}: from task {} to task {}, ", self.id, self.src, self.dst)?;
+        match self.of {
+            Ok(line) => write!(f, "message {line}"),
+            Err(collective) => write!(f, "of {collective}"),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What the engine keeps of each task.
+
+use crate::source::Step;
+use vef_format::ids::{CollectiveId, MessageId};
+use vef_format::units::Picos;
+
+/// A task of a job.
+#[derive(Debug)]
+pub(crate) struct Task {
+    /// When its last record started; before the first, when its job starts.
+    pub(crate) at: Picos,
+    /// When the last thing it did was over: records started, collectives completed.
+    pub(crate) finish: Picos,
+    /// Records that have started.
+    pub(crate) records: u64,
+    /// The record it is about to start.
+    pub(crate) step: Option<Step>,
+    /// What keeps it from starting that.
+    pub(crate) wait: Wait,
+    pub(crate) node: u32,
+    pub(crate) job: u32,
+    /// The point-to-point line it started last, and the collective it completed last: nearly every dependency names
+    /// one of them.
+    pub(crate) last_line: Option<MessageId>,
+    pub(crate) last_collective: Option<CollectiveId>,
+}
+
+/// What keeps a task from going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Nothing: it is being advanced.
+    Nothing,
+    /// Its message is in the queue of ready ones.
+    Turn,
+    /// A send of its own is to be complete.
+    Sent(MessageId),
+    /// A message to it is to be delivered.
+    Received(MessageId),
+    /// Its part of a collective is to be complete.
+    Collective(CollectiveId),
+    /// It has no more records.
+    Finished,
+}
+
+impl Task {
+    pub(crate) fn new(job: u32, node: u32, start: Picos) -> Self {
+        Self {
+            at: start,
+            finish: start,
+            records: 0,
+            step: None,
+            wait: Wait::Nothing,
+            node,
+            job,
+            last_line: None,
+            last_collective: None,
+        }
+    }
+}
