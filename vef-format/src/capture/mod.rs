@@ -1,7 +1,203 @@
 //! Captures: what tracing left behind, one stream of calls a rank.
 //!
-//! [`event`] is the meaning of a capture, shared by every layout. Layouts: our own (written by the
-//! interposer) and the older one of VEF-Prospector (read only).
+//! [`event`] is the meaning of a capture, shared by every layout. [`Capture`] opens a directory of whatever layout.
+//! Our own layout is described in [`layout`]; [`RankWriter`] writes it from events, the interposer writes it as
+//! calls happen, with the same [`encode`].
 
 pub mod event;
+pub mod layout;
 pub mod legacy;
+
+pub mod encode;
+pub mod varint;
+
+mod decode;
+mod error;
+mod events;
+mod file;
+mod map;
+mod writer;
+
+pub use error::CaptureError;
+pub use events::Ending;
+pub use layout::RankInfo;
+pub use writer::{RankWriter, rank_path};
+
+use crate::error::Place;
+use crate::ids::Rank;
+use event::Event;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How the files of a capture are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Our own: a `<rank>.vefc` a rank.
+    Vefc,
+    /// The older one of VEF-Prospector ([`legacy`]): `VEFT.main`, and a `<rank>.veft` and a `<rank>.comm` a rank.
+    /// Its point-to-point calls do not tell their communicator.
+    Prospector,
+}
+
+/// A capture: a directory with the events of every rank.
+#[derive(Debug)]
+pub struct Capture {
+    dir: PathBuf,
+    ranks: Vec<RankInfo>,
+    /// Of the older layout: its main file and how to read the rest.
+    legacy: Option<(legacy::Main, legacy::Options)>,
+}
+
+impl Capture {
+    /// Opens the capture in the directory `path` (of the older layout, `path` may also be its `VEFT.main`), checks that
+    /// every rank is there and reads what is known of each.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        Self::open_with(path, &legacy::Options::default())
+    }
+
+    /// As [`Capture::open`]; `options` say how to read the older layout.
+    pub fn open_with(path: &Path, options: &legacy::Options) -> Result<Self, CaptureError> {
+        if legacy::Main::is_at(path) {
+            let main = legacy::Main::open(path)?;
+            let ranks = legacy_ranks(&main);
+            return Ok(Self { dir: path.to_path_buf(), ranks, legacy: Some((main, options.clone())) });
+        }
+        Ok(Self { dir: path.to_path_buf(), ranks: read_ranks(path)?, legacy: None })
+    }
+
+    /// The number of tasks.
+    pub fn tasks(&self) -> u32 {
+        self.ranks.len() as u32
+    }
+
+    /// How the files are laid out.
+    pub fn layout(&self) -> Layout {
+        if self.legacy.is_some() { Layout::Prospector } else { Layout::Vefc }
+    }
+
+    /// What is known of `rank`, or `None` beyond the last.
+    pub fn rank(&self, rank: Rank) -> Option<&RankInfo> {
+        self.ranks.get(rank.index())
+    }
+
+    /// The events of `rank`, from its first.
+    pub fn events(&self, rank: Rank) -> Result<Events, CaptureError> {
+        let source = match &self.legacy {
+            Some((main, options)) => {
+                EventSource::Legacy(Box::new(legacy::Events::open(main, rank, options)?))
+            }
+            None => {
+                let file = file::RankFile::open(&rank_path(&self.dir, rank))?;
+                EventSource::Vefc(Box::new(events::FileEvents::new(file)?))
+            }
+        };
+        Ok(Events { source })
+    }
+
+    /// How often each MPI function was called by `rank`, in the order of first calls; counted also for calls
+    /// that leave no event. The older layout does not know.
+    pub fn calls(&self, rank: Rank) -> Result<Vec<(String, u64)>, CaptureError> {
+        match self.legacy {
+            Some(_) => Ok(Vec::new()),
+            None => file::RankFile::open(&rank_path(&self.dir, rank))?.counts(),
+        }
+    }
+}
+
+/// What the files of our own layout in `dir` say of their ranks; all must be there and of the same run.
+fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
+    let found = rank_files(dir)?;
+    let Some(first) = found.values().next() else {
+        return Err(CaptureError::NoCapture(dir.to_path_buf()));
+    };
+    let tasks = file::Header::read(first)?.info.tasks;
+    if let Some((&beyond, file)) = found.range(Rank(tasks)..).next() {
+        let what = format!("rank {beyond} in a capture of {tasks} tasks");
+        return Err(CaptureError::Mixed { place: Place::file(file), what });
+    }
+    let mut ranks = Vec::new();
+    for rank in (0..tasks).map(Rank) {
+        let Some(file) = found.get(&rank) else {
+            return Err(CaptureError::MissingRank { path: rank_path(dir, rank), rank, tasks });
+        };
+        let info = file::Header::read(file)?.info;
+        if info.rank != rank || info.tasks != tasks {
+            let what = format!("holds rank {} of {} tasks, not {rank} of {tasks}", info.rank, info.tasks);
+            return Err(CaptureError::Mixed { place: Place::file(file), what });
+        }
+        ranks.push(info);
+    }
+    Ok(ranks)
+}
+
+/// What the older layout knows of its tasks.
+fn legacy_ranks(main: &legacy::Main) -> Vec<RankInfo> {
+    let tasks = main.tasks.len() as u32;
+    let info = |(rank, task): (usize, &legacy::Task)| RankInfo {
+        rank: Rank(rank as u32),
+        tasks,
+        host: task.host.clone(),
+        realtime: task.realtime_init,
+        ..RankInfo::default()
+    };
+    main.tasks.iter().enumerate().map(info).collect()
+}
+
+/// The `<rank>.vefc` files of `dir`.
+fn rank_files(dir: &Path) -> Result<BTreeMap<Rank, PathBuf>, CaptureError> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).map_err(|e| CaptureError::io(dir, e))? {
+        let path = entry.map_err(|e| CaptureError::io(dir, e))?.path();
+        if path.extension().is_some_and(|extension| extension == layout::EXTENSION)
+            && let Some(rank) =
+                path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok())
+        {
+            found.insert(Rank(rank), path);
+        }
+    }
+    Ok(found)
+}
+
+/// The events of one rank, in order: by the time at which the calls began, each thread's in its own order.
+#[derive(Debug)]
+pub struct Events {
+    source: EventSource,
+}
+
+#[derive(Debug)]
+enum EventSource {
+    Vefc(Box<events::FileEvents>),
+    Legacy(Box<legacy::Events>),
+}
+
+impl Events {
+    /// The next event, or `None` after the last. Communicators and datatypes come before what uses them.
+    #[expect(clippy::should_implement_trait, reason = "the event borrows from the reader")]
+    pub fn next(&mut self) -> Result<Option<Event<'_>>, CaptureError> {
+        match &mut self.source {
+            EventSource::Vefc(events) => events.next(),
+            EventSource::Legacy(events) => Ok(events.next()?),
+        }
+    }
+
+    /// How the events end; meaningful once [`Events::next`] has given `None`.
+    pub fn ending(&self) -> Ending {
+        match &self.source {
+            EventSource::Vefc(events) => events.ending(),
+            EventSource::Legacy(events) if events.is_finished() => Ending::Finished,
+            EventSource::Legacy(events) => Ending::Cut { torn: u32::from(events.lost_bytes() > 0) },
+        }
+    }
+
+    /// Event types that were left out because they are not known, and how often: of the older layout, when
+    /// its options allow that.
+    pub fn skipped(&self) -> BTreeMap<u16, u64> {
+        match &self.source {
+            EventSource::Vefc(_) => BTreeMap::new(),
+            EventSource::Legacy(events) => events.skipped().clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! From the bytes of a record to an [`Action`]; [`super::encode`] is the way there.
+
+use super::encode::{kind, outcome, shape, unzigzag};
+use super::event::{
+    Action, Collective, Communicator, Completion, Datatype, DatatypeId, Members, Origin, Outcome,
+    PostReceive, Receive, RequestId, Send, SendMode,
+};
+use super::varint::{Ended, Source};
+use crate::ids::{CommId, CommRank, Rank};
+use crate::operation::{Amounts, Operation};
+use crate::units::Bytes;
+
+/// Why bytes are no record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// They end within it.
+    Ended,
+    /// They make no sense.
+    Nonsense(&'static str, u64),
+}
+
+impl From<Ended> for Fault {
+    fn from(_: Ended) -> Self {
+        Self::Ended
+    }
+}
+
+/// Where the lists of an action live while it is looked at.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    completions: Vec<Completion>,
+    send_counts: Vec<u64>,
+    recv_counts: Vec<u64>,
+    ranks: Vec<Rank>,
+}
+
+/// What a record cannot say by itself.
+pub(super) struct Context<'a> {
+    /// Who wrote it.
+    pub(super) thread: u16,
+    /// How many requests that thread had made before.
+    pub(super) requests: u64,
+    /// Names of the call table's slots.
+    pub(super) calls: &'a [String],
+}
+
+/// Reads what follows the times of a record of kind `kind`.
+pub(super) fn action<'a>(
+    source: &mut Source<'a>,
+    kind: u8,
+    context: &Context<'a>,
+    lists: &'a mut Lists,
+) -> Result<Action<'a>, Fault> {
+    let own_next = RequestId { thread: context.thread, number: context.requests };
+    Ok(match kind {
+        kind::INIT => Action::Init,
+        kind::FINALIZE => Action::Finalize,
+        kind::ABORT => Action::Abort { code: get_u32(source, "error code")? as i32 },
+        kind::COMMUNICATOR => Action::Communicator(communicator(source, &mut lists.ranks)?),
+        kind::DATATYPE => {
+            let id = DatatypeId(get_u32(source, "datatype")?);
+            let size = Bytes(source.get()?);
+            let flags = source.get()?;
+            if flags > 3 {
+                return Err(Fault::Nonsense("datatype flags", flags));
+            }
+            Action::Datatype(Datatype { id, size, contiguous: flags & 1 != 0, predefined: flags & 2 != 0 })
+        }
+        kind::COMMUNICATOR_FREE => Action::CommunicatorFree(comm(source)?),
+        kind::PHASE_BEGIN | kind::PHASE_END => {
+            Action::Phase { begin: kind == kind::PHASE_BEGIN, name: text(source)? }
+        }
+        kind::OTHER => {
+            let slot = source.get()?;
+            let name = usize::try_from(slot).ok().and_then(|slot| context.calls.get(slot));
+            let name = name.ok_or(Fault::Nonsense("slot of the call table", slot))?;
+            Action::Other { name, bytes: Bytes(source.get()?) }
+        }
+        kind::STOPPED => Action::Stopped { reason: text(source)? },
+        kind::FORGET => {
+            let head = source.get()?;
+            Action::Forget(request(source, head, context.thread, context.requests)?)
+        }
+        kind::PROBE => Action::Probe { comm: comm(source)?, source: comm_rank(source)?, tag: tag(source)? },
+        kind::COMPLETE_ONE => {
+            let ago = source.get()?;
+            let number = context.requests.checked_sub(1).and_then(|last| last.checked_sub(ago));
+            let number = number.ok_or(Fault::Nonsense("distance of a request", ago))?;
+            lists.completions.clear();
+            lists.completions.push(Completion {
+                request: RequestId { thread: context.thread, number },
+                outcome: Outcome::Done,
+            });
+            Action::Complete(&lists.completions)
+        }
+        kind::COMPLETE => {
+            completions(source, context, &mut lists.completions)?;
+            Action::Complete(&lists.completions)
+        }
+        kind::SEND..kind::RECEIVE => {
+            let flags = kind - kind::SEND;
+            Action::Send(send(source, mode(flags & 3), (flags & 4 != 0).then_some(own_next))?)
+        }
+        kind::RECEIVE..kind::POST_RECEIVE => Action::Receive(receive(source, kind - kind::RECEIVE)?),
+        kind::POST_RECEIVE..kind::EXCHANGE => {
+            let flags = kind - kind::POST_RECEIVE;
+            Action::PostReceive(PostReceive {
+                comm: comm(source)?,
+                source: if flags & kind::ANY_SOURCE == 0 { Some(comm_rank(source)?) } else { None },
+                tag: if flags & kind::ANY_TAG == 0 { Some(tag(source)?) } else { None },
+                bytes: Bytes(source.get()?),
+                datatype: datatype(source)?,
+                request: own_next,
+            })
+        }
+        kind::EXCHANGE..36 => {
+            let code = source.get()?;
+            if code > 3 {
+                return Err(Fault::Nonsense("send mode", code));
+            }
+            Action::Exchange {
+                send: send(source, mode(code as u8), None)?,
+                receive: receive(source, kind - kind::EXCHANGE)?,
+            }
+        }
+        kind::COLLECTIVE_ANY => {
+            let code = source.get()?;
+            let operation = operation(code)?;
+            let flags = source.get()?;
+            if flags > 15 {
+                return Err(Fault::Nonsense("flags of a collective", flags));
+            }
+            collective(source, operation, flags, own_next, lists)?
+        }
+        kind::COLLECTIVE.. => {
+            let code = kind - kind::COLLECTIVE;
+            let operation = operation(u64::from(code / 2))?;
+            let root = if operation.is_rooted() { shape::ROOT } else { 0 };
+            let made = if code & 1 != 0 { shape::REQUEST } else { 0 };
+            collective(source, operation, root | made, own_next, lists)?
+        }
+        other => return Err(Fault::Nonsense("kind of record", u64::from(other))),
+    })
+}
+
+fn completions(
+    source: &mut Source<'_>,
+    context: &Context<'_>,
+    list: &mut Vec<Completion>,
+) -> Result<(), Fault> {
+    list.clear();
+    let count = list_len(source)?;
+    let mut previous = context.requests;
+    for _ in 0..count {
+        let head = source.get()?;
+        let request = request(source, head, context.thread, previous)?;
+        if request.thread == context.thread {
+            if request.number >= context.requests {
+                return Err(Fault::Nonsense("request that was not made yet", request.number));
+            }
+            previous = request.number + 1;
+        }
+        let outcome = match head & 3 {
+            outcome::DONE => Outcome::Done,
+            outcome::CANCELLED => Outcome::Cancelled,
+            received => Outcome::Received {
+                source: comm_rank(source)?,
+                tag: tag(source)?,
+                bytes: if received == outcome::RECEIVED_BYTES { Some(Bytes(source.get()?)) } else { None },
+            },
+        };
+        list.push(Completion { request, outcome });
+    }
+    Ok(())
+}
+
+fn request(source: &mut Source<'_>, head: u64, own: u16, previous: u64) -> Result<RequestId, Fault> {
+    let code = head >> outcome::BITS;
+    if head & outcome::FOREIGN == 0 {
+        Ok(RequestId { thread: own, number: previous.wrapping_add(unzigzag(code) as u64) })
+    } else {
+        let thread = source.get()?;
+        let thread = u16::try_from(thread).map_err(|_| Fault::Nonsense("thread", thread))?;
+        Ok(RequestId { thread, number: code })
+    }
+}
+
+fn send(source: &mut Source<'_>, mode: SendMode, request: Option<RequestId>) -> Result<Send, Fault> {
+    Ok(Send {
+        comm: comm(source)?,
+        dest: comm_rank(source)?,
+        tag: tag(source)?,
+        bytes: Bytes(source.get()?),
+        datatype: datatype(source)?,
+        mode,
+        request,
+    })
+}
+
+fn receive(source: &mut Source<'_>, flags: u8) -> Result<Receive, Fault> {
+    Ok(Receive {
+        comm: comm(source)?,
+        source: comm_rank(source)?,
+        tag: tag(source)?,
+        any_source: flags & kind::ANY_SOURCE != 0,
+        any_tag: flags & kind::ANY_TAG != 0,
+        bytes: Bytes(source.get()?),
+        datatype: datatype(source)?,
+    })
+}
+
+fn collective<'a>(
+    source: &mut Source<'_>,
+    operation: Operation,
+    flags: u64,
+    next: RequestId,
+    lists: &'a mut Lists,
+) -> Result<Action<'a>, Fault> {
+    let comm = comm(source)?;
+    let root = if flags & shape::ROOT != 0 { Some(comm_rank(source)?) } else { None };
+    let amounts = Amounts { send: Bytes(source.get()?), recv: Bytes(source.get()?) };
+    let datatype = datatype(source)?;
+    counts(source, flags & shape::SEND_COUNTS != 0, &mut lists.send_counts)?;
+    counts(source, flags & shape::RECV_COUNTS != 0, &mut lists.recv_counts)?;
+    Ok(Action::Collective(Collective {
+        operation,
+        comm,
+        root,
+        amounts,
+        datatype,
+        request: (flags & shape::REQUEST != 0).then_some(next),
+        send_counts: &lists.send_counts,
+        recv_counts: &lists.recv_counts,
+    }))
+}
+
+fn counts(source: &mut Source<'_>, present: bool, list: &mut Vec<u64>) -> Result<(), Fault> {
+    list.clear();
+    if present {
+        for _ in 0..list_len(source)? {
+            list.push(source.get()?);
+        }
+    }
+    Ok(())
+}
+
+fn communicator<'a>(source: &mut Source<'_>, ranks: &'a mut Vec<Rank>) -> Result<Communicator<'a>, Fault> {
+    let id = comm(source)?;
+    let foreign = match source.get()? {
+        flag @ (0 | 1) => flag == 1,
+        flag => return Err(Fault::Nonsense("communicator flags", flag)),
+    };
+    let origin = match source.get()? {
+        0 => Origin::World,
+        1 => Origin::SelfOnly,
+        2 => Origin::Child { parent: comm(source)?, ordinal: get_u32(source, "ordinal")? },
+        3 => Origin::Group { parent: comm(source)?, tag: tag(source)?, ordinal: get_u32(source, "ordinal")? },
+        4 => Origin::Unseen { ordinal: get_u32(source, "ordinal")? },
+        code => return Err(Fault::Nonsense("origin of a communicator", code)),
+    };
+    let members = match source.get()? {
+        0 => Members::All,
+        1 => {
+            let first = Rank(get_u32(source, "rank")?);
+            let stride = unzigzag(source.get()?);
+            let count = get_u32(source, "member count")?;
+            if stride == 0 && count > 1 {
+                return Err(Fault::Nonsense("stride of members", 0));
+            }
+            Members::Strided { first, stride, count }
+        }
+        2 => {
+            ranks.clear();
+            for _ in 0..list_len(source)? {
+                ranks.push(Rank(get_u32(source, "rank")?));
+            }
+            Members::List(ranks)
+        }
+        code => return Err(Fault::Nonsense("form of a member list", code)),
+    };
+    Ok(Communicator { id, origin, members, foreign })
+}
+
+/// The length of a list whose items take at least a byte each.
+fn list_len(source: &mut Source<'_>) -> Result<usize, Fault> {
+    let count = source.get()?;
+    match usize::try_from(count) {
+        Ok(len) if len <= source.remaining() => Ok(len),
+        _ => Err(Fault::Ended),
+    }
+}
+
+fn mode(code: u8) -> SendMode {
+    match code {
+        0 => SendMode::Standard,
+        1 => SendMode::Buffered,
+        2 => SendMode::Synchronous,
+        _ => SendMode::Ready,
+    }
+}
+
+fn operation(code: u64) -> Result<Operation, Fault> {
+    let operation = usize::try_from(code).ok().and_then(|index| Operation::ALL.get(index));
+    operation.copied().ok_or(Fault::Nonsense("collective operation", code))
+}
+
+fn get_u32(source: &mut Source<'_>, what: &'static str) -> Result<u32, Fault> {
+    let value = source.get()?;
+    u32::try_from(value).map_err(|_| Fault::Nonsense(what, value))
+}
+
+fn comm(source: &mut Source<'_>) -> Result<CommId, Fault> {
+    Ok(CommId(get_u32(source, "communicator")?))
+}
+
+fn comm_rank(source: &mut Source<'_>) -> Result<CommRank, Fault> {
+    Ok(CommRank(get_u32(source, "rank")?))
+}
+
+fn tag(source: &mut Source<'_>) -> Result<i32, Fault> {
+    Ok(get_u32(source, "tag")? as i32)
+}
+
+fn datatype(source: &mut Source<'_>) -> Result<DatatypeId, Fault> {
+    Ok(DatatypeId(get_u32(source, "datatype")?))
+}
+
+fn text<'a>(source: &mut Source<'a>) -> Result<&'a str, Fault> {
+    let raw = source.text()?;
+    std::str::from_utf8(raw).map_err(|_| Fault::Nonsense("text of bytes", raw.len() as u64))
+}

@@ -1,0 +1,354 @@
+//! From an [`Action`] to the bytes of a record; [`super::decode`] is the way back.
+//!
+//! A record is a kind byte, then numbers in the form of [`super::varint`]: the gap since the end of the thread's
+//! previous record and the duration of the call, in ticks, then what the kind calls for. The kind byte is never zero
+//! and is stored last: a process that dies while writing leaves a zero there.
+
+use super::event::{
+    Action, Collective, Communicator, Completion, Members, Origin, Outcome, Receive, RequestId, Send,
+};
+use super::varint::Sink;
+use crate::operation::Operation;
+
+/// Kind bytes. Flags are added to the bases `SEND` … `COLLECTIVE`.
+pub(super) mod kind {
+    pub(crate) const INIT: u8 = 1;
+    pub(crate) const FINALIZE: u8 = 2;
+    pub(crate) const ABORT: u8 = 3;
+    pub(crate) const COMMUNICATOR: u8 = 4;
+    pub(crate) const DATATYPE: u8 = 5;
+    pub(crate) const COMMUNICATOR_FREE: u8 = 6;
+    pub(crate) const PHASE_BEGIN: u8 = 7;
+    pub(crate) const PHASE_END: u8 = 8;
+    pub(crate) const OTHER: u8 = 9;
+    pub(crate) const STOPPED: u8 = 10;
+    pub(crate) const FORGET: u8 = 11;
+    pub(crate) const PROBE: u8 = 12;
+    /// One own request, done.
+    pub(crate) const COMPLETE_ONE: u8 = 13;
+    pub(crate) const COMPLETE: u8 = 14;
+    /// A collective of unusual shape: operation and flags follow.
+    pub(crate) const COLLECTIVE_ANY: u8 = 15;
+    /// + mode (0…3) + 4 if non-blocking.
+    pub(crate) const SEND: u8 = 16;
+    /// + 1 any source + 2 any tag.
+    pub(crate) const RECEIVE: u8 = 24;
+    /// + 1 any source + 2 any tag.
+    pub(crate) const POST_RECEIVE: u8 = 28;
+    /// + 1 any source + 2 any tag, of the receiving half.
+    pub(crate) const EXCHANGE: u8 = 32;
+    /// + 2 × operation (order of `Operation::ALL`) + 1 if non-blocking.
+    pub(crate) const COLLECTIVE: u8 = 64;
+
+    pub(crate) const ANY_SOURCE: u8 = 1;
+    pub(crate) const ANY_TAG: u8 = 2;
+}
+
+/// Flags of [`kind::COLLECTIVE_ANY`].
+pub(super) mod shape {
+    pub(crate) const REQUEST: u64 = 1;
+    pub(crate) const ROOT: u64 = 2;
+    pub(crate) const SEND_COUNTS: u64 = 4;
+    pub(crate) const RECV_COUNTS: u64 = 8;
+}
+
+/// Low bits of a completion's number.
+pub(super) mod outcome {
+    pub(crate) const DONE: u64 = 0;
+    pub(crate) const RECEIVED: u64 = 1;
+    pub(crate) const RECEIVED_BYTES: u64 = 2;
+    pub(crate) const CANCELLED: u64 = 3;
+    /// The request was made by another thread, whose number follows.
+    pub(crate) const FOREIGN: u64 = 4;
+    pub(crate) const BITS: u32 = 3;
+}
+
+/// Times of a call, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// From the end of the thread's previous record to the start of this call.
+    pub gap: u64,
+    /// From the start of the call to its end.
+    pub duration: u64,
+}
+
+/// Who writes: its number and how many requests it has made so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// The thread.
+    pub thread: u16,
+    /// Its next request gets this number.
+    pub requests: u64,
+}
+
+/// Writes one record at `at` of `bytes`; returns where the next one begins, or `None` when the room does not
+/// suffice (then nothing but zeros and unsealed bytes are left behind).
+///
+/// `calls` gives the slot in the call table of the function named by [`Action::Other`]. Requests that an action makes
+/// must be `author`'s next one; whoever calls counts them.
+#[inline(always)]
+pub fn record(
+    bytes: &mut [u8],
+    at: usize,
+    times: Times,
+    author: Author,
+    action: &Action<'_>,
+    call_slot: u32,
+) -> Option<usize> {
+    let mut sink = Sink::new(bytes, at + 1);
+    sink.put(times.gap);
+    sink.put(times.duration);
+    let kind = match action {
+        Action::Init => kind::INIT,
+        Action::Finalize => kind::FINALIZE,
+        Action::Abort { code } => {
+            sink.put(u64::from(*code as u32));
+            kind::ABORT
+        }
+        Action::Communicator(comm) => communicator(&mut sink, comm),
+        Action::Datatype(datatype) => {
+            sink.put(u64::from(datatype.id.0));
+            sink.put(datatype.size.0);
+            sink.put(u64::from(datatype.contiguous) | u64::from(datatype.predefined) << 1);
+            kind::DATATYPE
+        }
+        Action::CommunicatorFree(comm) => {
+            sink.put(u64::from(comm.0));
+            kind::COMMUNICATOR_FREE
+        }
+        Action::Send(send) => {
+            put_send(&mut sink, send);
+            kind::SEND + send.mode as u8 + if send.request.is_some() { 4 } else { 0 }
+        }
+        Action::Receive(receive) => {
+            put_receive(&mut sink, receive);
+            kind::RECEIVE + wildcards(receive)
+        }
+        Action::PostReceive(post) => {
+            sink.put(u64::from(post.comm.0));
+            if let Some(source) = post.source {
+                sink.put(u64::from(source.0));
+            }
+            if let Some(tag) = post.tag {
+                sink.put(u64::from(tag as u32));
+            }
+            sink.put(post.bytes.0);
+            sink.put(u64::from(post.datatype.0));
+            let any_source = if post.source.is_none() { kind::ANY_SOURCE } else { 0 };
+            let any_tag = if post.tag.is_none() { kind::ANY_TAG } else { 0 };
+            kind::POST_RECEIVE + any_source + any_tag
+        }
+        Action::Exchange { send, receive } => {
+            sink.put(send.mode as u64);
+            put_send(&mut sink, send);
+            put_receive(&mut sink, receive);
+            kind::EXCHANGE + wildcards(receive)
+        }
+        Action::Complete(completions) => complete(&mut sink, author, completions),
+        Action::Forget(request) => {
+            sink.put(completion_head(author, author.requests, *request, outcome::DONE));
+            if request.thread != author.thread {
+                sink.put(u64::from(request.thread));
+            }
+            kind::FORGET
+        }
+        Action::Probe { comm, source, tag } => {
+            sink.put(u64::from(comm.0));
+            sink.put(u64::from(source.0));
+            sink.put(u64::from(*tag as u32));
+            kind::PROBE
+        }
+        Action::Collective(part) => collective(&mut sink, part),
+        Action::Phase { begin, name } => {
+            sink.text(name);
+            if *begin { kind::PHASE_BEGIN } else { kind::PHASE_END }
+        }
+        Action::Other { bytes, .. } => {
+            sink.put(u64::from(call_slot));
+            sink.put(bytes.0);
+            kind::OTHER
+        }
+        Action::Stopped { reason } => {
+            sink.text(reason);
+            kind::STOPPED
+        }
+    };
+    let end = sink.position()?;
+    sink.seal(at, kind);
+    Some(end)
+}
+
+/// Whether `action` makes a request.
+#[inline(always)]
+pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
+    match action {
+        Action::Send(send) => send.request,
+        Action::PostReceive(post) => Some(post.request),
+        Action::Collective(part) => part.request,
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn put_send(sink: &mut Sink<'_>, send: &Send) {
+    sink.put(u64::from(send.comm.0));
+    sink.put(u64::from(send.dest.0));
+    sink.put(u64::from(send.tag as u32));
+    sink.put(send.bytes.0);
+    sink.put(u64::from(send.datatype.0));
+}
+
+#[inline(always)]
+fn put_receive(sink: &mut Sink<'_>, receive: &Receive) {
+    sink.put(u64::from(receive.comm.0));
+    sink.put(u64::from(receive.source.0));
+    sink.put(u64::from(receive.tag as u32));
+    sink.put(receive.bytes.0);
+    sink.put(u64::from(receive.datatype.0));
+}
+
+#[inline(always)]
+fn wildcards(receive: &Receive) -> u8 {
+    (if receive.any_source { kind::ANY_SOURCE } else { 0 }) + if receive.any_tag { kind::ANY_TAG } else { 0 }
+}
+
+/// `previous` is the number after which an ordinary completion would come: own requests are told by their zigzag
+/// distance from it, so that requests completed in the order they were made take one byte each.
+#[inline(always)]
+fn completion_head(author: Author, previous: u64, request: RequestId, outcome: u64) -> u64 {
+    if request.thread == author.thread {
+        zigzag(request.number.wrapping_sub(previous) as i64) << outcome::BITS | outcome
+    } else {
+        request.number << outcome::BITS | outcome::FOREIGN | outcome
+    }
+}
+
+#[inline(always)]
+fn complete(sink: &mut Sink<'_>, author: Author, completions: &[Completion]) -> u8 {
+    if let [Completion { request, outcome: Outcome::Done }] = completions
+        && request.thread == author.thread
+        && request.number < author.requests
+    {
+        sink.put(author.requests - 1 - request.number);
+        return kind::COMPLETE_ONE;
+    }
+    sink.put(completions.len() as u64);
+    let mut previous = author.requests;
+    for Completion { request, outcome } in completions {
+        let low = match outcome {
+            Outcome::Done => outcome::DONE,
+            Outcome::Received { bytes: None, .. } => outcome::RECEIVED,
+            Outcome::Received { bytes: Some(_), .. } => outcome::RECEIVED_BYTES,
+            Outcome::Cancelled => outcome::CANCELLED,
+        };
+        sink.put(completion_head(author, previous, *request, low));
+        if request.thread == author.thread {
+            previous = request.number.wrapping_add(1);
+        } else {
+            sink.put(u64::from(request.thread));
+        }
+        if let Outcome::Received { source, tag, bytes } = outcome {
+            sink.put(u64::from(source.0));
+            sink.put(u64::from(*tag as u32));
+            if let Some(bytes) = bytes {
+                sink.put(bytes.0);
+            }
+        }
+    }
+    kind::COMPLETE
+}
+
+#[inline(always)]
+fn collective(sink: &mut Sink<'_>, part: &Collective<'_>) -> u8 {
+    let operation = index(part.operation);
+    let plain = part.root.is_some() == part.operation.is_rooted()
+        && part.send_counts.is_empty()
+        && part.recv_counts.is_empty();
+    if !plain {
+        sink.put(u64::from(operation));
+        let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+        sink.put(
+            flag(part.request.is_some(), shape::REQUEST)
+                | flag(part.root.is_some(), shape::ROOT)
+                | flag(!part.send_counts.is_empty(), shape::SEND_COUNTS)
+                | flag(!part.recv_counts.is_empty(), shape::RECV_COUNTS),
+        );
+    }
+    sink.put(u64::from(part.comm.0));
+    if let Some(root) = part.root {
+        sink.put(u64::from(root.0));
+    }
+    sink.put(part.amounts.send.0);
+    sink.put(part.amounts.recv.0);
+    sink.put(u64::from(part.datatype.0));
+    for counts in [part.send_counts, part.recv_counts].into_iter().filter(|counts| !counts.is_empty()) {
+        sink.put(counts.len() as u64);
+        for &count in counts {
+            sink.put(count);
+        }
+    }
+    if plain {
+        kind::COLLECTIVE + 2 * operation + u8::from(part.request.is_some())
+    } else {
+        kind::COLLECTIVE_ANY
+    }
+}
+
+/// The place of `operation` in [`Operation::ALL`].
+#[inline(always)]
+fn index(operation: Operation) -> u8 {
+    operation as u8
+}
+
+fn communicator(sink: &mut Sink<'_>, comm: &Communicator<'_>) -> u8 {
+    sink.put(u64::from(comm.id.0));
+    sink.put(u64::from(comm.foreign));
+    match comm.origin {
+        Origin::World => sink.put(0),
+        Origin::SelfOnly => sink.put(1),
+        Origin::Child { parent, ordinal } => {
+            sink.put(2);
+            sink.put(u64::from(parent.0));
+            sink.put(u64::from(ordinal));
+        }
+        Origin::Group { parent, tag, ordinal } => {
+            sink.put(3);
+            sink.put(u64::from(parent.0));
+            sink.put(u64::from(tag as u32));
+            sink.put(u64::from(ordinal));
+        }
+        Origin::Unseen { ordinal } => {
+            sink.put(4);
+            sink.put(u64::from(ordinal));
+        }
+    }
+    match comm.members {
+        Members::All => sink.put(0),
+        Members::Strided { first, stride, count } => {
+            sink.put(1);
+            sink.put(u64::from(first.0));
+            sink.put(zigzag(stride));
+            sink.put(u64::from(count));
+        }
+        Members::List(ranks) => {
+            sink.put(2);
+            sink.put(ranks.len() as u64);
+            for rank in ranks {
+                sink.put(u64::from(rank.0));
+            }
+        }
+    }
+    kind::COMMUNICATOR
+}
+
+/// Small numbers of either sign as small numbers.
+#[inline(always)]
+pub(super) fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
+}
+
+/// The way back from [`zigzag`].
+#[inline(always)]
+pub(super) fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}

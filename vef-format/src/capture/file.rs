@@ -1,0 +1,241 @@
+//! One rank's file of our own layout, opened: its header, its call table and where each thread's chunks lie.
+
+use super::error::CaptureError;
+use super::layout::{
+    CALL_ENTRY, CALLS_AT, CHUNK_HEADER, ChunkHeader, Clock, ClockPair, ENDIANNESS, HEADER_SIZE, MAGIC,
+    RankInfo, State, VERSION, field, u32_at, u64_at,
+};
+use super::map::Map;
+use crate::error::Place;
+use crate::ids::Rank;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What the fixed fields of a header say.
+#[derive(Clone, Debug)]
+pub(super) struct Header {
+    pub(super) info: RankInfo,
+    pub(super) state: State,
+    /// Length of the finished file; 0 before.
+    length: u64,
+    header_size: usize,
+    chunk_size: usize,
+    pairs: [ClockPair; 3],
+}
+
+impl Header {
+    /// Reads the header alone.
+    pub(super) fn read(path: &Path) -> Result<Self, CaptureError> {
+        let file = std::fs::File::open(path).map_err(|e| CaptureError::io(path, e))?;
+        let present = file.metadata().map_err(|e| CaptureError::io(path, e))?.len();
+        let mut bytes = Vec::with_capacity(CALLS_AT);
+        file.take(CALLS_AT as u64).read_to_end(&mut bytes).map_err(|e| CaptureError::io(path, e))?;
+        Self::parse(path, &bytes, present)
+    }
+
+    /// Checks and takes the first bytes of a file of `present` bytes.
+    fn parse(path: &Path, bytes: &[u8], present: u64) -> Result<Self, CaptureError> {
+        if bytes.len() < CALLS_AT {
+            // What is there must at least begin like one of ours to be called truncated.
+            return Err(match bytes.get(..MAGIC.len()) {
+                Some(magic) if magic == MAGIC => CaptureError::Truncated {
+                    place: Place::file(path),
+                    promised: HEADER_SIZE as u64,
+                    present,
+                },
+                _ => CaptureError::Magic(Place::file(path)),
+            });
+        }
+        if bytes[..MAGIC.len()] != MAGIC {
+            return Err(CaptureError::Magic(Place::file(path)));
+        }
+        match u32_at(bytes, field::ENDIANNESS) {
+            ENDIANNESS => {}
+            mark if mark.swap_bytes() == ENDIANNESS => {
+                return Err(CaptureError::Endianness(Place::offset(path, field::ENDIANNESS as u64)));
+            }
+            mark => return Err(damaged(path, field::ENDIANNESS, format!("byte order mark {mark:#x}"))),
+        }
+        let found = u32_at(bytes, field::VERSION);
+        if found != VERSION {
+            let place = Place::offset(path, field::VERSION as u64);
+            return Err(CaptureError::Version { place, found, known: VERSION });
+        }
+        let header_size = u32_at(bytes, field::HEADER_SIZE) as usize;
+        let chunk_size = u32_at(bytes, field::CHUNK_SIZE) as usize;
+        if header_size < CALLS_AT || chunk_size <= CHUNK_HEADER || header_size.max(chunk_size) > 1 << 30 {
+            return Err(damaged(
+                path,
+                field::HEADER_SIZE,
+                format!("header of {header_size} bytes, chunks of {chunk_size}"),
+            ));
+        }
+        if present < header_size as u64 {
+            return Err(CaptureError::Truncated {
+                place: Place::file(path),
+                promised: header_size as u64,
+                present,
+            });
+        }
+        let rank = Rank(u32_at(bytes, field::RANK));
+        let tasks = u32_at(bytes, field::TASKS);
+        if rank.0 >= tasks {
+            return Err(damaged(path, field::RANK, format!("rank {rank} of {tasks} tasks")));
+        }
+        let state = match u32_at(bytes, field::STATE) {
+            1 => State::Running,
+            2 => State::Finished,
+            3 => State::Stopped,
+            other => return Err(damaged(path, field::STATE, format!("state {other}"))),
+        };
+        let length = u64_at(bytes, field::LENGTH);
+        if state != State::Running && present < length {
+            return Err(CaptureError::Truncated { place: Place::file(path), promised: length, present });
+        }
+        let facts_len = u32_at(bytes, field::FACTS_LEN) as usize;
+        let facts = field::FACTS
+            .checked_add(facts_len)
+            .and_then(|end| bytes.get(field::FACTS..end))
+            .ok_or_else(|| damaged(path, field::FACTS_LEN, format!("{facts_len} bytes of facts")))?;
+        let facts = std::str::from_utf8(facts)
+            .map_err(|e| damaged(path, field::FACTS + e.valid_up_to(), "not UTF-8".into()))?;
+        let info =
+            RankInfo::from_facts(rank, tasks, facts).map_err(|what| damaged(path, field::FACTS, what))?;
+        let pair = |i: usize| ClockPair {
+            tick: u64_at(bytes, field::CLOCK + 16 * i),
+            nanos: u64_at(bytes, field::CLOCK + 16 * i + 8),
+        };
+        Ok(Self { info, state, length, header_size, chunk_size, pairs: [pair(0), pair(1), pair(2)] })
+    }
+}
+
+/// A thread's chunks, in order.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    pub(super) list: Vec<Chunk>,
+}
+
+/// One chunk of the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    /// Offset in the file of its first record.
+    pub(super) start: usize,
+    /// Offset behind its last byte that may be a record.
+    pub(super) end: usize,
+    pub(super) header: ChunkHeader,
+}
+
+/// A rank's file with everything found but the records.
+#[derive(Debug)]
+pub(super) struct RankFile {
+    pub(super) path: PathBuf,
+    pub(super) map: Map,
+    pub(super) header: Header,
+    pub(super) clock: Clock,
+    /// By thread.
+    pub(super) threads: Vec<Chunks>,
+    /// Names of the call table's slots.
+    pub(super) calls: Vec<String>,
+}
+
+impl RankFile {
+    pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
+        let map = Map::open(path).map_err(|e| CaptureError::io(path, e))?;
+        let bytes = map.bytes();
+        let header = Header::parse(path, bytes.get(..CALLS_AT).unwrap_or(bytes), bytes.len() as u64)?;
+        let (threads, pairs) = find_chunks(path, bytes, &header)?;
+        let clock = Clock::new(header.pairs.into_iter().chain(pairs));
+        let calls = call_table(path, bytes, &header)?.into_iter().map(|(name, _)| name).collect();
+        Ok(Self { path: path.to_path_buf(), map, header, clock, threads, calls })
+    }
+
+    /// How often each function was called.
+    pub(super) fn counts(&self) -> Result<Vec<(String, u64)>, CaptureError> {
+        call_table(&self.path, self.map.bytes(), &self.header)
+    }
+}
+
+/// Walks over the chunks; also gathers their clock pairs.
+fn find_chunks(
+    path: &Path,
+    bytes: &[u8],
+    header: &Header,
+) -> Result<(Vec<Chunks>, Vec<ClockPair>), CaptureError> {
+    let mut threads: Vec<Chunks> = Vec::new();
+    let mut pairs = Vec::new();
+    let len = match header.state {
+        State::Running => bytes.len(),
+        State::Finished | State::Stopped => {
+            bytes.len().min(usize::try_from(header.length).unwrap_or(usize::MAX))
+        }
+    };
+    let bytes = &bytes[..len];
+    let mut at = header.header_size;
+    while let Some(raw) = bytes.get(at..).and_then(|rest| rest.first_chunk::<CHUNK_HEADER>()) {
+        let Some(chunk) = ChunkHeader::from_bytes(raw) else {
+            // Claimed, but its thread did not come to use it.
+            if raw[..4] != [0; 4] {
+                return Err(damaged(path, at, "no chunk begins here".into()));
+            }
+            at += header.chunk_size;
+            continue;
+        };
+        let span = usize::from(chunk.span).max(1) * header.chunk_size;
+        // Only the last chunk of a closed file is shorter than its span.
+        let end = match header.state {
+            State::Running if at + span > len => {
+                let promised = (at + span) as u64;
+                return Err(CaptureError::Truncated {
+                    place: Place::file(path),
+                    promised,
+                    present: len as u64,
+                });
+            }
+            _ => (at + span).min(len),
+        };
+        let used = chunk.used as usize;
+        if used != 0 && (used < CHUNK_HEADER || at + used > end) {
+            return Err(damaged(path, at, format!("chunk of {used} bytes")));
+        }
+        let end = if used == 0 { end } else { at + used };
+        let thread = usize::from(chunk.thread);
+        if threads.len() <= thread {
+            threads.resize_with(thread + 1, Chunks::default);
+        }
+        pairs.push(chunk.clock);
+        threads[thread].list.push(Chunk { start: at + CHUNK_HEADER, end, header: chunk });
+        at += span;
+    }
+    for chunks in &mut threads {
+        chunks.list.sort_by_key(|chunk| chunk.header.sequence);
+        let wrong = chunks.list.iter().enumerate().find(|(i, chunk)| chunk.header.sequence as usize != *i);
+        if let Some((i, chunk)) = wrong {
+            let what = format!(
+                "chunk {} of thread {} where {i} should be",
+                chunk.header.sequence, chunk.header.thread
+            );
+            return Err(damaged(path, chunk.start - CHUNK_HEADER, what));
+        }
+    }
+    Ok((threads, pairs))
+}
+
+fn call_table(path: &Path, bytes: &[u8], header: &Header) -> Result<Vec<(String, u64)>, CaptureError> {
+    let mut calls = Vec::new();
+    for (i, entry) in bytes[CALLS_AT..header.header_size].chunks_exact(CALL_ENTRY).enumerate() {
+        let name = &entry[8..];
+        let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+        if len == 0 {
+            break;
+        }
+        let name = std::str::from_utf8(&name[..len]).map_err(|_| {
+            damaged(path, CALLS_AT + i * CALL_ENTRY + 8, "name of a function is not UTF-8".into())
+        })?;
+        calls.push((name.to_owned(), u64_at(entry, 0)));
+    }
+    Ok(calls)
+}
+
+pub(super) fn damaged(path: &Path, offset: usize, what: String) -> CaptureError {
+    CaptureError::Damaged { place: Place::offset(path, offset as u64), what }
+}

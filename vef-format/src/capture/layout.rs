@@ -1,0 +1,415 @@
+//! Our own capture file, byte by byte: the header, the call table and the chunks. `docs/capture.md` draws it.
+//!
+//! ```text
+//! 0                header: fixed fields, then facts about the rank as `key=value` lines
+//! CALLS_AT         call table: how often each MPI function was called
+//! HEADER_SIZE      chunks of CHUNK_SIZE bytes (or a multiple), each written by one thread
+//! ```
+//!
+//! Everything is in the byte order of the writer, which is little-endian (the mark tells). Nothing here is
+//! written twice in place but counters, clock pairs and the state, so that a process that dies at any instruction
+//! leaves a file that can be read.
+
+use crate::ids::Rank;
+use std::fmt::Write as _;
+
+/// The first eight bytes of a rank's file.
+pub const MAGIC: [u8; 8] = *b"\x89VEFCAP\n";
+/// The version written here.
+pub const VERSION: u32 = 1;
+/// Reads as this number in the writer's byte order.
+pub const ENDIANNESS: u32 = 0x0102_0304;
+/// Bytes in front of the first chunk.
+pub const HEADER_SIZE: usize = 32 << 10;
+/// Bytes of one chunk; a record that needs more gets a chunk of several times this size.
+pub const CHUNK_SIZE: usize = 256 << 10;
+/// Where the call table begins.
+pub const CALLS_AT: usize = 4 << 10;
+/// Bytes of one entry of the call table: a `u64` count, then the name, zero-padded.
+pub const CALL_ENTRY: usize = 48;
+/// How many functions the call table holds.
+pub const CALL_SLOTS: usize = (HEADER_SIZE - CALLS_AT) / CALL_ENTRY;
+/// Longest name in the call table.
+pub const CALL_NAME: usize = CALL_ENTRY - 8;
+/// Bytes of a chunk's own header.
+pub const CHUNK_HEADER: usize = 48;
+/// First field of a chunk that is in use; stored last.
+pub const CHUNK_MARK: u32 = u32::from_le_bytes(*b"CHNK");
+/// What the file of a rank is called after its number.
+pub const EXTENSION: &str = "vefc";
+
+/// Offsets of the fixed fields of the header.
+pub mod field {
+    /// `u32`: [`super::ENDIANNESS`].
+    pub const ENDIANNESS: usize = 8;
+    /// `u32`: [`super::VERSION`].
+    pub const VERSION: usize = 12;
+    /// `u32`: where the first chunk begins.
+    pub const HEADER_SIZE: usize = 16;
+    /// `u32`: the unit of chunk sizes.
+    pub const CHUNK_SIZE: usize = 20;
+    /// `u32`: rank in `MPI_COMM_WORLD`.
+    pub const RANK: usize = 24;
+    /// `u32`: size of `MPI_COMM_WORLD`.
+    pub const TASKS: usize = 28;
+    /// `u32`: [`super::State`].
+    pub const STATE: usize = 32;
+    /// `u32`: bytes of the facts.
+    pub const FACTS_LEN: usize = 36;
+    /// `u64`: length of the finished file; 0 before.
+    pub const LENGTH: usize = 40;
+    /// Three clock pairs (`u64` tick, `u64` ns; tick 0: not set): at start, after `MPI_Init`, at the end.
+    pub const CLOCK: usize = 48;
+    /// Where the facts begin.
+    pub const FACTS: usize = 128;
+}
+
+/// Whether the writer ended as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    /// Still at work, or killed.
+    Running = 1,
+    /// `MPI_Finalize` was recorded and the file closed.
+    Finished = 2,
+    /// Tracing ended before the program did (size limit, full disk, abort); the file is closed.
+    Stopped = 3,
+}
+
+/// One reading of both clocks: a tick of the recording clock, and `CLOCK_MONOTONIC` in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ClockPair {
+    /// The recording clock (cycles, or nanoseconds).
+    pub tick: u64,
+    /// `CLOCK_MONOTONIC`, ns.
+    pub nanos: u64,
+}
+
+/// What is known of a rank and its process: enough to place it again as it ran.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct RankInfo {
+    /// Rank in `MPI_COMM_WORLD`.
+    pub rank: Rank,
+    /// Size of `MPI_COMM_WORLD`.
+    pub tasks: u32,
+    /// The host's name.
+    pub host: String,
+    /// Rank among the processes of the same host, where the launcher says so.
+    pub local_rank: Option<u32>,
+    /// CPUs the process may run on, ascending.
+    pub cores: Vec<u32>,
+    /// The MPI's family: `mpich`, `openmpi`, `standard`.
+    pub mpi: String,
+    /// First line of `MPI_Get_library_version`.
+    pub library: String,
+    /// The program and its arguments.
+    pub program: Vec<String>,
+    /// Process number.
+    pub pid: u32,
+    /// `CLOCK_REALTIME` at `MPI_Init`, ns since 1970.
+    pub realtime: u64,
+}
+
+impl RankInfo {
+    /// As `key=value` lines of at most `room` bytes; what does not fit is left out from the end (arguments of
+    /// the program come last).
+    pub fn to_facts(&self, room: usize) -> String {
+        let mut text = String::new();
+        let mut line = |key: &str, value: &str| {
+            let escaped = value.replace('\\', "\\\\").replace('\n', "\\n");
+            if text.len() + key.len() + escaped.len() + 2 <= room {
+                let _ = writeln!(text, "{key}={escaped}");
+            }
+        };
+        line("host", &self.host);
+        line("pid", &self.pid.to_string());
+        line("realtime", &self.realtime.to_string());
+        if let Some(local) = self.local_rank {
+            line("local_rank", &local.to_string());
+        }
+        line("mpi", &self.mpi);
+        line("library", &self.library);
+        line("cores", &ranges(&self.cores));
+        for argument in &self.program {
+            line("program", argument);
+        }
+        text
+    }
+
+    /// Takes what [`RankInfo::to_facts`] wrote; unknown keys are skipped, so that later writers may add some.
+    pub fn from_facts(rank: Rank, tasks: u32, facts: &str) -> Result<Self, String> {
+        let mut info = Self { rank, tasks, ..Self::default() };
+        for line in facts.lines() {
+            let (key, escaped) = line.split_once('=').ok_or_else(|| format!("fact without `=`: {line:?}"))?;
+            let value = unescape(escaped);
+            let bad = || format!("{key}: {value:?} is no number");
+            match key {
+                "host" => info.host = value,
+                "pid" => info.pid = value.parse().map_err(|_| bad())?,
+                "realtime" => info.realtime = value.parse().map_err(|_| bad())?,
+                "local_rank" => info.local_rank = Some(value.parse().map_err(|_| bad())?),
+                "mpi" => info.mpi = value,
+                "library" => info.library = value,
+                "cores" => info.cores = parse_ranges(&value).ok_or_else(bad)?,
+                "program" => info.program.push(value),
+                _ => {}
+            }
+        }
+        Ok(info)
+    }
+}
+
+/// `0-3,8`.
+fn ranges(sorted: &[u32]) -> String {
+    let mut text = String::new();
+    for run in sorted.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
+        let comma = if text.is_empty() { "" } else { "," };
+        let _ = match run {
+            [only] => write!(text, "{comma}{only}"),
+            [first, .., last] => write!(text, "{comma}{first}-{last}"),
+            [] => Ok(()),
+        };
+    }
+    text
+}
+
+fn parse_ranges(text: &str) -> Option<Vec<u32>> {
+    /// More CPUs than any machine has; keeps a garbled range from filling the memory.
+    const MOST: usize = 1 << 16;
+    let mut numbers = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range = first.parse::<u32>().ok()?..=last.parse().ok()?;
+        if numbers.len() + range.clone().count() > MOST {
+            return None;
+        }
+        numbers.extend(range);
+    }
+    Some(numbers)
+}
+
+fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        plain.push(match c {
+            '\\' => match chars.next() {
+                Some('n') => '\n',
+                Some(other) => other,
+                None => '\\',
+            },
+            other => other,
+        });
+    }
+    plain
+}
+
+/// The first [`CALLS_AT`] bytes of a file that has just begun.
+pub fn header(info: &RankInfo, start: ClockPair) -> [u8; CALLS_AT] {
+    let mut bytes = [0; CALLS_AT];
+    let facts = info.to_facts(CALLS_AT - field::FACTS);
+    bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
+    let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    put(field::ENDIANNESS, ENDIANNESS);
+    put(field::VERSION, VERSION);
+    put(field::HEADER_SIZE, HEADER_SIZE as u32);
+    put(field::CHUNK_SIZE, CHUNK_SIZE as u32);
+    put(field::RANK, info.rank.0);
+    put(field::TASKS, info.tasks);
+    put(field::STATE, State::Running as u32);
+    put(field::FACTS_LEN, facts.len() as u32);
+    bytes[field::CLOCK..field::CLOCK + 16].copy_from_slice(&pair_bytes(start));
+    bytes[field::FACTS..field::FACTS + facts.len()].copy_from_slice(facts.as_bytes());
+    bytes
+}
+
+/// A clock pair as it stands in the file.
+pub fn pair_bytes(pair: ClockPair) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&pair.tick.to_le_bytes());
+    bytes[8..].copy_from_slice(&pair.nanos.to_le_bytes());
+    bytes
+}
+
+/// What stands in front of a chunk's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ChunkHeader {
+    /// Who writes it.
+    pub thread: u16,
+    /// How many [`CHUNK_SIZE`] units it is long.
+    pub span: u16,
+    /// The how manyth chunk of its thread, 0-based.
+    pub sequence: u32,
+    /// Bytes in use, this header included; 0 while the chunk is written.
+    pub used: u32,
+    /// How many requests the thread had made before.
+    pub requests: u64,
+    /// The end of the thread's previous record, in ticks; the first gap counts from here.
+    pub base: u64,
+    /// The clocks when the chunk was begun.
+    pub clock: ClockPair,
+}
+
+/// Offset in a chunk of `u32` [`ChunkHeader::used`].
+pub const CHUNK_USED_AT: usize = 12;
+
+impl ChunkHeader {
+    /// As it stands in the file, the mark included.
+    pub fn to_bytes(&self) -> [u8; CHUNK_HEADER] {
+        let mut bytes = [0; CHUNK_HEADER];
+        bytes[..4].copy_from_slice(&CHUNK_MARK.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.thread.to_le_bytes());
+        bytes[6..8].copy_from_slice(&self.span.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.used.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.requests.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.base.to_le_bytes());
+        bytes[32..48].copy_from_slice(&pair_bytes(self.clock));
+        bytes
+    }
+
+    /// `None` where no chunk has begun.
+    pub fn from_bytes(bytes: &[u8; CHUNK_HEADER]) -> Option<Self> {
+        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let u32_at = |at: usize| u32_at(bytes, at);
+        let u64_at = |at: usize| u64_at(bytes, at);
+        (u32_at(0) == CHUNK_MARK).then(|| Self {
+            thread: u16_at(4),
+            span: u16_at(6),
+            sequence: u32_at(8),
+            used: u32_at(CHUNK_USED_AT),
+            requests: u64_at(16),
+            base: u64_at(24),
+            clock: ClockPair { tick: u64_at(32), nanos: u64_at(40) },
+        })
+    }
+}
+
+/// The little-endian `u32` at `at`; 0 beyond the end.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |raw| u32::from_le_bytes(*raw))
+}
+
+/// The little-endian `u64` at `at`; 0 beyond the end.
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |raw| u64::from_le_bytes(*raw))
+}
+
+/// From ticks of the recording clock to nanoseconds, along the line through the first and the last known pair.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    zero: ClockPair,
+    /// Nanoseconds in one tick, times 2^[`Clock::SHIFT`].
+    slope: u128,
+}
+
+impl Clock {
+    /// Identity keeps its exactness, and a span of 2^63 ticks of up to 2^20 ns each stays in range.
+    const SHIFT: u32 = 40;
+
+    /// Takes the earliest and the latest of `pairs` (those with tick 0 are not set). One alone: ticks are nanoseconds.
+    pub fn new(pairs: impl IntoIterator<Item = ClockPair>) -> Self {
+        let mut first = ClockPair { tick: u64::MAX, nanos: 0 };
+        let mut last = ClockPair::default();
+        for pair in pairs.into_iter().filter(|pair| pair.tick != 0) {
+            if pair.tick < first.tick {
+                first = pair;
+            }
+            if pair.tick >= last.tick {
+                last = pair;
+            }
+        }
+        let slope = match (last.tick.checked_sub(first.tick), last.nanos.checked_sub(first.nanos)) {
+            (Some(ticks), Some(nanos)) if ticks > 0 && nanos > 0 => {
+                ((u128::from(nanos) << Self::SHIFT) / u128::from(ticks)).min(1 << 60)
+            }
+            _ => 1 << Self::SHIFT,
+        };
+        if first.tick == u64::MAX {
+            first = ClockPair::default();
+        }
+        Self { zero: first, slope }
+    }
+
+    /// `CLOCK_MONOTONIC` of the host at `tick`, ns; held to the range of `u64`.
+    #[inline]
+    pub fn nanos(&self, tick: u64) -> u64 {
+        let scale =
+            |ticks: u64| u64::try_from(u128::from(ticks) * self.slope >> Self::SHIFT).unwrap_or(u64::MAX);
+        if tick >= self.zero.tick {
+            self.zero.nanos.saturating_add(scale(tick - self.zero.tick))
+        } else {
+            self.zero.nanos.saturating_sub(scale(self.zero.tick - tick))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info() -> RankInfo {
+        RankInfo {
+            rank: Rank(3),
+            tasks: 8,
+            host: "node\\7".into(),
+            local_rank: Some(1),
+            cores: vec![0, 1, 2, 3, 8, 12, 13],
+            mpi: "mpich".into(),
+            library: "MPICH Version: 4.0.2".into(),
+            program: vec!["lmp".into(), "a b\n=c".into(), String::new()],
+            pid: 77,
+            realtime: 1_700_000_000_000_000_000,
+        }
+    }
+
+    #[test]
+    fn facts_come_back() {
+        let facts = info().to_facts(4000);
+        assert!(facts.contains("cores=0-3,8,12-13\n"), "{facts}");
+        assert_eq!(RankInfo::from_facts(Rank(3), 8, &facts), Ok(info()));
+        let short = info().to_facts(30);
+        assert!(short.len() <= 30 && RankInfo::from_facts(Rank(3), 8, &short).is_ok());
+    }
+
+    /// Whatever is changed here changes the format: raise [`VERSION`] then.
+    #[test]
+    fn golden_header() {
+        let bytes = header(&info(), ClockPair { tick: 0x1122, nanos: 0x3344 });
+        let fixed: [u8; 64] =
+            *b"\x89VEFCAP\n\x04\x03\x02\x01\x01\0\0\0\0\x80\0\0\0\0\x04\0\x03\0\0\0\x08\0\0\0\
+            \x01\0\0\0\x9c\0\0\0\0\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0\x44\x33\0\0\0\0\0\0";
+        assert_eq!(bytes[..64], fixed);
+        assert_eq!(bytes[field::FACTS..field::FACTS + 13], *b"host=node\\\\7\n");
+        let chunk = ChunkHeader {
+            thread: 1,
+            span: 2,
+            sequence: 3,
+            used: 4,
+            requests: 5,
+            base: 6,
+            clock: ClockPair { tick: 7, nanos: 8 },
+        };
+        let expected: [u8; CHUNK_HEADER] =
+            *b"CHNK\x01\0\x02\0\x03\0\0\0\x04\0\0\0\x05\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\
+            \x07\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0";
+        assert_eq!(chunk.to_bytes(), expected);
+        assert_eq!(ChunkHeader::from_bytes(&expected), Some(chunk));
+        assert_eq!(ChunkHeader::from_bytes(&[0; CHUNK_HEADER]), None);
+    }
+
+    #[test]
+    fn clocks_convert_along_their_pairs() {
+        let pair = |tick, nanos| ClockPair { tick, nanos };
+        let identity = Clock::new([pair(100, 100)]);
+        assert_eq!((identity.nanos(0), identity.nanos(u64::MAX)), (0, u64::MAX));
+        // 2.5 ticks a nanosecond, the middle pair ignored, the unset one too.
+        let cycles = Clock::new([pair(1000, 5000), pair(2000, 5401), pair(0, 0), pair(1_001_000, 405_000)]);
+        assert_eq!(cycles.nanos(1000), 5000);
+        assert!(cycles.nanos(501_000).abs_diff(205_000) <= 1);
+        assert!(cycles.nanos(500).abs_diff(4800) <= 1);
+        // Nonsense does not divide by zero or overflow.
+        let odd = Clock::new([pair(5, u64::MAX), pair(6, 0)]);
+        assert_eq!(odd.nanos(u64::MAX), u64::MAX);
+    }
+}

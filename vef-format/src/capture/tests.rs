@@ -1,0 +1,395 @@
+//! Events to a file and back; files cut short or changed.
+
+use super::event::{
+    Action, Collective, Communicator, Completion, Datatype, DatatypeId, Event, Members, Origin, Outcome,
+    PostReceive, Receive, RequestId, Send, SendMode,
+};
+use super::layout::{CHUNK_HEADER, CHUNK_SIZE, HEADER_SIZE};
+use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
+use crate::ids::{CommId, CommRank, Rank};
+use crate::operation::{Amounts, Operation};
+use crate::units::{Bytes, Nanos};
+use proptest::prelude::*;
+use rand_like::Random;
+use std::path::Path;
+
+/// Numbers of every length from a seed: the events must be made twice, and borrow.
+mod rand_like {
+    pub(super) struct Random(pub(super) u64);
+
+    impl Random {
+        pub(super) fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ z >> 31
+        }
+
+        pub(super) fn below(&mut self, end: u64) -> u64 {
+            self.next() % end
+        }
+
+        /// A number of up to `bits` bits, short ones as likely as long ones.
+        pub(super) fn sized(&mut self, bits: u32) -> u64 {
+            let shift = 64 - bits + self.below(u64::from(bits)) as u32;
+            self.next() >> shift
+        }
+    }
+}
+
+fn info(rank: u32, tasks: u32) -> RankInfo {
+    RankInfo { rank: Rank(rank), tasks, host: "node0".into(), cores: vec![rank], ..RankInfo::default() }
+}
+
+/// Gives `count` events of up to `threads` threads to `each`.
+fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>)) {
+    let mut random = Random(seed);
+    let mut now = 5u64;
+    let mut ends = vec![0u64; usize::from(threads)];
+    let mut requests = vec![0u64; usize::from(threads)];
+    let (mut comms, mut types) = (1u32, 1u32);
+    // What everything else refers to comes first.
+    let world = Communicator { id: CommId(0), origin: Origin::World, members: Members::All, foreign: false };
+    let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, predefined: true };
+    for action in [Action::Communicator(world), Action::Datatype(byte)] {
+        each(&Event { start: Nanos(now), end: Nanos(now), thread: 0, action });
+    }
+    for _ in 0..count {
+        let thread = random.below(u64::from(threads)) as u16;
+        let t = usize::from(thread);
+        now = (now + 1 + random.sized(40)).max(ends[t]);
+        let end = now + random.sized(30);
+        ends[t] = end;
+        let next = RequestId { thread, number: requests[t] };
+        let comm = CommId(random.below(u64::from(comms)) as u32);
+        let datatype = DatatypeId(random.below(u64::from(types)) as u32);
+        let peer = CommRank(random.sized(32) as u32);
+        let tag = random.sized(32) as u32 as i32;
+        let bytes = Bytes(random.sized(63));
+        let flag = random.below(2) == 0;
+        let mode = [SendMode::Standard, SendMode::Buffered, SendMode::Synchronous, SendMode::Ready]
+            [random.below(4) as usize];
+        let send = Send { comm, dest: peer, tag, bytes, datatype, mode, request: flag.then_some(next) };
+        let receive = Receive {
+            comm,
+            source: peer,
+            tag,
+            any_source: flag,
+            any_tag: random.below(2) == 0,
+            bytes,
+            datatype,
+        };
+        let ranks: Vec<Rank> = (0..random.below(40)).map(|_| Rank(random.sized(32) as u32)).collect();
+        let counts: [Vec<u64>; 2] = [0, 1].map(|_| (0..random.below(20)).map(|_| random.sized(60)).collect());
+        let mut completions = Vec::new();
+        for _ in 0..random.below(20) {
+            let maker = random.below(u64::from(threads)) as u16;
+            let made = requests[usize::from(maker)];
+            if made > 0 {
+                let number = made - 1 - random.below(made.min(300));
+                let received = |bytes| Outcome::Received { source: peer, tag, bytes };
+                let outcome = [Outcome::Done, Outcome::Cancelled, received(None), received(Some(bytes))]
+                    [random.below(4) as usize];
+                completions.push(Completion { request: RequestId { thread: maker, number }, outcome });
+            }
+        }
+        let action = match random.below(18) {
+            0 => Action::Init,
+            1 => Action::Abort { code: tag },
+            2 => {
+                comms += 1;
+                let origin = match random.below(5) {
+                    0 => Origin::World,
+                    1 => Origin::SelfOnly,
+                    2 => Origin::Child { parent: comm, ordinal: random.sized(32) as u32 },
+                    3 => Origin::Group { parent: comm, tag, ordinal: random.sized(32) as u32 },
+                    _ => Origin::Unseen { ordinal: random.sized(32) as u32 },
+                };
+                let members = match random.below(3) {
+                    0 => Members::All,
+                    1 => {
+                        let stride = random.sized(40) as i64 + 1;
+                        Members::Strided {
+                            first: Rank(3),
+                            stride: if flag { -stride } else { stride },
+                            count: 70,
+                        }
+                    }
+                    _ => Members::List(&ranks),
+                };
+                Action::Communicator(Communicator { id: CommId(comms - 1), origin, members, foreign: flag })
+            }
+            3 => {
+                types += 1;
+                let id = DatatypeId(types - 1);
+                Action::Datatype(Datatype {
+                    id,
+                    size: bytes,
+                    contiguous: flag,
+                    predefined: random.below(2) == 0,
+                })
+            }
+            4 => Action::CommunicatorFree(comm),
+            5 | 6 => Action::Send(send),
+            7 => Action::Receive(receive),
+            8 | 9 => Action::PostReceive(PostReceive {
+                comm,
+                source: (random.below(3) > 0).then_some(peer),
+                tag: (random.below(3) > 0).then_some(tag),
+                bytes,
+                datatype,
+                request: next,
+            }),
+            10 => Action::Exchange { send: Send { request: None, ..send }, receive },
+            11 => Action::Complete(&completions),
+            12 => match completions.first() {
+                Some(completion) => Action::Forget(completion.request),
+                None => Action::Complete(&[]),
+            },
+            13 => Action::Probe { comm, source: peer, tag },
+            14 | 15 => {
+                let operation = Operation::ALL[random.below(Operation::ALL.len() as u64) as usize];
+                let vector = random.below(2) == 0;
+                Action::Collective(Collective {
+                    operation,
+                    comm,
+                    root: (operation.is_rooted() != (random.below(8) == 0)).then_some(peer),
+                    amounts: Amounts { send: bytes, recv: Bytes(random.sized(64)) },
+                    datatype,
+                    request: (random.below(3) == 0).then_some(next),
+                    send_counts: if vector { &counts[0] } else { &[] },
+                    recv_counts: if vector { &counts[1] } else { &[] },
+                })
+            }
+            16 => Action::Phase { begin: flag, name: ["", "round 0", "überall"][random.below(3) as usize] },
+            _ => match random.below(3) {
+                0 => Action::Stopped { reason: "the disk is full" },
+                n => Action::Other { name: ["", "MPI_Put", "MPI_File_open"][n as usize], bytes },
+            },
+        };
+        requests[t] += u64::from(super::encode::makes_request(&action).is_some());
+        each(&Event { start: Nanos(now), end: Nanos(end), thread, action });
+    }
+}
+
+/// Writes a script; the events as text.
+fn write(dir: &Path, seed: u64, count: usize, threads: u16) -> Vec<String> {
+    let mut writer = RankWriter::create(dir, &info(0, 1)).expect("created");
+    let mut expected = Vec::new();
+    script(seed, count, threads, |event| {
+        writer.event(event).expect("accepted");
+        expected.push(format!("{event:?}"));
+    });
+    writer.finish().expect("finished");
+    expected
+}
+
+/// Reads the events of rank 0 as text, and how it ended.
+fn read(dir: &Path) -> (Vec<String>, Result<Ending, CaptureError>) {
+    let mut events = match Capture::open(dir).and_then(|capture| capture.events(Rank(0))) {
+        Ok(events) => events,
+        Err(error) => return (Vec::new(), Err(error)),
+    };
+    let mut list = Vec::new();
+    loop {
+        match events.next() {
+            Ok(Some(event)) => list.push(format!("{event:?}")),
+            Ok(None) => return (list, Ok(events.ending())),
+            Err(error) => return (list, Err(error)),
+        }
+    }
+}
+
+fn first_difference<'a>(
+    a: &'a [String],
+    b: &'a [String],
+) -> Option<(usize, Option<&'a String>, Option<&'a String>)> {
+    let differs = |&i: &usize| a.get(i) != b.get(i);
+    (0..a.len().max(b.len())).find(differs).map(|i| (i, a.get(i), b.get(i)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn events_come_back(seed: u64, count in 0usize..400, threads in 1u16..5) {
+        let dir = tempfile::tempdir()?;
+        let expected = write(dir.path(), seed, count, threads);
+        let (events, ending) = read(dir.path());
+        prop_assert_eq!(first_difference(&events, &expected), None);
+        ending.expect("readable");
+    }
+
+    /// Of a file that is cut anywhere, or whose rest reads as zeros (a killed process), a prefix is read.
+    #[test]
+    fn a_cut_file_gives_a_prefix(seed: u64, cut in 0.0f64..1.0) {
+        let dir = tempfile::tempdir()?;
+        let expected = write(dir.path(), seed, 60, 1);
+        let path = rank_path(dir.path(), Rank(0));
+        let whole = std::fs::read(&path)?;
+        let used = whole.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
+        let keep = (used as f64 * cut) as usize;
+
+        std::fs::write(&path, &whole[..keep])?;
+        let (events, ending) = read(dir.path());
+        prop_assert!(events.is_empty() && ending.is_err(), "a short file is an error at once");
+
+        let mut killed = whole;
+        killed[super::layout::field::STATE] = 1;
+        killed[HEADER_SIZE + 12..HEADER_SIZE + 16].fill(0);
+        let from = keep.max(HEADER_SIZE + CHUNK_HEADER);
+        killed[from..].fill(0);
+        std::fs::write(&path, &killed)?;
+        let (events, ending) = read(dir.path());
+        // The record that was cut in the middle still has its kind byte here, and reads as something else.
+        let whole = events.len().saturating_sub(1);
+        prop_assert_eq!(first_difference(&events[..whole], &expected[..whole]), None);
+        if let Ok(ending) = ending {
+            let is_cut = matches!(ending, Ending::Cut { .. });
+            prop_assert!(is_cut);
+        }
+    }
+
+    /// Changed bytes are an error or other events, never a panic or a hang.
+    #[test]
+    fn changed_bytes_do_no_harm(seed: u64, threads in 1u16..3, changes in proptest::collection::vec(
+        (any::<u32>(), any::<u8>()), 1..4), header: bool) {
+        let dir = tempfile::tempdir()?;
+        write(dir.path(), seed, 80, threads);
+        let path = rank_path(dir.path(), Rank(0));
+        let mut bytes = std::fs::read(&path)?;
+        for (at, value) in changes {
+            let at = if header { at as usize % 160 } else { HEADER_SIZE + at as usize % 4000 };
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = value;
+            }
+        }
+        std::fs::write(&path, &bytes)?;
+        let (events, ending) = read(dir.path());
+        prop_assert!(events.len() < bytes.len());
+        if let Err(error) = ending {
+            prop_assert!(error.to_string().contains("0.vefc"), "{}", error);
+        }
+    }
+}
+
+#[test]
+fn long_records_and_many_chunks() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let counts: Vec<u64> = (0..200_000).map(|i| i * 1_000_003).collect();
+    let mut writer = RankWriter::create(dir.path(), &info(0, 1)).expect("created");
+    let mut now = 0;
+    let mut expected = Vec::new();
+    for i in 0..40_000u64 {
+        let request = Some(RequestId { thread: 0, number: i });
+        let send = Send {
+            comm: CommId(0),
+            dest: CommRank(1),
+            tag: 5,
+            bytes: Bytes(i),
+            datatype: DatatypeId(0),
+            mode: SendMode::Standard,
+            request,
+        };
+        let vector = Collective {
+            operation: Operation::Alltoallv,
+            comm: CommId(0),
+            root: None,
+            amounts: Amounts::default(),
+            datatype: DatatypeId(0),
+            request,
+            send_counts: &counts,
+            recv_counts: &counts,
+        };
+        let action = if i % 9_999 == 5 { Action::Collective(vector) } else { Action::Send(send) };
+        let event = Event { start: Nanos(now + 700), end: Nanos(now + 900), thread: 0, action };
+        now += 900;
+        writer.event(&event).expect("accepted");
+        expected.push(event);
+    }
+    writer.finish().expect("finished");
+    assert!(std::fs::metadata(rank_path(dir.path(), Rank(0))).expect("there").len() > 20 * CHUNK_SIZE as u64);
+
+    let mut events = Capture::open(dir.path()).and_then(|c| c.events(Rank(0))).expect("opens");
+    for event in &expected {
+        assert_eq!(events.next().expect("readable").as_ref(), Some(event));
+    }
+    assert!(events.next().expect("readable").is_none());
+    assert_eq!(events.ending(), Ending::Cut { torn: 0 }, "no Finalize was written");
+}
+
+#[test]
+fn a_definition_of_another_thread_comes_before_its_use() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut writer = RankWriter::create(dir.path(), &info(0, 2)).expect("created");
+    let datatype = Datatype { id: DatatypeId(0), size: Bytes(8), contiguous: true, predefined: true };
+    let world = Communicator { id: CommId(0), origin: Origin::World, members: Members::All, foreign: false };
+    let probe = Action::Probe { comm: CommId(0), source: CommRank(1), tag: 3 };
+    let event = |thread, start, end, action| Event { start: Nanos(start), end: Nanos(end), thread, action };
+    let written = [
+        event(0, 10, 11, Action::Init),
+        event(1, 20, 40, probe.clone()),
+        event(0, 25, 25, Action::Communicator(world.clone())),
+        event(0, 25, 30, probe.clone()),
+        event(0, 31, 31, Action::Datatype(datatype)),
+        event(0, 50, 51, Action::Finalize),
+    ];
+    for event in &written {
+        writer.event(event).expect("accepted");
+    }
+    writer.finish().expect("finished");
+    let mut events = Capture::open(dir.path()).expect_err("rank 1 is missing").to_string();
+    assert!(events.contains("rank 1 is missing"), "{events}");
+    RankWriter::create(dir.path(), &info(1, 2)).and_then(RankWriter::finish).expect("written");
+
+    let mut reader = Capture::open(dir.path()).and_then(|c| c.events(Rank(0))).expect("opens");
+    let mut order = Vec::new();
+    while let Some(event) = reader.next().expect("readable") {
+        order.push((event.thread, format!("{:?}", event.action)));
+    }
+    events = format!("{world:?}");
+    assert!(order[1].1.contains(&events), "{order:?}");
+    let threads = order.iter().map(|(thread, _)| *thread).collect::<Vec<_>>();
+    assert_eq!(threads, [0, 0, 1, 0, 0, 0]);
+    assert_eq!(reader.ending(), Ending::Finished);
+}
+
+#[test]
+fn impossible_events_are_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut writer = RankWriter::create(dir.path(), &info(0, 1)).expect("created");
+    let event = |start, end, action| Event { start: Nanos(start), end: Nanos(end), thread: 0, action };
+    writer.event(&event(5, 9, Action::Init)).expect("accepted");
+    let forget = Action::Forget(RequestId { thread: 0, number: 0 });
+    for bad in [event(8, 9, Action::Init), event(10, 9, Action::Init), event(10, 11, forget)] {
+        let error = writer.event(&bad).expect_err("refused");
+        assert!(matches!(error, CaptureError::Event { number: 1, .. }), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_capture_is_told_apart() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = rank_path(dir.path(), Rank(0));
+    let open = || Capture::open(dir.path()).expect_err("refused");
+    assert!(matches!(open(), CaptureError::NoCapture(_)));
+    std::fs::write(&path, b"").expect("written");
+    assert!(matches!(open(), CaptureError::Magic(_)));
+    std::fs::write(&path, vec![7; 100_000]).expect("written");
+    assert!(matches!(open(), CaptureError::Magic(_)));
+    write(dir.path(), 1, 10, 1);
+    let good = std::fs::read(&path).expect("there");
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut file = good.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        std::fs::write(&path, file).expect("written");
+    };
+    changed(8, &[1, 2, 3, 4]);
+    assert!(matches!(open(), CaptureError::Endianness(_)));
+    changed(12, &[9]);
+    assert!(matches!(open(), CaptureError::Version { found: 9, known: 1, .. }));
+    changed(24, &[5]);
+    assert!(matches!(open(), CaptureError::Damaged { .. }));
+    std::fs::write(&path, &good[..HEADER_SIZE - 1]).expect("written");
+    assert!(matches!(open(), CaptureError::Truncated { .. }));
+}

@@ -1,0 +1,206 @@
+//! Integers of one to nine bytes, whose first byte tells the length.
+//!
+//! The number of trailing zero bits of the first byte, plus one, is the length n ≤ 8; the 7n bits above the lowest set
+//! bit are the value, little-endian. A first byte of zero is followed by the value as eight bytes. Both
+//! directions take one unaligned eight-byte access and no loop.
+
+/// The most bytes a value takes.
+pub const MAX_LEN: usize = 9;
+
+/// Writes into a slice and notes, instead of panicking, when it is too short.
+#[derive(Debug)]
+pub struct Sink<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
+    full: bool,
+}
+
+impl<'a> Sink<'a> {
+    /// Starts at the beginning of `bytes`.
+    #[inline(always)]
+    pub fn new(bytes: &'a mut [u8], at: usize) -> Self {
+        Self { bytes, at, full: false }
+    }
+
+    /// Where the next byte goes; `None` once something did not fit.
+    #[inline(always)]
+    pub fn position(&self) -> Option<usize> {
+        if self.full { None } else { Some(self.at) }
+    }
+
+    /// Appends `value`. Touches (with zeros) up to eight bytes beyond what it takes.
+    #[inline(always)]
+    pub fn put(&mut self, value: u64) {
+        let Some(room) = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<MAX_LEN>())
+        else {
+            self.full = true;
+            return;
+        };
+        if value >> 56 == 0 {
+            let bits = 64 - (value | 1).leading_zeros();
+            let len = (bits * 37 + 222) >> 8; // ⌈bits / 7⌉ for 1 ≤ bits ≤ 56
+            let word = (value << 1 | 1) << (len - 1);
+            room[..8].copy_from_slice(&word.to_le_bytes());
+            self.at += len as usize;
+        } else {
+            room[0] = 0;
+            room[1..].copy_from_slice(&value.to_le_bytes());
+            self.at += MAX_LEN;
+        }
+    }
+
+    /// Appends the length of `text` and its bytes.
+    pub fn text(&mut self, text: &str) {
+        self.put(text.len() as u64);
+        match self.bytes.get_mut(self.at..self.at + text.len()) {
+            Some(room) => room.copy_from_slice(text.as_bytes()),
+            None => self.full = true,
+        }
+        self.at += text.len();
+    }
+
+    /// Stores `byte` at `at`, after everything written before in program order.
+    #[inline(always)]
+    pub fn seal(&mut self, at: usize, byte: u8) {
+        // Whoever kills the process sees its stores in program order; the compiler must keep that order.
+        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
+        if !self.full
+            && let Some(first) = self.bytes.get_mut(at)
+        {
+            *first = byte;
+        }
+    }
+}
+
+/// Reads what [`Sink`] wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// The bytes end within a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended;
+
+impl<'a> Source<'a> {
+    /// Reads `bytes` from `at` on.
+    #[inline]
+    pub fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    /// Where the next value begins.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// How many bytes are left.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
+    }
+
+    /// The next value.
+    #[inline]
+    pub fn get(&mut self) -> Result<u64, Ended> {
+        let rest = self.bytes.get(self.at..).ok_or(Ended)?;
+        if let Some(window) = rest.first_chunk::<8>() {
+            let word = u64::from_le_bytes(*window);
+            if word as u8 != 0 {
+                let len = word.trailing_zeros() + 1;
+                self.at += len as usize;
+                return Ok((word >> len) & (u64::MAX >> (64 - 7 * len)));
+            }
+        }
+        self.get_slowly(rest)
+    }
+
+    /// Near the end of the bytes, and for values of nine bytes.
+    #[cold]
+    fn get_slowly(&mut self, rest: &[u8]) -> Result<u64, Ended> {
+        let &first = rest.first().ok_or(Ended)?;
+        if first == 0 {
+            let raw = rest.get(1..).and_then(|tail| tail.first_chunk::<8>()).ok_or(Ended)?;
+            self.at += MAX_LEN;
+            return Ok(u64::from_le_bytes(*raw));
+        }
+        let len = first.trailing_zeros() as usize + 1;
+        let mut word = [0; 8];
+        word[..len].copy_from_slice(rest.get(..len).ok_or(Ended)?);
+        self.at += len;
+        Ok((u64::from_le_bytes(word) >> len) & (u64::MAX >> (64 - 7 * len)))
+    }
+
+    /// The next text's bytes.
+    pub fn text(&mut self) -> Result<&'a [u8], Ended> {
+        let len = usize::try_from(self.get()?).map_err(|_| Ended)?;
+        let end = self.at.checked_add(len).ok_or(Ended)?;
+        let text = self.bytes.get(self.at..end).ok_or(Ended)?;
+        self.at = end;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(value: u64) -> Vec<u8> {
+        let mut room = [0; 32];
+        let mut sink = Sink::new(&mut room, 0);
+        sink.put(value);
+        let len = sink.position().expect("fits");
+        room[..len].to_vec()
+    }
+
+    #[test]
+    fn lengths_change_at_multiples_of_seven_bits() {
+        for bits in 1..=64u32 {
+            let smallest = 1u64 << (bits - 1);
+            let largest = u64::MAX >> (64 - bits);
+            let expected = if bits <= 56 { bits.div_ceil(7) as usize } else { MAX_LEN };
+            for value in [smallest, largest] {
+                assert_eq!(written(value).len(), expected, "{value:#x}");
+            }
+        }
+        assert_eq!(written(0), [1]);
+    }
+
+    #[test]
+    fn a_full_slice_is_noted() {
+        let mut room = [0; 12];
+        let mut sink = Sink::new(&mut room, 0);
+        sink.put(1);
+        assert_eq!(sink.position(), Some(1));
+        sink.put(u64::MAX);
+        assert_eq!(sink.position(), Some(10));
+        sink.put(1);
+        assert_eq!(sink.position(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn values_come_back(values in proptest::collection::vec(
+            (any::<u64>(), 0u32..64).prop_map(|(v, shift)| v >> shift), 0..40)) {
+            let mut room = vec![0; values.len() * MAX_LEN + MAX_LEN];
+            let mut sink = Sink::new(&mut room, 0);
+            for &value in &values {
+                sink.put(value);
+            }
+            let len = sink.position().expect("fits");
+            // Exactly the bytes written: the reader may not need more.
+            let mut source = Source::new(&room[..len], 0);
+            for &value in &values {
+                prop_assert_eq!(source.get(), Ok(value));
+            }
+            prop_assert_eq!(source.get(), Err(Ended));
+            // Cut anywhere: a prefix of the values, then the end.
+            let mut cut = Source::new(&room[..len / 2], 0);
+            let read = std::iter::from_fn(|| cut.get().ok()).collect::<Vec<_>>();
+            prop_assert_eq!(&read[..], &values[..read.len()]);
+        }
+    }
+}
