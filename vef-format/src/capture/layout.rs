@@ -335,7 +335,7 @@ impl Clock {
     #[inline]
     pub fn nanos(&self, tick: u64) -> u64 {
         let scale =
-            |ticks: u64| u64::try_from(u128::from(ticks) * self.slope >> Self::SHIFT).unwrap_or(u64::MAX);
+            |ticks: u64| u64::try_from((u128::from(ticks) * self.slope) >> Self::SHIFT).unwrap_or(u64::MAX);
         if tick >= self.zero.tick {
             self.zero.nanos.saturating_add(scale(tick - self.zero.tick))
         } else {
