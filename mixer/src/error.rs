@@ -12,7 +12,7 @@ use vef_format::operation::Operation;
 pub enum MixError {
     /// The capture cannot be read.
     #[error(transparent)]
-    Legacy(#[from] vef_format::capture::legacy::LegacyError),
+    Capture(#[from] vef_format::capture::CaptureError),
     /// The trace cannot be written.
     #[error("{}: {source}", path.display())]
     Output {

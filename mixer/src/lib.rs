@@ -23,7 +23,6 @@ mod order;
 mod output;
 mod packed;
 mod resolve;
-mod source;
 mod task;
 
 pub use error::{Call, Disagreement, MixError, Problem, Waiting};

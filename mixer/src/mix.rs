@@ -7,7 +7,6 @@ use crate::matching::{Operations, Partners, match_collectives, match_messages};
 use crate::order::Sweep;
 use crate::output::Output;
 use crate::resolve::{Line, Resolver, Traced};
-use crate::source::Source;
 use crate::summary::{Summary, Unmatched};
 use crate::task::{Task, Walk};
 use crate::{Options, Progress, Stage};
@@ -15,6 +14,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
+use vef_format::capture::{Capture, Ending, Layout, legacy};
 use vef_format::ids::{CommId, Rank};
 use vef_format::record::{Communicator, Header, Version};
 use vef_format::text::Writer;
@@ -40,21 +40,33 @@ pub fn mix(
         .build()
         .map_err(|source| MixError::Threads { jobs: options.jobs, source })?;
     pool.install(|| {
-        let source = Source::open(capture, options)?;
-        Mix { source, options, progress, summary: Summary::default() }.run(output)
+        let unknown = match options.skip_unknown {
+            true => legacy::UnknownEvents::Skip,
+            false => legacy::UnknownEvents::Refuse,
+        };
+        let older = legacy::Options { unknown, op_codes: None };
+        let capture = Capture::open_with(capture, &older)?;
+        Mix { capture, options, progress, summary: Summary::default() }.run(output)
     })
 }
 
 struct Mix<'a> {
-    source: Source,
+    capture: Capture,
     options: &'a Options,
     progress: &'a dyn Progress,
     summary: Summary,
 }
 
+/// A task, and what its file says beyond its events.
+struct Walked {
+    task: Task,
+    skipped: u64,
+    torn: u64,
+}
+
 impl Mix<'_> {
     fn run(mut self, output: &Path) -> Result<Summary, MixError> {
-        self.summary.tasks = self.source.tasks();
+        self.summary.tasks = self.capture.tasks();
         let begun = Instant::now();
         let (mut tasks, known) = self.walk()?;
         let walked = Instant::now();
@@ -74,20 +86,20 @@ impl Mix<'_> {
 
     /// Reads all events.
     fn walk(&mut self) -> Result<(Vec<Task>, Vec<Known>), MixError> {
-        let tasks = self.source.tasks();
+        let tasks = self.capture.tasks();
         self.progress.begin(Stage::Walk, tasks.into());
         let communicators = Communicators::new(tasks);
         let walks: Vec<_> = (0..tasks)
             .into_par_iter()
             .map(|rank| {
-                let walked = walk(&self.source, Rank(rank), &communicators, false);
+                let walked = walk(&self.capture, Rank(rank), &communicators, false);
                 self.progress.advance(1);
                 walked
             })
             .collect();
         let mut all = Vec::with_capacity(walks.len());
         for (rank, walked) in (0..tasks).map(Rank).zip(walks) {
-            let (task, skipped) = walked?;
+            let Walked { task, skipped, torn } = walked?;
             let counts = task.counts;
             self.summary.events += counts.events;
             self.summary.messages += counts.messages;
@@ -97,6 +109,7 @@ impl Mix<'_> {
             self.summary.negative_times += counts.negative_times;
             self.summary.unknown_requests += counts.unknown_requests;
             self.summary.skipped_unknown += skipped;
+            self.summary.torn += torn;
             for (name, &tally) in &task.not_representable {
                 self.summary.not_representable.entry(name.clone()).or_default().merge(tally);
             }
@@ -119,9 +132,9 @@ impl Mix<'_> {
         let operations = match_collectives(tasks, known, lenient).map_err(MixError::Disagreement)?;
         // Which room a receive had is not kept; it is read again for the few that are reported.
         let room = |rank: Rank, receive: u32| {
-            let communicators = Communicators::new(self.source.tasks());
-            let (task, _) = walk(&self.source, rank, &communicators, true).ok()?;
-            task.room?.get(receive as usize).copied()
+            let communicators = Communicators::new(self.capture.tasks());
+            let walked = walk(&self.capture, rank, &communicators, true).ok()?;
+            walked.task.room?.get(receive as usize).copied()
         };
         let mut partners = match_messages(tasks, &room);
         let mut unmatched = Unmatched::default();
@@ -161,11 +174,11 @@ impl Mix<'_> {
         operations: &[Operations],
     ) -> Result<(), MixError> {
         self.progress.begin(Stage::Output, self.summary.records);
-        let (communicators, traced) = number_communicators(self.source.tasks(), known, operations);
+        let (communicators, traced) = number_communicators(self.capture.tasks(), known, operations);
         self.summary.communicators = communicators.len() as u64;
         let header = Header {
             version: Version::V3,
-            tasks: self.source.tasks(),
+            tasks: self.capture.tasks(),
             messages: self.summary.messages + self.summary.marks,
             communicators: self.summary.communicators,
             collectives: self.summary.collectives,
@@ -207,7 +220,8 @@ impl Mix<'_> {
         let mut hosts = BTreeMap::new();
         let mut first = 0;
         let shift_of = |(rank, task): (u32, &Task)| {
-            let (host, wall) = self.source.clock(Rank(rank));
+            let info = self.capture.rank(Rank(rank));
+            let (host, wall) = info.map_or(("", 0), |info| (&info.host, info.realtime));
             let between = wall.wrapping_sub(task.zero.0) as i64;
             if rank == 0 {
                 first = between;
@@ -218,19 +232,25 @@ impl Mix<'_> {
     }
 }
 
-/// The walk over one task; also says how many events were skipped.
+/// The walk over one task's events to their end.
 fn walk(
-    source: &Source,
+    capture: &Capture,
     rank: Rank,
     communicators: &Communicators,
     with_room: bool,
-) -> Result<(Task, u64), MixError> {
-    let mut events = source.events(rank)?;
-    let mut walk = Walk::new(rank, communicators, source.by_length(), with_room);
+) -> Result<Walked, MixError> {
+    let mut events = capture.events(rank)?;
+    let by_length = capture.layout() == Layout::Prospector;
+    let mut walk = Walk::new(rank, communicators, by_length, with_room);
     while let Some(event) = events.next()? {
         walk.event(&event)?;
     }
-    Ok((walk.finish(), events.skipped()))
+    let skipped = events.skipped().values().sum();
+    let torn = match events.ending() {
+        Ending::Cut { torn } => torn.into(),
+        Ending::Finished | Ending::Stopped => 0,
+    };
+    Ok(Walked { task: walk.finish(), skipped, torn })
 }
 
 /// The communicators of a trace: all tasks first, then those with collectives, by the lowest member that knows them

@@ -42,6 +42,8 @@ pub struct Summary {
     pub early_receptions: u64,
     /// Tasks that never came to `MPI_Finalize`.
     pub killed: Vec<Rank>,
+    /// Calls that were being written at the instant their task was killed, and are lost.
+    pub torn: u64,
     /// Completions of requests whose start is not in the capture.
     pub unknown_requests: u64,
     /// Events of unknown type that were skipped.

@@ -1,0 +1,168 @@
+//! Random programs, executed by a small MPI that knows which send met which receive: mixing their captures must
+//! give exactly that, whatever the number of threads.
+
+mod model;
+
+use mixer::{Options, Quiet, Summary, mix};
+use model::{After, Expected, Run};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::path::Path;
+use vef_format::capture::{RankInfo, RankWriter};
+use vef_format::ids::Rank;
+use vef_format::operation::OpCodes;
+use vef_format::record::Dependency;
+use vef_format::text::{Line, Reader};
+
+/// Writes the events of a run as a capture in `dir`.
+fn write(run: &Run, dir: &Path) {
+    let tasks = run.events.len() as u32;
+    for (rank, events) in run.events.iter().enumerate() {
+        let info = RankInfo { rank: Rank(rank as u32), tasks, host: "one".into(), ..RankInfo::default() };
+        let mut writer = RankWriter::create(dir, &info).unwrap();
+        for event in events {
+            event.with_event(|event| writer.event(event)).unwrap();
+        }
+        writer.finish().unwrap();
+    }
+}
+
+/// Reads a trace into the form of the truth. Also holds it to what every trace of ours promises: ids count
+/// up along the file, and nothing stands before what it depends on.
+fn read(trace: &Path) -> Vec<Vec<Expected>> {
+    let mut reader = Reader::open(trace).unwrap();
+    let header = *reader.header();
+    let codes = OpCodes::default();
+    let mut tasks = vec![Vec::new(); header.tasks as usize];
+    let mut comms = HashMap::new();
+    // By id: the task, and the how manyth of its point-to-point records.
+    let mut points: Vec<(u32, usize)> = Vec::new();
+    let mut counts = vec![0; header.tasks as usize];
+    let mut operations = 0;
+    while let Some(line) = reader.next().unwrap() {
+        let resolve = |after, points: &[(u32, usize)], operations: u64, own: u32| match after {
+            Dependency::Start => After::Start,
+            Dependency::Sent(id) => {
+                let (task, number) = points[id.index()];
+                assert_eq!(task, own, "a send dependency on another task's record");
+                After::Own(number)
+            }
+            Dependency::Received(id) => {
+                let (sender, message) = points[id.index()];
+                After::Received { sender, message }
+            }
+            Dependency::Collective(id) => {
+                assert!(id.0 < operations);
+                After::Collective(id.index())
+            }
+        };
+        match line {
+            Line::Communicator { id, members } => {
+                comms.insert(id, members.iter().map(|member| member.0).collect::<Vec<_>>());
+            }
+            Line::Message(message) => {
+                assert_eq!(message.id.index(), points.len());
+                let src = message.src.index();
+                tasks[src].push(Expected::Message {
+                    dst: message.dst.0,
+                    bytes: message.bytes.0,
+                    awaited: message.awaited,
+                    after: resolve(message.after, &points, operations, message.src.0),
+                    time: message.time.0,
+                });
+                points.push((message.src.0, counts[src]));
+                counts[src] += 1;
+            }
+            Line::Collective(part) => {
+                let after = resolve(part.after, &points, operations, part.task.0);
+                assert!(part.id.0 <= operations);
+                operations = operations.max(part.id.0 + 1);
+                tasks[part.task.index()].push(Expected::Collective {
+                    operation: part.id.index(),
+                    members: comms[&part.comm].clone(),
+                    op: codes.operation(part.op).unwrap(),
+                    send: part.amounts.send.0,
+                    recv: part.amounts.recv.0,
+                    after,
+                    time: part.time.0,
+                });
+            }
+        }
+    }
+    assert_eq!(header.messages, points.len() as u64);
+    assert_eq!(header.communicators, comms.len() as u64);
+    assert_eq!(header.collectives, operations);
+    tasks
+}
+
+/// The mixed capture of `run`.
+fn mixed(run: &Run, jobs: usize) -> (Vec<Vec<Expected>>, Vec<u8>, Summary) {
+    let dir = tempfile::tempdir().unwrap();
+    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
+    write(run, &capture);
+    let summary = mix(&capture, &trace, &Options { jobs, ..Options::default() }, &Quiet).unwrap();
+    (read(&trace), std::fs::read(&trace).unwrap(), summary)
+}
+
+/// Collectives are numbered along the trace; the model numbers them along its execution.
+fn renumbered(tasks: &[Vec<Expected>]) -> Vec<Vec<Expected>> {
+    // A task's parts on one communicator come in the order of the operations, so the place of a part in the
+    // sorted list of (members, order there) is a name that both agree on.
+    let mut names: HashMap<usize, (Vec<u32>, usize)> = HashMap::new();
+    for task in tasks {
+        let mut seen: HashMap<&[u32], usize> = HashMap::new();
+        for record in task {
+            if let Expected::Collective { operation, members, .. } = record {
+                let order = seen.entry(members).or_default();
+                names.entry(*operation).or_insert((members.clone(), *order));
+                *order += 1;
+            }
+        }
+    }
+    let mut sorted: Vec<_> = names.iter().map(|(number, name)| (name.clone(), *number)).collect();
+    sorted.sort();
+    let numbers: HashMap<usize, usize> = sorted.iter().enumerate().map(|(at, &(_, old))| (old, at)).collect();
+    let renumber = |record: &Expected| {
+        let mut record = record.clone();
+        if let Expected::Collective { operation, .. } = &mut record {
+            *operation = numbers[operation];
+        }
+        let (Expected::Message { after, .. } | Expected::Collective { after, .. }) = &mut record;
+        if let After::Collective(number) = after {
+            *number = numbers[number];
+        }
+        record
+    };
+    tasks.iter().map(|task| task.iter().map(renumber).collect()).collect()
+}
+
+fn holds(run: &Run) {
+    let (found, one, summary) = mixed(run, 1);
+    let (_, two, _) = mixed(run, 2);
+    assert!(one == two, "two threads write other bytes than one");
+    let (found, expected) = (renumbered(&found), renumbered(&run.expected));
+    for (rank, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+            assert_eq!(found, expected, "record {at} of task {rank}");
+        }
+        assert_eq!(found.len(), expected.len(), "records of task {rank}");
+    }
+    let records: usize = expected.iter().map(Vec::len).sum();
+    assert_eq!(summary.records, records as u64);
+    assert_eq!(summary.matched, summary.messages);
+    assert_eq!(summary.early_receptions, 0);
+    assert_eq!(summary.negative_times, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn mixing_gives_the_truth(seed: u64, tasks in 1u32..6, steps in 0usize..250) {
+        holds(&model::run(seed, tasks, steps));
+    }
+}
+
+#[test]
+fn a_long_run_gives_the_truth() {
+    holds(&model::run(7, 24, 60_000));
+}
