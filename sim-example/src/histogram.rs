@@ -1,0 +1,139 @@
+//! Quantiles of any number of values in fixed memory: a log-linear histogram.
+//!
+//! Every power of two is divided into 128 buckets of equal width, and values below 128 have a bucket each.
+//! A quantile is answered with the upper end of its bucket (at most the exact maximum), so that
+//!
+//! ```text
+//! exact ≤ answer ≤ exact × (1 + 1/128)
+//! ```
+//!
+//! Minimum, maximum, sum and count are exact.
+
+/// Buckets a power of two, as bits.
+const BITS: u32 = 7;
+const WIDTH: usize = 1 << BITS;
+
+/// Counts of values in log-linear buckets: at most 58 KiB, grown to the largest value seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Histogram {
+    /// Counts a value.
+    #[inline]
+    pub(crate) fn add(&mut self, value: u64) {
+        let at = bucket(value);
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] += 1;
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
+        self.sum += u128::from(value);
+        self.count += 1;
+    }
+
+    /// Number of values.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The smallest value; 0 without any.
+    pub(crate) fn min(&self) -> u64 {
+        self.min
+    }
+
+    /// The largest value; 0 without any.
+    pub(crate) fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The mean, rounded down; 0 without any value.
+    pub(crate) fn mean(&self) -> u64 {
+        // A mean of u64 is a u64.
+        (self.sum / u128::from(self.count.max(1))) as u64
+    }
+
+    /// The value that `percent` per cent of all values do not exceed (nearest rank), within the error stated
+    /// above; 0 without any value.
+    pub(crate) fn percentile(&self, percent: u32) -> u64 {
+        let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1) as u64;
+        let mut seen = 0;
+        for (at, &count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return upper_end(at).min(self.max);
+            }
+        }
+        self.max
+    }
+}
+
+#[inline]
+fn bucket(value: u64) -> usize {
+    if value < WIDTH as u64 {
+        return value as usize;
+    }
+    let shift = 63 - value.leading_zeros() - BITS;
+    // The highest bit is worth WIDTH here and selects the power of two together with the shift.
+    (shift as usize) * WIDTH + (value >> shift) as usize
+}
+
+/// The largest value of a bucket.
+fn upper_end(bucket: usize) -> u64 {
+    if bucket < WIDTH {
+        return bucket as u64;
+    }
+    let shift = bucket / WIDTH - 1;
+    let lowest = ((bucket % WIDTH + WIDTH) as u64) << shift;
+    lowest | ((1 << shift) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn empty_and_extreme() {
+        let mut histogram = Histogram::default();
+        assert_eq!((histogram.percentile(50), histogram.mean(), histogram.max()), (0, 0, 0));
+        histogram.add(u64::MAX);
+        histogram.add(u64::MAX);
+        assert_eq!((histogram.percentile(1), histogram.mean()), (u64::MAX, u64::MAX));
+        assert!(histogram.counts.len() <= 58 * WIDTH);
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_do_not_overlap(value: u64, shift in 0u32..64) {
+            let value = value >> shift;
+            let at = bucket(value);
+            prop_assert!(value <= upper_end(at));
+            prop_assert!(at == 0 || upper_end(at - 1) < value);
+        }
+
+        #[test]
+        fn quantiles_keep_their_bound(values in prop::collection::vec((any::<u64>(), 0u32..64), 1..300)) {
+            let mut values: Vec<u64> = values.into_iter().map(|(value, shift)| value >> shift).collect();
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|&value| histogram.add(value));
+            values.sort_unstable();
+            for percent in [1, 50, 90, 99, 100] {
+                let exact = values[(values.len() * percent).div_ceil(100) - 1];
+                let answer = histogram.percentile(percent as u32);
+                prop_assert!(exact <= answer, "{exact} > {answer}");
+                prop_assert!(answer - exact <= exact / 128, "{answer} too far above {exact}");
+            }
+            prop_assert_eq!(histogram.min(), values[0]);
+            prop_assert_eq!(Some(&histogram.max()), values.last());
+            let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
+            prop_assert_eq!(u128::from(histogram.mean()), sum / values.len() as u128);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Times by hand, and the running network against a slow one that keeps its queues and counts every picosecond.
+
+use super::*;
+use crate::routing::{LinkId, Routing};
+use crate::topology::{Topology, TopologySpec};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use vef_format::units::Bytes;
+
+/// A message to be carried: when, from, to, bytes.
+type Load = (u64, u32, u32, u64);
+
+/// When each message was sent and delivered, and what each link carried.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    times: Vec<(u64, u64)>,
+    usage: Vec<Usage>,
+}
+
+fn carry_over(routing: &impl Routing, model: Model, links: Links, load: &[Load]) -> Outcome {
+    let mut network = Network::new(routing, model, links, true);
+    let mut times = vec![(0, 0); load.len()];
+    let mut waiting = load.iter().zip(0u64..).peekable();
+    loop {
+        let (coming, next) = (waiting.peek().map(|(load, _)| Picos(load.0)), network.next());
+        if coming.is_some() && coming <= Some(next.unwrap_or(Picos::MAX)) {
+            let (&(at, src, dst, bytes), tag) = waiting.next().unwrap();
+            network.inject(Picos(at), src, dst, Bytes(bytes), tag).unwrap();
+            continue;
+        }
+        match network.step().unwrap() {
+            Some((at, Happened::Sent { tag })) => times[tag as usize].0 = at.0,
+            Some((at, Happened::Delivered { tag, latency })) => {
+                times[tag as usize].1 = at.0;
+                assert_eq!(latency.0, at.0 - load[tag as usize].0);
+            }
+            Some((_, Happened::Moved)) => {}
+            None => break,
+        }
+    }
+    Outcome { times, usage: network.usage().collect() }
+}
+
+fn carry(spec: &str, model: Model, links: Links, load: &[Load]) -> Outcome {
+    match spec.parse::<TopologySpec>().unwrap().build(1).unwrap() {
+        Topology::Tree(tree) => carry_over(&tree, model, links, load),
+        Topology::Torus(torus) => carry_over(&torus, model, links, load),
+    }
+}
+
+fn delivered(spec: &str, model: Model, load: &[Load]) -> Vec<u64> {
+    carry(spec, model, Links::default(), load).times.into_iter().map(|(_, delivered)| delivered).collect()
+}
+
+/// 1000 bytes take this on the default links: 800 ps a byte.
+const KILO: u64 = 800_000;
+/// The latency of a default link.
+const LATENCY: u64 = 500_000;
+
+#[test]
+fn a_lone_message() {
+    use Model::*;
+    let load = [(7, 0, 1, 1000)];
+    for model in [CutThrough, Latency] {
+        assert_eq!(delivered("switch:2", model, &load), [7 + KILO + 2 * LATENCY]);
+        assert_eq!(delivered("fattree:2x1x1", model, &load), [7 + KILO + 4 * LATENCY]);
+        assert_eq!(delivered("torus:4x4", model, &load), [7 + KILO + 3 * LATENCY]);
+    }
+    assert_eq!(delivered("switch:2", StoreAndForward, &load), [7 + 2 * KILO + 2 * LATENCY]);
+    assert_eq!(delivered("fattree:2x1x1", StoreAndForward, &load), [7 + 4 * KILO + 4 * LATENCY]);
+    assert_eq!(delivered("torus:4x4", StoreAndForward, &load), [7 + 3 * KILO + 3 * LATENCY]);
+    // To itself: to the switch and back.
+    assert_eq!(delivered("torus:4x4", CutThrough, &[(0, 3, 3, 0)]), [2 * LATENCY]);
+}
+
+#[test]
+fn two_of_one_node_share_its_injection_link() {
+    let load = [(0, 0, 1, 1000), (0, 0, 2, 1000), (10 * KILO, 0, 1, 1000)];
+    for spec in ["switch:3", "fattree:1x3x1"] {
+        let times = delivered(spec, Model::CutThrough, &load);
+        assert_eq!(times[0], KILO + 2 * LATENCY);
+        assert_eq!(times[1], 2 * KILO + 2 * LATENCY);
+        assert_eq!(times[2], 11 * KILO + 2 * LATENCY);
+        let times = delivered(spec, Model::StoreAndForward, &load);
+        assert_eq!(times[..2], [2 * KILO + 2 * LATENCY, 3 * KILO + 2 * LATENCY]);
+        let times = delivered(spec, Model::Latency, &load);
+        assert_eq!(times[..2], [KILO + 2 * LATENCY; 2]);
+    }
+}
+
+#[test]
+fn two_to_one_node_share_its_ejection_link() {
+    // The second comes 100 ns behind the first and waits for it at the switch.
+    let load = [(0, 0, 2, 1000), (100_000, 1, 2, 500)];
+    let times = delivered("switch:3", Model::CutThrough, &load);
+    assert_eq!(times, [KILO + 2 * LATENCY, KILO + KILO / 2 + 2 * LATENCY]);
+    // Whole at the switch: the short one is there first, at 100 + 400 + 500 ns, the long one at 800 + 500 ns.
+    let times = delivered("switch:3", Model::StoreAndForward, &load);
+    let short = 100_000 + KILO / 2 + LATENCY + KILO / 2;
+    assert_eq!(times, [short + KILO + LATENCY, short + LATENCY]);
+}
+
+#[test]
+fn a_fat_tree_spreads_destinations_over_spines() {
+    // Nodes 0 and 1 of leaf 0 to 2 and 4 of leaves 1 and 2: one spine, or two.
+    let load = [(0, 0, 2, 1000), (0, 1, 4, 1000), (0, 1, 3, 0)];
+    let shared = delivered("fattree:3x2x1", Model::CutThrough, &load);
+    assert_eq!(shared[..2], [KILO + 4 * LATENCY, 2 * KILO + 4 * LATENCY]);
+    let modulo = delivered("fattree:3x2x2", Model::CutThrough, &load);
+    assert_eq!(modulo[..2], [KILO + 4 * LATENCY, 2 * KILO + 4 * LATENCY], "2 and 4 are both even");
+    let spread = delivered("fattree:3x2x3", Model::CutThrough, &load);
+    assert_eq!(spread[..2], [KILO + 4 * LATENCY; 2]);
+    // The empty message left node 1 behind the second and met nobody afterwards.
+    assert_eq!(spread[2], KILO + 4 * LATENCY);
+}
+
+#[test]
+fn a_torus_shares_the_links_of_a_row() {
+    // 0 → 2 by (0)→(1)→(2); 1 → 2 meets it at (1)→(2), where it comes one link's latency earlier.
+    let load = [(0, 0, 2, 1000), (0, 1, 2, 1000), (0, 7, 0, 1000), (0, 1, 0, 1000)];
+    let times = delivered("torus:8", Model::CutThrough, &load);
+    assert_eq!(times[1], KILO + 3 * LATENCY);
+    // The first byte of the first waits at (1) from 2 to 1 latencies + KILO, then goes on.
+    assert_eq!(times[0], LATENCY + 2 * KILO + 2 * LATENCY);
+    // The other way round the ring nobody is, but node 1 injects behind its first message and node 0 receives both.
+    assert_eq!(times[2], KILO + 3 * LATENCY);
+    assert_eq!(times[3], 2 * KILO + 3 * LATENCY);
+}
+
+#[test]
+fn delays_of_switches_and_interfaces() {
+    let links = Links { switch_delay: Picos(100), overhead: Picos(7_000), ..Links::default() };
+    let load = [(0, 0, 1, 1000), (0, 0, 1, 0)];
+    let Outcome { times, usage } = carry("switch:2", Model::CutThrough, links, &load);
+    assert_eq!(times[0], (7_000 + KILO, 7_000 + KILO + 2 * LATENCY + 100));
+    assert_eq!(times[1], (14_000 + KILO, 14_000 + KILO + 2 * LATENCY + 100));
+    // The interface is busy with the overhead, the link is not.
+    assert_eq!(usage[0], Usage { busy: Picos(KILO), messages: 2, bytes: Bytes(1000) });
+    let Outcome { times, .. } = carry("torus:3x3", Model::StoreAndForward, links, &load[..1]);
+    assert_eq!(times[0].1, 7_000 + 3 * KILO + 3 * LATENCY + 2 * 100);
+}
+
+#[test]
+fn a_slow_link_behind_a_fast_one_and_before_it() {
+    let fast = "20Gbit/s".parse().unwrap();
+    let slow = "10Gbit/s".parse().unwrap();
+    // Slow node links: the fast links between the switches belong to the message as long as it trickles in.
+    let links = Links { bandwidth: fast, node_bandwidth: Some(slow), ..Links::default() };
+    let outcome = carry("fattree:2x1x1", Model::CutThrough, links, &[(0, 0, 1, 1000)]);
+    assert_eq!(outcome.times[0], (KILO, KILO + 4 * LATENCY));
+    assert!(outcome.usage.iter().filter(|used| used.messages > 0).all(|used| used.busy.0 == KILO));
+    let links = Links { node_latency: Some(Picos(1)), bandwidth: slow, node_bandwidth: Some(fast), ..links };
+    let outcome = carry("fattree:2x1x1", Model::CutThrough, links, &[(0, 0, 1, 1000)]);
+    assert_eq!(outcome.times[0], (KILO / 2, KILO + 2 * LATENCY + 2));
+}
+
+#[test]
+fn the_end_of_time_is_an_error() {
+    let Topology::Tree(tree) = TopologySpec::Switch { nodes: 2 }.build(1).unwrap() else { unreachable!() };
+    let mut network = Network::new(&tree, Model::CutThrough, Links::default(), true);
+    assert_eq!(network.inject(Picos::ZERO, 0, 1, Bytes(u64::MAX), 0), Err(OutOfTime));
+    let mut network = Network::new(&tree, Model::CutThrough, Links::default(), true);
+    network.inject(Picos(u64::MAX - KILO - LATENCY), 0, 1, Bytes(1000), 0).unwrap();
+    let last = std::iter::repeat_with(|| network.step()).take(9).find(Result::is_err);
+    assert_eq!(last, Some(Err(OutOfTime)));
+}
+
+/// The models once more, from their description: links with queues, one picosecond after the other. `None` when two
+/// messages come to a link in the same picosecond, because then the order is not part of the description.
+fn by_the_clock(routing: &impl Routing, model: Model, links: Links, load: &[Load]) -> Option<Outcome> {
+    struct Traveller {
+        route: Vec<LinkId>,
+        hop: usize,
+        last_byte: u64,
+    }
+    let mut travellers: Vec<Traveller> = load
+        .iter()
+        .map(|&(_, src, dst, _)| Traveller { route: routing.route(src, dst).collect(), hop: 0, last_byte: 0 })
+        .collect();
+    let mut queues = vec![VecDeque::new(); routing.links() as usize];
+    let mut free = vec![0; queues.len()];
+    let mut usage = vec![Usage::default(); queues.len()];
+    let mut times = vec![(0, 0); load.len()];
+    // When each message comes to the beginning of its next link, if it is not in a queue.
+    let mut comes: Vec<Option<u64>> = load.iter().map(|load| Some(load.0)).collect();
+    let mut now = 0;
+    while comes.iter().any(Option::is_some) || queues.iter().any(|queue| !queue.is_empty()) {
+        for at in 0..load.len() {
+            if comes[at] == Some(now) {
+                let link = travellers[at].route[travellers[at].hop];
+                let same = (0..load.len()).filter(|&other| {
+                    comes[other] == Some(now) && travellers[other].route[travellers[other].hop] == link
+                });
+                if same.count() > 1 {
+                    return None;
+                }
+                comes[at] = None;
+                queues[link.index()].push_back(at);
+            }
+        }
+        for link in 0..queues.len() {
+            while free[link] <= now && !queues[link].is_empty() {
+                let at = queues[link].pop_front().unwrap();
+                let traveller = &mut travellers[at];
+                let of_node = link < 2 * routing.nodes() as usize;
+                let (latency, bandwidth) = match of_node {
+                    true => (links.node_latency.unwrap(), links.node_bandwidth.unwrap()),
+                    false => (links.latency, links.bandwidth),
+                };
+                let start = if traveller.hop == 0 { now + links.overhead.0 } else { now };
+                let end = (start + bandwidth.time(Bytes(load[at].3)).unwrap().0).max(traveller.last_byte);
+                free[link] = end;
+                usage[link].busy.0 += end - start;
+                usage[link].messages += 1;
+                usage[link].bytes += Bytes(load[at].3);
+                if traveller.hop == 0 {
+                    times[at].0 = end;
+                }
+                traveller.hop += 1;
+                if traveller.hop == traveller.route.len() {
+                    times[at].1 = end + latency.0;
+                } else {
+                    traveller.last_byte = end + latency.0 + links.switch_delay.0;
+                    let first_byte = start + latency.0 + links.switch_delay.0;
+                    let whole = model == Model::StoreAndForward;
+                    comes[at] = Some(if whole { traveller.last_byte } else { first_byte });
+                }
+            }
+        }
+        // Latencies are positive, so that whatever comes of this picosecond comes in a later one.
+        now += 1;
+    }
+    Some(Outcome { times, usage })
+}
+
+fn cases() -> impl Strategy<Value = (TopologySpec, Links, Vec<Load>)> {
+    let spec = prop_oneof![
+        (2u32..6).prop_map(|nodes| TopologySpec::Switch { nodes }),
+        (2u32..4, 1u32..4, 1u32..4).prop_map(|(leaves, nodes_per_leaf, spines)| TopologySpec::LeafSpine {
+            leaves,
+            nodes_per_leaf,
+            spines
+        }),
+        Just(TopologySpec::KAry { k: 4 }),
+        prop::collection::vec(1u32..5, 1..3).prop_map(|sizes| TopologySpec::Torus { sizes }),
+    ];
+    // 1…8 ps a byte, and some that do not divide.
+    let bandwidth = || {
+        prop_oneof![Just(1u64), Just(2), Just(3), Just(8)]
+            .prop_map(|tera| Bandwidth::from_bits_per_second(tera * 1_000_000_000_000).unwrap())
+    };
+    let links = (bandwidth(), 1u64..40, bandwidth(), 1u64..40, 0u64..10, 0u64..10).prop_map(
+        |(bandwidth, latency, node_bandwidth, node_latency, switch_delay, overhead)| Links {
+            bandwidth,
+            latency: Picos(latency),
+            node_bandwidth: Some(node_bandwidth),
+            node_latency: Some(Picos(node_latency)),
+            switch_delay: Picos(switch_delay),
+            overhead: Picos(overhead),
+        },
+    );
+    let load = prop::collection::vec((0u64..400, any::<u32>(), any::<u32>(), 0u64..60), 1..12);
+    (spec, links, load).prop_map(|(spec, links, mut load)| {
+        let nodes = spec.build(1).unwrap().nodes();
+        load.iter_mut().for_each(|(_, src, dst, _)| (*src, *dst) = (*src % nodes, *dst % nodes));
+        load.sort_unstable();
+        (spec, links, load)
+    })
+}
+
+proptest! {
+    #[test]
+    fn as_by_the_clock((spec, links, load) in cases(), whole: bool) {
+        let model = if whole { Model::StoreAndForward } else { Model::CutThrough };
+        let (fast, slow) = match spec.build(1).unwrap() {
+            Topology::Tree(tree) =>
+                (carry_over(&tree, model, links, &load), by_the_clock(&tree, model, links, &load)),
+            Topology::Torus(torus) =>
+                (carry_over(&torus, model, links, &load), by_the_clock(&torus, model, links, &load)),
+        };
+        prop_assume!(slow.is_some());
+        prop_assert_eq!(Some(fast), slow);
+    }
+
+    /// In every model each message crosses every link of its route once, whole; and none is faster than alone.
+    #[test]
+    fn nothing_is_lost_and_nothing_gained((spec, links, load) in cases()) {
+        let spec = spec.to_string();
+        let sum = |wanted: &dyn Fn(&Load) -> bool| {
+            load.iter().filter(|load| wanted(load)).map(|load| load.3).sum::<u64>()
+        };
+        let alone = carry(&spec, Model::Latency, links, &load);
+        for model in [Model::CutThrough, Model::StoreAndForward, Model::Latency] {
+            let outcome = carry(&spec, model, links, &load);
+            for node in 0..spec.parse::<TopologySpec>().unwrap().build(1).unwrap().nodes() {
+                let [out, in_] = [LinkId::injection(node), LinkId::ejection(node)].map(LinkId::index);
+                prop_assert_eq!(outcome.usage[out].bytes.0, sum(&|load| load.1 == node));
+                prop_assert_eq!(outcome.usage[in_].bytes.0, sum(&|load| load.2 == node));
+            }
+            for (busy, lone) in outcome.times.iter().zip(&alone.times) {
+                prop_assert!(busy.0 >= lone.0 && busy.1 >= lone.1);
+            }
+        }
+    }
+}
+
+#[test]
+fn models_read_back() {
+    for model in [Model::CutThrough, Model::StoreAndForward, Model::Latency] {
+        assert_eq!(model.to_string().parse(), Ok(model));
+    }
+    let error = "wormhole".parse::<Model>().unwrap_err().to_string();
+    assert!(error.contains("wormhole") && error.contains("store-and-forward"));
+}

@@ -1,0 +1,317 @@
+//! Bandwidths, times and sizes as people write them, exact: `12.5GB/s`, `500ns`, `64KiB`.
+//!
+//! A quantity is a decimal number and a unit, nothing between or around them but blanks; a number without a
+//! unit, an unknown unit, or a value that is no whole number of bits per second, picoseconds or bytes is an
+//! error. Nothing goes through floating point.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use vef_format::units::{Bytes, Picos};
+
+/// Why a text is no quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {text:?}: {problem}")]
+pub struct QuantityError {
+    /// `bandwidth`, `time` or `size`.
+    pub what: &'static str,
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub problem: QuantityProblem,
+}
+
+/// What can be wrong with a quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityProblem {
+    /// It does not begin with a decimal number.
+    #[error("expected a decimal number and a unit, like {0}")]
+    Number(&'static str),
+    /// The unit is missing or unknown.
+    #[error("unknown or missing unit; write {0}")]
+    Unit(&'static str),
+    /// The value cannot be represented exactly.
+    #[error("is not a whole number of {0}")]
+    Fraction(&'static str),
+    /// The value is zero where zero makes no sense.
+    #[error("must be greater than zero")]
+    Zero,
+    /// The value is out of range.
+    #[error("is more than {0} {1}")]
+    Range(u64, &'static str),
+}
+
+/// A kind of quantity: how its units are called and what they count.
+struct Kind {
+    what: &'static str,
+    example: &'static str,
+    units: &'static str,
+    base: &'static str,
+    /// The value of a unit in the base.
+    scale: fn(&str) -> Option<u64>,
+}
+
+const BANDWIDTH: Kind = Kind {
+    what: "bandwidth",
+    example: "10Gbit/s or 12.5GB/s",
+    units: "bit/s, b/s, bps (bits) or B/s, Bps (bytes) with k, M, G, T or Ki, Mi, Gi, Ti in front, like 10Gbit/s or 12.5GB/s",
+    base: "bits per second",
+    scale: |unit| {
+        let bits = unit.strip_suffix("bit/s").or_else(|| unit.strip_suffix("b/s"));
+        if let Some(prefix) = bits.or_else(|| unit.strip_suffix("bps")) {
+            return prefix_scale(prefix);
+        }
+        let prefix = unit.strip_suffix("B/s").or_else(|| unit.strip_suffix("Bps"))?;
+        prefix_scale(prefix)?.checked_mul(8)
+    },
+};
+
+const TIME: Kind = Kind {
+    what: "time",
+    example: "500ns or 1.5us",
+    units: "ps, ns, us, ms or s, like 500ns or 1.5us",
+    base: "picoseconds",
+    scale: |unit| match unit {
+        "ps" => Some(1),
+        "ns" => Some(1_000),
+        "us" | "µs" | "μs" => Some(1_000_000),
+        "ms" => Some(1_000_000_000),
+        "s" => Some(1_000_000_000_000),
+        _ => None,
+    },
+};
+
+const SIZE: Kind = Kind {
+    what: "size",
+    example: "4096B or 64KiB",
+    units: "B with k, M, G, T or Ki, Mi, Gi, Ti in front, like 4096B or 64KiB",
+    base: "bytes",
+    scale: |unit| prefix_scale(unit.strip_suffix('B')?),
+};
+
+fn prefix_scale(prefix: &str) -> Option<u64> {
+    Some(match prefix {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return None,
+    })
+}
+
+impl Kind {
+    fn parse(&self, text: &str) -> Result<u64, QuantityError> {
+        self.value(text.trim()).map_err(|problem| QuantityError {
+            what: self.what,
+            text: text.to_owned(),
+            problem,
+        })
+    }
+
+    fn value(&self, text: &str) -> Result<u64, QuantityProblem> {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+        if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
+            return Err(QuantityProblem::Number(self.example));
+        }
+        let scale = (self.scale)(unit.trim_start()).ok_or(QuantityProblem::Unit(self.units))?;
+        let range = QuantityProblem::Range(u64::MAX, self.base);
+        let fraction = fraction.trim_end_matches('0');
+        // 38 decimal digits fit 128 bits, and no unit has use for more than 18 of them behind the point.
+        let whole: u64 = whole.parse().map_err(|_| range)?;
+        let whole = u128::from(whole) * u128::from(scale);
+        let rest = match fraction.len() {
+            0 => 0,
+            digits @ 1..=18 => {
+                let fraction: u64 = fraction.parse().map_err(|_| range)?;
+                let (scaled, ten) = (u128::from(fraction) * u128::from(scale), 10u128.pow(digits as u32));
+                if scaled % ten != 0 {
+                    return Err(QuantityProblem::Fraction(self.base));
+                }
+                scaled / ten
+            }
+            _ => return Err(QuantityProblem::Fraction(self.base)),
+        };
+        u64::try_from(whole + rest).map_err(|_| range)
+    }
+}
+
+/// Parses a span of time: `500ns`, `1.5us`.
+///
+/// # Errors
+/// Anything but a number and one of `ps ns us ms s`, and fractions of a picosecond.
+pub fn parse_time(text: &str) -> Result<Picos, QuantityError> {
+    TIME.parse(text).map(Picos)
+}
+
+/// Parses an amount of data: `4096B`, `64KiB`, `1.5MB`.
+///
+/// # Errors
+/// Anything but a number and `B` with a decimal or binary prefix, and fractions of a byte.
+pub fn parse_bytes(text: &str) -> Result<Bytes, QuantityError> {
+    SIZE.parse(text).map(Bytes)
+}
+
+/// How fast a link moves bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bandwidth {
+    bits_per_second: u64,
+    /// A byte takes `num / den` picoseconds, in lowest terms.
+    num: u64,
+    den: u64,
+}
+
+impl Bandwidth {
+    /// From bits per second; `None` for zero.
+    pub const fn from_bits_per_second(bits_per_second: u64) -> Option<Self> {
+        /// Picoseconds that a byte takes at one bit per second.
+        const SLOWEST: u64 = 8_000_000_000_000;
+        if bits_per_second == 0 {
+            return None;
+        }
+        let (mut a, mut b) = (SLOWEST, bits_per_second);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        Some(Self { bits_per_second, num: SLOWEST / a, den: bits_per_second / a })
+    }
+
+    /// The bandwidth in bits per second.
+    pub const fn bits_per_second(self) -> u64 {
+        self.bits_per_second
+    }
+
+    /// The time that `bytes` take: bytes × 8 / bandwidth, rounded up to a whole picosecond. `None` past the
+    /// end of time.
+    #[inline]
+    pub fn time(self, bytes: Bytes) -> Option<Picos> {
+        if let Some(scaled) = bytes.0.checked_mul(self.num) {
+            return Some(Picos(if self.den == 1 { scaled } else { scaled.div_ceil(self.den) }));
+        }
+        let scaled = u128::from(bytes.0) * u128::from(self.num);
+        u64::try_from(scaled.div_ceil(u128::from(self.den))).ok().map(Picos)
+    }
+}
+
+impl FromStr for Bandwidth {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        Self::from_bits_per_second(BANDWIDTH.parse(text)?).ok_or_else(|| QuantityError {
+            what: BANDWIDTH.what,
+            text: text.to_owned(),
+            problem: QuantityProblem::Zero,
+        })
+    }
+}
+
+impl fmt::Display for Bandwidth {
+    /// In the largest decimal unit that keeps a whole number: `12500Mbit/s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut value = self.bits_per_second;
+        let mut prefix = "";
+        for larger in ["k", "M", "G", "T"] {
+            if value % 1000 != 0 {
+                break;
+            }
+            (value, prefix) = (value / 1000, larger);
+        }
+        write!(f, "{value}{prefix}bit/s")
+    }
+}
+
+impl Serialize for Bandwidth {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.bits_per_second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bits(text: &str) -> u64 {
+        text.parse::<Bandwidth>().unwrap().bits_per_second()
+    }
+
+    #[test]
+    fn units() {
+        assert_eq!(bits("10Gbit/s"), 10_000_000_000);
+        assert_eq!(bits("12.5GB/s"), 100_000_000_000);
+        assert_eq!(bits(" 100 Gb/s "), 100_000_000_000);
+        assert_eq!(bits("1Gbps"), 1_000_000_000);
+        assert_eq!(bits("1GBps"), 8_000_000_000);
+        assert_eq!(bits("1KiB/s"), 8192);
+        assert_eq!(bits("9bit/s"), 9);
+        assert_eq!(parse_time("500ns"), Ok(Picos(500_000)));
+        assert_eq!(parse_time("1.5 µs"), Ok(Picos(1_500_000)));
+        assert_eq!(parse_time("0ps"), Ok(Picos(0)));
+        assert_eq!(parse_time("2.000s"), Ok(Picos(2_000_000_000_000)));
+        assert_eq!(parse_bytes("64KiB"), Ok(Bytes(65536)));
+        assert_eq!(parse_bytes("1.5MB"), Ok(Bytes(1_500_000)));
+    }
+
+    #[test]
+    fn what_is_no_quantity_says_why() {
+        let bandwidth = |text: &str| text.parse::<Bandwidth>().unwrap_err().to_string();
+        let time = |text: &str| parse_time(text).unwrap_err().to_string();
+        assert!(bandwidth("10Gb").contains("unknown or missing unit; write bit/s"));
+        assert!(bandwidth("10").contains("missing unit"));
+        assert!(bandwidth("10gbit/s").contains("unknown"));
+        assert!(bandwidth("fast").contains("expected a decimal number"));
+        assert!(bandwidth("0Gbit/s").contains("greater than zero"));
+        assert!(bandwidth("99999999999Tbit/s").contains("more than 18446744073709551615 bits per second"));
+        assert!(bandwidth("").contains("expected a decimal number"));
+        assert!(time("-1ns").contains("expected a decimal number"));
+        assert!(time("1.2.3ns").contains("expected a decimal number"));
+        assert!(time(".5ns").contains("expected a decimal number"));
+        assert!(time("5.ns").contains("expected a decimal number"));
+        assert!(time("1e3ns").contains("unit"));
+        assert!(time("0.5ps").contains("not a whole number of picoseconds"));
+        assert!(time("0.0000000000000000000000001s").contains("not a whole number"));
+        assert!(time("99999999999999999999999ns").contains("more than"));
+    }
+
+    #[test]
+    fn transmission_times_are_exact_and_rounded_up() {
+        let time = |text: &str, bytes| text.parse::<Bandwidth>().unwrap().time(Bytes(bytes)).map(|t| t.0);
+        assert_eq!(time("10Gbit/s", 1), Some(800));
+        assert_eq!(time("12.5GB/s", 1000), Some(80_000));
+        assert_eq!(time("3bit/s", 1), Some(2_666_666_666_667));
+        assert_eq!(time("3bit/s", 3), Some(8_000_000_000_000));
+        assert_eq!(time("16Tbit/s", 1), Some(1));
+        assert_eq!(time("16Tbit/s", u64::MAX), Some(u64::MAX / 2 + 1));
+        assert_eq!(time("1bit/s", u64::MAX), None);
+        assert_eq!(time("10Gbit/s", 0), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn time_is_the_rounded_up_quotient(bits in 1u64.., bytes: u64) {
+            let exact = (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(bits));
+            let time = Bandwidth::from_bits_per_second(bits).unwrap().time(Bytes(bytes));
+            prop_assert_eq!(time, u64::try_from(exact).ok().map(Picos));
+        }
+
+        #[test]
+        fn a_bandwidth_reads_back(bits in 1u64..) {
+            let bandwidth = Bandwidth::from_bits_per_second(bits).unwrap();
+            prop_assert_eq!(bandwidth.to_string().parse(), Ok(bandwidth));
+        }
+
+        #[test]
+        fn any_text_is_answered(text in "\\PC{0,20}", number in "[0-9.]{0,40}") {
+            let _ = text.parse::<Bandwidth>();
+            let _ = parse_time(&format!("{number}s"));
+            let _ = parse_bytes(&format!("{number}{text}"));
+        }
+    }
+}
