@@ -1,12 +1,42 @@
 //! An event-driven network simulator that replays VEF traces.
+//!
+//! ```no_run
+//! use sim_example::{Settings, Workload, simulate};
+//!
+//! let mut settings = Settings { jobs: vec![Workload::new("trace.vef")], ..Settings::default() };
+//! settings.network.topology = "torus:4x4x2".parse()?;
+//! settings.network.links.bandwidth = "100Gbit/s".parse()?;
+//! let report = simulate(&settings, &mut |progress| eprintln!("{}", progress.now))?;
+//! assert!(report.complete);
+//! eprint!("{}", report.to_text());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! It is the first user of `replay` and shows how a simulator drives it ([`run`] and its loop in `driver.rs`), and it is
+//! a yardstick: messages, not packets, on links that serve first come, first served. Its formulas
+//! are those of [`model`], its networks those of [`topology`]; `docs/simulator.md` tells the rest.
+//!
+//! This crate never prints and never starts a thread; the wall clock is looked at for the report of its own speed alone.
 
 #![forbid(unsafe_code)]
 
+mod driver;
+mod error;
+mod report;
+mod settings;
+
+pub mod model;
 pub mod quantity;
 pub mod routing;
 pub mod topology;
 
-pub mod model;
-
 mod histogram;
 mod queue;
+
+pub use driver::{Progress, run, simulate};
+pub use error::SimError;
+pub use replay::{Link, SameNode, SendCompletion};
+pub use report::{
+    Amount, Finish, JobReport, Latency, LinkReport, LinksReport, NetworkReport, OfKind, Performance, Report,
+};
+pub use settings::{NetworkSettings, Places, Settings, UnknownRule, Workload};

@@ -218,7 +218,7 @@ impl fmt::Display for Bandwidth {
         let mut value = self.bits_per_second;
         let mut prefix = "";
         for larger in ["k", "M", "G", "T"] {
-            if value % 1000 != 0 {
+            if !value.is_multiple_of(1000) {
                 break;
             }
             (value, prefix) = (value / 1000, larger);

@@ -27,7 +27,6 @@ pub(crate) struct Queue<T> {
     occupied: u64,
     /// Entries of bucket 0 that were taken out.
     taken: usize,
-    len: usize,
 }
 
 #[derive(Debug)]
@@ -52,7 +51,6 @@ impl<T: Copy> Queue<T> {
             buckets: std::array::from_fn(|_| Bucket { min: u64::MAX, entries: Vec::new() }),
             occupied: 0,
             taken: 0,
-            len: 0,
         }
     }
 
@@ -60,12 +58,7 @@ impl<T: Copy> Queue<T> {
     /// out at once, with its own time.
     #[inline]
     pub(crate) fn push(&mut self, at: Picos, event: T) {
-        self.len += 1;
-        self.place(at.0, event);
-    }
-
-    #[inline]
-    fn place(&mut self, at: u64, event: T) {
+        let at = at.0;
         debug_assert!(at >= self.last, "an event before the present");
         let bucket = if at <= self.last { 0 } else { (64 - (at ^ self.last).leading_zeros()) as usize };
         if bucket > 0 {
@@ -91,13 +84,7 @@ impl<T: Copy> Queue<T> {
         }
         let &(at, event) = self.buckets[0].entries.get(self.taken)?;
         self.taken += 1;
-        self.len -= 1;
         Some((Picos(at), event))
-    }
-
-    /// Events in the queue.
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     fn first_occupied(&self) -> usize {
@@ -117,7 +104,7 @@ impl<T: Copy> Queue<T> {
         let mut entries = std::mem::take(&mut bucket.entries);
         self.last = std::mem::replace(&mut bucket.min, u64::MAX);
         for &(at, event) in &entries {
-            self.place(at, event);
+            self.push(Picos(at), event);
         }
         entries.clear();
         // The memory goes back to its bucket for the next time.
@@ -147,7 +134,7 @@ mod tests {
         let order: Vec<u64> = std::iter::from_fn(|| queue.pop()).map(|(_, n)| n).collect();
         let class = |c: u64| (0..=100).filter(move |n| if *n == 100 { c == 0 } else { n % 3 == c });
         assert_eq!(order, class(0).chain(class(1)).chain(class(2)).collect::<Vec<_>>());
-        assert_eq!((queue.next(), queue.len()), (None, 0));
+        assert_eq!((queue.next(), queue.pop()), (None, None));
     }
 
     proptest! {
@@ -174,7 +161,6 @@ mod tests {
                         now = expected.map_or(now, |(at, _)| at.0);
                     }
                 }
-                prop_assert_eq!(queue.len(), heap.len());
             }
         }
     }

@@ -106,5 +106,27 @@ impl Default for Links {
     }
 }
 
+/// Latency and bandwidth of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkSpeed {
+    pub(crate) latency: Picos,
+    pub(crate) bandwidth: Bandwidth,
+}
+
+impl Links {
+    /// The links of nodes.
+    pub(crate) fn of_nodes(&self) -> LinkSpeed {
+        LinkSpeed {
+            latency: self.node_latency.unwrap_or(self.latency),
+            bandwidth: self.node_bandwidth.unwrap_or(self.bandwidth),
+        }
+    }
+
+    /// The links between switches.
+    pub(crate) fn of_switches(&self) -> LinkSpeed {
+        LinkSpeed { latency: self.latency, bandwidth: self.bandwidth }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -7,15 +7,16 @@
 use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
-use crate::quantity::Bandwidth;
 use crate::queue::Queue;
 use crate::routing::{LinkId, Routing};
 
-use super::{Links, Model};
+use super::{LinkSpeed, Links, Model};
 
-/// A time beyond 2^64 picoseconds.
+/// A message would arrive after the end of time, 2^64 picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OutOfTime;
+pub(crate) struct OutOfTime {
+    pub(crate) bytes: Bytes,
+}
 
 /// What a link has carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub(crate) struct Usage {
 /// What happened to a message; `tag` is the caller's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
+    /// The network is empty.
+    Nothing,
     /// It came to another link: nothing to the outside.
     Moved,
     /// Its last byte has left its node.
@@ -50,12 +53,12 @@ pub(crate) struct Network<'a, R: Routing> {
     events: u64,
 }
 
-/// [`Links`] with what is absent filled in.
+/// [`Links`], ready to be looked up by link.
 struct Parameters {
     /// Links below this number are those of the nodes.
     node_links: u32,
-    of_nodes: (Picos, Bandwidth),
-    of_switches: (Picos, Bandwidth),
+    of_nodes: LinkSpeed,
+    of_switches: LinkSpeed,
     switch_delay: Picos,
     overhead: Picos,
 }
@@ -104,11 +107,8 @@ impl<'a, R: Routing> Network<'a, R> {
             model,
             parameters: Parameters {
                 node_links: 2 * routing.nodes(),
-                of_nodes: (
-                    links.node_latency.unwrap_or(links.latency),
-                    links.node_bandwidth.unwrap_or(links.bandwidth),
-                ),
-                of_switches: (links.latency, links.bandwidth),
+                of_nodes: links.of_nodes(),
+                of_switches: links.of_switches(),
                 switch_delay: links.switch_delay,
                 overhead: links.overhead,
             },
@@ -138,7 +138,7 @@ impl<'a, R: Routing> Network<'a, R> {
     ) -> Result<(), OutOfTime> {
         let link = LinkId::injection(src);
         let turn = if self.waits() { now.max(self.links[link.index()].free) } else { now };
-        let first_byte = turn.checked_add(self.parameters.overhead).ok_or(OutOfTime)?;
+        let first_byte = turn.checked_add(self.parameters.overhead).ok_or(OutOfTime { bytes })?;
         let walk = self.routing.walk(src, dst);
         let flight = Flight { tag, bytes, handed_over: now, link, last_byte: first_byte, walk };
         let slot = self.flights.insert(flight) as u32;
@@ -156,12 +156,12 @@ impl<'a, R: Routing> Network<'a, R> {
         Ok(())
     }
 
-    /// Lets the next thing happen; says when and what, or `None` when the network is empty.
+    /// Lets happen what happens next, at the time that [`Network::next`] says.
     #[inline]
-    pub(crate) fn step(&mut self) -> Result<Option<(Picos, Happened)>, OutOfTime> {
-        let Some((now, event)) = self.queue.pop() else { return Ok(None) };
+    pub(crate) fn step(&mut self) -> Result<Happened, OutOfTime> {
+        let Some((now, event)) = self.queue.pop() else { return Ok(Happened::Nothing) };
         self.events += 1;
-        let happened = match event {
+        Ok(match event {
             Event::AtLink(slot) => {
                 let (at, event) = self.cross(slot, now)?.then;
                 self.queue.push(at, event);
@@ -172,8 +172,7 @@ impl<'a, R: Routing> Network<'a, R> {
                 let flight = self.flights.remove(slot as usize);
                 Happened::Delivered { tag: flight.tag, latency: now.saturating_sub(flight.handed_over) }
             }
-        };
-        Ok(Some((now, happened)))
+        })
     }
 
     /// Takes a message that comes to its next link at `now` over that link.
@@ -181,21 +180,22 @@ impl<'a, R: Routing> Network<'a, R> {
     fn cross(&mut self, slot: u32, now: Picos) -> Result<Crossing, OutOfTime> {
         let waits = self.waits();
         let flight = &mut self.flights[slot as usize];
+        let out_of_time = OutOfTime { bytes: flight.bytes };
         let link = &mut self.links[flight.link.index()];
-        let (latency, bandwidth) = self.parameters.of(flight.link);
-        let time = bandwidth.time(flight.bytes).ok_or(OutOfTime)?;
+        let LinkSpeed { latency, bandwidth } = self.parameters.of(flight.link);
+        let time = bandwidth.time(flight.bytes).ok_or(out_of_time)?;
         let start = if waits { now.max(link.free) } else { now };
-        let end = start.checked_add(time).ok_or(OutOfTime)?.max(flight.last_byte);
+        let end = start.checked_add(time).ok_or(out_of_time)?.max(flight.last_byte);
         link.free = end;
         link.usage.add(start, end, flight.bytes);
 
-        let there = end.checked_add(latency).ok_or(OutOfTime)?;
+        let there = end.checked_add(latency).ok_or(out_of_time)?;
         let Some(next) = self.routing.next(&mut flight.walk) else {
             return Ok(Crossing { end, then: (there, Event::Delivered(slot)) });
         };
         let switch_delay = self.parameters.switch_delay;
         flight.link = next;
-        flight.last_byte = there.checked_add(switch_delay).ok_or(OutOfTime)?;
+        flight.last_byte = there.checked_add(switch_delay).ok_or(out_of_time)?;
         let passed_on = match self.model {
             Model::StoreAndForward => flight.last_byte,
             // Not after `last_byte`, which is in range.
@@ -232,9 +232,8 @@ impl Usage {
 }
 
 impl Parameters {
-    /// Latency and bandwidth of a link.
     #[inline]
-    fn of(&self, link: LinkId) -> (Picos, Bandwidth) {
+    fn of(&self, link: LinkId) -> LinkSpeed {
         if link.0 < self.node_links { self.of_nodes } else { self.of_switches }
     }
 }

@@ -29,13 +29,13 @@ fn carry_over(routing: &impl Routing, model: Model, links: Links, load: &[Load])
             continue;
         }
         match network.step().unwrap() {
-            Some((at, Happened::Sent { tag })) => times[tag as usize].0 = at.0,
-            Some((at, Happened::Delivered { tag, latency })) => {
-                times[tag as usize].1 = at.0;
-                assert_eq!(latency.0, at.0 - load[tag as usize].0);
+            Happened::Sent { tag } => times[tag as usize].0 = next.unwrap().0,
+            Happened::Delivered { tag, latency } => {
+                times[tag as usize].1 = next.unwrap().0;
+                assert_eq!(latency.0, next.unwrap().0 - load[tag as usize].0);
             }
-            Some((_, Happened::Moved)) => {}
-            None => break,
+            Happened::Moved => {}
+            Happened::Nothing => break,
         }
     }
     Outcome { times, usage: network.usage().collect() }
@@ -158,11 +158,14 @@ fn a_slow_link_behind_a_fast_one_and_before_it() {
 fn the_end_of_time_is_an_error() {
     let Topology::Tree(tree) = TopologySpec::Switch { nodes: 2 }.build(1).unwrap() else { unreachable!() };
     let mut network = Network::new(&tree, Model::CutThrough, Links::default(), true);
-    assert_eq!(network.inject(Picos::ZERO, 0, 1, Bytes(u64::MAX), 0), Err(OutOfTime));
+    assert_eq!(
+        network.inject(Picos::ZERO, 0, 1, Bytes(u64::MAX), 0),
+        Err(OutOfTime { bytes: Bytes(u64::MAX) })
+    );
     let mut network = Network::new(&tree, Model::CutThrough, Links::default(), true);
     network.inject(Picos(u64::MAX - KILO - LATENCY), 0, 1, Bytes(1000), 0).unwrap();
     let last = std::iter::repeat_with(|| network.step()).take(9).find(Result::is_err);
-    assert_eq!(last, Some(Err(OutOfTime)));
+    assert_eq!(last, Some(Err(OutOfTime { bytes: Bytes(1000) })));
 }
 
 /// The models once more, from their description: links with queues, one picosecond after the other. `None` when two
@@ -236,10 +239,8 @@ fn by_the_clock(routing: &impl Routing, model: Model, links: Links, load: &[Load
 fn cases() -> impl Strategy<Value = (TopologySpec, Links, Vec<Load>)> {
     let spec = prop_oneof![
         (2u32..6).prop_map(|nodes| TopologySpec::Switch { nodes }),
-        (2u32..4, 1u32..4, 1u32..4).prop_map(|(leaves, nodes_per_leaf, spines)| TopologySpec::LeafSpine {
-            leaves,
-            nodes_per_leaf,
-            spines
+        (2u32..4, 1u32..4, 1u32..4).prop_map(|(leaves, nodes_per_leaf, spines)| {
+            TopologySpec::LeafSpine { leaves, nodes_per_leaf, spines }
         }),
         Just(TopologySpec::KAry { k: 4 }),
         prop::collection::vec(1u32..5, 1..3).prop_map(|sizes| TopologySpec::Torus { sizes }),

@@ -76,7 +76,9 @@ pub struct TopologyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyProblem {
     /// No known kind of topology.
-    #[error("unknown kind; write auto, switch:N, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, xgft:CHILDREN;PARENTS or torus:AxBxC")]
+    #[error(
+        "unknown kind; write auto, switch:N, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, xgft:CHILDREN;PARENTS or torus:AxBxC"
+    )]
     Kind,
     /// The part behind the colon is not as it should be.
     #[error("expected {0}")]
@@ -120,8 +122,9 @@ fn parse(text: &str) -> Result<TopologySpec, TopologyProblem> {
             _ => return Err(TopologyProblem::Form("switch:NODES, like switch:16")),
         },
         "fattree" => {
-            const FORM: TopologyProblem =
-                TopologyProblem::Form("fattree:LEAVESxNODESxSPINES, like fattree:4x16x8, or fattree:k=PORTS, like fattree:k=8");
+            const FORM: TopologyProblem = TopologyProblem::Form(
+                "fattree:LEAVESxNODESxSPINES, like fattree:4x16x8, or fattree:k=PORTS, like fattree:k=8",
+            );
             match (rest.strip_prefix("k=").map(|k| k.parse()), &numbers(rest, 'x')[..]) {
                 (Some(Ok(k)), _) => TopologySpec::KAry { k },
                 (None, &[leaves, nodes_per_leaf, spines]) => {
@@ -185,6 +188,14 @@ impl TopologySpec {
     /// A number is zero or odd where it may not be, or there are more than [`MAX_LINKS`] links.
     pub fn build(&self, needed: u32) -> Result<Topology, TopologyError> {
         self.try_build(needed).map_err(|problem| TopologyError { text: self.to_string(), problem })
+    }
+
+    /// The same with `auto` replaced by what it became, a switch with `nodes` nodes.
+    pub fn resolved(&self, nodes: u32) -> Self {
+        match self {
+            Self::Auto => Self::Switch { nodes },
+            other => other.clone(),
+        }
     }
 
     fn try_build(&self, needed: u32) -> Result<Topology, TopologyProblem> {

@@ -162,10 +162,7 @@ fn routes_by_hand() {
         ]
     );
     // From an odd coordinate the tie goes backwards.
-    assert_eq!(
-        names(&build("torus:4"), 1, 3),
-        ["node1->(1)", "(1)->(0)", "(0)->(3)", "(3)->node3"]
-    );
+    assert_eq!(names(&build("torus:4"), 1, 3), ["node1->(1)", "(1)->(0)", "(0)->(3)", "(3)->node3"]);
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Dimension {
         match ahead.cmp(&behind) {
             std::cmp::Ordering::Less => (ahead, true),
             std::cmp::Ordering::Greater => (behind, false),
-            std::cmp::Ordering::Equal => (ahead, from % 2 == 0),
+            std::cmp::Ordering::Equal => (ahead, from.is_multiple_of(2)),
         }
     }
 
@@ -160,7 +160,7 @@ impl Routing for Torus {
         if link.0 < 2 * self.nodes {
             let node = link.0 / 2;
             let (node, router) = (Vertex::Node(node), router(node));
-            return Some(if link.0 % 2 == 0 { (node, router) } else { (router, node) });
+            return Some(if link.0.is_multiple_of(2) { (node, router) } else { (router, node) });
         }
         let at = self.dimensions.partition_point(|d| d.first <= link.0).checked_sub(1)?;
         // Dimensions of size 1 share their first link with the next dimension.
@@ -168,7 +168,7 @@ impl Routing for Torus {
         let local = link.0 - dimension.first;
         let (from, positive) = match dimension.size {
             2 => (local, true),
-            _ => (local / 2, local % 2 == 0),
+            _ => (local / 2, local.is_multiple_of(2)),
         };
         let (to, _) = dimension.neighbour(from, dimension.coordinate(from), positive);
         Some((router(from), router(to)))

@@ -159,7 +159,7 @@ impl Routing for Tree {
         };
         let group = group / (level.span / level.below);
         let parent = Vertex::Switch { level: at as u8 + 1, index: group * level.parallel + parallel };
-        Some(if (link.0 - level.first) % 2 == 0 { (child, parent) } else { (parent, child) })
+        Some(if (link.0 - level.first).is_multiple_of(2) { (child, parent) } else { (parent, child) })
     }
 
     fn vertex_name(&self, vertex: Vertex) -> String {

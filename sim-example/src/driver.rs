@@ -1,0 +1,122 @@
+//! The loop between the replay, which knows what is to be sent, and the network, which knows when it arrives.
+
+use std::time::Instant;
+
+use replay::{Job, LiveId, Message, Replay, SendCompletion};
+use vef_format::units::Picos;
+
+use crate::error::SimError;
+use crate::histogram::Histogram;
+use crate::model::{Happened, Network, OutOfTime};
+use crate::report::{Report, Run};
+use crate::routing::Routing;
+use crate::settings::{NetworkSettings, Settings};
+use crate::topology::Topology;
+
+/// How far a simulation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Messages delivered.
+    pub delivered: u64,
+    /// Simulated time.
+    pub now: Picos,
+}
+
+/// A report of progress comes after so many moments of simulated time at which something happened.
+const PROGRESS_EVERY: u32 = 1 << 16;
+
+/// Runs the traces of `settings` on its network; tells `progress` from time to time how far it is.
+///
+/// # Errors
+/// Whatever is wrong with the settings or a trace, and traces that wait for what never happens; it ends in any case.
+pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Report, SimError> {
+    let mut builder = Replay::builder()
+        .send_completion(settings.send_completion)
+        .same_node(settings.same_node)
+        .algorithms(settings.algorithms.clone());
+    for workload in &settings.jobs {
+        let job = Job::open(&workload.trace)?;
+        let nodes = workload.places.nodes(job.tasks())?;
+        builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
+    }
+    let report_sent = settings.send_completion == SendCompletion::WhenSent;
+    let mut report = run(builder.build()?, &settings.network, report_sent, progress)?;
+    for (job, workload) in report.jobs.iter_mut().zip(&settings.jobs) {
+        job.trace = Some(workload.trace.display().to_string());
+    }
+    Ok(report)
+}
+
+/// Runs a replay that is already built, from traces of any source. The replay is told when messages are sent if
+/// `report_sent`, which matters under [`SendCompletion::WhenSent`] alone.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn run(
+    replay: Replay,
+    network: &NetworkSettings,
+    report_sent: bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, SimError> {
+    let tasks =
+        || (0..replay.jobs()).flat_map(|job| (0u32..).zip(replay.progress(job)).map(move |t| (job, t)));
+    let needed = tasks().map(|(_, (_, task))| task.node).max().unwrap_or(0).saturating_add(1);
+    let topology = network.topology.build(needed)?;
+    if let Some((job, (task, placed))) = tasks().find(|(_, (_, task))| task.node >= topology.nodes()) {
+        let (name, nodes) = (network.topology.to_string(), topology.nodes());
+        return Err(SimError::TooFewNodes { topology: name, nodes, job, task, node: placed.node });
+    }
+    match &topology {
+        Topology::Tree(tree) => run_on(tree, replay, network, report_sent, progress),
+        Topology::Torus(torus) => run_on(torus, replay, network, report_sent, progress),
+    }
+}
+
+fn run_on<R: Routing>(
+    routing: &R,
+    mut replay: Replay,
+    settings: &NetworkSettings,
+    report_sent: bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, SimError> {
+    let began = Instant::now();
+    let mut network = Network::new(routing, settings.model, settings.links, report_sent);
+    let mut latencies = Histogram::default();
+    let mut until_progress = PROGRESS_EVERY;
+    // Every turn takes at least one event or record for good, and makes no more of them than the trace has: it ends.
+    while let Some(now) = [network.next(), replay.next_ready()].into_iter().flatten().min() {
+        while network.next() == Some(now) {
+            match network.step()? {
+                Happened::Nothing | Happened::Moved => {}
+                Happened::Sent { tag } => replay.sent(LiveId::from_raw(tag), now)?,
+                Happened::Delivered { tag, latency } => {
+                    replay.delivered(LiveId::from_raw(tag), now)?;
+                    latencies.add(latency.0);
+                }
+            }
+        }
+        while let Some(Message { id, src_node, dst_node, bytes, .. }) = replay.pop_ready(now)? {
+            network.inject(now, src_node, dst_node, bytes, id.to_raw())?;
+        }
+        until_progress -= 1;
+        if until_progress == 0 {
+            until_progress = PROGRESS_EVERY;
+            progress(Progress { delivered: replay.stats().delivered, now });
+        }
+    }
+    match replay.stuck() {
+        Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
+        None => {
+            Ok(Report::new(&Run { replay, network, latencies, routing, settings, wall: began.elapsed() }))
+        }
+    }
+}
+
+impl From<OutOfTime> for SimError {
+    fn from(OutOfTime { bytes }: OutOfTime) -> Self {
+        Self::EndOfTime { bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests;

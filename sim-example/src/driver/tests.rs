@@ -1,0 +1,256 @@
+//! Whole simulations: small traces by hand, real ones against another way to replay them.
+
+use super::*;
+use crate::model::Model;
+use crate::settings::{Places, Workload};
+use replay::{Link, SameNode};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+use vef_format::units::Bytes;
+
+fn trace(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn settings(trace: &Path) -> Settings {
+    Settings { jobs: vec![Workload::new(trace)], ..Settings::default() }
+}
+
+fn quiet(settings: &Settings) -> Result<Report, SimError> {
+    simulate(settings, &mut |_| {})
+}
+
+/// Task 0 sends 1000 bytes, task 1 answers with 500.
+const PING_PONG: &str = "VEF3 2 3 0 0 0 0 1000\n0 0 1 1000 4 5 -1\n1 1 0 500 6 2 0\n2 0 0 0 2 1 1\n";
+
+#[test]
+fn a_ping_pong_by_hand() {
+    let file = trace(PING_PONG);
+    let report = quiet(&settings(file.path())).unwrap();
+    // 5 ns, 800 + 1000 ns, 2 ns, 400 + 1000 ns, 1 ns.
+    assert_eq!(report.runtime_ps, Picos(3_208_000));
+    assert!(report.complete);
+    assert_eq!((report.tasks, report.messages, report.bytes, report.marks), (2, 2, Bytes(1500), 1));
+    let finish = &report.jobs[0].finish_ps;
+    assert_eq!(finish.tasks, [Picos(3_208_000), Picos(1_807_000)]);
+    assert_eq!((finish.min, finish.mean, finish.max), (finish.tasks[1], Picos(2_507_500), finish.tasks[0]));
+    assert_eq!((report.latency_ps.messages, report.latency_ps.min), (2, Picos(1_400_000)));
+    assert_eq!((report.latency_ps.max, report.latency_ps.mean), (Picos(1_800_000), Picos(1_600_000)));
+    assert_eq!((report.network.topology.as_str(), report.links.used), ("switch:2", 4));
+    let busiest = &report.links.busiest[0];
+    assert_eq!((busiest.link.as_str(), busiest.busy_ps), ("node0->switch", Picos(800_000)));
+    assert_eq!(report.links.utilisation_max, 800_000.0 / 3_208_000.0);
+    assert_eq!(report.links.utilisation_mean, 2_400_000.0 / 4.0 / 3_208_000.0);
+    assert_eq!(report.performance.events, 4);
+
+    let text = report.to_text();
+    for part in ["switch:2: 2 nodes, 4 links", "3.208 µs", "point-to-point", "node0->switch", "2 (1500 B)"] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn the_keys_of_the_report() {
+    let file = trace(PING_PONG);
+    let json = serde_json::to_value(quiet(&settings(file.path())).unwrap()).unwrap();
+    let keys =
+        |value: &serde_json::Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(
+        keys(&json),
+        [
+            "bytes",
+            "collectives",
+            "complete",
+            "jobs",
+            "kinds",
+            "latency_ps",
+            "links",
+            "marks",
+            "messages",
+            "network",
+            "performance",
+            "runtime_ps",
+            "same_node",
+            "tasks"
+        ]
+    );
+    assert_eq!(json["runtime_ps"], 3_208_000);
+    assert_eq!(
+        json["kinds"][0],
+        serde_json::json!({ "kind": "point_to_point", "messages": 2, "bytes": 1500 })
+    );
+    assert_eq!(json["jobs"][0]["trace"], file.path().to_str().unwrap());
+    assert_eq!(keys(&json["jobs"][0]["finish_ps"]), ["max", "mean", "min", "tasks"]);
+    assert_eq!(keys(&json["latency_ps"]), ["max", "mean", "messages", "min", "p50", "p90", "p99"]);
+    assert_eq!(keys(&json["links"]), ["busiest", "used", "utilisation_max", "utilisation_mean"]);
+    assert_eq!(keys(&json["links"]["busiest"][0]), ["busy_ps", "bytes", "link", "messages", "utilisation"]);
+    assert_eq!(json["network"]["model"], "cut-through");
+    assert_eq!(json["network"]["bandwidth_bits_per_s"], 10_000_000_000u64);
+    assert_eq!(keys(&json["performance"]), ["events", "events_per_s", "messages_per_s", "wall_s"]);
+}
+
+#[test]
+fn options_change_what_they_should() {
+    let file = trace(PING_PONG);
+    let mut settings = settings(file.path());
+    let runtime = |settings: &Settings| quiet(settings).unwrap().runtime_ps.0;
+
+    settings.network.model = Model::StoreAndForward;
+    assert_eq!(runtime(&settings), 3_208_000 + 800_000 + 400_000);
+    settings.network.model = Model::CutThrough;
+    settings.network.topology = "torus:2".parse().unwrap();
+    assert_eq!(runtime(&settings), 3_208_000 + 2 * 500_000);
+    settings.jobs[0].time_factor = 2.0;
+    settings.jobs[0].start = Picos(100);
+    assert_eq!(runtime(&settings), 100 + 3_208_000 + 2 * 500_000 + 8_000);
+
+    // Both tasks on one node: over its switch, or through memory with 100 ns + 10 ps a byte.
+    settings.jobs = vec![Workload { places: Places::Block { per_node: 2 }, ..Workload::new(file.path()) }];
+    assert_eq!(runtime(&settings), 3_208_000);
+    settings.same_node = SameNode::Inside(Link::new(Picos(100_000), 800_000_000_000).unwrap());
+    let report = quiet(&settings).unwrap();
+    assert_eq!(report.runtime_ps, Picos(8_000 + 2 * 100_000 + 15_000));
+    assert_eq!((report.same_node.messages, report.messages, report.links.used), (2, 2, 0));
+    assert!(report.to_text().contains("of which in a node    2 (1500 B)"));
+}
+
+#[test]
+fn a_send_is_complete_when_its_last_byte_has_left() {
+    // The second message depends on the completion of the first; both go to nobody who waits.
+    let file = trace("VEF3 3 2 0 0 0 0 1000\n0 0 1 1000 0 0 -1\n1 0 2 1000 1 100 0\n");
+    let mut settings = settings(file.path());
+    assert_eq!(quiet(&settings).unwrap().runtime_ps, Picos(1_600_000 + 1_000_000));
+    settings.send_completion = SendCompletion::WhenSent;
+    assert_eq!(quiet(&settings).unwrap().runtime_ps, Picos(800_000 + 100_000 + 800_000 + 1_000_000));
+    settings.send_completion = SendCompletion::Rendezvous { above: Bytes(999) };
+    assert_eq!(quiet(&settings).unwrap().runtime_ps, Picos(1_800_000 + 100_000 + 1_800_000));
+}
+
+#[test]
+fn two_jobs_meet_on_the_links() {
+    let file = trace("VEF3 2 1 0 0 0 0 1000\n0 0 1 1000 0 0 -1\n");
+    let mut settings = settings(file.path());
+    settings.jobs.push(Workload { start: Picos(300_000), ..Workload::new(file.path()) });
+    let report = quiet(&settings).unwrap();
+    assert_eq!((report.tasks, report.messages, report.jobs.len()), (4, 2, 2));
+    assert_eq!(report.runtime_ps, Picos(2 * 800_000 + 1_000_000));
+    assert!(report.to_text().contains("job 1 "));
+}
+
+#[test]
+fn a_stuck_trace_is_an_error_that_explains() {
+    let file = trace("VEF3 2 2 0 0 0 0 1000\n0 0 1 10 6 0 1\n1 1 0 10 6 0 0\n");
+    let error = quiet(&settings(file.path())).unwrap_err();
+    assert!(matches!(&error, SimError::Stuck(stuck) if stuck.circle.is_some()), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("in a circle: task 0 waits for task 1"), "{text}");
+}
+
+#[test]
+fn settings_that_cannot_be() {
+    let file = trace(PING_PONG);
+    let error = |change: &dyn Fn(&mut Settings)| {
+        let mut settings = settings(file.path());
+        change(&mut settings);
+        quiet(&settings).unwrap_err().to_string()
+    };
+    assert_eq!(
+        error(&|s| s.network.topology = "switch:1".parse().unwrap()),
+        "task 1 is placed on node 1, but switch:1 has only 1 nodes, numbered from 0"
+    );
+    let far = placement::Placement::round_robin(2, 2).unwrap();
+    assert!(
+        error(&|s| {
+            s.network.topology = "torus:2x2".parse().unwrap();
+            s.jobs.push(s.jobs[0].clone());
+            let mut far = far.clone();
+            far.ranks[1].node = 4;
+            s.jobs[1].places = Places::Given(far);
+        })
+        .starts_with("job 1, task 1 is placed on node 4, but torus:2x2 has only 4 nodes")
+    );
+    let short = placement::Placement::block(1, 1, 1).unwrap();
+    assert!(error(&|s| s.jobs[0].places = Places::Given(short.clone())).contains("2 tasks"));
+    assert!(error(&|s| s.jobs[0].places = Places::Block { per_node: 0 }).contains("at least 1"));
+    assert!(error(&|s| s.jobs[0].time_factor = -1.0).contains("time factor"));
+    assert!(error(&|s| s.jobs.clear()).contains("no trace"));
+    assert!(error(&|s| s.jobs[0].trace = "/nowhere.vef".into()).contains("/nowhere.vef"));
+}
+
+#[test]
+fn the_end_of_time_is_reported() {
+    let file = trace("VEF3 2 1 0 0 0 0 1000\n0 0 1 18446744073709551615 0 0 -1\n");
+    let error = quiet(&settings(file.path())).unwrap_err();
+    assert!(matches!(error, SimError::EndOfTime { bytes: Bytes(u64::MAX) }), "{error:?}");
+}
+
+/// The real traces at hand.
+fn real_traces() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vef-prospector");
+    let mut traces: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "vef"))
+        .collect();
+    traces.sort();
+    if traces.is_empty() {
+        eprintln!("SKIPPED: no traces in {}", folder.display());
+    }
+    traces
+}
+
+#[test]
+fn without_contention_one_switch_is_latency_and_bandwidth() {
+    for path in real_traces() {
+        let mut settings = settings(&path);
+        settings.network.model = Model::Latency;
+        let report = quiet(&settings).unwrap();
+
+        let mut replay = Replay::builder().job(Job::open(&path).unwrap()).build().unwrap();
+        let wire = Link::new(Picos(1_000_000), 10_000_000_000).unwrap();
+        let mut arrivals = BinaryHeap::new();
+        loop {
+            let arrival = arrivals.peek().map(|&Reverse((at, _))| at);
+            let Some(now) = replay.next_ready().into_iter().chain(arrival).min() else { break };
+            if arrival == Some(now) {
+                let Reverse((at, id)) = arrivals.pop().unwrap();
+                replay.delivered(id, at).unwrap();
+            } else if let Some(message) = replay.pop_ready(now).unwrap() {
+                arrivals.push(Reverse((Picos(now.0 + wire.time(message.bytes).unwrap().0), message.id)));
+            }
+        }
+        assert!(replay.is_complete());
+        assert_eq!(report.runtime_ps, replay.finish());
+        assert_eq!(report.messages, replay.stats().delivered);
+    }
+}
+
+#[test]
+fn real_traces_run_the_same_every_time() {
+    for path in real_traces() {
+        let mut settings = settings(&path);
+        for topology in ["switch:8", "fattree:2x4x2", "fattree:k=4", "torus:3x3x2"] {
+            settings.network.topology = topology.parse().unwrap();
+            for model in [Model::CutThrough, Model::StoreAndForward, Model::Latency] {
+                settings.network.model = model;
+                let without_speed = |report: Report| {
+                    let mut json = serde_json::to_value(report).unwrap();
+                    json["performance"].take();
+                    json
+                };
+                let mut told = 0;
+                let once = simulate(&settings, &mut |progress| told = progress.delivered).unwrap();
+                assert!(once.complete && once.messages > 0 && told <= once.messages);
+                let kinds: u64 = once.kinds.iter().map(|of| of.amount.messages).sum();
+                assert_eq!((kinds, once.latency_ps.messages), (once.messages, once.messages));
+                assert_eq!(without_speed(once), without_speed(quiet(&settings).unwrap()));
+            }
+        }
+    }
+}

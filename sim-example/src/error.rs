@@ -1,0 +1,65 @@
+//! Why there is no result.
+
+use std::fmt;
+
+use replay::{BuildError, ReplayError, Stuck};
+use vef_format::text::TextError;
+use vef_format::units::Bytes;
+
+use crate::settings::UnknownRule;
+use crate::topology::TopologyError;
+
+/// Why a simulation has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// A trace cannot be opened.
+    #[error(transparent)]
+    Trace(#[from] TextError),
+    /// There is no such topology.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// A rule of placement without sense.
+    #[error(transparent)]
+    Placement(#[from] UnknownRule),
+    /// The placement needs a node that the topology does not have.
+    #[error(
+        "{}task {task} is placed on node {node}, but {topology} has only {nodes} nodes, numbered from 0",
+        Job(*.job)
+    )]
+    TooFewNodes {
+        /// The topology.
+        topology: String,
+        /// Its nodes.
+        nodes: u32,
+        /// Which job, from 0.
+        job: u32,
+        /// Its first task without a node.
+        task: u32,
+        /// The node that it should have.
+        node: u32,
+    },
+    /// The traces cannot be replayed from the beginning.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A trace cannot be replayed further.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// A message would need until after the end of time.
+    #[error("a message of {} bytes would arrive after the end of time (2^64 ps, 213 days)", .bytes.0)]
+    EndOfTime {
+        /// Its payload.
+        bytes: Bytes,
+    },
+    /// Tasks wait for what never happens.
+    #[error("the trace is stuck: {0}")]
+    Stuck(Box<Stuck>),
+}
+
+/// `job 2, `, or nothing for the first.
+struct Job(u32);
+
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 > 0 { write!(f, "job {}, ", self.0) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a simulation is told: which traces run where, on what network, under which rules.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use placement::Placement;
+use replay::{SameNode, SendCompletion, Table};
+use vef_format::units::Picos;
+
+use crate::error::SimError;
+use crate::model::{Links, Model};
+use crate::topology::TopologySpec;
+
+/// Everything that decides the outcome of a simulation.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The traces that run on the network at the same time; at least one.
+    pub jobs: Vec<Workload>,
+    /// The network.
+    pub network: NetworkSettings,
+    /// When sends are complete for their senders.
+    pub send_completion: SendCompletion,
+    /// What carries messages between tasks of one node: the network, through the node's own links, or memory.
+    pub same_node: SameNode,
+    /// Which algorithm plays which collective operation.
+    pub algorithms: Table,
+}
+
+/// A network: its form, the speed of its links, and what messages do to each other.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkSettings {
+    /// The form.
+    pub topology: TopologySpec,
+    /// The links.
+    pub links: Links,
+    /// What messages do to each other.
+    pub model: Model,
+}
+
+/// A trace to run.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// The file.
+    pub trace: PathBuf,
+    /// Where its tasks run.
+    pub places: Places,
+    /// When its tasks start.
+    pub start: Picos,
+    /// By what its computing times are multiplied.
+    pub time_factor: f64,
+}
+
+impl Workload {
+    /// A trace that starts at 0 with one task a node.
+    pub fn new(trace: impl Into<PathBuf>) -> Self {
+        Self { trace: trace.into(), places: Places::default(), start: Picos::ZERO, time_factor: 1.0 }
+    }
+}
+
+/// Where the tasks of a trace run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// Task r on node `r / per_node`.
+    Block {
+        /// Tasks of a node.
+        per_node: u32,
+    },
+    /// Task r on node `r mod nodes`.
+    RoundRobin {
+        /// Nodes that get tasks.
+        nodes: u32,
+    },
+    /// As a placement says; it may have more ranks than the trace has tasks.
+    Given(Placement),
+}
+
+impl Default for Places {
+    /// One task a node.
+    fn default() -> Self {
+        Self::Block { per_node: 1 }
+    }
+}
+
+/// A text that is no rule of placement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("placement rule {0:?}: write block:TASKS_PER_NODE or round-robin:NODES, with a number of at least 1")]
+pub struct UnknownRule(pub String);
+
+impl FromStr for Places {
+    type Err = UnknownRule;
+
+    /// `block` (one task a node), `block:TASKS_PER_NODE` or `round-robin:NODES`.
+    fn from_str(text: &str) -> Result<Self, UnknownRule> {
+        let unknown = || UnknownRule(text.to_owned());
+        let (rule, number) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+        let digits = number.bytes().all(|b| b.is_ascii_digit());
+        let number = match (rule, number) {
+            ("block", "") if !text.contains(':') => 1,
+            _ if !digits => return Err(unknown()),
+            _ => number.parse().ok().filter(|&number| number > 0).ok_or_else(unknown)?,
+        };
+        match rule {
+            "block" => Ok(Self::Block { per_node: number }),
+            "round-robin" => Ok(Self::RoundRobin { nodes: number }),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Block { per_node } => write!(f, "block:{per_node}"),
+            Self::RoundRobin { nodes } => write!(f, "round-robin:{nodes}"),
+            Self::Given(placement) => write!(f, "given for {} ranks", placement.ranks.len()),
+        }
+    }
+}
+
+impl Places {
+    /// The node of each of `tasks` tasks.
+    pub(crate) fn nodes(&self, tasks: u32) -> Result<Vec<u32>, SimError> {
+        match self {
+            Self::Block { per_node: 0 } | Self::RoundRobin { nodes: 0 } => {
+                Err(SimError::Placement(UnknownRule(self.to_string())))
+            }
+            Self::Block { per_node } => Ok((0..tasks).map(|task| task / per_node).collect()),
+            Self::RoundRobin { nodes } => Ok((0..tasks).map(|task| task % nodes).collect()),
+            // Too few of them are the replay's error.
+            Self::Given(placement) => {
+                Ok(placement.ranks.iter().take(tasks as usize).map(|place| place.node).collect())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules() {
+        assert_eq!("block".parse(), Ok(Places::Block { per_node: 1 }));
+        assert_eq!("block:4".parse(), Ok(Places::Block { per_node: 4 }));
+        assert_eq!("round-robin:3".parse(), Ok(Places::RoundRobin { nodes: 3 }));
+        for text in [
+            "",
+            "block:",
+            "block:0",
+            "block:+1",
+            "round-robin",
+            "round-robin:x",
+            "cyclic:3",
+            "block:99999999999",
+        ] {
+            assert!(text.parse::<Places>().is_err(), "{text}");
+        }
+        let nodes = |places: Places, tasks| places.nodes(tasks).unwrap();
+        assert_eq!(nodes(Places::Block { per_node: 2 }, 5), [0, 0, 1, 1, 2]);
+        assert_eq!(nodes(Places::RoundRobin { nodes: 2 }, 5), [0, 1, 0, 1, 0]);
+        assert_eq!(nodes(Places::Given(Placement::round_robin(4, 3).unwrap()), 2), [0, 1]);
+    }
+}
