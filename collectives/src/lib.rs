@@ -3,7 +3,7 @@
 //! A collective operation, an algorithm and a rank of a communicator give a [`Cursor`]: a plain value of less
 //! than 100 bytes that yields this rank's [`Step`]s one by one, computing each from the step's number. Nothing
 //! is materialised, so a communicator of a million ranks costs a million cursors and no more. The replay runs
-//! the steps in simulated time, collbench over real MPI.
+//! the steps in simulated time, collbench over real MPI, and the module `prove` (feature `prove`) symbolically, over all ranks.
 //!
 //! [`choose`] holds the decision tables that pick the algorithm.
 //!
@@ -25,6 +25,10 @@ pub mod choose;
 mod error;
 mod operation;
 mod phases;
+#[cfg(test)]
+mod proofs;
+#[cfg(any(test, feature = "prove"))]
+pub mod prove;
 mod schedule;
 mod sizes;
 mod step;

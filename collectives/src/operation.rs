@@ -158,4 +158,18 @@ impl Algorithm {
             .copied()
             .filter(move |&algorithm| crate::schedule::program(operation, algorithm).is_some())
     }
+
+    /// Whether this algorithm reduces in rank order, so that the operation need not be commutative. It needs
+    /// to be associative always.
+    pub fn keeps_order(self, operation: Operation, root: u32) -> bool {
+        use Algorithm::*;
+        match operation {
+            Operation::Reduce => {
+                matches!(self, Linear | Rabenseifner) || (root == 0 && matches!(self, Binomial | Chain))
+            }
+            Operation::Allreduce => matches!(self, Linear | ReduceBcast | RecursiveDoubling | Rabenseifner),
+            Operation::ReduceScatter | Operation::ReduceScatterBlock => self == ReduceThenScatter,
+            _ => true,
+        }
+    }
 }

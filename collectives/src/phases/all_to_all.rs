@@ -5,7 +5,7 @@ use crate::{Buffer, Combine, Cursor, Data, Layout, Sizes, Step};
 
 impl Cursor {
     /// Where the block from a rank goes in an all-to-all. Under sums the length is a guess.
-    pub(crate) fn from_rank(&self, sizes: Sizes<'_>, rank: u32) -> (u64, u64) {
+    pub(crate) fn block_from(&self, sizes: Sizes<'_>, rank: u32) -> (u64, u64) {
         match sizes {
             Sizes::Pairs { recv, .. } => (recv.start(rank), recv.of(rank)),
             Sizes::Sums { recv, .. } => {
@@ -25,7 +25,7 @@ impl Cursor {
         let is_silent = |len: u64| len == 0 && matches!(sizes, Sizes::Pairs { .. });
         let (to, from) = (self.plus(self.rank, i), self.minus(self.rank, i));
         match self.pos {
-            0 => match self.from_rank(sizes, from) {
+            0 => match self.block_from(sizes, from) {
                 (_, len) if is_silent(len) => Next::Skip,
                 bytes => recv(from, Buffer::Output, bytes),
             },
@@ -46,7 +46,7 @@ impl Cursor {
         let (to, from) = (self.plus(self.rank, i), self.minus(self.rank, i));
         match self.pos {
             0 => send(to, Buffer::Input, self.piece(sizes, to)),
-            1 => recv(from, Buffer::Output, self.from_rank(sizes, from)),
+            1 => recv(from, Buffer::Output, self.block_from(sizes, from)),
             2 => WAIT,
             _ => Next::Round,
         }

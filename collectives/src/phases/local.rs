@@ -24,7 +24,7 @@ impl Cursor {
         match self.pos {
             0 => local(
                 (Buffer::Input, own),
-                (Buffer::Output, self.from_rank(sizes, self.rank)),
+                (Buffer::Output, self.block_from(sizes, self.rank)),
                 Combine::Store,
             ),
             _ => Next::Done,

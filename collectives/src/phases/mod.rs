@@ -297,6 +297,7 @@ impl Cursor {
             None => self.start(sizes, end) - start,
             Some(wrapped) => self.total - start + self.start(sizes, wrapped),
         };
-        (start, len)
+        // Behind the last byte, where empty pieces lie, comes the first.
+        (if start == self.total { 0 } else { start }, len)
     }
 }

@@ -54,7 +54,7 @@ impl Cursor {
         let (pair, is_even) = (self.rank / 2, self.rank.is_multiple_of(2));
         let inside = self.rank ^ 1;
         let outside = if is_even { self.minus(self.rank, 1) } else { self.plus(self.rank, 1) };
-        let partner = if i % 2 == 0 { inside } else { outside };
+        let partner = if i.is_multiple_of(2) { inside } else { outside };
         // Even ranks get the pairs 1 before, 1 after, 2 before, 2 after … their own; odd ranks 1 after, 1 before …
         let got = |i: u32| {
             let away = i.div_ceil(2);

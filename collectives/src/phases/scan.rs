@@ -17,7 +17,7 @@ impl Cursor {
             2 if self.rank > 0 => WAIT,
             3 if !self.is_last() => send(self.rank + 1, Buffer::Output, all),
             4 if !self.is_last() => WAIT,
-            0..=4 => Next::Skip,
+            1..=4 => Next::Skip,
             _ => Next::Done,
         }
     }

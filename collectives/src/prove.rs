@@ -1,0 +1,517 @@
+//! Proof of a schedule by symbolic execution of all ranks.
+//!
+//! Every element of every buffer holds which ranks' contributions are in it, of which element, and whether they
+//! were combined in rank order. [`Case::prove`] runs the steps with *synchronous* messages (a send completes only
+//! when its receive is posted, so a schedule that needs buffering deadlocks here) and finds: deadlock, messages
+//! nobody receives, lengths that differ, bytes read before they are there, buffers touched while a message uses
+//! them, elements torn by a split, contributions missing, doubled or misplaced.
+
+use crate::{Buffer, Choice, Combine, Cursor, Data, Error, Operation, Shape, Sizes, Step};
+use std::collections::VecDeque;
+
+/// Most ranks of a case: contributions are bits of a `u128`.
+pub const MAX_PROVABLE_RANKS: u32 = 128;
+
+/// One collective, to be run by all its ranks.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// The operation.
+    pub operation: Operation,
+    /// Communicator size, 1 to [`MAX_PROVABLE_RANKS`].
+    pub ranks: u32,
+    /// The root.
+    pub root: u32,
+    /// Bytes of an element.
+    pub unit: u32,
+    /// The algorithm.
+    pub choice: Choice,
+    /// Each rank's sizes; a single one is every rank's.
+    pub sizes: &'a [Sizes<'a>],
+}
+
+/// What a proven schedule costs, and gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Messages of all ranks.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Most messages sent by one rank.
+    pub most_sent: u64,
+    /// Whether every reduction took place in rank order.
+    pub ordered: bool,
+    /// Bytes from rank a to rank b at [a · ranks + b].
+    pub pairs: Vec<(u64, u64)>,
+}
+
+/// What is wrong with a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// There is none.
+    #[error("rank {rank}: {error}")]
+    NoSchedule {
+        /// Whose schedule.
+        rank: u32,
+        /// Why.
+        error: Error,
+    },
+    /// More ranks than can be proven.
+    #[error("{0} ranks: at most {MAX_PROVABLE_RANKS} can be proven")]
+    TooManyRanks(u32),
+    /// Nobody can go on.
+    #[error("deadlock: rank {rank} waits and nobody can go on")]
+    Deadlock {
+        /// One of those that wait.
+        rank: u32,
+    },
+    /// A message without receive at the end.
+    #[error("a message from {from} to {to} is never received")]
+    Unreceived {
+        /// Sender.
+        from: u32,
+        /// Receiver.
+        to: u32,
+    },
+    /// Posted and never waited for.
+    #[error("rank {rank} ends without waiting for what it has posted")]
+    NotWaited {
+        /// The rank.
+        rank: u32,
+    },
+    /// A step names a rank outside, or itself.
+    #[error("rank {rank} exchanges with {peer}")]
+    Peer {
+        /// The rank.
+        rank: u32,
+        /// Its peer.
+        peer: u32,
+    },
+    /// Data that is no whole number of elements or reaches outside the buffer.
+    #[error("rank {rank}: {data:?} is not of the buffer's elements")]
+    Outside {
+        /// The rank.
+        rank: u32,
+        /// The data.
+        data: Data,
+    },
+    /// Message or copy of other length than its destination.
+    #[error("rank {rank}: {got} bytes for {expected}")]
+    Length {
+        /// The rank.
+        rank: u32,
+        /// Bytes that came.
+        got: u64,
+        /// Bytes expected.
+        expected: u64,
+    },
+    /// Data is read before it is there.
+    #[error("rank {rank} reads {data:?}, part of which holds nothing")]
+    Unset {
+        /// The rank.
+        rank: u32,
+        /// The data.
+        data: Data,
+    },
+    /// Data is touched while a message uses it.
+    #[error("rank {rank} touches {data:?} while a message uses it")]
+    InUse {
+        /// The rank.
+        rank: u32,
+        /// The data.
+        data: Data,
+    },
+    /// A contribution reduced twice, or with another element's.
+    #[error("rank {rank}: {a:?} cannot be reduced with {b:?}")]
+    BadReduction {
+        /// The rank.
+        rank: u32,
+        /// Left operand.
+        a: Value,
+        /// Right operand.
+        b: Value,
+    },
+    /// The result is not what the operation promises.
+    #[error("rank {rank}, element {element} of the output: {got:?} instead of {expected:?}")]
+    Wrong {
+        /// The rank.
+        rank: u32,
+        /// Element of its output.
+        element: u64,
+        /// What it holds.
+        got: Value,
+        /// What it should hold.
+        expected: Value,
+    },
+}
+
+/// What an element holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Value {
+    /// Bit r: a contribution of rank r; none: nothing.
+    pub of: u128,
+    /// Which element of the contributors' input.
+    pub element: u64,
+    /// Some reduction was not in rank order.
+    pub disordered: bool,
+}
+
+impl Value {
+    fn from(rank: u32, element: u64) -> Value {
+        Value { of: 1 << rank, element, disordered: false }
+    }
+
+    /// `a` ⊕ `b`.
+    fn reduced(a: Value, b: Value) -> Option<Value> {
+        if a.of == 0 || b.of == 0 || a.of & b.of != 0 || a.element != b.element {
+            return None;
+        }
+        let in_order = a.of.leading_zeros() > 127 - b.of.trailing_zeros();
+        Some(Value { of: a.of | b.of, disordered: a.disordered || b.disordered || !in_order, ..a })
+    }
+}
+
+impl Case<'_> {
+    /// Runs all ranks to their end and checks every output. Where a rank knows only sums, lengths and
+    /// contents are not checked, the rest is.
+    pub fn prove(&self) -> Result<Proof, Flaw> {
+        if self.ranks > MAX_PROVABLE_RANKS {
+            return Err(Flaw::TooManyRanks(self.ranks));
+        }
+        let mut machine = Machine::new(self)?;
+        machine.run()?;
+        machine.check()
+    }
+
+    fn shape(&self, rank: u32) -> Shape {
+        Shape { operation: self.operation, ranks: self.ranks, rank, root: self.root, unit: self.unit }
+    }
+
+    fn sizes(&self, rank: u32) -> Sizes<'_> {
+        self.sizes[rank as usize % self.sizes.len()]
+    }
+
+    /// First element of rank `of`'s block where `at` sends it from (`send`), or receives it to.
+    fn block_start(&self, at: u32, of: u32, send: bool) -> u64 {
+        let bytes = match self.sizes(at) {
+            Sizes::Blocks(counts) => counts.start(of),
+            Sizes::Pairs { send: counts, .. } if send => counts.start(of),
+            Sizes::Pairs { recv: counts, .. } => counts.start(of),
+            Sizes::Bytes(block) => block * u64::from(of),
+            Sizes::Sums { .. } => 0,
+        };
+        bytes / u64::from(self.unit)
+    }
+
+    fn input(&self, rank: u32, element: u64) -> Value {
+        use Operation::*;
+        match self.operation {
+            Scatter | Scatterv if rank != self.root => Value::default(),
+            _ => Value::from(rank, element),
+        }
+    }
+
+    /// What an element of the output holds at the end, if the operation says so.
+    fn expected(&self, rank: u32, element: u64) -> Option<Value> {
+        use Operation::*;
+        let everybody = u128::MAX >> (128 - self.ranks);
+        let below = (1u128 << rank) - 1;
+        let value = |of, element| Some(Value { of, element, disordered: false });
+        match self.operation {
+            Barrier => None,
+            Bcast => value(1 << self.root, element),
+            Reduce | Gather | Gatherv if rank != self.root => None,
+            Reduce | Allreduce => value(everybody, element),
+            Scan => value(below | 1 << rank, element),
+            Exscan if rank == 0 => None,
+            Exscan => value(below, element),
+            Gather | Gatherv | Allgather | Allgatherv => {
+                let of = self.owner(rank, element);
+                value(1 << of, element - self.block_start(rank, of, false))
+            }
+            Scatter | Scatterv => value(1 << self.root, element + self.block_start(rank, rank, true)),
+            Alltoall | Alltoallv | Alltoallw => {
+                let of = self.owner(rank, element);
+                value(1 << of, element - self.block_start(rank, of, false) + self.block_start(of, rank, true))
+            }
+            ReduceScatter | ReduceScatterBlock => {
+                value(everybody, element + self.block_start(rank, rank, true))
+            }
+        }
+    }
+
+    /// Whose block an element of the output belongs to.
+    fn owner(&self, rank: u32, element: u64) -> u32 {
+        (1..self.ranks).rev().find(|&of| self.block_start(rank, of, false) <= element).unwrap_or(0)
+    }
+}
+
+struct Machine<'c> {
+    case: &'c Case<'c>,
+    nodes: Vec<Node>,
+    /// From a to b at [a · ranks + b].
+    channels: Vec<Channel>,
+    with_contents: bool,
+}
+
+struct Node {
+    cursor: Cursor,
+    buffers: [Vec<Value>; 4],
+    /// Which elements pending messages read or write.
+    used: [Vec<Use>; 4],
+    sends: Vec<(usize, u64, Data)>,
+    recvs: Vec<(usize, u64, Data, Combine)>,
+    is_waiting: bool,
+    is_done: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    None,
+    Read,
+    Written,
+}
+
+#[derive(Default)]
+struct Channel {
+    sent: u64,
+    posted: u64,
+    bytes: u64,
+    contents: VecDeque<(u64, Vec<Value>)>,
+}
+
+const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Work, Buffer::Arrival];
+
+impl<'c> Machine<'c> {
+    fn new(case: &'c Case<'c>) -> Result<Machine<'c>, Flaw> {
+        let with_contents = !case.sizes.iter().any(|sizes| matches!(sizes, Sizes::Sums { .. }));
+        let mut nodes = Vec::new();
+        for rank in 0..case.ranks {
+            let (shape, sizes) = (case.shape(rank), case.sizes(rank));
+            let cursor =
+                Cursor::new(shape, case.choice, sizes).map_err(|error| Flaw::NoSchedule { rank, error })?;
+            let elements = |buffer| match with_contents {
+                true => shape.buffer_bytes(buffer, sizes) / u64::from(case.unit),
+                false => 0,
+            };
+            let buffers = BUFFERS.map(|buffer| {
+                let holds_data = match case.operation {
+                    Operation::Bcast => buffer == Buffer::Output && rank == case.root,
+                    _ => buffer == Buffer::Input,
+                };
+                let value = |element| if holds_data { case.input(rank, element) } else { Value::default() };
+                (0..elements(buffer)).map(value).collect::<Vec<_>>()
+            });
+            let used = BUFFERS.map(|buffer| vec![Use::None; elements(buffer) as usize]);
+            nodes.push(Node {
+                cursor,
+                buffers,
+                used,
+                sends: Vec::new(),
+                recvs: Vec::new(),
+                is_waiting: false,
+                is_done: false,
+            });
+        }
+        let channels =
+            std::iter::repeat_with(Channel::default).take((case.ranks * case.ranks) as usize).collect();
+        Ok(Machine { case, nodes, channels, with_contents })
+    }
+
+    fn run(&mut self) -> Result<(), Flaw> {
+        loop {
+            let mut has_moved = false;
+            for rank in 0..self.case.ranks {
+                while self.step(rank)? {
+                    has_moved = true;
+                }
+            }
+            if !has_moved {
+                return match (0u32..).zip(&self.nodes).find(|(_, node)| !node.is_done) {
+                    Some((rank, _)) => Err(Flaw::Deadlock { rank }),
+                    None => Ok(()),
+                };
+            }
+        }
+    }
+
+    /// Moves a rank on by one step if it can.
+    fn step(&mut self, rank: u32) -> Result<bool, Flaw> {
+        let sizes = self.case.sizes(rank);
+        let node = &mut self.nodes[rank as usize];
+        if node.is_done {
+            return Ok(false);
+        }
+        if node.is_waiting {
+            return self.try_wait(rank);
+        }
+        match node.cursor.next(sizes) {
+            None if node.sends.is_empty() && node.recvs.is_empty() => node.is_done = true,
+            None => return Err(Flaw::NotWaited { rank }),
+            Some(Step::Wait) => node.is_waiting = true,
+            Some(Step::Send { to, data }) => self.post_send(rank, to, data)?,
+            Some(Step::Recv { from, data, combine }) => self.post_recv(rank, from, data, combine)?,
+            Some(Step::Local { from, into, combine }) => {
+                if from.len != into.len {
+                    return Err(Flaw::Length { rank, got: from.len, expected: into.len });
+                }
+                if self.with_contents {
+                    let values = self.read(rank, from)?;
+                    self.touch(rank, into, Use::None)?;
+                    self.write(rank, into, combine, values)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn post_send(&mut self, rank: u32, to: u32, data: Data) -> Result<(), Flaw> {
+        let values = if self.with_contents { self.read(rank, data)? } else { Vec::new() };
+        self.touch(rank, data, Use::Read)?;
+        let at = self.channel(rank, rank, to)?;
+        let channel = &mut self.channels[at];
+        self.nodes[rank as usize].sends.push((at, channel.sent, data));
+        channel.sent += 1;
+        channel.bytes += data.len;
+        channel.contents.push_back((data.len, values));
+        Ok(())
+    }
+
+    fn post_recv(&mut self, rank: u32, from: u32, data: Data, combine: Combine) -> Result<(), Flaw> {
+        // What is reduced waits elsewhere until the wait, so it may lie under data being sent.
+        if combine == Combine::Store {
+            self.touch(rank, data, Use::Written)?;
+        }
+        let at = self.channel(rank, from, rank)?;
+        let channel = &mut self.channels[at];
+        self.nodes[rank as usize].recvs.push((at, channel.posted, data, combine));
+        channel.posted += 1;
+        Ok(())
+    }
+
+    fn channel(&self, rank: u32, from: u32, to: u32) -> Result<usize, Flaw> {
+        let ranks = self.case.ranks;
+        if from >= ranks || to >= ranks || from == to {
+            return Err(Flaw::Peer { rank, peer: from.max(to) });
+        }
+        Ok((from * ranks + to) as usize)
+    }
+
+    fn try_wait(&mut self, rank: u32) -> Result<bool, Flaw> {
+        let node = &mut self.nodes[rank as usize];
+        let is_over = node.sends.iter().all(|&(at, nth, _)| self.channels[at].posted > nth)
+            && node.recvs.iter().all(|&(at, nth, ..)| self.channels[at].sent > nth);
+        if !is_over {
+            return Ok(false);
+        }
+        node.is_waiting = false;
+        node.sends.clear();
+        for used in &mut node.used {
+            used.fill(Use::None);
+        }
+        for (at, _, data, combine) in std::mem::take(&mut node.recvs) {
+            // Posted in order, completed in order: the front one is ours.
+            let Some((len, values)) = self.channels[at].contents.pop_front() else { continue };
+            if self.with_contents {
+                if len != data.len {
+                    return Err(Flaw::Length { rank, got: len, expected: data.len });
+                }
+                self.write(rank, data, combine, values)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The elements' numbers.
+    fn elements(&self, rank: u32, data: Data) -> Result<Vec<usize>, Flaw> {
+        let size = self.nodes[rank as usize].buffers[data.buffer as usize].len() as u64;
+        let unit = u64::from(self.case.unit);
+        let mut elements = Vec::with_capacity((data.len / unit) as usize);
+        for (offset, len) in data.pieces(size * unit) {
+            if offset % unit != 0 || len % unit != 0 || offset + len > size * unit {
+                return Err(Flaw::Outside { rank, data });
+            }
+            elements.extend((offset / unit..(offset + len) / unit).map(|element| element as usize));
+        }
+        match elements.len() as u64 * unit == data.len {
+            true => Ok(elements),
+            false => Err(Flaw::Outside { rank, data }),
+        }
+    }
+
+    fn read(&self, rank: u32, data: Data) -> Result<Vec<Value>, Flaw> {
+        let node = &self.nodes[rank as usize];
+        let buffer = data.buffer as usize;
+        let elements = self.elements(rank, data)?;
+        if elements.iter().any(|&element| node.used[buffer][element] == Use::Written) {
+            return Err(Flaw::InUse { rank, data });
+        }
+        let values: Vec<Value> = elements.iter().map(|&element| node.buffers[buffer][element]).collect();
+        match values.iter().any(|value| value.of == 0) {
+            true => Err(Flaw::Unset { rank, data }),
+            false => Ok(values),
+        }
+    }
+
+    /// Marks elements as used by a message; reading twice is the only way to share.
+    fn touch(&mut self, rank: u32, data: Data, used: Use) -> Result<(), Flaw> {
+        if !self.with_contents {
+            return Ok(());
+        }
+        for element in self.elements(rank, data)? {
+            let mark = &mut self.nodes[rank as usize].used[data.buffer as usize][element];
+            match (*mark, used) {
+                (Use::None, _) => *mark = used,
+                (Use::Read, Use::Read) => {}
+                _ => return Err(Flaw::InUse { rank, data }),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, rank: u32, data: Data, combine: Combine, values: Vec<Value>) -> Result<(), Flaw> {
+        for (element, value) in self.elements(rank, data)?.into_iter().zip(values) {
+            let present = &mut self.nodes[rank as usize].buffers[data.buffer as usize][element];
+            let (a, b) = match combine {
+                Combine::Store => {
+                    *present = value;
+                    continue;
+                }
+                Combine::Before => (value, *present),
+                Combine::After => (*present, value),
+            };
+            *present = Value::reduced(a, b).ok_or(Flaw::BadReduction { rank, a, b })?;
+        }
+        Ok(())
+    }
+
+    fn check(self) -> Result<Proof, Flaw> {
+        let ranks = self.case.ranks;
+        let pairs: Vec<_> = self.channels.iter().map(|channel| (channel.sent, channel.bytes)).collect();
+        for (at, channel) in (0u32..).zip(&self.channels) {
+            if channel.sent != channel.posted {
+                return Err(Flaw::Unreceived { from: at / ranks, to: at % ranks });
+            }
+        }
+        let mut ordered = true;
+        for (rank, node) in (0u32..).zip(&self.nodes) {
+            for (element, &got) in (0u64..).zip(&node.buffers[Buffer::Output as usize]) {
+                let Some(expected) = self.case.expected(rank, element) else { continue };
+                ordered &= !got.disordered;
+                if (Value { disordered: false, ..got }) != expected {
+                    return Err(Flaw::Wrong { rank, element, got, expected });
+                }
+            }
+        }
+        Ok(Proof {
+            messages: pairs.iter().map(|pair| pair.0).sum(),
+            bytes: pairs.iter().map(|pair| pair.1).sum(),
+            most_sent: pairs
+                .chunks(ranks as usize)
+                .map(|row| row.iter().map(|pair| pair.0).sum())
+                .max()
+                .unwrap_or(0),
+            ordered,
+            pairs,
+        })
+    }
+}
