@@ -107,6 +107,8 @@ named! {
         Binomial = "binomial",
         /// Binomial tree whose children are far apart (parent: highest set bit cleared).
         BinomialSpread = "binomial-spread",
+        /// k-nomial tree: the binomial one in base k, `fanout` being k (2 at least).
+        Knomial = "knomial",
         /// `fanout` chains hanging from the root, segmented; one chain is the pipeline.
         Chain = "chain",
         /// Binary tree, segmented.

@@ -8,6 +8,7 @@
 
 use crate::{Buffer, Choice, Combine, Cursor, Data, Error, Operation, Shape, Sizes, Step};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Most ranks of a case: contributions are bits of a `u128`.
 pub const MAX_PROVABLE_RANKS: u32 = 128;
@@ -55,8 +56,8 @@ pub enum Flaw {
         /// Why.
         error: Error,
     },
-    /// More ranks than can be proven.
-    #[error("{0} ranks: at most {MAX_PROVABLE_RANKS} can be proven")]
+    /// No rank, or more than can be proven.
+    #[error("{0} ranks: 1 to {MAX_PROVABLE_RANKS} can be proven")]
     TooManyRanks(u32),
     /// Nobody can go on.
     #[error("deadlock: rank {rank} waits and nobody can go on")]
@@ -174,10 +175,23 @@ impl Case<'_> {
     /// Runs all ranks to their end and checks every output. Where a rank knows only sums, lengths and
     /// contents are not checked, the rest is.
     pub fn prove(&self) -> Result<Proof, Flaw> {
-        if self.ranks > MAX_PROVABLE_RANKS {
+        self.prove_steps(|rank| {
+            let sizes = self.sizes(rank);
+            let cursor = Cursor::new(self.shape(rank), self.choice, sizes);
+            let mut cursor = cursor.map_err(|error| Flaw::NoSchedule { rank, error })?;
+            Ok(std::iter::from_fn(move || cursor.next(sizes)))
+        })
+    }
+
+    /// The same for steps of one's own; `choice` is not looked at.
+    pub fn prove_steps<I>(&self, steps: impl FnMut(u32) -> Result<I, Flaw>) -> Result<Proof, Flaw>
+    where
+        I: Iterator<Item = Step>,
+    {
+        if self.ranks == 0 || self.ranks > MAX_PROVABLE_RANKS {
             return Err(Flaw::TooManyRanks(self.ranks));
         }
-        let mut machine = Machine::new(self)?;
+        let mut machine = Machine::new(self, steps)?;
         machine.run()?;
         machine.check()
     }
@@ -245,19 +259,22 @@ impl Case<'_> {
     }
 }
 
-struct Machine<'c> {
+struct Machine<'c, I> {
     case: &'c Case<'c>,
-    nodes: Vec<Node>,
+    nodes: Vec<Node<I>>,
     /// From a to b at [a · ranks + b].
-    channels: Vec<Channel>,
+    channels: Vec<Option<Box<Channel>>>,
     with_contents: bool,
 }
 
-struct Node {
-    cursor: Cursor,
+struct Node<I> {
+    steps: I,
+    /// Empty until first touched.
     buffers: [Vec<Value>; 4],
     /// Which elements pending messages read or write.
     used: [Vec<Use>; 4],
+    /// Elements of the buffers.
+    lens: [usize; 4],
     sends: Vec<(usize, u64, Data)>,
     recvs: Vec<(usize, u64, Data, Combine)>,
     is_waiting: bool,
@@ -281,39 +298,39 @@ struct Channel {
 
 const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Work, Buffer::Arrival];
 
-impl<'c> Machine<'c> {
-    fn new(case: &'c Case<'c>) -> Result<Machine<'c>, Flaw> {
+impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
+    fn new(case: &'c Case<'c>, mut steps: impl FnMut(u32) -> Result<I, Flaw>) -> Result<Self, Flaw> {
         let with_contents = !case.sizes.iter().any(|sizes| matches!(sizes, Sizes::Sums { .. }));
         let mut nodes = Vec::new();
         for rank in 0..case.ranks {
             let (shape, sizes) = (case.shape(rank), case.sizes(rank));
-            let cursor =
-                Cursor::new(shape, case.choice, sizes).map_err(|error| Flaw::NoSchedule { rank, error })?;
-            let elements = |buffer| match with_contents {
-                true => shape.buffer_bytes(buffer, sizes) / u64::from(case.unit),
+            let unit = u64::from(case.unit);
+            let lens = BUFFERS.map(|buffer| match with_contents {
+                true => (shape.buffer_bytes(buffer, sizes) / unit) as usize,
                 false => 0,
-            };
-            let buffers = BUFFERS.map(|buffer| {
-                let holds_data = match case.operation {
-                    Operation::Bcast => buffer == Buffer::Output && rank == case.root,
-                    _ => buffer == Buffer::Input,
-                };
-                let value = |element| if holds_data { case.input(rank, element) } else { Value::default() };
-                (0..elements(buffer)).map(value).collect::<Vec<_>>()
             });
-            let used = BUFFERS.map(|buffer| vec![Use::None; elements(buffer) as usize]);
+            let mut buffers = BUFFERS.map(|_| Vec::new());
+            let filled = match case.operation {
+                Operation::Bcast if rank == case.root => Some(Buffer::Output),
+                Operation::Bcast => None,
+                _ => Some(Buffer::Input),
+            };
+            if let Some(buffer) = filled {
+                let len = lens[buffer as usize] as u64;
+                buffers[buffer as usize] = (0..len).map(|element| case.input(rank, element)).collect();
+            }
             nodes.push(Node {
-                cursor,
+                steps: steps(rank)?,
                 buffers,
-                used,
+                used: BUFFERS.map(|_| Vec::new()),
+                lens,
                 sends: Vec::new(),
                 recvs: Vec::new(),
                 is_waiting: false,
                 is_done: false,
             });
         }
-        let channels =
-            std::iter::repeat_with(Channel::default).take((case.ranks * case.ranks) as usize).collect();
+        let channels = std::iter::repeat_with(|| None).take((case.ranks * case.ranks) as usize).collect();
         Ok(Machine { case, nodes, channels, with_contents })
     }
 
@@ -336,7 +353,6 @@ impl<'c> Machine<'c> {
 
     /// Moves a rank on by one step if it can.
     fn step(&mut self, rank: u32) -> Result<bool, Flaw> {
-        let sizes = self.case.sizes(rank);
         let node = &mut self.nodes[rank as usize];
         if node.is_done {
             return Ok(false);
@@ -344,7 +360,7 @@ impl<'c> Machine<'c> {
         if node.is_waiting {
             return self.try_wait(rank);
         }
-        match node.cursor.next(sizes) {
+        match node.steps.next() {
             None if node.sends.is_empty() && node.recvs.is_empty() => node.is_done = true,
             None => return Err(Flaw::NotWaited { rank }),
             Some(Step::Wait) => node.is_waiting = true,
@@ -368,7 +384,7 @@ impl<'c> Machine<'c> {
         let values = if self.with_contents { self.read(rank, data)? } else { Vec::new() };
         self.touch(rank, data, Use::Read)?;
         let at = self.channel(rank, rank, to)?;
-        let channel = &mut self.channels[at];
+        let channel = self.channels[at].get_or_insert_default();
         self.nodes[rank as usize].sends.push((at, channel.sent, data));
         channel.sent += 1;
         channel.bytes += data.len;
@@ -382,7 +398,7 @@ impl<'c> Machine<'c> {
             self.touch(rank, data, Use::Written)?;
         }
         let at = self.channel(rank, from, rank)?;
-        let channel = &mut self.channels[at];
+        let channel = self.channels[at].get_or_insert_default();
         self.nodes[rank as usize].recvs.push((at, channel.posted, data, combine));
         channel.posted += 1;
         Ok(())
@@ -398,19 +414,23 @@ impl<'c> Machine<'c> {
 
     fn try_wait(&mut self, rank: u32) -> Result<bool, Flaw> {
         let node = &mut self.nodes[rank as usize];
-        let is_over = node.sends.iter().all(|&(at, nth, _)| self.channels[at].posted > nth)
-            && node.recvs.iter().all(|&(at, nth, ..)| self.channels[at].sent > nth);
+        let is_met = |at: usize, nth, count: fn(&Channel) -> u64| {
+            self.channels[at].as_ref().is_some_and(|channel| count(channel) > nth)
+        };
+        let is_over = node.sends.iter().all(|&(at, nth, _)| is_met(at, nth, |channel| channel.posted))
+            && node.recvs.iter().all(|&(at, nth, ..)| is_met(at, nth, |channel| channel.sent));
         if !is_over {
             return Ok(false);
         }
         node.is_waiting = false;
-        node.sends.clear();
-        for used in &mut node.used {
-            used.fill(Use::None);
+        let (sends, recvs) = (std::mem::take(&mut node.sends), std::mem::take(&mut node.recvs));
+        for data in sends.iter().map(|send| send.2).chain(recvs.iter().map(|recv| recv.2)) {
+            self.release(rank, data)?;
         }
-        for (at, _, data, combine) in std::mem::take(&mut node.recvs) {
+        for (at, _, data, combine) in recvs {
             // Posted in order, completed in order: the front one is ours.
-            let Some((len, values)) = self.channels[at].contents.pop_front() else { continue };
+            let contents = self.channels[at].as_mut().and_then(|channel| channel.contents.pop_front());
+            let Some((len, values)) = contents else { continue };
             if self.with_contents {
                 if len != data.len {
                     return Err(Flaw::Length { rank, got: len, expected: data.len });
@@ -421,31 +441,34 @@ impl<'c> Machine<'c> {
         Ok(true)
     }
 
-    /// The elements' numbers.
-    fn elements(&self, rank: u32, data: Data) -> Result<Vec<usize>, Flaw> {
-        let size = self.nodes[rank as usize].buffers[data.buffer as usize].len() as u64;
+    /// The elements' numbers, in runs.
+    fn runs(&self, rank: u32, data: Data) -> Result<Vec<Range<usize>>, Flaw> {
         let unit = u64::from(self.case.unit);
-        let mut elements = Vec::with_capacity((data.len / unit) as usize);
-        for (offset, len) in data.pieces(size * unit) {
-            if offset % unit != 0 || len % unit != 0 || offset + len > size * unit {
+        let size = self.nodes[rank as usize].lens[data.buffer as usize] as u64 * unit;
+        let mut runs = Vec::new();
+        let mut found = 0;
+        for (offset, len) in data.pieces(size) {
+            if offset % unit != 0 || len % unit != 0 || offset + len > size {
                 return Err(Flaw::Outside { rank, data });
             }
-            elements.extend((offset / unit..(offset + len) / unit).map(|element| element as usize));
+            found += len;
+            runs.push((offset / unit) as usize..((offset + len) / unit) as usize);
         }
-        match elements.len() as u64 * unit == data.len {
-            true => Ok(elements),
-            false => Err(Flaw::Outside { rank, data }),
-        }
+        if found == data.len { Ok(runs) } else { Err(Flaw::Outside { rank, data }) }
     }
 
     fn read(&self, rank: u32, data: Data) -> Result<Vec<Value>, Flaw> {
+        let runs = self.runs(rank, data)?;
         let node = &self.nodes[rank as usize];
-        let buffer = data.buffer as usize;
-        let elements = self.elements(rank, data)?;
-        if elements.iter().any(|&element| node.used[buffer][element] == Use::Written) {
-            return Err(Flaw::InUse { rank, data });
+        let (buffer, used) = (&node.buffers[data.buffer as usize], &node.used[data.buffer as usize]);
+        let mut values = Vec::with_capacity(runs.iter().map(Range::len).sum());
+        for run in runs {
+            if used.get(run.clone()).is_some_and(|used| used.contains(&Use::Written)) {
+                return Err(Flaw::InUse { rank, data });
+            }
+            let run = buffer.get(run).ok_or(Flaw::Unset { rank, data })?;
+            values.extend_from_slice(run);
         }
-        let values: Vec<Value> = elements.iter().map(|&element| node.buffers[buffer][element]).collect();
         match values.iter().any(|value| value.of == 0) {
             true => Err(Flaw::Unset { rank, data }),
             false => Ok(values),
@@ -457,20 +480,42 @@ impl<'c> Machine<'c> {
         if !self.with_contents {
             return Ok(());
         }
-        for element in self.elements(rank, data)? {
-            let mark = &mut self.nodes[rank as usize].used[data.buffer as usize][element];
-            match (*mark, used) {
-                (Use::None, _) => *mark = used,
-                (Use::Read, Use::Read) => {}
-                _ => return Err(Flaw::InUse { rank, data }),
+        for run in self.runs(rank, data)? {
+            for mark in &mut self.marks(rank, data)[run] {
+                match (*mark, used) {
+                    (Use::None, _) => *mark = used,
+                    (Use::Read, Use::Read) => {}
+                    _ => return Err(Flaw::InUse { rank, data }),
+                }
             }
         }
         Ok(())
     }
 
+    /// Takes the marks of a finished message away.
+    fn release(&mut self, rank: u32, data: Data) -> Result<(), Flaw> {
+        if self.with_contents {
+            for run in self.runs(rank, data)? {
+                self.marks(rank, data)[run].fill(Use::None);
+            }
+        }
+        Ok(())
+    }
+
+    fn marks(&mut self, rank: u32, data: Data) -> &mut [Use] {
+        let node = &mut self.nodes[rank as usize];
+        let marks = &mut node.used[data.buffer as usize];
+        marks.resize(node.lens[data.buffer as usize], Use::None);
+        marks
+    }
+
     fn write(&mut self, rank: u32, data: Data, combine: Combine, values: Vec<Value>) -> Result<(), Flaw> {
-        for (element, value) in self.elements(rank, data)?.into_iter().zip(values) {
-            let present = &mut self.nodes[rank as usize].buffers[data.buffer as usize][element];
+        let runs = self.runs(rank, data)?;
+        let node = &mut self.nodes[rank as usize];
+        let buffer = &mut node.buffers[data.buffer as usize];
+        buffer.resize(node.lens[data.buffer as usize], Value::default());
+        for (element, value) in runs.into_iter().flatten().zip(values) {
+            let present = &mut buffer[element];
             let (a, b) = match combine {
                 Combine::Store => {
                     *present = value;
@@ -486,16 +531,23 @@ impl<'c> Machine<'c> {
 
     fn check(self) -> Result<Proof, Flaw> {
         let ranks = self.case.ranks;
-        let pairs: Vec<_> = self.channels.iter().map(|channel| (channel.sent, channel.bytes)).collect();
+        let pairs: Vec<(u64, u64)> = self
+            .channels
+            .iter()
+            .map(|channel| channel.as_ref().map_or((0, 0), |c| (c.sent, c.bytes)))
+            .collect();
         for (at, channel) in (0u32..).zip(&self.channels) {
-            if channel.sent != channel.posted {
+            if channel.as_ref().is_some_and(|channel| channel.sent != channel.posted) {
                 return Err(Flaw::Unreceived { from: at / ranks, to: at % ranks });
             }
         }
         let mut ordered = true;
         for (rank, node) in (0u32..).zip(&self.nodes) {
-            for (element, &got) in (0u64..).zip(&node.buffers[Buffer::Output as usize]) {
-                let Some(expected) = self.case.expected(rank, element) else { continue };
+            let output = &node.buffers[Buffer::Output as usize];
+            for element in 0..node.lens[Buffer::Output as usize] {
+                let got = output.get(element).copied().unwrap_or_default();
+                let element = element as u64;
+                let Some(expected) = self.case.expected(rank, element) else { break };
                 ordered &= !got.disordered;
                 if (Value { disordered: false, ..got }) != expected {
                     return Err(Flaw::Wrong { rank, element, got, expected });
@@ -513,5 +565,130 @@ impl<'c> Machine<'c> {
             ordered,
             pairs,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Algorithm;
+
+    /// What the proof says of a schedule whose steps have been tampered with.
+    fn tampered(operation: Operation, algorithm: Algorithm, tamper: impl Fn(u32, &mut Vec<Step>)) -> Flaw {
+        let sizes = [Sizes::Bytes(6)];
+        let case =
+            Case { operation, ranks: 6, root: 0, unit: 1, choice: Choice::plain(algorithm), sizes: &sizes };
+        assert!(case.prove().is_ok());
+        case.prove_steps(|rank| {
+            let mut steps: Vec<Step> =
+                crate::steps(case.shape(rank), case.choice, sizes[0]).unwrap().collect();
+            tamper(rank, &mut steps);
+            Ok(steps.into_iter())
+        })
+        .unwrap_err()
+    }
+
+    fn position(steps: &[Step], wanted: fn(&Step) -> bool) -> usize {
+        steps.iter().position(wanted).unwrap()
+    }
+
+    #[test]
+    fn a_missing_send_is_a_deadlock() {
+        let flaw = tampered(Operation::Bcast, Algorithm::Binomial, |rank, steps| {
+            if rank == 0 {
+                steps.remove(position(steps, |step| matches!(step, Step::Send { .. })));
+            }
+        });
+        assert!(matches!(flaw, Flaw::Deadlock { .. }), "{flaw}");
+    }
+
+    #[test]
+    fn sending_before_receiving_is_a_deadlock_without_buffers() {
+        // Everybody waits for its send before it posts its receive.
+        let flaw = tampered(Operation::Allgather, Algorithm::Ring, |_, steps| {
+            let send = position(steps, |step| matches!(step, Step::Send { .. }));
+            steps.insert(send + 1, Step::Wait);
+        });
+        assert!(matches!(flaw, Flaw::Deadlock { .. }), "{flaw}");
+    }
+
+    #[test]
+    fn a_missing_wait_is_found() {
+        let flaw = tampered(Operation::Allgather, Algorithm::Ring, |rank, steps| {
+            if rank == 3 {
+                steps.remove(position(steps, |step| *step == Step::Wait));
+            }
+        });
+        assert!(matches!(flaw, Flaw::InUse { rank: 3, .. } | Flaw::Unset { rank: 3, .. }), "{flaw}");
+        let flaw = tampered(Operation::Allgather, Algorithm::Ring, |_, steps| {
+            steps.pop();
+        });
+        assert!(matches!(flaw, Flaw::NotWaited { .. }), "{flaw}");
+    }
+
+    #[test]
+    fn a_message_nobody_receives_is_found() {
+        let flaw = tampered(Operation::Gather, Algorithm::Linear, |rank, steps| {
+            if rank == 0 {
+                // The root forgets rank 5, whose blocking send then never ends.
+                steps.retain(|step| !matches!(step, Step::Recv { from: 5, .. }));
+            }
+        });
+        assert!(matches!(flaw, Flaw::Deadlock { rank: 5 }), "{flaw}");
+        let flaw = tampered(Operation::Gather, Algorithm::Linear, |rank, steps| {
+            if rank == 0 {
+                steps.insert(
+                    0,
+                    Step::Recv { from: 0, data: Data::new(Buffer::Output, (0, 0)), combine: Combine::Store },
+                );
+            }
+        });
+        assert!(matches!(flaw, Flaw::Peer { rank: 0, .. }), "{flaw}");
+    }
+
+    #[test]
+    fn reducing_twice_is_found() {
+        let flaw = tampered(Operation::Allreduce, Algorithm::RecursiveDoubling, |rank, steps| {
+            if rank == 5 {
+                let local = steps[position(steps, |step| matches!(step, Step::Local { .. }))];
+                let Step::Local { from, into, .. } = local else { return };
+                steps.insert(1, Step::Local { from, into, combine: Combine::After });
+            }
+        });
+        assert!(matches!(flaw, Flaw::BadReduction { rank: 5, .. }), "{flaw}");
+    }
+
+    #[test]
+    fn a_result_left_out_is_found() {
+        let flaw = tampered(Operation::Scatter, Algorithm::Binomial, |rank, steps| {
+            if rank == 4 {
+                steps.pop();
+            }
+        });
+        assert!(matches!(flaw, Flaw::Wrong { rank: 4, .. }), "{flaw}");
+    }
+
+    #[test]
+    fn a_wrong_length_is_found() {
+        let flaw = tampered(Operation::Bcast, Algorithm::Linear, |rank, steps| {
+            if let (0, Step::Send { data, .. }) = (rank, &mut steps[0]) {
+                data.len -= 1;
+            }
+        });
+        assert!(matches!(flaw, Flaw::Length { got: 5, expected: 6, .. }), "{flaw}");
+    }
+
+    #[test]
+    fn order_is_seen() {
+        let sizes = [Sizes::Bytes(6)];
+        let ordered = |algorithm, root| {
+            let choice = Choice::plain(algorithm);
+            let case = Case { operation: Operation::Reduce, ranks: 6, root, unit: 1, choice, sizes: &sizes };
+            case.prove().unwrap().ordered
+        };
+        assert!(ordered(Algorithm::Binomial, 0));
+        assert!(!ordered(Algorithm::Binomial, 2));
+        assert!(ordered(Algorithm::Linear, 2));
+        assert!(!ordered(Algorithm::Binary, 0));
     }
 }

@@ -28,8 +28,9 @@ pub struct Choice {
     pub algorithm: Algorithm,
     /// Segment of the segmented algorithms, bytes; 0: do not segment.
     pub segment: u64,
-    /// [`Algorithm::Chain`]: chains hanging from the root. [`Algorithm::Linear`] all-to-all: exchanges posted
-    /// at once, 0 for all. 0 elsewhere means 1.
+    /// [`Algorithm::Chain`]: chains hanging from the root. [`Algorithm::Knomial`]: k. [`Algorithm::Linear`] all-to-all: exchanges posted
+    /// at once, 0 for all. 0 elsewhere means the
+    /// least there can be.
     pub fanout: u32,
 }
 
@@ -292,6 +293,7 @@ pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'st
         (Bcast, A::Linear) => &[TreeDown(Tree::Flat)],
         (Bcast, A::Binomial) => &[TreeDown(Tree::Binomial)],
         (Bcast, A::BinomialSpread) => &[TreeDown(Tree::BinomialSpread)],
+        (Bcast, A::Knomial) => &[TreeDown(Tree::Knomial)],
         (Bcast, A::Chain) => &[TreeDown(Tree::Chain)],
         (Bcast, A::Binary) => &[TreeDown(Tree::Binary)],
         (Bcast, A::SplitBinary) => &[SplitDown, SplitExchange],

@@ -48,6 +48,9 @@ pub struct Rule {
     /// Whether the number of ranks must be (or must not be) a power of two.
     #[serde(default)]
     pub power_of_two: Option<bool>,
+    /// Whether there must be (or must not be) an element of the vector for every rank.
+    #[serde(default)]
+    pub element_each: Option<bool>,
     /// The algorithm.
     pub algorithm: Algorithm,
     /// See [`Choice::segment`].
@@ -82,12 +85,14 @@ impl Default for Table {
 
 impl Table {
     /// Names of the tables that ship.
-    pub const BUILTIN: &[&str] = &["default"];
+    pub const BUILTIN: &[&str] = &["default", "openmpi", "mpich"];
 
-    /// A table that ships, one of [`Table::BUILTIN`].
+    /// A table that ships: `default`, `openmpi` (4.1, component `tuned`), `mpich` (4.0).
     pub fn builtin(name: &str) -> Option<Table> {
         let text = match name {
             "default" => include_str!("default.toml"),
+            "openmpi" => include_str!("openmpi.toml"),
+            "mpich" => include_str!("mpich.toml"),
             _ => return None,
         };
         // A test reads them all.
@@ -96,12 +101,12 @@ impl Table {
 
     /// What to use. The answer can be scheduled whenever [`fallback`]'s can.
     pub fn choose(&self, shape: &Shape, sizes: Sizes<'_>) -> Choice {
-        let Shape { operation, ranks, .. } = *shape;
+        let operation = shape.operation;
         let (bytes, total) = shape.common_bytes(sizes);
         let rules = self.rules.get(operation as usize).map_or(&[][..], Vec::as_slice);
         rules
             .iter()
-            .find(|rule| rule.holds(ranks, bytes, total) && rule.algorithm.is_usable(shape, sizes))
+            .find(|rule| rule.holds(shape, bytes, total) && rule.algorithm.is_usable(shape, sizes))
             .map_or(Choice::plain(fallback(operation)), |rule| Choice {
                 algorithm: rule.algorithm,
                 segment: rule.segment,
@@ -111,11 +116,13 @@ impl Table {
 }
 
 impl Rule {
-    fn holds(&self, ranks: u32, bytes: u64, total: u64) -> bool {
+    fn holds(&self, shape: &Shape, bytes: u64, total: u64) -> bool {
+        let (ranks, unit) = (shape.ranks, u64::from(shape.unit.max(1)));
         (self.min_ranks..=self.max_ranks).contains(&ranks)
             && (self.min_bytes..=self.max_bytes).contains(&bytes)
             && (self.min_total..=self.max_total).contains(&total)
             && self.power_of_two.is_none_or(|wanted| wanted == ranks.is_power_of_two())
+            && self.element_each.is_none_or(|wanted| wanted == (total / unit >= ranks.into()))
     }
 }
 

@@ -85,10 +85,9 @@ impl Cursor {
         if self.pos == self.ranks { WAIT } else { Next::Done }
     }
 
-    /// The root calls each rank by an empty message; the answer comes in two messages if segmented: the first
-    /// segment and the rest.
+    /// The root calls each rank by an empty message; the answer comes in two messages: the first segment and
+    /// the rest, empty as it may be.
     pub(crate) fn gather_sync(&self, sizes: Sizes<'_>) -> Next {
-        let two = self.segments > 1;
         let first = |(offset, len): (u64, u64)| (offset, self.segment.min(len));
         let rest = |(offset, len): (u64, u64)| (offset + self.segment.min(len), len - self.segment.min(len));
         if self.rank != self.root {
@@ -97,8 +96,7 @@ impl Cursor {
                 0 => recv(self.root, Buffer::Arrival, (0, 0)),
                 1 => WAIT,
                 2 => send(self.root, Buffer::Input, first(own)),
-                3 if two => send(self.root, Buffer::Input, rest(own)),
-                3 => Next::Skip,
+                3 => send(self.root, Buffer::Input, rest(own)),
                 4 => WAIT,
                 _ => Next::Done,
             };
@@ -115,8 +113,7 @@ impl Cursor {
             _ if peer == self.root => Next::Round,
             0 => recv(peer, Buffer::Output, first(block)),
             1 => send(peer, Buffer::Arrival, (0, 0)),
-            2 if two => recv(peer, Buffer::Output, rest(block)),
-            2 => Next::Skip,
+            2 => recv(peer, Buffer::Output, rest(block)),
             3 => WAIT,
             _ => Next::Round,
         }

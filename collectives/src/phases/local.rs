@@ -21,12 +21,9 @@ impl Cursor {
 
     pub(crate) fn copy_own_pair(&self, sizes: Sizes<'_>) -> Next {
         let own = self.piece(sizes, self.rank);
+        let (place, _) = self.block_from(sizes, self.rank);
         match self.pos {
-            0 => local(
-                (Buffer::Input, own),
-                (Buffer::Output, self.block_from(sizes, self.rank)),
-                Combine::Store,
-            ),
+            0 => local((Buffer::Input, own), (Buffer::Output, (place, own.1)), Combine::Store),
             _ => Next::Done,
         }
     }

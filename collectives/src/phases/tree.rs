@@ -14,6 +14,8 @@ pub(crate) enum Tree {
     Binomial,
     /// Parent: highest set bit cleared.
     BinomialSpread,
+    /// In base k, parent: lowest digit other than 0 cleared.
+    Knomial,
     /// Chains of consecutive nodes, as equal as can be, the longer ones first.
     Chain,
     /// Level l holds 2ˡ consecutive nodes; the children of v on it are v + 2ˡ and v + 2·2ˡ.
@@ -40,6 +42,7 @@ impl Cursor {
             Tree::Flat => 0,
             Tree::Binomial => v & (v - 1),
             Tree::BinomialSpread => v ^ (1 << (bits(v) - 1)),
+            Tree::Knomial => v - v % (self.radix() * self.knomial_step(v)),
             Tree::Chain if self.fanout <= 1 => v - 1,
             Tree::Chain => {
                 let (long, chains_of_long) = self.chains();
@@ -68,6 +71,11 @@ impl Cursor {
             Tree::Binomial if v == 0 => bits(after),
             Tree::Binomial => bits(after).min(v.trailing_zeros()),
             Tree::BinomialSpread => bits(after).saturating_sub(bits(v)),
+            Tree::Knomial => {
+                let steps = std::iter::successors(Some(1), |step| Some(step * self.radix()));
+                let below = steps.take_while(|&step| step < self.knomial_step(v) && step <= after);
+                below.map(|step| (after / step).min(self.radix() - 1)).sum()
+            }
             Tree::Chain if v == 0 => self.fanout.clamp(1, after.max(1)).min(after),
             Tree::Chain if after == 0 => 0,
             Tree::Chain => u32::from(self.parent(tree, v + 1) == v),
@@ -81,6 +89,10 @@ impl Cursor {
             Tree::Flat => i + 1,
             Tree::Binomial => v + (1 << i),
             Tree::BinomialSpread => v + (1 << (bits(v) + i)),
+            Tree::Knomial => {
+                let per_step = self.radix() - 1;
+                v + (i % per_step + 1) * self.radix().pow(i / per_step)
+            }
             Tree::Chain if v == 0 => {
                 if self.fanout <= 1 {
                     return 1;
@@ -91,6 +103,19 @@ impl Cursor {
             Tree::Chain => v + 1,
             Tree::Binary => v + ((i + 1) << (bits(v + 1) - 1)),
         }
+    }
+
+    fn radix(&self) -> u32 {
+        self.fanout.clamp(2, self.ranks.max(2))
+    }
+
+    /// The least power of the radix that does not divide v when multiplied by it; for 0 one not below p.
+    fn knomial_step(&self, v: u32) -> u32 {
+        let mut step = 1;
+        while step < self.ranks && v.is_multiple_of(self.radix() * step) {
+            step *= self.radix();
+        }
+        step
     }
 
     /// (length of a long chain, number of those); the other chains are shorter by one.
@@ -118,7 +143,7 @@ impl Cursor {
             pos if pos - 3 < children => {
                 // The flat tree and the spread one go upwards as MPI libraries do, the others serve the largest subtree first.
                 let i = pos - 3;
-                let i = if tree == Tree::Binomial { children - 1 - i } else { i };
+                let i = if matches!(tree, Tree::Binomial | Tree::Knomial) { children - 1 - i } else { i };
                 send(self.real_rank(self.child(tree, v, i)), Buffer::Output, self.segment(s))
             }
             pos if pos - 3 == children && children > 0 && (v == 0 || last) => WAIT,
