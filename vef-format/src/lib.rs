@@ -17,7 +17,9 @@ pub mod units;
 
 pub mod capture;
 pub mod text;
+pub mod validate;
 
 mod id_set;
+mod id_table;
 #[cfg(test)]
 mod testing;

@@ -112,7 +112,7 @@ impl<R: Read + Seek> Reader<R> {
             return Ok(reader);
         }
         let mut awaited = IdSet::default();
-        while let Some(line) = reader.next_line()? {
+        while let Some(line) = reader.next()? {
             if let Line::Message(Message { after: Dependency::Received(id), .. })
             | Line::Collective(LocalCollective { after: Dependency::Received(id), .. }) = line
             {
@@ -161,12 +161,12 @@ impl<R: Read> Reader<R> {
     /// The next record, or `None` behind the last. After an error the reader gives no more that makes sense.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Line<'_>>, TextError> {
-        self.next_line()
+        Ok(self.next_numbered()?.map(|(_, line)| line))
     }
 
-    /// [`Reader::next`], for use on a reader that is not yet complete.
+    /// [`Reader::next`], with the number of the line (1-based).
     #[inline]
-    fn next_line(&mut self) -> Result<Option<Line<'_>>, TextError> {
+    pub fn next_numbered(&mut self) -> Result<Option<(u64, Line<'_>)>, TextError> {
         let begin = loop {
             if self.at == self.whole && !self.refill()? {
                 return match self.check_counts {
@@ -210,7 +210,7 @@ impl<R: Read> Reader<R> {
         match parsed {
             Ok(line) => {
                 self.at = cursor.at;
-                Ok(Some(line))
+                Ok(Some((self.line, line)))
             }
             Err(fault) => Err(located(&self.path, self.line, fault.problem(&self.block))),
         }

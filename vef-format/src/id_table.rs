@@ -1,0 +1,143 @@
+//! Small tables for very many ids: from an id to a number, and a list that grows without being copied.
+
+use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
+
+/// No number.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Numbers by id: four bytes an id when ids are dense, never more than a hash table's.
+#[derive(Debug, Default)]
+pub(crate) struct IdTable {
+    dense: Vec<u32>,
+    sparse: HashMap<u64, u32>,
+    count: u64,
+}
+
+impl IdTable {
+    /// Gives `id` the number `number` (not [`NONE`]) unless it has one; says which one it had.
+    pub(crate) fn insert(&mut self, id: u64, number: u32) -> Option<u32> {
+        if let Some(before) = self.get(id) {
+            return Some(before);
+        }
+        self.count += 1;
+        // Ids far beyond their number are kept apart, so that one large id does not cost a large table.
+        if id < 4 * self.count + 4096 {
+            let index = id as usize;
+            if index >= self.dense.len() {
+                self.dense.resize(index + 1, NONE);
+            }
+            self.dense[index] = number;
+        } else {
+            self.sparse.insert(id, number);
+        }
+        None
+    }
+
+    /// The number of `id`.
+    #[inline]
+    pub(crate) fn get(&self, id: u64) -> Option<u32> {
+        match self.dense.get(usize::try_from(id).unwrap_or(usize::MAX)) {
+            Some(&number) if number != NONE => Some(number),
+            _ if self.sparse.is_empty() => None,
+            _ => self.sparse.get(&id).copied(),
+        }
+    }
+
+    /// How many ids have a number.
+    pub(crate) fn len(&self) -> u64 {
+        self.count
+    }
+}
+
+/// Items a chunk.
+const CHUNK: usize = 1 << 14;
+
+/// A list in chunks: growing moves nothing, so there is never a second copy of it in memory.
+#[derive(Debug)]
+pub(crate) struct Chunks<T>(Vec<Vec<T>>);
+
+impl<T> Default for Chunks<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Chunks<T> {
+    /// Adds `item` behind the others.
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) {
+        match self.0.last_mut() {
+            Some(chunk) if chunk.len() < CHUNK => chunk.push(item),
+            _ => {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                chunk.push(item);
+                self.0.push(chunk);
+            }
+        }
+    }
+
+    /// How many items there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * CHUNK + last.len())
+    }
+
+    /// The items in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flatten()
+    }
+}
+
+impl<T> Index<u32> for Chunks<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, index: u32) -> &T {
+        &self.0[index as usize / CHUNK][index as usize % CHUNK]
+    }
+}
+
+impl<T> IndexMut<u32> for Chunks<T> {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.0[index as usize / CHUNK][index as usize % CHUNK]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_holds_what_a_plain_one_holds() {
+        let (mut table, mut plain) = (IdTable::default(), HashMap::new());
+        let mut id = 1u64;
+        for step in 0..30_000u32 {
+            id = id.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let id = match step % 3 {
+                0 => u64::from(step),
+                1 => id >> 48,
+                _ => id,
+            };
+            let before = plain.get(&id).copied();
+            assert_eq!(table.insert(id, step), before);
+            plain.entry(id).or_insert(step);
+            assert_eq!((table.get(id), table.get(id ^ 1)), (Some(plain[&id]), plain.get(&(id ^ 1)).copied()));
+        }
+        assert_eq!(table.len(), plain.len() as u64);
+        assert_eq!(table.insert(u64::MAX, 5), None);
+        assert_eq!((table.get(u64::MAX), table.dense.len() < 200_000), (Some(5), true));
+    }
+
+    #[test]
+    fn chunks_are_a_list() {
+        let mut list = Chunks::default();
+        assert_eq!(list.len(), 0);
+        for item in 0..50_000u32 {
+            list.push(item);
+            assert_eq!(list.len(), item as usize + 1);
+        }
+        list[40_000] = 7;
+        assert!((0..50_000).all(|at| list[at] == if at == 40_000 { 7 } else { at }));
+        assert_eq!(list.iter().copied().filter(|&item| item == 7).count(), 2);
+    }
+}

@@ -1,0 +1,253 @@
+//! The pass over dependencies: every task walks its records as far as it can, as in a replay without time.
+//!
+//! Where tasks are left, they wait for each other: such a cycle goes through dependencies, through program order, and through
+//! collectives. Of a collective only that is asked which no algorithm can do without (`Flow`), so a cycle
+//! that is reported is one.
+
+use super::records::{BROKEN, DEPENDENCY, Flow, Graph, Node, PART, STARTED, WAITED};
+use super::report::{Kind, Log};
+use crate::id_table::NONE;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// Steps of a cycle that are told.
+const TOLD: usize = 12;
+
+/// Reports cycles; gives the number of tasks that do not come to their end.
+pub(super) fn check(graph: &mut Graph, log: &mut Log) -> u64 {
+    graph.communicators.rewind();
+    let mut walk = Walk::new(graph);
+    walk.run();
+    let stuck = walk.cursors.iter().filter(|&&cursor| cursor != NONE).count();
+    if stuck > 0 {
+        walk.report_cycles(log);
+    }
+    stuck as u64
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Wait {
+    /// A node to start.
+    Node(u32),
+    /// Its part of a collective to be over.
+    Collective(u32),
+}
+
+struct Walk<'a> {
+    graph: &'a mut Graph,
+    /// The next record of each task, or [`NONE`] at its end.
+    cursors: Vec<u32>,
+    /// The task that waits last for something; the others follow in `next_waiter`.
+    waiters: HashMap<Wait, u32>,
+    next_waiter: Vec<u32>,
+    ready: Vec<u32>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(graph: &'a mut Graph) -> Self {
+        let cursors: Vec<u32> = graph.tasks.iter().map(|task| task.first).collect();
+        let next_waiter = vec![NONE; cursors.len()];
+        let ready = (0..cursors.len() as u32).rev().collect();
+        Self { graph, cursors, waiters: HashMap::new(), next_waiter, ready }
+    }
+
+    fn run(&mut self) {
+        while let Some(task) = self.ready.pop() {
+            while self.cursors[task as usize] != NONE {
+                let index = self.cursors[task as usize];
+                if let Some(wait) = self.wait(index) {
+                    if let Wait::Node(other) = wait {
+                        self.graph.nodes[other].flags |= WAITED;
+                    }
+                    let before = self.waiters.insert(wait, task);
+                    self.next_waiter[task as usize] = before.unwrap_or(NONE);
+                    break;
+                }
+                self.start(index);
+            }
+        }
+    }
+
+    /// What the record at `index` still waits for.
+    fn wait(&self, index: u32) -> Option<Wait> {
+        let Node { dependency, task, flags, .. } = self.graph.nodes[index];
+        if flags & BROKEN != 0 || flags & DEPENDENCY == 0 {
+            return None;
+        }
+        if flags & DEPENDENCY != 3 {
+            let other = self.graph.ids.get(dependency)?;
+            return (self.graph.nodes[other].flags & STARTED == 0).then_some(Wait::Node(other));
+        }
+        let number = self.graph.collective_ids.get(dependency)?;
+        (!self.is_over(number, task)).then_some(Wait::Collective(number))
+    }
+
+    /// Whether the part of `task` in a collective is over.
+    fn is_over(&self, number: u32, task: u32) -> bool {
+        let collective = &self.graph.collectives[number];
+        if collective.broken || collective.comm == NONE {
+            return true;
+        }
+        let communicator = self.graph.communicators.get(collective.comm);
+        let member = communicator.member(self.graph.tasks[task as usize].rank);
+        let own = member.is_none_or(|member| communicator.calls(member) > collective.position);
+        own && match collective.flow {
+            Flow::All => collective.arrived == collective.parts,
+            Flow::FromRoot => collective.root == task || self.root_arrived(number),
+            Flow::ToRoot => collective.root != task || collective.arrived == collective.parts,
+            Flow::Own => true,
+        }
+    }
+
+    /// Whether the root of a collective, which is not broken, has called it.
+    fn root_arrived(&self, number: u32) -> bool {
+        let collective = &self.graph.collectives[number];
+        let Some(root) = self.graph.tasks.get(collective.root as usize) else { return false };
+        let communicator = self.graph.communicators.get(collective.comm);
+        communicator.member(root.rank).is_some_and(|member| communicator.calls(member) > collective.position)
+    }
+
+    fn start(&mut self, index: u32) {
+        let node = &mut self.graph.nodes[index];
+        node.flags |= STARTED;
+        let Node { task, other, next, flags, .. } = *node;
+        self.cursors[task as usize] = next;
+        if flags & WAITED != 0 {
+            self.wake(Wait::Node(index));
+        }
+        if flags & PART == 0 {
+            return;
+        }
+        let collective = &mut self.graph.collectives[other];
+        collective.arrived += 1;
+        let comm = collective.comm;
+        let wakes = collective.arrived == collective.parts || collective.root == task;
+        if comm != NONE {
+            let communicator = self.graph.communicators.get_mut(comm);
+            if let Some(member) = communicator.member(self.graph.tasks[task as usize].rank) {
+                communicator.call(member);
+            }
+        }
+        if wakes {
+            self.wake(Wait::Collective(other));
+        }
+    }
+
+    /// Lets the tasks that wait for `what` look again.
+    fn wake(&mut self, what: Wait) {
+        let mut task = self.waiters.remove(&what).unwrap_or(NONE);
+        while task != NONE {
+            self.ready.push(task);
+            task = std::mem::replace(&mut self.next_waiter[task as usize], NONE);
+        }
+    }
+
+    /// For each task that is left: a record which has not started, and without which it cannot go on.
+    fn needs(&self) -> Vec<u32> {
+        let mut needs = vec![NONE; self.cursors.len()];
+        let waits: Vec<Option<Wait>> = self
+            .cursors
+            .iter()
+            .map(|&cursor| if cursor == NONE { None } else { self.wait(cursor) })
+            .collect();
+        // Of each collective that somebody waits for: the root's part that has not started, or any.
+        let mut parts: HashMap<u32, u32> = waits
+            .iter()
+            .filter_map(|wait| match wait {
+                Some(Wait::Collective(number)) => Some((*number, NONE)),
+                _ => None,
+            })
+            .collect();
+        for (index, node) in (0u32..).zip(self.graph.nodes.iter()) {
+            if node.flags & (PART | STARTED) != PART {
+                continue;
+            }
+            let Some(part) = parts.get_mut(&node.other) else { continue };
+            let collective = &self.graph.collectives[node.other];
+            if collective.flow != Flow::FromRoot || collective.root == node.task {
+                *part = index;
+            }
+            if waits[node.task as usize] == Some(Wait::Collective(node.other)) {
+                needs[node.task as usize] = index;
+            }
+        }
+        for (need, wait) in needs.iter_mut().zip(&waits) {
+            match wait {
+                Some(Wait::Node(index)) => *need = *index,
+                Some(Wait::Collective(number)) if *need == NONE => *need = parts[number],
+                _ => {}
+            }
+        }
+        needs
+    }
+
+    /// Follows, from every task that is left, what it needs, until a task comes again.
+    fn report_cycles(&self, log: &mut Log) {
+        let needs = self.needs();
+        let mut seen_in = vec![NONE; needs.len()];
+        for start in 0..needs.len() as u32 {
+            let mut task = start;
+            while seen_in[task as usize] == NONE && needs[task as usize] != NONE {
+                seen_in[task as usize] = start;
+                task = self.graph.nodes[needs[task as usize]].task;
+            }
+            if seen_in[task as usize] == start && needs[task as usize] != NONE {
+                self.report_cycle(task, &needs, log);
+            }
+        }
+    }
+
+    /// Tells of the cycle that `first` is in.
+    fn report_cycle(&self, first: u32, needs: &[u32], log: &mut Log) {
+        let mut tasks = vec![first];
+        loop {
+            let last = tasks[tasks.len() - 1];
+            let next = self.graph.nodes[needs[last as usize]].task;
+            if next == first {
+                break;
+            }
+            tasks.push(next);
+        }
+        // Begin with the record that comes first in the file.
+        let lowest = (0..tasks.len()).min_by_key(|&at| self.cursors[tasks[at] as usize]).unwrap_or(0);
+        tasks.rotate_left(lowest);
+        let line = self.graph.line(self.cursors[tasks[0] as usize]);
+        log.add(Kind::Cycle, line, || self.tell(&tasks, needs));
+    }
+
+    fn tell(&self, tasks: &[u32], needs: &[u32]) -> (String, Vec<u64>) {
+        let graph = &self.graph;
+        let mut lines = Vec::new();
+        let mut text = "tasks wait for each other: ".to_owned();
+        if tasks.len() == 1 {
+            text = "a task waits for itself: ".to_owned();
+        }
+        let home = graph.line(self.cursors[tasks[0] as usize]);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "line {home} (task {})", graph.tasks[tasks[0] as usize].rank);
+        for (told, &task) in tasks.iter().take(TOLD).enumerate() {
+            let (here, needed) = (self.cursors[task as usize], needs[task as usize]);
+            let next = graph.nodes[needed].task as usize;
+            let Node { dependency, flags, .. } = graph.nodes[here];
+            let what = if flags & DEPENDENCY == 3 { "G" } else { "record " };
+            let (needed, before) = (graph.line(needed), graph.line(self.cursors[next]));
+            let _ = write!(
+                text,
+                "{} needs {what}{dependency} at line {needed}",
+                if told > 0 { ", which" } else { "" }
+            );
+            if needed != before {
+                let _ = write!(text, ", which comes after line {before}");
+            }
+            if told + 1 < tasks.len() {
+                let _ = write!(text, " (task {})", graph.tasks[next].rank);
+            }
+            lines.extend([graph.line(here), needed]);
+        }
+        if tasks.len() > TOLD {
+            let _ = write!(text, ", and so on over {} more tasks back to line {home}", tasks.len() - TOLD);
+        }
+        (text, lines)
+    }
+}

@@ -1,0 +1,557 @@
+//! The pass over the records: tallies, what can be seen at once, and the graph that the pass over dependencies needs.
+
+use super::Options;
+use super::communicators::{Communicators, Wrong};
+use super::order;
+use super::report::{Kind, Log, OperationTally, Report, Tallies};
+use crate::id_table::{Chunks, IdTable, NONE};
+use crate::ids::{CommId, Rank};
+use crate::operation::{OpCode, Operation};
+use crate::record::{Dependency, Header, LocalCollective, Message, Version};
+use crate::text::Line;
+use crate::units::{Bytes, Picos, Ticks};
+use std::collections::HashMap;
+
+/// Validates a trace record by record; the lines of a task come in its program order.
+#[derive(Debug)]
+pub struct Validator {
+    header: Header,
+    options: Options,
+    tallies: Tallies,
+    operations: HashMap<OpCode, OperationTally>,
+    log: Log,
+    graph: Graph,
+    too_many: bool,
+}
+
+/// All records, as far as dependencies are concerned.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    /// In the order of the file.
+    pub(super) nodes: Chunks<Node>,
+    /// From the id of a point-to-point line to its node.
+    pub(super) ids: IdTable,
+    /// Tasks that have records, in the order of their first ones.
+    pub(super) tasks: Vec<Task>,
+    /// From rank to place in `tasks`.
+    pub(super) task_of_rank: IdTable,
+    pub(super) communicators: Communicators,
+    pub(super) collectives: Chunks<Collective>,
+    /// From the id of a collective to its place in `collectives`.
+    pub(super) collective_ids: IdTable,
+    lines: Vec<(u32, u64)>,
+}
+
+/// A record: 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    /// The id that it waits for.
+    pub(super) dependency: u64,
+    /// Place of its task in [`Graph::tasks`].
+    pub(super) task: u32,
+    /// Of a message its destination (a rank), of a part of a collective that one's place.
+    pub(super) other: u32,
+    /// The next record of the task, or [`NONE`].
+    pub(super) next: u32,
+    /// The two low bits of `dep`, and the bits below.
+    pub(super) flags: u16,
+}
+
+/// The low bits: which kind of id [`Node::dependency`] is.
+pub(super) const DEPENDENCY: u16 = 3;
+/// It is one task's part of a collective.
+pub(super) const PART: u16 = 4;
+/// It is a local mark.
+const MARK: u16 = 8;
+/// It says that its reception is waited for.
+const AWAITED: u16 = 16;
+/// Its reception is waited for.
+const RECEIVED: u16 = 32;
+/// Its dependency cannot be followed (and a problem says so).
+pub(super) const BROKEN: u16 = 64;
+/// The pass over dependencies has reached it.
+pub(super) const STARTED: u16 = 128;
+/// Some task cannot go on before it starts.
+pub(super) const WAITED: u16 = 256;
+
+/// A task.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) rank: Rank,
+    pub(super) first: u32,
+    last: u32,
+    computing: Picos,
+}
+
+/// A collective operation.
+#[derive(Debug)]
+pub(super) struct Collective {
+    pub(super) id: u64,
+    /// Place of its communicator, or [`NONE`].
+    pub(super) comm: u32,
+    /// The how manyth call on the communicator it is.
+    pub(super) position: u32,
+    /// Its first line's node.
+    pub(super) first: u32,
+    /// Lines.
+    pub(super) parts: u32,
+    /// Lines that the pass over dependencies has reached.
+    pub(super) arrived: u32,
+    /// The place of the root's task in [`Graph::tasks`], where there is a root, or [`NONE`].
+    pub(super) root: u32,
+    op: OpCode,
+    pub(super) flow: Flow,
+    /// The members disagree (and a problem says so), so that nothing follows from it.
+    pub(super) broken: bool,
+}
+
+/// Whose data a member needs at the least before its part of a collective can be over, whatever the algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// All members that of all.
+    All,
+    /// All members that of the root.
+    FromRoot,
+    /// The root that of all.
+    ToRoot,
+    /// Unknown operation: its own.
+    Own,
+}
+
+impl Flow {
+    fn of(operation: Option<Operation>) -> Self {
+        match operation {
+            None => Self::Own,
+            // All need the data of communicator rank 0, some also that of others.
+            Some(Operation::Scan | Operation::Exscan) => Self::FromRoot,
+            Some(operation) if !operation.is_rooted() => Self::All,
+            Some(operation) if operation.root_sends() => Self::FromRoot,
+            Some(_) => Self::ToRoot,
+        }
+    }
+}
+
+impl Graph {
+    /// The line of a node.
+    pub(super) fn line(&self, node: u32) -> u64 {
+        let after = self.lines.partition_point(|&(first, _)| first <= node);
+        let (first, line) = self.lines[after - 1];
+        line + u64::from(node - first)
+    }
+
+    /// The rank of a node's task.
+    pub(super) fn rank(&self, node: u32) -> Rank {
+        self.tasks[self.nodes[node].task as usize].rank
+    }
+
+    /// Adds a record at `line` of `rank`; says whether it is the first one of its task.
+    fn push(&mut self, line: u64, rank: Rank, mut node: Node) -> bool {
+        let index = self.nodes.len() as u32;
+        let follows = self.lines.last().is_some_and(|&(first, at)| at + u64::from(index - first) == line);
+        if !follows {
+            self.lines.push((index, line));
+        }
+        let slot = self.task_of_rank.get(rank.0.into());
+        node.task = slot.unwrap_or(self.tasks.len() as u32);
+        self.nodes.push(node);
+        match slot {
+            Some(slot) => {
+                let task = &mut self.tasks[slot as usize];
+                self.nodes[task.last].next = index;
+                task.last = index;
+            }
+            None => {
+                self.task_of_rank.insert(rank.0.into(), node.task);
+                self.tasks.push(Task { rank, first: index, last: index, computing: Picos::ZERO });
+            }
+        }
+        slot.is_none()
+    }
+}
+
+impl Validator {
+    /// Begins with the header of a trace.
+    pub fn new(header: &Header, options: &Options) -> Self {
+        Self {
+            header: *header,
+            log: Log::new(options.keep),
+            options: options.clone(),
+            tallies: Tallies { tasks: header.tasks.into(), ..Tallies::default() },
+            operations: HashMap::new(),
+            graph: Graph::default(),
+            too_many: false,
+        }
+    }
+
+    /// Adds the record that stands at line `number`.
+    pub fn add(&mut self, number: u64, line: &Line<'_>) {
+        if let Line::Communicator { id, members } = line {
+            return self.communicator(number, *id, members);
+        }
+        if self.graph.nodes.len() >= NONE as usize {
+            if !self.too_many {
+                self.log.add(Kind::TooMany, number, || {
+                    ("more than 2^32 - 1 records: dependencies are not checked".to_owned(), vec![])
+                });
+            }
+            self.too_many = true;
+            return;
+        }
+        match line {
+            Line::Message(message) => self.message(number, message),
+            Line::Collective(part) => self.collective(number, part),
+            Line::Communicator { .. } => {}
+        }
+    }
+
+    fn communicator(&mut self, line: u64, id: CommId, members: &[Rank]) {
+        match self.graph.communicators.add(id, members) {
+            Ok(()) => {}
+            Err(Wrong::DuplicateId) => {
+                let text = || (format!("communicator {id} is there already"), vec![]);
+                self.log.add(Kind::DuplicateCommunicator, line, text);
+            }
+            Err(Wrong::DuplicateMember(task)) => {
+                let text = || (format!("task {task} is in communicator {id} twice"), vec![]);
+                self.log.add(Kind::DuplicateMember, line, text);
+            }
+        }
+        self.tallies.communicators += 1;
+    }
+
+    fn message(&mut self, line: u64, message: &Message) {
+        let tallies = &mut self.tallies;
+        let mut flags = 0;
+        if message.is_mark() {
+            tallies.marks += 1;
+            flags |= MARK;
+        } else {
+            tallies.messages += 1;
+            tallies.bytes = saturating(tallies.bytes, message.bytes);
+            tallies.to_self += u64::from(message.src == message.dst);
+            tallies.awaited += u64::from(message.awaited);
+        }
+        if message.awaited {
+            flags |= AWAITED;
+        }
+        let index = self.graph.nodes.len() as u32;
+        if let Some(other) = self.graph.ids.insert(message.id.0, index) {
+            let other = self.graph.line(other);
+            let text = || (format!("id {} is that of line {other} already", message.id), vec![other]);
+            self.log.add(Kind::DuplicateId, line, text);
+        } else if matches!(message.after, Dependency::Sent(id) | Dependency::Received(id) if id == message.id)
+        {
+            flags |= BROKEN;
+            let text = || (format!("record {} waits for itself", message.id), vec![]);
+            self.log.add(Kind::SelfDependency, line, text);
+        }
+        self.record(line, message.src, message.dst.0, flags, message.after, message.time);
+    }
+
+    fn collective(&mut self, line: u64, part: &LocalCollective) {
+        let operation = self.options.op_codes.operation(part.op);
+        let graph = &mut self.graph;
+        let index = graph.nodes.len() as u32;
+        let mut flags = PART;
+        if part.after == Dependency::Collective(part.id) {
+            flags |= BROKEN;
+            self.log.add(Kind::SelfDependency, line, || (format!("{} waits for itself", part.id), vec![]));
+        }
+        let next = graph.collectives.len() as u32;
+        let number = graph.collective_ids.insert(part.id.0, next).unwrap_or(next);
+        let comm = graph.communicators.number(part.comm);
+        let member = comm.and_then(|comm| graph.communicators.get(comm).member(part.task));
+        let position = match (comm, member) {
+            (Some(comm), Some(member)) => graph.communicators.get_mut(comm).call(member),
+            _ => NONE,
+        };
+        if number == next {
+            graph.collectives.push(Collective {
+                id: part.id.0,
+                comm: comm.unwrap_or(NONE),
+                position,
+                first: index,
+                parts: 0,
+                arrived: 0,
+                root: NONE,
+                op: part.op,
+                flow: Flow::of(operation),
+                broken: false,
+            });
+        }
+
+        let LocalCollective { id, task, comm: name, op, .. } = *part;
+        let collective = &mut graph.collectives[number];
+        let problem = if comm.is_none() {
+            Some((Kind::UnknownCommunicator, format!("no line above tells of communicator {name}")))
+        } else if member.is_none() {
+            Some((Kind::NotAMember, format!("task {task} does not belong to communicator {name}")))
+        } else if collective.comm != comm.unwrap_or(NONE) {
+            Some((Kind::Disagreement, format!("{id} is on another communicator than {name}")))
+        } else if collective.op != op {
+            Some((Kind::Disagreement, format!("{id} is operation {}, not {}", collective.op.0, op.0)))
+        } else if collective.position != position && collective.position != NONE {
+            let (mine, other) = (u64::from(position) + 1, u64::from(collective.position) + 1);
+            Some((
+                Kind::Disagreement,
+                format!("{id} is call {mine} of task {task} on {name}, but call {other}"),
+            ))
+        } else {
+            None
+        };
+        collective.parts += 1;
+        collective.broken |= problem.is_some();
+        let first = collective.first;
+        self.record(line, part.task, number, flags, part.after, part.time);
+
+        let graph = &mut self.graph;
+        if let Some((kind, text)) = problem {
+            let (other, of) = (graph.line(first), graph.rank(first));
+            let text = match kind {
+                Kind::Disagreement => format!("{text} of task {of} at line {other}"),
+                _ => text,
+            };
+            self.log.add(kind, line, || (text, vec![other]));
+        }
+        let collective = &mut graph.collectives[number];
+        let is_root = match collective.flow {
+            Flow::FromRoot => part.amounts.send != Bytes::ZERO,
+            Flow::ToRoot => part.amounts.recv != Bytes::ZERO,
+            Flow::All | Flow::Own => false,
+        };
+        if is_root && operation.is_some_and(Operation::is_rooted) {
+            let slot = graph.nodes[index].task;
+            if collective.root != NONE && collective.root != slot {
+                let other = graph.tasks[collective.root as usize].rank;
+                let text = || (format!("{id} has two roots by its sizes: tasks {other} and {task}"), vec![]);
+                self.log.add(Kind::Disagreement, line, text);
+                collective.broken = true;
+            }
+            collective.root = slot;
+        }
+
+        if operation.is_none() {
+            let text = || (format!("operation code {} is not in the table", op.0), vec![]);
+            self.log.add(Kind::UnknownOperation, line, text);
+        }
+        let tally = self.operations.entry(op).or_default();
+        tally.operations += u64::from(number == next);
+        tally.lines += 1;
+        tally.send = saturating(tally.send, part.amounts.send);
+        tally.recv = saturating(tally.recv, part.amounts.recv);
+        self.tallies.local_collectives += 1;
+    }
+
+    /// What messages and parts of collectives have in common.
+    fn record(&mut self, line: u64, rank: Rank, other: u32, flags: u16, after: Dependency, time: Ticks) {
+        self.tallies.dependencies[usize::from(after.code())] += 1;
+        let dependency = match after {
+            Dependency::Start => 0,
+            Dependency::Sent(id) | Dependency::Received(id) => id.0,
+            Dependency::Collective(id) => id.0,
+        };
+        let node = Node { dependency, task: 0, other, next: NONE, flags: flags | u16::from(after.code()) };
+        let first = self.graph.push(line, rank, node);
+        if first != (after == Dependency::Start) {
+            self.log.add(Kind::Start, line, || {
+                let text = if first {
+                    "the first record of task {} waits for something"
+                } else {
+                    "a later record of task {} waits for nothing"
+                };
+                (text.replace("{}", &rank.to_string()), vec![])
+            });
+        }
+        let slot = self.graph.nodes[self.graph.nodes.len() as u32 - 1].task as usize;
+        let task = &mut self.graph.tasks[slot];
+        match time.to_picos(self.header.clock).and_then(|time| task.computing.checked_add(time)) {
+            Some(sum) => task.computing = sum,
+            None => {
+                let text = || (format!("the computing time of task {rank} exceeds 2^64 ps"), vec![]);
+                self.log.add(Kind::TimeRange, line, text);
+            }
+        }
+    }
+
+    /// Ends the pass over the records and makes the one over their dependencies.
+    pub fn finish(mut self) -> Report {
+        self.compare_counts();
+        for (&code, &tally) in &self.operations {
+            let operation = self.options.op_codes.operation(code);
+            let name = operation.map_or(format!("code {}", code.0), |operation| operation.name().to_owned());
+            self.tallies.operations.insert(name, tally);
+        }
+        self.tallies.computing = self.graph.tasks.iter().map(|task| task.computing).max().unwrap_or_default();
+        if self.too_many {
+            return self.log.report(self.tallies, 0);
+        }
+        self.resolve();
+        self.members();
+        self.ends();
+        let stuck = order::check(&mut self.graph, &mut self.log);
+        self.log.report(self.tallies, stuck)
+    }
+
+    fn compare_counts(&mut self) {
+        let (header, tallies) = (&self.header, &mut self.tallies);
+        tallies.collectives = self.graph.collective_ids.len();
+        for (what, promised, found) in [
+            ("point-to-point lines", header.messages, tallies.messages + tallies.marks),
+            ("communicators", header.communicators, tallies.communicators),
+            ("collectives", header.collectives, tallies.collectives),
+            ("lines of collectives", header.local_collectives, tallies.local_collectives),
+        ] {
+            if promised != found {
+                let text =
+                    || (format!("the header promises {promised} {what}, the file has {found}"), vec![]);
+                self.log.add(Kind::HeaderCount, 1, text);
+            }
+        }
+        if header.version == Version::V2 && header.received != tallies.awaited {
+            let (promised, found) = (header.received, tallies.awaited);
+            let text = || {
+                (
+                    format!(
+                        "the header promises {promised} messages that are waited for, the file has {found}"
+                    ),
+                    vec![],
+                )
+            };
+            self.log.add(Kind::HeaderCount, 1, text);
+        }
+    }
+
+    /// Holds every dependency against the record it names.
+    fn resolve(&mut self) {
+        let graph = &mut self.graph;
+        for index in 0..graph.nodes.len() as u32 {
+            let Node { dependency, task, flags, .. } = graph.nodes[index];
+            if flags & BROKEN != 0 {
+                continue;
+            }
+            let rank = graph.tasks[task as usize].rank;
+            let wrong = |kind, text| Some((kind, text));
+            let problem = match flags & DEPENDENCY {
+                0 => None,
+                3 => match graph.collective_ids.get(dependency) {
+                    None => wrong(
+                        Kind::UnknownDependency,
+                        format!("waits for G{dependency}, which does not exist"),
+                    ),
+                    Some(number) => {
+                        let collective = &graph.collectives[number];
+                        let stranger = collective.comm != NONE
+                            && !collective.broken
+                            && graph.communicators.get(collective.comm).member(rank).is_none();
+                        stranger.then(|| {
+                            let text =
+                                format!("task {rank} waits for G{dependency}, of which it is no member");
+                            (Kind::WrongDependency, text)
+                        })
+                    }
+                },
+                kind => match graph.ids.get(dependency) {
+                    None => wrong(
+                        Kind::UnknownDependency,
+                        format!("waits for record {dependency}, which does not exist"),
+                    ),
+                    Some(other) => {
+                        let Node { task: sender, other: dst, flags, .. } = graph.nodes[other];
+                        let what = |text: &str| format!("task {rank} waits for {text}");
+                        if kind == 1 {
+                            let other = graph.tasks[sender as usize].rank;
+                            (sender != task).then(|| {
+                                (
+                                    Kind::WrongDependency,
+                                    what(&format!("its send {dependency}, which is one of task {other}")),
+                                )
+                            })
+                        } else if flags & MARK != 0 {
+                            wrong(
+                                Kind::WrongDependency,
+                                what(&format!("the reception of {dependency}, a local mark")),
+                            )
+                        } else if dst != rank.0 {
+                            wrong(
+                                Kind::WrongDependency,
+                                what(&format!(
+                                    "the reception of message {dependency}, which goes to task {dst}"
+                                )),
+                            )
+                        } else {
+                            graph.nodes[other].flags |= RECEIVED;
+                            (flags & AWAITED == 0).then(|| {
+                                let text =
+                                    format!("message {dependency}, which does not say so (dep without +4)");
+                                (Kind::NotAwaited, what(&text))
+                            })
+                        }
+                    }
+                },
+            };
+            if let Some((kind, text)) = problem {
+                if kind != Kind::NotAwaited {
+                    graph.nodes[index].flags |= BROKEN;
+                }
+                self.log.add(kind, graph.line(index), || (text, vec![]));
+            }
+        }
+        for (index, node) in (0..).zip(graph.nodes.iter()) {
+            if node.flags & (AWAITED | RECEIVED) == AWAITED {
+                let text =
+                    || ("nothing waits for this message, though it says so (dep with +4)".to_owned(), vec![]);
+                self.log.add(Kind::AwaitedByNobody, graph.line(index), text);
+            }
+        }
+    }
+
+    /// Holds the lines of every collective against its communicator.
+    fn members(&mut self) {
+        let graph = &mut self.graph;
+        for number in 0..graph.collectives.len() as u32 {
+            let Collective { id, comm, first, parts, broken, position, flow, root, .. } =
+                graph.collectives[number];
+            if broken || comm == NONE {
+                continue;
+            }
+            let communicator = graph.communicators.get(comm);
+            if parts < communicator.size() {
+                let absent = communicator.tasks().find(|&task| {
+                    communicator.member(task).is_some_and(|member| communicator.calls(member) <= position)
+                });
+                let of = format!("of {} members of {}", communicator.size(), communicator.id);
+                let who = absent.map_or(String::new(), |task| format!(": task {task} makes no call as late"));
+                self.log.add(Kind::MissingMember, graph.line(first), || {
+                    (format!("G{id} has lines of {parts} {of}{who}"), vec![])
+                });
+            }
+            if root == NONE && matches!(flow, Flow::FromRoot | Flow::ToRoot) {
+                let first = communicator.first;
+                graph.collectives[number].root = graph.task_of_rank.get(first.0.into()).unwrap_or(NONE);
+            }
+        }
+    }
+
+    /// Tasks that were cut.
+    fn ends(&mut self) {
+        let graph = &self.graph;
+        for task in &graph.tasks {
+            if graph.nodes[task.last].flags & MARK == 0 {
+                let rank = task.rank;
+                let text =
+                    || (format!("task {rank} ends here, without the local mark of MPI_Finalize"), vec![]);
+                self.log.add(Kind::EndsEarly, graph.line(task.last), text);
+            }
+        }
+        let silent = u64::from(self.header.tasks) - graph.tasks.len() as u64;
+        if silent > 0 {
+            let absent = (0..self.header.tasks).find(|&rank| graph.task_of_rank.get(rank.into()).is_none());
+            let first = absent.map_or(String::new(), |rank| format!("; the first is task {rank}"));
+            self.log.add(Kind::EndsEarly, 1, || (format!("{silent} tasks have no record{first}"), vec![]));
+        }
+    }
+}
+
+fn saturating(sum: Bytes, more: Bytes) -> Bytes {
+    Bytes(sum.0.saturating_add(more.0))
+}
