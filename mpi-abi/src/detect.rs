@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::handles::{Comm, Datatype};
 use crate::symbols::{self, Function};
 use crate::tables::{Datatypes, Flavour, Handles, Place, Table};
-use crate::{call_next, mpich, openmpi, standard};
+use crate::{mpich, openmpi, standard};
 
 /// Room for the version text of any MPI: MPICH asks for 8192 bytes, and older ones write them all.
 const VERSION_ROOM: usize = 16384;
@@ -112,9 +112,8 @@ fn library_version() -> Result<String> {
     let mut text = vec![0u8; VERSION_ROOM];
     let mut length: c_int = 0;
     // SAFETY: int MPI_Get_library_version(char *version, int *resultlen); the room is twice what any MPI asks for.
-    let code = unsafe {
-        call_next!(GET_LIBRARY_VERSION, (text.as_mut_ptr() as usize, &raw mut length as usize) -> i32)
-    };
+    let code =
+        unsafe { GET_LIBRARY_VERSION.call::<i32, 2>([text.as_mut_ptr() as usize, &raw mut length as usize]) };
     if code != Some(0) {
         return Err(Error::NotLoaded);
     }
@@ -164,8 +163,7 @@ fn has_standard_abi() -> bool {
     static ABI_GET_VERSION: Function = Function::named(c"PMPI_Abi_get_version");
     let (mut major, mut minor): (c_int, c_int) = (-1, -1);
     // SAFETY: int MPI_Abi_get_version(int *abi_major, int *abi_minor), callable at any time.
-    let code =
-        unsafe { call_next!(ABI_GET_VERSION, (&raw mut major as usize, &raw mut minor as usize) -> i32) };
+    let code = unsafe { ABI_GET_VERSION.call::<i32, 2>([&raw mut major as usize, &raw mut minor as usize]) };
     code == Some(0) && major >= 1
 }
 

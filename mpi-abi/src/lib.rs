@@ -1,16 +1,63 @@
 //! MPI without linking MPI.
-pub mod api;
-pub mod arguments;
-pub mod detect;
+//!
+//! Programs of this toolkit meet an MPI library that they were not built for: a preload library stands in front
+//! of whichever one the program has, and a benchmark opens whichever one there is. This crate knows what that
+//! takes, and holds all the raw `unsafe` of it:
+//!
+//! - [`prototypes`]: every function of MPI-4.0 once, in a table that a macro turns into wrappers;
+//! - [`arguments`]: typed views of the words that arrive in a wrapper; [`handles`] and [`status`]: what they hold;
+//! - [`detect`]: which MPI is in the process, and its [`detect::Abi`], from one of the [`tables`] [`mpich`],
+//!   [`openmpi`] and [`standard`];
+//! - [`symbols`]: finds the real functions and data in the process;
+//! - [`api`]: the calls that this toolkit itself makes.
+//!
+//! It records nothing, keeps no state but the addresses of functions it has looked up, prints nothing, and never
+//! initialises an MPI by itself. `mpi-abi/oracle` holds the tables against each installed `mpi.h`.
+//!
+//! # What the author of a wrapper needs to know
+//! - **Arguments are words.** Every parameter of every MPI function is an integer or a pointer, so a wrapper takes
+//!   `usize`s and hands them on untouched ([`symbols::Function::call_or`], which costs a load, a test and a jump
+//!   once the function is known). Look at them only through [`arguments`]: of an `int`, and of an MPICH handle,
+//!   only the lower 32 bits mean something. Only what the functions of the group `others` return is of another
+//!   type (`double`, `MPI_Aint`, handles); leave those alone. Platforms whose calling convention passes an `int`
+//!   and a pointer differently are not supported: 64-bit little-endian Linux (x86-64, AArch64) is.
+//! - **A function may be missing.** Open MPI 4.1 has no `_c` forms; a wrapper of one is then only reached by
+//!   somebody who looked it up by name, and returns [`ERR_NO_SUCH_FUNCTION`].
+//! - **`MPI_Pcontrol` is variadic.** The wrapper takes and hands on the first five integer registers after the
+//!   level; what came in floating-point registers or on the stack does not arrive. MPICH and Open MPI ignore it.
+//! - **Outputs** may be read only after the real call, and only when it succeeded; [`detect::Abi::predefined`]
+//!   tells null handles, and [`status`] views are `None` for the two `IGNORE`s.
+//! - **A status** gives bytes and the cancelled flag without a call under MPICH and Open MPI; under the standard
+//!   ABI ask MPI ([`api::Mpi::status_bytes`]). MPICH 4.0 reports source 0 and tag 0 for a completed request to
+//!   `MPI_PROC_NULL`: keep the posted source.
+//! - **`MPI_REQUEST_NULL` before, not after.** `Wait` and its kin overwrite their requests; read them before.
+//! - **Fortran** reaches a wrapper by another name (`mpi_send_`, `mpi_send__`, `mpi_send_f08_`,
+//!   `mpi_send_f08ts_`; gfortran's large-count forms `mpi_send_f08_large_`, `mpi_send_f08ts_large_`), with every
+//!   argument by reference, handles as `INTEGER` (`MPI_Comm_f2c`; the identity under MPICH), indices of arrays
+//!   from 1, logicals as `INTEGER`, an address for each `IGNORE`, buffers as descriptors in the `ts` forms,
+//!   `ierror` last (it may be null from `mpi_f08`), and hidden lengths of strings after it, which the table lists.
+//!   MPICH's Fortran calls its `MPI_` C entry, Open MPI's the `PMPI_` one.
+//! - **No MPI, no harm.** Nothing here runs before the first look-up, and nothing refers to an MPI symbol, so a
+//!   preload library made with it can sit in a shell.
+
 mod error;
+
+pub mod prototypes;
+
+pub mod arguments;
 pub mod handles;
+pub mod status;
+
+pub mod detect;
+pub mod tables;
+
 pub mod mpich;
 pub mod openmpi;
-pub mod prototypes;
 pub mod standard;
-pub mod status;
+
 pub mod symbols;
-pub mod tables;
+
+pub mod api;
 
 pub use error::{Error, Result};
 

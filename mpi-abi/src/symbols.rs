@@ -37,9 +37,47 @@ impl Function {
     /// A failure is not remembered: the library may be loaded later.
     #[inline(always)]
     pub fn get(&self) -> Option<NonNull<c_void>> {
+        self.known().or_else(|| self.look_up())
+    }
+
+    /// Calls it with arguments as they came; `None` where no loaded library has it.
+    ///
+    /// # Safety
+    /// The function's C prototype must have as many parameters as there are words, each of them an integer or a
+    /// pointer, the words must be valid for it, and it must return an `R`.
+    #[inline(always)]
+    pub unsafe fn call<R, const N: usize>(&self, words: [usize; N]) -> Option<R>
+    where
+        [usize; N]: Words,
+    {
+        // SAFETY: the contract.
+        self.known().or_else(|| self.look_up()).map(|address| unsafe { words.pass_to(address) })
+    }
+
+    /// Calls it with arguments as they came; gives `missing` where no loaded library has it.
+    ///
+    /// At the end of a wrapper this is a load, a test and a jump: the arguments stay where the caller put them.
+    ///
+    /// # Safety
+    /// As [`Function::call`].
+    #[inline(always)]
+    pub unsafe fn call_or<R, const N: usize>(&self, words: [usize; N], missing: R) -> R
+    where
+        [usize; N]: Words,
+    {
+        match self.known() {
+            // SAFETY: the contract.
+            Some(address) => unsafe { words.pass_to(address) },
+            // SAFETY: the contract.
+            None => unsafe { words.look_up_and_pass(self, missing) },
+        }
+    }
+
+    #[inline(always)]
+    fn known(&self) -> Option<NonNull<c_void>> {
         // Acquire pairs with the Release below; what is published is only the address of code that the
         // loader made visible before it answered.
-        NonNull::new(self.address.load(Ordering::Acquire)).or_else(|| self.look_up())
+        NonNull::new(self.address.load(Ordering::Acquire))
     }
 
     #[cold]
@@ -52,25 +90,75 @@ impl Function {
     }
 }
 
-/// Calls a [`Function`] with arguments as they came: `call_next!(NEXT, (a, b) -> i32)` is an `Option<i32>`,
-/// `None` where no loaded library has the function.
-///
-/// # Safety
-/// An `unsafe` operation: the function's C prototype must have as many parameters as there are arguments here,
-/// each of them an integer or a pointer, the arguments must be valid for it, and it must return that type.
-#[macro_export]
-macro_rules! call_next {
-    (@word $argument:expr) => { usize };
-    ($function:expr, ($($argument:expr),* $(,)?) -> $returned:ty) => {
-        match $function.get() {
-            Some(address) => {
-                let real: unsafe extern "C" fn($($crate::call_next!(@word $argument)),*) -> $returned =
-                    ::core::mem::transmute(address.as_ptr());
-                Some(real($($argument),*))
+/// Arguments of a C function, each an integer or a pointer: `[usize; N]`, `N` up to 14.
+pub trait Words {
+    /// Calls the function at `address` with them.
+    ///
+    /// # Safety
+    /// As [`Function::call`].
+    unsafe fn pass_to<R>(self, address: NonNull<c_void>) -> R;
+
+    /// Looks the function up and calls it with them; gives `missing` where no loaded library has it.
+    ///
+    /// # Safety
+    /// As [`Function::call`].
+    unsafe fn look_up_and_pass<R>(self, function: &Function, missing: R) -> R;
+}
+
+macro_rules! words {
+    ($($count:literal: $($word:ident)*;)*) => { $(
+        impl Words for [usize; $count] {
+            #[inline(always)]
+            unsafe fn pass_to<R>(self, address: NonNull<c_void>) -> R {
+                let [$($word),*] = self;
+                // SAFETY: by the contract this is the function's type, as far as the calling convention sees.
+                unsafe {
+                    let function: unsafe extern "C" fn($(word!($word)),*) -> R = std::mem::transmute(address.as_ptr());
+                    function($($word),*)
+                }
             }
-            None => None,
+
+            #[inline(always)]
+            unsafe fn look_up_and_pass<R>(self, function: &Function, missing: R) -> R {
+                // Out of line, and with the words one by one: they are in the right registers already, and
+                // the caller need not keep them anywhere.
+                #[cold]
+                #[inline(never)]
+                unsafe extern "C" fn pass<R>($($word: usize,)* function: &Function, missing: R) -> R {
+                    match function.look_up() {
+                        // SAFETY: the contract.
+                        Some(address) => unsafe { [$($word),*].pass_to(address) },
+                        None => missing,
+                    }
+                }
+                let [$($word),*] = self;
+                // SAFETY: the contract.
+                unsafe { pass($($word,)* function, missing) }
+            }
         }
+    )* };
+}
+macro_rules! word {
+    ($name:ident) => {
+        usize
     };
+}
+words! {
+    0: ;
+    1: a;
+    2: a b;
+    3: a b c;
+    4: a b c d;
+    5: a b c d e;
+    6: a b c d e f;
+    7: a b c d e f g;
+    8: a b c d e f g h;
+    9: a b c d e f g h i;
+    10: a b c d e f g h i j;
+    11: a b c d e f g h i j k;
+    12: a b c d e f g h i j k l;
+    13: a b c d e f g h i j k l m;
+    14: a b c d e f g h i j k l m n;
 }
 
 /// Looks a function up behind this object, then in every loaded object.
@@ -152,7 +240,7 @@ mod tests {
         let text = c"communicator";
         for _ in 0..2 {
             // SAFETY: strlen takes one pointer and returns a size_t.
-            let length = unsafe { call_next!(STRLEN, (text.as_ptr() as usize) -> usize) };
+            let length = unsafe { STRLEN.call::<usize, 1>([text.as_ptr() as usize]) };
             assert_eq!(length, Some(12));
         }
         assert!(!STRLEN.address.load(Ordering::Relaxed).is_null());
@@ -162,7 +250,9 @@ mod tests {
     fn what_nobody_defines_is_not_found() {
         static ABSENT: Function = Function::named(c"MPI_Nobody_defines_this");
         // SAFETY: no such function, so nothing is called.
-        assert_eq!(unsafe { call_next!(ABSENT, () -> i32) }, None);
+        assert_eq!(unsafe { ABSENT.call::<i32, 0>([]) }, None);
+        // SAFETY: as above.
+        assert_eq!(unsafe { ABSENT.call_or([1, 2], 16) }, 16);
         assert_eq!(data(c"ompi_nobody_defines_this"), None);
     }
 

@@ -44,7 +44,7 @@ macro_rules! pmpi {
         );
         // SAFETY: the callers below pass what the prototype of $name asks for: as many integers or pointers, the
         // pointers to memory that is large enough and lives as long as the call or as their contract says.
-        let code: Option<i32> = unsafe { $crate::call_next!(FUNCTION, ($($argument as usize),*) -> i32) };
+        let code: Option<i32> = unsafe { FUNCTION.call([$($argument as usize),*]) };
         $mpi.check(stringify!($name), code)
     }};
 }
@@ -191,7 +191,7 @@ impl Mpi {
     pub fn wtime(&self) -> Result<f64> {
         static WTIME: crate::symbols::Function = crate::symbols::Function::named(c"PMPI_Wtime");
         // SAFETY: double MPI_Wtime(void).
-        unsafe { crate::call_next!(WTIME, () -> f64) }.ok_or(Error::MissingSymbol { symbol: "PMPI_Wtime" })
+        unsafe { WTIME.call::<f64, 0>([]) }.ok_or(Error::MissingSymbol { symbol: "PMPI_Wtime" })
     }
 
     /// `MPI_Get_processor_name`.

@@ -27,7 +27,7 @@
 //!                 static NEXT: mpi_abi::symbols::Function = mpi_abi::symbols::Function::named(
 //!                     unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) });
 //!                 // typed views for a hook: unsafe { mpi_abi::arguments::$kind::from_raw($a) }
-//!                 unsafe { mpi_abi::call_next!(NEXT, ($($a),*) -> i32) }.unwrap_or(mpi_abi::ERR_NO_SUCH_FUNCTION)
+//!                 unsafe { NEXT.call_or([$($a),*], mpi_abi::ERR_NO_SUCH_FUNCTION) }
 //!             }
 //!             // and for Fortran: #[unsafe(export_name = concat!($stem, "_"))] fn (… , ierror: usize, $length: usize …)
 //!         )*

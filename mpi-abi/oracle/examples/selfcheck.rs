@@ -1,0 +1,313 @@
+//! Uses every call of `mpi_abi::api` under a real MPI that it was not linked with, and ends with 0 if each gave
+//! what the standard says. `selfcheck [--local LIBRARY]`; with `--local` the library is first opened so that the
+//! linker's global scope does not see it, as an interpreter does.
+
+use std::error::Error;
+use std::ffi::CString;
+
+use mpi_abi::api::{Envelope, Mpi, Pieces, Reduction, Split, ThreadLevel};
+use mpi_abi::arguments::{RequestArray, StatusPtr};
+use mpi_abi::handles::{Comm, Datatype};
+use mpi_abi::status::Status;
+use mpi_abi::symbols::Function;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn main() -> Outcome {
+    let arguments: Vec<String> = std::env::args().collect();
+    assert!(Mpi::loaded().is_err(), "this program is not linked with an MPI");
+    let mpi = match arguments.get(1).map(String::as_str) {
+        Some("--local") => {
+            open_local(&arguments[2]);
+            Mpi::loaded()?
+        }
+        _ => Mpi::open(None)?,
+    };
+    assert!(!mpi.initialized()?);
+    let level = mpi.init_thread(ThreadLevel::Multiple)?;
+    assert!(mpi.initialized()? && !mpi.finalized()?);
+    assert_eq!(mpi.query_thread()?, level);
+    let world = mpi.abi().comm_world();
+
+    communicators(&mpi, world)?;
+    datatypes(&mpi)?;
+    statuses(&mpi)?;
+    messages(&mpi, world)?;
+    collectives(&mpi, world)?;
+    vector_collectives(&mpi, world)?;
+    errors(&mpi)?;
+
+    let before = mpi.wtime()?;
+    mpi.barrier(world)?;
+    assert!(mpi.wtime()? >= before);
+    let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
+    mpi.finalize()?;
+    assert!(mpi.finalized()?);
+    println!("rank {rank} of {size}: all as it should be ({:?})", mpi.abi().flavour);
+    Ok(())
+}
+
+fn open_local(library: &str) {
+    let name = CString::new(library).expect("no NUL in a file name");
+    // SAFETY: loads an MPI library, which is made for it.
+    let handle = unsafe { dlopen(name.as_ptr(), RTLD_NOW_LOCAL) };
+    assert!(!handle.is_null(), "{library} can not be opened");
+    // SAFETY: looks a name up.
+    let global = unsafe { dlsym(std::ptr::null_mut(), c"PMPI_Init".as_ptr()) };
+    assert!(global.is_null(), "{library} is in the global scope, so this would test nothing");
+}
+
+const RTLD_NOW_LOCAL: i32 = 2;
+unsafe extern "C" {
+    fn dlopen(name: *const std::ffi::c_char, flags: i32) -> *mut std::ffi::c_void;
+    fn dlsym(handle: *mut std::ffi::c_void, name: *const std::ffi::c_char) -> *mut std::ffi::c_void;
+}
+
+fn communicators(mpi: &Mpi, world: Comm) -> Outcome {
+    let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
+    let everybody: Vec<_> = (0..size).map(Some).collect();
+    assert_eq!(mpi.comm_members(world)?, everybody);
+    assert_eq!(mpi.comm_name(world)?, "MPI_COMM_WORLD");
+    assert!(!mpi.comm_is_inter(world)?);
+    assert_eq!(mpi.comm_members(mpi.abi().comm_self())?, [Some(rank)]);
+    assert!(!mpi.processor_name()?.is_empty());
+
+    // Ranks upside down; the last stays outside.
+    let color = (rank != size - 1 || size == 1).then_some(7);
+    let part = mpi.comm_split(world, Split { color, key: -rank })?;
+    assert_eq!(part.is_some(), color.is_some());
+    if let Some(part) = part {
+        let last = if size == 1 { 0 } else { size - 2 };
+        let expected: Vec<_> = (0..=last).rev().map(Some).collect();
+        assert_eq!(mpi.comm_members(part)?, expected);
+        let (all, some) = (mpi.comm_group(world)?, mpi.comm_group(part)?);
+        assert_eq!(mpi.group_size(some)?, last + 1);
+        let translated = mpi.group_translate_ranks(all, &[0, size - 1], some)?;
+        assert_eq!(translated, [Some(last), (size == 1).then_some(0)]);
+        // SAFETY: made above, not used again.
+        unsafe {
+            mpi.group_free(all)?;
+            mpi.group_free(some)?;
+            mpi.comm_free(part)?;
+        }
+    }
+    let node = mpi.comm_split_shared(world, rank)?;
+    assert_eq!(mpi.comm_size(node)?, size, "the test runs on one host");
+    let copy = mpi.comm_dup(node)?;
+    assert_ne!(copy, node);
+    // SAFETY: made above, not used again.
+    unsafe {
+        mpi.comm_free(copy)?;
+        mpi.comm_free(node)?;
+    }
+    Ok(())
+}
+
+fn datatypes(mpi: &Mpi) -> Outcome {
+    static TYPE_VECTOR: Function = Function::named(c"PMPI_Type_vector");
+    let constants = &mpi.abi().constants;
+    let double = predefined(mpi.abi().basic.double);
+    assert_eq!(mpi.type_size(double)?, Some(8));
+    assert_eq!(mpi.type_extent(double)?.extent, 8);
+    assert!(mpi.type_is_contiguous(double)?);
+    assert_eq!(mpi.type_constructor(double)?.combiner, constants.combiner_named);
+
+    // Three blocks of 2 doubles: 4 apart, or 2 apart and thus without holes.
+    for (stride, contiguous) in [(4usize, false), (2, true)] {
+        let mut word = 0usize;
+        // SAFETY: int MPI_Type_vector(int, int, int, MPI_Datatype, MPI_Datatype *).
+        let code = unsafe { TYPE_VECTOR.call([3, 2, stride, double.word(), &raw mut word as usize]) };
+        assert_eq!(code, Some(constants.success));
+        // SAFETY: the call above made it.
+        let vector = unsafe { Datatype::from_word(mpi.abi().read_handle((&raw const word).cast())) };
+        assert_eq!(mpi.type_size(vector)?, Some(48));
+        assert_eq!(mpi.type_true_extent(vector)?.extent, 8 * (2 * stride as i64 + 2));
+        assert_eq!(mpi.type_is_contiguous(vector)?, contiguous);
+        let constructor = mpi.type_constructor(vector)?;
+        assert_eq!(constructor.combiner, constants.combiner_vector);
+        assert_eq!(constructor.integers, [3, 2, stride as i32]);
+        assert_eq!(constructor.datatypes, [double]);
+        // SAFETY: made above, not used again.
+        unsafe { mpi.type_free(vector)? };
+    }
+    Ok(())
+}
+
+fn predefined(word: Option<usize>) -> Datatype {
+    // SAFETY: a predefined datatype of this MPI.
+    unsafe { Datatype::from_word(word.expect("every MPI has it")) }
+}
+
+/// What MPI writes into the hidden fields of a status is what we read there.
+fn statuses(mpi: &Mpi) -> Outcome {
+    static SET_ELEMENTS: Function = Function::named(c"PMPI_Status_set_elements_x");
+    static SET_CANCELLED: Function = Function::named(c"PMPI_Status_set_cancelled");
+    let abi = mpi.abi();
+    let mut room = [0u64; 8];
+    let address = room.as_mut_ptr() as usize;
+    // SAFETY: the room is larger than any status.
+    let status = unsafe { Status::at(address as *const u8, abi) };
+    for bytes in [0u64, 1, 0x7fff_ffff, 0x8000_0000, 0x12_3456_789a] {
+        for cancelled in [false, true] {
+            // SAFETY: int MPI_Status_set_elements_x(MPI_Status *, MPI_Datatype, MPI_Count), and the same with an int.
+            let codes = unsafe {
+                [
+                    SET_ELEMENTS.call([address, abi.byte().word(), bytes as usize]),
+                    SET_CANCELLED.call([address, usize::from(cancelled)]),
+                ]
+            };
+            assert_eq!(codes, [Some(0), Some(0)]);
+            assert_eq!(mpi.status_bytes(&status)?, bytes);
+            assert_eq!(mpi.status_cancelled(&status)?, cancelled);
+            assert_eq!(status.bytes().unwrap_or(bytes), bytes);
+            assert_eq!(mpi.status_elements(&status, abi.byte())?, Some(bytes));
+        }
+    }
+    let ignored = abi.constants.status_ignore;
+    // SAFETY: IGNORE is no status, and the other is one.
+    unsafe {
+        assert!(StatusPtr::from_raw(ignored).status(abi).is_none());
+        assert!(StatusPtr::from_raw(address).status(abi).is_some());
+    }
+    Ok(())
+}
+
+fn messages(mpi: &Mpi, world: Comm) -> Outcome {
+    let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
+    let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
+    let (to, from) = (Envelope::new(right, 5, world), Envelope::new(left, 5, world));
+
+    let (mine, mut theirs) = ([f64::from(rank); 3], [0f64; 3]);
+    // SAFETY: the buffers stay until the requests have completed.
+    unsafe {
+        let requests = [mpi.irecv(&mut theirs, from)?, mpi.isend(&mine, to)?];
+        // The requests as a wrapper would see them in memory.
+        let words = requests.map(|request| request.word());
+        let narrow = words.map(|word| word as u32);
+        let first =
+            if mpi.abi().handle_size == 4 { narrow.as_ptr() as usize } else { words.as_ptr() as usize };
+        let array = RequestArray::from_raw(first);
+        assert_eq!([array.at(mpi.abi(), 0), array.at(mpi.abi(), 1)], requests);
+        mpi.wait_all(&requests)?;
+    }
+    assert_eq!(theirs, [f64::from(left); 3]);
+
+    let mut long = [0u8; 100];
+    // SAFETY: the buffers stay until the requests have completed.
+    let received = unsafe {
+        let any = Envelope { peer: None, tag: None, comm: world };
+        let (receive, send) =
+            (mpi.irecv(&mut long, any)?, mpi.isend(&[1u8, 2, 3], Envelope::new(right, 6, world))?);
+        mpi.wait(send)?;
+        mpi.wait(receive)?
+    };
+    assert_eq!((received.source, received.tag, received.bytes), (left, 6, 3));
+    assert_eq!(long[..4], [1, 2, 3, 0]);
+
+    // SAFETY: the buffer stays until the request has completed.
+    let send = unsafe { mpi.isend(&[9i32, 8], to)? };
+    let probed = mpi.probe(from)?;
+    assert_eq!((probed.source, probed.tag, probed.bytes), (left, 5, 8));
+    let mut pair = [0i32; 2];
+    assert_eq!(mpi.recv(&mut pair, from)?, probed);
+    assert_eq!(pair, [9, 8]);
+    // SAFETY: not completed before.
+    unsafe { mpi.wait(send)? };
+
+    let null = mpi.abi().constants.proc_null;
+    mpi.send(&[1u64], Envelope::new(null, 0, world))?;
+    assert_eq!(mpi.recv(&mut [0u64], Envelope::new(null, 0, world))?.bytes, 0);
+    Ok(())
+}
+
+fn collectives(mpi: &Mpi, world: Comm) -> Outcome {
+    let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
+    let (n, root) = (size as usize, size - 1);
+    let is_root = rank == root;
+    let sum: i64 = (0..i64::from(size)).sum();
+
+    let mut word = [if is_root { 42i32 } else { 0 }];
+    mpi.bcast(&mut word, root, world)?;
+    assert_eq!(word, [42]);
+
+    let input = [i64::from(rank), 1];
+    let mut output = [-1i64; 2];
+    mpi.reduce(&input, is_root.then_some(&mut output[..]), Reduction::Sum, root, world)?;
+    assert_eq!(output, if is_root { [sum, i64::from(size)] } else { [-1, -1] });
+    mpi.allreduce(&input, &mut output, Reduction::Max, world)?;
+    assert_eq!(output, [i64::from(size) - 1, 1]);
+    mpi.allreduce(&input, &mut output, Reduction::Min, world)?;
+    assert_eq!(output, [0, 1]);
+    mpi.scan(&input, &mut output, Reduction::Sum, world)?;
+    assert_eq!(output, [(0..=i64::from(rank)).sum(), i64::from(rank) + 1]);
+    mpi.exscan(&input, &mut output, Reduction::Sum, world)?;
+    assert!(rank == 0 || output == [(0..i64::from(rank)).sum(), i64::from(rank)]);
+
+    let ranks: Vec<f32> = (0..size).map(|rank| rank as f32).collect();
+    let mut all = vec![0f32; n];
+    mpi.gather(&[rank as f32], is_root.then_some(&mut all[..]), root, world)?;
+    assert!(!is_root || all == ranks);
+    mpi.allgather(&[rank as f32], &mut all, world)?;
+    assert_eq!(all, ranks);
+    let mut piece = [0f32];
+    mpi.scatter(is_root.then_some(&ranks[..]), &mut piece, root, world)?;
+    assert_eq!(piece, [rank as f32]);
+
+    let to: Vec<i32> = (0..size).map(|peer| 100 * rank + peer).collect();
+    let mut from = vec![0i32; n];
+    mpi.alltoall(&to, &mut from, 1, world)?;
+    assert_eq!(from, (0..size).map(|peer| 100 * peer + rank).collect::<Vec<_>>());
+
+    let mut own = [0i32];
+    mpi.reduce_scatter_block(&vec![rank; n], &mut own, Reduction::Sum, world)?;
+    assert_eq!(i64::from(own[0]), sum);
+    Ok(())
+}
+
+fn vector_collectives(mpi: &Mpi, world: Comm) -> Outcome {
+    let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
+    // Process i has i + 1 elements, each i.
+    let counts: Vec<i32> = (1..=size).collect();
+    let displacements: Vec<i32> = (0..size).map(|i| i * (i + 1) / 2).collect();
+    let pieces = Pieces { counts: &counts, displacements: &displacements };
+    let whole: Vec<u32> = (0..size).flat_map(|i| vec![i as u32; i as usize + 1]).collect();
+    let mine = vec![rank as u32; rank as usize + 1];
+
+    let mut all = vec![u32::MAX; whole.len()];
+    mpi.allgatherv(&mine, &mut all, pieces, world)?;
+    assert_eq!(all, whole);
+    all.fill(u32::MAX);
+    mpi.gatherv(&mine, (rank == 0).then_some((&mut all[..], pieces)), 0, world)?;
+    assert!(if rank == 0 { all == whole } else { all.iter().all(|value| *value == u32::MAX) });
+    let mut own = vec![u32::MAX; mine.len()];
+    mpi.scatterv((rank == 0).then_some((&whole[..], pieces)), &mut own, 0, world)?;
+    assert_eq!(own, mine);
+    let mut sum = vec![0u32; mine.len()];
+    mpi.reduce_scatter(&whole, &mut sum, &counts, Reduction::Sum, world)?;
+    assert_eq!(sum, vec![(rank * size) as u32; mine.len()]);
+
+    // To process i go i + 1 elements; so rank + 1 come from everybody.
+    let come = vec![rank + 1; size as usize];
+    let places: Vec<i32> = (0..size).map(|i| i * (rank + 1)).collect();
+    let mut got = vec![u32::MAX; (size * (rank + 1)) as usize];
+    let received = Pieces { counts: &come, displacements: &places };
+    mpi.alltoallv((&whole, pieces), (&mut got, received), world)?;
+    assert_eq!(got, vec![rank as u32; got.len()]);
+    assert!(mpi.allgatherv(&mine, &mut all[1..], pieces, world).is_err(), "one element short");
+    Ok(())
+}
+
+fn errors(mpi: &Mpi) -> Outcome {
+    let own = mpi.comm_dup(mpi.abi().comm_self())?;
+    mpi.return_errors(own)?;
+    match mpi.send(&[0u8], Envelope::new(99, 0, own)) {
+        Err(mpi_abi::Error::Call { function: "MPI_Send", code, class, message }) => {
+            assert_eq!(mpi.error_class(code)?, class);
+            assert!(!message.is_empty() && message == mpi.error_text(code)?);
+        }
+        other => panic!("there is no rank 99: {other:?}"),
+    }
+    // SAFETY: made above, not used again.
+    unsafe { mpi.comm_free(own)? };
+    Ok(())
+}
