@@ -1,1 +1,5 @@
-//! Benchmarks: criterion and whole programs.
+//! Benchmarks: criterion and whole programs, and the workloads they run on.
+
+pub mod limit;
+pub mod memory;
+pub mod workload;
