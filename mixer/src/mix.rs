@@ -12,12 +12,13 @@ use crate::task::{Task, Walk};
 use crate::{Options, Progress, Stage};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 use vef_format::capture::{Capture, Ending, Layout, legacy};
 use vef_format::ids::{CommId, Rank};
 use vef_format::record::{Communicator, Header, Version};
-use vef_format::text::Writer;
+use vef_format::text::{WriteError, Writer};
 use vef_format::units::Picos;
 
 /// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
@@ -196,17 +197,21 @@ impl Mix<'_> {
         let starts: Vec<_> = tasks.iter().zip(&shifts).map(|(task, &shift)| (&task.starts, shift)).collect();
         let mut sweep = Sweep::new(&starts, WINDOW);
         let mut resolver = Resolver::new(tasks, partners, &shifts, &traced, &self.options.op_codes);
-        let (mut turns, mut lines) = (Vec::new(), Vec::new());
-        while sweep.next(&mut turns) {
-            lines.clear();
-            resolver.take(&turns, &mut lines);
-            for line in &lines {
-                match line {
-                    Line::Message(message) => writer.message(message).map_err(failed)?,
-                    Line::Collective(collective) => writer.collective(collective).map_err(failed)?,
-                }
-            }
+        // Three windows are under way at once: one is ordered, one resolved, one written.
+        let (mut turns, mut turns_ahead) = (Vec::new(), Vec::new());
+        let (mut lines, mut lines_ahead) = (Vec::new(), Vec::new());
+        loop {
+            let ((written, ()), ordered) = rayon::join(
+                || rayon::join(|| put(&mut writer, &lines), || resolver.take(&turns, &mut lines_ahead)),
+                || sweep.next(&mut turns_ahead),
+            );
+            written.map_err(failed)?;
             self.progress.advance(lines.len() as u64);
+            std::mem::swap(&mut lines, &mut lines_ahead);
+            std::mem::swap(&mut turns, &mut turns_ahead);
+            if !ordered && lines.is_empty() {
+                break;
+            }
         }
         resolver.finish()?;
         self.summary.early_receptions = resolver.early;
@@ -230,6 +235,14 @@ impl Mix<'_> {
         };
         (0..).zip(tasks).map(shift_of).collect()
     }
+}
+
+/// Writes a window.
+fn put<W: Write>(writer: &mut Writer<W>, lines: &[Line]) -> Result<(), WriteError> {
+    lines.iter().try_for_each(|line| match line {
+        Line::Message(message) => writer.message(message),
+        Line::Collective(collective) => writer.collective(collective),
+    })
 }
 
 /// The walk over one task's events to their end.

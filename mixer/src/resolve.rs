@@ -123,8 +123,9 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Takes the turns of a window and appends their lines.
+    /// Takes the turns of a window; `lines` are what became of them.
     pub(crate) fn take(&mut self, turns: &[u32], lines: &mut Vec<Line>) {
+        lines.clear();
         for &rank in turns {
             if self.turns[rank as usize].held.is_some() {
                 self.turns[rank as usize].missed += 1;

@@ -2,6 +2,7 @@
 //! something that MPI allows, or the network delivers a message. What comes out is the events that tracing
 //! would have seen, and, because the model knows which send met which receive, the records that a trace must have.
 
+use crate::capture::{Happened, What};
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
@@ -9,38 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use vef_format::capture::event::*;
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
-use vef_format::units::{Bytes, Nanos};
-
-/// An event that owns its lists.
-#[derive(Clone, Debug)]
-pub(crate) struct Happened {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) what: What,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum What {
-    Plain(Action<'static>),
-    Complete(Vec<Completion>),
-    Communicator { id: CommId, origin: Origin, members: Vec<Rank> },
-}
-
-impl Happened {
-    pub(crate) fn with_event<R>(&self, use_it: impl FnOnce(&Event<'_>) -> R) -> R {
-        let action = match &self.what {
-            What::Plain(action) => action.clone(),
-            What::Complete(list) => Action::Complete(list),
-            What::Communicator { id, origin, members } => Action::Communicator(Communicator {
-                id: *id,
-                origin: *origin,
-                members: Members::List(members),
-                foreign: false,
-            }),
-        };
-        use_it(&Event { start: Nanos(self.start), end: Nanos(self.end), thread: 0, action })
-    }
-}
+use vef_format::units::Bytes;
 
 /// What a record waits for. Messages are the how manyth of their sender's point-to-point records, collectives the
 /// how manyth operation of the run.
@@ -202,7 +172,7 @@ impl World {
     }
 
     fn happened(&mut self, rank: u32, start: u64, end: u64, what: What) {
-        self.tasks[rank as usize].events.push(Happened { start, end, what });
+        self.tasks[rank as usize].events.push(Happened { start, end, thread: 0, what });
     }
 
     /// A point-to-point record of `rank` at `start`.

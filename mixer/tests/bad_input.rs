@@ -1,0 +1,471 @@
+//! What cannot be mixed is one clear error, and leaves no file; what can be mixed with losses says so.
+
+mod capture;
+
+use capture::{Happened, What};
+use mixer::{MixError, Options, Problem, Quiet, Summary, mix};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use vef_format::capture::event::*;
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::operation::{Amounts, Operation};
+use vef_format::units::Bytes;
+
+const WORLD: CommId = CommId(0);
+
+/// A capture under construction: calls of 10 ns, 100 ns apart, on one clock.
+struct Program {
+    tasks: Vec<Vec<Happened>>,
+    now: u64,
+}
+
+impl Program {
+    fn new(tasks: u32) -> Self {
+        let mut program = Self { tasks: vec![Vec::new(); tasks as usize], now: 1000 };
+        for rank in 0..tasks {
+            program.call(rank, Action::Init);
+            let members = (0..tasks).map(Rank).collect();
+            program.add(rank, 0, What::Communicator { id: WORLD, origin: Origin::World, members });
+        }
+        program
+    }
+
+    fn add(&mut self, rank: u32, thread: u16, what: What) -> &mut Self {
+        self.now += 100;
+        let (start, end) = (self.now, self.now + 10);
+        self.tasks[rank as usize].push(Happened { start, end, thread, what });
+        self
+    }
+
+    fn call(&mut self, rank: u32, action: Action<'static>) -> &mut Self {
+        self.add(rank, 0, What::Plain(action))
+    }
+
+    fn send(&mut self, rank: u32, dest: u32, tag: i32, bytes: u64) -> &mut Self {
+        self.call(rank, Action::Send(sending(dest, tag, bytes, None)))
+    }
+
+    fn receive(&mut self, rank: u32, source: u32, tag: i32) -> &mut Self {
+        self.call(rank, Action::Receive(receiving(source, tag)))
+    }
+
+    fn post(&mut self, rank: u32, source: Option<u32>, number: u64) -> &mut Self {
+        self.call(
+            rank,
+            Action::PostReceive(PostReceive {
+                comm: WORLD,
+                source: source.map(CommRank),
+                tag: Some(0),
+                bytes: Bytes(64),
+                datatype: DatatypeId(0),
+                request: RequestId { thread: 0, number },
+            }),
+        )
+    }
+
+    fn complete(&mut self, rank: u32, number: u64, outcome: Outcome) -> &mut Self {
+        let request = RequestId { thread: 0, number };
+        self.add(rank, 0, What::Complete(vec![Completion { request, outcome }]))
+    }
+
+    fn collective(&mut self, rank: u32, operation: Operation, root: Option<u32>) -> &mut Self {
+        self.call(
+            rank,
+            Action::Collective(Collective {
+                operation,
+                comm: WORLD,
+                root: root.map(CommRank),
+                amounts: Amounts { send: Bytes(8), recv: Bytes(8) },
+                datatype: DatatypeId(0),
+                request: None,
+                send_counts: &[],
+                recv_counts: &[],
+            }),
+        )
+    }
+
+    fn finish(&mut self) -> &mut Self {
+        for rank in 0..self.tasks.len() as u32 {
+            self.call(rank, Action::Finalize);
+        }
+        self
+    }
+
+    fn mix(&self, options: &Options) -> (Result<Summary, MixError>, Mixed) {
+        let mixed = Mixed::new();
+        capture::write(&mixed.capture(), &self.tasks);
+        let result = mix(&mixed.capture(), &mixed.trace(), options, &Quiet);
+        if result.is_err() {
+            assert_eq!(mixed.left_behind(), 0, "something was left behind");
+        }
+        (result, mixed)
+    }
+
+    /// The error of a strict mix.
+    fn error(&self) -> MixError {
+        self.mix(&Options::default()).0.expect_err("it must be refused")
+    }
+
+    /// The lines of the trace, without the header, and the summary.
+    fn lines(&self, lenient: bool) -> (Vec<String>, Summary) {
+        let (result, mixed) = self.mix(&Options { lenient, ..Options::default() });
+        let summary = result.expect("it mixes");
+        let text = fs::read_to_string(mixed.trace()).unwrap();
+        let header: Vec<u64> =
+            text.lines().next().unwrap().split(' ').skip(1).map(|n| n.parse().unwrap()).collect();
+        let lines: Vec<_> = text.lines().skip(1).map(str::to_owned).collect();
+        let collectives = lines.iter().filter(|line| line.starts_with('G')).count() as u64;
+        let communicators = lines.iter().filter(|line| line.starts_with('C')).count() as u64;
+        assert_eq!(header[1..3], [lines.len() as u64 - collectives - communicators, communicators]);
+        assert_eq!(header[4], collectives);
+        (lines, summary)
+    }
+}
+
+fn sending(dest: u32, tag: i32, bytes: u64, request: Option<RequestId>) -> Send {
+    Send {
+        comm: WORLD,
+        dest: CommRank(dest),
+        tag,
+        bytes: Bytes(bytes),
+        datatype: DatatypeId(0),
+        mode: SendMode::Standard,
+        request,
+    }
+}
+
+fn receiving(source: u32, tag: i32) -> Receive {
+    Receive {
+        comm: WORLD,
+        source: CommRank(source),
+        tag,
+        any_source: false,
+        any_tag: false,
+        bytes: Bytes(64),
+        datatype: DatatypeId(0),
+    }
+}
+
+/// A directory with a capture and a place for its trace.
+struct Mixed(TempDir);
+
+impl Mixed {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("out")).unwrap();
+        Self(dir)
+    }
+
+    fn capture(&self) -> PathBuf {
+        self.0.path().join("capture")
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.0.path().join("out/t.vef")
+    }
+
+    fn left_behind(&self) -> usize {
+        fs::read_dir(self.0.path().join("out")).unwrap().count()
+    }
+}
+
+#[test]
+fn a_send_without_receive() {
+    let mut program = Program::new(2);
+    program.send(0, 1, 5, 77).send(0, 1, 6, 8).receive(1, 0, 6).finish();
+    let said = program.error().to_string();
+    assert_eq!(
+        said,
+        "1 sends without receive, 0 receives without send: task 0 sends to 1 with tag 5, 77 bytes"
+    );
+    let (lines, summary) = program.lines(true);
+    assert_eq!((summary.unmatched.sends, summary.dropped.sends, summary.messages), (1, 1, 1));
+    assert_eq!(summary.bytes, Bytes(8));
+    // The next record takes over what the dropped one waited for, and its time: from Init at 1100 to 1600.
+    assert!(lines.contains(&"0 0 1 8 4 500 -1".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn a_receive_without_send() {
+    let mut program = Program::new(2);
+    program.receive(1, 0, 3).finish();
+    let said = program.error().to_string();
+    assert_eq!(
+        said,
+        "0 sends without receive, 1 receives without send: task 1 receives from 0 with tag 3, 64 bytes"
+    );
+    let (lines, summary) = program.lines(true);
+    assert_eq!(summary.unmatched.receives, 1);
+    // Its mark stays; what follows waits for the mark.
+    assert!(lines.contains(&"0 1 1 0 0 200 -1".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"2 1 1 0 1 190 0".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn only_the_first_five_are_shown() {
+    let mut program = Program::new(2);
+    for tag in 0..9 {
+        program.send(0, 1, tag, 1);
+    }
+    program.receive(1, 0, 77).finish();
+    let MixError::Unmatched(unmatched) = program.error() else { panic!("another error") };
+    assert_eq!((unmatched.sends, unmatched.receives, unmatched.first.len()), (9, 1, 6));
+}
+
+#[test]
+fn a_wildcard_that_is_never_resolved() {
+    let mut program = Program::new(2);
+    program.post(1, None, 0).finish();
+    let said = program.error().to_string();
+    assert!(said.ends_with("task 1 receives from anybody with tag 0, 64 bytes"), "{said}");
+    let mut program = Program::new(2);
+    program.send(0, 1, 0, 1).post(1, None, 0).complete(1, 0, Outcome::Done).finish();
+    let MixError::Event { task, event, problem } = program.error() else { panic!("another error") };
+    assert_eq!((task, event, problem), (Rank(1), 3, Problem::Unresolved));
+}
+
+#[test]
+fn a_receive_that_is_cancelled_or_not_waited_for() {
+    let mut program = Program::new(2);
+    program.post(1, Some(0), 0).complete(1, 0, Outcome::Cancelled);
+    program.post(1, Some(0), 1).send(0, 1, 0, 9).finish();
+    let (lines, summary) = program.lines(false);
+    assert_eq!((summary.messages, summary.matched, summary.marks), (1, 1, 2));
+    // Nobody waits for it: no trigger bit.
+    assert!(lines.contains(&"0 0 1 9 0 700 -1".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn a_cancelled_send_never_was() {
+    let mut program = Program::new(2);
+    let request = RequestId { thread: 0, number: 0 };
+    program.call(0, Action::Send(sending(1, 0, 5, Some(request)))).complete(0, 0, Outcome::Cancelled);
+    program.send(0, 1, 0, 6).receive(1, 0, 0).finish();
+    let (lines, summary) = program.lines(false);
+    assert_eq!((summary.dropped.cancelled, summary.messages, summary.bytes), (1, 1, Bytes(6)));
+    assert!(lines.contains(&"0 0 1 6 4 600 -1".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn an_empty_message_to_itself_that_nobody_waits_for_is_dropped() {
+    let mut program = Program::new(1);
+    let forgotten = RequestId { thread: 0, number: 0 };
+    program.post(0, Some(0), 0).send(0, 0, 0, 0).call(0, Action::Forget(forgotten));
+    program.send(0, 0, 1, 0).receive(0, 0, 1).finish();
+    let (lines, summary) = program.lines(false);
+    assert_eq!((summary.dropped.empty_self, summary.messages, summary.marks), (1, 1, 2));
+    assert_eq!(lines, ["C0 0", "0 0 0 0 4 500 -1", "1 0 0 0 1 90 0", "2 0 0 0 2 90 0"]);
+}
+
+#[test]
+fn members_that_call_other_operations() {
+    let mut program = Program::new(3);
+    for rank in 0..3 {
+        program.collective(rank, Operation::Barrier, None);
+    }
+    program.collective(0, Operation::Allreduce, None);
+    program.collective(1, Operation::Allreduce, None);
+    program.collective(2, Operation::Barrier, None).finish();
+    let said = program.error().to_string();
+    let expected = "collective 1 on the communicator of tasks 0 1 2: task 0 calls Allreduce, task 2 Barrier";
+    assert_eq!(said, expected);
+    assert!(matches!(
+        program.mix(&Options { lenient: true, ..Options::default() }).0,
+        Err(MixError::Disagreement(_))
+    ));
+}
+
+#[test]
+fn members_that_name_other_roots() {
+    let mut program = Program::new(2);
+    program.collective(0, Operation::Bcast, Some(0)).collective(1, Operation::Bcast, Some(1)).finish();
+    let said = program.error().to_string();
+    assert!(said.ends_with("task 0 calls Bcast (root 0), task 1 Bcast (root 1)"), "{said}");
+}
+
+#[test]
+fn a_member_that_does_not_come() {
+    let mut program = Program::new(3);
+    program.collective(0, Operation::Barrier, None).collective(2, Operation::Barrier, None).finish();
+    let said = program.error().to_string();
+    assert!(said.ends_with("task 0 calls Barrier, task 1 makes no such call"), "{said}");
+    let (lines, summary) = program.lines(true);
+    assert_eq!((summary.dropped.collectives, summary.collectives), (2, 0));
+    assert_eq!(lines.len(), 1 + 3);
+    // Finalize at 2000 counts from Init at 1100, over the dropped call.
+    assert!(lines.iter().any(|line| line.ends_with(" 0 0 0 0 800 -1")), "{lines:?}");
+}
+
+#[test]
+fn a_killed_rank_makes_the_mix_lenient() {
+    let mut program = Program::new(2);
+    program.send(0, 1, 0, 4).receive(1, 0, 0).send(0, 1, 0, 5).call(0, Action::Finalize);
+    let (_, summary) = program.lines(false);
+    assert_eq!(summary.killed, [Rank(1)]);
+    assert_eq!((summary.messages, summary.dropped.sends), (1, 1));
+}
+
+#[test]
+fn records_that_wait_for_each_other() {
+    let mut program = Program::new(2);
+    program.receive(0, 1, 0).receive(1, 0, 0).send(0, 1, 0, 1).send(1, 0, 0, 1).finish();
+    let said = program.error().to_string();
+    let expected = "records wait for each other in a circle: record 1 of task 0 for message 0 of task 1, \
+        record 1 of task 1 for message 0 of task 0";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn clocks_that_disagree_are_counted() {
+    let mut program = Program::new(2);
+    program.receive(1, 0, 0).send(1, 0, 1, 2).send(0, 1, 0, 1).receive(0, 1, 1).finish();
+    let (lines, summary) = program.lines(false);
+    assert_eq!(summary.early_receptions, 1);
+    let at = |line: &str| lines.iter().position(|other| other == line).unwrap();
+    // The reply stands behind what it answers.
+    assert!(at("1 0 1 1 4 600 -1") < at("2 1 0 2 6 90 1"), "{lines:?}");
+}
+
+#[test]
+fn calls_of_several_threads_are_ordered_by_start() {
+    let mut program = Program::new(2);
+    // Thread 0 of task 0 receives from 1200 on for a long time, thread 1 sends meanwhile what its peer answers.
+    program.receive(0, 1, 0);
+    program.tasks[0].last_mut().unwrap().end = 5000;
+    program.add(0, 1, What::Plain(Action::Send(sending(1, 0, 3, None))));
+    program.receive(1, 0, 0).send(1, 0, 0, 4);
+    program.now = 6000;
+    program.finish();
+    let (lines, summary) = program.lines(false);
+    assert_eq!(summary.negative_times, 1);
+    assert_eq!(lines[1..5], ["0 0 0 0 0 400 -1", "1 0 1 3 5 0 0", "2 1 1 0 0 400 -1", "3 1 0 4 6 90 1"]);
+    // Finalize follows the receive, which ended last.
+    assert!(lines.contains(&"4 0 0 0 2 1100 3".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn events_that_contradict_the_run() {
+    let problem = |program: &Program| match program.error() {
+        MixError::Event { task: Rank(0), problem, .. } => problem,
+        other => panic!("{other}"),
+    };
+    let mut outside = Program::new(2);
+    outside.send(0, 9, 0, 1).finish();
+    assert_eq!(problem(&outside), Problem::Peer { comm: 0, size: 2, rank: 9 });
+    let mut unknown = Program::new(2);
+    let send = Send { comm: CommId(4), ..sending(1, 0, 1, None) };
+    unknown.call(0, Action::Send(send)).finish();
+    assert_eq!(problem(&unknown), Problem::UnknownCommunicator(4));
+    let mut rootless = Program::new(2);
+    rootless.collective(0, Operation::Bcast, Some(7)).finish();
+    assert_eq!(problem(&rootless), Problem::Peer { comm: 0, size: 2, rank: 7 });
+    let mut stranger = Program::new(2);
+    let members = vec![Rank(1)];
+    stranger.add(0, 0, What::Communicator { id: CommId(1), origin: Origin::Unseen { ordinal: 0 }, members });
+    assert!(stranger.finish().lines(false).1.records > 0, "knowing others' communicators is no harm");
+    let mut beyond = Program::new(2);
+    let members = vec![Rank(0), Rank(2)];
+    beyond.add(0, 0, What::Communicator { id: CommId(1), origin: Origin::Unseen { ordinal: 0 }, members });
+    assert_eq!(problem(beyond.finish()), Problem::Members(1));
+    let mut other = Program::new(2);
+    let outcome = Outcome::Received { source: CommRank(0), tag: 0, bytes: None };
+    other.post(0, Some(1), 0).complete(0, 0, outcome).finish();
+    assert_eq!(problem(&other), Problem::OtherMessage);
+}
+
+#[test]
+fn a_place_without_capture() {
+    let mixed = Mixed::new();
+    let mixing = |path: &Path| mix(path, &mixed.trace(), &Options::default(), &Quiet);
+    assert!(matches!(mixing(&mixed.capture()), Err(MixError::Capture(_))));
+    fs::create_dir(mixed.capture()).unwrap();
+    assert!(matches!(mixing(&mixed.capture()), Err(MixError::Capture(_))));
+    fs::write(mixed.capture().join("0.vefc"), b"").unwrap();
+    assert!(matches!(mixing(&mixed.capture()), Err(MixError::Capture(_))));
+    assert_eq!(mixed.left_behind(), 0);
+}
+
+#[test]
+fn a_missing_rank() {
+    let mixed = Mixed::new();
+    capture::write(&mixed.capture(), &Program::new(3).finish().tasks);
+    fs::remove_file(mixed.capture().join("1.vefc")).unwrap();
+    let said = mix(&mixed.capture(), &mixed.trace(), &Options::default(), &Quiet).unwrap_err().to_string();
+    assert!(said.contains("1.vefc") && said.contains("rank 1"), "{said}");
+    assert_eq!(mixed.left_behind(), 0);
+}
+
+#[test]
+fn an_unknown_event_of_the_older_layout() {
+    let mixed = Mixed::new();
+    let dir = mixed.capture();
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("VEFT.main"), "1\n./\nTask:0:Node:n:RI:1:RF:9:TI:1:TF:9\n").unwrap();
+    fs::write(dir.join("0.comm"), [0i32, 1, 0].map(i32::to_le_bytes).concat()).unwrap();
+    let record = |at: u64, event: u16| {
+        let mut record = [0; 40];
+        record[..8].copy_from_slice(&at.to_le_bytes());
+        record[8..16].copy_from_slice(&(at + 1).to_le_bytes());
+        record[32..34].copy_from_slice(&event.to_le_bytes());
+        record
+    };
+    fs::write(dir.join("0.veft"), [record(1, 200), record(5, 177), record(9, 202)].concat()).unwrap();
+    let said = mix(&dir, &mixed.trace(), &Options::default(), &Quiet).unwrap_err().to_string();
+    assert!(said.contains("0.veft") && said.contains("record 1") && said.contains("177"), "{said}");
+    assert_eq!(mixed.left_behind(), 0);
+    let skip = Options { skip_unknown: true, ..Options::default() };
+    let summary = mix(&dir, &mixed.trace(), &skip, &Quiet).unwrap();
+    assert_eq!((summary.skipped_unknown, summary.marks), (1, 1));
+}
+
+#[test]
+fn a_trace_that_was_there_survives_an_error() {
+    let mixed = Mixed::new();
+    fs::write(mixed.trace(), "before").unwrap();
+    let mut program = Program::new(2);
+    capture::write(&mixed.capture(), &program.send(0, 1, 0, 1).finish().tasks);
+    assert!(mix(&mixed.capture(), &mixed.trace(), &Options::default(), &Quiet).is_err());
+    assert_eq!(fs::read(mixed.trace()).unwrap(), b"before");
+    assert_eq!(mixed.left_behind(), 1);
+}
+
+/// Every byte that matters changed, and every length: an error that leaves nothing behind, or a trace.
+#[test]
+fn garbled_files_are_errors_or_traces() {
+    let mut program = Program::new(2);
+    program.send(0, 1, 0, 4).post(1, Some(0), 0);
+    program.complete(1, 0, Outcome::Done);
+    for rank in 0..2 {
+        program.collective(rank, Operation::Bcast, Some(1));
+    }
+    program.finish();
+    let mixed = Mixed::new();
+    capture::write(&mixed.capture(), &program.tasks);
+    let path = mixed.capture().join("1.vefc");
+    let whole = fs::read(&path).unwrap();
+    let (mut traces, mut errors) = (0, 0);
+    let mut tried = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        match mix(&mixed.capture(), &mixed.trace(), &Options { jobs: 1, ..Options::default() }, &Quiet) {
+            Ok(_) => {
+                fs::remove_file(mixed.trace()).unwrap();
+                traces += 1;
+            }
+            Err(_) => errors += 1,
+        }
+        assert_eq!(mixed.left_behind(), 0);
+    };
+    let used: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0).collect();
+    for &at in &used {
+        for change in [0x01, 0x80, 0xff] {
+            let mut garbled = whole.clone();
+            garbled[at] ^= change;
+            tried(&garbled);
+        }
+    }
+    for &at in used.iter().step_by(3) {
+        tried(&whole[..at]);
+    }
+    assert!(traces > 0 && errors > 0, "{traces} traces, {errors} errors");
+}
