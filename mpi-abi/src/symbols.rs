@@ -8,7 +8,7 @@
 //!
 //! Nothing happens before the first look-up, so the code is harmless in processes without MPI.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -175,12 +175,18 @@ pub fn data(name: &CStr) -> Option<NonNull<c_void>> {
         .or_else(|| search_loaded_objects(name))
 }
 
-/// Searches every loaded object (with what it depends on) but the one this code is in.
+/// Searches every loaded object (with what it depends on) but the one this code is in: those loaded after it first.
+///
+/// What was loaded before may be another preload library, which calls us as its next; calling it back would never
+/// end.
 fn search_loaded_objects(name: &CStr) -> Option<NonNull<c_void>> {
     let own = object_of(own_address());
-    loaded_objects().iter().find_map(|path| {
+    let mut objects = loaded_objects();
+    let place = objects.iter().position(|object| object.base == own as usize);
+    objects.rotate_left(place.map_or(0, |place| place + 1));
+    objects.iter().filter(|object| !object.path.is_empty()).find_map(|object| {
         // SAFETY: a valid C string; RTLD_NOLOAD only finds what is loaded already.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        let handle = unsafe { libc::dlopen(object.path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
         if handle.is_null() {
             return None;
         }
@@ -196,23 +202,34 @@ fn search_loaded_objects(name: &CStr) -> Option<NonNull<c_void>> {
     })
 }
 
-/// The paths of the loaded objects, in load order, without the program itself.
-fn loaded_objects() -> Vec<CString> {
-    unsafe extern "C" fn remember(info: *mut libc::dl_phdr_info, _size: usize, paths: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid `info`, and `paths` is the vector given below, which nobody else uses.
-        let (name, paths) = unsafe { ((*info).dlpi_name, &mut *paths.cast::<Vec<CString>>()) };
-        // SAFETY: a name that is not null is a C string of the loader's.
-        if !name.is_null() && unsafe { *name } != 0 as c_char {
-            // SAFETY: as above.
-            paths.push(unsafe { CStr::from_ptr(name) }.to_owned());
-        }
+/// A loaded object; the program itself has no path.
+struct Object {
+    base: usize,
+    path: CString,
+}
+
+/// The loaded objects in load order.
+fn loaded_objects() -> Vec<Object> {
+    unsafe extern "C" fn remember(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        objects: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes a valid `info`, and `objects` is the vector given below, which nobody else uses.
+        let (info, objects) = unsafe { (&*info, &mut *objects.cast::<Vec<Object>>()) };
+        let path = match NonNull::new(info.dlpi_name.cast_mut()) {
+            // SAFETY: a name that is not null is a C string of the loader's.
+            Some(name) => unsafe { CStr::from_ptr(name.as_ptr()) }.to_owned(),
+            None => CString::default(),
+        };
+        objects.push(Object { base: info.dlpi_addr as usize, path });
         0
     }
-    let mut paths: Vec<CString> = Vec::new();
-    // SAFETY: `remember` has the prototype that the loader calls, and `paths` outlives the call. The objects are
+    let mut objects: Vec<Object> = Vec::new();
+    // SAFETY: `remember` has the prototype that the loader calls, and `objects` outlives the call. The objects are
     // opened only afterwards because the loader holds its lock during the walk.
-    unsafe { libc::dl_iterate_phdr(Some(remember), (&raw mut paths).cast()) };
-    paths
+    unsafe { libc::dl_iterate_phdr(Some(remember), (&raw mut objects).cast()) };
+    objects
 }
 
 /// The base of the loaded object that an address is in, or null.
@@ -276,6 +293,13 @@ mod tests {
         }
         assert_eq!(function(name), NonNull::new(direct));
         assert_eq!(data(name), NonNull::new(direct));
+    }
+
+    #[test]
+    fn the_object_of_this_code_is_among_the_loaded_ones() {
+        let own = object_of(own_address()) as usize;
+        assert_eq!(loaded_objects().iter().filter(|object| object.base == own).count(), 1);
+        assert!(loaded_objects().len() > 1);
     }
 
     #[test]

@@ -73,3 +73,31 @@ fn programs_without_mpi_do_not_notice_either() {
     shell.env("LD_PRELOAD", passthrough()).args(["-c", "echo one two | grep -o two && sh -c 'exit 0'"]);
     assert_eq!(run(shell), "two\n");
 }
+
+#[test]
+fn a_preloaded_profiler_an_interpreter_and_our_library_get_along() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/interpreter.c");
+    let mpicc = launcher().0.replace("mpirun", "mpicc");
+    let compile = |compiler: &str, part: &str, flags: &[&str]| {
+        let output = folder.join(part.to_lowercase()).to_str().expect("a path in UTF-8").to_owned();
+        let mut command = Command::new(compiler);
+        command.arg(format!("-D{part}")).args(flags).arg("-o").arg(&output).arg(&source).arg("-ldl");
+        run(command);
+        output
+    };
+    let host = compile("gcc", "HOST", &[]);
+    let module = compile(&mpicc, "MODULE", &["-shared", "-fPIC"]);
+    // Not linked with MPI: that would bring it into the global scope.
+    let mut show = Command::new(&mpicc);
+    show.arg("-show");
+    let show = run(show);
+    let include =
+        show.split_whitespace().find(|word| word.starts_with("-I")).expect("mpicc adds its headers");
+    let profiler = compile("gcc", "PROFILER", &["-shared", "-fPIC", include]);
+
+    let mut command = Command::new(launcher().0);
+    let preload = format!("LD_PRELOAD={profiler} {}", passthrough());
+    command.args(["-n", "2", "env", &preload, &host, &module]);
+    assert_eq!(run(command).matches("profiled").count(), 2);
+}
