@@ -1,0 +1,205 @@
+//! Open MPI's hostfile, as `mpirun` 4.1 reads it, with GetInfo's `#cores=N`.
+//!
+//! A line is `[user@]name [slots=N] [max_slots=N]`. A host on several lines has a slot more for each; a host with a
+//! `max_slots` alone has that many slots; domains are cut off.
+
+use std::collections::HashMap;
+
+use super::lines::{Line, Token, host_name, lines};
+use crate::error::{Error, Problem};
+use crate::place::Node;
+
+/// The nodes of a hostfile, in the order of their first lines. `slots` is absent where the file gives none.
+pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Node>, Error> {
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut index: HashMap<String, usize> = HashMap::new();
+    for line in lines(text, file)? {
+        let (name, rest) = host_of(&line, file)?;
+        let at = match index.get(name) {
+            Some(&at) => {
+                let node = &mut nodes[at];
+                node.slots = Some(node.slots.unwrap_or(1).saturating_add(1));
+                at
+            }
+            None => {
+                index.insert(name.to_owned(), nodes.len());
+                nodes.push(Node::named(name));
+                nodes.len() - 1
+            }
+        };
+        let node = &mut nodes[at];
+        settings(node, rest, &line, file)?;
+        if let Some(cores) = cores_comment(&line, file)? {
+            node.cores = Some(cores);
+        }
+    }
+    if nodes.is_empty() {
+        return Err(Problem::NoNodes.at(file, text.lines().count().max(1)));
+    }
+    Ok(nodes)
+}
+
+fn host_of<'a, 'l>(line: &'l Line<'a>, file: &str) -> Result<(&'a str, &'l [Token<'a>]), Error> {
+    let syntax = |problem: String| Problem::Syntax(problem).at(file, line.number);
+    let Some((&Token::Word(word), rest)) = line.tokens.split_first() else {
+        return Err(syntax("parse error at \"=\": a line starts with a host name".into()));
+    };
+    if word.starts_with('+') {
+        return Err(Problem::RelativeHost(word.to_owned()).at(file, line.number));
+    }
+    if setting(word).is_some() {
+        return Err(syntax(format!("parse error at {word:?}: a line starts with a host name")));
+    }
+    let name = host_name(word).ok_or_else(|| syntax(format!("{word:?} is no host name")))?;
+    Ok((name, rest))
+}
+
+#[derive(Clone, Copy)]
+enum Setting {
+    Slots,
+    MaxSlots,
+    /// Known to mpirun, and nothing to do with placement.
+    Ignored,
+}
+
+fn setting(word: &str) -> Option<Setting> {
+    Some(match word {
+        "slots" | "count" | "cpu" => Setting::Slots,
+        "max_slots" | "max-slots" | "slots_max" | "slots-max" | "max_cpu" | "max-cpu" | "cpu_max"
+        | "cpu-max" | "max_count" | "max-count" | "count_max" | "count-max" => Setting::MaxSlots,
+        // GetInfo's sample file spells it so; mpirun calls it a parse error.
+        "maxSlots" => Setting::MaxSlots,
+        "username" | "user-name" | "user_name" | "port" => Setting::Ignored,
+        _ => return None,
+    })
+}
+
+fn settings(node: &mut Node, mut rest: &[Token<'_>], line: &Line<'_>, file: &str) -> Result<(), Error> {
+    let mut got_max = false;
+    while let Some((token, after)) = rest.split_first() {
+        rest = after;
+        let which = match token {
+            Token::Word(word) => match setting(word) {
+                Some(which) => (which, *word),
+                // mpirun ignores a stray word, but not a setting that it does not know.
+                None if rest.first() != Some(&Token::Equal) => continue,
+                None => return Err(Problem::Syntax(format!("parse error at {word:?}")).at(file, line.number)),
+            },
+            Token::Equal => return Err(Problem::Syntax("parse error at \"=\"".into()).at(file, line.number)),
+        };
+        let (which, key) = which;
+        let value = match rest {
+            [Token::Equal, Token::Word(value), after @ ..] => {
+                rest = after;
+                *value
+            }
+            _ => return Err(Problem::Syntax(format!("{key} wants a value: {key}=N")).at(file, line.number)),
+        };
+        let number = |value: &str| {
+            value.parse::<u32>().ok().filter(|&n| n <= i32::MAX as u32).ok_or_else(|| {
+                Problem::Syntax(format!("{key} wants a number that is not negative, found {value:?}"))
+                    .at(file, line.number)
+            })
+        };
+        match which {
+            Setting::Slots => {
+                if node.slots.is_some() {
+                    return Err(Problem::SlotsGivenTwice(node.name.clone()).at(file, line.number));
+                }
+                let slots = number(value)?;
+                node.slots = Some(slots);
+                node.max_slots = node.max_slots.map(|max| max.max(slots));
+            }
+            Setting::MaxSlots => {
+                let max_slots = number(value)?;
+                let slots = node.slots.unwrap_or(1);
+                if max_slots < slots {
+                    return Err(Problem::MaxBelowSlots { slots, max_slots }.at(file, line.number));
+                }
+                node.max_slots = Some(max_slots);
+                got_max = true;
+            }
+            Setting::Ignored => {}
+        }
+    }
+    if got_max && node.slots.is_none() {
+        node.slots = node.max_slots;
+    }
+    Ok(())
+}
+
+/// GetInfo hides the cores of a slot from real launchers in a comment.
+fn cores_comment(line: &Line<'_>, file: &str) -> Result<Option<u32>, Error> {
+    let Some(value) = line.comment.and_then(|text| {
+        text.strip_prefix("cores=").or_else(|| text.split_once("#cores=").map(|(_, after)| after))
+    }) else {
+        return Ok(None);
+    };
+    let word = value.split_whitespace().next().unwrap_or("");
+    match word.parse::<u32>() {
+        Ok(cores) if cores > 0 => Ok(Some(cores)),
+        _ => {
+            Err(Problem::Syntax(format!("#cores wants a number above 0, found {word:?}"))
+                .at(file, line.number))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, slots: Option<u32>, max_slots: Option<u32>, cores: Option<u32>) -> Node {
+        Node { name: name.into(), slots, max_slots, cores }
+    }
+
+    fn error(text: &str) -> String {
+        parse(text, "hosts").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_sample_of_getinfo() {
+        let text = "#This is an example hostfile\n\n#This is a single processor machine\nnode0\n\n\
+            node1 slots=2 #cores=3 # this takes a custom cores arg only for getInfo\n\
+            node2 slots=2 maxSlots=2\nnode3 slots=5 maxSlots=20";
+        let expected = [
+            node("node0", None, None, None),
+            node("node1", Some(2), None, Some(3)),
+            node("node2", Some(2), Some(2), None),
+            node("node3", Some(5), Some(20), None),
+        ];
+        assert_eq!(parse(text, "hosts").unwrap(), expected);
+    }
+
+    #[test]
+    fn repeated_hosts_comments_domains_and_users() {
+        let text =
+            "a slots=2 // two\nme@b.cluster.org\n/* nobody\nc\n*/ b\na\n10.0.0.1 max-slots=3 port=22\n7\n";
+        let expected = [
+            node("a", Some(3), None, None),
+            node("b", Some(2), None, None),
+            node("10.0.0.1", Some(3), Some(3), None),
+            node("7", None, None, None),
+        ];
+        assert_eq!(parse(text, "hosts").unwrap(), expected);
+    }
+
+    #[test]
+    fn errors_have_mpirun_s_words_and_the_line() {
+        assert!(
+            error("a\na slots=2\n").starts_with("hosts:2: multiple definitions of the slot count for node a")
+        );
+        assert!(error("a slots=4 max_slots=2").starts_with("hosts:1: the max_slots parameter is less than"));
+        assert_eq!(error("a slots=-1"), "hosts:1: slots wants a number that is not negative, found \"-1\"");
+        assert_eq!(error("a\nb cores=3"), "hosts:2: parse error at \"cores\"");
+        assert_eq!(error("a = 3"), "hosts:1: parse error at \"=\"");
+        assert_eq!(error("slots=3"), "hosts:1: parse error at \"slots\": a line starts with a host name");
+        assert_eq!(error("a slots"), "hosts:1: slots wants a value: slots=N");
+        assert_eq!(error("a\n\"b\""), "hosts:2: parse error at \"\\\"b\\\"\"");
+        assert_eq!(error("# nothing\n"), "hosts:1: there are no nodes to place ranks on");
+        assert!(error("a\n/* b").starts_with("hosts:2: a comment"));
+        assert!(error("+n0").contains("relative host"));
+        assert!(error("a #cores=x").contains("#cores"));
+        assert!(error("a slots=99999999999").contains("not negative"));
+    }
+}

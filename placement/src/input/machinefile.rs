@@ -1,0 +1,77 @@
+//! Hydra's machine files and `-hosts`: `name[:processes]`, one a line (or comma-separated on the command line).
+
+use crate::error::{Error, Problem};
+
+/// A run of processes that Hydra gives to a host before it goes on; a host may come again later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub host: String,
+    pub processes: u32,
+}
+
+/// The turns of a machine file.
+pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Turn>, Error> {
+    let mut turns = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let Some(word) = words.next() else { continue };
+        add(&mut turns, word).map_err(|problem| problem.at(file, at + 1))?;
+        for word in words {
+            if !matches!(word.split_once('='), Some(("binding" | "user", _))) {
+                return Err(Problem::Syntax(format!("token {word} not supported")).at(file, at + 1));
+            }
+        }
+    }
+    if turns.is_empty() {
+        return Err(Problem::NoNodes.at(file, text.lines().count().max(1)));
+    }
+    Ok(turns)
+}
+
+/// The turns of `-hosts a,b:2`.
+pub(crate) fn parse_hosts(arguments: &[String]) -> Result<Vec<Turn>, Error> {
+    let mut turns = Vec::new();
+    for word in arguments.iter().flat_map(|argument| argument.split(',')).filter(|word| !word.is_empty()) {
+        add(&mut turns, word)?;
+    }
+    if turns.is_empty() {
+        return Err(Problem::NoNodes.into());
+    }
+    Ok(turns)
+}
+
+fn add(turns: &mut Vec<Turn>, word: &str) -> Result<(), Problem> {
+    let (host, count) = word.split_once(':').unwrap_or((word, "1"));
+    let processes = match count.parse::<u32>() {
+        Ok(count) if count > 0 && !host.is_empty() => count,
+        _ => return Err(Problem::Syntax(format!("expected name or name:processes, found {word:?}"))),
+    };
+    match turns.last_mut() {
+        Some(last) if last.host == host => last.processes = last.processes.saturating_add(processes),
+        _ => turns.push(Turn { host: host.to_owned(), processes }),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_merge_and_others_come_again() {
+        let turns = parse("a:2\na # more\nb:3 binding=core\n\na", "m").unwrap();
+        let turns: Vec<_> = turns.iter().map(|turn| (turn.host.as_str(), turn.processes)).collect();
+        assert_eq!(turns, [("a", 3), ("b", 3), ("a", 1)]);
+    }
+
+    #[test]
+    fn errors_have_their_line() {
+        let error = |text| parse(text, "m").unwrap_err().to_string();
+        assert!(error("a\nb:x").starts_with("m:2: expected name or name:processes"));
+        assert!(error("a:0").starts_with("m:1: "));
+        assert!(error("a slots=2").starts_with("m:1: token slots=2 not supported"));
+        assert!(error("#\n").contains("no nodes"));
+        assert!(parse_hosts(&["a,:3".into()]).is_err());
+    }
+}

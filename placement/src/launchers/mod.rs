@@ -1,0 +1,27 @@
+//! How each launcher deals processes to nodes.
+
+pub(crate) mod getinfo;
+pub(crate) mod hydra;
+pub(crate) mod openmpi;
+mod openmpi_rank;
+pub(crate) mod slurm;
+
+use crate::place::Place;
+
+/// The places of ranks that come node by node: each node's n-th rank takes its n-th slot, around again when there are
+/// no more.
+pub(crate) fn in_slots(nodes: impl Iterator<Item = u32>, slots: &[u32]) -> Vec<Place> {
+    let mut taken = vec![0u32; slots.len()];
+    nodes
+        .map(|node| {
+            let nth = taken[node as usize];
+            taken[node as usize] += 1;
+            nth_place(node, nth, slots[node as usize])
+        })
+        .collect()
+}
+
+/// The place of the `nth` process of a node with so many slots.
+pub(crate) fn nth_place(node: u32, nth: u32, slots: u32) -> Place {
+    Place { node, slot: Some(nth % slots.max(1)), core: None, oversubscribed: nth >= slots }
+}

@@ -1,0 +1,100 @@
+//! Placements for people and for GetInfo's readers; files that are read again are [`crate::Format`]'s.
+
+use std::fmt::Write;
+
+use crate::place::Placement;
+
+impl Placement {
+    /// GetInfo's text: `RANK core:slot:node` a line, with an `o` in front of an oversubscribed place. What is not
+    /// known is 0.
+    pub fn to_getinfo(&self) -> String {
+        let mut text = String::new();
+        for (rank, place) in self.ranks.iter().enumerate() {
+            let mark = if place.oversubscribed { "o" } else { "" };
+            let (core, slot) = (place.core.unwrap_or(0), place.slot.unwrap_or(0));
+            let host = self.nodes.get(place.node as usize).map_or("", |node| &node.name);
+            let _ = writeln!(text, "{rank} {mark}{core}:{slot}:{host}");
+        }
+        text
+    }
+
+    /// A table: a line a node, with its ranks in runs.
+    pub fn to_table(&self) -> String {
+        let mut ranks_of = vec![Vec::new(); self.nodes.len()];
+        for (rank, place) in self.ranks.iter().enumerate() {
+            ranks_of[place.node as usize].push(rank);
+        }
+        let number = |n: Option<u32>| n.map_or("-".to_owned(), |n| n.to_string());
+        let width = self.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0).max("node".len());
+        let mut text = format!("{:width$}  slots  cores/slot  processes  ranks\n", "node");
+        let mut oversubscribed = 0;
+        for (node, ranks) in self.nodes.iter().zip(&ranks_of) {
+            let over = node.slots.is_some_and(|slots| ranks.len() > slots as usize);
+            oversubscribed += usize::from(over);
+            let _ = writeln!(
+                text,
+                "{:width$}  {:>5}  {:>10}  {:>9}  {}{}",
+                node.name,
+                number(node.slots),
+                number(node.cores),
+                ranks.len(),
+                runs(ranks),
+                if over { "  (oversubscribed)" } else { "" },
+            );
+        }
+        let used = ranks_of.iter().filter(|ranks| !ranks.is_empty()).count();
+        let _ = writeln!(
+            text,
+            "{} ranks on {used} of {} nodes, {oversubscribed} oversubscribed",
+            self.ranks.len(),
+            self.nodes.len()
+        );
+        text
+    }
+}
+
+/// `0-3 8 10-14:2`: runs of ranks, with their stride where it is not 1.
+fn runs(ranks: &[usize]) -> String {
+    let mut text = String::new();
+    let mut rest = ranks;
+    while let [first, after @ ..] = rest {
+        let stride = after.first().map_or(0, |next| next - first);
+        let length = 1 + after.iter().zip(1..).take_while(|&(&rank, n)| rank == first + n * stride).count();
+        // Two ranks far apart are no run.
+        let length = if length == 2 && stride > 1 { 1 } else { length };
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        let _ = match (length, stride) {
+            (1, _) => write!(text, "{first}"),
+            (_, 1) => write!(text, "{first}-{}", first + length - 1),
+            _ => write!(text, "{first}-{}:{stride}", first + (length - 1) * stride),
+        };
+        rest = &rest[length..];
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_short() {
+        assert_eq!(runs(&[0, 1, 2, 3, 8, 10, 12, 14]), "0-3 8-14:2");
+        assert_eq!(runs(&[5]), "5");
+        assert_eq!(runs(&[1, 4]), "1 4");
+        assert_eq!(runs(&[]), "");
+    }
+
+    #[test]
+    fn table_and_getinfo() {
+        let placement = Placement::round_robin(5, 2).unwrap();
+        assert!(placement.to_getinfo().starts_with("0 0:0:node0\n1 0:0:node1\n2 0:1:node0\n"));
+        let table = placement.to_table();
+        assert!(
+            table.contains("0-4:2") && table.ends_with("5 ranks on 2 of 2 nodes, 0 oversubscribed\n"),
+            "{table}"
+        );
+    }
+}
