@@ -16,6 +16,7 @@ pub mod record;
 pub mod units;
 
 pub mod capture;
+pub mod container;
 pub mod text;
 pub mod validate;
 

@@ -217,6 +217,11 @@ impl OpCodes {
         Ok(Self { codes })
     }
 
+    /// The table of these rows.
+    pub(crate) fn from_rows(codes: Vec<(OpCode, Operation)>) -> Self {
+        Self { codes }
+    }
+
     /// The rows of the table.
     pub fn rows(&self) -> &[(OpCode, Operation)] {
         &self.codes

@@ -343,12 +343,12 @@ fn communicator(sink: &mut Sink<'_>, comm: &Communicator<'_>) -> u8 {
 
 /// Small numbers of either sign as small numbers.
 #[inline(always)]
-pub(super) fn zigzag(value: i64) -> u64 {
+pub(crate) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
 /// The way back from [`zigzag`].
 #[inline(always)]
-pub(super) fn unzigzag(value: u64) -> i64 {
+pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }

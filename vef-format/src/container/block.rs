@@ -1,0 +1,159 @@
+//! Blocks: a frame of 24 bytes, and what it frames.
+
+use super::{ContainerWriteError, Problem};
+
+/// What a file begins with; the version stands between.
+pub(super) const MAGIC: [u8; 4] = *b"VEFX";
+/// Damaged by whatever treats the file as text.
+pub(super) const MAGIC_END: [u8; 3] = *b"\r\n\x1a";
+/// The version of the layout.
+pub(super) const VERSION: u8 = 1;
+/// Bytes of magic and version.
+pub(super) const START: usize = 8;
+/// Bytes of a frame.
+pub(super) const FRAME: usize = 24;
+/// Bytes of the footer.
+pub(super) const FOOTER: usize = 24;
+/// What a file ends with.
+pub(super) const END: [u8; 4] = *b"XFEV";
+/// Most bytes that a block may have before compression; the index, which is never compressed, may have more.
+pub(super) const MOST_RAW: usize = 1 << 20;
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// Header, operation codes, origin.
+    About = 1,
+    /// Part of the communicators.
+    Communicators = 2,
+    /// Some records of one task.
+    Records = 3,
+    /// Whose record comes next.
+    Order = 4,
+    /// Part of an extension section.
+    Section = 5,
+    /// Where the other blocks are.
+    Index = 6,
+}
+
+/// A block to be written, or found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block<'a> {
+    pub(super) kind: Kind,
+    /// Whose records; 0 for other kinds.
+    pub(super) task: u32,
+    /// Records, communicators, or tasks in it.
+    pub(super) items: u32,
+    pub(super) raw: &'a [u8],
+}
+
+impl Block<'_> {
+    /// The block as it stands in the file.
+    pub(super) fn to_bytes(self, compress: bool) -> Result<Vec<u8>, ContainerWriteError> {
+        let (bytes, most) = (self.raw.len(), u32::MAX as usize);
+        if bytes > most {
+            return Err(ContainerWriteError::TooLarge { what: "a block", bytes, most });
+        }
+        let packed = if compress && self.kind != Kind::Index { Some(pack(self.raw)?) } else { None };
+        // What does not shrink is stored as it is.
+        let packed = packed.filter(|packed| packed.len() < self.raw.len());
+        let stored = packed.as_deref().unwrap_or(self.raw);
+        let mut out = Vec::with_capacity(FRAME + stored.len());
+        out.extend_from_slice(&[self.kind as u8, packed.is_some().into(), 0, 0]);
+        for word in [self.task, self.items, self.raw.len() as u32, stored.len() as u32] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        let crc = checksum(&out, stored);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out.extend_from_slice(stored);
+        Ok(out)
+    }
+
+    /// Checks that `bytes` are a block of this kind, task and number of items, and gives its content.
+    pub(super) fn open(kind: Kind, task: u32, items: u32, mut bytes: Vec<u8>) -> Result<Vec<u8>, Problem> {
+        let inconsistent = |text: &str| Err(Problem::Inconsistent(text.to_owned()));
+        let word = |at: usize| {
+            bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map(|word| u32::from_le_bytes(*word))
+        };
+        let (Some(named), Some(counted), Some(raw), Some(stored), Some(crc)) =
+            (word(4), word(8), word(12), word(16), word(20))
+        else {
+            return inconsistent("a block shorter than its frame");
+        };
+        if checksum(&bytes[..FRAME - 4], &bytes[FRAME..]) != crc {
+            return Err(Problem::Checksum("block"));
+        }
+        if stored as usize != bytes.len() - FRAME {
+            return inconsistent("a block of another length than the index says");
+        }
+        if bytes[0] != kind as u8 || named != task || counted != items || bytes[2..4] != [0, 0] {
+            return inconsistent("a block of another kind, task or number of items than the index says");
+        }
+        let codec = bytes[1];
+        bytes.drain(..FRAME);
+        match codec {
+            0 if raw != stored => {
+                inconsistent("a block whose two lengths differ although it is not compressed")
+            }
+            0 => Ok(bytes),
+            1 if raw as usize > MOST_RAW => inconsistent("a compressed block that is too long"),
+            1 => unpack(&bytes, raw as usize),
+            _ => inconsistent("a block in an unknown compression"),
+        }
+    }
+}
+
+/// The CRC-32 of a frame's other fields and of what it frames.
+fn checksum(frame: &[u8], stored: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(frame);
+    crc.update(stored);
+    crc.finalize()
+}
+
+#[cfg(feature = "zstd")]
+fn pack(raw: &[u8]) -> Result<Vec<u8>, ContainerWriteError> {
+    Ok(zstd::bulk::compress(raw, zstd::DEFAULT_COMPRESSION_LEVEL)?)
+}
+
+#[cfg(not(feature = "zstd"))]
+fn pack(_: &[u8]) -> Result<Vec<u8>, ContainerWriteError> {
+    Err(ContainerWriteError::NoZstd)
+}
+
+#[cfg(feature = "zstd")]
+fn unpack(stored: &[u8], raw: usize) -> Result<Vec<u8>, Problem> {
+    match zstd::bulk::decompress(stored, raw) {
+        Ok(bytes) if bytes.len() == raw => Ok(bytes),
+        _ => Err(Problem::Inconsistent("a block that does not decompress to its length".to_owned())),
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+fn unpack(_: &[u8], _: usize) -> Result<Vec<u8>, Problem> {
+    Err(Problem::NoZstd)
+}
+
+/// The footer for an index block of `length` bytes at `offset`.
+pub(super) fn footer(offset: u64, length: u64) -> [u8; FOOTER] {
+    let mut out = [0; FOOTER];
+    out[..8].copy_from_slice(&offset.to_le_bytes());
+    out[8..16].copy_from_slice(&length.to_le_bytes());
+    let crc = crc32fast::hash(&out[..16]);
+    out[16..20].copy_from_slice(&crc.to_le_bytes());
+    out[20..].copy_from_slice(&END);
+    out
+}
+
+/// Offset and length of the index block.
+pub(super) fn read_footer(footer: &[u8; FOOTER]) -> Result<(u64, u64), Problem> {
+    if footer[20..] != END {
+        return Err(Problem::Cut);
+    }
+    let long = |at: usize| footer[at..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    if footer[16..20] != crc32fast::hash(&footer[..16]).to_le_bytes() {
+        return Err(Problem::Checksum("footer"));
+    }
+    Ok((long(0), long(8)))
+}

@@ -1,0 +1,152 @@
+//! From text to container and back, by the names of the files.
+
+use super::{About, ContainerError, ContainerWriteError, Reader, Settings, Writer};
+use crate::error::Place;
+use crate::text::{self, Line, TextError, WriteError};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Why a trace cannot be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// The text cannot be read.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// The container cannot be read.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
+    /// The result cannot be written.
+    #[error("{place}: {error}")]
+    Write {
+        /// The file.
+        place: Place,
+        /// Why.
+        error: ContainerWriteError,
+    },
+}
+
+/// Whether a file of this name is a container.
+fn is_container(path: &Path) -> bool {
+    path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"))
+}
+
+/// Writes the trace in the file `from` to the file `to`: a container where the name ends in `.vefx`, text otherwise.
+///
+/// `about` is what a container made of text says of the trace; a container made of another one keeps what that says,
+/// its extension sections included. `to` appears only when it is complete.
+pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Result<(), ConvertError> {
+    let write = |error: ContainerWriteError| ConvertError::Write { place: Place::file(to), error };
+    let unfinished = unfinished(to);
+    let result = (|| {
+        let input = Input::open(from)?;
+        let file = File::create(&unfinished).map_err(|error| write(error.into()))?;
+        match is_container(to) {
+            true => input.into_container(file, about, settings, &write),
+            false => input.into_text(file, &write),
+        }
+    })();
+    let result = result.and_then(|()| fs::rename(&unfinished, to).map_err(|error| write(error.into())));
+    if result.is_err() {
+        // There may be none; the first error is what matters.
+        let _ = fs::remove_file(&unfinished);
+    }
+    result
+}
+
+/// The name that `to` has until it is complete.
+fn unfinished(to: &Path) -> PathBuf {
+    let mut name = OsString::from(to);
+    name.push(format!(".{}.unfinished", std::process::id()));
+    name.into()
+}
+
+enum Input {
+    Text(Box<text::Reader>),
+    Container(Box<Reader>),
+}
+
+impl Input {
+    fn open(path: &Path) -> Result<Self, ConvertError> {
+        Ok(match is_container(path) {
+            true => Self::Container(Box::new(Reader::open(path)?)),
+            false => Self::Text(Box::new(text::Reader::open(path)?)),
+        })
+    }
+
+    fn into_text(
+        self,
+        file: File,
+        write: &impl Fn(ContainerWriteError) -> ConvertError,
+    ) -> Result<(), ConvertError> {
+        let failed = |error: WriteError| write(error.into());
+        let header = match &self {
+            Self::Text(reader) => *reader.header(),
+            Self::Container(reader) => *reader.header(),
+        };
+        let mut writer = text::Writer::new(file, &header).map_err(failed)?;
+        self.each(|line| {
+            match line {
+                Line::Communicator { id, members } => writer.communicator(id, members),
+                Line::Message(message) => writer.message(&message),
+                Line::Collective(part) => writer.collective(&part),
+            }
+            .map_err(failed)
+        })?;
+        writer.finish().map(|_| ()).map_err(failed)
+    }
+
+    fn into_container(
+        self,
+        file: File,
+        about: &About,
+        settings: Settings,
+        write: &impl Fn(ContainerWriteError) -> ConvertError,
+    ) -> Result<(), ConvertError> {
+        let (header, about) = match &self {
+            Self::Text(reader) => (*reader.header(), about),
+            Self::Container(reader) => (*reader.header(), reader.about()),
+        };
+        let settings = match &self {
+            // An order that was not kept is not made up.
+            Self::Container(reader) if !reader.keeps_order() => Settings { keep_order: false, ..settings },
+            _ => settings,
+        };
+        let mut writer = Writer::new(file, &header, about, settings).map_err(write)?;
+        if let Self::Container(reader) = &self {
+            for (name, task, pieces) in reader.sections() {
+                for piece in 0..pieces {
+                    let piece = reader.section(name, task, piece)?.unwrap_or_default();
+                    writer.section(name, task, &piece).map_err(write)?;
+                }
+            }
+        }
+        self.each(|line| {
+            match line {
+                Line::Communicator { id, members } => writer.communicator(id, members),
+                Line::Message(message) => writer.message(&message),
+                Line::Collective(part) => writer.collective(&part),
+            }
+            .map_err(write)
+        })?;
+        writer.finish().map(|_| ()).map_err(write)
+    }
+
+    /// Gives every record to `take`.
+    fn each(self, mut take: impl FnMut(Line<'_>) -> Result<(), ConvertError>) -> Result<(), ConvertError> {
+        match self {
+            Self::Text(mut reader) => {
+                while let Some(line) = reader.next()? {
+                    take(line)?;
+                }
+            }
+            Self::Container(reader) => {
+                let mut lines = reader.lines();
+                while let Some(line) = lines.next()? {
+                    take(line)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,333 @@
+//! Containers against text, whole and damaged.
+
+use super::{About, ContainerError, Problem, Reader, Settings, Writer, convert};
+use crate::ids::{CommId, Rank};
+use crate::operation::OpCodes;
+use crate::record::{Header, Record};
+use crate::testing::trace;
+use crate::text;
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+fn write(
+    header: &Header,
+    about: &About,
+    settings: Settings,
+    records: &[Record],
+    sections: &[(&str, Option<Rank>, &[u8])],
+) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), header, about, settings).unwrap();
+    for (name, task, piece) in sections {
+        writer.section(name, *task, piece).unwrap();
+    }
+    for record in records {
+        match record {
+            Record::Communicator(comm) => writer.communicator(comm.id, &comm.members).unwrap(),
+            Record::Message(message) => writer.message(message).unwrap(),
+            Record::Collective(part) => writer.collective(part).unwrap(),
+        }
+    }
+    writer.finish().unwrap()
+}
+
+/// All records in order, after every other part of the file has been read too.
+fn read(bytes: &[u8]) -> Result<(Header, About, Vec<Record>), ContainerError> {
+    let reader = Reader::from_bytes(bytes.to_vec(), Path::new("t.vefx"))?;
+    for (name, task, pieces) in reader.sections() {
+        for piece in 0..pieces {
+            reader.section(name, task, piece)?;
+        }
+    }
+    let mut lines = reader.lines();
+    let mut records = Vec::new();
+    while let Some(line) = lines.next()? {
+        records.push(line.to_record());
+    }
+    Ok((*reader.header(), reader.about().clone(), records))
+}
+
+fn task_of(record: &Record) -> Option<Rank> {
+    match record {
+        Record::Communicator(_) => None,
+        Record::Message(message) => Some(message.src),
+        Record::Collective(part) => Some(part.task),
+    }
+}
+
+/// A trace as a container can give it back: communicators first, the header's counts right.
+fn sorted((mut header, mut records): (Header, Vec<Record>)) -> (Header, Vec<Record>) {
+    records.sort_by_key(|record| task_of(record).is_some());
+    let ids = records.iter().filter_map(|record| match record {
+        Record::Collective(part) => Some(part.id),
+        _ => None,
+    });
+    header.collectives = ids.collect::<HashSet<_>>().len() as u64;
+    (header, records)
+}
+
+fn about() -> About {
+    let op_codes = OpCodes::parse("3 Bcast\n70 Scan", Path::new("codes")).unwrap();
+    About {
+        op_codes,
+        origin: vec![("program".into(), "LAMMPS".into()), ("mpi".into(), "MPICH 4.0 — π".into())],
+    }
+}
+
+const PLAIN: Settings = Settings { compress: false, keep_order: true };
+
+/// A small trace with everything in it.
+fn small() -> (Header, Vec<Record>) {
+    let text = "VEF3 3 4 2 1 2 0 1000\nC0 0 1 2\nC7 2 0\n0 0 2 86 4 419185 -1\nG5 C7 2 2 8 16 0 1 -1\n\
+        G5 C7 2 0 8 16 1 18446744073709551615 0\n18446744073709551615 2 2 0 3 0 G5\n3 2 2 0 6 12 0\n4 1 1 0 0 3 -1\n";
+    let mut reader = text::Reader::from_bytes(text.as_bytes(), Path::new("t")).unwrap();
+    let header = *reader.header();
+    let mut records = Vec::new();
+    while let Some(line) = reader.next().unwrap() {
+        records.push(line.to_record());
+    }
+    (header, records)
+}
+
+#[test]
+fn a_container_has_what_went_in() {
+    let (header, records) = small();
+    let sections = [
+        ("placement", None, b"block".as_slice()),
+        ("tags", Some(Rank(2)), &[1, 2]),
+        ("tags", Some(Rank(2)), &[]),
+    ];
+    let bytes = write(&header, &about(), PLAIN, &records, &sections);
+    assert_eq!(read(&bytes).unwrap(), (header, about(), records.clone()));
+    let reader = Reader::from_bytes(bytes, Path::new("t")).unwrap();
+    assert_eq!(reader.sections().collect::<Vec<_>>(), [("placement", None, 1), ("tags", Some(Rank(2)), 2)]);
+    assert_eq!(reader.section("tags", Some(Rank(2)), 0).unwrap().unwrap(), [1, 2]);
+    assert_eq!(reader.section("tags", Some(Rank(2)), 1).unwrap().unwrap(), []);
+    assert_eq!(reader.section("tags", Some(Rank(1)), 0).unwrap(), None);
+    assert_eq!((reader.records_of(Rank(2)), reader.records_of(Rank(9))), (3, 0));
+    let mut of_task_2 = reader.task(Rank(2));
+    for record in records.iter().filter(|record| task_of(record) == Some(Rank(2))) {
+        assert_eq!(&of_task_2.next().unwrap().unwrap().to_record(), record);
+    }
+    assert_eq!((of_task_2.next().unwrap(), reader.task(Rank(9)).next().unwrap()), (None, None));
+}
+
+#[test]
+fn without_an_order_tasks_come_one_by_one() {
+    let (header, mut records) = small();
+    let bytes = write(&header, &About::default(), Settings { keep_order: false, ..PLAIN }, &records, &[]);
+    records.sort_by_key(task_of);
+    assert_eq!(read(&bytes).unwrap().2, records);
+}
+
+#[test]
+fn a_task_is_read_without_the_others() {
+    // Long streams, so that there are many blocks; those of all tasks but one are destroyed.
+    let text = |task: u32| {
+        (0..30_000u64).map(move |at| {
+            format!(
+                "{} {task} {task} 0 {} 123456 {}",
+                at * 3 + u64::from(task),
+                if at == 0 { 0 } else { 1 },
+                if at == 0 { "-1".to_owned() } else { (at * 3 - 3 + u64::from(task)).to_string() }
+            )
+        })
+    };
+    let mut lines = vec!["VEF3 3 90000 0 0 0 0 1".to_owned()];
+    for ((a, b), c) in text(0).zip(text(1)).zip(text(2)) {
+        lines.extend([a, b, c]);
+    }
+    let text = lines.join("\n") + "\n";
+    let mut reader = text::Reader::from_bytes(text.as_bytes(), Path::new("t")).unwrap();
+    let header = *reader.header();
+    let mut records = Vec::new();
+    while let Some(line) = reader.next().unwrap() {
+        records.push(line.to_record());
+    }
+    let mut bytes = write(&header, &About::default(), PLAIN, &records, &[]);
+    assert!(bytes.len() < text.len() / 3, "{} bytes of {}", bytes.len(), text.len());
+    let spots = |task| {
+        let reader = Reader::from_bytes(bytes.clone(), Path::new("t")).unwrap();
+        reader.index.tasks[&task].clone()
+    };
+    let (destroyed, kept) = ([spots(0), spots(2)].concat(), spots(1));
+    assert!(kept.len() > 1);
+    for spot in destroyed {
+        bytes[spot.offset as usize..(spot.offset + spot.length) as usize].fill(0xff);
+    }
+    let reader = Reader::from_bytes(bytes, Path::new("t")).unwrap();
+    let mut task = reader.task(Rank(1));
+    for record in records.iter().filter(|record| task_of(record) == Some(Rank(1))) {
+        assert_eq!(&task.next().unwrap().unwrap().to_record(), record);
+    }
+    assert_eq!(task.next().unwrap(), None);
+    let spoilt = reader.task(Rank(0)).next().unwrap_err();
+    assert!(matches!(spoilt.problem, Problem::Checksum("block")), "{spoilt}");
+}
+
+#[test]
+fn communicators_of_very_many_tasks_are_small() {
+    let members: Vec<Rank> = (0..1_000_000).map(Rank).collect();
+    let (header, _) = small();
+    let header = Header {
+        tasks: 1_000_000,
+        messages: 0,
+        communicators: 1,
+        collectives: 0,
+        local_collectives: 0,
+        ..header
+    };
+    let mut writer = Writer::new(Vec::new(), &header, &About::default(), PLAIN).unwrap();
+    writer.communicator(CommId(4), &members).unwrap();
+    let bytes = writer.finish().unwrap();
+    assert!(bytes.len() < 500, "{}", bytes.len());
+    let (_, _, records) = read(&bytes).unwrap();
+    assert_eq!(records, [Record::Communicator(crate::record::Communicator { id: CommId(4), members })]);
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    let (header, records) = small();
+    let bytes = write(&header, &about(), PLAIN, &records, &[("x", None, b"abc")]);
+    for length in 0..bytes.len() {
+        let error = read(&bytes[..length]).unwrap_err();
+        let expected = matches!(error.problem, Problem::NotAContainer | Problem::Cut);
+        assert!(expected, "{length} of {} bytes: {error}", bytes.len());
+    }
+}
+
+#[test]
+fn every_changed_byte_is_an_error() {
+    let (header, records) = small();
+    let bytes = write(&header, &about(), PLAIN, &records, &[("x", None, b"abc")]);
+    for at in 0..bytes.len() {
+        for change in [1, 0x80, 0xff] {
+            let mut bad = bytes.clone();
+            bad[at] ^= change;
+            assert!(read(&bad).is_err(), "byte {at} changed by {change:#x}");
+        }
+    }
+    let mut other = bytes.clone();
+    other[4] = 2;
+    let error = read(&other).unwrap_err().to_string();
+    assert_eq!(error, "t.vefx at byte 4: a container of version 2; this program reads version 1");
+}
+
+/// Makes every checksum right again after a change, as a writer with a mistake would.
+fn reseal(bytes: &mut [u8]) {
+    let mut at = 8;
+    while at + 24 <= bytes.len() - 24 {
+        let stored = u32::from_le_bytes(bytes[at + 16..at + 20].try_into().unwrap()) as usize;
+        let Some(content) = bytes.get(at + 24..at + 24 + stored) else { return };
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&bytes[at..at + 20]);
+        crc.update(content);
+        let crc = crc.finalize();
+        bytes[at + 20..at + 24].copy_from_slice(&crc.to_le_bytes());
+        at += 24 + stored;
+    }
+    let footer = bytes.len() - 24;
+    let crc = crc32fast::hash(&bytes[footer..footer + 16]);
+    bytes[footer + 16..footer + 20].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[test]
+fn right_checksums_do_not_hide_contradictions() {
+    let (header, records) = small();
+    let bytes = write(&header, &about(), PLAIN, &records, &[("x", None, b"abc")]);
+    let mut resealed = bytes.clone();
+    reseal(&mut resealed);
+    assert_eq!(resealed, bytes);
+    let (mut refused, mut other) = (0, 0);
+    for at in 0..bytes.len() {
+        for change in [1, 2, 4, 0x10, 0x80, 0xff] {
+            let mut bad = bytes.clone();
+            bad[at] ^= change;
+            reseal(&mut bad);
+            match read(&bad) {
+                Err(_) => refused += 1,
+                // Another trace, and one that is whole: it can be written.
+                Ok((header, about, records)) => {
+                    let (header, records) = sorted((header, records));
+                    assert_eq!(read(&write(&header, &about, PLAIN, &records, &[])).unwrap().2, records);
+                    other += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 500 && other > 100, "{refused} {other}");
+}
+
+#[test]
+fn the_writer_holds_the_header_against_what_it_got() {
+    let (header, _) = small();
+    let writer = Writer::new(Vec::new(), &header, &About::default(), PLAIN).unwrap();
+    assert_eq!(
+        writer.finish().unwrap_err().to_string(),
+        "the header promises 4 point-to-point lines, 0 were written"
+    );
+    let large = vec![0; (1 << 20) + 1];
+    let mut writer = Writer::new(Vec::new(), &header, &About::default(), PLAIN).unwrap();
+    assert_eq!(
+        writer.section("x", None, &large).unwrap_err().to_string(),
+        "a piece of a section of 1048577 bytes: a block holds at most 1048576"
+    );
+    #[cfg(not(feature = "zstd"))]
+    {
+        let compressed =
+            Writer::new(Vec::new(), &header, &About::default(), Settings { compress: true, ..PLAIN });
+        assert_eq!(
+            compressed.unwrap_err().to_string(),
+            "compression needs a program that was built with zstd"
+        );
+    }
+}
+
+#[test]
+fn conversion_there_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(data) = crate::testing::shared("data/vef-prospector") else { return };
+    for name in ["p2p-a.vef", "p2p-b.vef"] {
+        let (there, again, back) =
+            (folder.path().join("t.vefx"), folder.path().join("u.VEFX"), folder.path().join("t.vef"));
+        convert(&data.join(name), &there, &about(), Settings::default()).unwrap();
+        convert(&there, &again, &About::default(), Settings::default()).unwrap();
+        assert_eq!(fs::read(&there).unwrap(), fs::read(&again).unwrap());
+        convert(&again, &back, &About::default(), Settings::default()).unwrap();
+        assert_eq!(fs::read(&back).unwrap(), fs::read(data.join(name)).unwrap());
+    }
+    let bad = folder.path().join("bad.vef");
+    fs::write(&bad, "VEF3 1 1 0 0 0 0 1\n0 0 0 0 0 0 -1\n1 0 0 0 0 x -1\n").unwrap();
+    let target = folder.path().join("bad.vefx");
+    let error = convert(&bad, &target, &About::default(), PLAIN).unwrap_err().to_string();
+    assert!(error.ends_with("bad.vef:3: field time is `x`, not a number from 0 to 2^64 - 1"), "{error}");
+    assert!(!target.exists());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing unfinished is left");
+    let nowhere =
+        convert(&data.join("p2p-a.vef"), Path::new("/nowhere/t.vefx"), &About::default(), PLAIN).unwrap_err();
+    assert!(nowhere.to_string().starts_with("/nowhere/t.vefx: No such file"), "{nowhere}");
+}
+
+proptest! {
+    #[test]
+    fn any_trace_comes_back(trace in trace(), compress in any::<bool>()) {
+        let (header, records) = sorted(trace);
+        let settings = Settings { compress: compress && cfg!(feature = "zstd"), ..PLAIN };
+        let bytes = write(&header, &about(), settings, &records, &[]);
+        prop_assert_eq!(read(&bytes).unwrap(), (header, about(), records));
+    }
+
+    #[test]
+    fn rubbish_is_refused(trace in trace(), changes in proptest::collection::vec((any::<u32>(), any::<u8>()), 1..6)) {
+        let (header, records) = sorted(trace);
+        let mut bytes = write(&header, &about(), PLAIN, &records, &[]);
+        for (at, to) in changes {
+            let at = at as usize % bytes.len();
+            bytes[at] = to;
+        }
+        reseal(&mut bytes);
+        // No panic, and no more memory than the file and its header can justify.
+        let _ = read(&bytes);
+    }
+}
