@@ -88,3 +88,38 @@ fn place(text: &str, offset: usize) -> (usize, usize) {
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_ship_are_read_and_name_every_operation() {
+        for name in Table::BUILTIN {
+            let table = Table::builtin(name).unwrap_or_else(|| panic!("{name}"));
+            for (operation, rules) in Operation::ALL.iter().zip(&table.rules) {
+                assert!(!rules.is_empty(), "{name} has no rule for {operation}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let error = |text: &str| Table::from_toml(text).unwrap_err().to_string();
+        assert_eq!(
+            error("bcast = [\n  { algorithm = \"bruck\" },\n]"),
+            "line 2, column 3: bcast has no algorithm 'bruck'; it has nothing, linear, binomial, binomial-spread, \
+             knomial, chain, binary, split-binary, scatter-ring, scatter-doubling"
+        );
+        assert_eq!(
+            error(
+                "scan = [{ algorithm = \"linear\" }]\nbarrier = [{ min_ranks = 9, max_ranks = 8, algorithm = \"linear\" }]"
+            ),
+            "line 2, column 12: a rule that never holds: min_ranks is above max_ranks"
+        );
+        assert!(error("bcast = [\n\n  { algorithm = \"magic\" }]").starts_with("line 3, column "));
+        assert!(error("bcast = [{ algorithm = \"linear\", colour = 3 }]").starts_with("line 1, column "));
+        assert!(error("broadcast = []").starts_with("line 1, column "));
+        assert!(error("bcast = [").starts_with("line 1, column "));
+    }
+}

@@ -1,6 +1,6 @@
 //! Everybody with everybody, in p − 1 exchanges or in ⌈log₂ p⌉ rounds.
 
-use super::{Next, WAIT, local, recv, reduce, send};
+use super::{Next, WAIT, is_silent, local, recv, reduce, send};
 use crate::{Buffer, Combine, Cursor, Data, Layout, Sizes, Step};
 
 impl Cursor {
@@ -22,15 +22,14 @@ impl Cursor {
         if i >= self.ranks {
             return Next::Done;
         }
-        let is_silent = |len: u64| len == 0 && matches!(sizes, Sizes::Pairs { .. });
         let (to, from) = (self.plus(self.rank, i), self.minus(self.rank, i));
         match self.pos {
             0 => match self.block_from(sizes, from) {
-                (_, len) if is_silent(len) => Next::Skip,
+                bytes if is_silent(bytes, sizes) => Next::Skip,
                 bytes => recv(from, Buffer::Output, bytes),
             },
             1 => match self.piece(sizes, to) {
-                (_, len) if is_silent(len) => Next::Skip,
+                bytes if is_silent(bytes, sizes) => Next::Skip,
                 bytes => send(to, Buffer::Input, bytes),
             },
             2 if i + 1 == self.ranks || (self.fanout > 0 && i.is_multiple_of(self.fanout)) => WAIT,

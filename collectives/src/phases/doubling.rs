@@ -1,10 +1,10 @@
 //! Exchanges at distance 1, 2, 4 … among 2ⁿ ranks, and how surplus ranks are folded in.
 //!
-//! Of p = 2ⁿ + surplus ranks the first 2·surplus form pairs; one of each pair, the even one, hands over to the
-//! other and is served at the end. The *core* ranks left over are renumbered 0…2ⁿ−1 in order, so contributions
-//! stay in rank order.
+//! Of p = 2ⁿ + surplus ranks the first 2·surplus form pairs; one of each pair hands over to the other and is
+//! served at the end. The *core* ranks left over are renumbered 0…2ⁿ−1 in order, so contributions stay in rank
+//! order. In a barrier, where order is nothing, the surplus ranks are the last ones.
 
-use super::{Next, WAIT, Which, recv, reduce, send};
+use super::{Next, WAIT, Which, is_silent, recv, reduce, send};
 use crate::{Buffer, Combine, Cursor, Operation, Sizes};
 
 /// What a rank does while the powers of two are at work.
@@ -25,13 +25,26 @@ impl Cursor {
         self.ranks - (1 << self.log_core())
     }
 
-    /// The core member of a pair: the odd one, but never does the root of a reduction hand over.
+    /// The core member of a pair: the odd one; in a reduction to a root the root or the even one.
     fn core_of_pair(&self, pair: u32) -> u32 {
-        if self.operation == Operation::Reduce && self.root >> 1 == pair { self.root } else { 2 * pair + 1 }
+        match self.operation {
+            Operation::Reduce if self.root >> 1 == pair => self.root,
+            Operation::Reduce => 2 * pair,
+            _ => 2 * pair + 1,
+        }
     }
 
     pub(crate) fn role(&self, number: u32) -> Role {
         let surplus = self.surplus();
+        if self.operation == Operation::Barrier {
+            return match number.checked_sub(self.ranks - surplus) {
+                Some(partner) => Role::Surplus { partner },
+                None => Role::Core {
+                    core: number,
+                    serves: (number < surplus).then_some(number + self.ranks - surplus),
+                },
+            };
+        }
         if number >= 2 * surplus {
             return Role::Core { core: number - surplus, serves: None };
         }
@@ -44,7 +57,11 @@ impl Cursor {
 
     /// The number of a core rank.
     pub(crate) fn core_number(&self, core: u32) -> u32 {
-        if core < self.surplus() { self.core_of_pair(core) } else { core + self.surplus() }
+        match self.operation {
+            Operation::Barrier => core,
+            _ if core < self.surplus() => self.core_of_pair(core),
+            _ => core + self.surplus(),
+        }
     }
 
     /// The bytes of the pieces of `count` core ranks from `first` on, those of their partners included.
@@ -108,12 +125,16 @@ impl Cursor {
     }
 
     pub(crate) fn unfold_own(&self, sizes: Sizes<'_>) -> Next {
-        match (self.role(self.rank), self.pos) {
-            (Role::Core { serves: None, .. }, _) => Next::Done,
-            (Role::Core { serves: Some(partner), .. }, 0) => {
-                send(partner, Buffer::Work, self.piece(sizes, partner))
-            }
-            (Role::Surplus { partner }, 0) => recv(partner, Buffer::Work, self.piece(sizes, self.rank)),
+        let role = self.role(self.rank);
+        let piece = match role {
+            Role::Core { serves: None, .. } => return Next::Done,
+            Role::Core { serves: Some(partner), .. } => self.piece(sizes, partner),
+            Role::Surplus { .. } => self.piece(sizes, self.rank),
+        };
+        match (role, self.pos) {
+            (_, 0) if is_silent(piece, sizes) => Next::Done,
+            (Role::Core { serves: Some(partner), .. }, 0) => send(partner, Buffer::Work, piece),
+            (Role::Surplus { partner }, 0) => recv(partner, Buffer::Work, piece),
             (_, 1) => WAIT,
             _ => Next::Done,
         }

@@ -5,7 +5,7 @@
 //! in rank order. *Far*: partners at distance p/2, p/4 …; core rank c ends with its own piece.
 
 use super::doubling::{Role, order_of};
-use super::{Next, WAIT, recv, reduce, send};
+use super::{Next, WAIT, is_silent, recv, reduce, send};
 use crate::{Buffer, Cursor, Sizes};
 
 impl Cursor {
@@ -74,14 +74,12 @@ impl Cursor {
         let half = 1 << k;
         let keep = core & !(half - 1);
         let partner = self.core_number(core ^ half);
+        let (sent, kept) = (self.core_pieces(keep ^ half, half, sizes), self.core_pieces(keep, half, sizes));
         match self.pos {
-            0 => send(partner, Buffer::Work, self.core_pieces(keep ^ half, half, sizes)),
-            1 => reduce(
-                partner,
-                Buffer::Work,
-                self.core_pieces(keep, half, sizes),
-                order_of(partner, self.rank),
-            ),
+            0 if is_silent(sent, sizes) => Next::Skip,
+            0 => send(partner, Buffer::Work, sent),
+            1 if is_silent(kept, sizes) => Next::Skip,
+            1 => reduce(partner, Buffer::Work, kept, order_of(partner, self.rank)),
             2 => WAIT,
             _ => Next::Round,
         }

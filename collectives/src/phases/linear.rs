@@ -2,7 +2,7 @@
 //!
 //! Empty blocks of known sizes cause no message here, as in MPI libraries.
 
-use super::{Next, WAIT, local, recv, reduce, send};
+use super::{Next, WAIT, is_silent, local, recv, reduce, send};
 use crate::{Buffer, Combine, Cursor, Sizes};
 
 impl Cursor {
@@ -32,16 +32,11 @@ impl Cursor {
         }
     }
 
-    /// A known empty block needs no message.
-    fn is_silent(&self, len: u64, sizes: Sizes<'_>) -> bool {
-        len == 0 && matches!(sizes, Sizes::Blocks(_))
-    }
-
     pub(crate) fn gather_linear(&self, sorted: bool, sizes: Sizes<'_>) -> Next {
         if self.rank != self.root {
             let own = self.own(sizes);
             return match self.pos {
-                0 if self.is_silent(own.1, sizes) => Next::Done,
+                0 if is_silent(own, sizes) => Next::Done,
                 0 => send(self.root, Buffer::Input, own),
                 1 => WAIT,
                 _ => Next::Done,
@@ -52,7 +47,7 @@ impl Cursor {
             let block = self.block(peer, sizes);
             return if peer == self.root {
                 local((Buffer::Input, (0, block.1)), (Buffer::Output, block), Combine::Store)
-            } else if self.is_silent(block.1, sizes) {
+            } else if is_silent(block, sizes) {
                 Next::Skip
             } else {
                 recv(peer, Buffer::Output, block)
@@ -65,7 +60,7 @@ impl Cursor {
         if self.rank != self.root {
             let own = self.own(sizes);
             return match self.pos {
-                0 if self.is_silent(own.1, sizes) => Next::Done,
+                0 if is_silent(own, sizes) => Next::Done,
                 0 => recv(self.root, Buffer::Output, own),
                 1 => WAIT,
                 _ => Next::Done,
@@ -76,7 +71,7 @@ impl Cursor {
             let block = self.block(peer, sizes);
             return if peer == self.root {
                 local((Buffer::Input, block), (Buffer::Output, (0, block.1)), Combine::Store)
-            } else if self.is_silent(block.1, sizes) {
+            } else if is_silent(block, sizes) {
                 Next::Skip
             } else {
                 send(peer, Buffer::Input, block)

@@ -204,6 +204,12 @@ pub(crate) fn send(to: u32, buffer: Buffer, bytes: (u64, u64)) -> Next {
     Next::Step(Step::Send { to, data: Data::new(buffer, bytes) })
 }
 
+/// Whether these bytes are none, and everybody concerned knows: MPI libraries then send no message where blocks
+/// are of unequal sizes.
+pub(crate) fn is_silent((_, len): (u64, u64), sizes: Sizes<'_>) -> bool {
+    len == 0 && matches!(sizes, Sizes::Blocks(_) | Sizes::Pairs { .. })
+}
+
 pub(crate) fn recv(from: u32, buffer: Buffer, bytes: (u64, u64)) -> Next {
     reduce(from, buffer, bytes, Combine::Store)
 }

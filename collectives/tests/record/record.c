@@ -1,0 +1,163 @@
+/* Records, below MPI's own collectives, which messages each of them sends.
+ *
+ * For every operation and a dozen sizes one call is made, and what the library's collective code hands to its
+ * point-to-point layer is counted: Open MPI by replacing the send entries of the exported table `mca_pml`, MPICH by
+ * linking its static library with --wrap of its collectives' send functions. Rank 0 prints
+ *     <operation> <bytes> <ranks> <root> <src>:<dst>:<messages>:<bytes> ...
+ * bytes being the vector's, or one block's; the vector forms use unequal blocks (see count_of).
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int ranks, rank, recording;
+static long long *sent; /* messages and bytes to each rank */
+
+static void note(long long count, MPI_Datatype type, int dst)
+{
+    int size = 0;
+    if (!recording || dst < 0) return;
+    PMPI_Type_size(type, &size);
+    sent[2 * dst] += 1;
+    sent[2 * dst + 1] += count * size;
+}
+
+#ifdef OPEN_MPI
+extern void *mca_pml[];
+enum { ISEND_INIT = 9, ISEND = 10, SEND = 11 };
+typedef int isend_fn(const void *, size_t, MPI_Datatype, int, int, int, MPI_Comm, MPI_Request *);
+typedef int send_fn(const void *, size_t, MPI_Datatype, int, int, int, MPI_Comm);
+static isend_fn *true_isend, *true_isend_init;
+static send_fn *true_send;
+static int my_isend(const void *b, size_t n, MPI_Datatype t, int d, int tag, int m, MPI_Comm c, MPI_Request *r)
+{
+    note((long long)n, t, d);
+    return true_isend(b, n, t, d, tag, m, c, r);
+}
+/* A persistent request is started once within one collective. */
+static int my_isend_init(const void *b, size_t n, MPI_Datatype t, int d, int tag, int m, MPI_Comm c, MPI_Request *r)
+{
+    note((long long)n, t, d);
+    return true_isend_init(b, n, t, d, tag, m, c, r);
+}
+static int my_send(const void *b, size_t n, MPI_Datatype t, int d, int tag, int m, MPI_Comm c)
+{
+    note((long long)n, t, d);
+    return true_send(b, n, t, d, tag, m, c);
+}
+static void hook(void)
+{
+    true_isend = (isend_fn *)mca_pml[ISEND];
+    true_isend_init = (isend_fn *)mca_pml[ISEND_INIT];
+    true_send = (send_fn *)mca_pml[SEND];
+    mca_pml[ISEND] = (void *)my_isend;
+    mca_pml[ISEND_INIT] = (void *)my_isend_init;
+    mca_pml[SEND] = (void *)my_send;
+}
+#else
+typedef void Comm; typedef void Req; typedef int Err;
+int __real_MPIC_Send(const void *, MPI_Aint, MPI_Datatype, int, int, Comm *, Err *);
+int __wrap_MPIC_Send(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, Comm *c, Err *e)
+{ note(n, t, d); return __real_MPIC_Send(b, n, t, d, tag, c, e); }
+int __real_MPIC_Isend(const void *, MPI_Aint, MPI_Datatype, int, int, Comm *, Req **, Err *);
+int __wrap_MPIC_Isend(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, Comm *c, Req **r, Err *e)
+{ note(n, t, d); return __real_MPIC_Isend(b, n, t, d, tag, c, r, e); }
+int __real_MPIC_Issend(const void *, MPI_Aint, MPI_Datatype, int, int, Comm *, Req **, Err *);
+int __wrap_MPIC_Issend(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, Comm *c, Req **r, Err *e)
+{ note(n, t, d); return __real_MPIC_Issend(b, n, t, d, tag, c, r, e); }
+int __real_MPIC_Ssend(const void *, MPI_Aint, MPI_Datatype, int, int, Comm *, Err *);
+int __wrap_MPIC_Ssend(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, Comm *c, Err *e)
+{ note(n, t, d); return __real_MPIC_Ssend(b, n, t, d, tag, c, e); }
+int __real_MPIC_Sendrecv(const void *, MPI_Aint, MPI_Datatype, int, int, void *, MPI_Aint, MPI_Datatype, int, int, Comm *, MPI_Status *, Err *);
+int __wrap_MPIC_Sendrecv(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, void *rb, MPI_Aint rn, MPI_Datatype rt, int s, int rtag, Comm *c, MPI_Status *st, Err *e)
+{ note(n, t, d); return __real_MPIC_Sendrecv(b, n, t, d, tag, rb, rn, rt, s, rtag, c, st, e); }
+int __real_MPIC_Sendrecv_replace(void *, MPI_Aint, MPI_Datatype, int, int, int, int, Comm *, MPI_Status *, Err *);
+int __wrap_MPIC_Sendrecv_replace(void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, int s, int rtag, Comm *c, MPI_Status *st, Err *e)
+{ note(n, t, d); return __real_MPIC_Sendrecv_replace(b, n, t, d, tag, s, rtag, c, st, e); }
+static void hook(void) {}
+#endif
+
+/* Bytes of rank i's block in the vector forms. */
+static int count_of(int i, int bytes) { return bytes * (i % 3); }
+
+static char *in, *out;
+static int *ca, *da, *cb, *db;
+static MPI_Datatype *types;
+
+static void call(const char *op, int n, int root)
+{
+    MPI_Comm w = MPI_COMM_WORLD;
+    int i;
+    for (i = 0; i < ranks; i++) {
+        ca[i] = cb[i] = count_of(i, n);
+        da[i] = db[i] = i ? da[i - 1] + ca[i - 1] : 0;
+        types[i] = MPI_BYTE;
+    }
+    if (!strcmp(op, "bcast")) MPI_Bcast(out, n, MPI_BYTE, root, w);
+    else if (!strcmp(op, "reduce")) MPI_Reduce(in, out, n, MPI_BYTE, MPI_BOR, root, w);
+    else if (!strcmp(op, "allreduce")) MPI_Allreduce(in, out, n, MPI_BYTE, MPI_BOR, w);
+    else if (!strcmp(op, "gather")) MPI_Gather(in, n, MPI_BYTE, out, n, MPI_BYTE, root, w);
+    else if (!strcmp(op, "scatter")) MPI_Scatter(in, n, MPI_BYTE, out, n, MPI_BYTE, root, w);
+    else if (!strcmp(op, "allgather")) MPI_Allgather(in, n, MPI_BYTE, out, n, MPI_BYTE, w);
+    else if (!strcmp(op, "barrier")) MPI_Barrier(w);
+    else if (!strcmp(op, "alltoall")) MPI_Alltoall(in, n, MPI_BYTE, out, n, MPI_BYTE, w);
+    else if (!strcmp(op, "gatherv")) MPI_Gatherv(in, count_of(rank, n), MPI_BYTE, out, ca, da, MPI_BYTE, root, w);
+    else if (!strcmp(op, "scatterv")) MPI_Scatterv(in, ca, da, MPI_BYTE, out, count_of(rank, n), MPI_BYTE, root, w);
+    else if (!strcmp(op, "allgatherv")) MPI_Allgatherv(in, count_of(rank, n), MPI_BYTE, out, ca, da, MPI_BYTE, w);
+    else if (!strcmp(op, "reduce-scatter")) MPI_Reduce_scatter(in, out, ca, MPI_BYTE, MPI_BOR, w);
+    else if (!strcmp(op, "reduce-scatter-block")) MPI_Reduce_scatter_block(in, out, n, MPI_BYTE, MPI_BOR, w);
+    else if (!strcmp(op, "scan")) MPI_Scan(in, out, n, MPI_BYTE, MPI_BOR, w);
+    else if (!strcmp(op, "exscan")) MPI_Exscan(in, out, n, MPI_BYTE, MPI_BOR, w);
+    else {
+        /* rank i sends count_of(i + j) to rank j */
+        for (i = 0; i < ranks; i++) {
+            ca[i] = cb[i] = count_of(i + rank, n);
+            da[i] = db[i] = i ? da[i - 1] + ca[i - 1] : 0;
+        }
+        if (!strcmp(op, "alltoallv")) MPI_Alltoallv(in, ca, da, MPI_BYTE, out, cb, db, MPI_BYTE, w);
+        else MPI_Alltoallw(in, ca, da, types, out, cb, db, types, w);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const char *ops[] = { "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "barrier",
+        "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw", "reduce-scatter",
+        "reduce-scatter-block", "scan", "exscan" };
+    static const int sizes[] = { 0, 1, 8, 20, 100, 400, 1500, 6000, 25000, 70000, 150000, 600000 };
+    size_t most;
+    int o, s, k;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    most = (size_t)ranks * 2 * 600000 + 1;
+    in = calloc(most, 1); out = calloc(most, 1);
+    ca = calloc(ranks, sizeof(int)); da = calloc(ranks, sizeof(int));
+    cb = calloc(ranks, sizeof(int)); db = calloc(ranks, sizeof(int));
+    types = calloc(ranks, sizeof *types);
+    sent = calloc(2 * ranks, sizeof *sent);
+    hook();
+    for (o = 0; o < (int)(sizeof ops / sizeof *ops); o++)
+        for (s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++) {
+            int n = sizes[s], root = s % ranks;
+            long long *all = calloc(2 * ranks * ranks, sizeof *all);
+            if (!strcmp(ops[o], "barrier") && s) { free(all); continue; }
+            memset(sent, 0, 2 * ranks * sizeof *sent);
+            MPI_Barrier(MPI_COMM_WORLD);
+            recording = 1;
+            call(ops[o], n, root);
+            recording = 0;
+            MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Gather(sent, 2 * ranks, MPI_LONG_LONG, all, 2 * ranks, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+            if (rank == 0) {
+                printf("%s %d %d %d", ops[o], n, ranks, root);
+                for (k = 0; k < ranks * ranks; k++)
+                    if (all[2 * k]) printf(" %d:%d:%lld:%lld", k / ranks, k % ranks, all[2 * k], all[2 * k + 1]);
+                printf("\n");
+            }
+            free(all);
+        }
+    MPI_Finalize();
+    return 0;
+}
