@@ -55,7 +55,15 @@ fn lengths(operation: Operation, ranks: u32) -> Vec<(u32, u64)> {
     match operation {
         Barrier => vec![(1, 0)],
         Bcast | Reduce | Allreduce | Scan | Exscan => {
-            vec![(1, 0), (1, 1), (1, p - 1), (1, p + 3), (8, 8 * (p / 2)), (4, 4 * (p / 3 + 2)), (8, 1000)]
+            vec![
+                (1, 0),
+                (1, 1),
+                (1, p - 1),
+                (1, p + 3),
+                (8, 8 * (p / 2)),
+                (4, 4 * (p / 3 + 2)),
+                (if ranks > 33 { 40 } else { 8 }, 1000),
+            ]
         }
         _ => vec![(1, 0), (1, 1), (1, 5), (4, 8)],
     }
