@@ -1,0 +1,82 @@
+//! The recording clock: the processor's cycle counter where it is invariant, else `CLOCK_MONOTONIC`.
+//!
+//! A capture holds ticks of this clock and pairs of (tick, `CLOCK_MONOTONIC`), from which the reader makes nanoseconds.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use vef_format::capture::layout::ClockPair;
+
+/// Whether ticks are cycles; decided once, before the first record.
+static CYCLES: AtomicBool = AtomicBool::new(false);
+
+/// Chooses the clock; `allowed`: whether the cycle counter may be used.
+pub(crate) fn choose(allowed: bool) {
+    CYCLES.store(allowed && cycles_are_invariant(), Ordering::Relaxed);
+}
+
+/// Now, in ticks. Never 0.
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if CYCLES.load(Ordering::Relaxed) {
+        // SAFETY: every x86-64 processor has the instruction.
+        return unsafe { std::arch::x86_64::_rdtsc() };
+    }
+    monotonic()
+}
+
+/// `CLOCK_MONOTONIC`, ns.
+pub(crate) fn monotonic() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// `CLOCK_REALTIME`, ns since 1970.
+pub(crate) fn realtime() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+/// Both clocks at (nearly) the same instant: the closest of a few tries.
+pub(crate) fn pair() -> ClockPair {
+    let mut best = (u64::MAX, ClockPair::default());
+    for _ in 0..4 {
+        let before = now();
+        let nanos = monotonic();
+        let spread = now().saturating_sub(before);
+        if spread < best.0 {
+            best = (spread, ClockPair { tick: (before + spread / 2).max(1), nanos });
+        }
+    }
+    best.1
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid clock and a place for its time.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Whether the cycle counter runs at one rate whatever the core's frequency and sleep state, alike on all cores.
+#[cfg(target_arch = "x86_64")]
+fn cycles_are_invariant() -> bool {
+    use std::arch::x86_64::__cpuid;
+    __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cycles_are_invariant() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_and_nanoseconds_advance_together() {
+        choose(true);
+        let first = pair();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let last = pair();
+        assert!(last.tick > first.tick && last.nanos >= first.nanos + 5_000_000);
+    }
+}

@@ -1,0 +1,187 @@
+//! Communicators: numbered when they are made or first used, described once.
+
+use crate::handles::HandleMap;
+use crate::lane::Lane;
+use mpi_abi::handles;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use vef_format::capture::event::{Action, Communicator, Members, Origin};
+use vef_format::ids::{CommId, Rank};
+
+/// What the fast path needs of a communicator.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Comm {
+    pub(crate) id: CommId,
+    /// Number of members; of an inter-communicator, of the local group.
+    pub(crate) size: u32,
+    /// This process's rank in it.
+    pub(crate) rank: i32,
+    /// Inter-communicators, and those with members outside `MPI_COMM_WORLD`: counted, not translated.
+    pub(crate) foreign: bool,
+}
+
+/// The communicators seen so far.
+#[derive(Debug)]
+pub(crate) struct Comms {
+    known: HandleMap<Comm>,
+    next: u32,
+    /// By communicator number: how many creating calls there were on it.
+    children: Vec<u32>,
+    /// How many communicators there were of each kind that is told apart by its members: parent and tag (of
+    /// `Comm_create_group`), and a hash of the members.
+    alike: Vec<(Option<(CommId, i32)>, u64, u32)>,
+}
+
+/// How a communicator came to be, as the creating call knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Made {
+    /// Collectively over the parent: the how manyth such call on it.
+    Child(CommId, u32),
+    /// By `Comm_create_group`, with this tag.
+    Group(CommId, i32),
+    /// In another way, or unseen.
+    Unseen,
+}
+
+/// Who is in a communicator.
+struct Membership {
+    ranks: Vec<Rank>,
+    foreign: bool,
+}
+
+impl Comms {
+    pub(crate) fn new() -> Self {
+        Self { known: HandleMap::new(), next: 0, children: Vec::new(), alike: Vec::new() }
+    }
+
+    /// The communicator behind `handle`, which MPI has just accepted in a call of `lane`.
+    #[inline(always)]
+    pub(crate) fn get(&mut self, lane: &mut Lane, handle: usize) -> Comm {
+        match self.known.get(handle) {
+            Some(known) => *known,
+            None => self.discover(lane, handle),
+        }
+    }
+
+    /// One seen for the first time in use.
+    #[cold]
+    #[inline(never)]
+    fn discover(&mut self, lane: &mut Lane, handle: usize) -> Comm {
+        let now = lane.now();
+        self.describe(lane, handle, None, Made::Unseen, (now, now))
+    }
+
+    /// Counts a creating call on `parent`.
+    pub(crate) fn count_child(&mut self, parent: CommId) -> u32 {
+        let counts = &mut self.children;
+        if counts.len() <= parent.index() {
+            counts.resize(parent.index() + 1, 0);
+        }
+        counts[parent.index()] += 1;
+        counts[parent.index()] - 1
+    }
+
+    /// Numbers and describes the communicator `handle`, made between `times`. `like`: one with the same members that
+    /// may be asked instead, where the new one must not be used yet.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn describe(
+        &mut self,
+        lane: &mut Lane,
+        handle: usize,
+        like: Option<usize>,
+        made: Made,
+        times: (u64, u64),
+    ) -> Comm {
+        let mpi = &lane.tracer.mpi;
+        let predefined = &mpi.abi().predefined;
+        // SAFETY: a handle that MPI has just given to the program or accepted from it.
+        let asked = unsafe { handles::Comm::from_word(like.unwrap_or(handle)) };
+        let Membership { ranks, foreign } = membership(mpi, asked);
+        let origin = match made {
+            _ if handle == predefined.comm_world => Origin::World,
+            _ if handle == predefined.comm_self => Origin::SelfOnly,
+            Made::Child(parent, ordinal) => Origin::Child { parent, ordinal },
+            Made::Group(parent, tag) => {
+                Origin::Group { parent, tag, ordinal: self.count_alike(Some((parent, tag)), &ranks) }
+            }
+            Made::Unseen => Origin::Unseen { ordinal: self.count_alike(None, &ranks) },
+        };
+        let rank = mpi.comm_rank(asked).unwrap_or(0);
+        let comm = Comm { id: CommId(self.next), size: ranks.len() as u32, rank, foreign };
+        self.next += 1;
+        let members = compact(&ranks, lane.tracer.tasks);
+        let described = Communicator { id: comm.id, origin, members, foreign };
+        lane.put_rare(times.0, times.1, &Action::Communicator(described), 0);
+        // Known to other threads only now that its record is written.
+        self.known.insert(handle, comm);
+        comm
+    }
+
+    /// The handle was freed and may come to mean another communicator.
+    pub(crate) fn forget(&mut self, handle: usize) -> Option<Comm> {
+        self.known.remove(handle)
+    }
+
+    fn count_alike(&mut self, of: Option<(CommId, i32)>, ranks: &[Rank]) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        ranks.hash(&mut hasher);
+        let hash = hasher.finish();
+        match self.alike.iter_mut().find(|(other, members, _)| *other == of && *members == hash) {
+            Some((_, _, count)) => {
+                *count += 1;
+                *count
+            }
+            None => {
+                self.alike.push((of, hash, 0));
+                0
+            }
+        }
+    }
+}
+
+/// Members outside `MPI_COMM_WORLD` are left out and make the communicator foreign.
+fn membership(mpi: &mpi_abi::api::Mpi, comm: handles::Comm) -> Membership {
+    let members = mpi.comm_members(comm).unwrap_or_default();
+    let ranks: Vec<Rank> =
+        members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok())).map(Rank).collect();
+    let foreign = ranks.len() != members.len() || mpi.comm_is_inter(comm).unwrap_or(true);
+    Membership { ranks, foreign }
+}
+
+/// The shortest form of a member list.
+fn compact(ranks: &[Rank], tasks: u32) -> Members<'_> {
+    let stride = match ranks {
+        [first, second, ..] => i64::from(second.0) - i64::from(first.0),
+        _ => 1,
+    };
+    let regular = ranks.windows(2).all(|pair| i64::from(pair[1].0) - i64::from(pair[0].0) == stride);
+    match ranks.first() {
+        Some(&first) if regular && stride != 0 => {
+            if first.0 == 0 && stride == 1 && ranks.len() == tasks as usize {
+                Members::All
+            } else {
+                Members::Strided { first, stride, count: ranks.len() as u32 }
+            }
+        }
+        _ => Members::List(ranks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn member_lists_take_their_shortest_form() {
+        let ranks = |list: &[u32]| list.iter().copied().map(Rank).collect::<Vec<_>>();
+        let strided = |first, stride, count| Members::Strided { first: Rank(first), stride, count };
+        assert_eq!(compact(&ranks(&[0, 1, 2, 3]), 4), Members::All);
+        assert_eq!(compact(&ranks(&[0, 1, 2, 3]), 5), strided(0, 1, 4));
+        assert_eq!(compact(&ranks(&[6, 4, 2]), 8), strided(6, -2, 3));
+        assert_eq!(compact(&ranks(&[5]), 8), strided(5, 1, 1));
+        assert_eq!(compact(&ranks(&[0]), 1), Members::All);
+        let odd = ranks(&[0, 1, 3]);
+        assert_eq!(compact(&odd, 4), Members::List(&odd));
+        assert_eq!(compact(&[], 4), Members::List(&[]));
+    }
+}

@@ -1,0 +1,275 @@
+//! Waits, tests, starts and ends of requests.
+//!
+//! A wait sets the handles of what it completed to null, so they are read before it. Some libraries give the same handle
+//! to several requests under way, or handles that were never seen (generalized requests, I/O): the tables allow for both.
+
+use crate::lane::Lane;
+use crate::requests::{Template, Waiting};
+use crate::wrap::{Args, Done, Language, Row, SUCCESS, around, find};
+use mpi_abi::arguments::Kind;
+use mpi_abi::detect::Abi;
+use mpi_abi::prototypes::Call;
+use mpi_abi::status::Status;
+use vef_format::capture::event::{Action, Completion, Outcome};
+use vef_format::ids::CommRank;
+
+impl Done<'_> {
+    /// Takes what was under way behind `handle`, if anything, onto the list of completions.
+    #[inline(always)]
+    fn complete(&mut self, handle: usize, status: Option<Status<'_>>) {
+        while let Some(waiting) = self.shared.requests.take(handle) {
+            let outcome = if waiting.flags & !Waiting::TWIN == 0 {
+                Outcome::Done
+            } else {
+                self.unusual_outcome(waiting, status)
+            };
+            self.lane.scratch.completions.push(Completion { request: waiting.request, outcome });
+            if waiting.flags & Waiting::TWIN == 0 {
+                break;
+            }
+        }
+    }
+
+    /// How a receive with a wildcard, or a cancelled request, ended.
+    #[cold]
+    fn unusual_outcome(&mut self, waiting: Waiting, status: Option<Status<'_>>) -> Outcome {
+        self.shared.curious = self.shared.curious.saturating_sub(u64::from(waiting.curious()));
+        let Some(status) = status else { return Outcome::Done };
+        let mpi = &self.lane.tracer.mpi;
+        if waiting.flags & Waiting::CANCELLED != 0 && mpi.status_cancelled(&status).unwrap_or(false) {
+            return Outcome::Cancelled;
+        }
+        if waiting.flags & Waiting::WILDCARD == 0 {
+            return Outcome::Done;
+        }
+        Outcome::Received { source: CommRank(status.source() as u32), tag: status.tag(), bytes: status.bytes() }
+    }
+
+    /// Records the list of completions.
+    #[inline(always)]
+    fn put_completions(&mut self) {
+        if self.lane.scratch.completions.is_empty() {
+            return;
+        }
+        let list = std::mem::take(&mut self.lane.scratch.completions);
+        self.put(&Action::Complete(&list));
+        self.lane.scratch.completions = list;
+        self.lane.scratch.completions.clear();
+    }
+}
+
+/// How many requests a call looks at: one, or as many as it says.
+#[inline(always)]
+fn length<R: Row, L: Language>(args: &Args<'_, R, L>) -> usize {
+    match const { find(R::NAMES, &["count", "incount"]) } {
+        Some(_) => usize::try_from(args.length()).unwrap_or(0),
+        None => 1,
+    }
+}
+
+/// Reads the handles, and offers our own statuses where the program wants none and the recorder does.
+#[inline(always)]
+fn before<R: Row, L: Language, const N: usize>(lane: &mut Lane, words: &mut [usize; N], abi: &'static Abi) {
+    let args = Args::<R, L>::new(words, abi);
+    let count = length(&args);
+    let mut handles = std::mem::take(&mut lane.scratch.handles);
+    handles.clear();
+    handles.extend((0..count).map(|i| args.handle_at(Kind::RequestArray, args.requests(), i)));
+    lane.scratch.handles = handles;
+    let index = const { find(R::NAMES, &["status", "array_of_statuses"]) };
+    if let Some(index) = index
+        && lane.tracer.shared().curious > 0
+        && (words[index] == 0 || L::ignores_statuses(abi, words[index]))
+    {
+        let array = const { find(R::NAMES, &["array_of_statuses"]).is_some() };
+        words[index] = lane.own_statuses(abi, if array { count } else { 1 });
+    }
+}
+
+/// `MPI_Wait`, `MPI_Waitall`, `MPI_Waitany`, `MPI_Waitsome`.
+#[allow(non_snake_case)]
+#[inline(always)]
+pub(crate) fn Wait<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce(&[usize; N]) -> i32,
+) -> i32 {
+    around::<R, L, N, ()>(words, next, before::<R, L, N>, |done, args, (), code| {
+        if code == SUCCESS {
+            after(done, args);
+        } else {
+            after_error(done, args, code);
+        }
+        done.put_completions();
+    })
+}
+
+/// `MPI_Test`, `MPI_Testall`, `MPI_Testany`, `MPI_Testsome`.
+#[allow(non_snake_case)]
+#[inline(always)]
+pub(crate) fn Test<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce(&[usize; N]) -> i32,
+) -> i32 {
+    Wait::<R, L, N>(words, next)
+}
+
+/// What a successful call has completed.
+#[inline(always)]
+fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
+    use Call::*;
+    let flag = const { find(R::NAMES, &["flag"]).is_some() };
+    if flag && args.int_at(args.flag(), 0) == 0 {
+        return;
+    }
+    let handles = std::mem::take(&mut done.lane.scratch.handles);
+    let status = |i: usize| args.status_at(args.status(), i);
+    let undefined = args.abi.constants.undefined;
+    match R::CALL {
+        MPI_Waitany | MPI_Testany => {
+            let index = args.int_at(args.index(), 0);
+            if index != undefined
+                && let Some(&handle) = handles.get((index - L::FIRST_INDEX) as usize)
+            {
+                done.complete(handle, status(0));
+            }
+        }
+        MPI_Waitsome | MPI_Testsome => {
+            let count = args.int_at(args.index(), 0);
+            if count != undefined {
+                for i in 0..count as usize {
+                    let index = args.int_at(args.indices(), i) - L::FIRST_INDEX;
+                    if let Some(&handle) = handles.get(index as usize) {
+                        done.complete(handle, status(i));
+                    }
+                }
+            }
+        }
+        _ => {
+            for (i, &handle) in handles.iter().enumerate() {
+                done.complete(handle, status(i));
+            }
+        }
+    }
+    done.lane.scratch.handles = handles;
+}
+
+/// After an error some requests may be complete: their handles are null now. Those whose own status says success are
+/// recorded; the others are only no longer under way.
+#[cold]
+#[inline(never)]
+fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, code: i32) {
+    let null = args.abi.predefined.request_null;
+    let each_says = const { find(R::NAMES, &["array_of_statuses"]).is_some() }
+        && !matches!(R::CALL, Call::MPI_Waitsome | Call::MPI_Testsome)
+        && done.lane.tracer.mpi.error_class(code).is_ok_and(|class| class == args.abi.constants.err_in_status);
+    let handles = std::mem::take(&mut done.lane.scratch.handles);
+    for (i, &handle) in handles.iter().enumerate() {
+        if handle == null || args.handle_at(Kind::RequestArray, args.requests(), i) != null {
+            continue;
+        }
+        let status = args.status_at(args.status(), i).filter(|_| each_says);
+        if status.is_some_and(|status| status.error() == SUCCESS) {
+            done.complete(handle, status);
+        } else if let Some(waiting) = done.shared.requests.take(handle) {
+            done.shared.curious = done.shared.curious.saturating_sub(u64::from(waiting.curious()));
+        }
+    }
+    done.lane.scratch.handles = handles;
+}
+
+/// `MPI_Start`, `MPI_Startall`.
+#[allow(non_snake_case)]
+pub(crate) fn Start<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce(&[usize; N]) -> i32,
+) -> i32 {
+    around::<R, L, N, ()>(words, next, |_, _, _| (), |done, args, (), code| {
+        if code != SUCCESS {
+            return;
+        }
+        for i in 0..length(args) {
+            let handle = args.handle_at(Kind::RequestArray, args.requests(), i);
+            done.start(handle);
+        }
+    })
+}
+
+impl Done<'_> {
+    /// The persistent request `handle` has been started.
+    fn start(&mut self, handle: usize) {
+        let Some(&place) = self.shared.templates.get(handle) else { return };
+        let request = self.next_request();
+        // Taken out and put back: recording needs the rest of the shared state.
+        let template = self.shared.template_list.get_mut(place as usize).and_then(Option::take);
+        let mut waiting = 0;
+        match &template {
+            Some(Template::Send(send)) => {
+                let mut send = *send;
+                send.request = Some(request);
+                self.put(&Action::Send(send));
+            }
+            Some(Template::Receive(post)) => {
+                let mut post = *post;
+                post.request = request;
+                waiting = super::flags(&post);
+                self.put(&Action::PostReceive(post));
+            }
+            Some(Template::Collective(part)) => self.put(&Action::Collective(part.started(request))),
+            None => return,
+        }
+        self.shared.template_list[place as usize] = template;
+        self.pend_handle(handle, request, waiting);
+    }
+}
+
+/// `MPI_Request_free`, `MPI_Cancel`.
+#[allow(non_snake_case)]
+pub(crate) fn RequestFree<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce(&[usize; N]) -> i32,
+) -> i32 {
+    around::<R, L, N, usize>(
+        words,
+        next,
+        |_, words, abi| {
+            let args = Args::<R, L>::new(words, abi);
+            args.handle_at(Kind::RequestPtr, args.request(), 0)
+        },
+        |done, _, handle, code| {
+            if code != SUCCESS {
+                return;
+            }
+            if R::CALL == Call::MPI_Cancel {
+                done.cancel(handle);
+            } else {
+                done.free(handle);
+            }
+        },
+    )
+}
+
+impl Done<'_> {
+    /// From now on the request's status is of interest.
+    fn cancel(&mut self, handle: usize) {
+        let shared = &mut *self.shared;
+        if let Some(waiting) = shared.requests.get_mut(handle) {
+            let before = waiting.curious();
+            waiting.flags |= Waiting::CANCELLED;
+            shared.curious += u64::from(waiting.curious()) - u64::from(before);
+        }
+    }
+
+    /// Nobody will wait for it.
+    fn free(&mut self, handle: usize) {
+        while let Some(waiting) = self.shared.requests.take(handle) {
+            self.shared.curious = self.shared.curious.saturating_sub(u64::from(waiting.curious()));
+            self.put(&Action::Forget(waiting.request));
+            if waiting.flags & Waiting::TWIN == 0 {
+                break;
+            }
+        }
+        if let Some(place) = self.shared.templates.remove(handle) {
+            self.shared.template_list[place as usize] = None;
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The beginning and the end.
+
+use crate::clock;
+use crate::lane::{self, Lane};
+use crate::settings::Settings;
+use crate::tracer::Tracer;
+use crate::wrap::{Args, Language, Row, SUCCESS, around};
+use mpi_abi::prototypes::Call;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use vef_format::capture::event::Action;
+use vef_format::capture::layout::State;
+
+/// `MPI_Init`, `MPI_Init_thread`: tracing starts when they have succeeded.
+pub(crate) fn initialize(call: Call, next: impl FnOnce() -> i32) -> i32 {
+    // Fortran's calls C's; only the outer one counts.
+    if INSIDE.with(|inside| inside.replace(true)) {
+        return next();
+    }
+    let settings = Settings::from_env();
+    clock::choose(settings.cycles);
+    let before = clock::pair();
+    let start = clock::now();
+    let code = next();
+    let end = clock::now();
+    INSIDE.with(|inside| inside.set(false));
+    if code != SUCCESS || !settings.enabled || Tracer::active().is_some() {
+        return code;
+    }
+    // What follows is ours alone: whatever goes wrong there must not reach the program.
+    let started = catch_unwind(AssertUnwindSafe(|| Tracer::start(&settings, before))).ok().flatten();
+    if let Some(lane) = started {
+        // SAFETY: this thread's own, and no call is under way.
+        let lane = unsafe { &mut *lane.as_ptr() };
+        lane.begin_at(start);
+        lane.tracer.count(call);
+        lane.put_rare(start, end, &Action::Init, 0);
+        let world = lane.tracer.mpi.abi().comm_world().word();
+        lane.tracer.shared().comms.get(lane, world);
+        forget_in_children();
+    }
+    code
+}
+
+thread_local!(static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+
+/// A child of `fork` shares the mapping and must not write to it.
+fn forget_in_children() {
+    extern "C" fn in_child() {
+        lane::end();
+    }
+    // SAFETY: a function that is there for ever and only stores to atomics.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+}
+
+/// `MPI_Finalize`, `MPI_Abort`; the others are answered by MPI alone.
+#[allow(non_snake_case)]
+pub(crate) fn Lifecycle<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce(&[usize; N]) -> i32,
+) -> i32 {
+    match R::CALL {
+        Call::MPI_Finalize => finalize::<R, L, N>(words, next),
+        Call::MPI_Abort => abort::<R, L, N>(words, next),
+        _ => next(&words),
+    }
+}
+
+fn finalize<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce(&[usize; N]) -> i32,
+) -> i32 {
+    let Some(lane) = own_lane() else { return next(&words) };
+    // SAFETY: see `around`.
+    unsafe {
+        let lane = &mut *lane.as_ptr();
+        lane.inside = true;
+        lane.tracer.count(R::CALL);
+    }
+    let start = clock::now();
+    let code = next(&words);
+    let end = clock::now();
+    // SAFETY: as above.
+    let lane = unsafe { &mut *lane.as_ptr() };
+    lane.inside = false;
+    lane.put_rare(start, end, &Action::Finalize, 0);
+    let tracer = lane.tracer;
+    if Tracer::active().is_some() {
+        let _ = catch_unwind(AssertUnwindSafe(|| tracer.finish(State::Finished)));
+    }
+    code
+}
+
+/// This thread's lane, unless it is inside a recorded call.
+fn own_lane() -> Option<NonNull<Lane>> {
+    // SAFETY: a lane lives for ever, and only its own thread looks at it.
+    lane::current().filter(|lane| unsafe { !(*lane.as_ptr()).inside })
+}
+
+/// Recorded before the call, which does not return.
+fn abort<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce(&[usize; N]) -> i32,
+) -> i32 {
+    around::<R, L, N, ()>(
+        words,
+        next,
+        |lane, words, abi| {
+            let code = Args::<R, L>::new(words, abi).error_code();
+            let now = clock::now();
+            lane.put_rare(now, now, &Action::Abort { code }, 0);
+        },
+        |_, _, (), _| {},
+    )
+}
+
+/// A phase of the program, which it names itself.
+pub(crate) fn phase(begin: bool, name: &str) {
+    if let Some(lane) = own_lane() {
+        let now = clock::now();
+        // SAFETY: this thread's own, and no call is under way.
+        unsafe { &mut *lane.as_ptr() }.put_rare(now, now, &Action::Phase { begin, name }, 0);
+    }
+}

@@ -1,0 +1,66 @@
+//! What the environment asks for. Read once, in `MPI_Init`.
+
+use std::path::PathBuf;
+
+/// The settings of this process; `docs/capture.md` has the table of variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// `VEF_DIR`: the directory of the capture.
+    pub(crate) dir: PathBuf,
+    /// `VEF_TRACE=0`: record nothing.
+    pub(crate) enabled: bool,
+    /// `VEF_CLOCK=monotonic`: do not use the cycle counter.
+    pub(crate) cycles: bool,
+    /// `VEF_MAX_SIZE`: bytes of a rank's file at which recording stops.
+    pub(crate) max_size: u64,
+}
+
+impl Settings {
+    /// From the environment; a value that makes no sense counts as not given.
+    pub(crate) fn from_env() -> Self {
+        Self::from(|name| std::env::var_os(name)?.into_string().ok())
+    }
+
+    fn from(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let size = variable("VEF_MAX_SIZE").as_deref().and_then(parse_size);
+        Self {
+            dir: variable("VEF_DIR").filter(|dir| !dir.is_empty()).unwrap_or_else(|| "vef-capture".into()).into(),
+            enabled: variable("VEF_TRACE").is_none_or(|value| value != "0"),
+            cycles: variable("VEF_CLOCK").is_none_or(|value| value != "monotonic"),
+            max_size: size.unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Bytes, or with a suffix K, M, G, T (powers of 1024).
+fn parse_size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.trim().as_bytes() {
+        [digits @ .., b'k' | b'K'] => (digits, 10),
+        [digits @ .., b'm' | b'M'] => (digits, 20),
+        [digits @ .., b'g' | b'G'] => (digits, 30),
+        [digits @ .., b't' | b'T'] => (digits, 40),
+        digits => (digits, 0),
+    };
+    std::str::from_utf8(digits).ok()?.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_and_sizes() {
+        let settings = Settings::from(|_| None);
+        assert_eq!(settings.dir, PathBuf::from("vef-capture"));
+        assert!(settings.enabled && settings.cycles && settings.max_size == u64::MAX);
+        let settings = Settings::from(|name| match name {
+            "VEF_MAX_SIZE" => Some("3M".into()),
+            "VEF_TRACE" => Some("0".into()),
+            "VEF_DIR" => Some(String::new()),
+            _ => None,
+        });
+        assert_eq!((settings.max_size, settings.enabled), (3 << 20, false));
+        assert_eq!(settings.dir, PathBuf::from("vef-capture"));
+        assert_eq!(["7", "1k", "x", "-1", "9999999999T"].map(parse_size), [Some(7), Some(1024), None, None, None]);
+    }
+}

@@ -1,0 +1,321 @@
+//! What all threads share: the MPI, the file, and what is known of handles. One a process, from `MPI_Init` to
+//! `MPI_Finalize`.
+
+use crate::clock;
+use crate::comms::Comms;
+use crate::handles::{HandleMap, Pending};
+use crate::lane::{self, Lane};
+use crate::output::Output;
+use crate::requests::{Template, Waiting};
+use crate::settings::Settings;
+use crate::types::Types;
+use mpi_abi::api::{Mpi, ThreadLevel};
+use mpi_abi::prototypes::Call;
+use mpi_abi::tables::Flavour;
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use vef_format::capture::event::Action;
+use vef_format::capture::layout::{ClockPair, State};
+use vef_format::capture::{RankInfo, rank_path};
+use vef_format::ids::Rank;
+
+/// The tracer, while tracing is on. Never freed: threads may be in the middle of a call when it ends.
+pub(crate) static TRACER: AtomicPtr<Tracer> = AtomicPtr::new(null_mut());
+
+/// Where each function's count is in the call table; null before its first call.
+static COUNTS: [AtomicPtr<AtomicU64>; Call::COUNT] = [const { AtomicPtr::new(null_mut()) }; Call::COUNT];
+
+/// What all threads share.
+pub(crate) struct Tracer {
+    pub(crate) mpi: Mpi,
+    pub(crate) output: Output,
+    pub(crate) tasks: u32,
+    /// Whether several threads may call MPI at once.
+    multiple: bool,
+    /// The lock of `shared`; not used unless `multiple`.
+    locked: AtomicBool,
+    shared: UnsafeCell<Shared>,
+    lanes: Mutex<Lanes>,
+}
+
+// SAFETY: `shared` is reached through `Tracer::shared` alone, which takes the lock unless MPI was told that its callers
+// do not overlap.
+unsafe impl Sync for Tracer {}
+
+/// What is known of handles.
+pub(crate) struct Shared {
+    pub(crate) comms: Comms,
+    pub(crate) types: Types,
+    pub(crate) requests: Pending<Waiting>,
+    /// Matched messages, by message handle.
+    pub(crate) messages: Pending<Waiting>,
+    /// Persistent requests, by handle.
+    pub(crate) templates: HandleMap<u32>,
+    pub(crate) template_list: Vec<Option<Template>>,
+    /// Requests under way whose status the recorder wants to see: receives with a wildcard, cancelled ones.
+    pub(crate) curious: u64,
+}
+
+#[derive(Default)]
+struct Lanes {
+    all: Vec<LanePointer>,
+    free: Vec<LanePointer>,
+}
+
+#[derive(Clone, Copy)]
+struct LanePointer(NonNull<Lane>);
+
+// SAFETY: a lane is used by one thread at a time: its own, or the one that ends tracing.
+unsafe impl Send for LanePointer {}
+
+/// The shared state, locked if need be.
+pub(crate) struct SharedGuard {
+    tracer: &'static Tracer,
+}
+
+impl Deref for SharedGuard {
+    type Target = Shared;
+    #[inline(always)]
+    fn deref(&self) -> &Shared {
+        // SAFETY: see `Tracer::shared`.
+        unsafe { &*self.tracer.shared.get() }
+    }
+}
+
+impl DerefMut for SharedGuard {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Shared {
+        // SAFETY: see `Tracer::shared`.
+        unsafe { &mut *self.tracer.shared.get() }
+    }
+}
+
+impl Drop for SharedGuard {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.tracer.multiple {
+            self.tracer.locked.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Tracer {
+    /// The tracer, if tracing is on.
+    pub(crate) fn active() -> Option<&'static Self> {
+        // SAFETY: set to a leaked box, or null.
+        unsafe { TRACER.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Starts tracing, at the end of an `MPI_Init` that was entered at `loaded.tick` or later. `None`: not wanted, or not
+    /// possible; then the reason is on stderr.
+    pub(crate) fn start(settings: &Settings, loaded: ClockPair) -> Option<NonNull<Lane>> {
+        match Self::try_start(settings, loaded) {
+            Ok(lane) => Some(lane),
+            Err(reason) => {
+                complain(&format!("this process is not traced: {reason}"));
+                None
+            }
+        }
+    }
+
+    fn try_start(settings: &Settings, loaded: ClockPair) -> Result<NonNull<Lane>, String> {
+        let mpi = Mpi::loaded().map_err(|error| error.to_string())?;
+        let world = mpi.abi().comm_world();
+        let number = |result: mpi_abi::Result<i32>| -> Result<u32, String> {
+            u32::try_from(result.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
+        };
+        let rank = Rank(number(mpi.comm_rank(world))?);
+        let tasks = number(mpi.comm_size(world))?;
+        if mpi.comm_parent().is_ok_and(|parent| parent.is_some()) {
+            return Err("it was spawned by another MPI program".to_owned());
+        }
+        let multiple = mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
+        let info = rank_info(&mpi, rank, tasks);
+        let dir = &settings.dir;
+        let place = |error: std::io::Error| format!("{}: {error}", dir.display());
+        std::fs::create_dir_all(dir).map_err(place)?;
+        if rank.0 == 0 {
+            remove_leftovers(dir, tasks);
+        }
+        let output = Output::create(&rank_path(dir, rank), &info, loaded, settings.max_size).map_err(place)?;
+        output.set_pair(1, clock::pair());
+        let tracer: &'static Self = Box::leak(Box::new(Self {
+            shared: UnsafeCell::new(Shared::new()),
+            lanes: Mutex::default(),
+            locked: AtomicBool::new(false),
+            tasks,
+            multiple,
+            output,
+            mpi,
+        }));
+        let lane = tracer.new_lane().ok_or("no memory")?;
+        lane::begin(tracer, lane);
+        Ok(lane)
+    }
+
+    /// Ends tracing with the program's own end: `lane` has written its last record.
+    pub(crate) fn finish(&'static self, state: State) {
+        lane::end();
+        self.output.set_pair(2, clock::pair());
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: MPI_Finalize has returned, so no thread is inside an MPI call, and none gets a lane any more.
+        let ends: Vec<_> = lanes.all.iter().filter_map(|lane| unsafe { (*lane.0.as_ptr()).seal() }).collect();
+        self.output.close(state, &ends);
+    }
+
+    /// Ends tracing because `lane` cannot go on; the program does.
+    pub(crate) fn stop(&'static self, lane: &mut Lane, reason: &str) {
+        if TRACER.load(Ordering::Acquire).is_null() {
+            return;
+        }
+        lane::end();
+        lane.put_stopped(reason);
+        self.output.set_pair(2, clock::pair());
+        // Other threads may be writing their chunks: those end at their last record.
+        self.output.close(State::Stopped, &lane.seal().map_or(Vec::new(), |end| vec![end]));
+        complain(&format!("tracing of rank {} stopped: {reason}", lane.thread_owner()));
+    }
+
+    /// What is known of handles.
+    #[inline(always)]
+    pub(crate) fn shared(&'static self) -> SharedGuard {
+        if self.multiple {
+            while self.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+                std::thread::yield_now();
+            }
+        }
+        SharedGuard { tracer: self }
+    }
+
+    /// Counts a call.
+    #[inline(always)]
+    pub(crate) fn count(&'static self, call: Call) {
+        let count = COUNTS[call as usize].load(Ordering::Relaxed);
+        // SAFETY: a count in the header's mapping, which is never unmapped.
+        match unsafe { count.as_ref() } {
+            // One thread at a time needs no locked instruction.
+            Some(count) if !self.multiple => count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed),
+            Some(count) => _ = count.fetch_add(1, Ordering::Relaxed),
+            None => self.count_first(call),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_first(&'static self, call: Call) {
+        let _lock = self.lanes.lock();
+        let known = &COUNTS[call as usize];
+        if known.load(Ordering::Relaxed).is_null()
+            && let Some((_, count)) = self.output.call_slot(call.name())
+        {
+            known.store(std::ptr::from_ref(count).cast_mut(), Ordering::Release);
+        }
+        // SAFETY: as in `count`.
+        if let Some(count) = unsafe { known.load(Ordering::Acquire).as_ref() } {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The slot of `call`, which has been counted, in the call table.
+    pub(crate) fn slot(&'static self, call: Call) -> u32 {
+        self.output.slot_of(COUNTS[call as usize].load(Ordering::Relaxed))
+    }
+
+    /// A lane for the calling thread.
+    pub(crate) fn new_lane(&'static self) -> Option<NonNull<Lane>> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.free.pop() {
+            return Some(lane.0);
+        }
+        let thread = u16::try_from(lanes.all.len()).ok()?;
+        let lane = NonNull::from(Box::leak(Box::new(Lane::new(self, thread, clock::now()))));
+        lanes.all.push(LanePointer(lane));
+        Some(lane)
+    }
+
+    /// Its thread has ended.
+    pub(crate) fn release_lane(&self, lane: NonNull<Lane>) {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).free.push(LanePointer(lane));
+    }
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            comms: Comms::new(),
+            types: Types::new(),
+            requests: Pending::new(),
+            messages: Pending::new(),
+            templates: HandleMap::new(),
+            template_list: Vec::new(),
+            curious: 0,
+        }
+    }
+}
+
+/// One line on stderr, without the locks and panics of the ordinary macros.
+pub(crate) fn complain(what: &str) {
+    let line = format!("vef: {what}\n");
+    // SAFETY: the bytes of a live string.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+}
+
+/// Rank files of an earlier, larger run would make this capture unreadable.
+fn remove_leftovers(dir: &Path, tasks: u32) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let rank = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u32>().ok());
+        if let Some(rank) = rank.filter(|&rank| rank >= tasks)
+            && path == rank_path(dir, Rank(rank))
+        {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32) -> RankInfo {
+    let abi = mpi.abi();
+    let local = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
+    RankInfo {
+        rank,
+        tasks,
+        host: host_name(),
+        local_rank: local.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()),
+        cores: cores(),
+        mpi: match abi.flavour {
+            Flavour::Mpich => "mpich",
+            Flavour::OpenMpi => "openmpi",
+            Flavour::Standard => "standard",
+        }
+        .to_owned(),
+        library: abi.version.lines().next().unwrap_or_default().trim().to_owned(),
+        program: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        pid: std::process::id(),
+        realtime: clock::realtime(),
+    }
+}
+
+fn host_name() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: a buffer and its length; the last byte stays 0.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let len = name.iter().position(|&byte| byte == 0).unwrap_or(0);
+    String::from_utf8_lossy(&name[..len]).into_owned()
+}
+
+/// The CPUs this process may run on.
+fn cores() -> Vec<u32> {
+    // SAFETY: all-zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: a set of that size.
+    if unsafe { libc::sched_getaffinity(0, size, &raw mut set) } != 0 {
+        return Vec::new();
+    }
+    // SAFETY: within the set.
+    (0..8 * size).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).map(|cpu| cpu as u32).collect()
+}

@@ -1,0 +1,211 @@
+//! The functions this library defines: one for each row of the table whose category has a hook, in C and in Fortran.
+
+use crate::hooks;
+use crate::languages::{C, Fortran};
+use crate::wrap::{Row, SUCCESS};
+use mpi_abi::arguments::Kind;
+use mpi_abi::prototypes::Call;
+use mpi_abi::symbols::Function;
+use mpi_abi::{ERR_NO_SUCH_FUNCTION, call_next, for_each_mpi_function};
+use std::ffi::{CStr, c_char};
+
+/// The C string of a literal with its closing NUL.
+const fn c_name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("a name without an inner NUL"), // at compile time
+    }
+}
+
+/// Gives each category its hook; those without one are not wrapped at all, so calls that are not of interest cost nothing.
+macro_rules! with_hook {
+    (Send $do:ident $($row:tt)*) => { $do! { Send $($row)* } };
+    (SendImmediate $do:ident $($row:tt)*) => { $do! { SendImmediate $($row)* } };
+    (SendPersistent $do:ident $($row:tt)*) => { $do! { SendPersistent $($row)* } };
+    (Recv $do:ident $($row:tt)*) => { $do! { Recv $($row)* } };
+    (RecvImmediate $do:ident $($row:tt)*) => { $do! { RecvImmediate $($row)* } };
+    (RecvPersistent $do:ident $($row:tt)*) => { $do! { RecvPersistent $($row)* } };
+    (SendRecv $do:ident $($row:tt)*) => { $do! { SendRecv $($row)* } };
+    (SendRecvImmediate $do:ident $($row:tt)*) => { $do! { SendRecvImmediate $($row)* } };
+    (Probe $do:ident $($row:tt)*) => { $do! { Probe $($row)* } };
+    (Wait $do:ident $($row:tt)*) => { $do! { Wait $($row)* } };
+    (Test $do:ident $($row:tt)*) => { $do! { Test $($row)* } };
+    (Start $do:ident $($row:tt)*) => { $do! { Start $($row)* } };
+    (RequestFree $do:ident $($row:tt)*) => { $do! { RequestFree $($row)* } };
+    (Collective $do:ident $($row:tt)*) => { $do! { Collective $($row)* } };
+    (CollectiveImmediate $do:ident $($row:tt)*) => { $do! { CollectiveImmediate $($row)* } };
+    (CollectivePersistent $do:ident $($row:tt)*) => { $do! { CollectivePersistent $($row)* } };
+    (VectorCollective $do:ident $($row:tt)*) => { $do! { Collective $($row)* } };
+    (VectorCollectiveImmediate $do:ident $($row:tt)*) => { $do! { CollectiveImmediate $($row)* } };
+    (VectorCollectivePersistent $do:ident $($row:tt)*) => { $do! { CollectivePersistent $($row)* } };
+    (NeighborCollective $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (NeighborCollectiveImmediate $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (NeighborCollectivePersistent $do:ident $($row:tt)*) => { $do! { Counted $($row)* } };
+    (Partitioned $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (CommCreate $do:ident $($row:tt)*) => { $do! { CommCreate $($row)* } };
+    (CommFree $do:ident $($row:tt)*) => { $do! { CommFree $($row)* } };
+    (TypeFree $do:ident $($row:tt)*) => { $do! { TypeFree $($row)* } };
+    (Rma $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (RmaRequest $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (RmaSync $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (WinCreate $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (WinFree $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (FileOpen $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (Io $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (IoImmediate $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (Process $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (Lifecycle $do:ident $($row:tt)*) => { $do! { Lifecycle $($row)* } };
+    ($category:ident $($row:tt)*) => {};
+}
+
+/// The row of a function as a type.
+macro_rules! row {
+    ($call:ident ($($a:ident : $k:ident),*)) => {
+        struct This;
+        impl Row for This {
+            const CALL: Call = Call::$call;
+            const NAMES: &'static [&'static str] = &[$(stringify!($a)),*];
+            const KINDS: &'static [Kind] = &[$(Kind::$k),*];
+        }
+    };
+}
+
+/// A wrapper for C.
+macro_rules! c_wrapper {
+    ($hook:ident $call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
+        /// Recorded by the hook of its category.
+        ///
+        /// # Safety
+        /// As the MPI function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $call($($a: usize),*) -> i32 {
+            row!($call ($($a : $k),*));
+            static NEXT: Function = Function::named(c_name(concat!(stringify!($call), "\0")));
+            hooks::$hook::<This, C, _>([$($a),*], |words| {
+                let [$($a),*] = *words;
+                // SAFETY: the prototype of the table, and the arguments of the program.
+                unsafe { call_next!(NEXT, ($($a),*) -> i32) }.unwrap_or(ERR_NO_SUCH_FUNCTION)
+            })
+        }
+    };
+}
+
+/// A wrapper for one of a function's Fortran names: the same arguments by reference, then `ierror` (which `mpi_f08` may
+/// leave out), then the lengths of strings.
+macro_rules! fortran_wrapper {
+    ($suffix:literal $module:ident $hook:ident $call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
+        #[allow(non_snake_case)]
+        mod $call {
+            use super::*;
+
+            #[unsafe(export_name = concat!($stem, $suffix))]
+            unsafe extern "C" fn wrapper($($a: usize,)* ierror: usize $(, $length: usize)*) {
+                row!($call ($($a : $k),*));
+                static NEXT: Function = Function::named(c_name(concat!($stem, $suffix, "\0")));
+                hooks::$hook::<This, Fortran, _>([$($a),*], |words| {
+                    let [$($a),*] = *words;
+                    // SAFETY: the prototype of the table, and the arguments of the program.
+                    unsafe { call_next!(NEXT, ($($a,)* ierror $(, $length)*) -> ()) };
+                    // SAFETY: null, or an INTEGER that the call has set.
+                    unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
+                });
+            }
+        }
+    };
+}
+macro_rules! fortran_plain { ($($row:tt)*) => { fortran_wrapper! { "_" plain $($row)* } }; }
+macro_rules! fortran_f08 { ($($row:tt)*) => { fortran_wrapper! { "_f08_" f08 $($row)* } }; }
+macro_rules! fortran_f08ts { ($($row:tt)*) => { fortran_wrapper! { "_f08ts_" f08ts $($row)* } }; }
+
+macro_rules! define {
+    (calls { $($call:ident $stem:literal $category:ident ($($a:tt)*) [$($length:ident)*];)* }
+     large { $($large:ident $large_stem:literal $large_category:ident ($($large_a:tt)*) [$($large_length:ident)*];)* }
+     c_only { $($c_only:tt)* } others { $($others:tt)* }) => {
+        $(with_hook! { $category c_wrapper $call $stem ($($a)*) [$($length)*] })*
+        $(with_hook! { $large_category c_wrapper $large $large_stem ($($large_a)*) [$($large_length)*] })*
+        mod fortran {
+            use super::*;
+            mod plain {
+                use super::*;
+                $(with_hook! { $category fortran_plain $call $stem ($($a)*) [$($length)*] })*
+            }
+            mod f08 {
+                use super::*;
+                $(with_hook! { $category fortran_f08 $call $stem ($($a)*) [$($length)*] })*
+            }
+            mod f08ts {
+                use super::*;
+                $(with_hook! { $category fortran_f08ts $call $stem ($($a)*) [$($length)*] })*
+            }
+        }
+    };
+}
+for_each_mpi_function!(define);
+
+/// Starts tracing.
+///
+/// # Safety
+/// As the MPI function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Init(argc: usize, argv: usize) -> i32 {
+    static NEXT: Function = Function::named(c"MPI_Init");
+    hooks::initialize(Call::MPI_Init, || {
+        // SAFETY: int MPI_Init(int *argc, char ***argv).
+        unsafe { call_next!(NEXT, (argc, argv) -> i32) }.unwrap_or(ERR_NO_SUCH_FUNCTION)
+    })
+}
+
+/// Starts tracing.
+///
+/// # Safety
+/// As the MPI function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: usize, provided: usize) -> i32 {
+    static NEXT: Function = Function::named(c"MPI_Init_thread");
+    hooks::initialize(Call::MPI_Init_thread, || {
+        // SAFETY: int MPI_Init_thread(int *argc, char ***argv, int required, int *provided).
+        unsafe { call_next!(NEXT, (argc, argv, required, provided) -> i32) }.unwrap_or(ERR_NO_SUCH_FUNCTION)
+    })
+}
+
+/// `MPI_Init` and `MPI_Init_thread` under their Fortran names, whose arguments are not those of C.
+macro_rules! fortran_init {
+    ($($function:ident $name:literal $call:ident ($($a:ident),*);)*) => { $(
+        #[unsafe(export_name = $name)]
+        unsafe extern "C" fn $function($($a: usize,)* ierror: usize) {
+            static NEXT: Function = Function::named(c_name(concat!($name, "\0")));
+            hooks::initialize(Call::$call, || {
+                // SAFETY: the arguments of the program.
+                unsafe { call_next!(NEXT, ($($a,)* ierror) -> ()) };
+                // SAFETY: null, or an INTEGER that the call has set.
+                unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
+            });
+        }
+    )* };
+}
+fortran_init! {
+    init "mpi_init_" MPI_Init ();
+    init_f08 "mpi_init_f08_" MPI_Init ();
+    init_thread "mpi_init_thread_" MPI_Init_thread (required, provided);
+    init_thread_f08 "mpi_init_thread_f08_" MPI_Init_thread (required, provided);
+}
+
+macro_rules! phases {
+    ($($name:ident $begin:literal;)*) => { $(
+        /// Marks a phase of the program, by name.
+        ///
+        /// # Safety
+        /// `name` must be a C string, or null.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(name: *const c_char) {
+            if !name.is_null() {
+                // SAFETY: not null, so a C string.
+                hooks::phase($begin, &unsafe { CStr::from_ptr(name) }.to_string_lossy());
+            }
+        }
+    )* };
+}
+phases! {
+    vef_phase_begin true;
+    vef_phase_end false;
+}
