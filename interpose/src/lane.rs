@@ -163,8 +163,7 @@ impl Lane {
         self.requests += u64::from(makes_request(action).is_some());
     }
 
-    /// As [`Lane::put`], for what is rare.
-    #[cold]
+    /// As [`Lane::put`], one copy for all kinds of actions.
     #[inline(never)]
     pub(crate) fn put_rare(&mut self, start: u64, end: u64, action: &Action<'_>, slot: u32) {
         self.put(start, end, action, slot);
@@ -213,7 +212,7 @@ impl Lane {
         std::sync::atomic::compiler_fence(Ordering::Release);
         bytes[..4].copy_from_slice(&raw[..4]);
         self.sequence += 1;
-        self.start = piece.start().as_ptr();
+        self.start = bytes.as_mut_ptr();
         self.len = bytes.len() - RESERVE;
         self.at = CHUNK_HEADER;
         self.chunk = Some((piece, offset));
@@ -235,7 +234,8 @@ impl Lane {
         let author = Author { thread: self.thread, requests: self.requests };
         let times = Times { gap: clock::now().saturating_sub(self.last), duration: 0 };
         if let Some((piece, _)) = &mut self.chunk
-            && let Some(at) = encode::record(piece.bytes(), self.at, times, author, &Action::Stopped { reason }, 0)
+            && let Some(at) =
+                encode::record(piece.bytes(), self.at, times, author, &Action::Stopped { reason }, 0)
         {
             self.at = at;
         }

@@ -14,6 +14,7 @@ pub(crate) struct C;
 
 impl Language for C {
     const FIRST_INDEX: i32 = 0;
+    const IN_PLACE: bool = true;
 
     #[inline(always)]
     unsafe fn int(word: usize) -> i32 {
@@ -57,6 +58,7 @@ pub(crate) struct Fortran;
 
 impl Language for Fortran {
     const FIRST_INDEX: i32 = 1;
+    const IN_PLACE: bool = false;
 
     unsafe fn int(word: usize) -> i32 {
         // SAFETY: the contract: the address of an INTEGER.
@@ -125,7 +127,11 @@ fn special_addresses() -> &'static Special {
     static SPECIAL: OnceLock<Special> = OnceLock::new();
     SPECIAL.get_or_init(|| {
         let variables = |names: &[&CStr]| -> Vec<usize> {
-            names.iter().filter_map(|name| symbols::data(name)).map(|address| address.as_ptr() as usize).collect()
+            names
+                .iter()
+                .filter_map(|name| symbols::data(name))
+                .map(|address| address.as_ptr() as usize)
+                .collect()
         };
         // These are pointers to the variables.
         let behind = |names: &[&CStr]| -> Vec<usize> {

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::layout::{
-    CALL_ENTRY, CALL_SLOTS, CALLS_AT, CHUNK_SIZE, ClockPair, HEADER_SIZE, RankInfo, State, field, header, pair_bytes,
+    CALL_ENTRY, CALL_SLOTS, CALLS_AT, CHUNK_SIZE, ClockPair, HEADER_SIZE, RankInfo, State, field, header,
+    pair_bytes,
 };
 
 /// A piece of the file in memory.
@@ -27,7 +28,8 @@ impl Piece {
     /// Reserves and maps `len` bytes of `file` from `offset` on.
     fn map(file: &File, offset: u64, len: usize) -> io::Result<Self> {
         // SAFETY: a valid descriptor; grows the file and reserves its blocks.
-        let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), offset as libc::off_t, len as libc::off_t) };
+        let error =
+            unsafe { libc::posix_fallocate(file.as_raw_fd(), offset as libc::off_t, len as libc::off_t) };
         if error != 0 {
             return Err(io::Error::from_raw_os_error(error));
         }
@@ -52,11 +54,6 @@ impl Piece {
     fn populate(&self) {
         // SAFETY: the mapping is ours.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_POPULATE_WRITE) };
-    }
-
-    /// Its first byte; valid for its length as long as it lives.
-    pub(crate) fn start(&self) -> NonNull<u8> {
-        self.start
     }
 
     /// How many bytes it has.
@@ -181,6 +178,8 @@ impl Output {
     fn store(&self, at: usize, bytes: &[u8]) {
         debug_assert!(at + bytes.len() <= HEADER_SIZE);
         // SAFETY: within the header; the caller is the only one to write these fields.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.head.start.as_ptr().add(at), bytes.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.head.start.as_ptr().add(at), bytes.len())
+        };
     }
 }

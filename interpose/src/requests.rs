@@ -1,7 +1,7 @@
 //! What is remembered of a request from the call that made it to the call that completes it.
 
-use vef_format::capture::event::{Collective, PostReceive, RequestId, Send};
 use vef_format::capture::event::DatatypeId;
+use vef_format::capture::event::{Collective, PostReceive, RequestId, Send};
 use vef_format::ids::{CommId, CommRank};
 use vef_format::operation::{Amounts, Operation};
 

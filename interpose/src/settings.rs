@@ -24,7 +24,10 @@ impl Settings {
     fn from(variable: impl Fn(&str) -> Option<String>) -> Self {
         let size = variable("VEF_MAX_SIZE").as_deref().and_then(parse_size);
         Self {
-            dir: variable("VEF_DIR").filter(|dir| !dir.is_empty()).unwrap_or_else(|| "vef-capture".into()).into(),
+            dir: variable("VEF_DIR")
+                .filter(|dir| !dir.is_empty())
+                .unwrap_or_else(|| "vef-capture".into())
+                .into(),
             enabled: variable("VEF_TRACE").is_none_or(|value| value != "0"),
             cycles: variable("VEF_CLOCK").is_none_or(|value| value != "monotonic"),
             max_size: size.unwrap_or(u64::MAX),
@@ -61,6 +64,9 @@ mod tests {
         });
         assert_eq!((settings.max_size, settings.enabled), (3 << 20, false));
         assert_eq!(settings.dir, PathBuf::from("vef-capture"));
-        assert_eq!(["7", "1k", "x", "-1", "9999999999T"].map(parse_size), [Some(7), Some(1024), None, None, None]);
+        assert_eq!(
+            ["7", "1k", "x", "-1", "9999999999T"].map(parse_size),
+            [Some(7), Some(1024), None, None, None]
+        );
     }
 }

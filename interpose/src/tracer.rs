@@ -18,7 +18,6 @@ use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use vef_format::capture::event::Action;
 use vef_format::capture::layout::{ClockPair, State};
 use vef_format::capture::{RankInfo, rank_path};
 use vef_format::ids::Rank;
@@ -33,6 +32,7 @@ static COUNTS: [AtomicPtr<AtomicU64>; Call::COUNT] = [const { AtomicPtr::new(nul
 pub(crate) struct Tracer {
     pub(crate) mpi: Mpi,
     pub(crate) output: Output,
+    pub(crate) rank: Rank,
     pub(crate) tasks: u32,
     /// Whether several threads may call MPI at once.
     multiple: bool,
@@ -141,12 +141,14 @@ impl Tracer {
         if rank.0 == 0 {
             remove_leftovers(dir, tasks);
         }
-        let output = Output::create(&rank_path(dir, rank), &info, loaded, settings.max_size).map_err(place)?;
+        let output =
+            Output::create(&rank_path(dir, rank), &info, loaded, settings.max_size).map_err(place)?;
         output.set_pair(1, clock::pair());
         let tracer: &'static Self = Box::leak(Box::new(Self {
             shared: UnsafeCell::new(Shared::new()),
             lanes: Mutex::default(),
             locked: AtomicBool::new(false),
+            rank,
             tasks,
             multiple,
             output,
@@ -177,14 +179,18 @@ impl Tracer {
         self.output.set_pair(2, clock::pair());
         // Other threads may be writing their chunks: those end at their last record.
         self.output.close(State::Stopped, &lane.seal().map_or(Vec::new(), |end| vec![end]));
-        complain(&format!("tracing of rank {} stopped: {reason}", lane.thread_owner()));
+        complain(&format!("tracing of rank {} stopped: {reason}", self.rank));
     }
 
     /// What is known of handles.
     #[inline(always)]
     pub(crate) fn shared(&'static self) -> SharedGuard {
         if self.multiple {
-            while self.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            while self
+                .locked
+                .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_err()
+            {
                 std::thread::yield_now();
             }
         }
@@ -198,7 +204,9 @@ impl Tracer {
         // SAFETY: a count in the header's mapping, which is never unmapped.
         match unsafe { count.as_ref() } {
             // One thread at a time needs no locked instruction.
-            Some(count) if !self.multiple => count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed),
+            Some(count) if !self.multiple => {
+                count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed)
+            }
             Some(count) => _ = count.fetch_add(1, Ordering::Relaxed),
             None => self.count_first(call),
         }

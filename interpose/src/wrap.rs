@@ -1,8 +1,8 @@
 //! From a row of the table of prototypes to a wrapper: arguments by name, and the common frame of all calls.
 
 use crate::clock;
-use crate::lane::{self, Lane};
 use crate::comms::Comm;
+use crate::lane::{self, Lane};
 use crate::tracer::SharedGuard;
 use crate::types::Type;
 use mpi_abi::arguments::Kind;
@@ -24,6 +24,8 @@ pub(crate) trait Row {
 pub(crate) trait Language {
     /// What the first element of an array is called.
     const FIRST_INDEX: i32;
+    /// Whether the encoding of frequent records is worth a copy in each wrapper.
+    const IN_PLACE: bool;
 
     /// A C `int` (or Fortran `INTEGER`).
     ///
@@ -238,8 +240,18 @@ impl Done<'_> {
     /// Records what the call did.
     #[inline(always)]
     pub(crate) fn put(&mut self, action: &Action<'_>) {
-        self.lane.put(self.start, self.end, action, 0);
+        self.lane.put_rare(self.start, self.end, action, 0);
         // A call of several records took its time once.
+        self.start = self.end;
+    }
+
+    /// As [`Done::put`], with the encoding of this very kind of action in place (in C; Fortran's wrappers are too many).
+    #[inline(always)]
+    pub(crate) fn put_fast<L: Language>(&mut self, action: &Action<'_>) {
+        if !L::IN_PLACE {
+            return self.put(action);
+        }
+        self.lane.put(self.start, self.end, action, 0);
         self.start = self.end;
     }
 
@@ -310,11 +322,16 @@ pub(crate) fn simply<R: Row, L: Language, const N: usize>(
     next: impl FnOnce(&[usize; N]) -> i32,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>),
 ) -> i32 {
-    around::<R, L, N, ()>(words, next, |_, _, _| (), |done, args, (), code| {
-        if code == SUCCESS {
-            record(done, args);
-        }
-    })
+    around::<R, L, N, ()>(
+        words,
+        next,
+        |_, _, _| (),
+        |done, args, (), code| {
+            if code == SUCCESS {
+                record(done, args);
+            }
+        },
+    )
 }
 
 /// `MPI_SUCCESS`: 0 in every ABI.

@@ -78,7 +78,7 @@ macro_rules! c_wrapper {
         /// # Safety
         /// As the MPI function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $call($($a: usize),*) -> i32 {
+        unsafe extern "C" fn $call($($a: usize),*) -> i32 {
             row!($call ($($a : $k),*));
             static NEXT: Function = Function::named(c_name(concat!(stringify!($call), "\0")));
             hooks::$hook::<This, C, _>([$($a),*], |words| {
@@ -90,32 +90,43 @@ macro_rules! c_wrapper {
     };
 }
 
-/// A wrapper for one of a function's Fortran names: the same arguments by reference, then `ierror` (which `mpi_f08` may
-/// leave out), then the lengths of strings.
-macro_rules! fortran_wrapper {
-    ($suffix:literal $module:ident $hook:ident $call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
+/// The wrappers for a function's Fortran names: the same arguments by reference, then `ierror` (which `mpi_f08` may leave
+/// out), then the lengths of strings. They differ in what they call on to, so they share one recording.
+macro_rules! fortran_wrappers {
+    ($hook:ident $call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
         #[allow(non_snake_case)]
         mod $call {
             use super::*;
 
-            #[unsafe(export_name = concat!($stem, $suffix))]
-            unsafe extern "C" fn wrapper($($a: usize,)* ierror: usize $(, $length: usize)*) {
+            fn record(words: [usize; COUNT], next: &mut dyn FnMut(&[usize; COUNT]) -> i32) {
                 row!($call ($($a : $k),*));
-                static NEXT: Function = Function::named(c_name(concat!($stem, $suffix, "\0")));
-                hooks::$hook::<This, Fortran, _>([$($a),*], |words| {
-                    let [$($a),*] = *words;
-                    // SAFETY: the prototype of the table, and the arguments of the program.
-                    unsafe { call_next!(NEXT, ($($a,)* ierror $(, $length)*) -> ()) };
-                    // SAFETY: null, or an INTEGER that the call has set.
-                    unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
-                });
+                hooks::$hook::<This, Fortran, COUNT>(words, next);
             }
+
+            const COUNT: usize = { let names: &[&str] = &[$(stringify!($a)),*]; names.len() };
+
+            fortran_wrapper! { plain $stem "_" ($($a),*) [$($length)*] }
+            fortran_wrapper! { f08 $stem "_f08_" ($($a),*) [$($length)*] }
+            fortran_wrapper! { f08ts $stem "_f08ts_" ($($a),*) [$($length)*] }
         }
     };
 }
-macro_rules! fortran_plain { ($($row:tt)*) => { fortran_wrapper! { "_" plain $($row)* } }; }
-macro_rules! fortran_f08 { ($($row:tt)*) => { fortran_wrapper! { "_f08_" f08 $($row)* } }; }
-macro_rules! fortran_f08ts { ($($row:tt)*) => { fortran_wrapper! { "_f08ts_" f08ts $($row)* } }; }
+
+macro_rules! fortran_wrapper {
+    ($function:ident $stem:literal $suffix:literal ($($a:ident),*) [$($length:ident)*]) => {
+        #[unsafe(export_name = concat!($stem, $suffix))]
+        unsafe extern "C" fn $function($($a: usize,)* ierror: usize $(, $length: usize)*) {
+            static NEXT: Function = Function::named(c_name(concat!($stem, $suffix, "\0")));
+            record([$($a),*], &mut |words| {
+                let [$($a),*] = *words;
+                // SAFETY: the prototype of the table, and the arguments of the program.
+                unsafe { call_next!(NEXT, ($($a,)* ierror $(, $length)*) -> ()) };
+                // SAFETY: null, or an INTEGER that the call has set.
+                unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
+            });
+        }
+    };
+}
 
 macro_rules! define {
     (calls { $($call:ident $stem:literal $category:ident ($($a:tt)*) [$($length:ident)*];)* }
@@ -125,18 +136,7 @@ macro_rules! define {
         $(with_hook! { $large_category c_wrapper $large $large_stem ($($large_a)*) [$($large_length)*] })*
         mod fortran {
             use super::*;
-            mod plain {
-                use super::*;
-                $(with_hook! { $category fortran_plain $call $stem ($($a)*) [$($length)*] })*
-            }
-            mod f08 {
-                use super::*;
-                $(with_hook! { $category fortran_f08 $call $stem ($($a)*) [$($length)*] })*
-            }
-            mod f08ts {
-                use super::*;
-                $(with_hook! { $category fortran_f08ts $call $stem ($($a)*) [$($length)*] })*
-            }
+            $(with_hook! { $category fortran_wrappers $call $stem ($($a)*) [$($length)*] })*
         }
     };
 }
@@ -147,7 +147,7 @@ for_each_mpi_function!(define);
 /// # Safety
 /// As the MPI function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init(argc: usize, argv: usize) -> i32 {
+unsafe extern "C" fn MPI_Init(argc: usize, argv: usize) -> i32 {
     static NEXT: Function = Function::named(c"MPI_Init");
     hooks::initialize(Call::MPI_Init, || {
         // SAFETY: int MPI_Init(int *argc, char ***argv).
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn MPI_Init(argc: usize, argv: usize) -> i32 {
 /// # Safety
 /// As the MPI function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: usize, provided: usize) -> i32 {
+unsafe extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: usize, provided: usize) -> i32 {
     static NEXT: Function = Function::named(c"MPI_Init_thread");
     hooks::initialize(Call::MPI_Init_thread, || {
         // SAFETY: int MPI_Init_thread(int *argc, char ***argv, int required, int *provided).
@@ -197,7 +197,7 @@ macro_rules! phases {
         /// # Safety
         /// `name` must be a C string, or null.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(name: *const c_char) {
+        unsafe extern "C" fn $name(name: *const c_char) {
             if !name.is_null() {
                 // SAFETY: not null, so a C string.
                 hooks::phase($begin, &unsafe { CStr::from_ptr(name) }.to_string_lossy());

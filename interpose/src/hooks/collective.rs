@@ -95,7 +95,8 @@ struct Moved {
 
 #[inline(always)]
 fn record<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, kept: Kept) {
-    let Some(operation) = const { operation(R::CALL) } else { return };
+    let found = const { operation(R::CALL) };
+    let Some(operation) = found else { return };
     let comm = done.comm(args.comm());
     let rooted = const { find(R::NAMES, &["root"]).is_some() };
     let root = if rooted { args.root() } else { 0 };

@@ -17,7 +17,9 @@ pub(crate) fn CommCreate<R: Row, L: Language, const N: usize>(
     simply::<R, L, N>(words, next, |done, args| {
         let made = match R::CALL {
             // Ranks of both sides are in it, whose parents differ.
-            MPI_Intercomm_merge | MPI_Comm_create_from_group | MPI_Intercomm_create_from_groups => Made::Unseen,
+            MPI_Intercomm_merge | MPI_Comm_create_from_group | MPI_Intercomm_create_from_groups => {
+                Made::Unseen
+            }
             MPI_Comm_create_group => Made::Group(done.comm(args.comm()).id, args.tag()),
             _ => {
                 let parent = done.comm(args.comm());

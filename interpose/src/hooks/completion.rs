@@ -12,6 +12,7 @@ use mpi_abi::prototypes::Call;
 use mpi_abi::status::Status;
 use vef_format::capture::event::{Action, Completion, Outcome};
 use vef_format::ids::CommRank;
+use vef_format::units::Bytes;
 
 impl Done<'_> {
     /// Takes what was under way behind `handle`, if anything, onto the list of completions.
@@ -42,17 +43,21 @@ impl Done<'_> {
         if waiting.flags & Waiting::WILDCARD == 0 {
             return Outcome::Done;
         }
-        Outcome::Received { source: CommRank(status.source() as u32), tag: status.tag(), bytes: status.bytes() }
+        Outcome::Received {
+            source: CommRank(status.source() as u32),
+            tag: status.tag(),
+            bytes: status.bytes().map(Bytes),
+        }
     }
 
     /// Records the list of completions.
     #[inline(always)]
-    fn put_completions(&mut self) {
+    fn put_completions<L: Language>(&mut self) {
         if self.lane.scratch.completions.is_empty() {
             return;
         }
         let list = std::mem::take(&mut self.lane.scratch.completions);
-        self.put(&Action::Complete(&list));
+        self.put_fast::<L>(&Action::Complete(&list));
         self.lane.scratch.completions = list;
         self.lane.scratch.completions.clear();
     }
@@ -99,7 +104,7 @@ pub(crate) fn Wait<R: Row, L: Language, const N: usize>(
         } else {
             after_error(done, args, code);
         }
-        done.put_completions();
+        done.put_completions::<L>();
     })
 }
 
@@ -161,7 +166,12 @@ fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, 
     let null = args.abi.predefined.request_null;
     let each_says = const { find(R::NAMES, &["array_of_statuses"]).is_some() }
         && !matches!(R::CALL, Call::MPI_Waitsome | Call::MPI_Testsome)
-        && done.lane.tracer.mpi.error_class(code).is_ok_and(|class| class == args.abi.constants.err_in_status);
+        && done
+            .lane
+            .tracer
+            .mpi
+            .error_class(code)
+            .is_ok_and(|class| class == args.abi.constants.err_in_status);
     let handles = std::mem::take(&mut done.lane.scratch.handles);
     for (i, &handle) in handles.iter().enumerate() {
         if handle == null || args.handle_at(Kind::RequestArray, args.requests(), i) != null {
@@ -183,15 +193,20 @@ pub(crate) fn Start<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce(&[usize; N]) -> i32,
 ) -> i32 {
-    around::<R, L, N, ()>(words, next, |_, _, _| (), |done, args, (), code| {
-        if code != SUCCESS {
-            return;
-        }
-        for i in 0..length(args) {
-            let handle = args.handle_at(Kind::RequestArray, args.requests(), i);
-            done.start(handle);
-        }
-    })
+    around::<R, L, N, ()>(
+        words,
+        next,
+        |_, _, _| (),
+        |done, args, (), code| {
+            if code != SUCCESS {
+                return;
+            }
+            for i in 0..length(args) {
+                let handle = args.handle_at(Kind::RequestArray, args.requests(), i);
+                done.start(handle);
+            }
+        },
+    )
 }
 
 impl Done<'_> {

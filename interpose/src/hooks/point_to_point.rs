@@ -18,11 +18,15 @@ use vef_format::units::Bytes;
 const fn mode(call: Call) -> SendMode {
     use Call::*;
     match call {
-        MPI_Bsend | MPI_Bsend_c | MPI_Ibsend | MPI_Ibsend_c | MPI_Bsend_init | MPI_Bsend_init_c => SendMode::Buffered,
+        MPI_Bsend | MPI_Bsend_c | MPI_Ibsend | MPI_Ibsend_c | MPI_Bsend_init | MPI_Bsend_init_c => {
+            SendMode::Buffered
+        }
         MPI_Ssend | MPI_Ssend_c | MPI_Issend | MPI_Issend_c | MPI_Ssend_init | MPI_Ssend_init_c => {
             SendMode::Synchronous
         }
-        MPI_Rsend | MPI_Rsend_c | MPI_Irsend | MPI_Irsend_c | MPI_Rsend_init | MPI_Rsend_init_c => SendMode::Ready,
+        MPI_Rsend | MPI_Rsend_c | MPI_Irsend | MPI_Irsend_c | MPI_Rsend_init | MPI_Rsend_init_c => {
+            SendMode::Ready
+        }
         _ => SendMode::Standard,
     }
 }
@@ -89,15 +93,12 @@ fn posting<R: Row, L: Language>(
 /// A posted receive that its status has resolved.
 #[inline(always)]
 fn resolved(post: &PostReceive, status: Option<Status<'_>>) -> Receive {
-    let found = |posted: Option<i32>, field: fn(&Status<'_>) -> i32| match (posted, &status) {
-        (Some(posted), _) => posted,
-        (None, Some(status)) => field(status),
-        (None, None) => 0,
-    };
+    let source = post.source.or(status.map(|status| CommRank(status.source() as u32)));
+    let tag = post.tag.or(status.map(|status| status.tag()));
     Receive {
         comm: post.comm,
-        source: CommRank(found(post.source.map(|source| source.0 as i32), Status::source) as u32),
-        tag: found(post.tag, Status::tag),
+        source: source.unwrap_or_default(),
+        tag: tag.unwrap_or_default(),
         any_source: post.source.is_none(),
         any_tag: post.tag.is_none(),
         bytes: post.bytes,
@@ -150,11 +151,7 @@ impl Done<'_> {
     }
 
     /// Remembers what the persistent request behind `place` does.
-    pub(crate) fn keep_template<R: Row, L: Language>(
-        &mut self,
-        args: &Args<'_, R, L>,
-        template: Template,
-    ) {
+    pub(crate) fn keep_template<R: Row, L: Language>(&mut self, args: &Args<'_, R, L>, template: Template) {
         let handle = args.handle_at(Kind::RequestPtr, args.request(), 0);
         let list = &mut self.shared.template_list;
         let place = list.iter().position(Option::is_none).unwrap_or(list.len());
@@ -181,7 +178,7 @@ pub(crate) fn Send<R: Row, L: Language, const N: usize>(
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| {
         if let Some(send) = sending(done, args, None) {
-            done.put(&Action::Send(send));
+            done.put_fast::<L>(&Action::Send(send));
         }
     })
 }
@@ -196,7 +193,7 @@ pub(crate) fn SendImmediate<R: Row, L: Language, const N: usize>(
     simply::<R, L, N>(words, next, |done, args| {
         let request = done.next_request();
         if let Some(send) = sending(done, args, Some(request)) {
-            done.put(&Action::Send(send));
+            done.put_fast::<L>(&Action::Send(send));
             done.pend(args, args.request(), request, 0);
         }
     })
@@ -238,7 +235,7 @@ pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
             if code == SUCCESS
                 && let Some(post) = posting(done, args, args.tag(), done.next_request())
             {
-                done.put(&Action::Receive(resolved(&post, args.status_at(args.status(), 0))));
+                done.put_fast::<L>(&Action::Receive(resolved(&post, args.status_at(args.status(), 0))));
             }
         },
     )
@@ -257,7 +254,7 @@ pub(crate) fn RecvImmediate<R: Row, L: Language, const N: usize>(
     simply::<R, L, N>(words, next, |done, args| {
         let request = done.next_request();
         if let Some(post) = posting(done, args, args.tag(), request) {
-            done.put(&Action::PostReceive(post));
+            done.put_fast::<L>(&Action::PostReceive(post));
             done.pend(args, args.request(), request, flags(&post));
         }
     })
@@ -425,8 +422,7 @@ fn post_matched<R: Row, L: Language>(
     let request = done.next_request();
     let datatype = done.datatype(args.abi.byte().word()).id;
     let bytes = Bytes(status.and_then(|status| status.bytes()).unwrap_or(0));
-    let post =
-        PostReceive { comm: comm.id, source: Some(source), tag: Some(tag), bytes, datatype, request };
+    let post = PostReceive { comm: comm.id, source: Some(source), tag: Some(tag), bytes, datatype, request };
     done.put(&Action::PostReceive(post));
     let message = args.handle_at(Kind::MessagePtr, args.message(), 0);
     done.shared.messages.insert(message, Waiting { request, flags: 0 });

@@ -67,6 +67,15 @@ impl Mpi {
         Ok(string(&text))
     }
 
+    /// `MPI_Comm_get_parent`: the way to the processes that spawned this one; `None` if none did.
+    ///
+    /// # Errors
+    /// As [`Mpi::comm_rank`].
+    pub fn comm_parent(&self) -> Result<Option<Comm>> {
+        let parent = self.new_comm(|word| pmpi!(self, MPI_Comm_get_parent(word)))?;
+        Ok(self.unless_null(parent))
+    }
+
     /// The members of a communicator (of the local group of an intercommunicator) as ranks in `MPI_COMM_WORLD`;
     /// `None` for a process outside it.
     ///
