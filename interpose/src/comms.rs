@@ -23,6 +23,8 @@ pub(crate) struct Comm {
 #[derive(Debug)]
 pub(crate) struct Comms {
     known: HandleMap<Comm>,
+    /// The one asked for last.
+    last: (usize, Comm),
     next: u32,
     /// By communicator number: how many creating calls there were on it.
     children: Vec<u32>,
@@ -50,16 +52,32 @@ struct Membership {
 
 impl Comms {
     pub(crate) fn new() -> Self {
-        Self { known: HandleMap::new(), next: 0, children: Vec::new(), alike: Vec::new() }
+        Self {
+            known: HandleMap::new(),
+            last: (0, Comm::default()),
+            next: 0,
+            children: Vec::new(),
+            alike: Vec::new(),
+        }
     }
 
     /// The communicator behind `handle`, which MPI has just accepted in a call of `lane`.
     #[inline(always)]
     pub(crate) fn get(&mut self, lane: &mut Lane, handle: usize) -> Comm {
-        match self.known.get(handle) {
+        if self.last.0 == handle && handle != 0 {
+            return self.last.1;
+        }
+        self.find(lane, handle)
+    }
+
+    #[inline(never)]
+    fn find(&mut self, lane: &mut Lane, handle: usize) -> Comm {
+        let found = match self.known.get(handle) {
             Some(known) => *known,
             None => self.discover(lane, handle),
-        }
+        };
+        self.last = (handle, found);
+        found
     }
 
     /// One seen for the first time in use.
@@ -119,6 +137,7 @@ impl Comms {
 
     /// The handle was freed and may come to mean another communicator.
     pub(crate) fn forget(&mut self, handle: usize) -> Option<Comm> {
+        self.last = (0, Comm::default());
         self.known.remove(handle)
     }
 

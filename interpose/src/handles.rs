@@ -68,8 +68,28 @@ impl<V: Copy + Default> HandleMap<V> {
         self.slots[at] = (key, value);
     }
 
+    /// Sets the value of `key` unless it has one; tells whether it did.
+    #[inline(always)]
+    fn insert_new(&mut self, key: usize, value: V) -> bool {
+        if (self.len + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        let at = self.find(key);
+        if key == 0 || self.slots[at].0 != 0 {
+            return key == 0;
+        }
+        self.len += 1;
+        self.slots[at] = (key, value);
+        true
+    }
+
     pub(crate) fn remove(&mut self, key: usize) -> Option<V> {
-        let mut hole = self.find(key);
+        let hole = self.find(key);
+        self.remove_at(hole, key)
+    }
+
+    #[inline(always)]
+    fn remove_at(&mut self, mut hole: usize, key: usize) -> Option<V> {
         let (found, value) = self.slots[hole];
         if found != key || key == 0 {
             return None;
@@ -144,20 +164,23 @@ impl<V: Copy + Default> Pending<V> {
 
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: usize, value: V) {
-        match self.first.get_mut(key) {
-            None => self.first.insert(key, Entry { value, next: NONE, last: NONE }),
-            Some(_) => self.insert_further(key, value),
+        if !self.first.insert_new(key, Entry { value, next: NONE, last: NONE }) {
+            self.insert_further(key, value);
         }
     }
 
     /// Takes the oldest of `key`.
     #[inline(always)]
     pub(crate) fn take(&mut self, key: usize) -> Option<V> {
-        let entry = self.first.get(key)?;
-        if entry.next == NONE {
-            return self.first.remove(key).map(|entry| entry.value);
+        let at = self.first.find(key);
+        let (found, entry) = self.first.slots[at];
+        if found != key || key == 0 {
+            return None;
         }
-        self.take_further(key)
+        if entry.next != NONE {
+            return self.take_further(key);
+        }
+        self.first.remove_at(at, key).map(|entry| entry.value)
     }
 
     #[inline(never)]
@@ -253,7 +276,7 @@ mod tests {
         assert_eq!(map.len, 499);
         assert_eq!(map.get(77), Some(&154));
         assert_eq!(map.remove(77), Some(154));
-        assert_eq!((map.get(77), map.remove(77), map.get(0)), (None, None, None));
+        assert_eq!((map.remove(77), map.get(77), map.get(0)), (None, None, None));
         assert!((1..500).filter(|&key| key != 77).all(|key| map.get(key) == Some(&(key * 2))));
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::wrap::Language;
 use mpi_abi::arguments::Kind;
-use mpi_abi::call_next;
 use mpi_abi::detect::Abi;
 use mpi_abi::symbols::{self, Function};
 use mpi_abi::tables::Flavour;
@@ -110,7 +109,7 @@ fn to_c(abi: &Abi, kind: Kind, handle: i32) -> usize {
         _ => &REQUEST,
     };
     // SAFETY: these take an int and return a handle, which is a pointer in the ABIs other than MPICH's.
-    unsafe { call_next!(function, (handle as usize) -> usize) }.unwrap_or(0)
+    unsafe { function.call_or([handle as usize], 0) }
 }
 
 /// Addresses that mean something by themselves.

@@ -27,21 +27,33 @@ impl Type {
 #[derive(Debug)]
 pub(crate) struct Types {
     known: HandleMap<Type>,
+    /// The one asked for last.
+    last: (usize, Type),
     next: u32,
 }
 
 impl Types {
     pub(crate) fn new() -> Self {
-        Self { known: HandleMap::new(), next: 0 }
+        Self { known: HandleMap::new(), last: (0, Type::default()), next: 0 }
     }
 
     /// The datatype behind `handle`, which MPI has just accepted in a call of `lane`.
     #[inline(always)]
     pub(crate) fn get(&mut self, lane: &mut Lane, handle: usize) -> Type {
-        match self.known.get(handle) {
+        if self.last.0 == handle && handle != 0 {
+            return self.last.1;
+        }
+        self.find(lane, handle)
+    }
+
+    #[inline(never)]
+    fn find(&mut self, lane: &mut Lane, handle: usize) -> Type {
+        let found = match self.known.get(handle) {
             Some(known) => *known,
             None => self.describe(lane, handle),
-        }
+        };
+        self.last = (handle, found);
+        found
     }
 
     #[cold]
@@ -60,6 +72,7 @@ impl Types {
 
     /// The handle was freed and may come to mean another datatype.
     pub(crate) fn forget(&mut self, handle: usize) {
+        self.last = (0, Type::default());
         self.known.remove(handle);
     }
 }

@@ -287,17 +287,17 @@ impl Done<'_> {
 #[inline(always)]
 pub(crate) fn around<R: Row, L: Language, const N: usize, P>(
     mut words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
     prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi) -> P,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, P, i32),
 ) -> i32 {
-    let Some(lane) = lane::current() else { return next(&words) };
+    let Some(lane) = lane::current() else { return next(words) };
     // SAFETY: the lane is this thread's, lives for ever, and no other reference to it is alive here: nested calls leave
     // at the test of `inside`.
     let (prepared, abi) = unsafe {
         let lane = &mut *lane.as_ptr();
         if lane.inside {
-            return next(&words);
+            return next(words);
         }
         lane.inside = true;
         lane.tracer.count(R::CALL);
@@ -305,7 +305,7 @@ pub(crate) fn around<R: Row, L: Language, const N: usize, P>(
         (prepare(lane, &mut words, abi), abi)
     };
     let start = clock::now();
-    let code = next(&words);
+    let code = next(words);
     let end = clock::now();
     // SAFETY: as above; the nested calls are over.
     let lane = unsafe { &mut *lane.as_ptr() };
@@ -319,7 +319,7 @@ pub(crate) fn around<R: Row, L: Language, const N: usize, P>(
 #[inline(always)]
 pub(crate) fn simply<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>),
 ) -> i32 {
     around::<R, L, N, ()>(

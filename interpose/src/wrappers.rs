@@ -6,7 +6,7 @@ use crate::wrap::{Row, SUCCESS};
 use mpi_abi::arguments::Kind;
 use mpi_abi::prototypes::Call;
 use mpi_abi::symbols::Function;
-use mpi_abi::{ERR_NO_SUCH_FUNCTION, call_next, for_each_mpi_function};
+use mpi_abi::{ERR_NO_SUCH_FUNCTION, for_each_mpi_function};
 use std::ffi::{CStr, c_char};
 
 /// The C string of a literal with its closing NUL.
@@ -81,11 +81,8 @@ macro_rules! c_wrapper {
         unsafe extern "C" fn $call($($a: usize),*) -> i32 {
             row!($call ($($a : $k),*));
             static NEXT: Function = Function::named(c_name(concat!(stringify!($call), "\0")));
-            hooks::$hook::<This, C, _>([$($a),*], |words| {
-                let [$($a),*] = *words;
-                // SAFETY: the prototype of the table, and the arguments of the program.
-                unsafe { call_next!(NEXT, ($($a),*) -> i32) }.unwrap_or(ERR_NO_SUCH_FUNCTION)
-            })
+            // SAFETY: the prototype of the table, and the arguments of the program.
+            hooks::$hook::<This, C, _>([$($a),*], |words| unsafe { NEXT.call_or(words, ERR_NO_SUCH_FUNCTION) })
         }
     };
 }
@@ -98,7 +95,7 @@ macro_rules! fortran_wrappers {
         mod $call {
             use super::*;
 
-            fn record(words: [usize; COUNT], next: &mut dyn FnMut(&[usize; COUNT]) -> i32) {
+            fn record(words: [usize; COUNT], next: &mut dyn FnMut([usize; COUNT]) -> i32) {
                 row!($call ($($a : $k),*));
                 hooks::$hook::<This, Fortran, COUNT>(words, next);
             }
@@ -118,9 +115,9 @@ macro_rules! fortran_wrapper {
         unsafe extern "C" fn $function($($a: usize,)* ierror: usize $(, $length: usize)*) {
             static NEXT: Function = Function::named(c_name(concat!($stem, $suffix, "\0")));
             record([$($a),*], &mut |words| {
-                let [$($a),*] = *words;
+                let [$($a),*] = words;
                 // SAFETY: the prototype of the table, and the arguments of the program.
-                unsafe { call_next!(NEXT, ($($a,)* ierror $(, $length)*) -> ()) };
+                unsafe { NEXT.call::<(), _>([$($a,)* ierror $(, $length)*]) };
                 // SAFETY: null, or an INTEGER that the call has set.
                 unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
             });
@@ -151,7 +148,7 @@ unsafe extern "C" fn MPI_Init(argc: usize, argv: usize) -> i32 {
     static NEXT: Function = Function::named(c"MPI_Init");
     hooks::initialize(Call::MPI_Init, || {
         // SAFETY: int MPI_Init(int *argc, char ***argv).
-        unsafe { call_next!(NEXT, (argc, argv) -> i32) }.unwrap_or(ERR_NO_SUCH_FUNCTION)
+        unsafe { NEXT.call_or([argc, argv], ERR_NO_SUCH_FUNCTION) }
     })
 }
 
@@ -164,7 +161,7 @@ unsafe extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: usize, 
     static NEXT: Function = Function::named(c"MPI_Init_thread");
     hooks::initialize(Call::MPI_Init_thread, || {
         // SAFETY: int MPI_Init_thread(int *argc, char ***argv, int required, int *provided).
-        unsafe { call_next!(NEXT, (argc, argv, required, provided) -> i32) }.unwrap_or(ERR_NO_SUCH_FUNCTION)
+        unsafe { NEXT.call_or([argc, argv, required, provided], ERR_NO_SUCH_FUNCTION) }
     })
 }
 
@@ -176,7 +173,7 @@ macro_rules! fortran_init {
             static NEXT: Function = Function::named(c_name(concat!($name, "\0")));
             hooks::initialize(Call::$call, || {
                 // SAFETY: the arguments of the program.
-                unsafe { call_next!(NEXT, ($($a,)* ierror) -> ()) };
+                unsafe { NEXT.call::<(), _>([$($a,)* ierror]) };
                 // SAFETY: null, or an INTEGER that the call has set.
                 unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
             });

@@ -64,7 +64,7 @@ enum Kept {
 #[inline(always)]
 pub(crate) fn Collective<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Blocking))
 }
@@ -73,7 +73,7 @@ pub(crate) fn Collective<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn CollectiveImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Immediate))
 }
@@ -82,7 +82,7 @@ pub(crate) fn CollectiveImmediate<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn CollectivePersistent<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Persistent))
 }

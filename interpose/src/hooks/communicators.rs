@@ -11,7 +11,7 @@ use vef_format::ids::CommId;
 #[allow(non_snake_case)]
 pub(crate) fn CommCreate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     use Call::*;
     simply::<R, L, N>(words, next, |done, args| {
@@ -43,7 +43,7 @@ pub(crate) fn CommCreate<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn CommFree<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     around::<R, L, N, Option<CommId>>(
         words,
@@ -68,7 +68,7 @@ pub(crate) fn CommFree<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn TypeFree<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     around::<R, L, N, ()>(
         words,

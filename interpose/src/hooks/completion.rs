@@ -96,7 +96,7 @@ fn before<R: Row, L: Language, const N: usize>(lane: &mut Lane, words: &mut [usi
 #[inline(always)]
 pub(crate) fn Wait<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     around::<R, L, N, ()>(words, next, before::<R, L, N>, |done, args, (), code| {
         if code == SUCCESS {
@@ -113,7 +113,7 @@ pub(crate) fn Wait<R: Row, L: Language, const N: usize>(
 #[inline(always)]
 pub(crate) fn Test<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     Wait::<R, L, N>(words, next)
 }
@@ -191,7 +191,7 @@ fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, 
 #[allow(non_snake_case)]
 pub(crate) fn Start<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     around::<R, L, N, ()>(
         words,
@@ -241,7 +241,7 @@ impl Done<'_> {
 #[allow(non_snake_case)]
 pub(crate) fn RequestFree<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     around::<R, L, N, usize>(
         words,

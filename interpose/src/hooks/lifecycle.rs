@@ -57,20 +57,20 @@ fn forget_in_children() {
 #[allow(non_snake_case)]
 pub(crate) fn Lifecycle<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     match R::CALL {
         Call::MPI_Finalize => finalize::<R, L, N>(words, next),
         Call::MPI_Abort => abort::<R, L, N>(words, next),
-        _ => next(&words),
+        _ => next(words),
     }
 }
 
 fn finalize<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    let Some(lane) = own_lane() else { return next(&words) };
+    let Some(lane) = own_lane() else { return next(words) };
     // SAFETY: see `around`.
     unsafe {
         let lane = &mut *lane.as_ptr();
@@ -78,7 +78,7 @@ fn finalize<R: Row, L: Language, const N: usize>(
         lane.tracer.count(R::CALL);
     }
     let start = clock::now();
-    let code = next(&words);
+    let code = next(words);
     let end = clock::now();
     // SAFETY: as above.
     let lane = unsafe { &mut *lane.as_ptr() };
@@ -100,7 +100,7 @@ fn own_lane() -> Option<NonNull<Lane>> {
 /// Recorded before the call, which does not return.
 fn abort<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     around::<R, L, N, ()>(
         words,

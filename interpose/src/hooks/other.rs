@@ -7,7 +7,7 @@ use vef_format::units::Bytes;
 #[allow(non_snake_case)]
 pub(crate) fn Other<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| {
         let counted = const { find(R::NAMES, &["count", "sendcount", "origin_count"]).is_some() };
@@ -28,7 +28,7 @@ pub(crate) fn Other<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn Counted<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |_, _| {})
 }

@@ -174,7 +174,7 @@ pub(crate) fn flags(post: &PostReceive) -> u8 {
 #[inline(always)]
 pub(crate) fn Send<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| {
         if let Some(send) = sending(done, args, None) {
@@ -188,7 +188,7 @@ pub(crate) fn Send<R: Row, L: Language, const N: usize>(
 #[inline(always)]
 pub(crate) fn SendImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| {
         let request = done.next_request();
@@ -203,7 +203,7 @@ pub(crate) fn SendImmediate<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn SendPersistent<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| {
         let request = done.next_request();
@@ -218,7 +218,7 @@ pub(crate) fn SendPersistent<R: Row, L: Language, const N: usize>(
 #[inline(always)]
 pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     if const { find(R::NAMES, &["message"]).is_some() } {
         return receive_matched::<R, L, N>(words, next);
@@ -246,7 +246,7 @@ pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
 #[inline(always)]
 pub(crate) fn RecvImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     if const { find(R::NAMES, &["message"]).is_some() } {
         return receive_matched::<R, L, N>(words, next);
@@ -264,7 +264,7 @@ pub(crate) fn RecvImmediate<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn RecvPersistent<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| {
         let request = done.next_request();
@@ -277,7 +277,7 @@ pub(crate) fn RecvPersistent<R: Row, L: Language, const N: usize>(
 /// `MPI_Mrecv` completes what the matched probe began; `MPI_Imrecv` hands it to a request.
 fn receive_matched<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     around::<R, L, N, usize>(
         words,
@@ -307,7 +307,7 @@ fn receive_matched<R: Row, L: Language, const N: usize>(
 #[inline(always)]
 pub(crate) fn SendRecv<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     around::<R, L, N, ()>(
         words,
@@ -338,7 +338,7 @@ pub(crate) fn SendRecv<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn SendRecvImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     simply::<R, L, N>(words, next, |done, args| {
         let handle = args.handle_at(Kind::RequestPtr, args.request(), 0);
@@ -365,7 +365,7 @@ pub(crate) fn SendRecvImmediate<R: Row, L: Language, const N: usize>(
 #[allow(non_snake_case)]
 pub(crate) fn Probe<R: Row, L: Language, const N: usize>(
     words: [usize; N],
-    next: impl FnOnce(&[usize; N]) -> i32,
+    next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     let has_flag = const { find(R::NAMES, &["flag"]).is_some() };
     let matches = const { find(R::NAMES, &["message"]).is_some() };

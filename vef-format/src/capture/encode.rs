@@ -7,7 +7,7 @@
 use super::event::{
     Action, Collective, Communicator, Completion, Members, Origin, Outcome, Receive, RequestId, Send,
 };
-use super::varint::Sink;
+use super::varint::{Put, SHORT_ROOM, Short, Sink};
 use crate::operation::Operation;
 
 /// Kind bytes. Flags are added to the bases `SEND` … `COLLECTIVE`.
@@ -82,9 +82,10 @@ pub struct Author {
 }
 
 /// Writes one record at `at` of `bytes`; returns where the next one begins, or `None` when the room does not
-/// suffice (then nothing but zeros and unsealed bytes are left behind).
+/// suffice (then nothing but zeros and unsealed bytes are left behind). The last [`SHORT_ROOM`] bytes are used for records
+/// with texts and lists only.
 ///
-/// `calls` gives the slot in the call table of the function named by [`Action::Other`]. Requests that an action makes
+/// `call_slot` is the slot in the call table of the function named by [`Action::Other`]. Requests that an action makes
 /// must be `author`'s next one; whoever calls counts them.
 #[inline(always)]
 pub fn record(
@@ -95,17 +96,56 @@ pub fn record(
     action: &Action<'_>,
     call_slot: u32,
 ) -> Option<usize> {
-    let mut sink = Sink::new(bytes, at + 1);
+    let (kind, end) = if is_short(action, author) {
+        let room = bytes.get_mut(at..)?.first_chunk_mut::<SHORT_ROOM>()?;
+        let mut sink = Short::new(room, 1);
+        let kind = body(&mut sink, times, author, action, call_slot);
+        (kind, at + sink.position())
+    } else {
+        let mut sink = Sink::new(bytes, at + 1);
+        let kind = body(&mut sink, times, author, action, call_slot);
+        (kind, sink.position()?)
+    };
+    // Whoever kills the process sees its stores in program order; the compiler must keep that order.
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
+    *bytes.get_mut(at)? = kind;
+    Some(end)
+}
+
+/// Whether the record of `action` is a few numbers.
+#[inline(always)]
+fn is_short(action: &Action<'_>, author: Author) -> bool {
+    match action {
+        Action::Communicator(_) | Action::Phase { .. } | Action::Stopped { .. } => false,
+        Action::Collective(part) => part.send_counts.is_empty() && part.recv_counts.is_empty(),
+        Action::Complete(list) => {
+            list.len() <= SHORT_LIST && list.iter().all(|done| is_own_and_done(done, author))
+        }
+        _ => true,
+    }
+}
+
+/// How many own completions of the ordinary kind make a short record.
+const SHORT_LIST: usize = 16;
+
+#[inline(always)]
+fn is_own_and_done(completion: &Completion, author: Author) -> bool {
+    completion.outcome == Outcome::Done && completion.request.thread == author.thread
+}
+
+/// Writes all but the kind, which it returns.
+#[inline(always)]
+fn body(sink: &mut impl Put, times: Times, author: Author, action: &Action<'_>, call_slot: u32) -> u8 {
     sink.put(times.gap);
     sink.put(times.duration);
-    let kind = match action {
+    match action {
         Action::Init => kind::INIT,
         Action::Finalize => kind::FINALIZE,
         Action::Abort { code } => {
             sink.put(u64::from(*code as u32));
             kind::ABORT
         }
-        Action::Communicator(comm) => communicator(&mut sink, comm),
+        Action::Communicator(comm) => communicator(sink, comm),
         Action::Datatype(datatype) => {
             sink.put(u64::from(datatype.id.0));
             sink.put(datatype.size.0);
@@ -117,11 +157,11 @@ pub fn record(
             kind::COMMUNICATOR_FREE
         }
         Action::Send(send) => {
-            put_send(&mut sink, send);
+            put_send(sink, send);
             kind::SEND + send.mode as u8 + if send.request.is_some() { 4 } else { 0 }
         }
         Action::Receive(receive) => {
-            put_receive(&mut sink, receive);
+            put_receive(sink, receive);
             kind::RECEIVE + wildcards(receive)
         }
         Action::PostReceive(post) => {
@@ -140,11 +180,11 @@ pub fn record(
         }
         Action::Exchange { send, receive } => {
             sink.put(send.mode as u64);
-            put_send(&mut sink, send);
-            put_receive(&mut sink, receive);
+            put_send(sink, send);
+            put_receive(sink, receive);
             kind::EXCHANGE + wildcards(receive)
         }
-        Action::Complete(completions) => complete(&mut sink, author, completions),
+        Action::Complete(completions) => complete(sink, author, completions),
         Action::Forget(request) => {
             sink.put(completion_head(author, author.requests, *request, outcome::DONE));
             if request.thread != author.thread {
@@ -158,7 +198,7 @@ pub fn record(
             sink.put(u64::from(*tag as u32));
             kind::PROBE
         }
-        Action::Collective(part) => collective(&mut sink, part),
+        Action::Collective(part) => collective(sink, part),
         Action::Phase { begin, name } => {
             sink.text(name);
             if *begin { kind::PHASE_BEGIN } else { kind::PHASE_END }
@@ -172,10 +212,7 @@ pub fn record(
             sink.text(reason);
             kind::STOPPED
         }
-    };
-    let end = sink.position()?;
-    sink.seal(at, kind);
-    Some(end)
+    }
 }
 
 /// Whether `action` makes a request.
@@ -190,7 +227,7 @@ pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
 }
 
 #[inline(always)]
-fn put_send(sink: &mut Sink<'_>, send: &Send) {
+fn put_send(sink: &mut impl Put, send: &Send) {
     sink.put(u64::from(send.comm.0));
     sink.put(u64::from(send.dest.0));
     sink.put(u64::from(send.tag as u32));
@@ -199,7 +236,7 @@ fn put_send(sink: &mut Sink<'_>, send: &Send) {
 }
 
 #[inline(always)]
-fn put_receive(sink: &mut Sink<'_>, receive: &Receive) {
+fn put_receive(sink: &mut impl Put, receive: &Receive) {
     sink.put(u64::from(receive.comm.0));
     sink.put(u64::from(receive.source.0));
     sink.put(u64::from(receive.tag as u32));
@@ -224,7 +261,7 @@ fn completion_head(author: Author, previous: u64, request: RequestId, outcome: u
 }
 
 #[inline(always)]
-fn complete(sink: &mut Sink<'_>, author: Author, completions: &[Completion]) -> u8 {
+fn complete(sink: &mut impl Put, author: Author, completions: &[Completion]) -> u8 {
     if let [Completion { request, outcome: Outcome::Done }] = completions
         && request.thread == author.thread
         && request.number < author.requests
@@ -259,7 +296,7 @@ fn complete(sink: &mut Sink<'_>, author: Author, completions: &[Completion]) -> 
 }
 
 #[inline(always)]
-fn collective(sink: &mut Sink<'_>, part: &Collective<'_>) -> u8 {
+fn collective(sink: &mut impl Put, part: &Collective<'_>) -> u8 {
     let operation = index(part.operation);
     let plain = part.root.is_some() == part.operation.is_rooted()
         && part.send_counts.is_empty()
@@ -282,10 +319,7 @@ fn collective(sink: &mut Sink<'_>, part: &Collective<'_>) -> u8 {
     sink.put(part.amounts.recv.0);
     sink.put(u64::from(part.datatype.0));
     for counts in [part.send_counts, part.recv_counts].into_iter().filter(|counts| !counts.is_empty()) {
-        sink.put(counts.len() as u64);
-        for &count in counts {
-            sink.put(count);
-        }
+        sink.list(counts.iter().copied());
     }
     if plain {
         kind::COLLECTIVE + 2 * operation + u8::from(part.request.is_some())
@@ -300,7 +334,7 @@ fn index(operation: Operation) -> u8 {
     operation as u8
 }
 
-fn communicator(sink: &mut Sink<'_>, comm: &Communicator<'_>) -> u8 {
+fn communicator(sink: &mut impl Put, comm: &Communicator<'_>) -> u8 {
     sink.put(u64::from(comm.id.0));
     sink.put(u64::from(comm.foreign));
     match comm.origin {
@@ -332,10 +366,7 @@ fn communicator(sink: &mut Sink<'_>, comm: &Communicator<'_>) -> u8 {
         }
         Members::List(ranks) => {
             sink.put(2);
-            sink.put(ranks.len() as u64);
-            for rank in ranks {
-                sink.put(u64::from(rank.0));
-            }
+            sink.list(ranks.iter().map(|rank| u64::from(rank.0)));
         }
     }
     kind::COMMUNICATOR

@@ -7,6 +7,81 @@
 /// The most bytes a value takes.
 pub const MAX_LEN: usize = 9;
 
+/// Takes values one after the other.
+pub trait Put {
+    /// Appends `value`. Touches (with zeros) up to eight bytes beyond what it takes.
+    fn put(&mut self, value: u64);
+
+    /// Appends the length of `text` and its bytes.
+    fn text(&mut self, text: &str);
+
+    /// Appends the values of a list.
+    fn list(&mut self, values: impl ExactSizeIterator<Item = u64>) {
+        self.put(values.len() as u64);
+        for value in values {
+            self.put(value);
+        }
+    }
+}
+
+/// The bytes of `value` where they begin in `room`, and how many they are.
+#[inline(always)]
+fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
+    let Ok(word) = <&mut [u8; 8]>::try_from(&mut room[..8]) else { return 0 };
+    if value < 1 << 7 {
+        // The most frequent by far.
+        *word = (value << 1 | 1).to_le_bytes();
+        1
+    } else if value < 1 << 56 {
+        let bits = 64 - (value | 1).leading_zeros();
+        let len = (bits * 37 + 222) >> 8; // ⌈bits / 7⌉ for 1 ≤ bits ≤ 56
+        *word = ((value << 1 | 1) << (len - 1)).to_le_bytes();
+        len as usize
+    } else {
+        room[0] = 0;
+        room[1..].copy_from_slice(&value.to_le_bytes());
+        MAX_LEN
+    }
+}
+
+/// Room for a record of a few values, however large: [`Short`] needs no check of its length.
+pub const SHORT_ROOM: usize = 256 + MAX_LEN;
+
+/// Writes up to 28 values, and no text, into room that is known to suffice.
+#[derive(Debug)]
+pub struct Short<'a> {
+    room: &'a mut [u8; SHORT_ROOM],
+    at: u8,
+}
+
+impl<'a> Short<'a> {
+    /// Starts at byte `at` of `room`.
+    #[inline(always)]
+    pub fn new(room: &'a mut [u8; SHORT_ROOM], at: u8) -> Self {
+        Self { room, at }
+    }
+
+    /// Where the next byte goes.
+    #[inline(always)]
+    pub fn position(&self) -> usize {
+        usize::from(self.at)
+    }
+}
+
+impl Put for Short<'_> {
+    #[inline(always)]
+    fn put(&mut self, value: u64) {
+        // Any `u8` leaves room for a value: no check remains in the machine code.
+        if let Some(room) = self.room[usize::from(self.at)..].first_chunk_mut() {
+            self.at = self.at.wrapping_add(store(value, room) as u8);
+        }
+    }
+
+    fn text(&mut self, _text: &str) {
+        debug_assert!(false, "a text is not short");
+    }
+}
+
 /// Writes into a slice and notes, instead of panicking, when it is too short.
 #[derive(Debug)]
 pub struct Sink<'a> {
@@ -16,7 +91,7 @@ pub struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// Starts at the beginning of `bytes`.
+    /// Starts at byte `at` of `bytes`.
     #[inline(always)]
     pub fn new(bytes: &'a mut [u8], at: usize) -> Self {
         Self { bytes, at, full: false }
@@ -28,51 +103,35 @@ impl<'a> Sink<'a> {
         if self.full { None } else { Some(self.at) }
     }
 
-    /// Appends `value`. Touches (with zeros) up to eight bytes beyond what it takes.
+    /// As [`Put::put`].
     #[inline(always)]
     pub fn put(&mut self, value: u64) {
-        let Some(room) = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut::<MAX_LEN>())
-        else {
-            self.full = true;
-            return;
-        };
-        if value >> 56 == 0 {
-            let bits = 64 - (value | 1).leading_zeros();
-            let len = (bits * 37 + 222) >> 8; // ⌈bits / 7⌉ for 1 ≤ bits ≤ 56
-            let word = (value << 1 | 1) << (len - 1);
-            room[..8].copy_from_slice(&word.to_le_bytes());
-            self.at += len as usize;
-        } else {
-            room[0] = 0;
-            room[1..].copy_from_slice(&value.to_le_bytes());
-            self.at += MAX_LEN;
-        }
-    }
-
-    /// Appends the length of `text` and its bytes.
-    pub fn text(&mut self, text: &str) {
-        self.put(text.len() as u64);
-        match self.bytes.get_mut(self.at..self.at + text.len()) {
-            Some(room) => room.copy_from_slice(text.as_bytes()),
+        match self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
+            Some(room) => self.at += store(value, room),
             None => self.full = true,
-        }
-        self.at += text.len();
-    }
-
-    /// Stores `byte` at `at`, after everything written before in program order.
-    #[inline(always)]
-    pub fn seal(&mut self, at: usize, byte: u8) {
-        // Whoever kills the process sees its stores in program order; the compiler must keep that order.
-        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
-        if !self.full
-            && let Some(first) = self.bytes.get_mut(at)
-        {
-            *first = byte;
         }
     }
 }
 
-/// Reads what [`Sink`] wrote.
+impl Put for Sink<'_> {
+    #[inline(always)]
+    fn put(&mut self, value: u64) {
+        Sink::put(self, value);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.put(text.len() as u64);
+        match self.at.checked_add(text.len()).and_then(|end| self.bytes.get_mut(self.at..end)) {
+            Some(room) => {
+                room.copy_from_slice(text.as_bytes());
+                self.at += text.len();
+            }
+            None => self.full = true,
+        }
+    }
+}
+
+/// Reads what a [`Put`] wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     bytes: &'a [u8],
@@ -153,6 +212,10 @@ mod tests {
         let mut sink = Sink::new(&mut room, 0);
         sink.put(value);
         let len = sink.position().expect("fits");
+        let mut short = [0; SHORT_ROOM];
+        let mut sink = Short::new(&mut short, 0);
+        sink.put(value);
+        assert_eq!((sink.position(), &short[..len]), (len, &room[..len]));
         room[..len].to_vec()
     }
 
