@@ -84,7 +84,7 @@ fn run_on<R: Routing>(
     let mut latencies = Histogram::default();
     let mut until_progress = PROGRESS_EVERY;
     // Every turn takes at least one event or record for good, and makes no more of them than the trace has: it ends.
-    while let Some(now) = [network.next(), replay.next_ready()].into_iter().flatten().min() {
+    while let Some(now) = earlier(network.next(), replay.next_ready()) {
         while network.next() == Some(now) {
             match network.step()? {
                 Happened::Nothing | Happened::Moved => {}
@@ -95,7 +95,10 @@ fn run_on<R: Routing>(
                 }
             }
         }
-        while let Some(Message { id, src_node, dst_node, bytes, .. }) = replay.pop_ready(now)? {
+        while replay.next_ready().is_some_and(|at| at <= now)
+            && let Some(message) = replay.pop_ready(now)?
+        {
+            let Message { id, src_node, dst_node, bytes, .. } = message;
             network.inject(now, src_node, dst_node, bytes, id.to_raw())?;
         }
         until_progress -= 1;
@@ -109,6 +112,14 @@ fn run_on<R: Routing>(
         None => {
             Ok(Report::new(&Run { replay, network, latencies, routing, settings, wall: began.elapsed() }))
         }
+    }
+}
+
+#[inline]
+fn earlier(one: Option<Picos>, other: Option<Picos>) -> Option<Picos> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
     }
 }
 

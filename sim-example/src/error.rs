@@ -22,10 +22,7 @@ pub enum SimError {
     #[error(transparent)]
     Placement(#[from] UnknownRule),
     /// The placement needs a node that the topology does not have.
-    #[error(
-        "{}task {task} is placed on node {node}, but {topology} has only {nodes} nodes, numbered from 0",
-        Job(*.job)
-    )]
+    #[error("{}task {task} is placed on node {node}, but the last node of {topology} is {}", Job(*.job), .nodes - 1)]
     TooFewNodes {
         /// The topology.
         topology: String,

@@ -188,8 +188,9 @@ pub(crate) struct Run<'a, R: Routing> {
     pub(crate) wall: Duration,
 }
 
-/// How many of the busiest links are named.
+/// How many of the busiest links are listed, and how many of them in the text.
 const BUSIEST: usize = 10;
+const NAMED: usize = 5;
 
 impl Report {
     pub(crate) fn new<R: Routing>(run: &Run<'_, R>) -> Self {
@@ -366,14 +367,15 @@ impl Report {
             out,
             "links         {used} of {links} used; busy {max:.2} % at most, {mean:.2} % in the mean"
         )?;
-        let width = busiest.iter().map(|link| link.link.len()).max().unwrap_or(0);
-        for LinkReport { link, utilisation, amount, .. } in busiest {
+        let named = &busiest[..busiest.len().min(NAMED)];
+        let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
+        for LinkReport { link, utilisation, amount, .. } in named {
             writeln!(out, "  {link:<width$}  {:6.2} %  {amount}", 100.0 * utilisation)?;
         }
-        let Performance { wall_s, events, messages_per_s, .. } = self.performance;
+        let Performance { wall_s, events, events_per_s, .. } = self.performance;
         write!(out, "simulated in  {wall_s:.3} s, {events} events")?;
-        match messages_per_s {
-            Some(rate) => writeln!(out, ", {:.2} million messages a second", rate * 1e-6),
+        match events_per_s {
+            Some(rate) => writeln!(out, ", {:.2} million a second", rate * 1e-6),
             None => writeln!(out),
         }
     }

@@ -161,7 +161,7 @@ fn settings_that_cannot_be() {
     };
     assert_eq!(
         error(&|s| s.network.topology = "switch:1".parse().unwrap()),
-        "task 1 is placed on node 1, but switch:1 has only 1 nodes, numbered from 0"
+        "task 1 is placed on node 1, but the last node of switch:1 is 0"
     );
     let far = placement::Placement::round_robin(2, 2).unwrap();
     assert!(
@@ -172,7 +172,7 @@ fn settings_that_cannot_be() {
             far.ranks[1].node = 4;
             s.jobs[1].places = Places::Given(far);
         })
-        .starts_with("job 1, task 1 is placed on node 4, but torus:2x2 has only 4 nodes")
+        .starts_with("job 1, task 1 is placed on node 4, but the last node of torus:2x2 is 3")
     );
     let short = placement::Placement::block(1, 1, 1).unwrap();
     assert!(error(&|s| s.jobs[0].places = Places::Given(short.clone())).contains("2 tasks"));
