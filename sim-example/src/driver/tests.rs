@@ -190,6 +190,7 @@ fn the_end_of_time_is_reported() {
 }
 
 /// The real traces at hand.
+#[expect(clippy::print_stderr, reason = "a test that skips says so")]
 fn real_traces() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vef-prospector");
     let mut traces: Vec<PathBuf> = std::fs::read_dir(&folder)
