@@ -71,10 +71,10 @@ impl Communicators {
         number: u32,
         origin: Origin,
         members: Members<'_>,
-        parent: impl Fn(CommId) -> Option<Identity>,
+        mut parent: impl FnMut(CommId) -> Option<Identity>,
     ) -> Result<(Identity, Arc<Group>), Problem> {
         let group = Group::new(members, self.tasks).ok_or(Problem::Members(number))?;
-        let parent_of = |comm: CommId| parent(comm).ok_or(Problem::UnknownCommunicator(comm.0));
+        let mut parent_of = |comm: CommId| parent(comm).ok_or(Problem::UnknownCommunicator(comm.0));
         let birth = match origin {
             Origin::World => Birth::World,
             Origin::SelfOnly => Birth::SelfOnly,

@@ -81,9 +81,9 @@ pub enum Problem {
         /// The rank.
         rank: u32,
     },
-    /// A request started twice.
-    #[error("request {number} of thread {thread} is started a second time")]
-    StartedTwice {
+    /// A request that is not the next of its thread.
+    #[error("request {number} of thread {thread} is not that thread's next")]
+    Request {
         /// The thread that started it.
         thread: u16,
         /// Its number.

@@ -22,6 +22,7 @@ mod mix;
 mod order;
 mod output;
 mod packed;
+mod requests;
 mod resolve;
 mod task;
 

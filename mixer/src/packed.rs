@@ -98,13 +98,17 @@ impl Context {
     }
 }
 
+/// More bytes than any record and a margin need.
+const ROOM: usize = 64;
 /// Bytes behind the last record, so that a field can be read eight at a time.
 const MARGIN: usize = 8;
 
 /// Writes the records of one task.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
+    /// Records up to `at`, then room.
     bytes: Vec<u8>,
+    at: usize,
     context: Context,
 }
 
@@ -138,7 +142,10 @@ impl Packer {
             After::Received(_) => 2,
             After::Collective(_) => 3,
         };
-        let mut line = [0; 64];
+        if self.bytes.len() - self.at < ROOM {
+            self.bytes.resize(2 * self.bytes.len() + ROOM, 0);
+        }
+        let line = &mut self.bytes[self.at..self.at + ROOM];
         let mut at = 2;
         let mut field = |value: u64| {
             let code = width(value);
@@ -165,13 +172,13 @@ impl Packer {
         };
         line[0] = kind | after << 2;
         line[1] = widths;
-        self.bytes.extend_from_slice(&line[..at]);
+        self.at += at;
         self.context.pass(record.body);
     }
 
     /// Ends the stream.
     pub(crate) fn finish(mut self) -> Stream {
-        self.bytes.extend_from_slice(&[0; MARGIN]);
+        self.bytes.resize(self.at + MARGIN, 0);
         self.bytes.shrink_to_fit();
         Stream(self.bytes)
     }
@@ -351,6 +358,6 @@ mod tests {
     fn a_usual_mark_takes_five_bytes() {
         let mut packer = Packer::default();
         packer.push(&Packed { body: Body::Mark, after: After::Received(1), time: 1500 });
-        assert_eq!(packer.bytes.len(), 5);
+        assert_eq!(packer.at, 5);
     }
 }

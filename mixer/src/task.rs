@@ -6,9 +6,9 @@ use crate::channels::{Channel, NONE, Side};
 use crate::communicators::{Communicators, Group, Identity};
 use crate::error::{Call, MixError, Problem};
 use crate::packed::{After, Body, Packed, Packer, Starts, Stream};
+use crate::requests::Requests;
 use crate::summary::{Loner, LonerKind, Tally};
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::capture::event::{
@@ -72,12 +72,46 @@ pub(crate) struct Walk<'a> {
     communicators: &'a Communicators,
     /// Whether channels tell lengths apart, because the capture does not tell communicators.
     by_length: bool,
-    comms: HashMap<CommId, Local>,
-    requests: HashMap<RequestId, Pending>,
+    comms: Locals,
+    requests: Requests<Pending>,
     /// The event that the next record's time counts from.
     previous: Option<Previous>,
     packer: Packer,
     task: Task,
+}
+
+/// The communicators of this task. Most calls are on the one that was used last.
+#[derive(Default)]
+struct Locals {
+    list: Vec<Local>,
+    places: HashMap<CommId, usize>,
+    last: Option<(CommId, usize)>,
+}
+
+impl Locals {
+    #[inline]
+    fn get(&mut self, id: CommId) -> Result<&mut Local, Problem> {
+        let place = match self.last {
+            Some((last, place)) if last == id => place,
+            _ => {
+                let place = *self.places.get(&id).ok_or(Problem::UnknownCommunicator(id.0))?;
+                self.last = Some((id, place));
+                place
+            }
+        };
+        Ok(&mut self.list[place])
+    }
+
+    /// Adds one, unless `id` is another already.
+    fn add(&mut self, id: CommId, local: Local) -> Result<(), Problem> {
+        let place = *self.places.entry(id).or_insert(self.list.len());
+        match self.list.get(place) {
+            None => self.list.push(local),
+            Some(known) if known.identity == local.identity => {}
+            Some(_) => return Err(Problem::DescribedTwice(id.0)),
+        }
+        Ok(())
+    }
 }
 
 /// A communicator as this task knows it.
@@ -125,8 +159,8 @@ impl<'a> Walk<'a> {
             rank,
             communicators,
             by_length,
-            comms: HashMap::new(),
-            requests: HashMap::new(),
+            comms: Locals::default(),
+            requests: Requests::new(),
             previous: None,
             packer: Packer::default(),
             task,
@@ -147,7 +181,7 @@ impl<'a> Walk<'a> {
 
     /// Ends the walk.
     pub(crate) fn finish(mut self) -> Task {
-        let mut open: Vec<_> = self.requests.drain().map(|(_, pending)| pending).collect();
+        let mut open: Vec<_> = self.requests.drain().collect();
         open.sort_unstable_by_key(|pending| match pending {
             Pending::Receive { number, .. } => *number,
             _ => NONE,
@@ -217,7 +251,7 @@ impl<'a> Walk<'a> {
             }
             Action::Complete(completions) => self.complete(event, completions),
             Action::Forget(request) => {
-                match self.requests.remove(request) {
+                match self.requests.remove(*request) {
                     Some(pending) => self.abandon(pending),
                     None => self.task.counts.unknown_requests += 1,
                 }
@@ -242,18 +276,10 @@ impl<'a> Walk<'a> {
             // Only its own task's table needs it; its members may be of another world.
             (Identity(NONE), Arc::new(Group::Strided { first: 0, stride: 1, count: 0 }))
         } else {
-            let parent = |comm| self.comms.get(&comm).map(|local: &Local| local.identity);
+            let parent = |comm| self.comms.get(comm).ok().map(|local| local.identity);
             self.communicators.intern(self.rank, told.id.0, told.origin, told.members, parent)?
         };
-        let local = Local { identity, group, foreign: told.foreign, slot: NONE };
-        match self.comms.entry(told.id) {
-            Entry::Vacant(entry) => {
-                entry.insert(local);
-                Ok(())
-            }
-            Entry::Occupied(entry) if entry.get().identity == identity => Ok(()),
-            Entry::Occupied(_) => Err(Problem::DescribedTwice(told.id.0)),
-        }
+        self.comms.add(told.id, Local { identity, group, foreign: told.foreign, slot: NONE })
     }
 
     /// Rule 3. Says whether it gave a record.
@@ -304,7 +330,7 @@ impl<'a> Walk<'a> {
     fn complete(&mut self, event: &Event<'_>, completions: &[Completion]) -> Result<(), Problem> {
         let mut chained = None;
         for completion in completions {
-            let after = match self.requests.remove(&completion.request) {
+            let after = match self.requests.remove(completion.request) {
                 Some(Pending::Receive { number, comm, source, tag, .. }) => match completion.outcome {
                     Outcome::Cancelled => {
                         self.task.receives.assign(number, NONE);
@@ -370,7 +396,7 @@ impl<'a> Walk<'a> {
 
     /// Rule 6, and 9 for the non-blocking ones.
     fn collective(&mut self, event: &Event<'_>, call: &Collective<'_>) -> Result<(), Problem> {
-        let local = self.comms.get_mut(&call.comm).ok_or(Problem::UnknownCommunicator(call.comm.0))?;
+        let local = self.comms.get(call.comm)?;
         if local.foreign {
             self.not_representable("collective between communicators", call.amounts.send);
             return self.start(call.request, Pending::Quiet);
@@ -412,8 +438,8 @@ impl<'a> Walk<'a> {
 
     /// The communicator, and the task that is `rank` there; `None` if it has no place in a trace.
     #[inline]
-    fn peer(&self, comm: CommId, rank: CommRank) -> Result<Option<(Identity, Rank)>, Problem> {
-        let local = self.comms.get(&comm).ok_or(Problem::UnknownCommunicator(comm.0))?;
+    fn peer(&mut self, comm: CommId, rank: CommRank) -> Result<Option<(Identity, Rank)>, Problem> {
+        let local = self.comms.get(comm)?;
         if local.foreign {
             return Ok(None);
         }
@@ -437,8 +463,8 @@ impl<'a> Walk<'a> {
     fn start(&mut self, request: Option<RequestId>, pending: Pending) -> Result<(), Problem> {
         let Some(request) = request else { return Ok(()) };
         match self.requests.insert(request, pending) {
-            None => Ok(()),
-            Some(_) => Err(Problem::StartedTwice { thread: request.thread, number: request.number }),
+            true => Ok(()),
+            false => Err(Problem::Request { thread: request.thread, number: request.number }),
         }
     }
 
@@ -448,8 +474,8 @@ impl<'a> Walk<'a> {
         if self.task.receives.number(number) != NONE {
             return;
         }
-        match (source, tag, self.comms.get(&comm)) {
-            (Some(peer), Some(tag), Some(local)) => {
+        match (source, tag, self.comms.get(comm)) {
+            (Some(peer), Some(tag), Ok(local)) => {
                 let channel = Channel { comm: local.identity, peer, tag, length: room.0 };
                 let channel = self.task.receives.channel(channel);
                 self.task.receives.assign(number, channel);

@@ -1,0 +1,124 @@
+//! The requests of one task that are under way. A thread numbers its requests one by one and mostly completes
+//! them soon, so they lie in a ring; the few that stay open for long move to a table.
+
+use hashbrown::HashMap;
+use std::collections::VecDeque;
+use vef_format::capture::event::RequestId;
+
+/// Requests under way, and what is known of each.
+#[derive(Debug)]
+pub(crate) struct Requests<T> {
+    threads: Vec<Ring<T>>,
+    old: HashMap<RequestId, T>,
+}
+
+/// The recent requests of one thread.
+#[derive(Debug)]
+struct Ring<T> {
+    /// The number of the first.
+    first: u64,
+    slots: VecDeque<Option<T>>,
+    open: usize,
+}
+
+/// A ring of this length with few requests open is cleared.
+const LONG: usize = 1 << 12;
+
+impl<T> Requests<T> {
+    /// None.
+    pub(crate) fn new() -> Self {
+        Self { threads: Vec::new(), old: HashMap::new() }
+    }
+
+    /// Adds the request `id`; `false` if it is not the next of its thread.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: RequestId, what: T) -> bool {
+        let thread = usize::from(id.thread);
+        if thread >= self.threads.len() {
+            self.threads.resize_with(thread + 1, || Ring { first: 0, slots: VecDeque::new(), open: 0 });
+        }
+        let ring = &mut self.threads[thread];
+        if id.number != ring.first + ring.slots.len() as u64 {
+            return false;
+        }
+        if ring.slots.len() >= LONG && ring.open < ring.slots.len() / 4 {
+            for (number, slot) in (ring.first..).zip(ring.slots.drain(..)) {
+                if let Some(what) = slot {
+                    self.old.insert(RequestId { thread: id.thread, number }, what);
+                }
+            }
+            (ring.first, ring.open) = (id.number, 0);
+        }
+        ring.slots.push_back(Some(what));
+        ring.open += 1;
+        true
+    }
+
+    /// Takes out the request `id`.
+    #[inline]
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<T> {
+        let ring = self.threads.get_mut(usize::from(id.thread))?;
+        let Some(at) = id.number.checked_sub(ring.first) else { return self.old.remove(&id) };
+        let what = ring.slots.get_mut(usize::try_from(at).ok()?)?.take()?;
+        ring.open -= 1;
+        while let Some(None) = ring.slots.front() {
+            ring.slots.pop_front();
+            ring.first += 1;
+        }
+        Some(what)
+    }
+
+    /// All that are still open, in no particular order.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
+        let recent = self.threads.drain(..).flat_map(|ring| ring.slots).flatten();
+        self.old.drain().map(|(_, what)| what).chain(recent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(50))]
+        #[test]
+        fn it_is_a_table(seed: u64, keep in 0u64..50) {
+            let mut requests = Requests::new();
+            let mut expected = HashMap::new();
+            let mut random = seed | 1;
+            for number in 0..20_000u64 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let id = RequestId { thread: 1, number };
+                prop_assert!(requests.insert(id, number));
+                prop_assert!(!requests.insert(id, number));
+                expected.insert(id, number);
+                let done = RequestId { thread: 1, number: number.saturating_sub(random % 100) };
+                if random >> 32 & 63 >= keep {
+                    prop_assert_eq!(requests.remove(done), expected.remove(&done));
+                    prop_assert_eq!(requests.remove(done), None);
+                }
+            }
+            let mut left: Vec<_> = requests.drain().collect();
+            left.sort_unstable();
+            let mut expected: Vec<_> = expected.into_values().collect();
+            expected.sort_unstable();
+            prop_assert_eq!(left, expected);
+        }
+    }
+
+    #[test]
+    fn one_that_stays_open_holds_nothing_up() {
+        let mut requests = Requests::new();
+        for number in 0..1_000_000 {
+            let id = RequestId { thread: 0, number };
+            assert!(requests.insert(id, number));
+            assert!(number == 0 || requests.remove(id) == Some(number));
+        }
+        assert!(requests.threads[0].slots.capacity() <= 2 * LONG);
+        assert_eq!(requests.remove(RequestId { thread: 0, number: 0 }), Some(0));
+        assert_eq!(requests.remove(RequestId { thread: 7, number: 0 }), None);
+    }
+}
