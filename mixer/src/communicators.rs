@@ -14,6 +14,13 @@ use vef_format::ids::{CommId, CommRank, Rank};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity(pub(crate) u32);
 
+impl Identity {
+    /// What the messages of lowered collectives travel on: apart from all others.
+    pub(crate) fn lowered(self) -> Self {
+        Self(self.0 | 1 << 31)
+    }
+}
+
 /// The members of a communicator, in its rank order; equal lists have equal forms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
@@ -148,6 +155,18 @@ impl Group {
         }
     }
 
+    /// The communicator rank of a task.
+    pub(crate) fn rank_of(&self, task: Rank) -> Option<CommRank> {
+        match self {
+            Self::Strided { first, stride, count } => {
+                let distance = i64::from(task.0) - i64::from(*first);
+                let rank = u32::try_from(distance.checked_div(*stride)?).ok()?;
+                (rank < *count && distance % stride == 0).then_some(CommRank(rank))
+            }
+            Self::List(list) => list.iter().position(|&member| member == task).map(|at| CommRank(at as u32)),
+        }
+    }
+
     /// The members in communicator-rank order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Rank> {
         (0..self.count()).filter_map(|rank| self.get(CommRank(rank)))
@@ -179,6 +198,11 @@ mod tests {
         let downwards = Group::new(Members::List(&ranks([3, 2, 1])), 4).unwrap();
         assert_eq!(downwards.iter().collect::<Vec<_>>(), ranks([3, 2, 1]));
         assert_eq!(downwards.get(CommRank(3)), None);
+        assert_eq!(downwards.rank_of(Rank(1)), Some(CommRank(2)));
+        assert_eq!(downwards.rank_of(Rank(0)), None);
+        let strided = strided.unwrap();
+        let ranks_of = [0, 1, 2, 3, 5, 7].map(|task| strided.rank_of(Rank(task)).map(|rank| rank.0));
+        assert_eq!(ranks_of, [None, Some(0), None, Some(1), Some(2), None]);
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub enum Problem {
     /// A receive that met another source or tag than it asked for.
     #[error("a receive met a message it did not ask for")]
     OtherMessage,
+    /// A collective that cannot be replaced by messages.
+    #[error("no messages for {0}: {1}")]
+    Schedule(Operation, collectives::Error),
     /// A root where there is none, or none where there must be one.
     #[error("{0} with a wrong root")]
     Root(Operation),

@@ -17,6 +17,7 @@ mod summary;
 
 mod channels;
 mod communicators;
+mod lower;
 mod matching;
 mod mix;
 mod order;
@@ -30,6 +31,7 @@ pub use error::{Call, Disagreement, MixError, Problem, Waiting};
 pub use mix::mix;
 pub use summary::{Dropped, Loner, LonerKind, Summary, Tally, Times, Unmatched};
 
+pub use collectives::choose::Table;
 use vef_format::operation::OpCodes;
 
 /// How to mix.
@@ -42,6 +44,8 @@ pub struct Options {
     pub skip_unknown: bool,
     /// How many threads; 0: as many as the machine has cores.
     pub jobs: usize,
+    /// Replace collectives by the point-to-point messages of the algorithms that this table chooses.
+    pub lower_collectives: Option<Table>,
     /// The codes of collectives in the trace.
     pub op_codes: OpCodes,
 }

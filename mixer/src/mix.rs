@@ -8,7 +8,7 @@ use crate::order::Sweep;
 use crate::output::Output;
 use crate::resolve::{Line, Resolver, Traced};
 use crate::summary::{Summary, Unmatched};
-use crate::task::{Task, Walk};
+use crate::task::{Manner, Task, Walk};
 use crate::{Options, Progress, Stage};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -85,6 +85,14 @@ impl Mix<'_> {
         Ok(self.summary)
     }
 
+    fn manner(&self) -> Manner<'_> {
+        Manner {
+            by_length: self.capture.layout() == Layout::Prospector,
+            with_room: false,
+            lower: self.options.lower_collectives.as_ref(),
+        }
+    }
+
     /// Reads all events.
     fn walk(&mut self) -> Result<(Vec<Task>, Vec<Known>), MixError> {
         let tasks = self.capture.tasks();
@@ -93,7 +101,7 @@ impl Mix<'_> {
         let walks: Vec<_> = (0..tasks)
             .into_par_iter()
             .map(|rank| {
-                let walked = walk(&self.capture, Rank(rank), &communicators, false);
+                let walked = walk(&self.capture, Rank(rank), &communicators, self.manner());
                 self.progress.advance(1);
                 walked
             })
@@ -130,11 +138,16 @@ impl Mix<'_> {
         lenient: bool,
     ) -> Result<(Vec<Partners>, Vec<Operations>), MixError> {
         self.progress.begin(Stage::Matching, 0);
-        let operations = match_collectives(tasks, known, lenient).map_err(MixError::Disagreement)?;
+        let mut operations = match_collectives(tasks, known, lenient).map_err(MixError::Disagreement)?;
+        if self.options.lower_collectives.is_some() {
+            // They agree; their messages are matched like all others.
+            operations.fill(Operations::default());
+        }
         // Which room a receive had is not kept; it is read again for the few that are reported.
         let room = |rank: Rank, receive: u32| {
             let communicators = Communicators::new(self.capture.tasks());
-            let walked = walk(&self.capture, rank, &communicators, true).ok()?;
+            let manner = Manner { with_room: true, ..self.manner() };
+            let walked = walk(&self.capture, rank, &communicators, manner).ok()?;
             walked.task.room?.get(receive as usize).copied()
         };
         let mut partners = match_messages(tasks, &room);
@@ -250,11 +263,10 @@ fn walk(
     capture: &Capture,
     rank: Rank,
     communicators: &Communicators,
-    with_room: bool,
+    manner: Manner<'_>,
 ) -> Result<Walked, MixError> {
     let mut events = capture.events(rank)?;
-    let by_length = capture.layout() == Layout::Prospector;
-    let mut walk = Walk::new(rank, communicators, by_length, with_room);
+    let mut walk = Walk::new(rank, communicators, manner);
     while let Some(event) = events.next()? {
         walk.event(&event)?;
     }

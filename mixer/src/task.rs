@@ -5,9 +5,12 @@
 use crate::channels::{Channel, NONE, Side};
 use crate::communicators::{Communicators, Group, Identity};
 use crate::error::{Call, MixError, Problem};
+use crate::lower::Part;
 use crate::packed::{After, Body, Packed, Packer, Starts, Stream};
 use crate::requests::Requests;
 use crate::summary::{Loner, LonerKind, Tally};
+use collectives::Step;
+use collectives::choose::Table;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,8 +73,7 @@ pub(crate) struct Counts {
 pub(crate) struct Walk<'a> {
     rank: Rank,
     communicators: &'a Communicators,
-    /// Whether channels tell lengths apart, because the capture does not tell communicators.
-    by_length: bool,
+    manner: Manner<'a>,
     comms: Locals,
     requests: Requests<Pending>,
     /// The event that the next record's time counts from.
@@ -114,6 +116,17 @@ impl Locals {
     }
 }
 
+/// How to walk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner<'a> {
+    /// Whether channels tell lengths apart ([`Channel::length`]), because the capture does not tell communicators.
+    pub(crate) by_length: bool,
+    /// Whether to note the room of every receive ([`Task::room`]).
+    pub(crate) with_room: bool,
+    /// With what table to replace collectives by messages, if at all.
+    pub(crate) lower: Option<&'a Table>,
+}
+
 /// A communicator as this task knows it.
 struct Local {
     identity: Identity,
@@ -121,6 +134,8 @@ struct Local {
     foreign: bool,
     /// Its place in [`Task::calls`], once it has one.
     slot: u32,
+    /// This task's rank there, once it has a slot.
+    rank: CommRank,
 }
 
 /// The latest event that matters to what follows.
@@ -144,21 +159,18 @@ enum Pending {
         room: Bytes,
     },
     Collective(u32),
+    /// A collective that was replaced by messages: the receives it waits for.
+    Lowered(Vec<u32>),
 }
 
 impl<'a> Walk<'a> {
-    /// At the front of the events of `rank`. `by_length`: see [`Channel::length`]; `with_room`: see [`Task::room`].
-    pub(crate) fn new(
-        rank: Rank,
-        communicators: &'a Communicators,
-        by_length: bool,
-        with_room: bool,
-    ) -> Self {
-        let task = Task { room: with_room.then(Vec::new), ..Task::default() };
+    /// At the front of the events of `rank`.
+    pub(crate) fn new(rank: Rank, communicators: &'a Communicators, manner: Manner<'a>) -> Self {
+        let task = Task { room: manner.with_room.then(Vec::new), ..Task::default() };
         Self {
             rank,
             communicators,
-            by_length,
+            manner,
             comms: Locals::default(),
             requests: Requests::new(),
             previous: None,
@@ -279,7 +291,8 @@ impl<'a> Walk<'a> {
             let parent = |comm| self.comms.get(comm).ok().map(|local| local.identity);
             self.communicators.intern(self.rank, told.id.0, told.origin, told.members, parent)?
         };
-        self.comms.add(told.id, Local { identity, group, foreign: told.foreign, slot: NONE })
+        self.comms
+            .add(told.id, Local { identity, group, foreign: told.foreign, slot: NONE, rank: CommRank(0) })
     }
 
     /// Rule 3. Says whether it gave a record.
@@ -289,19 +302,26 @@ impl<'a> Walk<'a> {
             self.start(send.request, Pending::Quiet)?;
             return Ok(false);
         };
-        let length = if self.by_length { send.bytes.0 } else { 0 };
-        let channel = self.task.sends.channel(Channel { comm, peer, tag: send.tag, length });
-        let number = self.task.sends.post(channel);
+        let length = if self.manner.by_length { send.bytes.0 } else { 0 };
+        let (number, body) = self.message(Channel { comm, peer, tag: send.tag, length }, send.bytes);
         self.start(send.request, Pending::Send(number))?;
-        self.task.counts.bytes = self.task.counts.bytes.saturating_add(send.bytes.0);
-        self.place(event, Body::Message { dst: peer, bytes: send.bytes });
+        self.place(event, body);
         Ok(true)
+    }
+
+    /// A message takes its place: its number, and its record.
+    #[inline]
+    fn message(&mut self, channel: Channel, bytes: Bytes) -> (u32, Body) {
+        let number = self.task.sends.channel(channel);
+        let number = self.task.sends.post(number);
+        self.task.counts.bytes = self.task.counts.bytes.saturating_add(bytes.0);
+        (number, Body::Message { dst: channel.peer, bytes })
     }
 
     /// A receive that is over: its number in posting order, unless its communicator has no place in a trace.
     fn receive(&mut self, receive: &Receive) -> Result<Option<u32>, Problem> {
         let Some((comm, peer)) = self.peer(receive.comm, receive.source)? else { return Ok(None) };
-        let length = if self.by_length { receive.bytes.0 } else { 0 };
+        let length = if self.manner.by_length { receive.bytes.0 } else { 0 };
         let channel = self.task.receives.channel(Channel { comm, peer, tag: receive.tag, length });
         Ok(Some(self.posted(channel, true, receive.bytes)))
     }
@@ -314,7 +334,7 @@ impl<'a> Walk<'a> {
         };
         let source = posted.source.map(|_| peer);
         let channel = match (source, posted.tag) {
-            (Some(peer), Some(tag)) if !self.by_length => {
+            (Some(peer), Some(tag)) if !self.manner.by_length => {
                 self.task.receives.channel(Channel { comm, peer, tag, length: 0 })
             }
             _ => NONE,
@@ -343,6 +363,10 @@ impl<'a> Walk<'a> {
                     }
                 },
                 Some(Pending::Collective(number)) => After::Collective(number),
+                Some(Pending::Lowered(mut receives)) => {
+                    self.collect(event, &mut receives, &mut chained);
+                    continue;
+                }
                 Some(Pending::Send(number)) => {
                     if completion.outcome == Outcome::Cancelled {
                         self.task.sends.assign(number, NONE);
@@ -355,11 +379,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
             };
-            match chained {
-                None => self.place(event, Body::Mark),
-                Some(previous) => self.push(event.start, 0, previous, Body::Mark),
-            }
-            chained = Some(after);
+            self.chain(event, &mut chained, Body::Mark, after);
         }
         if let Some(after) = chained {
             self.done(event, after);
@@ -385,7 +405,7 @@ impl<'a> Walk<'a> {
         }
         if self.task.receives.number(number) == NONE {
             let length = match bytes {
-                Some(bytes) if self.by_length => bytes.0,
+                Some(bytes) if self.manner.by_length => bytes.0,
                 _ => 0,
             };
             let channel = self.task.receives.channel(Channel { comm, peer, tag: with, length });
@@ -412,15 +432,25 @@ impl<'a> Walk<'a> {
             return self.start(call.request, Pending::Quiet);
         }
         if local.slot == NONE {
-            if !local.group.iter().any(|member| member == self.rank) {
-                return Err(Problem::NotAMember(call.comm.0));
-            }
-            local.slot = self.task.calls.len() as u32;
+            let rank = local.group.rank_of(self.rank).ok_or(Problem::NotAMember(call.comm.0))?;
+            (local.slot, local.rank) = (self.task.calls.len() as u32, rank);
             self.task.calls.push(Calls { comm: local.identity, made: Vec::new() });
         }
         let slot = local.slot;
-        let made = Call { operation: call.operation, root: call.root.map(|root| root.0) };
-        self.task.calls[slot as usize].made.push(made);
+        let made = &mut self.task.calls[slot as usize].made;
+        made.push(Call { operation: call.operation, root: call.root.map(|root| root.0) });
+        if let Some(table) = self.manner.lower {
+            let part = Part::new(table, call, size, local.rank.0)
+                .map_err(|error| Problem::Schedule(call.operation, error))?;
+            // Those that overlap do not come in the same order everywhere, so each has a tag of its own.
+            let tag = if call.request.is_some() { made.len() as i32 } else { 0 };
+            let (comm, group) = (local.identity.lowered(), local.group.clone());
+            let channel = |rank: u32| match group.get(CommRank(rank)) {
+                Some(peer) => Ok(Channel { comm, peer, tag, length: 0 }),
+                None => Err(Problem::Peer { comm: call.comm.0, size, rank }),
+            };
+            return self.lowered(event, call.request, part, channel);
+        }
         let number = self.task.counts.collectives as u32;
         self.task.counts.collectives += 1;
         let body = Body::Collective { slot, operation: call.operation, amounts: call.amounts };
@@ -434,6 +464,49 @@ impl<'a> Walk<'a> {
             self.done(event, After::Collective(number));
         }
         Ok(())
+    }
+
+    /// A collective as messages, `channel` giving that with each of its ranks. A non-blocking one sends all of them at
+    /// once and waits for what it receives when it is waited for: in between, nothing that the program does would
+    /// wait for the rounds of the algorithm.
+    #[cold]
+    fn lowered(
+        &mut self,
+        event: &Event<'_>,
+        request: Option<RequestId>,
+        mut part: Part,
+        channel: impl Fn(u32) -> Result<Channel, Problem>,
+    ) -> Result<(), Problem> {
+        let (mut chained, mut receives) = (None, Vec::new());
+        while let Some(step) = part.next() {
+            match step {
+                Step::Send { to, data } => {
+                    let (_, body) = self.message(channel(to)?, Bytes(data.len));
+                    self.chain(event, &mut chained, body, After::Sent);
+                }
+                Step::Recv { from, data, .. } => {
+                    let number = self.task.receives.channel(channel(from)?);
+                    receives.push(self.posted(number, false, Bytes(data.len)));
+                }
+                Step::Wait if request.is_none() => self.collect(event, &mut receives, &mut chained),
+                Step::Wait | Step::Local { .. } => {}
+            }
+        }
+        if request.is_none() {
+            self.collect(event, &mut receives, &mut chained);
+        }
+        if let Some(after) = chained {
+            self.done(event, after);
+        }
+        self.start(request, Pending::Lowered(receives))
+    }
+
+    /// Waits for `receives` within the call `event`.
+    fn collect(&mut self, event: &Event<'_>, receives: &mut Vec<u32>, chained: &mut Option<After>) {
+        for number in receives.drain(..) {
+            self.task.awaited[number as usize] = true;
+            self.chain(event, chained, Body::Mark, After::Received(number));
+        }
     }
 
     /// The communicator, and the task that is `rank` there; `None` if it has no place in a trace.
@@ -486,6 +559,16 @@ impl<'a> Walk<'a> {
                 self.task.unresolved.push(loner);
             }
         }
+    }
+
+    /// One of several records of `event`, each behind the one before (`chained`): the first has the time.
+    #[inline]
+    fn chain(&mut self, event: &Event<'_>, chained: &mut Option<After>, body: Body, after: After) {
+        match *chained {
+            None => self.place(event, body),
+            Some(previous) => self.push(event.start, 0, previous, body),
+        }
+        *chained = Some(after);
     }
 
     /// A record at the start of `event`, timed from the previous event.

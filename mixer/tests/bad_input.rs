@@ -2,96 +2,24 @@
 
 mod capture;
 
-use capture::{Happened, What};
+use capture::{Program, What, sending};
 use mixer::{MixError, Options, Problem, Quiet, Summary, mix};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use vef_format::capture::event::*;
 use vef_format::ids::{CommId, CommRank, Rank};
-use vef_format::operation::{Amounts, Operation};
+use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
-const WORLD: CommId = CommId(0);
-
-/// A capture under construction: calls of 10 ns, 100 ns apart, on one clock.
-struct Program {
-    tasks: Vec<Vec<Happened>>,
-    now: u64,
+/// The mix of a program, as a result.
+trait Mixing {
+    fn mix(&self, options: &Options) -> (Result<Summary, MixError>, Mixed);
+    fn error(&self) -> MixError;
+    fn lines(&self, lenient: bool) -> (Vec<String>, Summary);
 }
 
-impl Program {
-    fn new(tasks: u32) -> Self {
-        let mut program = Self { tasks: vec![Vec::new(); tasks as usize], now: 1000 };
-        for rank in 0..tasks {
-            program.call(rank, Action::Init);
-            let members = (0..tasks).map(Rank).collect();
-            program.add(rank, 0, What::Communicator { id: WORLD, origin: Origin::World, members });
-        }
-        program
-    }
-
-    fn add(&mut self, rank: u32, thread: u16, what: What) -> &mut Self {
-        self.now += 100;
-        let (start, end) = (self.now, self.now + 10);
-        self.tasks[rank as usize].push(Happened { start, end, thread, what });
-        self
-    }
-
-    fn call(&mut self, rank: u32, action: Action<'static>) -> &mut Self {
-        self.add(rank, 0, What::Plain(action))
-    }
-
-    fn send(&mut self, rank: u32, dest: u32, tag: i32, bytes: u64) -> &mut Self {
-        self.call(rank, Action::Send(sending(dest, tag, bytes, None)))
-    }
-
-    fn receive(&mut self, rank: u32, source: u32, tag: i32) -> &mut Self {
-        self.call(rank, Action::Receive(receiving(source, tag)))
-    }
-
-    fn post(&mut self, rank: u32, source: Option<u32>, number: u64) -> &mut Self {
-        self.call(
-            rank,
-            Action::PostReceive(PostReceive {
-                comm: WORLD,
-                source: source.map(CommRank),
-                tag: Some(0),
-                bytes: Bytes(64),
-                datatype: DatatypeId(0),
-                request: RequestId { thread: 0, number },
-            }),
-        )
-    }
-
-    fn complete(&mut self, rank: u32, number: u64, outcome: Outcome) -> &mut Self {
-        let request = RequestId { thread: 0, number };
-        self.add(rank, 0, What::Complete(vec![Completion { request, outcome }]))
-    }
-
-    fn collective(&mut self, rank: u32, operation: Operation, root: Option<u32>) -> &mut Self {
-        self.call(
-            rank,
-            Action::Collective(Collective {
-                operation,
-                comm: WORLD,
-                root: root.map(CommRank),
-                amounts: Amounts { send: Bytes(8), recv: Bytes(8) },
-                datatype: DatatypeId(0),
-                request: None,
-                send_counts: &[],
-                recv_counts: &[],
-            }),
-        )
-    }
-
-    fn finish(&mut self) -> &mut Self {
-        for rank in 0..self.tasks.len() as u32 {
-            self.call(rank, Action::Finalize);
-        }
-        self
-    }
-
+impl Mixing for Program {
     fn mix(&self, options: &Options) -> (Result<Summary, MixError>, Mixed) {
         let mixed = Mixed::new();
         capture::write(&mixed.capture(), &self.tasks);
@@ -120,30 +48,6 @@ impl Program {
         assert_eq!(header[1..3], [lines.len() as u64 - collectives - communicators, communicators]);
         assert_eq!(header[4], collectives);
         (lines, summary)
-    }
-}
-
-fn sending(dest: u32, tag: i32, bytes: u64, request: Option<RequestId>) -> Send {
-    Send {
-        comm: WORLD,
-        dest: CommRank(dest),
-        tag,
-        bytes: Bytes(bytes),
-        datatype: DatatypeId(0),
-        mode: SendMode::Standard,
-        request,
-    }
-}
-
-fn receiving(source: u32, tag: i32) -> Receive {
-    Receive {
-        comm: WORLD,
-        source: CommRank(source),
-        tag,
-        any_source: false,
-        any_tag: false,
-        bytes: Bytes(64),
-        datatype: DatatypeId(0),
     }
 }
 

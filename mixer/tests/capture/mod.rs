@@ -1,10 +1,13 @@
 //! Captures for tests: events that own their lists, written through the capture writer.
 
+#![allow(dead_code, reason = "each test needs its part")]
+
 use std::path::Path;
 use vef_format::capture::event::*;
 use vef_format::capture::{RankInfo, RankWriter};
-use vef_format::ids::{CommId, Rank};
-use vef_format::units::Nanos;
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::operation::{Amounts, Operation};
+use vef_format::units::{Bytes, Nanos};
 
 /// An event that owns its lists.
 #[derive(Clone, Debug)]
@@ -54,5 +57,111 @@ pub(crate) fn write(dir: &Path, tasks: &[Vec<Happened>]) {
             event.with_event(|event| writer.event(event)).unwrap();
         }
         writer.finish().unwrap();
+    }
+}
+
+/// `MPI_COMM_WORLD` everywhere.
+pub(crate) const WORLD: CommId = CommId(0);
+
+/// A capture under construction: calls of 10 ns, 100 ns apart, on one clock.
+pub(crate) struct Program {
+    pub(crate) tasks: Vec<Vec<Happened>>,
+    pub(crate) now: u64,
+}
+
+impl Program {
+    pub(crate) fn new(tasks: u32) -> Self {
+        let mut program = Self { tasks: vec![Vec::new(); tasks as usize], now: 1000 };
+        for rank in 0..tasks {
+            program.call(rank, Action::Init);
+            let members = (0..tasks).map(Rank).collect();
+            program.add(rank, 0, What::Communicator { id: WORLD, origin: Origin::World, members });
+        }
+        program
+    }
+
+    pub(crate) fn add(&mut self, rank: u32, thread: u16, what: What) -> &mut Self {
+        self.now += 100;
+        let (start, end) = (self.now, self.now + 10);
+        self.tasks[rank as usize].push(Happened { start, end, thread, what });
+        self
+    }
+
+    pub(crate) fn call(&mut self, rank: u32, action: Action<'static>) -> &mut Self {
+        self.add(rank, 0, What::Plain(action))
+    }
+
+    pub(crate) fn send(&mut self, rank: u32, dest: u32, tag: i32, bytes: u64) -> &mut Self {
+        self.call(rank, Action::Send(sending(dest, tag, bytes, None)))
+    }
+
+    pub(crate) fn receive(&mut self, rank: u32, source: u32, tag: i32) -> &mut Self {
+        self.call(rank, Action::Receive(receiving(source, tag)))
+    }
+
+    pub(crate) fn post(&mut self, rank: u32, source: Option<u32>, number: u64) -> &mut Self {
+        self.call(
+            rank,
+            Action::PostReceive(PostReceive {
+                comm: WORLD,
+                source: source.map(CommRank),
+                tag: Some(0),
+                bytes: Bytes(64),
+                datatype: DatatypeId(0),
+                request: RequestId { thread: 0, number },
+            }),
+        )
+    }
+
+    pub(crate) fn complete(&mut self, rank: u32, number: u64, outcome: Outcome) -> &mut Self {
+        let request = RequestId { thread: 0, number };
+        self.add(rank, 0, What::Complete(vec![Completion { request, outcome }]))
+    }
+
+    pub(crate) fn collective(&mut self, rank: u32, operation: Operation, root: Option<u32>) -> &mut Self {
+        self.call(
+            rank,
+            Action::Collective(Collective {
+                operation,
+                comm: WORLD,
+                root: root.map(CommRank),
+                amounts: Amounts { send: Bytes(8), recv: Bytes(8) },
+                datatype: DatatypeId(0),
+                request: None,
+                send_counts: &[],
+                recv_counts: &[],
+            }),
+        )
+    }
+
+    pub(crate) fn finish(&mut self) -> &mut Self {
+        for rank in 0..self.tasks.len() as u32 {
+            self.call(rank, Action::Finalize);
+        }
+        self
+    }
+}
+
+pub(crate) fn sending(dest: u32, tag: i32, bytes: u64, request: Option<RequestId>) -> Send {
+    Send {
+        comm: WORLD,
+        dest: CommRank(dest),
+        tag,
+        bytes: Bytes(bytes),
+        datatype: DatatypeId(0),
+        mode: SendMode::Standard,
+        request,
+    }
+}
+
+pub(crate) fn receiving(source: u32, tag: i32) -> Receive {
+    Receive {
+        comm: WORLD,
+        source: CommRank(source),
+        tag,
+        any_source: false,
+        any_tag: false,
+        bytes: Bytes(64),
+        datatype: DatatypeId(0),
     }
 }

@@ -671,13 +671,14 @@ impl World {
             self.happened(rank, start, start, What::Plain(action));
         }
         for rank in 0..self.tasks.len() as u32 {
-            // Nobody must forget a receive with a wildcard; some others stay open to the end.
+            // Nobody must forget a collective, or a receive with a wildcard; some others stay open to the end.
             while self.tasks[rank as usize].open.iter().any(|(_, request)| match request {
                 Request::Receive(posted) => {
                     let posted = &self.tasks[rank as usize].posted[*posted];
                     posted.source.is_none() || posted.tag.is_none()
                 }
-                _ => false,
+                Request::Collective(_) => true,
+                Request::Send => false,
             }) {
                 self.wait_all(rank);
             }

@@ -1,0 +1,98 @@
+//! Collectives as the point-to-point messages of an algorithm: one task's part of one call, step by step.
+//!
+//! All members choose the same algorithm, because the decision table looks only at what all of them know. The true
+//! counts of each peer are used wherever the capture has them.
+
+use collectives::choose::Table;
+use collectives::{Algorithm, Choice, Counts, Cursor, Error, Shape, Sizes, Step};
+use vef_format::capture::event::Collective;
+use vef_format::operation::Operation;
+
+/// The rest of one task's part of a collective.
+#[derive(Debug)]
+pub(crate) struct Part {
+    cursor: Cursor,
+    sizes: Known,
+}
+
+/// The sizes that the task knows.
+#[derive(Debug)]
+enum Known {
+    Sums(Sizes<'static>),
+    Blocks(Counts),
+    Pairs { send: Counts, recv: Counts },
+}
+
+impl Known {
+    fn of(call: &Collective<'_>, ranks: u32) -> Result<Self, Error> {
+        let counts = |list: &[u64]| Counts::new(list.iter().copied());
+        let given = |list: &[u64]| !list.is_empty();
+        let (send, recv) = (call.send_counts, call.recv_counts);
+        Ok(match call.operation {
+            Operation::Alltoallv | Operation::Alltoallw if given(send) && given(recv) => {
+                Self::Pairs { send: counts(send)?, recv: counts(recv)? }
+            }
+            Operation::Scatterv if given(send) => Self::Blocks(counts(send)?),
+            Operation::Gatherv | Operation::Allgatherv | Operation::ReduceScatter if given(recv) => {
+                Self::Blocks(counts(recv)?)
+            }
+            operation => {
+                let operation = schedule_name(operation);
+                Self::Sums(Sizes::from_sums(operation, ranks, call.amounts.send.0, call.amounts.recv.0))
+            }
+        })
+    }
+
+    fn sizes(&self) -> Sizes<'_> {
+        match self {
+            Self::Sums(sizes) => *sizes,
+            Self::Blocks(counts) => Sizes::Blocks(counts),
+            Self::Pairs { send, recv } => Sizes::Pairs { send, recv },
+        }
+    }
+}
+
+impl Part {
+    /// The part of communicator rank `rank` of `ranks`.
+    pub(crate) fn new(table: &Table, call: &Collective<'_>, ranks: u32, rank: u32) -> Result<Self, Error> {
+        let sizes = Known::of(call, ranks)?;
+        let operation = schedule_name(call.operation);
+        let root = call.root.map_or(0, |root| root.0);
+        let shape = Shape { operation, ranks, rank, root, unit: 1 };
+        let choice = match call.operation {
+            // Only the root knows the others' counts, so nobody else could follow another algorithm.
+            Operation::Gatherv | Operation::Scatterv => Choice::plain(Algorithm::Linear),
+            _ => table.choose(&shape, sizes.sizes()),
+        };
+        Ok(Self { cursor: Cursor::new(shape, choice, sizes.sizes())?, sizes })
+    }
+
+    /// The next step; `None`: the part is over.
+    pub(crate) fn next(&mut self) -> Option<Step> {
+        self.cursor.next(self.sizes.sizes())
+    }
+}
+
+/// What the crate of schedules calls the operation.
+fn schedule_name(operation: Operation) -> collectives::Operation {
+    use collectives::Operation as To;
+    match operation {
+        Operation::Bcast => To::Bcast,
+        Operation::Reduce => To::Reduce,
+        Operation::Allreduce => To::Allreduce,
+        Operation::Gather => To::Gather,
+        Operation::Scatter => To::Scatter,
+        Operation::Allgather => To::Allgather,
+        Operation::Barrier => To::Barrier,
+        Operation::Alltoall => To::Alltoall,
+        Operation::Gatherv => To::Gatherv,
+        Operation::Scatterv => To::Scatterv,
+        Operation::Allgatherv => To::Allgatherv,
+        Operation::Alltoallv => To::Alltoallv,
+        Operation::Alltoallw => To::Alltoallw,
+        Operation::ReduceScatter => To::ReduceScatter,
+        Operation::ReduceScatterBlock => To::ReduceScatterBlock,
+        Operation::Scan => To::Scan,
+        Operation::Exscan => To::Exscan,
+    }
+}

@@ -1,0 +1,126 @@
+//! Collectives replaced by the messages of an algorithm.
+
+mod capture;
+mod model;
+
+use capture::{Program, What};
+use mixer::{Options, Quiet, Summary, Table, mix};
+use proptest::prelude::*;
+use vef_format::capture::event::*;
+use vef_format::ids::CommRank;
+use vef_format::operation::{Amounts, Operation};
+use vef_format::units::Bytes;
+
+/// The trace of `tasks` with collectives lowered, by lines, and the summary.
+fn lowered(tasks: &[Vec<capture::Happened>], jobs: usize) -> (Vec<String>, Summary) {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
+    capture::write(&place, tasks);
+    let table = Table::builtin("default");
+    assert!(table.is_some());
+    let options = Options { lower_collectives: table, jobs, ..Options::default() };
+    let summary = mix(&place, &trace, &options, &Quiet).unwrap();
+    let text = std::fs::read_to_string(trace).unwrap();
+    (text.lines().map(str::to_owned).collect(), summary)
+}
+
+#[test]
+fn a_broadcast_goes_down_its_tree() {
+    let mut program = Program::new(3);
+    for rank in 0..3 {
+        program.call(
+            rank,
+            Action::Collective(Collective {
+                operation: Operation::Bcast,
+                comm: capture::WORLD,
+                root: Some(CommRank(0)),
+                amounts: match rank {
+                    0 => Amounts { send: Bytes(64), recv: Bytes(0) },
+                    _ => Amounts { send: Bytes(0), recv: Bytes(64) },
+                },
+                datatype: DatatypeId(0),
+                request: None,
+                send_counts: &[],
+                recv_counts: &[],
+            }),
+        );
+    }
+    let (lines, summary) = lowered(&program.finish().tasks, 1);
+    assert_eq!((summary.messages, summary.marks, summary.collectives), (2, 2 + 3, 0));
+    assert_eq!(summary.bytes, Bytes(128));
+    assert_eq!(lines[1], "C0 0 1 2");
+    let of = |task: &str| -> Vec<&String> {
+        lines[2..].iter().filter(|line| line.split(' ').nth(1) == Some(task)).collect()
+    };
+    // The root's two messages, the second at once after the first; then Finalize, timed from the END of the call.
+    assert_eq!(of("0"), ["0 0 2 64 4 600 -1", "1 0 1 64 5 0 0", "4 0 0 0 1 290 1"]);
+    assert_eq!(of("1"), ["2 1 1 0 0 500 -1", "5 1 1 0 2 290 1"]);
+}
+
+#[test]
+fn true_counts_are_used() {
+    static COUNTS: [[u64; 2]; 2] = [[1, 20], [300, 4000]];
+    static TRANSPOSED: [[u64; 2]; 2] = [[1, 300], [20, 4000]];
+    let mut program = Program::new(2);
+    let request = RequestId { thread: 0, number: 0 };
+    for rank in 0..2 {
+        program.call(
+            rank,
+            Action::Collective(Collective {
+                operation: Operation::Alltoallv,
+                comm: capture::WORLD,
+                root: None,
+                amounts: Amounts { send: Bytes(COUNTS[rank as usize].iter().sum()), recv: Bytes(9) },
+                datatype: DatatypeId(0),
+                request: Some(request),
+                send_counts: &COUNTS[rank as usize],
+                recv_counts: &TRANSPOSED[rank as usize],
+            }),
+        );
+    }
+    for rank in 0..2 {
+        program.send(rank, 1 - rank, 0, 7).receive(rank, 1 - rank, 0);
+        program.add(rank, 0, What::Complete(vec![Completion { request, outcome: Outcome::Done }]));
+    }
+    let (lines, summary) = lowered(&program.finish().tasks, 1);
+    let mut messages: Vec<&str> = lines[2..]
+        .iter()
+        .filter(|line| line.split(' ').nth(3) != Some("0"))
+        .map(|line| line.split_once(' ').unwrap().1)
+        .collect();
+    messages.sort_unstable();
+    // The exchange of the collective begins at its call and is waited for at its wait.
+    assert_eq!(messages, ["0 1 20 4 400 -1", "0 1 7 5 190 0", "1 0 300 4 300 -1", "1 0 7 5 390 1"]);
+    assert_eq!((summary.messages, summary.matched, summary.collectives), (4, 4, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn everything_is_matched(seed: u64, tasks in 1u32..9, steps in 0usize..250) {
+        let run = model::run(seed, tasks, steps);
+        let (one, summary) = lowered(&run.events, 1);
+        let (two, _) = lowered(&run.events, 2);
+        prop_assert_eq!(&one, &two);
+        prop_assert_eq!(summary.matched, summary.messages);
+        prop_assert!(summary.unmatched.is_empty());
+        prop_assert!(one.iter().all(|line| !line.starts_with('G')));
+        // What was a message before still is one; whoever calls a collective adds some.
+        let (mut plain, mut bytes_sent, mut parts) = (0, 0, 0);
+        for (own, task) in run.expected.iter().enumerate() {
+            for record in task {
+                match *record {
+                    model::Expected::Message { dst, bytes, .. } if dst as usize != own || bytes > 0 => {
+                        plain += 1;
+                        bytes_sent += bytes;
+                    }
+                    model::Expected::Message { .. } => {}
+                    model::Expected::Collective { .. } => parts += 1,
+                }
+            }
+        }
+        let added = summary.messages - plain;
+        prop_assert!(summary.bytes.0 >= bytes_sent);
+        prop_assert!(if parts == 0 { added == 0 } else { added > 0 }, "{parts} parts, {added} messages");
+    }
+}
