@@ -76,6 +76,12 @@ pub enum ReplayError {
         /// Whose record.
         place: RecordPlace,
     },
+    /// On the yardstick, a message would arrive later than 2^64 picoseconds.
+    #[error("message {id} would arrive after the end of time (2^64 ps, 213 days)")]
+    Arrival {
+        /// The message.
+        id: LiveId,
+    },
     /// A second point-to-point line of the same id.
     #[error("{place}: id {id} was used before")]
     DuplicateId {

@@ -40,6 +40,7 @@ mod options;
 mod source;
 mod stats;
 mod stuck;
+pub mod yardstick;
 
 mod error;
 
