@@ -4,8 +4,6 @@
 //! over), and dissemination barriers as collectives. Each iteration replays a whole trace; throughput counts its
 //! messages.
 
-#![expect(missing_docs, reason = "criterion's macros")]
-
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use replay::{Job, Loaded, Replay, yardstick};
 use std::hint::black_box;
@@ -110,8 +108,9 @@ fn immediately(mut replay: Replay) -> u64 {
 fn replays(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("replay");
     group.sample_size(10);
-    for (name, (header, records)) in [("ring", ring(256, 20_000 / 8)), ("barriers", barriers(1024, 200 / 4))]
-    {
+    let rings = ("ring", ring(256, 20_000 / 8), 256 * 20_000 / 8);
+    let barriers = ("barriers", barriers(1024, 200 / 4), 1024 * 10 * 200 / 4);
+    for (name, (header, records), messages) in [rings, barriers] {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("trace.vef");
         let file = std::fs::File::create(&path).expect("a file");
@@ -130,7 +129,7 @@ fn replays(criterion: &mut Criterion) {
         let loaded = Arc::new(Loaded::from_records(header, OpCodes::default(), records).expect("a trace"));
 
         let memory = || Replay::builder().job(Job::loaded(&loaded)).build().expect("a replay");
-        group.throughput(Throughput::Elements(immediately(memory())));
+        group.throughput(Throughput::Elements(messages));
         group.bench_function(format!("{name}/memory"), |bencher| {
             bencher.iter_batched(memory, |replay| black_box(immediately(replay)), BatchSize::PerIteration)
         });

@@ -8,7 +8,7 @@
 //! Reductions and copies in memory take no time: traces have no figure for them.
 
 use crate::engine::{PART, Replay, Running};
-use crate::error::{CollectiveProblem, ReplayError};
+use crate::error::{CollectiveProblem, ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
 use crate::message::Kind;
 use crate::progress::State;
@@ -239,7 +239,7 @@ impl Collectives {
 
 impl Replay {
     /// A task enters a collective, at its own time.
-    pub(crate) fn enter(&mut self, task: u32, record: LocalCollective) -> Result<(), ReplayError> {
+    pub(crate) fn enter(&mut self, task: u32, record: LocalCollective) -> Run<()> {
         let entered = self.take_part(task, &record).map_err(|problem| match problem {
             Problem::Part(problem) => self.wrong_part(task, record.id, problem),
             Problem::Replay(error) => error,
@@ -295,7 +295,7 @@ impl Replay {
     }
 
     /// Plays a part on until it sends, waits, or is complete.
-    fn run_part(&mut self, at: u32) -> Result<(), ReplayError> {
+    fn run_part(&mut self, at: u32) -> Run<()> {
         loop {
             let part = &mut self.collectives.parts[at as usize];
             let Some(cursor) = &mut part.cursor else { return Ok(()) };
@@ -328,7 +328,7 @@ impl Replay {
 
     /// What a part waited for may have come, now.
     #[inline]
-    fn wake_part(&mut self, at: u32) -> Result<(), ReplayError> {
+    fn wake_part(&mut self, at: u32) -> Run<()> {
         let part = &mut self.collectives.parts[at as usize];
         if !part.waits || part.missing + part.unsent > 0 {
             return Ok(());
@@ -338,7 +338,7 @@ impl Replay {
         self.run_part(at)
     }
 
-    fn complete_part(&mut self, at: u32) -> Result<(), ReplayError> {
+    fn complete_part(&mut self, at: u32) -> Run<()> {
         let collectives = &mut self.collectives;
         let Part { task, open: open_at, rank, at: time, .. } = collectives.parts[at as usize];
         collectives.parts[at as usize].cursor = None;
@@ -373,7 +373,7 @@ impl Replay {
 
     /// The message that a part was about to send starts.
     #[inline]
-    pub(crate) fn depart_part(&mut self, due: Due) -> Result<(Rank, Bytes, Kind, Flight), ReplayError> {
+    pub(crate) fn depart_part(&mut self, due: Due) -> Run<(Rank, Bytes, Kind, Flight)> {
         let part = &mut self.collectives.parts[(due.what & !PART) as usize];
         let (to, bytes) = part.pending;
         let completes = self.send_completion.of(Bytes(bytes));
@@ -387,14 +387,14 @@ impl Replay {
 
     /// A part has handed its message over and goes on, at `now`.
     #[inline]
-    pub(crate) fn resume_part(&mut self, at: u32, now: Picos) -> Result<(), ReplayError> {
+    pub(crate) fn resume_part(&mut self, at: u32, now: Picos) -> Run<()> {
         self.collectives.parts[at as usize].at = now;
         self.run_part(at)
     }
 
     /// A message of a collective arrives, now.
     #[inline]
-    pub(crate) fn arrive_part(&mut self, open_at: u32, flight: Flight) -> Result<(), ReplayError> {
+    pub(crate) fn arrive_part(&mut self, open_at: u32, flight: Flight) -> Run<()> {
         let open = &mut self.collectives.open[open_at as usize];
         open.on_their_way -= 1;
         let part = match open.parts[flight.dst as usize] {
@@ -421,7 +421,7 @@ impl Replay {
     }
 
     /// A send of a collective is complete for its sender, now.
-    pub(crate) fn complete_part_send(&mut self, open: u32, flight: Flight) -> Result<(), ReplayError> {
+    pub(crate) fn complete_part_send(&mut self, open: u32, flight: Flight) -> Run<()> {
         match self.collectives.open[open as usize].parts[flight.src as usize] {
             OVER | NOT_YET => Ok(()),
             part => {
@@ -540,7 +540,7 @@ fn schedule_name(operation: Operation) -> collectives::Operation {
 /// Why a task cannot take part.
 enum Problem {
     Part(CollectiveProblem),
-    Replay(ReplayError),
+    Replay(Box<ReplayError>),
 }
 
 impl From<CollectiveProblem> for Problem {
@@ -551,6 +551,6 @@ impl From<CollectiveProblem> for Problem {
 
 impl From<ReplayError> for Problem {
     fn from(error: ReplayError) -> Self {
-        Self::Replay(error)
+        Self::Replay(Box::new(error))
     }
 }

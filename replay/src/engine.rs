@@ -10,21 +10,20 @@
 //! `start(k−1)`, and one that is not yet fulfilled will be released by an event, whose moment is the release.
 
 use crate::collective::Collectives;
-use crate::error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
+use crate::error::{BuildError, CollectiveProblem, RecordPlace, ReplayError, Run};
 use crate::job::{Job, Scale};
 use crate::live::{Completes, Flight, Live, Of, Refused};
 use crate::message::{Kind, LiveId, Message};
 use crate::options::{SameNode, SendCompletion};
 use crate::progress::{Progress, State};
 use crate::ready::{Due, Ready};
-use crate::source::{Source, Step};
+use crate::source::{Feed, Row, Step, Waits, What};
 use crate::stats::Stats;
 use crate::task::{Task, Wait};
 use collectives::choose::Table;
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
-use vef_format::record::Dependency;
-use vef_format::units::{Bytes, Picos};
+use vef_format::units::{Bytes, Picos, Ticks};
 
 /// Traces being replayed: gives messages when they are ready and takes deliveries.
 ///
@@ -54,7 +53,7 @@ pub struct Replay {
 /// A job in progress.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) source: Box<dyn Source>,
+    pub(crate) source: Feed,
     scale: Scale,
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
@@ -155,7 +154,7 @@ impl Builder {
             ended: false,
         };
         for task in 0..replay.tasks.len() as u32 {
-            replay.advance(task)?;
+            replay.advance(task).map_err(|error| *error)?;
         }
         Ok(replay)
     }
@@ -180,15 +179,17 @@ impl Replay {
 
     /// The next message that is ready at `now`, if there is one. It starts at `now`: it is handed to the network.
     ///
-    /// Order: by the time at which they became ready; at equal times first those that were known before that time
-    /// came, by job, task and place among the task's messages, then those that became ready at that time
-    /// itself, in the order in which they did.
+    /// Order: by the time at which they became ready; at equal times as the engine came to know of them.
     pub fn pop_ready(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
+        self.check_time(now)?;
         self.move_clock(now)?;
-        let Some(due) = self.ready.pop(now) else { return Ok(None) };
-        let popped = self.hand_out(due, now);
-        self.ended |= popped.is_err();
-        popped.map(Some)
+        match self.ready.pop(now) {
+            None => Ok(None),
+            Some(due) => {
+                let message = self.hand_out(due, now);
+                Ok(Some(self.end_on_error(message)?))
+            }
+        }
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
@@ -199,8 +200,7 @@ impl Replay {
         self.move_clock(at)?;
         if flight.completes == Completes::WhenSent {
             let completed = self.complete_send(flight);
-            self.ended |= completed.is_err();
-            completed?;
+            self.end_on_error(completed)?;
         }
         Ok(())
     }
@@ -212,8 +212,7 @@ impl Replay {
         self.move_clock(at)?;
         self.stats.live -= 1;
         let arrived = self.arrive(flight, was_sent);
-        self.ended |= arrived.is_err();
-        arrived
+        self.end_on_error(arrived)
     }
 
     /// The latest moment of any call.
@@ -260,34 +259,55 @@ impl Replay {
         tasks.max(self.stats.last_delivery)
     }
 
+    #[inline]
     fn check_time(&self, at: Picos) -> Result<(), ReplayError> {
-        match (self.ended, at < self.clock) {
-            (true, _) => Err(ReplayError::Ended),
-            (_, true) => Err(ReplayError::Backwards { clock: self.clock, at }),
-            _ => Ok(()),
+        if at < self.clock || self.ended {
+            return Err(match self.ended {
+                true => ReplayError::Ended,
+                false => ReplayError::Backwards { clock: self.clock, at },
+            });
         }
+        Ok(())
     }
 
-    /// Makes it `now`, doing on the way what the engine does itself.
+    /// Makes it `now`, which is not before the clock, doing on the way what the engine does itself.
     #[inline]
     fn move_clock(&mut self, now: Picos) -> Result<(), ReplayError> {
-        self.check_time(now)?;
-        while let Some(at) = self.inside.next()
-            && at <= now
-        {
-            self.clock = self.clock.max(at);
-            let Some(due) = self.inside.pop(at) else { break };
-            let done = self.run_inside(due);
-            self.ended |= done.is_err();
-            done?;
+        if !self.inside.is_empty() {
+            let done = self.run_inside_until(now);
+            self.end_on_error(done)?;
         }
         self.clock = now;
         Ok(())
     }
 
+    /// After an error in the trace every further call fails.
+    #[inline]
+    fn end_on_error<T>(&mut self, done: Run<T>) -> Result<T, ReplayError> {
+        match done {
+            Ok(done) => Ok(done),
+            Err(error) => {
+                self.ended = true;
+                Err(*error)
+            }
+        }
+    }
+
+    fn run_inside_until(&mut self, now: Picos) -> Run<()> {
+        while let Some(at) = self.inside.next()
+            && at <= now
+        {
+            self.clock = self.clock.max(at);
+            if let Some(due) = self.inside.pop(at) {
+                self.run_inside(due)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A message is taken by the simulator.
     #[inline]
-    fn hand_out(&mut self, due: Due, now: Picos) -> Result<Message, ReplayError> {
+    fn hand_out(&mut self, due: Due, now: Picos) -> Run<Message> {
         let task = &self.tasks[due.task as usize];
         let (job, src_node) = (task.job, task.node);
         let first_task = self.jobs[job as usize].first_task;
@@ -310,7 +330,7 @@ impl Replay {
     }
 
     /// The start of a message within a node, or its end.
-    fn run_inside(&mut self, due: Due) -> Result<(), ReplayError> {
+    fn run_inside(&mut self, due: Due) -> Run<()> {
         if due.what & ARRIVAL != 0 {
             let slot = due.what & !ARRIVAL;
             self.unfinished -= 1;
@@ -326,16 +346,17 @@ impl Replay {
             SameNode::HandOut => Some(Picos::ZERO),
         };
         let arrival = took.and_then(|took| due.at.checked_add(took));
-        let arrival = arrival.ok_or_else(|| ReplayError::Overflow { place: self.place(due.task) })?;
+        let arrival =
+            arrival.ok_or_else(|| Box::new(ReplayError::Overflow { place: self.place(due.task) }))?;
         let slot = self.live_inside.insert(flight).slot();
         self.unfinished += 1;
-        self.inside.push(Due { at: arrival, task: due.task, what: ARRIVAL | slot }, self.clock);
+        self.inside.push(Due { at: arrival, task: due.task, what: ARRIVAL | slot });
         self.after_departure(due, due.at)
     }
 
     /// A message starts: what it is, and what its arrival will have to know.
     #[inline]
-    fn depart(&mut self, due: Due) -> Result<(Rank, Bytes, Kind, Flight), ReplayError> {
+    fn depart(&mut self, due: Due) -> Run<(Rank, Bytes, Kind, Flight)> {
         let (dst, bytes, kind, flight) =
             if due.what & PART != 0 { self.depart_part(due)? } else { self.depart_line(due.task)? };
         self.stats.started(kind, bytes);
@@ -343,39 +364,36 @@ impl Replay {
     }
 
     #[inline]
-    fn depart_line(&mut self, at: u32) -> Result<(Rank, Bytes, Kind, Flight), ReplayError> {
+    fn depart_line(&mut self, at: u32) -> Run<(Rank, Bytes, Kind, Flight)> {
         let task = &mut self.tasks[at as usize];
-        let Some(Step::Message(message)) = task.step.take() else {
-            unreachable!("only a task whose record is a message is put in the queue");
-        };
-        task.last_line = Some(message.id);
-        let job = &mut self.jobs[task.job as usize];
-        let completes = self.send_completion.of(message.bytes);
+        let Row { id, bytes, to, .. } = task.next;
+        task.last_line = Some(id);
+        let bytes = Bytes(bytes);
+        let completes = self.send_completion.of(bytes);
         let state = if completes == Completes::AtStart { State::Complete } else { State::Started };
-        if job.lines.set(message.id.0, state) != State::Unseen {
-            return Err(ReplayError::DuplicateId { place: self.place(at), id: message.id });
+        let job = &mut self.jobs[task.job as usize];
+        if job.lines.set(id, state) != State::Unseen {
+            return Err(self.duplicate(at));
         }
-        let dst = job.first_task + message.dst.0;
-        let flight = Flight { completes, src: at, dst, of: Of::Line(message.id.0) };
-        Ok((message.dst, message.bytes, Kind::PointToPoint, flight))
+        task.next.what = What::Nothing;
+        let flight = Flight { completes, src: at, dst: job.first_task + to, of: Of::Line(id) };
+        Ok((Rank(to), bytes, Kind::PointToPoint, flight))
     }
 
     /// The sender goes on.
     #[inline]
-    fn after_departure(&mut self, due: Due, now: Picos) -> Result<(), ReplayError> {
+    fn after_departure(&mut self, due: Due, now: Picos) -> Run<()> {
         if due.what & PART != 0 {
             return self.resume_part(due.what & !PART, now);
         }
         let task = &mut self.tasks[due.task as usize];
-        task.at = now;
-        task.finish = task.finish.max(now);
-        task.records += 1;
+        task.started(now);
         self.advance(due.task)
     }
 
     /// A message arrives, now.
     #[inline]
-    fn arrive(&mut self, flight: Flight, was_sent: bool) -> Result<(), ReplayError> {
+    fn arrive(&mut self, flight: Flight, was_sent: bool) -> Run<()> {
         self.stats.delivered += 1;
         self.stats.last_delivery = self.clock;
         if flight.completes != Completes::AtStart && !(was_sent && flight.completes == Completes::WhenSent) {
@@ -395,7 +413,7 @@ impl Replay {
     }
 
     /// A send is complete for its sender, now.
-    fn complete_send(&mut self, flight: Flight) -> Result<(), ReplayError> {
+    fn complete_send(&mut self, flight: Flight) -> Run<()> {
         match flight.of {
             Of::Line(id) => {
                 let task = &self.tasks[flight.src as usize];
@@ -411,7 +429,7 @@ impl Replay {
 
     /// What a task waited for has come, now.
     #[inline]
-    pub(crate) fn release(&mut self, at: u32) -> Result<(), ReplayError> {
+    pub(crate) fn release(&mut self, at: u32) -> Run<()> {
         let clock = self.clock;
         let task = &mut self.tasks[at as usize];
         task.at = task.at.max(clock);
@@ -419,71 +437,69 @@ impl Replay {
     }
 
     /// Lets a task go on as far as it can.
-    pub(crate) fn advance(&mut self, at: u32) -> Result<(), ReplayError> {
+    pub(crate) fn advance(&mut self, at: u32) -> Run<()> {
         loop {
             let task = &mut self.tasks[at as usize];
             let job = &mut self.jobs[task.job as usize];
             let rank = Rank(at - job.first_task);
-            let step = match task.step {
-                Some(step) => step,
-                None => match job.source.next(rank).map_err(ReplayError::Source)? {
-                    Some(step) => step,
-                    None => {
-                        task.wait = Wait::Finished;
-                        self.unfinished -= 1;
-                        return Ok(());
-                    }
-                },
-            };
-            task.wait = match step.after() {
-                Dependency::Start => Wait::Nothing,
-                Dependency::Sent(id)
-                    if task.last_line == Some(id) && self.send_completion == SendCompletion::Eager =>
-                {
-                    Wait::Nothing
+            if task.next.what == What::Nothing {
+                task.next = job.source.next(rank).map_err(ReplayError::Source)?;
+            }
+            let row = &task.next;
+            let id = row.after;
+            let wait = match row.waits {
+                Waits::Start => Wait::Nothing,
+                Waits::Sent => {
+                    // A send is complete when it has started, if all are eager: no need to look it up.
+                    let at_once = task.last_line == Some(id) && self.send_completion == SendCompletion::Eager;
+                    let over = at_once || job.lines.get(id) >= State::Complete;
+                    if over { Wait::Nothing } else { Wait::Sent(MessageId(id)) }
                 }
-                Dependency::Sent(id) if job.lines.get(id.0) >= State::Complete => Wait::Nothing,
-                Dependency::Sent(id) => Wait::Sent(id),
-                Dependency::Received(id) if job.lines.get(id.0) == State::Done => Wait::Nothing,
-                Dependency::Received(id) => Wait::Received(id),
-                Dependency::Collective(id) if task.last_collective == Some(id) => Wait::Nothing,
-                Dependency::Collective(id) if self.collectives.is_over(job, id, rank) => Wait::Nothing,
-                Dependency::Collective(id) => Wait::Collective(id),
+                Waits::Received if job.lines.get(id) == State::Done => Wait::Nothing,
+                Waits::Received => Wait::Received(MessageId(id)),
+                Waits::Collective => {
+                    let id = CollectiveId(id);
+                    let over = task.last_collective == Some(id) || self.collectives.is_over(job, id, rank);
+                    if over { Wait::Nothing } else { Wait::Collective(id) }
+                }
             };
-            if task.wait != Wait::Nothing {
-                task.step = Some(step);
+            task.wait = wait;
+            if wait != Wait::Nothing {
                 return Ok(());
             }
-            let start = job.scale.picos(step.time()).and_then(|time| task.at.checked_add(time));
+            let start = job.scale.picos(Ticks(row.time)).and_then(|time| task.at.checked_add(time));
             let Some(start) = start else {
-                return Err(ReplayError::Overflow { place: self.place(at) });
+                return Err(Box::new(ReplayError::Overflow { place: self.place(at) }));
             };
-            match step {
-                Step::Message(message) if message.is_mark() => {
-                    if job.lines.set(message.id.0, State::Done) != State::Unseen {
-                        return Err(ReplayError::DuplicateId { place: self.place(at), id: message.id });
+            match row.what {
+                What::Mark => {
+                    let id = row.id;
+                    if job.lines.set(id, State::Done) != State::Unseen {
+                        return Err(self.duplicate(at));
                     }
-                    task.step = None;
-                    task.last_line = Some(message.id);
-                    task.at = start;
-                    task.finish = task.finish.max(start);
-                    task.records += 1;
+                    task.next.what = What::Nothing;
+                    task.last_line = Some(id);
+                    task.started(start);
                     self.stats.marks += 1;
                 }
-                Step::Message(message) => {
-                    task.step = Some(step);
+                What::Message | What::Awaited => {
                     task.wait = Wait::Turn;
-                    let dst = (job.first_task + message.dst.0) as usize;
+                    let dst = (job.first_task + row.to) as usize;
                     self.schedule(Due { at: start, task: at, what: OWN }, dst);
                     return Ok(());
                 }
-                Step::Collective(part) => {
-                    task.step = None;
-                    task.at = start;
-                    self.enter(at, part)?;
-                    let task = &mut self.tasks[at as usize];
-                    task.finish = task.finish.max(start);
-                    task.records += 1;
+                What::Collective => {
+                    if let Some(Step::Collective(part)) = row.to_step(rank) {
+                        task.next.what = What::Nothing;
+                        task.at = start;
+                        self.enter(at, part)?;
+                        self.tasks[at as usize].started(start);
+                    }
+                }
+                What::Nothing => {
+                    task.wait = Wait::Finished;
+                    self.unfinished -= 1;
+                    return Ok(());
                 }
             }
         }
@@ -495,7 +511,7 @@ impl Replay {
         let inside =
             self.same_node != SameNode::HandOut && self.tasks[due.task as usize].node == self.tasks[dst].node;
         let queue = if inside { &mut self.inside } else { &mut self.ready };
-        queue.push(due, self.clock);
+        queue.push(due);
     }
 
     /// Where a task is.
@@ -507,8 +523,19 @@ impl Replay {
     }
 
     #[cold]
-    pub(crate) fn wrong_part(&self, at: u32, id: CollectiveId, problem: CollectiveProblem) -> ReplayError {
-        ReplayError::Collective { place: self.place(at), id, problem }
+    fn duplicate(&self, at: u32) -> Box<ReplayError> {
+        let id = MessageId(self.tasks[at as usize].next.id);
+        Box::new(ReplayError::DuplicateId { place: self.place(at), id })
+    }
+
+    #[cold]
+    pub(crate) fn wrong_part(
+        &self,
+        at: u32,
+        id: CollectiveId,
+        problem: CollectiveProblem,
+    ) -> Box<ReplayError> {
+        Box::new(ReplayError::Collective { place: self.place(at), id, problem })
     }
 }
 

@@ -105,6 +105,9 @@ pub enum ReplayError {
     Ended,
 }
 
+/// What the engine's inner calls come to: errors are rare and large, so they are boxed.
+pub(crate) type Run<T> = Result<T, Box<ReplayError>>;
+
 impl ReplayError {
     /// Whether the caller made a mistake that left the replay as it was.
     pub fn is_misuse(&self) -> bool {

@@ -1,6 +1,6 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times are scaled.
 
-use crate::source::{Loaded, Source, Stream};
+use crate::source::{Feed, Loaded, Source, Stream};
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::text::TextError;
@@ -9,7 +9,7 @@ use vef_format::units::{Picos, Ticks};
 /// A trace to be replayed, and how.
 #[derive(Debug)]
 pub struct Job {
-    pub(crate) source: Box<dyn Source>,
+    pub(crate) source: Feed,
     pub(crate) nodes: Option<Vec<u32>>,
     pub(crate) start: Picos,
     pub(crate) factor: f64,
@@ -18,17 +18,26 @@ pub struct Job {
 impl Job {
     /// The text trace in the file `path`, read while it is replayed.
     pub fn open(path: &Path) -> Result<Self, TextError> {
-        Ok(Self::new(Stream::open(path)?))
+        Ok(Self::stream(Stream::open(path)?))
     }
 
     /// A trace in memory.
     pub fn loaded(trace: &Arc<Loaded>) -> Self {
-        Self::new(trace.clone().source())
+        Self::from_feed(Feed::Loaded(trace.clone().source()))
+    }
+
+    /// A text trace that is read while it is replayed.
+    pub fn stream(trace: Stream) -> Self {
+        Self::from_feed(Feed::Stream(trace))
     }
 
     /// A trace from any source.
     pub fn new(source: impl Source + 'static) -> Self {
-        Self { source: Box::new(source), nodes: None, start: Picos::ZERO, factor: 1.0 }
+        Self::from_feed(Feed::Other(Box::new(source)))
+    }
+
+    fn from_feed(source: Feed) -> Self {
+        Self { source, nodes: None, start: Picos::ZERO, factor: 1.0 }
     }
 
     /// Number of tasks, for which a placement needs nodes.

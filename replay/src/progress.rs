@@ -20,6 +20,27 @@ pub(crate) enum State {
     Done = 3,
 }
 
+impl State {
+    /// The state of an id in its word.
+    #[inline]
+    fn of(bits: u64, id: u64) -> Self {
+        match bits >> shift(id) & 3 {
+            0 => Self::Unseen,
+            1 => Self::Started,
+            2 => Self::Complete,
+            _ => Self::Done,
+        }
+    }
+
+    /// Changes the state of an id in its word; gives the state before. An id never goes back.
+    #[inline]
+    fn put(bits: &mut u64, id: u64, state: Self) -> Self {
+        let before = Self::of(*bits, id);
+        *bits = *bits & !(3 << shift(id)) | (state.max(before) as u64) << shift(id);
+        before
+    }
+}
+
 /// Ids in one word.
 const PER_WORD: u64 = 32;
 /// Words that the ring has from the start.
@@ -47,48 +68,54 @@ impl Progress {
     #[inline]
     pub(crate) fn get(&self, id: u64) -> State {
         let word = id / PER_WORD;
-        if word < self.base {
-            return State::Done;
-        }
-        let bits = match word - self.base < self.ring.len() as u64 {
-            true => self.ring[self.place(word)],
-            false => self.far.get(&word).copied().unwrap_or(0),
-        };
-        match bits >> shift(id) & 3 {
-            0 => State::Unseen,
-            1 => State::Started,
-            2 => State::Complete,
-            _ => State::Done,
+        let place = self.place(word);
+        match self.ring.get(place) {
+            Some(&bits) if word.wrapping_sub(self.base) < self.ring.len() as u64 => State::of(bits, id),
+            _ => self.get_outside(id),
         }
     }
 
-    /// Changes the state of an id; gives the state before. What is done stays so.
+    /// Changes the state of an id; gives the state before. An id never goes back.
     #[inline]
     pub(crate) fn set(&mut self, id: u64, state: State) -> State {
+        let word = id / PER_WORD;
+        let place = self.place(word);
+        let inside = word.wrapping_sub(self.base) < self.ring.len() as u64;
+        match self.ring.get_mut(place) {
+            Some(bits) if inside => {
+                let before = State::put(bits, id, state);
+                let full = *bits == u64::MAX && word == self.base;
+                self.seen += u64::from(before == State::Unseen);
+                if full {
+                    self.move_on();
+                }
+                before
+            }
+            _ => self.set_outside(id, state),
+        }
+    }
+
+    #[cold]
+    fn get_outside(&self, id: u64) -> State {
         let word = id / PER_WORD;
         if word < self.base {
             return State::Done;
         }
-        if word - self.base >= self.ring.len() as u64 {
-            self.stretch(word);
+        State::of(self.far.get(&word).copied().unwrap_or(0), id)
+    }
+
+    #[cold]
+    fn set_outside(&mut self, id: u64, state: State) -> State {
+        let word = id / PER_WORD;
+        if word < self.base {
+            return State::Done;
         }
-        let inside = word - self.base < self.ring.len() as u64;
-        let place = self.place(word);
-        let bits = if inside { &mut self.ring[place] } else { self.far.entry(word).or_insert(0) };
-        let before = *bits >> shift(id) & 3;
-        *bits = *bits & !(3 << shift(id)) | (state as u64) << shift(id);
-        if *bits == u64::MAX && word == self.base {
-            self.move_on();
+        if self.stretch(word) {
+            return self.set(id, state);
         }
-        match before {
-            0 => {
-                self.seen += 1;
-                State::Unseen
-            }
-            1 => State::Started,
-            2 => State::Complete,
-            _ => State::Done,
-        }
+        let before = State::put(self.far.entry(word).or_insert(0), id, state);
+        self.seen += u64::from(before == State::Unseen);
+        before
     }
 
     #[inline]
@@ -111,12 +138,12 @@ impl Progress {
 
     /// Makes the ring reach `word`, if the ids seen so far justify its size.
     #[cold]
-    fn stretch(&mut self, word: u64) {
+    fn stretch(&mut self, word: u64) -> bool {
         let justified = self.seen.max(1 << 12);
-        let needed = word - self.base + 1;
-        if needed > justified {
-            return;
+        if word - self.base >= justified {
+            return false;
         }
+        let needed = word - self.base + 1;
         let mut ring = vec![0; (needed as usize).next_power_of_two()];
         let mask = ring.len() - 1;
         for word in self.base..self.base + self.ring.len() as u64 {
@@ -131,6 +158,7 @@ impl Progress {
             !enters
         });
         self.ring = ring;
+        true
     }
 }
 
@@ -157,10 +185,8 @@ mod tests {
                 let state = [State::Unseen, State::Started, State::Complete, State::Done][state as usize];
                 let before = *plain.get(&id).unwrap_or(&State::Unseen);
                 prop_assert_eq!(progress.get(id), before);
-                if before != State::Done {
-                    prop_assert_eq!(progress.set(id, state), before);
-                    plain.insert(id, state);
-                }
+                prop_assert_eq!(progress.set(id, state), before);
+                plain.insert(id, state.max(before));
             }
             for (&id, &state) in &plain {
                 prop_assert_eq!(progress.get(id), state);

@@ -1,8 +1,11 @@
-//! The queue of things that become ready at a time: a four-ary heap, and in front of it a FIFO for what is
-//! ready at the very moment it is put in.
+//! The queue of things that become ready at a time: a hierarchical timing wheel.
 //!
-//! Order: by time; at equal times first what was known before that moment came, by task, then what became
-//! ready at that moment itself, in the order in which it did.
+//! Order: by time; at equal times first in, first out. Time never goes back: nothing may be put in for a moment
+//! before the last that was asked for ([`Ready::pop`]).
+//!
+//! A thing lies on the level of the highest digit (of [`BITS`] bits) in which its time differs from the wheel's
+//! present, in the slot of that digit. When the wheel's present comes to a slot, its things move to lower levels;
+//! each so moves a few times, however many there are, where a heap would compare on each of log n levels.
 
 use std::collections::VecDeque;
 use vef_format::units::Picos;
@@ -12,113 +15,125 @@ use vef_format::units::Picos;
 pub(crate) struct Due {
     /// When.
     pub(crate) at: Picos,
-    /// Whose; decides between equal times.
+    /// Whose.
     pub(crate) task: u32,
-    /// Which of the task's things; decides between equal times of one task.
+    /// Which of the task's things.
     pub(crate) what: u32,
 }
 
-impl Due {
-    #[inline]
-    fn key(self) -> u128 {
-        u128::from(self.at.0) << 64 | u128::from(self.task) << 32 | u128::from(self.what)
-    }
+/// Bits of a digit.
+const BITS: u32 = 6;
+const SLOTS: usize = 1 << BITS;
+const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
+/// Room for so many things stays with an empty slot; more is given back.
+const KEPT: usize = 64;
 
-    #[inline]
-    fn from_key(key: u128) -> Self {
-        Self { at: Picos((key >> 64) as u64), task: (key >> 32) as u32, what: key as u32 }
-    }
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// The wheel's present, not after the last moment asked for.
+    present: u64,
+    /// What is ready at the wheel's present.
+    fifo: VecDeque<Due>,
+    /// Which levels hold anything, and which of their slots.
+    levels: u32,
+    occupied: [u64; LEVELS],
+    slots: Box<[Slot]>,
 }
 
-/// Children of a node: four keys of 16 bytes fill a cache line.
-const ARITY: usize = 4;
+#[derive(Clone, Debug)]
+struct Slot {
+    /// The earliest time in it.
+    first: u64,
+    dues: Vec<Due>,
+}
 
-#[derive(Debug, Default)]
-pub(crate) struct Ready {
-    heap: Vec<u128>,
-    fifo: VecDeque<Due>,
+impl Default for Ready {
+    fn default() -> Self {
+        let slot = Slot { first: u64::MAX, dues: Vec::new() };
+        Self {
+            present: 0,
+            fifo: VecDeque::new(),
+            levels: 0,
+            occupied: [0; LEVELS],
+            slots: vec![slot; LEVELS * SLOTS].into(),
+        }
+    }
 }
 
 impl Ready {
-    /// Puts something in; `clock` is the present, which no later call may precede.
+    /// Puts something in.
     #[inline]
-    pub(crate) fn push(&mut self, due: Due, clock: Picos) {
-        if due.at <= clock && self.fifo.back().is_none_or(|last| last.at <= due.at) {
+    pub(crate) fn push(&mut self, due: Due) {
+        let at = due.at.0;
+        if at <= self.present {
             self.fifo.push_back(due);
             return;
         }
-        let key = due.key();
-        let mut hole = self.heap.len();
-        self.heap.push(key);
-        while hole > 0 {
-            let parent = (hole - 1) / ARITY;
-            if self.heap[parent] <= key {
-                break;
-            }
-            self.heap[hole] = self.heap[parent];
-            hole = parent;
-        }
-        self.heap[hole] = key;
+        let level = ((u64::BITS - 1 - (at ^ self.present).leading_zeros()) / BITS) as usize;
+        let digit = (at >> (level as u32 * BITS)) as usize % SLOTS;
+        self.levels |= 1 << level;
+        self.occupied[level] |= 1 << digit;
+        let slot = &mut self.slots[level * SLOTS + digit];
+        slot.first = slot.first.min(at);
+        slot.dues.push(due);
     }
 
     /// When the first is ready.
     #[inline]
     pub(crate) fn next(&self) -> Option<Picos> {
-        let heap = self.heap.first().map(|&key| Due::from_key(key).at);
-        let fifo = self.fifo.front().map(|due| due.at);
-        match (heap, fifo) {
-            (Some(heap), Some(fifo)) => Some(heap.min(fifo)),
-            (one, other) => one.or(other),
+        if !self.fifo.is_empty() {
+            return Some(Picos(self.present));
         }
+        let (level, digit) = self.first_slot()?;
+        Some(Picos(self.slots[level * SLOTS + digit].first))
     }
 
     /// Takes the first if it is ready at `now`.
     #[inline]
     pub(crate) fn pop(&mut self, now: Picos) -> Option<Due> {
-        let first = self.heap.first().map(|&key| Due::from_key(key));
-        if let Some(&due) = self.fifo.front()
-            && first.is_none_or(|first| due.at < first.at)
-        {
-            return (due.at <= now).then(|| {
-                self.fifo.pop_front();
-                due
-            });
+        loop {
+            if let Some(due) = self.fifo.pop_front() {
+                return Some(due);
+            }
+            let (level, digit) = self.first_slot()?;
+            let slot = &mut self.slots[level * SLOTS + digit];
+            if slot.first > now.0 {
+                return None;
+            }
+            self.occupied[level] &= !(1 << digit);
+            if self.occupied[level] == 0 {
+                self.levels &= !(1 << level);
+            }
+            // Nothing comes before the first of this slot, so the wheel's present can move on to it.
+            self.present = std::mem::replace(&mut slot.first, u64::MAX);
+            if slot.dues.len() == 1 {
+                return slot.dues.pop();
+            }
+            self.spread(level * SLOTS + digit);
         }
-        let first = first.filter(|first| first.at <= now)?;
-        self.remove_first();
-        Some(first)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.heap.is_empty() && self.fifo.is_empty()
+        self.fifo.is_empty() && self.levels == 0
     }
 
-    fn remove_first(&mut self) {
-        let Some(last) = self.heap.pop() else { return };
-        let len = self.heap.len();
-        if len == 0 {
-            return;
+    /// The slot of the first thing that is not yet in the FIFO.
+    #[inline]
+    fn first_slot(&self) -> Option<(usize, usize)> {
+        let level = self.levels.trailing_zeros() as usize;
+        let digit = self.occupied.get(level)?.trailing_zeros() as usize;
+        Some((level, digit))
+    }
+
+    /// Puts the things of a slot in again, as the wheel's present is now.
+    fn spread(&mut self, slot: usize) {
+        let mut dues = std::mem::take(&mut self.slots[slot].dues);
+        for due in dues.drain(..) {
+            self.push(due);
         }
-        let mut hole = 0;
-        loop {
-            let child = hole * ARITY + 1;
-            let least = match self.heap.get(child..child + ARITY) {
-                Some(&[a, b, c, d]) => {
-                    let (left, right) = (child + usize::from(b < a), child + 2 + usize::from(d < c));
-                    if self.heap[right] < self.heap[left] { right } else { left }
-                }
-                _ => match (child..len).min_by_key(|&at| self.heap[at]) {
-                    Some(least) => least,
-                    None => break,
-                },
-            };
-            if self.heap[least] >= last {
-                break;
-            }
-            self.heap[hole] = self.heap[least];
-            hole = least;
+        if dues.capacity() <= KEPT && self.slots[slot].dues.capacity() == 0 {
+            self.slots[slot].dues = dues;
         }
-        self.heap[hole] = last;
     }
 }
 
@@ -127,35 +142,50 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A push so much later than the present, or the moment so much later.
+    fn action() -> impl Strategy<Value = Result<u64, u64>> {
+        let span = || prop_oneof![Just(0u64), 0u64..10, 0u64..5000, 0u64..1 << 40];
+        prop_oneof![3 => span().prop_map(Ok), 2 => span().prop_map(Err)]
+    }
+
     proptest! {
         #[test]
-        fn gives_in_order_of_time_then_task(dues in prop::collection::vec((1u64..50, 0u32..9), 0..200)) {
-            let mut ready = Ready::default();
-            let mut plain = Vec::new();
-            for (what, &(at, task)) in (0u32..).zip(&dues) {
-                let due = Due { at: Picos(at), task, what };
-                ready.push(due, Picos::ZERO);
-                plain.push(due);
+        fn gives_by_time_and_first_in_first_out(actions in prop::collection::vec(action(), 0..400)) {
+            let (mut ready, mut plain, mut now) = (Ready::default(), Vec::new(), 0);
+            for (task, action) in (0u32..).zip(actions) {
+                match action {
+                    Ok(later) => {
+                        let due = Due { at: Picos(now + later), task, what: 0 };
+                        ready.push(due);
+                        plain.push(due);
+                    }
+                    Err(later) => {
+                        now += later;
+                        plain.sort_by_key(|due| due.at);
+                        prop_assert_eq!(ready.next(), plain.first().map(|due| due.at));
+                        let first = plain.first().copied().filter(|due| due.at.0 <= now);
+                        prop_assert_eq!(ready.pop(Picos(now)), first);
+                        if first.is_some() {
+                            plain.remove(0);
+                        }
+                    }
+                }
             }
-            plain.sort_by_key(|due| (due.at, due.task, due.what));
+            plain.sort_by_key(|due| due.at);
             for due in plain {
-                prop_assert_eq!(ready.next(), Some(due.at));
-                prop_assert_eq!(ready.pop(Picos(due.at.0 - 1)), None);
                 prop_assert_eq!(ready.pop(Picos::MAX), Some(due));
             }
-            prop_assert!(ready.is_empty());
+            prop_assert!(ready.is_empty() && ready.next().is_none());
         }
     }
 
     #[test]
-    fn what_was_known_before_comes_before_what_becomes_ready_now() {
+    fn the_end_of_time_has_a_slot() {
         let mut ready = Ready::default();
-        let due = |at, task| Due { at: Picos(at), task, what: 0 };
-        ready.push(due(10, 9), Picos(3));
-        ready.push(due(10, 7), Picos(10));
-        ready.push(due(10, 1), Picos(10));
-        ready.push(due(11, 0), Picos(10));
-        let order: Vec<u32> = std::iter::from_fn(|| ready.pop(Picos(11))).map(|due| due.task).collect();
-        assert_eq!(order, [9, 7, 1, 0]);
+        for at in [u64::MAX, u64::MAX - 1, 1 << 63, 0] {
+            ready.push(Due { at: Picos(at), task: 0, what: 0 });
+        }
+        let order: Vec<u64> = std::iter::from_fn(|| ready.pop(Picos::MAX)).map(|due| due.at.0).collect();
+        assert_eq!(order, [0, 1 << 63, u64::MAX - 1, u64::MAX]);
     }
 }

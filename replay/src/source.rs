@@ -7,9 +7,11 @@
 mod loaded;
 mod packed;
 mod roots;
+mod row;
 mod stream;
 
 pub use loaded::{LoadError, Loaded};
+pub(crate) use row::{Row, Waits, What};
 pub use stream::Stream;
 
 use std::error::Error as StdError;
@@ -90,6 +92,49 @@ pub trait Source: std::fmt::Debug + Send {
     /// Finds records again, to explain why a replay does not go on. `None` where they cannot be looked up, or
     /// are not there.
     fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>>;
+}
+
+/// The sources that the engine reads without a detour, and all others.
+#[derive(Debug)]
+pub(crate) enum Feed {
+    Loaded(loaded::Reading),
+    Stream(Stream),
+    Other(Box<dyn Source>),
+}
+
+impl Feed {
+    /// The next record of a task, or [`What::Nothing`].
+    #[inline]
+    pub(crate) fn next(&mut self, task: Rank) -> Result<Row, SourceError> {
+        match self {
+            Self::Loaded(source) => Ok(source.next_row(task)),
+            Self::Stream(source) => source.next_row(task),
+            Self::Other(source) => Ok(source.next(task)?.map_or(Row::NOTHING, |step| Row::from_step(&step))),
+        }
+    }
+}
+
+/// All but [`Feed::next`] is rare.
+impl std::ops::Deref for Feed {
+    type Target = dyn Source;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Loaded(source) => source,
+            Self::Stream(source) => source,
+            Self::Other(source) => &**source,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Feed {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Loaded(source) => source,
+            Self::Stream(source) => source,
+            Self::Other(source) => &mut **source,
+        }
+    }
 }
 
 /// A record to be found again.

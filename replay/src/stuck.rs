@@ -202,7 +202,7 @@ impl Replay {
                     task: rank(at),
                     record: task.records,
                     line: own.and_then(|own| own.line),
-                    step: task.step,
+                    step: task.next.to_step(rank(at)),
                     waits_for,
                 });
             }
@@ -213,7 +213,7 @@ impl Replay {
     /// The record that a task cannot start, and the one that it waits for.
     fn questions(&self, at: u32, rank: Rank) -> [Wanted; 2] {
         let task = &self.tasks[at as usize];
-        let own = match task.step {
+        let own = match task.next.to_step(rank) {
             Some(Step::Message(message)) => Wanted::Line(message.id),
             Some(Step::Collective(part)) => Wanted::Part(part.id, part.task),
             None => Wanted::Line(MessageId(u64::MAX)),

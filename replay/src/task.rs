@@ -1,6 +1,6 @@
 //! What the engine keeps of each task.
 
-use crate::source::Step;
+use crate::source::Row;
 use vef_format::ids::{CollectiveId, MessageId};
 use vef_format::units::Picos;
 
@@ -13,15 +13,15 @@ pub(crate) struct Task {
     pub(crate) finish: Picos,
     /// Records that have started.
     pub(crate) records: u64,
-    /// The record it is about to start.
-    pub(crate) step: Option<Step>,
+    /// The record it is about to start, if it has been read.
+    pub(crate) next: Row,
     /// What keeps it from starting that.
     pub(crate) wait: Wait,
     pub(crate) node: u32,
     pub(crate) job: u32,
     /// The point-to-point line it started last, and the collective it completed last: nearly every dependency names
     /// one of them.
-    pub(crate) last_line: Option<MessageId>,
+    pub(crate) last_line: Option<u64>,
     pub(crate) last_collective: Option<CollectiveId>,
 }
 
@@ -48,12 +48,20 @@ impl Task {
             at: start,
             finish: start,
             records: 0,
-            step: None,
+            next: Row::NOTHING,
             wait: Wait::Nothing,
             node,
             job,
             last_line: None,
             last_collective: None,
         }
+    }
+
+    /// Its next record has started, at `at`, which is not before the start of the last.
+    #[inline]
+    pub(crate) fn started(&mut self, at: Picos) {
+        self.at = at;
+        self.finish = self.finish.max(at);
+        self.records += 1;
     }
 }

@@ -47,7 +47,7 @@ pub fn run(replay: &mut Replay, link: &Link) -> Result<Outcome, ReplayError> {
                     let at = link.time(message.bytes).and_then(|time| now.checked_add(time));
                     let at = at.ok_or(ReplayError::Arrival { id: message.id })?;
                     let (task, what) = (message.id.slot(), message.id.generation());
-                    arrivals.push(Due { at, task, what }, now);
+                    arrivals.push(Due { at, task, what });
                 }
                 continue;
             }

@@ -1,7 +1,8 @@
 //! A whole trace in memory, in the order of its file, 32 bytes a record.
 
-use super::packed::{NIL, Packed, Packing};
+use super::packed::{NIL, Packed};
 use super::roots::Roots;
+use super::row::Row;
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
 use std::path::Path;
@@ -17,7 +18,8 @@ pub struct Loaded {
     header: Header,
     codes: OpCodes,
     records: Vec<Packed>,
-    wide: Vec<Step>,
+    /// Rows that do not fit.
+    wide: Vec<Row>,
     /// First record of each task.
     first: Vec<u32>,
     communicators: HashMap<CommId, Vec<Rank>>,
@@ -96,14 +98,15 @@ impl Loaded {
         Reading { heads: self.first.clone(), loaded: self }
     }
 
+    /// A row, and the place of its task's next one.
     #[inline]
-    fn step(&self, at: u32, task: Rank) -> (Step, u32) {
+    fn row(&self, at: u32) -> (Row, u32) {
         let packed = &self.records[at as usize];
-        let step = match packed.unpack(task) {
-            Ok(step) => step,
+        let row = match packed.unpack() {
+            Ok(row) => row,
             Err(place) => self.wide[place as usize],
         };
-        (step, packed.next)
+        (row, packed.next)
     }
 }
 
@@ -149,13 +152,11 @@ impl Loading {
             Step::Collective(collective) => self.loaded.roots.see(collective, &self.loaded.codes),
         }
         let Loaded { records, wide, first, .. } = &mut self.loaded;
-        let packed = match Packed::pack(&step) {
-            Packing::Small(packed) => packed,
-            Packing::Wide(step) => {
-                wide.push(step);
-                Packed::wide((wide.len() - 1) as u32)
-            }
-        };
+        let row = Row::from_step(&step);
+        let packed = Packed::pack(&row).unwrap_or_else(|| {
+            wide.push(row);
+            Packed::in_table((wide.len() - 1) as u32)
+        });
         let at = u32::try_from(records.len()).ok().filter(|&at| at < NIL).ok_or(LoadError::TooLong)?;
         records.push(packed);
         if task.index() >= first.len() {
@@ -185,19 +186,25 @@ pub(crate) struct Reading {
     heads: Vec<u32>,
 }
 
+impl Reading {
+    #[inline]
+    pub(crate) fn next_row(&mut self, task: Rank) -> Row {
+        let Some(head) = self.heads.get_mut(task.index()).filter(|head| **head != NIL) else {
+            return Row::NOTHING;
+        };
+        let (row, next) = self.loaded.row(*head);
+        *head = next;
+        row
+    }
+}
+
 impl Source for Reading {
     fn header(&self) -> &Header {
         &self.loaded.header
     }
 
-    #[inline]
     fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
-        let Some(head) = self.heads.get_mut(task.index()).filter(|head| **head != NIL) else {
-            return Ok(None);
-        };
-        let (step, next) = self.loaded.step(*head, task);
-        *head = next;
-        Ok(Some(step))
+        Ok(self.next_row(task).to_step(task))
     }
 
     fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
@@ -222,8 +229,10 @@ impl Source for Reading {
         for (rank, &first) in (0u32..).zip(&self.loaded.first) {
             let mut at = first;
             while at != NIL {
-                let (step, next) = self.loaded.step(at, Rank(rank));
-                search.see(&step, None);
+                let (row, next) = self.loaded.row(at);
+                if let Some(step) = row.to_step(Rank(rank)) {
+                    search.see(&step, None);
+                }
                 at = next;
             }
         }

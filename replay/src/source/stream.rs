@@ -3,8 +3,9 @@
 //! Memory is that of the longest stretch of file between a task's next record and the furthest line read: 32 bytes
 //! a record, freed when its task takes it.
 
-use super::packed::{NIL, Packed, Packing};
+use super::packed::{NIL, Packed};
 use super::roots::Roots;
+use super::row::{Row, What};
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
 use std::fs::File;
@@ -23,7 +24,8 @@ pub struct Stream {
     ended: bool,
     records: Vec<Packed>,
     free: Vec<u32>,
-    wide: Vec<Step>,
+    /// Rows that do not fit.
+    wide: Vec<Row>,
     free_wide: Vec<u32>,
     /// First and last record that waits for each task.
     queues: Vec<(u32, u32)>,
@@ -59,17 +61,47 @@ impl Stream {
         self.records.len() - self.free.len()
     }
 
-    /// Reads one line; gives the step if it is one of `task`, for which none waits.
+    /// The next record of a task.
     #[inline]
-    fn read(&mut self, task: Option<Rank>) -> Result<Option<Step>, SourceError> {
+    pub(crate) fn next_row(&mut self, task: Rank) -> Result<Row, SourceError> {
+        if let Some((first, last)) = self.queues.get_mut(task.index())
+            && *first != NIL
+        {
+            let at = *first;
+            let packed = self.records[at as usize];
+            *first = packed.next;
+            if packed.next == NIL {
+                *last = NIL;
+            }
+            self.free.push(at);
+            return Ok(match packed.unpack() {
+                Ok(row) => row,
+                Err(place) => {
+                    self.free_wide.push(place);
+                    self.wide[place as usize]
+                }
+            });
+        }
+        while !self.ended {
+            let row = self.read(Some(task))?;
+            if row.what != What::Nothing {
+                return Ok(row);
+            }
+        }
+        Ok(Row::NOTHING)
+    }
+
+    /// Reads one line; gives the row if it is one of `task`, for which none waits.
+    #[inline]
+    fn read(&mut self, task: Option<Rank>) -> Result<Row, SourceError> {
         let step = match self.reader.next()? {
             None => {
                 self.ended = true;
-                return Ok(None);
+                return Ok(Row::NOTHING);
             }
             Some(Line::Communicator { id, members }) => {
                 self.communicators.insert(id, members.to_vec());
-                return Ok(None);
+                return Ok(Row::NOTHING);
             }
             Some(Line::Message(message)) => Step::Message(message),
             Some(Line::Collective(collective)) => {
@@ -77,20 +109,21 @@ impl Stream {
                 Step::Collective(collective)
             }
         };
+        let row = Row::from_step(&step);
         if Some(step.task()) == task {
-            return Ok(Some(step));
+            return Ok(row);
         }
-        self.keep(step).map(|()| None)
+        self.keep(step.task().index(), row)?;
+        Ok(Row::NOTHING)
     }
 
     #[inline]
-    fn keep(&mut self, step: Step) -> Result<(), SourceError> {
-        let packed = match Packed::pack(&step) {
-            Packing::Small(packed) => packed,
-            Packing::Wide(step) => Packed::wide(put(&mut self.wide, &mut self.free_wide, step)?),
+    fn keep(&mut self, task: usize, row: Row) -> Result<(), SourceError> {
+        let packed = match Packed::pack(&row) {
+            Some(packed) => packed,
+            None => Packed::in_table(put(&mut self.wide, &mut self.free_wide, row)?),
         };
         let at = put(&mut self.records, &mut self.free, packed)?;
-        let task = step.task().index();
         if task >= self.queues.len() {
             self.queues.resize(task + 1, (NIL, NIL));
         }
@@ -121,32 +154,8 @@ impl Source for Stream {
         self.reader.header()
     }
 
-    #[inline]
     fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
-        if let Some((first, last)) = self.queues.get_mut(task.index())
-            && *first != NIL
-        {
-            let at = *first;
-            let packed = self.records[at as usize];
-            *first = packed.next;
-            if packed.next == NIL {
-                *last = NIL;
-            }
-            self.free.push(at);
-            return Ok(Some(match packed.unpack(task) {
-                Ok(step) => step,
-                Err(place) => {
-                    self.free_wide.push(place);
-                    self.wide[place as usize]
-                }
-            }));
-        }
-        while !self.ended {
-            if let Some(step) = self.read(Some(task))? {
-                return Ok(Some(step));
-            }
-        }
-        Ok(None)
+        Ok(self.next_row(task)?.to_step(task))
     }
 
     fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
