@@ -7,7 +7,7 @@
 //!
 //! Reductions and copies in memory take no time: traces have no figure for them.
 
-use crate::engine::{PART, Replay, Running};
+use crate::engine::{Departure, PART, Replay, Running};
 use crate::error::{CollectiveProblem, ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
 use crate::message::Kind;
@@ -306,7 +306,7 @@ impl Replay {
                     let open = &self.collectives.open[part.open as usize];
                     let dst = self.collectives.groups[open.group as usize].members[to as usize].0;
                     let dst = self.jobs[open.job as usize].first_task + dst;
-                    self.schedule(due, dst as usize);
+                    self.schedule(due, dst);
                     return Ok(());
                 }
                 Some(Stage::Recv { from, .. }) => {
@@ -350,7 +350,7 @@ impl Replay {
         self.unfinished -= 1;
         self.close_if_over(open_at);
         let task_entry = &mut self.tasks[task as usize];
-        task_entry.finish = task_entry.finish.max(time);
+        task_entry.left = task_entry.left.max(time);
         task_entry.last_collective = Some(id);
         if task_entry.wait == Wait::Collective(id) {
             task_entry.at = task_entry.at.max(time);
@@ -373,7 +373,7 @@ impl Replay {
 
     /// The message that a part was about to send starts.
     #[inline]
-    pub(crate) fn depart_part(&mut self, due: Due) -> Run<(Rank, Bytes, Kind, Flight)> {
+    pub(crate) fn depart_part(&mut self, due: Due) -> Run<Departure> {
         let part = &mut self.collectives.parts[(due.what & !PART) as usize];
         let (to, bytes) = part.pending;
         let completes = self.send_completion.of(Bytes(bytes));
@@ -382,7 +382,7 @@ impl Replay {
         open.on_their_way += 1;
         let dst = self.collectives.groups[open.group as usize].members[to as usize];
         let flight = Flight { completes, src: part.rank, dst: to, of: Of::Collective(part.open) };
-        Ok((dst, Bytes(bytes), Kind::Collective(open.operation), flight))
+        Ok(Departure { dst, bytes: Bytes(bytes), kind: Kind::Collective(open.operation), flight })
     }
 
     /// A part has handed its message over and goes on, at `now`.

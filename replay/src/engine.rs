@@ -65,6 +65,16 @@ pub(crate) struct Running {
     pub(crate) open: HashMap<CollectiveId, u32>,
 }
 
+/// A message that starts.
+pub(crate) struct Departure {
+    /// The receiver.
+    pub(crate) dst: Rank,
+    pub(crate) bytes: Bytes,
+    pub(crate) kind: Kind,
+    /// What its arrival will have to know.
+    pub(crate) flight: Flight,
+}
+
 /// Collects jobs and options.
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -183,13 +193,26 @@ impl Replay {
     pub fn pop_ready(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
         self.check_time(now)?;
         self.move_clock(now)?;
-        match self.ready.pop(now) {
-            None => Ok(None),
-            Some(due) => {
-                let message = self.hand_out(due, now);
-                Ok(Some(self.end_on_error(message)?))
-            }
-        }
+        let Some(due) = self.ready.pop(now) else { return Ok(None) };
+        let task = &self.tasks[due.task as usize];
+        let (job, src_node) = (task.job, task.node);
+        let first_task = self.jobs[job as usize].first_task;
+        let departed = self.depart(due).map_err(|error| self.end(error))?;
+        let Departure { dst, bytes, kind, flight } = departed;
+        self.stats.live += 1;
+        let id = self.live.insert(flight);
+        self.after_departure(due, now).map_err(|error| self.end(error))?;
+        Ok(Some(Message {
+            id,
+            src_node,
+            dst_node: self.tasks[(first_task + dst.0) as usize].node,
+            bytes,
+            job,
+            src: Rank(due.task - first_task),
+            dst,
+            kind,
+            ready: due.at,
+        }))
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
@@ -199,8 +222,7 @@ impl Replay {
         let flight = self.live.sent(id).map_err(|refused| refusal(refused, id))?;
         self.move_clock(at)?;
         if flight.completes == Completes::WhenSent {
-            let completed = self.complete_send(flight);
-            self.end_on_error(completed)?;
+            self.complete_send(flight).map_err(|error| self.end(error))?;
         }
         Ok(())
     }
@@ -211,8 +233,7 @@ impl Replay {
         let (flight, was_sent) = self.live.remove(id).map_err(|refused| refusal(refused, id))?;
         self.move_clock(at)?;
         self.stats.live -= 1;
-        let arrived = self.arrive(flight, was_sent);
-        self.end_on_error(arrived)
+        self.arrive(flight, was_sent).map_err(|error| self.end(error))
     }
 
     /// The latest moment of any call.
@@ -248,18 +269,18 @@ impl Replay {
             .map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize);
         self.tasks[range].iter().map(|task| TaskProgress {
             records: task.records,
-            finished: (task.wait == Wait::Finished).then_some(task.finish),
+            finished: (task.wait == Wait::Finished).then_some(task.finish()),
             node: task.node,
         })
     }
 
     /// When the last task finished, computing included: the simulated run time of all jobs, once complete.
     pub fn finish(&self) -> Picos {
-        let tasks = self.tasks.iter().map(|task| task.finish).max().unwrap_or_default();
+        let tasks = self.tasks.iter().map(Task::finish).max().unwrap_or_default();
         tasks.max(self.stats.last_delivery)
     }
 
-    #[inline]
+    #[inline(always)]
     fn check_time(&self, at: Picos) -> Result<(), ReplayError> {
         if at < self.clock || self.ended {
             return Err(match self.ended {
@@ -271,26 +292,20 @@ impl Replay {
     }
 
     /// Makes it `now`, which is not before the clock, doing on the way what the engine does itself.
-    #[inline]
+    #[inline(always)]
     fn move_clock(&mut self, now: Picos) -> Result<(), ReplayError> {
         if !self.inside.is_empty() {
-            let done = self.run_inside_until(now);
-            self.end_on_error(done)?;
+            self.run_inside_until(now).map_err(|error| self.end(error))?;
         }
         self.clock = now;
         Ok(())
     }
 
     /// After an error in the trace every further call fails.
-    #[inline]
-    fn end_on_error<T>(&mut self, done: Run<T>) -> Result<T, ReplayError> {
-        match done {
-            Ok(done) => Ok(done),
-            Err(error) => {
-                self.ended = true;
-                Err(*error)
-            }
-        }
+    #[cold]
+    fn end(&mut self, error: Box<ReplayError>) -> ReplayError {
+        self.ended = true;
+        *error
     }
 
     fn run_inside_until(&mut self, now: Picos) -> Run<()> {
@@ -305,30 +320,6 @@ impl Replay {
         Ok(())
     }
 
-    /// A message is taken by the simulator.
-    #[inline]
-    fn hand_out(&mut self, due: Due, now: Picos) -> Run<Message> {
-        let task = &self.tasks[due.task as usize];
-        let (job, src_node) = (task.job, task.node);
-        let first_task = self.jobs[job as usize].first_task;
-        let src = Rank(due.task - first_task);
-        let (dst, bytes, kind, flight) = self.depart(due)?;
-        self.stats.live += 1;
-        let id = self.live.insert(flight);
-        self.after_departure(due, now)?;
-        Ok(Message {
-            id,
-            src_node,
-            dst_node: self.tasks[(first_task + dst.0) as usize].node,
-            bytes,
-            job,
-            src,
-            dst,
-            kind,
-            ready: due.at,
-        })
-    }
-
     /// The start of a message within a node, or its end.
     fn run_inside(&mut self, due: Due) -> Run<()> {
         if due.what & ARRIVAL != 0 {
@@ -339,7 +330,7 @@ impl Replay {
                 None => Ok(()),
             };
         }
-        let (_, bytes, _, flight) = self.depart(due)?;
+        let Departure { bytes, flight, .. } = self.depart(due)?;
         self.stats.inside.add(bytes);
         let took = match self.same_node {
             SameNode::Inside(link) => link.time(bytes),
@@ -355,16 +346,18 @@ impl Replay {
     }
 
     /// A message starts: what it is, and what its arrival will have to know.
-    #[inline]
-    fn depart(&mut self, due: Due) -> Run<(Rank, Bytes, Kind, Flight)> {
-        let (dst, bytes, kind, flight) =
-            if due.what & PART != 0 { self.depart_part(due)? } else { self.depart_line(due.task)? };
-        self.stats.started(kind, bytes);
-        Ok((dst, bytes, kind, flight))
+    #[inline(always)]
+    fn depart(&mut self, due: Due) -> Run<Departure> {
+        let departure = match due.what & PART {
+            0 => self.depart_line(due.task)?,
+            _ => self.depart_part(due)?,
+        };
+        self.stats.started(departure.kind, departure.bytes);
+        Ok(departure)
     }
 
-    #[inline]
-    fn depart_line(&mut self, at: u32) -> Run<(Rank, Bytes, Kind, Flight)> {
+    #[inline(always)]
+    fn depart_line(&mut self, at: u32) -> Run<Departure> {
         let task = &mut self.tasks[at as usize];
         let Row { id, bytes, to, .. } = task.next;
         task.last_line = Some(id);
@@ -373,11 +366,11 @@ impl Replay {
         let state = if completes == Completes::AtStart { State::Complete } else { State::Started };
         let job = &mut self.jobs[task.job as usize];
         if job.lines.set(id, state) != State::Unseen {
-            return Err(self.duplicate(at));
+            return Err(self.duplicate(at, id));
         }
         task.next.what = What::Nothing;
         let flight = Flight { completes, src: at, dst: job.first_task + to, of: Of::Line(id) };
-        Ok((Rank(to), bytes, Kind::PointToPoint, flight))
+        Ok(Departure { dst: Rank(to), bytes, kind: Kind::PointToPoint, flight })
     }
 
     /// The sender goes on.
@@ -475,7 +468,7 @@ impl Replay {
                 What::Mark => {
                     let id = row.id;
                     if job.lines.set(id, State::Done) != State::Unseen {
-                        return Err(self.duplicate(at));
+                        return Err(self.duplicate(at, id));
                     }
                     task.next.what = What::Nothing;
                     task.last_line = Some(id);
@@ -483,18 +476,19 @@ impl Replay {
                     self.stats.marks += 1;
                 }
                 What::Message | What::Awaited => {
+                    let dst = job.first_task + row.to;
                     task.wait = Wait::Turn;
-                    let dst = (job.first_task + row.to) as usize;
                     self.schedule(Due { at: start, task: at, what: OWN }, dst);
                     return Ok(());
                 }
                 What::Collective => {
-                    if let Some(Step::Collective(part)) = row.to_step(rank) {
-                        task.next.what = What::Nothing;
-                        task.at = start;
+                    let part = row.to_step(rank);
+                    task.next.what = What::Nothing;
+                    task.at = start;
+                    if let Some(Step::Collective(part)) = part {
                         self.enter(at, part)?;
-                        self.tasks[at as usize].started(start);
                     }
+                    self.tasks[at as usize].started(start);
                 }
                 What::Nothing => {
                     task.wait = Wait::Finished;
@@ -507,11 +501,13 @@ impl Replay {
 
     /// Puts a message in the queue of the simulator, or in that of the engine.
     #[inline]
-    pub(crate) fn schedule(&mut self, due: Due, dst: usize) {
-        let inside =
-            self.same_node != SameNode::HandOut && self.tasks[due.task as usize].node == self.tasks[dst].node;
-        let queue = if inside { &mut self.inside } else { &mut self.ready };
-        queue.push(due);
+    pub(crate) fn schedule(&mut self, due: Due, dst: u32) {
+        let node = |task: u32| self.tasks[task as usize].node;
+        if self.same_node != SameNode::HandOut && node(due.task) == node(dst) {
+            self.inside.push(due);
+        } else {
+            self.ready.push(due);
+        }
     }
 
     /// Where a task is.
@@ -523,9 +519,8 @@ impl Replay {
     }
 
     #[cold]
-    fn duplicate(&self, at: u32) -> Box<ReplayError> {
-        let id = MessageId(self.tasks[at as usize].next.id);
-        Box::new(ReplayError::DuplicateId { place: self.place(at), id })
+    fn duplicate(&self, at: u32, id: u64) -> Box<ReplayError> {
+        Box::new(ReplayError::DuplicateId { place: self.place(at), id: MessageId(id) })
     }
 
     #[cold]

@@ -21,7 +21,8 @@ pub struct Stuck {
     pub waiting: u64,
     /// The first of them, by job and rank; at most [`Stuck::SHOWN`].
     pub tasks: Vec<StuckTask>,
-    /// From the first waiting task to the one that it waits for, and so on to the cause.
+    /// From the first waiting task to the one that it waits for, and so on to the cause; empty as long as messages are on
+    /// their way, for then these are the cause.
     pub chain: Vec<StuckTask>,
     /// The last task of the chain waits for the one in this place of it: a circle, which no delivery can break.
     pub circle: Option<usize>,
@@ -135,7 +136,8 @@ impl Replay {
         let told = self.explain(&waiting, &parts);
         let at = |task: u32| waiting.binary_search(&task).ok();
         let (mut chain, mut circle) = (Vec::new(), None);
-        let mut next = if told.is_empty() { None } else { Some(0) };
+        // As long as messages are on their way, these are the cause, and a circle need not be one.
+        let mut next = if told.is_empty() || self.stats.live > 0 { None } else { Some(0) };
         while let Some(here) = next
             && chain.len() < CHAIN
         {

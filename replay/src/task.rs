@@ -9,8 +9,8 @@ use vef_format::units::Picos;
 pub(crate) struct Task {
     /// When its last record started; before the first, when its job starts.
     pub(crate) at: Picos,
-    /// When the last thing it did was over: records started, collectives completed.
-    pub(crate) finish: Picos,
+    /// When the last of its parts of collectives was complete.
+    pub(crate) left: Picos,
     /// Records that have started.
     pub(crate) records: u64,
     /// The record it is about to start, if it has been read.
@@ -46,7 +46,7 @@ impl Task {
     pub(crate) fn new(job: u32, node: u32, start: Picos) -> Self {
         Self {
             at: start,
-            finish: start,
+            left: start,
             records: 0,
             next: Row::NOTHING,
             wait: Wait::Nothing,
@@ -57,11 +57,15 @@ impl Task {
         }
     }
 
+    /// When the last thing it did was over.
+    pub(crate) fn finish(&self) -> Picos {
+        self.at.max(self.left)
+    }
+
     /// Its next record has started, at `at`, which is not before the start of the last.
     #[inline]
     pub(crate) fn started(&mut self, at: Picos) {
         self.at = at;
-        self.finish = self.finish.max(at);
         self.records += 1;
     }
 }

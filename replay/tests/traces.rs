@@ -71,3 +71,42 @@ fn a_circle_is_explained() {
     let text = stuck.to_string();
     assert!(text.contains("in a circle: task 0 waits for task 1 waits for task 0"), "{text}");
 }
+
+/// The real traces that VEF-Prospector's own mixer wrote, and when their captured programs ended: for each task the
+/// time from the start of its `MPI_Init` to the start of its `MPI_Finalize`, the longest of them, in nanoseconds.
+#[test]
+fn real_traces_replay_to_their_end() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vef-prospector");
+    for name in ["p2p-a", "p2p-b"] {
+        let path = folder.join(format!("{name}.vef"));
+        if !path.exists() {
+            eprintln!("SKIPPED: {} is absent", path.display());
+            continue;
+        }
+        let captured = captured_nanos(&folder.join(name)) as f64;
+        // Four ranks on the two cores of one machine: a message through shared memory takes some microseconds, and what it
+        // has to wait for is mostly the scheduler.
+        let link = Link::new(Picos(2_000_000), 10_000_000_000).unwrap();
+        let mut replay = Replay::builder().job(Job::open(&path).unwrap()).build().unwrap();
+        let outcome = yardstick::run(&mut replay, &link).unwrap();
+        assert!(outcome.complete(), "{name}: {}", outcome.stuck.unwrap());
+        let replayed = outcome.runtime.0 as f64 / 1000.0;
+        let off = (replayed - captured) / captured;
+        eprintln!("{name}: captured {captured} ns, replayed {replayed} ns, {:+.1} %", 100.0 * off);
+        assert!(off.abs() < 0.06, "{name}: captured {captured} ns, replayed {replayed} ns");
+    }
+}
+
+fn captured_nanos(folder: &Path) -> u64 {
+    let capture = Capture::open(folder).unwrap();
+    let task = |rank| {
+        let mut events = capture.events(Rank(rank)).unwrap();
+        let (mut first, mut last) = (None, 0);
+        while let Some(event) = events.next().unwrap() {
+            first.get_or_insert(event.start.0);
+            last = event.start.0;
+        }
+        last - first.unwrap()
+    };
+    (0..capture.tasks()).map(task).max().unwrap()
+}

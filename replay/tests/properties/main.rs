@@ -1,0 +1,219 @@
+//! The engine against a naive one, on random traces: same start times, same messages, in any order of deliveries.
+
+mod generator;
+mod naive;
+
+use generator::{Program, program};
+use naive::flight;
+use proptest::prelude::*;
+use replay::{
+    BuildError, Bytes, Job, Kind, Link, LiveId, Loaded, Message, Picos, Replay, ReplayError, SameNode,
+    SendCompletion, yardstick,
+};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use vef_format::operation::OpCodes;
+use vef_format::record::Record;
+use vef_format::text::Writer;
+
+/// A message as both engines can name it.
+type Sent = (Kind, u32, u32, u64, u64);
+
+fn loaded(program: &Program) -> Arc<Loaded> {
+    let records = program.records.iter().cloned();
+    Arc::new(Loaded::from_records(program.header, OpCodes::default(), records).unwrap())
+}
+
+fn replay(program: &Program) -> Replay {
+    Replay::builder().job(Job::loaded(&loaded(program))).build().unwrap()
+}
+
+/// Every message takes [`flight`]; gives messages with the moment at which they were handed out.
+fn run(replay: &mut Replay) -> Vec<Message> {
+    let mut arrivals: BTreeMap<(Picos, usize), LiveId> = BTreeMap::new();
+    let mut seen = Vec::new();
+    loop {
+        let arrival = arrivals.first_key_value().map(|(&(at, _), _)| at);
+        let Some(now) = replay.next_ready().into_iter().chain(arrival).min() else { break };
+        if let Some(message) = replay.pop_ready(now).unwrap() {
+            assert_eq!(message.ready, now);
+            arrivals.insert((Picos(now.0 + flight(message.src.0, message.dst.0)), seen.len()), message.id);
+            seen.push(message);
+        } else if arrival == Some(now) {
+            let (_, id) = arrivals.pop_first().unwrap();
+            replay.delivered(id, now).unwrap();
+        }
+    }
+    seen
+}
+
+fn sorted(messages: impl IntoIterator<Item = Message>, with_times: bool) -> Vec<Sent> {
+    let name = |message: Message| {
+        let at = if with_times { message.ready.0 } else { 0 };
+        (message.kind, message.src.0, message.dst.0, message.bytes.0, at)
+    };
+    let mut sent: Vec<Sent> = messages.into_iter().map(name).collect();
+    sent.sort_by_key(|&(kind, src, dst, bytes, at)| (kind.index(), src, dst, at, bytes));
+    sent
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn every_message_starts_when_the_rule_says(program in program()) {
+        let naive = naive::run(&program);
+        let mut engine = replay(&program);
+        let seen = run(&mut engine);
+        prop_assert!(engine.is_complete(), "{}", engine.stuck().unwrap());
+        prop_assert!(engine.stuck().is_none());
+        prop_assert_eq!(sorted(seen.iter().copied(), true), naive.messages);
+        let finish: Vec<u64> = engine.progress(0).map(|task| task.finished.unwrap().0).collect();
+        prop_assert_eq!(finish, naive.finish);
+        prop_assert_eq!(engine.stats().delivered, seen.len() as u64);
+        // A second run does the very same in the very same order.
+        let again = run(&mut replay(&program));
+        prop_assert_eq!(seen, again);
+    }
+
+    #[test]
+    fn a_stream_is_what_was_loaded(program in program()) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut writer = Writer::new(Vec::new(), &program.header).unwrap();
+        for record in &program.records {
+            match record {
+                Record::Communicator(group) => writer.communicator(group.id, &group.members).unwrap(),
+                Record::Message(message) => writer.message(message).unwrap(),
+                Record::Collective(part) => writer.collective(part).unwrap(),
+            }
+        }
+        file.write_all(&writer.finish().unwrap()).unwrap();
+        let mut stream = Replay::builder().job(Job::open(file.path()).unwrap()).build().unwrap();
+        prop_assert_eq!(run(&mut stream), run(&mut replay(&program)));
+        prop_assert!(stream.is_complete());
+    }
+
+    #[test]
+    fn any_order_of_deliveries_gives_the_same_messages(
+        program in program(),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), 0u64..1000, any::<bool>()), 1..50),
+        policy in 0..3,
+    ) {
+        let policy = match policy {
+            0 => SendCompletion::Eager,
+            1 => SendCompletion::WhenSent,
+            _ => SendCompletion::Rendezvous { above: Bytes(20) },
+        };
+        let trace = loaded(&program);
+        let mut engine =
+            Replay::builder().job(Job::loaded(&trace)).send_completion(policy).build().unwrap();
+        let (mut live, mut seen, mut now) = (Vec::new(), Vec::new(), Picos::ZERO);
+        for (pick, later, report) in picks.iter().cycle() {
+            if live.is_empty() {
+                let Some(next) = engine.next_ready() else { break };
+                now = now.max(next);
+            }
+            now.0 += later;
+            while let Some(message) = engine.pop_ready(now).unwrap() {
+                live.push(message.id);
+                seen.push(message);
+            }
+            let at = pick.index(live.len());
+            // A message is reported sent at most once, then delivered.
+            if *report && policy == SendCompletion::WhenSent && engine.sent(live[at], now).is_ok() {
+                continue;
+            }
+            let id = live.swap_remove(at);
+            engine.delivered(id, now).unwrap();
+            let twice = engine.delivered(id, now);
+            prop_assert!(matches!(twice, Err(ReplayError::NotLive { .. })), "delivered twice");
+        }
+        prop_assert!(engine.is_complete(), "{}", engine.stuck().unwrap());
+        let naive = naive::run(&program).messages.into_iter().map(|sent| (sent.0.index(), sent.1, sent.2, sent.3));
+        let mut naive: Vec<_> = naive.collect();
+        let mut seen: Vec<_> =
+            sorted(seen, false).into_iter().map(|sent| (sent.0.index(), sent.1, sent.2, sent.3)).collect();
+        naive.sort_unstable();
+        seen.sort_unstable();
+        prop_assert_eq!(seen, naive);
+    }
+
+    #[test]
+    fn a_lost_message_is_explained(program in program(), lost in any::<prop::sample::Index>()) {
+        let total = run(&mut replay(&program)).len();
+        prop_assume!(total > 0);
+        let lost = lost.index(total);
+        let mut engine = replay(&program);
+        let mut count = 0;
+        while let Some(now) = engine.next_ready() {
+            while let Some(message) = engine.pop_ready(now).unwrap() {
+                if count != lost {
+                    engine.delivered(message.id, now).unwrap();
+                }
+                count += 1;
+            }
+        }
+        prop_assert!(!engine.is_complete());
+        let stuck = engine.stuck().unwrap();
+        prop_assert_eq!((stuck.live, stuck.undelivered.len(), stuck.circle), (1, 1, None));
+        prop_assert!(stuck.to_string().contains("not delivered"));
+    }
+
+    #[test]
+    fn jobs_do_not_disturb_each_other(one in program(), other in program()) {
+        let nodes = |program: &Program, from: u32| (from..from + program.header.tasks).collect::<Vec<_>>();
+        let mut both = Replay::builder()
+            .job(Job::loaded(&loaded(&one)).nodes(nodes(&one, 100)))
+            .job(Job::loaded(&loaded(&other)).nodes(nodes(&other, 7)).start(Picos(5000)))
+            .build()
+            .unwrap();
+        let seen = run(&mut both);
+        prop_assert!(both.is_complete());
+        for (job, program, from, start) in [(0, &one, 100, 0), (1, &other, 7, 5000)] {
+            let mine = seen.iter().copied().filter(|message| message.job == job);
+            prop_assert!(mine.clone().all(|message| message.src_node == from + message.src.0));
+            let mut expected = naive::run(program);
+            expected.messages.iter_mut().for_each(|sent| sent.4 += start);
+            prop_assert_eq!(sorted(mine, true), expected.messages);
+        }
+    }
+
+    #[test]
+    fn within_a_node_the_engine_carries_messages_itself(program in program()) {
+        let link = Link::new(Picos(1_000_000), 10_000_000_000).unwrap();
+        let trace = loaded(&program);
+        let on_one_node = vec![0; program.header.tasks as usize];
+        let mut inside = Replay::builder()
+            .job(Job::loaded(&trace).nodes(on_one_node))
+            .same_node(SameNode::Inside(link))
+            .build()
+            .unwrap();
+        let outcome = yardstick::run(&mut inside, &yardstick::default_link()).unwrap();
+        prop_assert!(outcome.complete());
+        prop_assert_eq!(inside.stats().inside, inside.stats().total());
+        // The same link outside takes the same time.
+        let mut outside = replay(&program);
+        let same = yardstick::run(&mut outside, &link).unwrap();
+        prop_assert_eq!(same.runtime, outcome.runtime);
+        prop_assert_eq!(inside.stats().total(), outside.stats().total());
+    }
+
+    #[test]
+    fn a_cut_trace_ends_in_a_report_or_an_error(program in program(), keep in any::<prop::sample::Index>()) {
+        let keep = keep.index(program.records.len());
+        let records = program.records[..keep].iter().cloned();
+        let trace = Arc::new(Loaded::from_records(program.header, OpCodes::default(), records).unwrap());
+        let link = yardstick::default_link();
+        match Replay::builder().job(Job::loaded(&trace)).build() {
+            Ok(mut engine) => {
+                if let Ok(outcome) = yardstick::run(&mut engine, &link) {
+                    prop_assert_eq!(outcome.complete(), engine.is_complete());
+                    prop_assert_eq!(outcome.stuck.is_some(), !engine.is_complete());
+                }
+            }
+            Err(BuildError::Start(_)) => {}
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+    }
+}
