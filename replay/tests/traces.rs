@@ -1,8 +1,10 @@
 //! Whole traces under simple networks.
 
-use replay::{Job, Kind, Loaded, Picos, Replay};
+use replay::{Job, Kind, Link, Loaded, Picos, Replay, yardstick};
 use std::path::Path;
 use std::sync::Arc;
+use vef_format::capture::Capture;
+use vef_format::ids::Rank;
 use vef_format::operation::{OpCodes, Operation};
 use vef_format::text::Reader;
 
