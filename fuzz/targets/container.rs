@@ -1,0 +1,48 @@
+//! A container, its checksums made right, is refused, or it is read; written anew it has the same records.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::path::Path;
+use vef_format::container::{ContainerError, Reader, Settings, Writer};
+use vef_format::ids::Rank;
+use vef_format::record::Record;
+
+fn read(bytes: Vec<u8>) -> Result<(Reader, Vec<Record>), ContainerError> {
+    let reader = Reader::from_bytes(bytes, Path::new("fuzz.vefx"))?;
+    for (name, task, pieces) in reader.sections() {
+        for piece in 0..pieces {
+            reader.section(name, task, piece)?;
+        }
+    }
+    let mut records = Vec::new();
+    let mut lines = reader.lines();
+    while let Some(line) = lines.next()? {
+        records.push(line.to_record());
+    }
+    for task in (0..reader.header().tasks.min(100)).map(Rank) {
+        let mut stream = reader.task(task);
+        while stream.next()?.is_some() {}
+    }
+    Ok((reader, records))
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut bytes = bytes.to_vec();
+    vef_fuzz::reseal(&mut bytes);
+    let Ok((reader, records)) = read(bytes) else { return };
+    let settings = Settings { compress: false, keep_order: reader.keeps_order() };
+    let mut writer = Writer::new(Vec::new(), reader.header(), reader.about(), settings).expect("it was read");
+    for record in &records {
+        match record {
+            Record::Communicator(comm) => writer.communicator(comm.id, &comm.members),
+            Record::Message(message) => writer.message(message),
+            Record::Collective(part) => writer.collective(part),
+        }
+        .expect("what was read can be written");
+    }
+    // The number of distinct collectives is the one count that a reader does not know before it has read all.
+    if let Ok(again) = writer.finish() {
+        let (_, again) = read(again).expect("what was written can be read");
+        assert_eq!(again, records);
+    }
+});
