@@ -1,3 +1,31 @@
-//! The command vef.
+//! The command `vef`: captures MPI programs, mixes captures into traces, checks and simulates them.
+//!
+//! Only this crate prints and chooses exit codes: 0 when all is well, 2 when the input or the command line is
+//! wrong; `vef run` ends as the program it ran did. It holds no logic of its own beyond starting the
+//! launcher: each command turns its arguments into one call of a library and shows what comes back.
 
-fn main() {}
+mod args;
+mod commands;
+mod invoked_as;
+mod launch;
+mod library;
+mod output;
+mod progress;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words = invoked_as::translate(std::env::args_os().collect());
+    let command = match args::Arguments::try_parse_from(words) {
+        Ok(arguments) => arguments.command,
+        Err(error) => error.exit(),
+    };
+    match commands::execute(command) {
+        Ok(code) => code,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::from(output::EXIT_BAD_INPUT)
+        }
+    }
+}

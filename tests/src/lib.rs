@@ -1,1 +1,201 @@
-//! End-to-end tests on real MPI runs.
+//! What the end-to-end tests share: the MPIs of this machine, the products under test, running things with a
+//! deadline, and counting what a trace holds.
+//!
+//! A test that needs something the machine lacks says `SKIPPED` on stderr and passes; `scripts/deps` installs
+//! all of it, so that nothing is skipped in CI.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+pub mod counts;
+
+/// An MPI that Debian installs beside others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mpi {
+    /// `mpicc.mpich`, `mpiexec.mpich`.
+    Mpich,
+    /// `mpicc.openmpi`, `mpirun.openmpi`.
+    OpenMpi,
+}
+
+impl Mpi {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Mpich, Self::OpenMpi];
+
+    /// The C compiler wrapper.
+    pub const fn mpicc(self) -> &'static str {
+        match self {
+            Self::Mpich => "mpicc.mpich",
+            Self::OpenMpi => "mpicc.openmpi",
+        }
+    }
+
+    /// The launcher, with the options that let it start more ranks than there are cores.
+    pub const fn launcher(self) -> &'static [&'static str] {
+        match self {
+            Self::Mpich => &["mpiexec.mpich"],
+            Self::OpenMpi => &["mpirun.openmpi", "--oversubscribe"],
+        }
+    }
+
+    /// The MPIs whose compiler and launcher are here; says which are not.
+    pub fn installed() -> Vec<Self> {
+        Self::ALL
+            .into_iter()
+            .filter(|mpi| {
+                let complete = [mpi.mpicc(), mpi.launcher()[0]].iter().all(|program| have(program));
+                if !complete {
+                    skipped(&format!("{mpi:?} is not installed (scripts/deps)"));
+                }
+                complete
+            })
+            .collect()
+    }
+
+    /// Compiles C sources (relative to the repository) into `name` in `directory`.
+    pub fn compile(self, directory: &Path, name: &str, arguments: &[&str]) -> PathBuf {
+        let output = directory.join(format!("{name}.{self:?}"));
+        let mut command = Command::new(self.mpicc());
+        command.current_dir(root()).args(["-O1", "-w", "-o"]).arg(&output).args(arguments);
+        run(&mut command).success();
+        output
+    }
+}
+
+/// Says loudly that a test did not test.
+pub fn skipped(why: &str) {
+    use std::io::Write;
+    // Not eprintln: the harness would hide it when the test passes.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+/// Whether a program is in `PATH`.
+pub fn have(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(program).is_file()))
+}
+
+/// The repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// A file or folder of the material beside the repository, when it is there.
+pub fn shared(path: &str) -> Option<PathBuf> {
+    let full = root().join("../shared").join(path);
+    if !full.exists() {
+        skipped(&format!("{} is absent", full.display()));
+        return None;
+    }
+    Some(full)
+}
+
+/// The command `vef`, built together with the preload library beside it.
+pub fn vef() -> Command {
+    let mut command = Command::new(products().join("vef"));
+    command.env_remove("LD_PRELOAD").env_remove("VEF_DIR");
+    // Open MPI refuses to start as root unless told twice; containers often are root.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+}
+
+/// The directory with `vef` and `libvef_interpose.so`, up to date.
+pub fn products() -> &'static Path {
+    static PRODUCTS: OnceLock<PathBuf> = OnceLock::new();
+    PRODUCTS.get_or_init(|| {
+        let test = std::env::current_exe().expect("the test's own path");
+        let directory = test.parent().and_then(Path::parent).expect("target/PROFILE").to_path_buf();
+        let mut build = Command::new(env!("CARGO"));
+        build.current_dir(root()).args(["build", "--quiet", "--locked", "-p", "cli", "-p", "interpose"]);
+        if directory.file_name() == Some(OsStr::new("release")) {
+            build.arg("--release");
+        }
+        run_for(&mut build, Duration::from_secs(900)).success();
+        directory
+    })
+}
+
+/// How a process ended and what it printed.
+#[derive(Debug)]
+pub struct Ended {
+    /// The command line, for messages.
+    pub line: String,
+    /// Its exit status, stdout and stderr.
+    pub output: Output,
+}
+
+impl Ended {
+    /// Stdout as text.
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    /// Stderr as text.
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    /// Itself, if the exit code was 0.
+    ///
+    /// # Panics
+    /// When it was not; shows what was printed.
+    pub fn success(self) -> Self {
+        self.exited(0)
+    }
+
+    /// Itself, if the exit code was `code`.
+    ///
+    /// # Panics
+    /// When it was not; shows what was printed.
+    pub fn exited(self, code: i32) -> Self {
+        assert_eq!(
+            self.output.status.code(),
+            Some(code),
+            "{}\n{}\nstdout: {}\nstderr: {}",
+            self.line,
+            self.output.status,
+            self.stdout(),
+            self.stderr()
+        );
+        self
+    }
+}
+
+/// Runs a command to its end, two minutes at most.
+pub fn run(command: &mut Command) -> Ended {
+    run_for(command, Duration::from_secs(120))
+}
+
+/// Runs a command to its end, `limit` at most.
+///
+/// # Panics
+/// When it cannot be started or does not end in time: a hang is a failure.
+pub fn run_for(command: &mut Command, limit: Duration) -> Ended {
+    let line = format!("{command:?}");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
+    let pid = child.id();
+    let started = Instant::now();
+    let waiter = std::thread::spawn(move || child.wait_with_output());
+    while !waiter.is_finished() {
+        if started.elapsed() > limit {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            panic!("{line}: not over after {limit:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = waiter.join().expect("the waiting thread").expect("the output of the child");
+    Ended { line, output }
+}
+
+/// A number at `key` of a JSON object.
+pub fn number(json: &serde_json::Value, key: &str) -> u64 {
+    json[key].as_u64().unwrap_or_else(|| panic!("no number {key} in {json:#}"))
+}
+
+/// Messages and bytes between two ranks.
+pub type Traffic = BTreeMap<(u32, u32), (u64, u64)>;

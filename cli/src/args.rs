@@ -1,0 +1,100 @@
+//! The command line as typed. What the words mean is resolved by each command.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Captures the MPI traffic of real programs and feeds it to network simulators.
+#[derive(Parser, Debug)]
+#[command(name = "vef", version, max_term_width = 110)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run an MPI program and capture every rank's MPI calls
+    Run(Run),
+    /// Turn a capture into a trace
+    Mix(Mix),
+    /// Say what a trace contains and whether it replays to its end
+    Check(Check),
+    /// Replay a trace on a simulated network
+    Sim(Sim),
+    /// Take a bundled capture through mix, check and sim, explaining each step
+    Demo(Demo),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The library is preloaded into the ranks only. An LD_PRELOAD that is set already stays, in front of ours.
+The exit code is the program's. The capture is a directory with one file a rank; `vef mix -i DIR` reads it.
+
+Examples:
+  vef run -n 4 -- ./app input
+  vef run -o capture --mix app.vef -n 8 -- lmp -in in.lj
+  vef run --mpirun 'mpirun --oversubscribe' -n 8 -- ./app
+  vef run -- mpirun -n 2 ./master : -n 6 ./worker")]
+pub struct Run {
+    /// Number of ranks (passed to the launcher as -n)
+    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N")]
+    pub ranks: Option<u32>,
+    /// Directory for the capture [default: vef-PROGRAM, with a number if that exists]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Launcher, with options if any [default: that of the program's MPI, else mpirun, mpiexec, srun]
+    #[arg(long, value_name = "CMD")]
+    pub mpirun: Option<String>,
+    /// Also mix the capture into this trace
+    #[arg(long, value_name = "OUT.vef")]
+    pub mix: Option<PathBuf>,
+    /// The program and its arguments, or a whole launcher line
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROG ARGS")]
+    pub program: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct Mix {
+    /// The capture: its directory, or the VEFT.main of an older one
+    #[arg(short, long, value_name = "DIR|VEFT.main")]
+    pub input: PathBuf,
+    /// The trace to write
+    #[arg(short, long, value_name = "OUT.vef")]
+    pub output: PathBuf,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Drop sends and receives that have no partner instead of refusing the capture
+    #[arg(long)]
+    pub lenient: bool,
+    /// Skip and count events of unknown type (older captures)
+    #[arg(long)]
+    pub skip_unknown: bool,
+    /// The summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Check {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// Latency of the yardstick network
+    #[arg(long, default_value = "1us", value_name = "TIME")]
+    pub latency: String,
+    /// Bandwidth of the yardstick network
+    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
+    pub bandwidth: String,
+    /// The result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Demo {
+    /// Capture a real program first, if an MPI is installed
+    #[arg(long)]
+    pub live: bool,
+}

@@ -1,0 +1,25 @@
+//! One file a command: arguments in, one library call, the result shown.
+
+mod check;
+mod demo;
+mod mix;
+mod run;
+mod sim;
+
+use crate::args::Command;
+use crate::output::Failure;
+use std::process::ExitCode;
+
+/// Runs one command to its exit code.
+///
+/// # Errors
+/// Whatever is wrong with its input, placed.
+pub fn execute(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run(run) => run::execute(&run),
+        Command::Mix(mix) => mix::execute(&mix).map(|()| ExitCode::SUCCESS),
+        Command::Check(check) => check::execute(&check),
+        Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
+        Command::Demo(demo) => demo::execute(&demo).map(|()| ExitCode::SUCCESS),
+    }
+}

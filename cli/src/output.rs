@@ -1,0 +1,78 @@
+//! What `vef` says: results on stdout, remarks and errors on stderr, JSON where asked.
+
+use std::error::Error;
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// The exit code for a command line or an input that is wrong.
+pub const EXIT_BAD_INPUT: u8 = 2;
+
+/// Any error of a command, already placed by the library that found it.
+pub type Failure = Box<dyn Error>;
+
+/// One error, in one line: what it is and, where the message itself does not say so, why.
+pub fn error(error: &Failure) {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    remark(format_args!("error: {text}"));
+}
+
+/// A line on stderr that begins with the program's name. Nobody may be reading: a failed write is no reason to stop.
+pub fn remark(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "vef: {text}");
+}
+
+/// Text on stdout.
+///
+/// # Errors
+/// The write's, so that `vef … > full-disk` does not look like success.
+pub fn result(text: impl Display) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        // A reader that has seen enough (`| head`) is content.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(format!("cannot write to stdout: {error}").into()),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// `value` as indented JSON on stdout.
+///
+/// # Errors
+/// As [`result`].
+pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    result(serde_json::to_string_pretty(value)?)
+}
+
+/// `count` with thin groups: `12 345 678`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_three() {
+        for (count, text) in [(0, "0"), (999, "999"), (1000, "1 000"), (12_345_678, "12 345 678")] {
+            assert_eq!(grouped(count), text);
+        }
+    }
+}

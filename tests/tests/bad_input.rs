@@ -1,0 +1,187 @@
+//! Wrong input gets one clear line that names the place, exit code 2, and leaves no half-written file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vef_tests::{Mpi, root, run, run_for, shared, vef};
+
+/// A copy of the capture that `vef demo` carries, to be damaged.
+fn capture(work: &Path) -> PathBuf {
+    let copy = work.join("capture");
+    fs::create_dir(&copy).expect("a directory");
+    for entry in fs::read_dir(root().join("cli/demo/capture")).expect("the bundled capture") {
+        let entry = entry.expect("an entry");
+        fs::copy(entry.path(), copy.join(entry.file_name())).expect("a copy");
+    }
+    copy
+}
+
+/// `vef mix` refuses `input` in one line that holds all of `parts`, and writes nothing.
+fn refused(work: &Path, input: &Path, parts: &[&str]) {
+    let trace = work.join("out.vef");
+    let ended = run(vef().args(["mix", "-i"]).arg(input).arg("-o").arg(&trace)).exited(2);
+    let said = ended.stderr();
+    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    for part in parts {
+        assert!(said.contains(part), "no {part} in: {said}");
+    }
+    let left: Vec<_> = fs::read_dir(work).expect("the directory").map(|e| e.expect("an entry").file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("out.vef")), "{left:?}");
+}
+
+/// Overwrites bytes of a file.
+fn patch(path: &Path, at: usize, bytes: &[u8]) {
+    let mut content = fs::read(path).expect("a file");
+    content[at..at + bytes.len()].copy_from_slice(bytes);
+    fs::write(path, content).expect("a write");
+}
+
+#[test]
+fn the_undamaged_capture_mixes() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    run(vef().args(["mix", "-i"]).arg(capture).arg("-o").arg(work.path().join("out.vef"))).success();
+}
+
+#[test]
+fn a_rank_is_missing() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    fs::remove_file(capture.join("2.vefc")).expect("a file to remove");
+    refused(work.path(), &capture, &["2.vefc"]);
+}
+
+#[test]
+fn a_file_is_cut_or_empty() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    let file = capture.join("1.vefc");
+    let whole = fs::read(&file).expect("a file");
+    for length in [0, 1, 7, 100, whole.len() / 2, whole.len() - 1] {
+        fs::write(&file, &whole[..length]).expect("a write");
+        refused(work.path(), &capture, &["1.vefc"]);
+    }
+}
+
+#[test]
+fn a_file_is_of_another_kind() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    patch(&capture.join("0.vefc"), 0, b"ELF!");
+    refused(work.path(), &capture, &["0.vefc"]);
+}
+
+#[test]
+fn there_is_no_capture() {
+    let work = tempfile::tempdir().expect("a directory");
+    let empty = work.path().join("empty");
+    refused(work.path(), &empty, &["empty"]);
+    fs::create_dir(&empty).expect("a directory");
+    refused(work.path(), &empty, &["empty"]);
+    fs::write(empty.join("VEFT.main"), "").expect("a write");
+    refused(work.path(), &empty, &["VEFT.main"]);
+}
+
+#[test]
+fn an_older_capture_is_damaged() {
+    let Some(original) = shared("data/vef-prospector/p2p-a") else { return };
+    let copy = |work: &Path| {
+        let copy = work.join("capture");
+        fs::create_dir(&copy).expect("a directory");
+        for entry in fs::read_dir(&original).expect("the capture") {
+            let entry = entry.expect("an entry");
+            fs::write(copy.join(entry.file_name()), fs::read(entry.path()).expect("a file")).expect("a copy");
+        }
+        copy
+    };
+    // An event type that nobody knows, in record 2 of task 1.
+    let work = tempfile::tempdir().expect("a directory");
+    let damaged = copy(work.path());
+    patch(&damaged.join("1.veft"), 2 * 40 + 32, &[0xff, 0x7f]);
+    refused(work.path(), &damaged, &["1.veft", "record 2", "32767"]);
+    // Half a record at the end.
+    let work = tempfile::tempdir().expect("a directory");
+    let damaged = copy(work.path());
+    let whole = fs::read(damaged.join("3.veft")).expect("a file");
+    fs::write(damaged.join("3.veft"), &whole[..whole.len() - 13]).expect("a write");
+    refused(work.path(), &damaged, &["3.veft"]);
+    // A send turned into another tag: neither it nor its receive has a partner.
+    let work = tempfile::tempdir().expect("a directory");
+    let damaged = copy(work.path());
+    let file = damaged.join("0.veft");
+    let records = fs::read(&file).expect("a file");
+    let send = records.chunks(40).position(|r| r[32..34] == [100, 0]).expect("a send");
+    patch(&file, send * 40 + 24, &[0x39, 0x30, 0, 0]);
+    refused(work.path(), &damaged, &["send", "12345"]);
+    // A rank outside the run.
+    let work = tempfile::tempdir().expect("a directory");
+    let damaged = copy(work.path());
+    patch(&damaged.join("0.veft"), send * 40 + 16, &[99, 0, 0, 0]);
+    refused(work.path(), &damaged, &["0.veft", "99"]);
+    // A task is missing.
+    let work = tempfile::tempdir().expect("a directory");
+    let damaged = copy(work.path());
+    fs::remove_file(damaged.join("2.veft")).expect("a file to remove");
+    refused(work.path(), &damaged, &["2.veft"]);
+}
+
+/// `vef check` refuses `trace` naming `parts`; `vef sim` does not succeed with it either.
+fn check_refuses(trace: &str, parts: &[&str]) {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = work.path().join("bad.vef");
+    fs::write(&path, trace).expect("a write");
+    let ended = run(vef().arg("check").arg(&path)).exited(2);
+    let said = ended.stdout() + &ended.stderr();
+    for part in parts {
+        assert!(said.contains(part), "no {part} in: {said}\nfor {trace}");
+    }
+}
+
+#[test]
+fn a_trace_is_wrong() {
+    // The smallest good trace: a message and its receiver.
+    let good = "VEF3 2 2 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n";
+    let work = tempfile::tempdir().expect("a directory");
+    let path = work.path().join("good.vef");
+    // A receive dependency keeps the trigger bit honest.
+    fs::write(&path, "VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 2 1 0\n").expect("a write");
+    run(vef().arg("check").arg(&path)).success();
+
+    check_refuses("", &["bad.vef"]);
+    check_refuses("VEF9 2 2 0 0 0 0 1000\n", &["bad.vef:1"]);
+    check_refuses("VEF3 2 2 0\n", &["bad.vef:1"]);
+    check_refuses(&good.replace("0 0 1 8", "0 0 7 8"), &["bad.vef:2", "7"]);
+    check_refuses(&good.replace(" 8 4 10", " eight 4 10"), &["bad.vef:2", "eight"]);
+    check_refuses(&good.replace("VEF3 2 2", "VEF3 2 9"), &["9"]);
+    check_refuses("VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 2 1 77\n", &["bad.vef:4", "77"]);
+    check_refuses("VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 1 1 2\n", &["bad.vef:4"]);
+    check_refuses(&good.replace(" 10 -1", " 99999999999999999999 -1"), &["bad.vef:2"]);
+    // Two tasks that wait for each other's message before they send.
+    check_refuses(
+        "VEF3 2 4 0 0 0 0 1000\n0 0 0 0 0 1 -1\n1 1 1 0 0 1 -1\n2 0 1 8 6 1 3\n3 1 0 8 6 1 2\n",
+        &["bad.vef", "cycle"],
+    );
+}
+
+#[test]
+fn a_killed_program_leaves_a_capture_that_mixes() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "spine", &["tests/c/spine.c"]);
+        let capture = work.path().join("capture");
+        // Each rank kills itself without warning when the others are busy: the shell gives it its deadline.
+        let script = format!("timeout -s KILL 2 {} 100000000", program.display());
+        let mut command = vef();
+        command.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        let ended = run_for(command.args(["--", "sh", "-c", &script]), Duration::from_secs(60));
+        assert_ne!(ended.output.status.code(), Some(0));
+        let trace = work.path().join("out.vef");
+        let mixed = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+        let said = mixed.stdout() + &mixed.stderr();
+        assert!(said.contains("without MPI_Finalize"), "{said}");
+        let check = run(vef().args(["check", "--json"]).arg(&trace)).success().stdout();
+        let check: serde_json::Value = serde_json::from_str(&check).expect("JSON");
+        assert_eq!(check["complete"], true);
+        assert!(check["messages"].as_u64() > Some(1000), "{check:#}");
+    }
+}

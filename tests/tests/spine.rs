@@ -1,0 +1,192 @@
+//! One command takes a real MPI program to a simulated network: run → mix → check → sim on both MPIs, and the
+//! trace holds exactly what an independent counter saw in the same run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_tests::{Ended, Mpi, counts, have, number, root, run, run_for, shared, skipped, vef};
+
+/// Captures `program` on `ranks` ranks with the counter in front of the recorder, mixes and returns the trace.
+fn capture_and_mix(mpi: Mpi, work: &Path, ranks: u32, program: &[&str]) -> PathBuf {
+    let counter = mpi.compile(work, "counter.so", &["-shared", "-fPIC", "tests/c/counter.c", "-ldl"]);
+    let (capture, trace, count) = (work.join("capture"), work.join("out.vef"), work.join("count"));
+    std::fs::create_dir(&count).expect("a directory for the counter");
+    let mut command = vef();
+    command.current_dir(work).env("COUNT_DIR", &count).env("LD_PRELOAD", &counter);
+    command.args(["run", "-n", &ranks.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+    command.arg("--").args(program);
+    let ran = run_for(&mut command, std::time::Duration::from_secs(400)).success();
+    assert!(ran.stderr().contains(capture.to_str().expect("a path")), "{}", ran.stderr());
+    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+    trace
+}
+
+fn json(ended: &Ended) -> serde_json::Value {
+    serde_json::from_str(&ended.stdout()).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout()))
+}
+
+/// The trace says what the counter saw; it checks as complete; it simulates to its end, all messages delivered.
+fn holds_what_was_counted(work: &Path, trace: &Path, ranks: u32) {
+    let counted = counts::of_counter(&work.join("count"), ranks);
+    assert!(!counted.traffic.is_empty(), "the counter saw nothing");
+    assert_eq!(counts::of_trace(trace), counted);
+
+    let messages: u64 = counted.traffic.values().map(|pair| pair.0).sum();
+    let bytes: u64 = counted.traffic.values().map(|pair| pair.1).sum();
+    let check = json(&run(vef().args(["check", "--json"]).arg(trace)).success());
+    assert_eq!(check["complete"], true, "{check:#}");
+    assert_eq!(number(&check, "tasks"), u64::from(ranks));
+    assert_eq!(number(&check, "messages"), messages);
+    assert_eq!(number(&check, "bytes"), bytes);
+    assert!(number(&check, "runtime_ps") > 0);
+
+    for topology in ["switch", "fattree:4x4", "torus:4x2x2"] {
+        let sim = json(&run(vef().args(["sim", "--json", "--topology", topology]).arg(trace)).success());
+        assert!(number(&sim, "messages") >= messages, "{topology}: {sim:#}");
+        assert!(number(&sim, "runtime_ps") > 0);
+    }
+}
+
+#[test]
+fn a_c_program_on_both_mpis() {
+    for mpi in Mpi::installed() {
+        for ranks in [2, 4, 5] {
+            let work = tempfile::tempdir().expect("a directory");
+            let program = mpi.compile(work.path(), "spine", &["tests/c/spine.c"]);
+            let trace = capture_and_mix(mpi, work.path(), ranks, &[program.to_str().expect("a path")]);
+            holds_what_was_counted(work.path(), &trace, ranks);
+        }
+    }
+}
+
+#[test]
+fn lammps_on_4_and_8_ranks() {
+    if !have("lmp") {
+        return skipped("lmp is not installed (scripts/deps)");
+    }
+    let Some(input) = shared("apps/lammps/in.lj") else { return };
+    for ranks in [4, 8] {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = ["lmp", "-log", "none", "-in", input.to_str().expect("a path")];
+        let trace = capture_and_mix(Mpi::OpenMpi, work.path(), ranks, &program);
+        holds_what_was_counted(work.path(), &trace, ranks);
+    }
+}
+
+#[test]
+fn hpcc_on_4_and_8_ranks() {
+    if !have("hpcc") {
+        return skipped("hpcc is not installed (scripts/deps)");
+    }
+    let Some(input) = shared("apps/hpcc/hpccinf.txt") else { return };
+    for ranks in [4, 8] {
+        let work = tempfile::tempdir().expect("a directory");
+        std::fs::copy(&input, work.path().join("hpccinf.txt")).expect("its input");
+        let trace = capture_and_mix(Mpi::OpenMpi, work.path(), ranks, &["hpcc"]);
+        holds_what_was_counted(work.path(), &trace, ranks);
+    }
+}
+
+/// `trace` with every computing time set to 0.
+fn without_times(trace: &Path) -> String {
+    let text = std::fs::read_to_string(trace).expect("the trace");
+    let line = |line: &str| {
+        let mut fields: Vec<&str> = line.split_whitespace().collect();
+        match line.as_bytes().first() {
+            Some(b'V' | b'C') => {}
+            Some(b'G') => fields[7] = "0",
+            _ => fields[5] = "0",
+        }
+        fields.join(" ") + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn both_mpis_give_the_same_trace_but_for_times() {
+    let mpis = Mpi::installed();
+    if mpis.len() < 2 || !have("python3") {
+        return skipped("needs both MPIs and python3");
+    }
+    let Some(canon) = shared("tools/vef_canon.py") else { return };
+    for ranks in ["2", "4", "7"] {
+        let work = tempfile::tempdir().expect("a directory");
+        for mpi in &mpis {
+            let program = mpi.compile(work.path(), "spine", &["tests/c/spine.c"]);
+            let trace = work.path().join(format!("{mpi:?}.vef"));
+            let mut command = vef();
+            command.current_dir(work.path()).args(["run", "-n", ranks, "--mpirun", &mpi.launcher().join(" ")]);
+            run(command.arg("--mix").arg(&trace).arg("--").arg(program)).success();
+            std::fs::write(trace.with_extension("timeless"), without_times(&trace)).expect("a copy");
+        }
+        let [a, b] = ["Mpich", "OpenMpi"].map(|mpi| work.path().join(format!("{mpi}.timeless")));
+        let compared = run(Command::new("python3").arg(&canon).arg(a).arg(b)).success();
+        assert_eq!(compared.stdout().trim(), "equal");
+    }
+}
+
+#[test]
+fn captures_of_the_original_tools_mix_to_their_traces() {
+    let (Some(data), Some(canon)) = (shared("data/vef-prospector"), shared("tools/vef_canon.py")) else { return };
+    if !have("python3") {
+        return skipped("python3 is not installed");
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    for name in ["p2p-a", "p2p-b"] {
+        let mixed = work.path().join(name).with_extension("vef");
+        run(vef().args(["mix", "-i"]).arg(data.join(name).join("VEFT.main")).arg("-o").arg(&mixed)).success();
+        let expected = data.join(format!("{name}.vef"));
+        let compared = run(Command::new("python3").arg(&canon).arg(expected).arg(mixed)).success();
+        assert_eq!(compared.stdout().trim(), "equal", "{name}");
+    }
+}
+
+#[test]
+fn one_thread_and_two_write_the_same_bytes() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let program = mpi.compile(work.path(), "spine", &["tests/c/spine.c"]);
+    let capture = work.path().join("capture");
+    let mut command = vef();
+    command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture).arg("--");
+    run(command.arg(program).arg("20")).success();
+    let mixed = ["1", "2"].map(|jobs| {
+        let trace = work.path().join(format!("{jobs}.vef"));
+        run(vef().args(["mix", "-j", jobs, "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+        std::fs::read(trace).expect("a trace")
+    });
+    assert!(mixed[0].len() > 10_000);
+    assert!(mixed[0] == mixed[1], "the traces differ");
+}
+
+#[test]
+fn the_older_names_work() {
+    let Some(data) = shared("data/vef-prospector/p2p-a/VEFT.main") else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let vef = vef_tests::products().join("vef");
+    for name in ["vef_mixer", "traceter"] {
+        std::os::unix::fs::symlink(&vef, work.path().join(name)).expect("a link");
+    }
+    let trace = work.path().join("out.vef");
+    run(Command::new(work.path().join("vef_mixer")).arg("-i").arg(data).arg("-o").arg(&trace)).success();
+    let said = run(Command::new(work.path().join("traceter")).arg(&trace)).success().stdout();
+    assert!(said.contains("complete"), "{said}");
+}
+
+#[test]
+fn the_demo_needs_no_mpi() {
+    let work = tempfile::tempdir().expect("a directory");
+    let said = run(vef().current_dir(work.path()).env("PATH", "").arg("demo")).success().stdout();
+    for step in ["mix", "check", "sim"] {
+        assert!(said.contains(&format!("vef {step}")), "no {step} in: {said}");
+    }
+}
+
+#[test]
+fn the_documentation_lists_every_command() {
+    let help = run(vef().arg("--help")).success().stdout();
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    for command in ["run", "mix", "check", "sim", "demo"] {
+        assert!(help.contains(&format!("  {command} ")), "--help lacks {command}");
+        assert!(readme.contains(&format!("vef {command}")), "README lacks {command}");
+    }
+}
