@@ -64,7 +64,7 @@ pub struct Mix {
     pub output: PathBuf,
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
-    pub jobs: Option<usize>,
+    pub jobs: Option<std::num::NonZero<usize>>,
     /// Drop sends and receives that have no partner instead of refusing the capture
     #[arg(long)]
     pub lenient: bool,

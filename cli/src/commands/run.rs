@@ -53,20 +53,27 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
     Ok(directory.canonicalize().map_err(|error| format!("{}: {error}", directory.display()))?)
 }
 
-/// `vef-PROGRAM`, or the first of `vef-PROGRAM.2`, `.3` … that does not exist.
+/// `vef-PROGRAM`, or with a number when that exists.
 fn unused_name(program: &[OsString]) -> PathBuf {
-    let name = program.first().and_then(|first| Path::new(first).file_stem()).unwrap_or_default();
-    let mut base = OsString::from("vef-");
-    base.push(name);
+    let mut name = OsString::from("vef-");
+    name.push(program.first().and_then(|first| Path::new(first).file_stem()).unwrap_or_default());
+    unused(name)
+}
+
+/// `name`, or the first of `name.2`, `name.3` … that does not exist.
+pub fn unused(name: OsString) -> PathBuf {
     let numbered = |number: u32| {
-        let mut name = base.clone();
-        name.push(format!(".{number}"));
-        PathBuf::from(name)
+        let mut longer = name.clone();
+        longer.push(format!(".{number}"));
+        PathBuf::from(longer)
     };
-    std::iter::once(PathBuf::from(&base))
-        .chain((2..).map(numbered))
-        .find(|path| !path.exists())
-        .unwrap_or_else(|| PathBuf::from(base))
+    let mut path = PathBuf::from(&name);
+    let mut number = 2;
+    while path.exists() {
+        path = numbered(number);
+        number += 1;
+    }
+    path
 }
 
 /// Runs the line to its end. Stdin, stdout and stderr are the program's own. An interrupt from the terminal reaches the

@@ -1,0 +1,144 @@
+//! `vef demo`: a small capture of a real run goes through mix, check and sim, each step explained.
+//!
+//! The capture that is carried in the program was made by this project's recorder from `examples/halo.c` under Open MPI.
+//! With `--live` the same program is compiled and captured here and now.
+
+use crate::args::{Check, Demo, Mix, Run, Sim};
+use crate::launch;
+use crate::output::{self, Failure};
+use clap::Parser;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The captured program.
+const SOURCE: &str = include_str!("../../../examples/halo.c");
+
+/// The bundled capture: 4 ranks, 12 steps, 256 points a side.
+const CAPTURE: [(&str, &[u8]); 4] = [
+    ("0.vefc", include_bytes!("../../demo/capture/0.vefc")),
+    ("1.vefc", include_bytes!("../../demo/capture/1.vefc")),
+    ("2.vefc", include_bytes!("../../demo/capture/2.vefc")),
+    ("3.vefc", include_bytes!("../../demo/capture/3.vefc")),
+];
+
+/// Compilers that know where their MPI is.
+const COMPILERS: [&str; 3] = ["mpicc", "mpicc.openmpi", "mpicc.mpich"];
+
+pub fn execute(demo: &Demo) -> Result<(), Failure> {
+    let directory = unused_directory()?;
+    let shown = directory.display();
+    output::result(format_args!(
+        "A stencil code on 4 ranks, from its MPI calls to a simulated network. All files go to {shown}/.\n"
+    ))?;
+    let capture = directory.join("capture");
+    match demo.live {
+        true => live(&directory, &capture)?,
+        false => bundled(&capture)?,
+    }
+
+    let trace = directory.join("halo.vef");
+    step(
+        "Mix: which send met which receive? Absolute times become computing times and dependencies.",
+        &format!("vef mix -i {} -o {}", capture.display(), trace.display()),
+    )?;
+    super::mix::execute(&parsed::<Mix>(&[
+        "-i".as_ref(),
+        capture.as_os_str(),
+        "-o".as_ref(),
+        trace.as_os_str(),
+    ])?)?;
+    excerpt(&trace)?;
+
+    step(
+        "Check: does every record replay? The network here is a yardstick: latency + bytes / bandwidth.",
+        &format!("vef check {}", trace.display()),
+    )?;
+    super::check::execute(&parsed::<Check>(&[trace.as_os_str()])?)?;
+
+    for topology in ["switch:4", "torus:4"] {
+        step(
+            "Simulate: the same messages on links that they must share.",
+            &format!("vef sim {} --topology {topology}", trace.display()),
+        )?;
+        super::sim::execute(&parsed::<Sim>(&[trace.as_os_str(), "--topology".as_ref(), topology.as_ref()])?)?;
+    }
+    output::result(format_args!(
+        "Next: your own program. vef run -n 4 -o capture -- ./app, then the steps above.\nEverything is in {shown}/."
+    ))
+}
+
+/// The arguments of a command, as if typed.
+fn parsed<T: clap::Args + clap::FromArgMatches>(words: &[&std::ffi::OsStr]) -> Result<T, Failure> {
+    #[derive(Parser)]
+    struct Words<T: clap::Args> {
+        #[command(flatten)]
+        inner: T,
+    }
+    let line = std::iter::once("vef".as_ref()).chain(words.iter().copied());
+    Ok(Words::<T>::try_parse_from(line)?.inner)
+}
+
+fn step(what: &str, command: &str) -> Result<(), Failure> {
+    output::result(format_args!("{what}\n  $ {command}"))
+}
+
+/// Unpacks the capture that the program carries.
+fn bundled(capture: &Path) -> Result<(), Failure> {
+    step(
+        "Capture: each rank's calls, recorded by a preloaded library while the program ran. This one is bundled;",
+        "vef run -n 4 -o capture -- ./halo        (`vef demo --live` does it here and now)",
+    )?;
+    fs::create_dir(capture)?;
+    for (name, bytes) in CAPTURE {
+        fs::write(capture.join(name), bytes)?;
+    }
+    output::result(format_args!("  {} files, {} bytes\n", CAPTURE.len(), CAPTURE.iter().map(|f| f.1.len()).sum::<usize>()))
+}
+
+/// Compiles and captures the program here; falls back to the bundled capture where there is no MPI.
+fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
+    let Some(compiler) = COMPILERS.iter().find(|name| launch::which(Path::new(name)).is_some()) else {
+        output::result("No MPI found here (no mpicc in PATH; scripts/deps installs what is needed on Debian).")?;
+        return bundled(capture);
+    };
+    let (source, program) = (directory.join("halo.c"), directory.join("halo"));
+    fs::write(&source, SOURCE)?;
+    step("Compile the program.", &format!("{compiler} -O2 -o {} {} -lm", program.display(), source.display()))?;
+    let compiled = Command::new(compiler).arg("-O2").arg("-o").arg(&program).arg(&source).arg("-lm").output()?;
+    if !compiled.status.success() {
+        return Err(format!("{compiler}: {}", String::from_utf8_lossy(&compiled.stderr)).into());
+    }
+    step(
+        "Capture: each rank's calls, recorded by a library that is preloaded into the ranks only.",
+        &format!("vef run -n 4 -o {} -- {}", capture.display(), program.display()),
+    )?;
+    let run = Run {
+        ranks: Some(4),
+        output: Some(capture.to_path_buf()),
+        mpirun: None,
+        mix: None,
+        program: vec![program.into_os_string()],
+    };
+    match super::run::execute(&run)? {
+        code if code == std::process::ExitCode::SUCCESS => output::result(""),
+        _ => Err("the program did not end well; see its messages above".into()),
+    }
+}
+
+/// The first lines of the trace, so that its form is seen.
+fn excerpt(trace: &Path) -> Result<(), Failure> {
+    let text = fs::read_to_string(trace)?;
+    output::result("  The trace begins (id, source, destination, bytes, dep, time, on which record):")?;
+    for line in text.lines().take(6) {
+        output::result(format_args!("    {line}"))?;
+    }
+    output::result("")
+}
+
+/// `vef-demo`, or the first of `vef-demo.2` … that does not exist, made.
+fn unused_directory() -> Result<PathBuf, Failure> {
+    let directory = super::run::unused("vef-demo".into());
+    fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    Ok(directory)
+}

@@ -1,0 +1,109 @@
+//! `vef mix`: captures of all ranks in, one trace out.
+
+use crate::args::Mix;
+use crate::output::{self, Failure, grouped};
+use crate::progress::Bar;
+use mixer::{Options, Stage, Summary};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub fn execute(mix: &Mix) -> Result<(), Failure> {
+    let options = Options {
+        lenient: mix.lenient,
+        skip_unknown: mix.skip_unknown,
+        jobs: mix.jobs.map_or(0, std::num::NonZero::get),
+        ..Options::default()
+    };
+    let summary = mixer::mix(&mix.input, &mix.output, &options, &Progress::default())?;
+    match mix.json {
+        true => output::json(&summary),
+        false => output::result(text(&summary)),
+    }
+}
+
+/// What was mixed, and everything that a user should know is not in the trace.
+fn text(summary: &Summary) -> String {
+    let mut lines = vec![format!(
+        "{} tasks: {} events → {} messages ({}), {} marks, {} collectives on {} communicators, in {:.2} s",
+        summary.tasks,
+        grouped(summary.events),
+        grouped(summary.messages),
+        summary.bytes,
+        grouped(summary.marks),
+        grouped(summary.collectives),
+        summary.communicators,
+        (summary.times.walk + summary.times.matching + summary.times.output).as_secs_f64()
+    )];
+    if !summary.killed.is_empty() {
+        let ranks: Vec<String> = summary.killed.iter().take(5).map(ToString::to_string).collect();
+        let more = if summary.killed.len() > 5 { ", …" } else { "" };
+        lines.push(format!(
+            "{} tasks ended without MPI_Finalize ({}{more}): read up to their last complete record",
+            summary.killed.len(),
+            ranks.join(", ")
+        ));
+    }
+    if summary.unmatched.sends + summary.unmatched.receives > 0 {
+        lines.push(format!(
+            "dropped without a partner: {} sends, {} receives",
+            grouped(summary.unmatched.sends),
+            grouped(summary.unmatched.receives)
+        ));
+        lines.extend(summary.unmatched.first.iter().map(|loner| format!("  {loner}")));
+    }
+    let dropped = [
+        (summary.dropped.cancelled, "cancelled sends"),
+        (summary.dropped.empty_self, "empty messages of a task to itself"),
+        (summary.dropped.collectives, "parts of collectives that not all members came to"),
+        (summary.skipped_unknown, "events of unknown type"),
+        (summary.unknown_requests, "completions of requests whose start was not recorded"),
+    ];
+    lines.extend(
+        dropped.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("not in the trace: {} {what}", grouped(*n))),
+    );
+    for (name, tally) in &summary.not_representable {
+        lines.push(format!("not representable: {} × {name} ({})", grouped(tally.count), tally.bytes));
+    }
+    if summary.negative_times > 0 {
+        lines.push(format!("{} calls overlapped in time; their computing time is 0", grouped(summary.negative_times)));
+    }
+    if summary.early_receptions > 0 {
+        lines.push(format!(
+            "{} messages were received before they were sent: the hosts' clocks disagree",
+            grouped(summary.early_receptions)
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Shows each counted stage as a bar.
+#[derive(Default)]
+struct Progress {
+    stage: Mutex<Option<Bar>>,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl mixer::Progress for Progress {
+    fn begin(&self, stage: Stage, total: u64) {
+        let what = match stage {
+            Stage::Walk => "reading ranks",
+            Stage::Matching => "matching",
+            Stage::Output => "writing records",
+        };
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+        if let Ok(mut bar) = self.stage.lock() {
+            *bar = Some(Bar::new(what));
+        }
+    }
+
+    fn advance(&self, steps: u64) {
+        let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
+        if let Ok(bar) = self.stage.try_lock()
+            && let Some(bar) = &*bar
+        {
+            bar.set(done, self.total.load(Ordering::Relaxed));
+        }
+    }
+}
