@@ -120,9 +120,9 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
         mix: None,
         program: vec![program.into_os_string()],
     };
-    match super::run::execute(&run)? {
-        code if code == std::process::ExitCode::SUCCESS => output::result(""),
-        _ => Err("the program did not end well; see its messages above".into()),
+    match super::run::capture(&run)?.success() {
+        true => output::result(""),
+        false => Err("the program did not end well; see its messages above".into()),
     }
 }
 

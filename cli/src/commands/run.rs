@@ -3,15 +3,22 @@
 use crate::args::{Mix, Run};
 use crate::launch;
 use crate::library;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, grouped};
+use crate::progress::Bar;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use vef_format::capture::{Capture, CaptureError, Digest};
 
 /// Tells the library where to write.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
 
 pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
+    capture(run).map(exit_code)
+}
+
+/// Runs the program, says what was captured, mixes where asked; how the program ended.
+pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
     let library = library::find()?;
     let line = launch::compose(run.mpirun.as_deref(), run.ranks, &run.program)?;
     let directory = capture_directory(run)?;
@@ -21,7 +28,7 @@ pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
     ];
     let words = launch::with_variables(line, &variables);
     let status = start(&words)?;
-    report(&directory);
+    report(&directory)?;
     if let Some(trace) = &run.mix {
         super::mix::execute(&Mix {
             input: directory,
@@ -32,7 +39,7 @@ pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
             json: false,
         })?;
     }
-    Ok(exit_code(status))
+    Ok(status)
 }
 
 /// The absolute, new and empty directory for the capture.
@@ -110,7 +117,45 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-/// One line about what was captured, on stderr: stdout is the program's.
-fn report(directory: &Path) {
-    let _ = directory;
+/// One line about what was captured, on stderr: stdout is the program's. A program that made no MPI call leaves no
+/// capture, and that is worth a line too, not an error.
+fn report(directory: &Path) -> Result<(), Failure> {
+    let capture = match Capture::open(directory) {
+        Ok(capture) => capture,
+        Err(CaptureError::NoCapture(_)) => {
+            output::remark(format_args!(
+                "{}: nothing was captured: no rank called MPI_Init with the library loaded",
+                directory.display()
+            ));
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let bar = Bar::new("reading the capture");
+    let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())))?;
+    drop(bar);
+    output::remark(format_args!("captured in {}: {}", directory.display(), summary(&digest)));
+    Ok(())
+}
+
+fn summary(digest: &Digest) -> String {
+    let mut text = format!(
+        "{} ranks, {} calls, {} messages with {}, {} collective calls",
+        digest.tasks,
+        grouped(digest.total_calls()),
+        grouped(digest.messages),
+        digest.bytes,
+        grouped(digest.collectives)
+    );
+    if digest.not_representable.is_empty() {
+        text.push_str("; all can be represented in a trace");
+    } else {
+        let kinds: Vec<String> =
+            digest.not_representable.iter().map(|(name, count)| format!("{} × {name}", grouped(*count))).collect();
+        text.push_str(&format!("; not representable in a trace: {}", kinds.join(", ")));
+    }
+    if !digest.unfinished.is_empty() {
+        text.push_str(&format!("; {} ranks ended without MPI_Finalize", digest.unfinished.len()));
+    }
+    text
 }
