@@ -12,12 +12,14 @@ pub mod encode;
 pub mod varint;
 
 mod decode;
+mod digest;
 mod error;
 mod events;
 mod file;
 mod map;
 mod writer;
 
+pub use digest::Digest;
 pub use error::CaptureError;
 pub use events::Ending;
 pub use layout::RankInfo;
