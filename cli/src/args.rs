@@ -93,6 +93,60 @@ pub struct Check {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Topologies: auto (one switch), switch:NODES, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, xgft:CHILDREN;PARENTS,
+torus:AxBxC. Models: cut-through, store-and-forward, latency (no contention). docs/simulator.md has the formulas.
+
+Examples:
+  vef sim app.vef
+  vef sim app.vef --topology fattree:4x8x2 --bandwidth 100Gbit/s --placement block:4
+  vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json")]
+pub struct Sim {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// The network's form
+    #[arg(long, default_value = "auto", value_name = "T")]
+    pub topology: String,
+    /// Which rank sits where: a placement file, block[:RANKS_PER_NODE] or round-robin:NODES
+    #[arg(long, default_value = "block", value_name = "FILE|RULE")]
+    pub placement: String,
+    /// What messages do to each other on links
+    #[arg(long, default_value = "cut-through", value_name = "MODEL")]
+    pub model: String,
+    /// Bandwidth of a link
+    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
+    pub bandwidth: String,
+    /// Latency of a link
+    #[arg(long, default_value = "500ns", value_name = "TIME")]
+    pub latency: String,
+    /// Bandwidth of the links between nodes and switches [default: as the others]
+    #[arg(long, value_name = "RATE")]
+    pub node_bandwidth: Option<String>,
+    /// Latency of the links between nodes and switches [default: as the others]
+    #[arg(long, value_name = "TIME")]
+    pub node_latency: Option<String>,
+    /// Time a switch takes to pass a message on
+    #[arg(long, default_value = "0ns", value_name = "TIME")]
+    pub switch_delay: String,
+    /// Time a node takes to prepare a message
+    #[arg(long, default_value = "0ns", value_name = "TIME")]
+    pub overhead: String,
+    /// When a send is complete for its sender: eager, sent, rendezvous:BYTES
+    #[arg(long, default_value = "eager", value_name = "POLICY")]
+    pub send_completion: String,
+    /// What carries messages within a node: network, or LATENCY,BANDWIDTH
+    #[arg(long, default_value = "network", value_name = "HOW")]
+    pub same_node: String,
+    /// Which algorithms play collectives: default, openmpi, mpich, or a table's file
+    #[arg(long, default_value = "default", value_name = "TABLE")]
+    pub algorithms: String,
+    /// The report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
 pub struct Demo {
     /// Capture a real program first, if an MPI is installed
     #[arg(long)]

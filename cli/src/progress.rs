@@ -23,20 +23,33 @@ impl Bar {
 
     /// `done` of `total` units are done. Cheap enough to call often, from any thread.
     pub fn set(&self, done: u64, total: u64) {
-        if self.shown.get().is_none() && self.started.elapsed() < PATIENCE {
-            return;
+        if let Some(bar) = self.visible("{msg} {wide_bar} {percent}% {per_sec} {eta} left") {
+            bar.set_length(total);
+            bar.set_position(done);
         }
-        let bar = self.shown.get_or_init(|| {
-            let bar = ProgressBar::with_draw_target(Some(total), target());
-            let style = "{msg} {wide_bar} {percent}% {per_sec} {eta} left";
-            if let Ok(style) = ProgressStyle::with_template(style) {
+    }
+
+    /// `done` units are done, nobody knows of how many.
+    pub fn count(&self, done: u64, unit: &str) {
+        if let Some(bar) = self.visible("{msg} {spinner} {human_pos} {prefix} {per_sec}") {
+            bar.set_prefix(unit.to_owned());
+            bar.set_position(done);
+        }
+    }
+
+    /// The bar, once its job has taken long enough.
+    fn visible(&self, template: &str) -> Option<&ProgressBar> {
+        if self.shown.get().is_none() && self.started.elapsed() < PATIENCE {
+            return None;
+        }
+        Some(self.shown.get_or_init(|| {
+            let bar = ProgressBar::with_draw_target(None, target());
+            if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
             bar.set_message(self.what);
             bar
-        });
-        bar.set_length(total);
-        bar.set_position(done);
+        }))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::args::Check;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, grouped};
 use replay::{Job, Link, Replay, yardstick};
-use sim_example::{Bandwidth, parse_time};
+use sim_example::quantity::{Bandwidth, parse_time};
 use std::path::Path;
 use std::process::ExitCode;
 use vef_format::units::{Bytes, Picos};

@@ -1,0 +1,76 @@
+//! `vef sim`: a trace on a simulated network.
+
+use crate::args::Sim;
+use crate::output::{self, Failure};
+use crate::progress::Bar;
+use placement::Placement;
+use sim_example::quantity::{parse_bytes, parse_time};
+use sim_example::{Link, Places, SameNode, SendCompletion, Settings, Workload, simulate};
+use std::path::Path;
+
+pub fn execute(sim: &Sim) -> Result<(), Failure> {
+    let bar = Bar::new("simulating");
+    let report = simulate(&settings(sim)?, &mut |progress| bar.count(progress.delivered, "messages"))?;
+    drop(bar);
+    match sim.json {
+        true => output::json(&report),
+        false => output::result(report.to_text().trim_end()),
+    }
+}
+
+fn settings(sim: &Sim) -> Result<Settings, Failure> {
+    let mut job = Workload::new(&sim.trace);
+    job.places = places(&sim.placement)?;
+    let mut settings = Settings { jobs: vec![job], ..Settings::default() };
+    let network = &mut settings.network;
+    network.topology = sim.topology.parse()?;
+    network.model = sim.model.parse()?;
+    network.links.bandwidth = sim.bandwidth.parse()?;
+    network.links.latency = parse_time(&sim.latency)?;
+    network.links.node_bandwidth = sim.node_bandwidth.as_deref().map(str::parse).transpose()?;
+    network.links.node_latency = sim.node_latency.as_deref().map(parse_time).transpose()?;
+    network.links.switch_delay = parse_time(&sim.switch_delay)?;
+    network.links.overhead = parse_time(&sim.overhead)?;
+    settings.send_completion = send_completion(&sim.send_completion)?;
+    settings.same_node = same_node(&sim.same_node)?;
+    settings.algorithms = algorithms(&sim.algorithms)?;
+    Ok(settings)
+}
+
+/// A file where there is one of that name, else a rule.
+fn places(text: &str) -> Result<Places, Failure> {
+    match Path::new(text).is_file() {
+        true => Ok(Places::Given(Placement::read(Path::new(text))?)),
+        false => text.parse().map_err(|rule| format!("{rule}, or name a placement file").into()),
+    }
+}
+
+fn send_completion(text: &str) -> Result<SendCompletion, Failure> {
+    match text.split_once(':') {
+        None if text == "eager" => Ok(SendCompletion::Eager),
+        None if text == "sent" => Ok(SendCompletion::WhenSent),
+        Some(("rendezvous", above)) => Ok(SendCompletion::Rendezvous { above: parse_bytes(above)? }),
+        _ => Err(format!("--send-completion {text:?}: write eager, sent or rendezvous:BYTES").into()),
+    }
+}
+
+fn same_node(text: &str) -> Result<SameNode, Failure> {
+    match text.split_once(',') {
+        None if text == "network" => Ok(SameNode::HandOut),
+        Some((latency, bandwidth)) => {
+            let bandwidth: sim_example::quantity::Bandwidth = bandwidth.parse()?;
+            Ok(SameNode::Inside(Link::new(parse_time(latency)?, bandwidth.bits_per_second())?))
+        }
+        None => Err(format!("--same-node {text:?}: write network or LATENCY,BANDWIDTH").into()),
+    }
+}
+
+/// A built-in decision table by name, else one from a file.
+fn algorithms(text: &str) -> Result<replay::Table, Failure> {
+    if let Some(table) = replay::Table::builtin(text) {
+        return Ok(table);
+    }
+    let file = std::fs::read_to_string(text)
+        .map_err(|error| format!("--algorithms {text}: neither default, openmpi, mpich nor a file: {error}"))?;
+    replay::Table::from_toml(&file).map_err(|error| format!("{text}: {error}").into())
+}
