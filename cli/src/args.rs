@@ -21,7 +21,7 @@ pub enum Command {
     /// Say what a trace contains and whether it replays to its end
     Check(Check),
     /// Replay a trace on a simulated network
-    Sim(Sim),
+    Sim(Box<Sim>),
     /// Take a bundled capture through mix, check and sim, explaining each step
     Demo(Demo),
 }

@@ -4,6 +4,9 @@
 //! wrong; `vef run` ends as the program it ran did. It holds no logic of its own beyond starting the
 //! launcher: each command turns its arguments into one call of a library and shows what comes back.
 
+// A program exports nothing: `pub` here means "for the other modules".
+#![allow(unreachable_pub)]
+
 mod args;
 mod commands;
 mod invoked_as;

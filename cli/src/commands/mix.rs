@@ -24,7 +24,7 @@ pub fn execute(mix: &Mix) -> Result<(), Failure> {
 /// What was mixed, and everything that a user should know is not in the trace.
 fn text(summary: &Summary) -> String {
     let mut lines = vec![format!(
-        "{} tasks: {} events → {} messages ({}), {} marks, {} collectives on {} communicators, in {:.2} s",
+        "{} tasks: {} events → {} messages ({}), {} marks, {} collectives, {} communicators, in {:.2} s",
         summary.tasks,
         grouped(summary.events),
         grouped(summary.messages),
