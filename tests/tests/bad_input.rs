@@ -99,12 +99,13 @@ fn an_older_capture_is_damaged() {
     let damaged = copy(work.path());
     patch(&damaged.join("1.veft"), 2 * 40 + 32, &[0xff, 0x7f]);
     refused(work.path(), &damaged, &["1.veft", "record 2", "32767"]);
-    // Half a record at the end.
+    // Half a record at the end, and so no MPI_Finalize: this layout cannot tell that from a killed program.
     let work = tempfile::tempdir().expect("a directory");
     let damaged = copy(work.path());
     let whole = fs::read(damaged.join("3.veft")).expect("a file");
     fs::write(damaged.join("3.veft"), &whole[..whole.len() - 13]).expect("a write");
-    refused(work.path(), &damaged, &["3.veft"]);
+    let mixed = run(vef().args(["mix", "-i"]).arg(&damaged).arg("-o").arg(work.path().join("out.vef"))).success();
+    assert!(mixed.stdout().contains("without MPI_Finalize (3)"), "{}", mixed.stdout());
     // A send turned into another tag: neither it nor its receive has a partner.
     let work = tempfile::tempdir().expect("a directory");
     let damaged = copy(work.path());
@@ -159,7 +160,7 @@ fn a_trace_is_wrong() {
     // Two tasks that wait for each other's message before they send.
     check_refuses(
         "VEF3 2 4 0 0 0 0 1000\n0 0 0 0 0 1 -1\n1 1 1 0 0 1 -1\n2 0 1 8 6 1 3\n3 1 0 8 6 1 2\n",
-        &["bad.vef", "cycle"],
+        &["bad.vef:4", "wait for each other", "line 5"],
     );
 }
 
@@ -182,6 +183,6 @@ fn a_killed_program_leaves_a_capture_that_mixes() {
         let check = run(vef().args(["check", "--json"]).arg(&trace)).success().stdout();
         let check: serde_json::Value = serde_json::from_str(&check).expect("JSON");
         assert_eq!(check["complete"], true);
-        assert!(check["messages"].as_u64() > Some(1000), "{check:#}");
+        assert!(check["messages"].as_u64() > Some(100), "{check:#}");
     }
 }

@@ -39,7 +39,7 @@ fn holds_what_was_counted(work: &Path, trace: &Path, ranks: u32) {
     assert_eq!(number(&check, "bytes"), bytes);
     assert!(number(&check, "runtime_ps") > 0);
 
-    for topology in ["switch", "fattree:4x4", "torus:4x2x2"] {
+    for topology in ["switch:8", "fattree:2x4x2", "torus:4x2x2"] {
         let sim = json(&run(vef().args(["sim", "--json", "--topology", topology]).arg(trace)).success());
         assert!(number(&sim, "messages") >= messages, "{topology}: {sim:#}");
         assert!(number(&sim, "runtime_ps") > 0);
