@@ -80,8 +80,9 @@ pub fn with_variables(line: Line, variables: &[Variable]) -> Vec<OsString> {
             out
         }
         Launcher::Hydra => {
-            let options =
-                variables.iter().flat_map(|(name, value)| ["-genv".into(), OsString::from(name), value.clone()]);
+            let options = variables
+                .iter()
+                .flat_map(|(name, value)| ["-genv".into(), OsString::from(name), value.clone()]);
             words.splice(1..1, options.collect::<Vec<_>>());
             words
         }
@@ -164,7 +165,8 @@ fn identify(launcher: &Path) -> Result<Launcher, String> {
         .arg("--version")
         .output()
         .map_err(|error| format!("cannot start {}: {error}", launcher.display()))?;
-    let text = String::from_utf8_lossy(&answer.stdout).into_owned() + &String::from_utf8_lossy(&answer.stderr);
+    let text =
+        String::from_utf8_lossy(&answer.stdout).into_owned() + &String::from_utf8_lossy(&answer.stderr);
     let text = text.to_lowercase();
     if text.contains("hydra") || text.contains("intel(r) mpi") {
         Ok(Launcher::Hydra)

@@ -67,7 +67,8 @@ pub fn of_counter(directory: &Path, ranks: u32) -> Counts {
     let mut counts = Counts::default();
     for rank in 0..ranks {
         let path = directory.join(format!("{rank}.txt"));
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         for line in text.lines() {
             let fields: Vec<&str> = line.split(' ').collect();
             match fields[..] {
@@ -77,7 +78,8 @@ pub fn of_counter(directory: &Path, ranks: u32) -> Counts {
                     counts.traffic.insert(pair, amounts);
                 }
                 ["coll", operation, calls] => {
-                    *counts.collectives.entry(operation.into()).or_default() += calls.parse::<u64>().expect("calls");
+                    *counts.collectives.entry(operation.into()).or_default() +=
+                        calls.parse::<u64>().expect("calls");
                 }
                 _ => panic!("{}: {line}", path.display()),
             }

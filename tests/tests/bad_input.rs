@@ -25,7 +25,8 @@ fn refused(work: &Path, input: &Path, parts: &[&str]) {
     for part in parts {
         assert!(said.contains(part), "no {part} in: {said}");
     }
-    let left: Vec<_> = fs::read_dir(work).expect("the directory").map(|e| e.expect("an entry").file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(work).expect("the directory").map(|e| e.expect("an entry").file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("out.vef")), "{left:?}");
 }
 
@@ -104,7 +105,8 @@ fn an_older_capture_is_damaged() {
     let damaged = copy(work.path());
     let whole = fs::read(damaged.join("3.veft")).expect("a file");
     fs::write(damaged.join("3.veft"), &whole[..whole.len() - 13]).expect("a write");
-    let mixed = run(vef().args(["mix", "-i"]).arg(&damaged).arg("-o").arg(work.path().join("out.vef"))).success();
+    let mixed =
+        run(vef().args(["mix", "-i"]).arg(&damaged).arg("-o").arg(work.path().join("out.vef"))).success();
     assert!(mixed.stdout().contains("without MPI_Finalize (3)"), "{}", mixed.stdout());
     // A send turned into another tag: neither it nor its receive has a partner.
     let work = tempfile::tempdir().expect("a directory");
@@ -145,7 +147,8 @@ fn a_trace_is_wrong() {
     let work = tempfile::tempdir().expect("a directory");
     let path = work.path().join("good.vef");
     // A receive dependency keeps the trigger bit honest.
-    fs::write(&path, "VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 2 1 0\n").expect("a write");
+    fs::write(&path, "VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 2 1 0\n")
+        .expect("a write");
     run(vef().arg("check").arg(&path)).success();
 
     check_refuses("", &["bad.vef"]);
@@ -154,7 +157,10 @@ fn a_trace_is_wrong() {
     check_refuses(&good.replace("0 0 1 8", "0 0 7 8"), &["bad.vef:2", "7"]);
     check_refuses(&good.replace(" 8 4 10", " eight 4 10"), &["bad.vef:2", "eight"]);
     check_refuses(&good.replace("VEF3 2 2", "VEF3 2 9"), &["9"]);
-    check_refuses("VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 2 1 77\n", &["bad.vef:4", "77"]);
+    check_refuses(
+        "VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 2 1 77\n",
+        &["bad.vef:4", "77"],
+    );
     check_refuses("VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 1 1 2\n", &["bad.vef:4"]);
     check_refuses(&good.replace(" 10 -1", " 99999999999999999999 -1"), &["bad.vef:2"]);
     // Two tasks that wait for each other's message before they send.

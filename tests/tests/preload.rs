@@ -28,7 +28,14 @@ fn exit_code_and_streams_are_the_programs() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let mut command = vef();
-        command.current_dir(work.path()).args(["run", "-n", "1", "--mpirun", &mpi.launcher().join(" "), "--"]);
+        command.current_dir(work.path()).args([
+            "run",
+            "-n",
+            "1",
+            "--mpirun",
+            &mpi.launcher().join(" "),
+            "--",
+        ]);
         let ended = run(command.args(["sh", "-c", "echo out; echo err >&2; exit 7"])).exited(7);
         assert_eq!(ended.stdout(), "out\n");
         assert!(ended.stderr().contains("err\n"), "{}", ended.stderr());

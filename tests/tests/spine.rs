@@ -12,7 +12,9 @@ fn capture_and_mix(mpi: Mpi, work: &Path, ranks: u32, program: &[&str]) -> PathB
     std::fs::create_dir(&count).expect("a directory for the counter");
     let mut command = vef();
     command.current_dir(work).env("COUNT_DIR", &count).env("LD_PRELOAD", &counter);
-    command.args(["run", "-n", &ranks.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+    command
+        .args(["run", "-n", &ranks.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"])
+        .arg(&capture);
     command.arg("--").args(program);
     let ran = run_for(&mut command, std::time::Duration::from_secs(400)).success();
     assert!(ran.stderr().contains(capture.to_str().expect("a path")), "{}", ran.stderr());
@@ -114,7 +116,13 @@ fn both_mpis_give_the_same_trace_but_for_times() {
             let program = mpi.compile(work.path(), "spine", &["tests/c/spine.c"]);
             let trace = work.path().join(format!("{mpi:?}.vef"));
             let mut command = vef();
-            command.current_dir(work.path()).args(["run", "-n", ranks, "--mpirun", &mpi.launcher().join(" ")]);
+            command.current_dir(work.path()).args([
+                "run",
+                "-n",
+                ranks,
+                "--mpirun",
+                &mpi.launcher().join(" "),
+            ]);
             run(command.arg("--mix").arg(&trace).arg("--").arg(program)).success();
             std::fs::write(trace.with_extension("timeless"), without_times(&trace)).expect("a copy");
         }
@@ -126,7 +134,9 @@ fn both_mpis_give_the_same_trace_but_for_times() {
 
 #[test]
 fn captures_of_the_original_tools_mix_to_their_traces() {
-    let (Some(data), Some(canon)) = (shared("data/vef-prospector"), shared("tools/vef_canon.py")) else { return };
+    let (Some(data), Some(canon)) = (shared("data/vef-prospector"), shared("tools/vef_canon.py")) else {
+        return;
+    };
     if !have("python3") {
         return skipped("python3 is not installed");
     }

@@ -135,7 +135,9 @@ impl Finding<'_> {
         }
         if self.report.warnings > 0 {
             lines.push(format!("  {} warnings", grouped(self.report.warnings)));
-            lines.extend(self.warnings().map(|problem| format!("    line {}: {}", problem.line, problem.text)));
+            lines.extend(
+                self.warnings().map(|problem| format!("    line {}: {}", problem.line, problem.text)),
+            );
         }
         lines.push(match self.is_complete() {
             true => "complete: every record replays".into(),

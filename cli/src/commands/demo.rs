@@ -93,19 +93,29 @@ fn bundled(capture: &Path) -> Result<(), Failure> {
     for (name, bytes) in CAPTURE {
         fs::write(capture.join(name), bytes)?;
     }
-    output::result(format_args!("  {} files, {} bytes\n", CAPTURE.len(), CAPTURE.iter().map(|f| f.1.len()).sum::<usize>()))
+    output::result(format_args!(
+        "  {} files, {} bytes\n",
+        CAPTURE.len(),
+        CAPTURE.iter().map(|f| f.1.len()).sum::<usize>()
+    ))
 }
 
 /// Compiles and captures the program here; falls back to the bundled capture where there is no MPI.
 fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
     let Some(compiler) = COMPILERS.iter().find(|name| launch::which(Path::new(name)).is_some()) else {
-        output::result("No MPI found here (no mpicc in PATH; scripts/deps installs what is needed on Debian).")?;
+        output::result(
+            "No MPI found here (no mpicc in PATH; scripts/deps installs what is needed on Debian).",
+        )?;
         return bundled(capture);
     };
     let (source, program) = (directory.join("halo.c"), directory.join("halo"));
     fs::write(&source, SOURCE)?;
-    step("Compile the program.", &format!("{compiler} -O2 -o {} {} -lm", program.display(), source.display()))?;
-    let compiled = Command::new(compiler).arg("-O2").arg("-o").arg(&program).arg(&source).arg("-lm").output()?;
+    step(
+        "Compile the program.",
+        &format!("{compiler} -O2 -o {} {} -lm", program.display(), source.display()),
+    )?;
+    let compiled =
+        Command::new(compiler).arg("-O2").arg("-o").arg(&program).arg(&source).arg("-lm").output()?;
     if !compiled.status.success() {
         return Err(format!("{compiler}: {}", String::from_utf8_lossy(&compiled.stderr)).into());
     }

@@ -59,13 +59,19 @@ fn text(summary: &Summary) -> String {
         (summary.unknown_requests, "completions of requests whose start was not recorded"),
     ];
     lines.extend(
-        dropped.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("not in the trace: {} {what}", grouped(*n))),
+        dropped
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("not in the trace: {} {what}", grouped(*n))),
     );
     for (name, tally) in &summary.not_representable {
         lines.push(format!("not representable: {} × {name} ({})", grouped(tally.count), tally.bytes));
     }
     if summary.negative_times > 0 {
-        lines.push(format!("{} calls overlapped in time; their computing time is 0", grouped(summary.negative_times)));
+        lines.push(format!(
+            "{} calls overlapped in time; their computing time is 0",
+            grouped(summary.negative_times)
+        ));
     }
     if summary.early_receptions > 0 {
         lines.push(format!(

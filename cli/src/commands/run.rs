@@ -22,10 +22,8 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
     let library = library::find()?;
     let line = launch::compose(run.mpirun.as_deref(), run.ranks, &run.program)?;
     let directory = capture_directory(run)?;
-    let variables = [
-        ("LD_PRELOAD", launch::preload(&library)),
-        (DIRECTORY_VARIABLE, directory.clone().into_os_string()),
-    ];
+    let variables =
+        [("LD_PRELOAD", launch::preload(&library)), (DIRECTORY_VARIABLE, directory.clone().into_os_string())];
     let words = launch::with_variables(line, &variables);
     let status = start(&words)?;
     report(&directory)?;
@@ -49,7 +47,8 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
         None => unused_name(&run.program),
     };
     std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    let mut entries = std::fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let mut entries =
+        std::fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     if entries.next().is_some() {
         return Err(format!(
             "{}: is not empty; a capture needs a directory of its own (-o DIR)",
@@ -150,8 +149,11 @@ fn summary(digest: &Digest) -> String {
     if digest.not_representable.is_empty() {
         text.push_str("; all can be represented in a trace");
     } else {
-        let kinds: Vec<String> =
-            digest.not_representable.iter().map(|(name, count)| format!("{} × {name}", grouped(*count))).collect();
+        let kinds: Vec<String> = digest
+            .not_representable
+            .iter()
+            .map(|(name, count)| format!("{} × {name}", grouped(*count)))
+            .collect();
         text.push_str(&format!("; not representable in a trace: {}", kinds.join(", ")));
     }
     if !digest.unfinished.is_empty() {

@@ -70,7 +70,8 @@ fn algorithms(text: &str) -> Result<replay::Table, Failure> {
     if let Some(table) = replay::Table::builtin(text) {
         return Ok(table);
     }
-    let file = std::fs::read_to_string(text)
-        .map_err(|error| format!("--algorithms {text}: neither default, openmpi, mpich nor a file: {error}"))?;
+    let file = std::fs::read_to_string(text).map_err(|error| {
+        format!("--algorithms {text}: neither default, openmpi, mpich nor a file: {error}")
+    })?;
     replay::Table::from_toml(&file).map_err(|error| format!("{text}: {error}").into())
 }
