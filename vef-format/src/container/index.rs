@@ -51,7 +51,7 @@ impl Index {
         out
     }
 
-    /// Reads the index of a file whose blocks end before `end`, of a trace of `tasks` tasks.
+    /// Reads the index of a file whose other blocks end before `end`.
     pub(super) fn read(bytes: &[u8], end: u64) -> Result<Self, Garbled> {
         let mut from = Source::new(bytes, 0);
         let about = spots(&mut from, end)?;

@@ -15,6 +15,7 @@ mod tests;
 pub use records::Validator;
 pub use report::{Kind, OperationTally, Problem, Report, Severity, Tallies};
 
+use crate::container::{self, ContainerError};
 use crate::operation::OpCodes;
 use crate::text::{Reader, TextError};
 use std::path::Path;
@@ -41,6 +42,23 @@ pub fn validate(path: &Path, options: &Options) -> Result<Report, TextError> {
     let mut reader = Reader::open(path)?.ignore_counts();
     let mut validator = Validator::new(reader.header(), options);
     while let Some((number, line)) = reader.next_numbered()? {
+        validator.add(number, &line);
+    }
+    Ok(validator.finish())
+}
+
+/// Validates the container in the file `path`, with its own table of operation codes; `options` say the rest.
+///
+/// Problems name the lines that the trace would have as text. An error means that a part could not be read.
+pub fn validate_container(path: &Path, options: &Options) -> Result<Report, ContainerError> {
+    let reader = container::Reader::open(path)?;
+    let options = Options { op_codes: reader.about().op_codes.clone(), ..options.clone() };
+    let mut validator = Validator::new(reader.header(), &options);
+    let mut lines = reader.lines();
+    // The header is line 1.
+    let mut number = 1;
+    while let Some(line) = lines.next()? {
+        number += 1;
         validator.add(number, &line);
     }
     Ok(validator.finish())

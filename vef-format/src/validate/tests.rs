@@ -1,6 +1,7 @@
 //! One trace for each thing that can be wrong between lines, and traces with nothing wrong.
 
-use super::{Kind, Options, Report, Validator, validate};
+use super::{Kind, Options, Report, Validator, validate, validate_container};
+use crate::container::{About, Settings, convert};
 use crate::operation::OpCodes;
 use crate::text::Reader;
 use std::path::Path;
@@ -73,6 +74,19 @@ fn real_traces_are_good() {
         assert_eq!((report.problems.as_slice(), report.is_complete()), ([].as_slice(), true), "{name}");
         assert_eq!((report.tallies.messages, report.tallies.marks), (8, 12), "{name}");
     }
+}
+
+#[test]
+fn a_container_has_the_problems_of_its_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, packed) = (folder.path().join("t.vef"), folder.path().join("t.vefx"));
+    let cyclic = "VEF3 2 4 0 0 0 0 1\n0 0 0 0 0 1 -1\n1 1 1 0 0 1 -1\n2 0 1 8 6 1 3\n3 1 0 8 6 1 2\n";
+    std::fs::write(&text, cyclic).unwrap();
+    let about = About { op_codes: OpCodes::verified(), origin: vec![] };
+    convert(&text, &packed, &about, Settings::default()).unwrap();
+    let report = validate_container(&packed, &Options::default()).unwrap();
+    assert_eq!(report.kinds[&Kind::Cycle], 1);
+    assert_eq!(report, validate(&text, &Options::default()).unwrap());
 }
 
 #[test]
