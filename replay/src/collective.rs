@@ -352,11 +352,10 @@ impl Replay {
         let task_entry = &mut self.tasks[task as usize];
         task_entry.left = task_entry.left.max(time);
         task_entry.last_collective = Some(id);
-        if task_entry.wait == Wait::Collective(id) {
-            task_entry.at = task_entry.at.max(time);
-            return self.advance(task);
+        match task_entry.wait == Wait::Collective(id) {
+            true => self.release(task, time),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn close_if_over(&mut self, at: u32) {
@@ -552,5 +551,29 @@ impl From<CollectiveProblem> for Problem {
 impl From<ReplayError> for Problem {
     fn from(error: ReplayError) -> Self {
         Self::Replay(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_small() {
+        assert!(size_of::<Part>() <= 256, "{}", size_of::<Part>());
+    }
+
+    #[test]
+    fn a_group_knows_its_ranks() {
+        let group = |members: &[u32]| Group::new(members.iter().copied().map(Rank).collect());
+        for members in [&[0, 1, 2, 3][..], &[2, 5, 9], &[9, 2, 5], &[1, 0], &[3]] {
+            let known = group(members).unwrap();
+            for task in 0..12 {
+                let rank = members.iter().position(|&member| member == task).map(|rank| rank as u32);
+                assert_eq!(known.rank_of(Rank(task)), rank, "{members:?} {task}");
+            }
+        }
+        assert_eq!(group(&[4, 1, 4]).unwrap_err(), Rank(4));
+        assert_eq!(group(&[4, 4]).unwrap_err(), Rank(4));
     }
 }

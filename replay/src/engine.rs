@@ -91,6 +91,9 @@ pub(crate) const PART: u32 = 1 << 30;
 /// Bit of [`Due::what`]: the arrival of the message in that slot of those inside.
 const ARRIVAL: u32 = 1 << 31;
 
+/// So many tasks a header may promise of however short a trace.
+const FREE_TASKS: u64 = 1 << 16;
+
 impl Builder {
     /// Adds a trace.
     pub fn job(mut self, job: Job) -> Self {
@@ -126,6 +129,10 @@ impl Builder {
             let (count, clock) = (job.source.header().tasks, job.source.header().clock);
             let scale = Scale::new(clock, job.factor)
                 .ok_or(BuildError::Factor { job: number, factor: job.factor })?;
+            // The memory of a task must not follow from a mere promise of the header.
+            if u64::from(count) > job.source.most_tasks().max(FREE_TASKS) {
+                return Err(BuildError::Tasks { job: number, tasks: count });
+            }
             let placed = job.nodes.as_ref().map_or(count as usize, Vec::len);
             if placed < count as usize {
                 return Err(BuildError::Placement { job: number, tasks: count, placed });
@@ -177,14 +184,15 @@ impl Replay {
     }
 
     /// The next moment at which [`Replay::pop_ready`] is worth calling, as far as is known now: a delivery may bring it
-    /// forward. At that moment there is a message, unless the engine has only something of its own to do then
-    /// ([`SameNode::Inside`]). `None`: nothing will happen without a delivery.
+    /// forward; never before [`Replay::clock`]. At that moment there is a message, unless the engine has only
+    /// something of its own to do then ([`SameNode::Inside`]). `None`: nothing will happen without a delivery.
     #[inline]
     pub fn next_ready(&self) -> Option<Picos> {
-        match (self.ready.next(), self.inside.next()) {
+        let next = match (self.ready.next(), self.inside.next()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
-        }
+        };
+        next.map(|next| next.max(self.clock))
     }
 
     /// The next message that is ready at `now`, if there is one. It starts at `now`: it is handed to the network.
@@ -303,6 +311,7 @@ impl Replay {
 
     /// After an error in the trace every further call fails.
     #[cold]
+    #[expect(clippy::boxed_local, reason = "the engine's inner errors are boxed")]
     fn end(&mut self, error: Box<ReplayError>) -> ReplayError {
         self.ended = true;
         *error
@@ -368,7 +377,6 @@ impl Replay {
         if job.lines.set(id, state) != State::Unseen {
             return Err(self.duplicate(at, id));
         }
-        task.next.what = What::Nothing;
         let flight = Flight { completes, src: at, dst: job.first_task + to, of: Of::Line(id) };
         Ok(Departure { dst: Rank(to), bytes, kind: Kind::PointToPoint, flight })
     }
@@ -397,7 +405,7 @@ impl Replay {
                 let task = &self.tasks[flight.dst as usize];
                 self.jobs[task.job as usize].lines.set(id, State::Done);
                 if task.wait == Wait::Received(MessageId(id)) {
-                    self.release(flight.dst)?;
+                    self.release(flight.dst, self.clock)?;
                 }
                 Ok(())
             }
@@ -412,7 +420,7 @@ impl Replay {
                 let task = &self.tasks[flight.src as usize];
                 self.jobs[task.job as usize].lines.set(id, State::Complete);
                 if task.wait == Wait::Sent(MessageId(id)) {
-                    self.release(flight.src)?;
+                    self.release(flight.src, self.clock)?;
                 }
                 Ok(())
             }
@@ -420,81 +428,89 @@ impl Replay {
         }
     }
 
-    /// What a task waited for has come, now.
+    /// What a task waited for has come.
     #[inline]
-    pub(crate) fn release(&mut self, at: u32) -> Run<()> {
-        let clock = self.clock;
+    pub(crate) fn release(&mut self, at: u32, time: Picos) -> Run<()> {
         let task = &mut self.tasks[at as usize];
-        task.at = task.at.max(clock);
-        self.advance(at)
+        task.at = task.at.max(time);
+        if self.start_next(at)? { self.advance(at) } else { Ok(()) }
     }
 
     /// Lets a task go on as far as it can.
     pub(crate) fn advance(&mut self, at: u32) -> Run<()> {
-        loop {
-            let task = &mut self.tasks[at as usize];
-            let job = &mut self.jobs[task.job as usize];
-            let rank = Rank(at - job.first_task);
-            if task.next.what == What::Nothing {
-                task.next = job.source.next(rank).map_err(ReplayError::Source)?;
+        while self.may_start(at)? && self.start_next(at)? {}
+        Ok(())
+    }
+
+    /// Reads a task's next record and looks whether what it depends on is fulfilled; otherwise the task waits.
+    #[inline(always)]
+    fn may_start(&mut self, at: u32) -> Run<bool> {
+        let task = &mut self.tasks[at as usize];
+        let job = &mut self.jobs[task.job as usize];
+        let rank = Rank(at - job.first_task);
+        task.next = job.source.next(rank).map_err(ReplayError::Source)?;
+        let id = task.next.after;
+        task.wait = match task.next.waits {
+            Waits::Start => Wait::Nothing,
+            Waits::Sent => {
+                // A send is complete when it has started, if all are eager: no need to look it up.
+                let at_once = task.last_line == Some(id) && self.send_completion == SendCompletion::Eager;
+                let over = at_once || job.lines.get(id) >= State::Complete;
+                if over { Wait::Nothing } else { Wait::Sent(MessageId(id)) }
             }
-            let row = &task.next;
-            let id = row.after;
-            let wait = match row.waits {
-                Waits::Start => Wait::Nothing,
-                Waits::Sent => {
-                    // A send is complete when it has started, if all are eager: no need to look it up.
-                    let at_once = task.last_line == Some(id) && self.send_completion == SendCompletion::Eager;
-                    let over = at_once || job.lines.get(id) >= State::Complete;
-                    if over { Wait::Nothing } else { Wait::Sent(MessageId(id)) }
-                }
-                Waits::Received if job.lines.get(id) == State::Done => Wait::Nothing,
-                Waits::Received => Wait::Received(MessageId(id)),
-                Waits::Collective => {
-                    let id = CollectiveId(id);
-                    let over = task.last_collective == Some(id) || self.collectives.is_over(job, id, rank);
-                    if over { Wait::Nothing } else { Wait::Collective(id) }
-                }
-            };
-            task.wait = wait;
-            if wait != Wait::Nothing {
-                return Ok(());
+            Waits::Received if job.lines.get(id) == State::Done => Wait::Nothing,
+            Waits::Received => Wait::Received(MessageId(id)),
+            Waits::Collective => {
+                let id = CollectiveId(id);
+                let over = task.last_collective == Some(id) || self.collectives.is_over(job, id, rank);
+                if over { Wait::Nothing } else { Wait::Collective(id) }
             }
-            let start = job.scale.picos(Ticks(row.time)).and_then(|time| task.at.checked_add(time));
-            let Some(start) = start else {
-                return Err(Box::new(ReplayError::Overflow { place: self.place(at) }));
-            };
-            match row.what {
-                What::Mark => {
-                    let id = row.id;
-                    if job.lines.set(id, State::Done) != State::Unseen {
-                        return Err(self.duplicate(at, id));
-                    }
-                    task.next.what = What::Nothing;
-                    task.last_line = Some(id);
-                    task.started(start);
-                    self.stats.marks += 1;
+        };
+        Ok(task.wait == Wait::Nothing)
+    }
+
+    /// Starts a task's next record, or puts it in the queue if it is a message; says whether the task goes on at once.
+    #[inline(always)]
+    fn start_next(&mut self, at: u32) -> Run<bool> {
+        let task = &mut self.tasks[at as usize];
+        let job = &mut self.jobs[task.job as usize];
+        let row = &task.next;
+        let start = job.scale.picos(Ticks(row.time)).and_then(|time| task.at.checked_add(time));
+        let Some(start) = start else {
+            return Err(Box::new(ReplayError::Overflow { place: self.place(at) }));
+        };
+        match row.what {
+            What::Mark => {
+                let id = row.id;
+                if job.lines.set(id, State::Done) != State::Unseen {
+                    return Err(self.duplicate(at, id));
                 }
-                What::Message | What::Awaited => {
-                    let dst = job.first_task + row.to;
-                    task.wait = Wait::Turn;
-                    self.schedule(Due { at: start, task: at, what: OWN }, dst);
-                    return Ok(());
+                task.last_line = Some(id);
+                task.started(start);
+                self.stats.marks += 1;
+                Ok(true)
+            }
+            What::Message | What::Awaited => {
+                let dst = job.first_task + row.to;
+                task.wait = Wait::Turn;
+                self.schedule(Due { at: start, task: at, what: OWN }, dst);
+                Ok(false)
+            }
+            What::Collective => {
+                let part = row.to_step(Rank(at - job.first_task));
+                // It does not wait any more, so that what it enters does not release it.
+                task.wait = Wait::Nothing;
+                task.at = start;
+                if let Some(Step::Collective(part)) = part {
+                    self.enter(at, part)?;
                 }
-                What::Collective => {
-                    let part = row.to_step(rank);
-                    task.next.what = What::Nothing;
-                    task.at = start;
-                    if let Some(Step::Collective(part)) = part {
-                        self.enter(at, part)?;
-                    }
-                    self.tasks[at as usize].started(start);
-                }
-                What::Nothing => {
-                    task.wait = Wait::Finished;
-                    self.unfinished -= 1;
-                    return Ok(());
-                }
+                self.tasks[at as usize].started(start);
+                Ok(true)
+            }
+            What::Nothing => {
+                task.wait = Wait::Finished;
+                self.unfinished -= 1;
+                Ok(false)
             }
         }
     }

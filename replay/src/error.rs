@@ -30,6 +30,14 @@ pub enum BuildError {
         /// The factor.
         factor: f64,
     },
+    /// A header that promises more tasks than the trace can have records of.
+    #[error("job {job}: the header promises {tasks} tasks, more than a trace of this length can have")]
+    Tasks {
+        /// Which job.
+        job: u32,
+        /// Tasks according to the header.
+        tasks: u32,
+    },
     /// More tasks than can be numbered, over all jobs.
     #[error("more than {} tasks in all jobs", u32::MAX)]
     TooManyTasks,

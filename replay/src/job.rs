@@ -28,7 +28,7 @@ impl Job {
 
     /// A text trace that is read while it is replayed.
     pub fn stream(trace: Stream) -> Self {
-        Self::from_feed(Feed::Stream(trace))
+        Self::from_feed(Feed::Stream(Box::new(trace)))
     }
 
     /// A trace from any source.

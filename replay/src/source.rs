@@ -69,6 +69,10 @@ pub trait Source: std::fmt::Debug + Send {
     /// The header; only the number of tasks and the clock are used.
     fn header(&self) -> &Header;
 
+    /// Most tasks that can have records, by the length of what is read: memory is not set aside for more of them,
+    /// whatever the header says.
+    fn most_tasks(&self) -> u64;
+
     /// The next record of `task` in program order, `None` behind its last.
     fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError>;
 
@@ -98,7 +102,7 @@ pub trait Source: std::fmt::Debug + Send {
 #[derive(Debug)]
 pub(crate) enum Feed {
     Loaded(loaded::Reading),
-    Stream(Stream),
+    Stream(Box<Stream>),
     Other(Box<dyn Source>),
 }
 
@@ -121,7 +125,7 @@ impl std::ops::Deref for Feed {
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Loaded(source) => source,
-            Self::Stream(source) => source,
+            Self::Stream(source) => &**source,
             Self::Other(source) => &**source,
         }
     }
@@ -131,7 +135,7 @@ impl std::ops::DerefMut for Feed {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
             Self::Loaded(source) => source,
-            Self::Stream(source) => source,
+            Self::Stream(source) => &mut **source,
             Self::Other(source) => &mut **source,
         }
     }

@@ -69,3 +69,13 @@ impl Task {
         self.records += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_small() {
+        assert!(size_of::<Task>() <= 160, "{}", size_of::<Task>());
+    }
+}

@@ -40,9 +40,7 @@ pub fn run(replay: &mut Replay, link: &Link) -> Result<Outcome, ReplayError> {
             (None, None) => break,
             (Some(arrival), Some(ready)) if arrival <= ready => arrival,
             (Some(arrival), None) => arrival,
-            // Whatever is ready may start only now, if the yardstick starts in the middle of a replay.
-            (_, Some(ready)) => {
-                let now = ready.max(replay.clock());
+            (_, Some(now)) => {
                 while let Some(message) = replay.pop_ready(now)? {
                     let at = link.time(message.bytes).and_then(|time| now.checked_add(time));
                     let at = at.ok_or(ReplayError::Arrival { id: message.id })?;

@@ -1,6 +1,6 @@
 //! Whole traces under simple networks.
 
-use replay::{Job, Kind, Link, Loaded, Picos, Replay, yardstick};
+use replay::{Bytes, Job, Kind, Link, LiveId, Loaded, Picos, Replay, ReplayError, SendCompletion, yardstick};
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::capture::Capture;
@@ -111,4 +111,112 @@ fn captured_nanos(folder: &Path) -> u64 {
         last - first.unwrap()
     };
     (0..capture.tasks()).map(task).max().unwrap()
+}
+
+#[test]
+fn what_the_caller_gets_wrong_changes_nothing() {
+    let trace = loaded("VEF3 2 3 0 0 0 0 1\n0 0 1 9 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 2 5 0\n");
+    let mut replay = Replay::builder().job(Job::loaded(&trace)).build().unwrap();
+    assert!(replay.pop_ready(Picos(9)).unwrap().is_none());
+    let message = replay.pop_ready(Picos(12)).unwrap().unwrap();
+    assert_eq!((message.ready, message.kind), (Picos(10), Kind::PointToPoint));
+    let invented = LiveId::from_raw(message.id.to_raw() ^ 1);
+    let wrong: [ReplayError; 5] = [
+        replay.pop_ready(Picos(11)).unwrap_err(),
+        replay.delivered(message.id, Picos(11)).unwrap_err(),
+        replay.delivered(invented, Picos(20)).unwrap_err(),
+        replay.sent(invented, Picos(20)).unwrap_err(),
+        replay.sent(LiveId::from_raw(0), Picos(20)).unwrap_err(),
+    ];
+    assert!(wrong.iter().all(ReplayError::is_misuse), "{wrong:?}");
+    assert_eq!(replay.clock(), Picos(12));
+    replay.sent(message.id, Picos(13)).unwrap();
+    assert!(matches!(replay.sent(message.id, Picos(13)), Err(ReplayError::AlreadySent { .. })));
+    replay.delivered(message.id, Picos(20)).unwrap();
+    assert!(matches!(replay.delivered(message.id, Picos(20)), Err(ReplayError::NotLive { .. })));
+    assert!(replay.is_complete());
+    assert_eq!(replay.finish(), Picos(25));
+}
+
+#[test]
+fn errors_in_a_trace_are_placed_and_end_the_replay() {
+    let fails = |text: &str| {
+        let trace = loaded(text);
+        let mut replay =
+            Replay::builder().job(Job::loaded(&trace)).build().map_err(|error| error.to_string())?;
+        let error = yardstick::run(&mut replay, &yardstick::default_link()).map(drop).unwrap_err();
+        assert!(matches!(replay.pop_ready(Picos::MAX), Err(ReplayError::Ended)));
+        Err::<(), String>(error.to_string())
+    };
+    let of = |text: &str| fails(text).unwrap_err();
+    let overflow =
+        of("VEF3 1 2 0 0 0 0 1000\n0 0 0 0 0 18446744073709551 -1\n1 0 0 0 1 18446744073709551 0\n");
+    assert!(overflow.starts_with("task 0, record 1: it would start after the end of time"), "{overflow}");
+    let twice = of("VEF3 2 2 0 0 0 0 1\n5 0 1 3 0 1 -1\n5 1 0 3 0 2 -1\n");
+    assert_eq!(twice, "task 1, record 0: id 5 was used before");
+    let no_group = of("VEF3 2 0 0 1 1 0 1\nG0 C3 6 0 0 0 0 1 -1\n");
+    assert_eq!(no_group, "task 0, record 0: G0: communicator C3 is not in the trace");
+    let outsider = of("VEF3 3 0 1 1 1 0 1\nC0 0 1\nG0 C0 6 2 0 0 0 1 -1\n");
+    assert_eq!(outsider, "task 2, record 0: G0: the task is not in communicator C0");
+    let code = of("VEF3 2 0 1 1 1 0 1\nC0 0 1\nG0 C0 99 1 0 0 0 1 -1\n");
+    assert_eq!(code, "task 1, record 0: G0: operation code 99 is not in the table");
+    let disagree = of("VEF3 2 0 1 1 2 0 1\nC0 0 1\nG0 C0 6 0 0 0 0 1 -1\nG0 C0 2 1 8 8 0 1 -1\n");
+    assert!(disagree.contains("another member's record names another operation"), "{disagree}");
+    let again = of("VEF3 2 0 1 1 2 0 1\nC0 0 1\nG0 C0 6 0 0 0 0 1 -1\nG0 C0 6 0 0 0 0 1 -1\n");
+    assert!(again.contains("takes part a second time"), "{again}");
+}
+
+#[test]
+fn what_cannot_be_built_is_refused() {
+    let trace = loaded("VEF3 3 0 0 0 0 0 1\n");
+    let build = |job: Job| Replay::builder().job(job).build().unwrap_err().to_string();
+    assert_eq!(Replay::builder().build().unwrap_err().to_string(), "no trace to replay");
+    assert_eq!(
+        build(Job::loaded(&trace).nodes(vec![0, 1])),
+        "job 0 has 3 tasks, its placement has nodes for 2"
+    );
+    assert!(build(Job::loaded(&trace).time_factor(-1.0)).contains("must be a positive number"));
+    let huge = loaded("VEF3 2000000000 0 0 0 0 0 1\n");
+    assert!(build(Job::loaded(&huge)).contains("promises 2000000000 tasks"));
+    assert!(build(Job::loaded(&huge).nodes(Vec::new())).contains("promises 2000000000 tasks"));
+}
+
+#[test]
+fn several_records_may_wait_for_one_message() {
+    let trace = loaded(
+        "VEF3 2 5 0 0 0 0 1\n0 0 1 9 4 10 -1\n1 1 1 0 0 5 -1\n2 1 0 7 2 5 0\n3 1 0 8 2 6 0\n4 1 0 9 2 7 0\n",
+    );
+    let mut replay = Replay::builder().job(Job::loaded(&trace)).build().unwrap();
+    assert_eq!(run(&mut replay, 100), [(10, 0, 1, 9), (115, 1, 0, 7), (121, 1, 0, 8), (128, 1, 0, 9)]);
+    assert!(replay.is_complete());
+}
+
+#[test]
+fn a_sender_waits_as_the_policy_says() {
+    let trace = loaded("VEF3 2 3 0 0 0 0 1\n0 0 1 9 0 10 -1\n1 0 1 90 1 5 0\n2 0 0 0 1 5 1\n");
+    let finish = |policy, sent_after: Option<u64>| {
+        let mut replay = Replay::builder().job(Job::loaded(&trace)).send_completion(policy).build().unwrap();
+        while let Some(now) = replay.next_ready() {
+            let Some(message) = replay.pop_ready(now).unwrap() else { continue };
+            if let Some(after) = sent_after {
+                replay.sent(message.id, Picos(now.0 + after)).unwrap();
+            }
+            replay.delivered(message.id, Picos(now.0 + 100)).unwrap();
+        }
+        assert!(replay.is_complete());
+        replay.progress(0).next().unwrap().finished.unwrap().0
+    };
+    // Handed out late where the simulator comes back late: at 110.
+    assert_eq!(finish(SendCompletion::Eager, None), 115);
+    assert_eq!(finish(SendCompletion::WhenSent, Some(20)), 135);
+    assert_eq!(finish(SendCompletion::WhenSent, None), 220);
+    assert_eq!(finish(SendCompletion::Rendezvous { above: Bytes(9) }, None), 215);
+}
+
+#[test]
+fn the_time_factor_and_the_start_move_records() {
+    let trace = loaded("VEF3 2 1 0 0 0 0 1000\n0 0 1 9 0 3 -1\n");
+    let job = Job::loaded(&trace).start(Picos(70)).time_factor(0.5).nodes(vec![4, 5]);
+    let mut replay = Replay::builder().job(job).build().unwrap();
+    assert_eq!(run(&mut replay, 1), [(1570, 0, 1, 9)]);
 }

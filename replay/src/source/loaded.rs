@@ -203,6 +203,10 @@ impl Source for Reading {
         &self.loaded.header
     }
 
+    fn most_tasks(&self) -> u64 {
+        self.loaded.records()
+    }
+
     fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
         Ok(self.next_row(task).to_step(task))
     }

@@ -15,11 +15,16 @@ use vef_format::operation::OpCodes;
 use vef_format::record::Header;
 use vef_format::text::{Line, Reader, TextError};
 
+/// Bytes of the shortest line that is a record: `0 0 0 0 0 0 -1`.
+const SHORTEST_LINE: u64 = 15;
+
 /// A text trace being read.
 #[derive(Debug)]
 pub struct Stream {
     reader: Reader<File>,
     path: PathBuf,
+    /// Bytes of the file.
+    length: u64,
     codes: OpCodes,
     ended: bool,
     records: Vec<Packed>,
@@ -44,6 +49,7 @@ impl Stream {
         Ok(Self {
             reader: Reader::open(path)?,
             path: path.to_path_buf(),
+            length: std::fs::metadata(path).map_or(0, |about| about.len()),
             codes,
             ended: false,
             records: Vec::new(),
@@ -152,6 +158,10 @@ fn put<T>(table: &mut Vec<T>, free: &mut Vec<u32>, thing: T) -> Result<u32, Sour
 impl Source for Stream {
     fn header(&self) -> &Header {
         self.reader.header()
+    }
+
+    fn most_tasks(&self) -> u64 {
+        self.length / SHORTEST_LINE
     }
 
     fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {

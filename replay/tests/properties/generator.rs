@@ -12,15 +12,15 @@ use vef_format::units::Ticks;
 
 /// A trace.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub(crate) struct Program {
     /// Its first line.
-    pub header: Header,
+    pub(crate) header: Header,
     /// All others.
-    pub records: Vec<Record>,
+    pub(crate) records: Vec<Record>,
 }
 
 /// Random programs of up to 9 tasks.
-pub fn program() -> impl Strategy<Value = Program> {
+pub(crate) fn program() -> impl Strategy<Value = Program> {
     (1u32..10, 0u32..120, any::<u64>())
         .prop_map(|(tasks, operations, seed)| generate(tasks, operations, seed))
 }

@@ -13,16 +13,16 @@ use vef_format::operation::{OpCodes, Operation};
 use vef_format::record::{Dependency, LocalCollective, Record};
 
 /// How long a message takes from one task to another.
-pub fn flight(src: u32, dst: u32) -> u64 {
+pub(crate) fn flight(src: u32, dst: u32) -> u64 {
     500 + (u64::from(src) * 7919 + u64::from(dst) * 104_729) % 3000
 }
 
 /// What comes of a trace.
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Sorted as the engine's.
-    pub messages: Vec<Sent>,
+    pub(crate) messages: Vec<Sent>,
     /// When each task finished.
-    pub finish: Vec<u64>,
+    pub(crate) finish: Vec<u64>,
 }
 
 /// One member's way through a collective.
@@ -39,7 +39,7 @@ struct Part {
 type Key = (u64, u32);
 
 /// Replays a trace that is right.
-pub fn run(program: &Program) -> Outcome {
+pub(crate) fn run(program: &Program) -> Outcome {
     let tasks = program.header.tasks as usize;
     let codes = OpCodes::default();
     let mut comms = HashMap::new();
