@@ -2,13 +2,14 @@
 //!
 //! Workloads: a ring (each rank computes, sends 8 KiB to the next rank and receives from the one before, over and
 //! over), and dissemination barriers as collectives. Each iteration replays a whole trace; throughput counts its
-//! messages.
+//! messages, and time is that on the processor, so that other programs disturb less.
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use replay::{Job, Loaded, Replay, yardstick};
 use std::hint::black_box;
 use std::io::BufWriter;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, OpCodes, Operation};
 use vef_format::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
@@ -105,6 +106,25 @@ fn immediately(mut replay: Replay) -> u64 {
     messages
 }
 
+/// Time that this thread has had on the processor; time that has passed where the system does not tell.
+fn processor_time(since: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|told| told.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| since.elapsed(), Duration::from_nanos)
+}
+
+/// Times `run` on what `make` makes, as often as criterion wants.
+fn timed<T, U>(iterations: u64, make: impl Fn() -> T, run: impl Fn(T) -> U) -> Duration {
+    let since = Instant::now();
+    let one = || {
+        let made = make();
+        let begin = processor_time(since);
+        black_box(run(made));
+        processor_time(since) - begin
+    };
+    (0..iterations).map(|_| one()).sum()
+}
+
 fn replays(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("replay");
     group.sample_size(10);
@@ -131,16 +151,16 @@ fn replays(criterion: &mut Criterion) {
         let memory = || Replay::builder().job(Job::loaded(&loaded)).build().expect("a replay");
         group.throughput(Throughput::Elements(messages));
         group.bench_function(format!("{name}/memory"), |bencher| {
-            bencher.iter_batched(memory, |replay| black_box(immediately(replay)), BatchSize::PerIteration)
+            bencher.iter_custom(|iterations| timed(iterations, memory, immediately))
         });
         let text = || Replay::builder().job(Job::open(&path).expect("a trace")).build().expect("a replay");
         group.bench_function(format!("{name}/text"), |bencher| {
-            bencher.iter_batched(text, |replay| black_box(immediately(replay)), BatchSize::PerIteration)
+            bencher.iter_custom(|iterations| timed(iterations, text, immediately))
         });
         let link = yardstick::default_link();
         group.bench_function(format!("{name}/yardstick"), |bencher| {
-            let outcome = |mut replay| black_box(yardstick::run(&mut replay, &link)).expect("a trace");
-            bencher.iter_batched(memory, outcome, BatchSize::PerIteration)
+            let outcome = |mut replay| yardstick::run(&mut replay, &link).expect("a trace");
+            bencher.iter_custom(|iterations| timed(iterations, memory, outcome))
         });
     }
     group.finish();

@@ -77,6 +77,7 @@ fn a_circle_is_explained() {
 /// The real traces that VEF-Prospector's own mixer wrote, and when their captured programs ended: for each task the
 /// time from the start of its `MPI_Init` to the start of its `MPI_Finalize`, the longest of them, in nanoseconds.
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn real_traces_replay_to_their_end() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vef-prospector");
     for name in ["p2p-a", "p2p-b"] {
