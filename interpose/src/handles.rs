@@ -1,5 +1,13 @@
 //! Open-addressing tables from handles to what is known of them. No allocation but when they grow.
 
+/// Where `key` is to be looked for first, in a table of `mask` + 1 slots. Handles are addresses or small numbers: their
+/// high bits say little, their lowest ones nothing.
+#[inline(always)]
+fn home(key: usize, mask: usize) -> usize {
+    let hash = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (hash >> 32) as usize & mask
+}
+
 /// From a non-zero word to a small value.
 #[derive(Debug)]
 pub(crate) struct HandleMap<V> {
@@ -18,12 +26,9 @@ impl<V: Copy + Default> HandleMap<V> {
         self.slots.len() - 1
     }
 
-    /// Where `key` is to be looked for first. Handles are addresses or small numbers: their high bits say little,
-    /// their lowest ones nothing.
     #[inline(always)]
     fn home(&self, key: usize) -> usize {
-        let hash = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (hash >> 32) as usize & self.mask()
+        home(key, self.mask())
     }
 
     /// The slot with `key`, or the empty one where it would be. The key's word must not be 0.
@@ -47,13 +52,6 @@ impl<V: Copy + Default> HandleMap<V> {
         (*found == key && key != 0).then_some(value)
     }
 
-    #[inline(always)]
-    pub(crate) fn get_mut(&mut self, key: usize) -> Option<&mut V> {
-        let at = self.find(key);
-        let (found, value) = &mut self.slots[at];
-        (*found == key && key != 0).then_some(value)
-    }
-
     /// Sets the value of `key`, whether it is there already or not.
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: usize, value: V) {
@@ -68,28 +66,8 @@ impl<V: Copy + Default> HandleMap<V> {
         self.slots[at] = (key, value);
     }
 
-    /// Sets the value of `key` unless it has one; tells whether it did.
-    #[inline(always)]
-    fn insert_new(&mut self, key: usize, value: V) -> bool {
-        if (self.len + 1) * 2 > self.slots.len() {
-            self.grow();
-        }
-        let at = self.find(key);
-        if key == 0 || self.slots[at].0 != 0 {
-            return key == 0;
-        }
-        self.len += 1;
-        self.slots[at] = (key, value);
-        true
-    }
-
     pub(crate) fn remove(&mut self, key: usize) -> Option<V> {
-        let hole = self.find(key);
-        self.remove_at(hole, key)
-    }
-
-    #[inline(always)]
-    fn remove_at(&mut self, mut hole: usize, key: usize) -> Option<V> {
+        let mut hole = self.find(key);
         let (found, value) = self.slots[hole];
         if found != key || key == 0 {
             return None;
@@ -127,44 +105,64 @@ impl<V: Copy + Default> HandleMap<V> {
 
 /// Requests under way, by handle. Several may share one handle (a library gives the same finished request to many
 /// small sends): they are taken in the order they came.
+///
+/// Libraries use few handles again and again, so a handle keeps its slot when nothing is under way behind it; such slots
+/// are given up when the table would have to grow.
 #[derive(Debug)]
 pub(crate) struct Pending<V> {
-    first: HandleMap<Entry<V>>,
-    /// Further ones of the same handle.
+    /// Power of two; key 0: never used.
+    slots: Vec<Slot<V>>,
+    /// Slots with a key.
+    used: usize,
+    /// Further requests of a handle that has several.
     rest: Vec<(V, u32)>,
     /// Head of the list of unused places in `rest`.
     free: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry<V> {
+struct Slot<V> {
+    key: usize,
     value: V,
-    /// The list of further ones in `rest`.
+    /// The list of further ones in `rest`, or [`NONE`], or [`IDLE`].
     next: u32,
     last: u32,
 }
 
+/// The end of a list.
 const NONE: u32 = u32::MAX;
-
-impl<V: Copy + Default> Default for Entry<V> {
-    fn default() -> Self {
-        Self { value: V::default(), next: NONE, last: NONE }
-    }
-}
+/// Nothing is under way behind this handle.
+const IDLE: u32 = u32::MAX - 1;
 
 impl<V: Copy + Default> Pending<V> {
     pub(crate) fn new() -> Self {
-        Self { first: HandleMap::new(), rest: Vec::new(), free: NONE }
+        Self { slots: vec![Slot::unused(); 64], used: 0, rest: Vec::new(), free: NONE }
+    }
+
+    /// The slot with `key`, or the unused one where it would be.
+    #[inline(always)]
+    fn find(&mut self, key: usize) -> &mut Slot<V> {
+        let mask = self.slots.len() - 1;
+        let mut at = home(key, mask);
+        while self.slots[at & mask].key != key && self.slots[at & mask].key != 0 {
+            at += 1;
+        }
+        &mut self.slots[at & mask]
     }
 
     /// The oldest of `key`.
     pub(crate) fn get_mut(&mut self, key: usize) -> Option<&mut V> {
-        self.first.get_mut(key).map(|entry| &mut entry.value)
+        let slot = self.find(key);
+        (slot.key == key && slot.next != IDLE).then_some(&mut slot.value)
     }
 
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: usize, value: V) {
-        if !self.first.insert_new(key, Entry { value, next: NONE, last: NONE }) {
+        let slot = self.find(key);
+        if slot.key == key && slot.next == IDLE && key != 0 {
+            slot.value = value;
+            slot.next = NONE;
+        } else {
             self.insert_further(key, value);
         }
     }
@@ -172,19 +170,59 @@ impl<V: Copy + Default> Pending<V> {
     /// Takes the oldest of `key`.
     #[inline(always)]
     pub(crate) fn take(&mut self, key: usize) -> Option<V> {
-        let at = self.first.find(key);
-        let (found, entry) = self.first.slots[at];
-        if found != key || key == 0 {
+        let slot = self.find(key);
+        if slot.key != key || slot.next == IDLE {
             return None;
         }
-        if entry.next != NONE {
-            return self.take_further(key);
+        let taken = slot.value;
+        match slot.next {
+            NONE => slot.next = IDLE,
+            place => self.promote(key, place),
         }
-        self.first.remove_at(at, key).map(|entry| entry.value)
+        Some(taken)
     }
 
+    /// Takes the oldest of `key` that `suits`, as far as one is near; else the oldest.
+    #[inline(always)]
+    pub(crate) fn take_suited(&mut self, key: usize, suits: impl Fn(&V) -> bool) -> Option<V> {
+        let slot = self.find(key);
+        if slot.key == key && slot.next < IDLE && !suits(&slot.value) {
+            self.bring_forward(key, suits);
+        }
+        self.take(key)
+    }
+
+    /// Swaps the oldest of `key` with the next one that `suits`.
+    #[inline(never)]
+    fn bring_forward(&mut self, key: usize, suits: impl Fn(&V) -> bool) {
+        /// Looking further would take long where a program leaves many behind.
+        const NEAR: usize = 64;
+        let (oldest, mut place) = (self.find(key).value, self.find(key).next);
+        for _ in 0..NEAR {
+            let Some((value, next)) = self.rest.get_mut(place as usize) else { return };
+            if suits(value) {
+                let suited = std::mem::replace(value, oldest);
+                self.find(key).value = suited;
+                return;
+            }
+            place = *next;
+        }
+    }
+
+    /// A handle that is new, or has a request under way already.
     #[inline(never)]
     fn insert_further(&mut self, key: usize, value: V) {
+        if key == 0 {
+            return;
+        }
+        if self.find(key).key == 0 {
+            if (self.used + 1) * 2 > self.slots.len() {
+                self.make_room();
+            }
+            self.used += 1;
+            *self.find(key) = Slot { key, value, next: NONE, last: NONE };
+            return;
+        }
         let place = match self.rest.get(self.free as usize) {
             Some(&(_, next_free)) => {
                 let place = self.free;
@@ -193,30 +231,47 @@ impl<V: Copy + Default> Pending<V> {
                 place
             }
             None => {
-                let place = self.rest.len() as u32;
                 self.rest.push((value, NONE));
-                place
+                self.rest.len() as u32 - 1
             }
         };
-        if let Some(entry) = self.first.get_mut(key) {
-            match self.rest.get_mut(entry.last as usize) {
-                Some((_, next)) => *next = place,
-                None => entry.next = place,
-            }
-            entry.last = place;
+        let slot = self.find(key);
+        let before = if slot.next == NONE { NONE } else { slot.last };
+        slot.last = place;
+        match before {
+            NONE => slot.next = place,
+            before => self.rest[before as usize].1 = place,
         }
     }
 
+    /// The request at `place` is now the oldest of `key`.
     #[inline(never)]
-    fn take_further(&mut self, key: usize) -> Option<V> {
-        let entry = self.first.get_mut(key)?;
-        let taken = entry.value;
-        let place = entry.next;
-        let &(value, next) = self.rest.get(place as usize)?;
-        *entry = Entry { value, next, last: if next == NONE { NONE } else { entry.last } };
+    fn promote(&mut self, key: usize, place: u32) {
+        let (value, next) = self.rest[place as usize];
         self.rest[place as usize].1 = self.free;
         self.free = place;
-        Some(taken)
+        let slot = self.find(key);
+        slot.value = value;
+        slot.next = next;
+    }
+
+    /// Gives up idle slots; doubles the table if most are not idle.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        let busy = old.iter().filter(|slot| slot.key != 0 && slot.next != IDLE).count();
+        self.slots = vec![Slot::unused(); if busy * 4 > old.len() { old.len() * 2 } else { old.len() }];
+        self.used = busy;
+        for slot in old.into_iter().filter(|slot| slot.key != 0 && slot.next != IDLE) {
+            *self.find(slot.key) = slot;
+        }
+    }
+}
+
+impl<V: Default> Slot<V> {
+    fn unused() -> Self {
+        Self { key: 0, value: V::default(), next: IDLE, last: NONE }
     }
 }
 
@@ -248,7 +303,7 @@ mod tests {
             }
             assert_eq!(pending.take(key), None);
         }
-        assert_eq!(pending.first.len, 0);
+        assert!(pending.slots.iter().all(|slot| slot.next == IDLE));
     }
 
     #[test]
@@ -264,6 +319,27 @@ mod tests {
         pending.insert(8, 1);
         pending.insert(8, 2);
         assert_eq!(pending.rest.len(), places, "places are used again");
+    }
+
+    #[test]
+    fn one_that_suits_comes_first() {
+        let mut pending = Pending::new();
+        for value in [1, 3, 4, 5, 6] {
+            pending.insert(7, value);
+        }
+        let even = |value: &i32| value % 2 == 0;
+        let taken: Vec<_> = std::iter::from_fn(|| pending.take_suited(7, even)).collect();
+        assert_eq!(taken, [4, 6, 1, 5, 3]);
+    }
+
+    #[test]
+    fn handles_that_come_and_go_do_not_fill_the_table() {
+        let mut pending = Pending::new();
+        for key in 1..100_000usize {
+            pending.insert(key * 16, key);
+            assert_eq!(pending.take(key * 16), Some(key));
+        }
+        assert!(pending.slots.len() <= 128, "{} slots", pending.slots.len());
     }
 
     #[test]

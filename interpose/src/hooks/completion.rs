@@ -18,7 +18,11 @@ impl Done<'_> {
     /// Takes what was under way behind `handle`, if anything, onto the list of completions.
     #[inline(always)]
     fn complete(&mut self, handle: usize, status: Option<Status<'_>>) {
-        while let Some(waiting) = self.shared.requests.take(handle) {
+        // Threads that share a handle (small sends that finish at once) each complete what they made.
+        let own = self.lane.thread;
+        while let Some(waiting) =
+            self.shared.requests.take_suited(handle, |other| other.request.thread == own)
+        {
             let outcome = if waiting.flags & !Waiting::TWIN == 0 {
                 Outcome::Done
             } else {
