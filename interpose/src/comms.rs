@@ -3,6 +3,7 @@
 use crate::handles::HandleMap;
 use crate::lane::Lane;
 use mpi_abi::handles;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use vef_format::capture::event::{Action, Communicator, Members, Origin};
 use vef_format::ids::{CommId, Rank};
@@ -28,9 +29,17 @@ pub(crate) struct Comms {
     next: u32,
     /// By communicator number: how many creating calls there were on it.
     children: Vec<u32>,
-    /// How many communicators there were of each kind that is told apart by its members: parent and tag (of
-    /// `Comm_create_group`), and a hash of the members.
-    alike: Vec<(Option<(CommId, i32)>, u64, u32)>,
+    /// How many communicators there were of each kind that is told apart by its members.
+    alike: HashMap<Kin, u32>,
+}
+
+/// What communicators have in common that only their order tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Kin {
+    /// Parent and tag of `Comm_create_group`.
+    of: Option<(CommId, i32)>,
+    /// A hash of the members.
+    members: u64,
 }
 
 /// How a communicator came to be, as the creating call knows it.
@@ -57,7 +66,7 @@ impl Comms {
             last: (0, Comm::default()),
             next: 0,
             children: Vec::new(),
-            alike: Vec::new(),
+            alike: HashMap::new(),
         }
     }
 
@@ -144,17 +153,9 @@ impl Comms {
     fn count_alike(&mut self, of: Option<(CommId, i32)>, ranks: &[Rank]) -> u32 {
         let mut hasher = DefaultHasher::new();
         ranks.hash(&mut hasher);
-        let hash = hasher.finish();
-        match self.alike.iter_mut().find(|(other, members, _)| *other == of && *members == hash) {
-            Some((_, _, count)) => {
-                *count += 1;
-                *count
-            }
-            None => {
-                self.alike.push((of, hash, 0));
-                0
-            }
-        }
+        let next = self.alike.entry(Kin { of, members: hasher.finish() }).or_insert(0);
+        *next += 1;
+        *next - 1
     }
 }
 

@@ -230,7 +230,8 @@ impl Lane {
 
     /// The last record of a lane whose tracing stops: it may use the reserve.
     pub(crate) fn put_stopped(&mut self, reason: &str) {
-        let reason = &reason[..reason.floor_char_boundary(RESERVE / 2)];
+        let end = (0..=reason.len().min(RESERVE / 2)).rev().find(|&end| reason.is_char_boundary(end));
+        let reason = &reason[..end.unwrap_or(0)];
         let author = Author { thread: self.thread, requests: self.requests };
         let times = Times { gap: clock::now().saturating_sub(self.last), duration: 0 };
         if let Some((piece, _)) = &mut self.chunk

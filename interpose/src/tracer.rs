@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     /// Persistent requests, by handle.
     pub(crate) templates: HandleMap<u32>,
     pub(crate) template_list: Vec<Option<Template>>,
+    /// Places of the list that are free.
+    pub(crate) free_templates: Vec<u32>,
     /// Requests under way whose status the recorder wants to see: receives with a wildcard, cancelled ones.
     pub(crate) curious: u64,
 }
@@ -260,6 +262,7 @@ impl Shared {
             messages: Pending::new(),
             templates: HandleMap::new(),
             template_list: Vec::new(),
+            free_templates: Vec::new(),
             curious: 0,
         }
     }

@@ -289,6 +289,7 @@ impl Done<'_> {
         }
         if let Some(place) = self.shared.templates.remove(handle) {
             self.shared.template_list[place as usize] = None;
+            self.shared.free_templates.push(place);
         }
     }
 }

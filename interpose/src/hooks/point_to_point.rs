@@ -153,13 +153,18 @@ impl Done<'_> {
     /// Remembers what the persistent request behind `place` does.
     pub(crate) fn keep_template<R: Row, L: Language>(&mut self, args: &Args<'_, R, L>, template: Template) {
         let handle = args.handle_at(Kind::RequestPtr, args.request(), 0);
-        let list = &mut self.shared.template_list;
-        let place = list.iter().position(Option::is_none).unwrap_or(list.len());
-        if place == list.len() {
-            list.push(None);
-        }
-        list[place] = Some(template);
-        self.shared.templates.insert(handle, place as u32);
+        let shared = &mut *self.shared;
+        let place = match shared.free_templates.pop() {
+            Some(place) => {
+                shared.template_list[place as usize] = Some(template);
+                place
+            }
+            None => {
+                shared.template_list.push(Some(template));
+                shared.template_list.len() as u32 - 1
+            }
+        };
+        shared.templates.insert(handle, place);
     }
 }
 
