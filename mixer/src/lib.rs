@@ -4,7 +4,7 @@
 //! ```text
 //! events ─ task ─▶ records, places in channels ─ matching ─▶ partners ─┐
 //!          (all tasks at once)                                         ├─ resolve ─▶ lines ─▶ trace
-//!                                     starts ─ order ─▶ turns ─────────┘
+//!                    starts ─ order ─▶ turns ─ prepare ─▶ windows ──────┘
 //! ```
 //!
 //! Every step takes time linear in the number of records, whatever lies between a send and its receive, and the
@@ -23,6 +23,7 @@ mod mix;
 mod order;
 mod output;
 mod packed;
+mod prepare;
 mod requests;
 mod resolve;
 mod task;

@@ -6,6 +6,7 @@ use crate::error::MixError;
 use crate::matching::{Operations, Partners, match_collectives, match_messages};
 use crate::order::Sweep;
 use crate::output::Output;
+use crate::prepare::{Preparer, Window};
 use crate::resolve::{Line, Resolver, Traced};
 use crate::summary::{Summary, Unmatched};
 use crate::task::{Manner, Task, Walk};
@@ -23,8 +24,9 @@ use vef_format::units::Picos;
 
 /// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
 const CLOCK: Picos = Picos(1000);
-/// Records that are ordered and resolved at a time.
-const WINDOW: usize = 1 << 15;
+/// Records that are ordered and resolved at a time: at least so many in all, and so many a task, so that what a task
+/// needs at hand is fetched once for several records.
+const WINDOW: (usize, usize) = (1 << 15, 16);
 
 /// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3.
 ///
@@ -208,21 +210,22 @@ impl Mix<'_> {
         }
         let shifts = self.shifts(tasks);
         let starts: Vec<_> = tasks.iter().zip(&shifts).map(|(task, &shift)| (&task.starts, shift)).collect();
-        let mut sweep = Sweep::new(&starts, WINDOW);
-        let mut resolver = Resolver::new(tasks, partners, &shifts, &traced, &self.options.op_codes);
-        // Three windows are under way at once: one is ordered, one resolved, one written.
-        let (mut turns, mut turns_ahead) = (Vec::new(), Vec::new());
+        let sweep = Sweep::new(&starts, WINDOW.0.max(WINDOW.1 * tasks.len()));
+        let mut preparer = Preparer::new(tasks, partners, sweep, &self.options.op_codes);
+        let mut resolver = Resolver::new(tasks, &traced);
+        // Three windows are under way at once: one is prepared, one resolved, one written.
+        let (mut window, mut window_ahead) = (Window::default(), Window::default());
         let (mut lines, mut lines_ahead) = (Vec::new(), Vec::new());
         loop {
-            let ((written, ()), ordered) = rayon::join(
-                || rayon::join(|| put(&mut writer, &lines), || resolver.take(&turns, &mut lines_ahead)),
-                || sweep.next(&mut turns_ahead),
+            let ((written, ()), prepared) = rayon::join(
+                || rayon::join(|| put(&mut writer, &lines), || resolver.take(&window, &mut lines_ahead)),
+                || preparer.next(&mut window_ahead),
             );
             written.map_err(failed)?;
             self.progress.advance(lines.len() as u64);
             std::mem::swap(&mut lines, &mut lines_ahead);
-            std::mem::swap(&mut turns, &mut turns_ahead);
-            if !ordered && lines.is_empty() {
+            std::mem::swap(&mut window, &mut window_ahead);
+            if !prepared && lines.is_empty() {
                 break;
             }
         }

@@ -68,18 +68,19 @@ impl<'a> Sweep<'a> {
         Self { tasks, ends, begin, buckets, found: Vec::new(), begins: Vec::new() }
     }
 
-    /// The next window: whose turn it is, record by record, into `turns`. `false` when there is none.
-    pub(crate) fn next(&mut self, turns: &mut Vec<u32>) -> bool {
+    /// The next window: whose turn it is, record by record, into `turns`. `false` when there is none. Calls
+    /// `found(task, start)` for each of its records, task by task.
+    pub(crate) fn next(&mut self, turns: &mut Vec<u32>, mut found: impl FnMut(u32, u64)) -> bool {
         turns.clear();
         while turns.is_empty() {
             let Some(end) = self.ends.pop() else { return false };
-            self.window(end, turns);
+            self.window(end, turns, &mut found);
         }
         true
     }
 
     /// All records up to `end` inclusive.
-    fn window(&mut self, end: u64, turns: &mut Vec<u32>) {
+    fn window(&mut self, end: u64, turns: &mut Vec<u32>, found: &mut impl FnMut(u32, u64)) {
         let span = end.saturating_sub(self.begin);
         let shift = (64 - span.leading_zeros()).saturating_sub(self.buckets.trailing_zeros());
         self.found.clear();
@@ -88,6 +89,7 @@ impl<'a> Sweep<'a> {
         for (rank, task) in self.tasks.iter_mut().enumerate() {
             while let Some(start) = task.next.filter(|&start| start <= end) {
                 let bucket = (start.saturating_sub(self.begin) >> shift) as u32;
+                found(rank as u32, start);
                 self.found.push((bucket, rank as u32));
                 self.begins[bucket as usize + 1] += 1;
                 task.step();
@@ -139,7 +141,7 @@ mod tests {
         let starts: Vec<_> = starts.iter().map(|starts| (starts, 0)).collect();
         let mut sweep = Sweep::new(&starts, window);
         let (mut all, mut turns) = (Vec::new(), Vec::new());
-        while sweep.next(&mut turns) {
+        while sweep.next(&mut turns, |_, _| {}) {
             all.extend_from_slice(&turns);
         }
         all

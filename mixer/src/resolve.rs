@@ -1,5 +1,4 @@
-//! From what one task can tell of its records to lines of a trace: ids are given in the order of the lines, and
-//! references become ids.
+//! From prepared records to lines of a trace: ids are given in the order of the lines, and references become ids.
 //!
 //! A task whose turn has come but whose next record waits for a message that has no line yet is *parked*; the
 //! line of that message wakes it, and it makes up for the turns it missed. So everything stands behind what it
@@ -8,14 +7,13 @@
 
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
-use crate::matching::{Fate, Partners};
-use crate::packed::{After, Body, Packed, StartCursor, Unpacker};
+use crate::matching::Fate;
+use crate::prepare::{Awaits, Prepared, What, Window};
 use crate::task::Task;
 use std::collections::VecDeque;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
-use vef_format::operation::{OpCode, OpCodes, Operation};
 use vef_format::record::{Dependency, LocalCollective, Message};
-use vef_format::units::Ticks;
+use vef_format::units::{Bytes, Ticks};
 
 /// A message that has no line yet.
 const UNSEEN: u32 = u32::MAX;
@@ -41,13 +39,10 @@ pub(crate) struct Traced {
 }
 
 /// Gives ids and resolves references, turn by turn.
-pub(crate) struct Resolver<'a> {
-    tasks: &'a [Task],
-    partners: &'a [Partners],
-    codes: [OpCode; Operation::ALL.len()],
-    /// What makes each task's clock that of all.
-    shifts: &'a [i64],
+pub(crate) struct Resolver {
     turns: Vec<Turn>,
+    /// What parked tasks have left of earlier windows.
+    behind: Vec<VecDeque<Prepared>>,
     /// The id of every message, by task.
     ids: Vec<Vec<u32>>,
     /// The ids of the operations of each communicator, by their position.
@@ -55,7 +50,8 @@ pub(crate) struct Resolver<'a> {
     next_message: u32,
     next_collective: u32,
     awake: VecDeque<u32>,
-    parked: u64,
+    /// Tasks that were parked at some time in this window.
+    parked: Vec<u32>,
     /// Messages that, by the clocks, were received before they were sent.
     pub(crate) early: u64,
 }
@@ -66,50 +62,41 @@ struct Operations {
 }
 
 /// Where a task is.
-#[derive(Default)]
 struct Turn {
-    records: Unpacker,
-    starts: StartCursor,
-    /// The record that the task is parked at, and when it began.
-    held: Option<(Packed, u64)>,
-    /// Turns missed since.
-    missed: u64,
-    record: u64,
-    message: u32,
+    /// Its next record in the window.
+    at: u32,
+    /// Turns that have come and were not taken.
+    due: u64,
+    /// How many of its records had their turn.
+    taken: u64,
+    /// Since when (on the clock of all) its next record waits for a message that has no line yet.
+    parked: Option<u64>,
+    /// Whether it is in the list of tasks that were parked in this window.
+    listed: bool,
     /// The latest line of a message or mark, [`NONE`]: none yet.
     anchor: u32,
     /// What a record that was dropped just before leaves to the next: its dependency, and since when.
-    legacy: Option<(Dependency, u64)>,
-    /// How many calls on each of the task's communicators had their turn, and which of all those it is.
-    calls: Vec<(u32, u64)>,
+    legacy: Option<Box<(Dependency, u64)>>,
     /// The ids of the task's collectives, [`NONE`]: dropped.
     collectives: Vec<u32>,
 }
 
-impl<'a> Resolver<'a> {
+impl Resolver {
     /// Before the first line. `traced` gives the place of each communicator, by identity.
-    pub(crate) fn new(
-        tasks: &'a [Task],
-        partners: &'a [Partners],
-        shifts: &'a [i64],
-        traced: &[Traced],
-        codes: &OpCodes,
-    ) -> Self {
-        let turn = |task: &Task| Turn {
+    pub(crate) fn new(tasks: &[Task], traced: &[Traced]) -> Self {
+        let turn = |_| Turn {
+            at: 0,
+            due: 0,
+            taken: 0,
+            parked: None,
+            listed: false,
             anchor: NONE,
-            calls: task.calls.iter().map(|calls| (calls.comm.0, 0)).collect(),
-            ..Turn::default()
+            legacy: None,
+            collectives: Vec::new(),
         };
-        let mut table = [OpCode(0); Operation::ALL.len()];
-        for (code, &operation) in table.iter_mut().zip(Operation::ALL) {
-            *code = codes.code(operation).unwrap_or(operation.default_code());
-        }
         Self {
-            tasks,
-            partners,
-            codes: table,
-            shifts,
             turns: tasks.iter().map(turn).collect(),
+            behind: tasks.iter().map(|_| VecDeque::new()).collect(),
             ids: tasks.iter().map(|task| vec![UNSEEN; task.sends.len()]).collect(),
             operations: traced
                 .iter()
@@ -118,143 +105,139 @@ impl<'a> Resolver<'a> {
             next_message: 0,
             next_collective: 0,
             awake: VecDeque::new(),
-            parked: 0,
+            parked: Vec::new(),
             early: 0,
         }
     }
 
     /// Takes the turns of a window; `lines` are what became of them.
-    pub(crate) fn take(&mut self, turns: &[u32], lines: &mut Vec<Line>) {
+    pub(crate) fn take(&mut self, window: &Window, lines: &mut Vec<Line>) {
         lines.clear();
-        for &rank in turns {
-            if self.turns[rank as usize].held.is_some() {
-                self.turns[rank as usize].missed += 1;
-                continue;
+        for (turn, &begin) in self.turns.iter_mut().zip(&window.begins) {
+            turn.at = begin;
+        }
+        for &rank in &window.turns {
+            let turn = &mut self.turns[rank as usize];
+            turn.due += 1;
+            if turn.parked.is_none() {
+                self.go_on(rank, window, lines);
             }
-            self.turn(rank, lines);
             while let Some(woken) = self.awake.pop_front() {
-                self.parked -= 1;
-                // The record it was held at is no missed turn but one that is due.
-                let turn = &mut self.turns[woken as usize];
-                let mut due = std::mem::take(&mut turn.missed) + 1;
-                while due > 0 && self.turn(woken, lines) {
-                    due -= 1;
-                }
-                self.turns[woken as usize].missed = due.saturating_sub(1);
+                self.turns[woken as usize].parked = None;
+                self.go_on(woken, window, lines);
             }
         }
+        // The window goes; what parked tasks have not taken of it stays.
+        let Self { turns, behind, parked, .. } = self;
+        parked.retain(|&rank| {
+            let rank = rank as usize;
+            let end = window.begins.get(rank + 1).map_or(0, |&end| end as usize);
+            behind[rank].extend(&window.records[turns[rank].at as usize..end]);
+            turns[rank].listed = turns[rank].parked.is_some();
+            turns[rank].listed
+        });
     }
 
     /// After the last turn: everything must have its line.
     pub(crate) fn finish(&self) -> Result<(), MixError> {
-        if self.parked == 0 { Ok(()) } else { Err(MixError::Circle(self.circle())) }
+        if self.parked.is_empty() { Ok(()) } else { Err(MixError::Circle(self.circle())) }
     }
 
-    /// The turn of a task; `false`: it is parked.
+    /// Takes the turns that are due, until the task is parked.
     #[inline]
-    fn turn(&mut self, rank: u32, lines: &mut Vec<Line>) -> bool {
-        let task = &self.tasks[rank as usize];
-        let turn = &mut self.turns[rank as usize];
-        let (packed, start) = match turn.held.take() {
-            Some(held) => held,
-            None => {
-                let Some(packed) = turn.records.next(&task.records) else { return true };
-                (packed, turn.starts.next(&task.starts).unwrap_or(0))
+    fn go_on(&mut self, rank: u32, window: &Window, lines: &mut Vec<Line>) {
+        while self.turns[rank as usize].due > 0 {
+            let turn = &mut self.turns[rank as usize];
+            let behind = if turn.listed { self.behind[rank as usize].front() } else { None };
+            let Some(&record) = behind.or_else(|| window.records.get(turn.at as usize)) else { return };
+            let was_behind = behind.is_some();
+            if !self.turn(rank, &record, lines) {
+                let turn = &mut self.turns[rank as usize];
+                turn.parked = Some(record.start);
+                if !std::mem::replace(&mut turn.listed, true) {
+                    self.parked.push(rank);
+                }
+                return;
             }
-        };
+            let turn = &mut self.turns[rank as usize];
+            turn.due -= 1;
+            turn.taken += 1;
+            if was_behind {
+                self.behind[rank as usize].pop_front();
+            } else {
+                turn.at += 1;
+            }
+        }
+    }
+
+    /// The turn of a task with its next record; `false`: that waits for a message that has no line yet.
+    #[inline]
+    fn turn(&mut self, rank: u32, record: &Prepared, lines: &mut Vec<Line>) -> bool {
+        let turn = &mut self.turns[rank as usize];
         let anchored = match turn.anchor {
             NONE => Dependency::Start,
             id => Dependency::Sent(MessageId(id.into())),
         };
-        // The dependency, and whether what stood there was dropped.
-        let (after, bequeathed) = match packed.after {
-            After::Start => (Dependency::Start, turn.legacy.is_some()),
-            After::Sent => (anchored, turn.legacy.is_some()),
-            After::Received(receive) => {
-                let message = self.partners[rank as usize].messages[receive as usize];
-                let source = task.receives.of(receive).map(|channel| channel.peer);
-                match source {
-                    Some(source) if message != NONE => {
-                        let id = &mut self.ids[source.index()][message as usize];
-                        if *id >= WANTED {
-                            *id = WANTED;
-                            turn.held = Some((packed, start));
-                            self.parked += 1;
-                            return false;
-                        }
-                        (Dependency::Received(MessageId((*id).into())), false)
-                    }
-                    _ => (anchored, false),
+        // The dependency, and whether it is on what stands just before, which may have been dropped.
+        let (after, bequeathed) = match record.awaits {
+            Awaits::Start => (Dependency::Start, true),
+            Awaits::Sent => (anchored, true),
+            Awaits::Lost => (anchored, false),
+            Awaits::Received { source, message } => {
+                let id = &mut self.ids[source.index()][message as usize];
+                if *id >= WANTED {
+                    *id = WANTED;
+                    return false;
                 }
+                (Dependency::Received(MessageId((*id).into())), false)
             }
-            After::Collective(number) => match turn.collectives.get(number as usize) {
+            Awaits::Collective(number) => match turn.collectives.get(number as usize) {
                 Some(&id) if id != NONE => (Dependency::Collective(CollectiveId(id.into())), false),
-                _ => (anchored, turn.legacy.is_some()),
+                _ => (anchored, true),
             },
         };
         let (after, time) = match turn.legacy.take() {
-            Some((after, since)) if bequeathed => (after, start.saturating_sub(since)),
-            _ => (after, packed.time),
+            Some(legacy) if bequeathed => (legacy.0, record.start.saturating_sub(legacy.1)),
+            _ => (after, record.time),
         };
-        turn.record += 1;
+        let dropped = |time: u64| Some(Box::new((after, record.start.saturating_sub(time))));
         let task = Rank(rank);
-        let time = Ticks(time);
-        match packed.body {
-            Body::Mark => {
-                let id = self.next_message;
+        match record.what {
+            What::Mark => {
+                let id = MessageId(self.next_message.into());
+                turn.anchor = self.next_message;
                 self.next_message += 1;
-                turn.anchor = id;
-                let (id, bytes) = (MessageId(id.into()), Default::default());
-                lines.push(Line::Message(Message {
-                    id,
-                    src: task,
-                    dst: task,
-                    bytes,
-                    awaited: false,
-                    after,
-                    time,
-                }));
+                let (src, dst, bytes, time) = (task, task, Bytes::ZERO, Ticks(time));
+                lines.push(Line::Message(Message { id, src, dst, bytes, awaited: false, after, time }));
             }
-            Body::Message { dst, bytes } => {
-                let message = turn.message as usize;
-                turn.message += 1;
-                let fate = self.partners[rank as usize].fates[message];
-                if fate == Fate::Dropped {
-                    turn.legacy = Some((after, start.saturating_sub(time.0)));
-                    return true;
-                }
-                let id = self.next_message;
-                self.next_message += 1;
-                turn.anchor = id;
-                if std::mem::replace(&mut self.ids[rank as usize][message], id) == WANTED {
-                    let common =
-                        |rank: u32, start: u64| start.saturating_add_signed(self.shifts[rank as usize]);
-                    let sent = common(rank, start);
-                    let held = self.turns[dst.index()].held;
-                    self.early += u64::from(held.is_some_and(|(_, start)| common(dst.0, start) < sent));
+            What::Message { fate: Fate::Dropped, .. } => turn.legacy = dropped(time),
+            What::Message { number, dst, bytes, fate } => {
+                let id = MessageId(self.next_message.into());
+                turn.anchor = self.next_message;
+                let known = &mut self.ids[rank as usize][number as usize];
+                if std::mem::replace(known, self.next_message) == WANTED {
                     self.awake.push_back(dst.0);
+                    let since = self.turns[dst.index()].parked;
+                    self.early += u64::from(since.is_some_and(|since| since < record.start));
                 }
-                let (id, awaited) = (MessageId(id.into()), fate == Fate::Awaited);
+                self.next_message += 1;
+                let (awaited, time) = (fate == Fate::Awaited, Ticks(time));
                 lines.push(Line::Message(Message { id, src: task, dst, bytes, awaited, after, time }));
             }
-            Body::Collective { slot, operation, amounts } => {
-                let (comm, calls) = &mut turn.calls[slot as usize];
-                let position = *calls;
-                *calls += 1;
-                let operations = &mut self.operations[*comm as usize];
-                if position >= operations.traced.complete {
-                    turn.legacy = Some((after, start.saturating_sub(time.0)));
+            What::Collective { comm, position, code, amounts } => {
+                let operations = &mut self.operations[comm as usize];
+                let Some(id) = operations.ids.get_mut(position as usize) else {
+                    turn.legacy = dropped(time);
                     turn.collectives.push(NONE);
                     return true;
-                }
-                let id = &mut operations.ids[position as usize];
+                };
                 if *id == NONE {
                     *id = self.next_collective;
                     self.next_collective += 1;
                 }
                 turn.collectives.push(*id);
-                let (id, op) = (CollectiveId((*id).into()), self.codes[operation as usize]);
-                let comm = operations.traced.id;
+                let (id, comm) = (CollectiveId((*id).into()), operations.traced.id);
+                let (op, time) = (code, Ticks(time));
                 lines.push(Line::Collective(LocalCollective { id, comm, op, task, amounts, after, time }));
             }
         }
@@ -264,16 +247,16 @@ impl<'a> Resolver<'a> {
     /// The parked tasks, followed from the first until one comes again.
     #[cold]
     fn circle(&self) -> Vec<Waiting> {
-        let waiting = |rank: usize| {
-            let (packed, _) = self.turns[rank].held?;
-            let After::Received(receive) = packed.after else { return None };
-            let source = self.tasks[rank].receives.of(receive)?.peer;
-            let message = self.partners[rank].messages[receive as usize].into();
-            Some(Waiting { task: Rank(rank as u32), record: self.turns[rank].record, source, message })
+        let waiting = |rank: usize| match self.behind[rank].front()?.awaits {
+            Awaits::Received { source, message } => {
+                let (task, record) = (Rank(rank as u32), self.turns[rank].taken);
+                Some(Waiting { task, record, source, message: message.into() })
+            }
+            _ => None,
         };
-        let mut seen = vec![usize::MAX; self.tasks.len()];
+        let mut seen = vec![usize::MAX; self.turns.len()];
         let mut links: Vec<Waiting> = Vec::new();
-        let mut at = self.turns.iter().position(|turn| turn.held.is_some());
+        let mut at = self.parked.iter().min().map(|&rank| rank as usize);
         while let Some(link) = at.and_then(waiting) {
             let rank = link.task.index();
             if seen[rank] != usize::MAX {

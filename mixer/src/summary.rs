@@ -38,7 +38,8 @@ pub struct Summary {
     /// Records that began before the previous event of their task ended (several threads at once, or a clock that
     /// went backwards); their computing time is 0.
     pub negative_times: u64,
-    /// Messages between hosts that, by the hosts' clocks, were received before they were sent.
+    /// Messages that, by the clocks (of different hosts, or of one that was set), were received before they were sent; a
+    /// lower bound, of those that kept a line back.
     pub early_receptions: u64,
     /// Tasks that never came to `MPI_Finalize`.
     pub killed: Vec<Rank>,
@@ -144,7 +145,7 @@ impl Unmatched {
         self.sends == 0 && self.receives == 0
     }
 
-    /// Counts a send.
+    /// Counts all of `other`, which is of later tasks.
     pub(crate) fn merge(&mut self, other: Self) {
         self.sends += other.sends;
         self.receives += other.receives;

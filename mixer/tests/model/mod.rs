@@ -195,10 +195,12 @@ impl World {
             return;
         }
         let free = self.free();
-        let Some(&rank) = free.choose(&mut self.random) else {
+        // Who blocks is soon sent what it waits for, or few would ever do anything again.
+        let Some(&rank) = free.choose(&mut self.random) else { panic!("the model is stuck") };
+        if free.len() < self.tasks.len() && self.random.random_bool(0.3) {
             self.unblock_one();
             return;
-        };
+        }
         match self.random.random_range(0..100) {
             0..30 => self.send(rank),
             30..52 => self.post(rank),
@@ -613,7 +615,9 @@ impl World {
 
     /// Somebody who is free sends what a blocked task waits for.
     fn unblock_one(&mut self) {
-        let wanted = (0..self.tasks.len() as u32).find_map(|rank| {
+        let tasks = self.tasks.len() as u32;
+        let first = self.random.random_range(0..tasks);
+        let wanted = (first..first + tasks).map(|rank| rank % tasks).find_map(|rank| {
             let task = &self.tasks[rank as usize];
             let posted = match task.blocked.as_ref()? {
                 Blocked::Receive { posted, .. } | Blocked::Wait { posted, .. } => &task.posted[*posted],
