@@ -1,9 +1,8 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times are scaled.
 
-use crate::source::{Feed, Loaded, Source, Stream};
+use crate::source::{Feed, LoadError, Loaded, Source, Stream, is_container};
 use std::path::Path;
 use std::sync::Arc;
-use vef_format::text::TextError;
 use vef_format::units::{Picos, Ticks};
 
 /// A trace to be replayed, and how.
@@ -16,9 +15,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// The text trace in the file `path`, read while it is replayed.
-    pub fn open(path: &Path) -> Result<Self, TextError> {
-        Ok(Self::stream(Stream::open(path)?))
+    /// The trace in the file `path`: text is read while it is replayed, a container is loaded into memory.
+    pub fn open(path: &Path) -> Result<Self, LoadError> {
+        Ok(match is_container(path)? {
+            false => Self::stream(Stream::open(path)?),
+            true => Self::loaded(&Arc::new(Loaded::open(path)?)),
+        })
     }
 
     /// A trace in memory.

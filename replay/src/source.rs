@@ -10,6 +10,7 @@ mod roots;
 mod row;
 mod stream;
 
+pub(crate) use loaded::is_container;
 pub use loaded::{LoadError, Loaded};
 pub(crate) use row::{Row, Waits, What};
 pub use stream::Stream;

@@ -1,6 +1,7 @@
 //! Whole traces under simple networks.
 
 use replay::{Bytes, Job, Kind, Link, LiveId, Loaded, Picos, Replay, ReplayError, SendCompletion, yardstick};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::capture::Capture;
@@ -220,4 +221,27 @@ fn the_time_factor_and_the_start_move_records() {
     let job = Job::loaded(&trace).start(Picos(70)).time_factor(0.5).nodes(vec![4, 5]);
     let mut replay = Replay::builder().job(job).build().unwrap();
     assert_eq!(run(&mut replay, 1), [(1570, 0, 1, 9)]);
+}
+
+#[test]
+fn a_stuck_replay_of_a_file_names_lines() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let text = "VEF3 4 3 1 2 4 0 1\nC0 0 1 2\n\
+        G0 C0 6 0 0 0 0 1 -1\nG0 C0 6 1 0 0 0 1 -1\n\
+        0 2 2 0 0 1 -1\n1 2 3 5 2 1 2\n2 3 2 5 6 1 1\n\
+        G0 C0 6 2 0 0 1 1 0\nG1 C0 6 0 0 0 3 1 G0\n";
+    file.write_all(text.as_bytes()).unwrap();
+    let mut replay = Replay::builder().job(Job::open(file.path()).unwrap()).build().unwrap();
+    let outcome = yardstick::run(&mut replay, &yardstick::default_link()).unwrap();
+    let stuck = outcome.stuck.unwrap();
+    assert_eq!((stuck.live, stuck.waiting, stuck.circle), (0, 4, Some(1)));
+    let told = stuck.to_string();
+    for part in [
+        "task 0, record 1, line 9 (G1) waits for G0 (Barrier): 1 messages missing, from task 2 (not entered)",
+        "task 2, record 1, line 6 (message 1 to task 3) waits for message 2 from task 3 to task 2 (record 0, line 7), \
+         which has not started",
+        "in a circle: task 2 waits for task 3 waits for task 2",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
 }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use replay::{BuildError, ReplayError, Stuck};
-use vef_format::text::TextError;
+use replay::{BuildError, LoadError, ReplayError, Stuck};
 use vef_format::units::Bytes;
 
 use crate::settings::UnknownRule;
@@ -14,7 +13,7 @@ use crate::topology::TopologyError;
 pub enum SimError {
     /// A trace cannot be opened.
     #[error(transparent)]
-    Trace(#[from] TextError),
+    Trace(#[from] LoadError),
     /// There is no such topology.
     #[error(transparent)]
     Topology(#[from] TopologyError),

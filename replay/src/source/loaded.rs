@@ -5,8 +5,11 @@ use super::roots::Roots;
 use super::row::Row;
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vef_format::container::{self, ContainerError};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::record::{Communicator, Header, Record};
@@ -32,6 +35,18 @@ pub enum LoadError {
     /// The text is wrong; it says where.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// The container is wrong; it says where.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
+    /// The file cannot be opened.
+    #[error("{}: {error}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        error: io::Error,
+    },
     /// A rank that the header does not know.
     #[error("record {record} names task {task} in a trace of {tasks} tasks")]
     Rank {
@@ -48,20 +63,28 @@ pub enum LoadError {
 }
 
 impl Loaded {
-    /// Reads a text trace with the default codes of operations.
+    /// Reads a trace in text, with the default codes of operations, or in a container, with its own.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
-        Self::read(Reader::open(path)?, OpCodes::default())
+        match is_container(path)? {
+            false => Self::read(Reader::open(path)?, OpCodes::default()),
+            true => {
+                let container = container::Reader::open(path)?;
+                let codes = container.about().op_codes.clone();
+                let mut loading = Loading::new(*container.header(), codes);
+                let mut lines = container.lines();
+                while let Some(line) = lines.next()? {
+                    loading.line(line)?;
+                }
+                Ok(loading.finish())
+            }
+        }
     }
 
     /// Reads all that `reader` gives.
-    pub fn read<R: std::io::Read>(mut reader: Reader<R>, codes: OpCodes) -> Result<Self, LoadError> {
+    pub fn read<R: Read>(mut reader: Reader<R>, codes: OpCodes) -> Result<Self, LoadError> {
         let mut loading = Loading::new(*reader.header(), codes);
         while let Some(line) = reader.next()? {
-            match line {
-                Line::Communicator { id, members } => loading.communicator(id, members.to_vec())?,
-                Line::Message(message) => loading.step(Step::Message(message))?,
-                Line::Collective(collective) => loading.step(Step::Collective(collective))?,
-            }
+            loading.line(line)?;
         }
         Ok(loading.finish())
     }
@@ -110,6 +133,14 @@ impl Loaded {
     }
 }
 
+/// Whether the file begins like a container.
+pub(crate) fn is_container(path: &Path) -> Result<bool, LoadError> {
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut begin));
+    read.map_err(|error| LoadError::Open { path: path.to_path_buf(), error })?;
+    Ok(begin == *b"VEFX")
+}
+
 /// A trace on its way into memory.
 struct Loading {
     loaded: Loaded,
@@ -134,6 +165,15 @@ impl Loading {
     fn check(&self, task: Rank) -> Result<(), LoadError> {
         let tasks = self.loaded.header.tasks;
         if task.0 < tasks { Ok(()) } else { Err(LoadError::Rank { record: self.count, task, tasks }) }
+    }
+
+    #[inline]
+    fn line(&mut self, line: Line<'_>) -> Result<(), LoadError> {
+        match line {
+            Line::Communicator { id, members } => self.communicator(id, members.to_vec()),
+            Line::Message(message) => self.step(Step::Message(message)),
+            Line::Collective(collective) => self.step(Step::Collective(collective)),
+        }
     }
 
     fn communicator(&mut self, id: CommId, members: Vec<Rank>) -> Result<(), LoadError> {

@@ -13,6 +13,7 @@ use replay::{
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
+use vef_format::container::{About, Settings, convert};
 use vef_format::operation::OpCodes;
 use vef_format::record::Record;
 use vef_format::text::Writer;
@@ -78,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_is_what_was_loaded(program in program()) {
+    fn files_are_what_was_in_memory(program in program()) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut writer = Writer::new(Vec::new(), &program.header).unwrap();
         for record in &program.records {
@@ -89,9 +90,15 @@ proptest! {
             }
         }
         file.write_all(&writer.finish().unwrap()).unwrap();
-        let mut stream = Replay::builder().job(Job::open(file.path()).unwrap()).build().unwrap();
-        prop_assert_eq!(run(&mut stream), run(&mut replay(&program)));
-        prop_assert!(stream.is_complete());
+        let container = tempfile::Builder::new().suffix(".vefx").tempfile().unwrap();
+        let settings = Settings { keep_order: program.header.messages % 2 == 0, ..Settings::default() };
+        convert(file.path(), container.path(), &About::default(), settings).unwrap();
+        let expected = run(&mut replay(&program));
+        for path in [file.path(), container.path()] {
+            let mut opened = Replay::builder().job(Job::open(path).unwrap()).build().unwrap();
+            prop_assert_eq!(&run(&mut opened), &expected);
+            prop_assert!(opened.is_complete());
+        }
     }
 
     #[test]
