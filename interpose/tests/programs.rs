@@ -105,7 +105,8 @@ fn each_action(capture: &Path, rank: u32, mut each: impl FnMut(u16, &Action<'_>)
     events.ending()
 }
 
-/// The actions of `rank` as text; completions one by one, because how many a call finds is a matter of luck.
+/// The actions of `rank` as text; completions one by one and in order of their requests, because how many a call finds, and
+/// which first, is a matter of luck.
 fn actions(capture: &Path, rank: u32) -> Vec<String> {
     let mut list = Vec::new();
     let ending = each_action(capture, rank, |_, action| match action {
@@ -113,6 +114,8 @@ fn actions(capture: &Path, rank: u32) -> Vec<String> {
         other => list.push(format!("{other:?}")),
     });
     assert_eq!(ending, Ending::Finished);
+    let is_completion = |text: &String| text.starts_with("Completion");
+    list.chunk_by_mut(|a, b| is_completion(a) && is_completion(b)).for_each(<[String]>::sort);
     list
 }
 
