@@ -22,6 +22,10 @@ pub enum Command {
     Check(Check),
     /// Replay a trace on a simulated network
     Sim(Box<Sim>),
+    /// Rewrite a trace: text (.vef) to container (.vefx), or back
+    Convert(Convert),
+    /// Put ranks on nodes as a launcher would, or better
+    Place(Box<Place>),
     /// Take a bundled capture through mix, check and sim, explaining each step
     Demo(Demo),
 }
@@ -144,6 +148,108 @@ pub struct Sim {
     /// The report as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A container is compressed, checksummed, and gives any task's records without reading the others'. The other
+commands read text: convert back before `vef check` and `vef sim`.")]
+pub struct Convert {
+    /// The trace
+    #[arg(value_name = "FROM")]
+    pub from: PathBuf,
+    /// The file to write; its suffix says what it becomes
+    #[arg(value_name = "TO")]
+    pub to: PathBuf,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Nodes come from --hostfile, --host, --nodelist, --rankfile, or --nodes with --slots; nothing is ever asked.
+With --optimise the placement by these rules (or one node a rank of the topology) is the start and the result is
+compared with it, with block, round-robin and the best of 100 random placements.
+
+Examples:
+  vef place -n 8 --hostfile hosts --map-by node
+  vef place -n 8 --model slurm --nodelist 'node[01-04]' --slots 2 --distribution cyclic
+  vef place --captured capture -o ran.toml
+  vef place --optimise app.vef --topology torus:4x4x4 -o better.toml")]
+pub struct Place {
+    /// Number of ranks
+    #[arg(short = 'n', long = "np", visible_short_alias = 'c', value_name = "N")]
+    pub processes: Option<u32>,
+    /// Whose rules: openmpi, getinfo, hydra, slurm
+    #[arg(long, default_value = "openmpi", value_name = "MODEL")]
+    pub model: String,
+    /// Hostfile (Hydra: machine file)
+    #[arg(long, visible_alias = "machinefile", value_name = "FILE")]
+    pub hostfile: Option<PathBuf>,
+    /// Hosts, or a filter on the hostfile: a,b:2,c
+    #[arg(long, value_name = "HOSTS")]
+    pub host: Vec<String>,
+    /// Slurm's node list: node[01-04,07]
+    #[arg(long, value_name = "LIST")]
+    pub nodelist: Option<String>,
+    /// As many nodes, called node0, node1, …
+    #[arg(long, value_name = "N")]
+    pub nodes: Option<u32>,
+    /// Slots of each of these nodes (Slurm: also 16(x3),8)
+    #[arg(long, value_name = "N")]
+    pub slots: Option<String>,
+    /// Cores of a slot where the hostfile gives no #cores
+    #[arg(long, value_name = "N")]
+    pub core: Option<u32>,
+    /// hwloc's XML of a node
+    #[arg(long, value_name = "FILE")]
+    pub hwloc: Option<PathBuf>,
+    /// Slots of a node that nobody gave any [default: the cores of --hwloc, or 1]
+    #[arg(long, value_name = "N")]
+    pub unknown_slots: Option<u32>,
+    /// Rankfile; overrides every policy
+    #[arg(long, value_name = "FILE")]
+    pub rankfile: Option<PathBuf>,
+    /// node, slot, core, ppr:N:node …
+    #[arg(long, value_name = "POLICY")]
+    pub map_by: Option<String>,
+    /// node, slot, core
+    #[arg(long, value_name = "POLICY")]
+    pub rank_by: Option<String>,
+    /// Map and rank by node
+    #[arg(long)]
+    pub bynode: bool,
+    /// More ranks than slots are fine
+    #[arg(long)]
+    pub oversubscribe: bool,
+    /// More ranks than slots are an error
+    #[arg(long)]
+    pub nooversubscribe: bool,
+    /// Ranks of a node (Hydra, Slurm)
+    #[arg(long = "ntasks-per-node", visible_alias = "ppn", value_name = "N")]
+    pub per_node: Option<u32>,
+    /// Slurm's distribution: block, cyclic, plane=N
+    #[arg(long, value_name = "HOW")]
+    pub distribution: Option<String>,
+    /// The node that mpirun itself runs on
+    #[arg(long, value_name = "NODE")]
+    pub launch_node: Option<String>,
+    /// The placement that this capture recorded, instead of all the above
+    #[arg(long, value_name = "DIR")]
+    pub captured: Option<PathBuf>,
+    /// Look for a placement with fewer hop-bytes for this trace
+    #[arg(long, value_name = "TRACE", requires = "topology")]
+    pub optimise: Option<PathBuf>,
+    /// The network to optimise for (as in vef sim)
+    #[arg(long, value_name = "T", requires = "optimise")]
+    pub topology: Option<String>,
+    /// Seed of the search: the same seed gives the same placement
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// What to print: table, getinfo, json, toml, text
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    pub format: String,
+    /// Also write a placement file: .toml, .json, or one node a line
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

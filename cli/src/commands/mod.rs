@@ -1,8 +1,10 @@
 //! One file a command: arguments in, one library call, the result shown.
 
 mod check;
+mod convert;
 mod demo;
 mod mix;
+mod place;
 mod run;
 mod sim;
 
@@ -20,6 +22,8 @@ pub fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Mix(mix) => mix::execute(&mix).map(|()| ExitCode::SUCCESS),
         Command::Check(check) => check::execute(&check),
         Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
+        Command::Convert(convert) => convert::execute(&convert).map(|()| ExitCode::SUCCESS),
+        Command::Place(place) => place::execute(&place).map(|()| ExitCode::SUCCESS),
         Command::Demo(demo) => demo::execute(&demo).map(|()| ExitCode::SUCCESS),
     }
 }

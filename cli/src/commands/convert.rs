@@ -1,0 +1,17 @@
+//! `vef convert`: a trace from text to container or back, by the names of the files.
+
+use crate::args::Convert;
+use crate::output::{self, Failure};
+use vef_format::container::{self, About, Settings};
+
+pub fn execute(convert: &Convert) -> Result<(), Failure> {
+    container::convert(&convert.from, &convert.to, &About::default(), Settings::default())?;
+    let size = |path: &std::path::Path| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
+    output::result(format_args!(
+        "{} ({} bytes) → {} ({} bytes)",
+        convert.from.display(),
+        output::grouped(size(&convert.from)),
+        convert.to.display(),
+        output::grouped(size(&convert.to))
+    ))
+}

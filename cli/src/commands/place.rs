@@ -1,0 +1,141 @@
+//! `vef place`: which rank sits on which node, as a launcher would do it, as it was, or better.
+
+use crate::args::Place;
+use crate::output::{self, Failure};
+use crate::progress::Bar;
+use placement::captured::{self, Seen};
+use placement::optimise::{self, CommMatrix, Distances, Optimised, Options};
+use placement::{Format, Placement, Request};
+use replay::{Job, Replay};
+use sim_example::topology::{Topology, TopologySpec};
+use std::path::Path;
+use vef_format::capture::Capture;
+use vef_format::ids::Rank;
+
+pub fn execute(place: &Place) -> Result<(), Failure> {
+    let placement = match (&place.optimise, &place.topology) {
+        (Some(trace), Some(topology)) => {
+            let Optimised { placement, report } = optimised(place, trace, topology)?;
+            // Where stdout is for a program, the report is for people beside it.
+            match place.format.as_str() {
+                "table" => output::result(report.to_table())?,
+                _ => output::remark(report.to_table()),
+            }
+            placement
+        }
+        _ => by_rules(place)?,
+    };
+    if let Some(path) = &place.output {
+        placement.write(path)?;
+    }
+    output::result(shown(&placement, &place.format)?.trim_end())
+}
+
+fn shown(placement: &Placement, format: &str) -> Result<String, Failure> {
+    match format {
+        "table" => Ok(placement.to_table()),
+        "getinfo" => Ok(placement.to_getinfo()),
+        "json" => Ok(placement.to_text(Format::Json)),
+        "toml" => Ok(placement.to_text(Format::Toml)),
+        "text" => Ok(placement.to_text(Format::Text)),
+        _ => Err(format!("--format {format:?}: write table, getinfo, json, toml or text").into()),
+    }
+}
+
+fn by_rules(place: &Place) -> Result<Placement, Failure> {
+    if let Some(directory) = &place.captured {
+        return as_captured(directory);
+    }
+    let request = Request {
+        model: place.model.parse()?,
+        processes: place.processes,
+        hostfile: place.hostfile.clone(),
+        hosts: place.host.clone(),
+        node_list: place.nodelist.clone(),
+        nodes: place.nodes,
+        slots: place.slots.clone(),
+        cores: place.core,
+        topology: place.hwloc.clone(),
+        unknown_slots: place.unknown_slots,
+        rankfile: place.rankfile.clone(),
+        map_by: place.map_by.clone(),
+        rank_by: place.rank_by.clone(),
+        by_node: place.bynode,
+        oversubscribe: place.oversubscribe,
+        no_oversubscribe: place.nooversubscribe,
+        per_node: place.per_node,
+        distribution: place.distribution.as_deref().map(str::parse).transpose()?,
+        launch_node: place.launch_node.clone(),
+    };
+    Ok(request.place()?)
+}
+
+fn as_captured(directory: &Path) -> Result<Placement, Failure> {
+    let capture = Capture::open(directory)?;
+    let seen: Vec<Seen> = (0..capture.tasks())
+        .filter_map(|rank| capture.rank(Rank(rank)))
+        .map(|info| Seen { host: info.host.clone(), cores: info.cores.clone() })
+        .collect();
+    Ok(captured::placement(&seen)?)
+}
+
+/// Starts from the rules where nodes are given, else from one rank a node of the topology.
+fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, Failure> {
+    let job = Job::open(trace)?;
+    let ranks = job.tasks();
+    let nodes_given = place.hostfile.is_some()
+        || !place.host.is_empty()
+        || place.nodelist.is_some()
+        || place.nodes.is_some()
+        || place.rankfile.is_some()
+        || place.captured.is_some();
+    let spec: TopologySpec = topology.parse()?;
+    let before = match nodes_given {
+        true => by_rules(place)?,
+        false => {
+            let network = spec.build(ranks)?;
+            Placement::block(ranks, network.nodes(), ranks.div_ceil(network.nodes().max(1)))?
+        }
+    };
+    let network = Network(spec.build(before.nodes.len() as u32)?);
+    let mut matrix = traffic(job)?;
+    Ok(optimise::optimise(&mut matrix, &network, &before, Options { seed: place.seed, ..Options::default() })?)
+}
+
+/// A simulator's topology as the optimiser sees it.
+struct Network(Topology);
+
+impl Distances for Network {
+    fn nodes(&self) -> u32 {
+        self.0.nodes()
+    }
+
+    fn hops(&self, a: u32, b: u32) -> u32 {
+        match a == b {
+            true => 0,
+            false => self.0.distance(a, b),
+        }
+    }
+}
+
+/// Who sends how much to whom, the messages of collectives included: one replay in which everything arrives at once.
+fn traffic(job: Job) -> Result<CommMatrix, Failure> {
+    let bar = Bar::new("reading the trace");
+    let mut matrix = CommMatrix::new(job.tasks());
+    let mut replay = Replay::builder().job(job).build()?;
+    let mut messages = 0;
+    while let Some(now) = replay.next_ready() {
+        while let Some(message) = replay.pop_ready(now)? {
+            matrix.push(message.src.0, message.dst.0, message.bytes.0);
+            replay.delivered(message.id, now)?;
+            messages += 1;
+            if messages % (1 << 16) == 0 {
+                bar.count(messages, "messages");
+            }
+        }
+    }
+    match replay.stuck() {
+        Some(stuck) => Err(stuck.to_string().into()),
+        None => Ok(matrix),
+    }
+}
