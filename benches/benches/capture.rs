@@ -1,0 +1,110 @@
+//! What recording costs a program, a call: whole programs in pairs, without and with the preload library, and the
+//! median of the differences. Beside it the floor: two clock reads and an append of 40 bytes.
+//!
+//!     cargo bench -p vef-benches --bench capture [-- PAIRS]
+//!
+//! Needs an MPI with its C compiler (`scripts/deps`); says which it did not find.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Compiler, launcher.
+const MPIS: [(&str, &str); 2] = [("mpicc.mpich", "mpiexec.mpich"), ("mpicc.openmpi", "mpirun.openmpi")];
+
+/// Mode of `benches/c/micro.c`, iterations.
+const MODES: [(&str, &str); 2] = [("local", "20000000"), ("self", "1000000")];
+
+fn main() {
+    let pairs = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(7);
+    let library = build_library();
+    let work = tempfile::tempdir().expect("a directory");
+    println!("floor (two clock reads, 40 bytes appended): {:.1} ns", floor());
+    for (compiler, launcher) in MPIS {
+        let Some(program) = compile(compiler, work.path()) else {
+            println!("{compiler}: not here");
+            continue;
+        };
+        for (mode, iterations) in MODES {
+            let run = |preload: Option<&Path>| nanos_a_call(launcher, &program, mode, iterations, preload, work.path());
+            let mut bare = Vec::new();
+            let mut added = Vec::new();
+            for _ in 0..pairs {
+                let without = run(None);
+                bare.push(without);
+                added.push(run(Some(&library)) - without);
+            }
+            println!(
+                "{launcher} {mode}: {:.1} ns a call, {:+.1} ns recorded (median of {pairs} pairs; {:+.1} … {:+.1})",
+                median(&mut bare),
+                median(&mut added),
+                added[0],
+                added[added.len() - 1]
+            );
+        }
+    }
+}
+
+/// Builds the library as users do and says where it is.
+fn build_library() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let built = Command::new(env!("CARGO")).current_dir(&root).args(["build", "--release", "-p", "interpose"]).status();
+    assert!(built.expect("cargo").success(), "the library does not build");
+    let bench = std::env::current_exe().expect("the benchmark's path");
+    let directory = bench.parent().and_then(Path::parent).expect("target/release");
+    directory.join("libvef_interpose.so")
+}
+
+fn compile(compiler: &str, work: &Path) -> Option<PathBuf> {
+    let program = work.join(compiler);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/micro.c");
+    let compiled = Command::new(compiler).arg("-O2").arg("-o").arg(&program).arg(source).status().ok()?;
+    compiled.success().then_some(program)
+}
+
+fn nanos_a_call(launcher: &str, program: &Path, mode: &str, iterations: &str, preload: Option<&Path>, work: &Path) -> f64 {
+    let capture = work.join("capture");
+    let mut command = Command::new(launcher);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").args(["-n", "1"]);
+    if let Some(library) = preload {
+        command.arg("env").arg(format!("LD_PRELOAD={}", library.display())).arg(format!("VEF_DIR={}", capture.display()));
+    }
+    let output = command.arg(program).args([mode, iterations]).output().expect("the launcher");
+    let recorded = std::fs::remove_dir_all(&capture).is_ok();
+    assert_eq!(recorded, preload.is_some(), "recorded when it should not, or not when it should");
+    String::from_utf8_lossy(&output.stdout).trim().parse().expect("nanoseconds")
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Two clock reads and an append of 40 bytes to memory that is mapped already.
+fn floor() -> f64 {
+    const RECORDS: usize = 1 << 20;
+    let mut log = vec![1u64; 5 * RECORDS];
+    let begin = Instant::now();
+    for record in log.chunks_exact_mut(5) {
+        let start = clock();
+        let end = clock();
+        record.copy_from_slice(&std::hint::black_box([start, end, 1, 2, 3]));
+    }
+    let taken = begin.elapsed().as_nanos() as f64 / RECORDS as f64;
+    std::hint::black_box(&log);
+    taken
+}
+
+#[cfg(target_arch = "x86_64")]
+fn clock() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn clock() -> u64 {
+    static BEGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    BEGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
