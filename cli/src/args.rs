@@ -67,8 +67,8 @@ pub struct Mix {
     #[arg(short, long, value_name = "OUT.vef")]
     pub output: PathBuf,
     /// Threads [default: all cores]
-    #[arg(short = 'j', long, value_name = "N")]
-    pub jobs: Option<std::num::NonZero<usize>>,
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
     /// Drop sends and receives that have no partner instead of refusing the capture
     #[arg(long)]
     pub lenient: bool,

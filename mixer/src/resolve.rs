@@ -69,8 +69,11 @@ struct Turn {
     due: u64,
     /// How many of its records had their turn.
     taken: u64,
-    /// Since when (on the clock of all) its next record waits for a message that has no line yet.
+    /// Its next record waits for a message that has no line yet: when the task received that message, on the clock of
+    /// all, as far as the record tells.
     parked: Option<u64>,
+    /// When the record taken last began.
+    began: u64,
     /// Whether it is in the list of tasks that were parked in this window.
     listed: bool,
     /// The latest line of a message or mark, [`NONE`]: none yet.
@@ -89,6 +92,7 @@ impl Resolver {
             due: 0,
             taken: 0,
             parked: None,
+            began: 0,
             listed: false,
             anchor: NONE,
             legacy: None,
@@ -153,7 +157,9 @@ impl Resolver {
             let was_behind = behind.is_some();
             if !self.turn(rank, &record, lines) {
                 let turn = &mut self.turns[rank as usize];
-                turn.parked = Some(record.start);
+                // The later marks of one `Waitall` begin with it, before any of its messages came.
+                let same_call = record.time == 0 && record.start == turn.began;
+                turn.parked = Some(if same_call { u64::MAX } else { record.start.saturating_sub(record.time) });
                 if !std::mem::replace(&mut turn.listed, true) {
                     self.parked.push(rank);
                 }
@@ -162,6 +168,7 @@ impl Resolver {
             let turn = &mut self.turns[rank as usize];
             turn.due -= 1;
             turn.taken += 1;
+            turn.began = record.start;
             if was_behind {
                 self.behind[rank as usize].pop_front();
             } else {

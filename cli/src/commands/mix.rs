@@ -11,7 +11,7 @@ pub fn execute(mix: &Mix) -> Result<(), Failure> {
     let options = Options {
         lenient: mix.lenient,
         skip_unknown: mix.skip_unknown,
-        jobs: mix.jobs.map_or(0, std::num::NonZero::get),
+        jobs: mix.jobs.map_or(0, usize::from),
         ..Options::default()
     };
     let summary = mixer::mix(&mix.input, &mix.output, &options, &Progress::default())?;

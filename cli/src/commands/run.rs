@@ -122,6 +122,8 @@ fn report(directory: &Path) -> Result<(), Failure> {
     let capture = match Capture::open(directory) {
         Ok(capture) => capture,
         Err(CaptureError::NoCapture(_)) => {
+            // Made for the capture, and empty: nothing of the user's is in it.
+            let _ = std::fs::remove_dir(directory);
             output::remark(format_args!(
                 "{}: nothing was captured: no rank called MPI_Init with the library loaded",
                 directory.display()
