@@ -26,7 +26,7 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
         [("LD_PRELOAD", launch::preload(&library)), (DIRECTORY_VARIABLE, directory.clone().into_os_string())];
     let words = launch::with_variables(line, &variables);
     let status = start(&words)?;
-    report(&directory)?;
+    report(run, &directory)?;
     if let Some(trace) = &run.mix {
         super::mix::execute(&Mix {
             input: directory,
@@ -118,12 +118,14 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 
 /// One line about what was captured, on stderr: stdout is the program's. A program that made no MPI call leaves no
 /// capture, and that is worth a line too, not an error.
-fn report(directory: &Path) -> Result<(), Failure> {
+fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
     let capture = match Capture::open(directory) {
         Ok(capture) => capture,
         Err(CaptureError::NoCapture(_)) => {
-            // Made for the capture, and empty: nothing of the user's is in it.
-            let _ = std::fs::remove_dir(directory);
+            // Not to leave empty directories behind, except one that the user named.
+            if run.output.is_none() {
+                let _ = std::fs::remove_dir(directory);
+            }
             output::remark(format_args!(
                 "{}: nothing was captured: no rank called MPI_Init with the library loaded",
                 directory.display()
