@@ -152,8 +152,8 @@ pub struct Sim {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A container is compressed, checksummed, and gives any task's records without reading the others'. The other
-commands read text: convert back before `vef check` and `vef sim`.")]
+A container is smaller, checksummed, and gives any task's records without reading the others'. `vef check` and
+`vef sim` read both forms.")]
 pub struct Convert {
     /// The trace
     #[arg(value_name = "FROM")]

@@ -6,12 +6,19 @@ use replay::{Job, Link, Replay, yardstick};
 use sim_example::quantity::{Bandwidth, parse_time};
 use std::path::Path;
 use std::process::ExitCode;
+use vef_format::container;
 use vef_format::units::{Bytes, Picos};
 use vef_format::validate::{self, OperationTally, Problem, Report, Severity};
 
 pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
     let network = Network { latency: parse_time(&check.latency)?, bandwidth: check.bandwidth.parse()? };
-    let report = validate::validate(&check.trace, &validate::Options::default())?;
+    let options = validate::Options::default();
+    let in_container = container::is_container(&check.trace)
+        .map_err(|error| format!("{}: {error}", check.trace.display()))?;
+    let report = match in_container {
+        true => validate::validate_container(&check.trace, &options)?,
+        false => validate::validate(&check.trace, &options)?,
+    };
     // A trace that is wrong between its lines has no meaningful run time: say what is wrong instead.
     let replayed = match report.is_complete() {
         true => Some(replay_to_end(&check.trace, &network)?),

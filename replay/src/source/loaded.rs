@@ -5,7 +5,6 @@ use super::roots::Roots;
 use super::row::Row;
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -135,10 +134,7 @@ impl Loaded {
 
 /// Whether the file begins like a container.
 pub(crate) fn is_container(path: &Path) -> Result<bool, LoadError> {
-    let mut begin = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut begin));
-    read.map_err(|error| LoadError::Open { path: path.to_path_buf(), error })?;
-    Ok(begin == *b"VEFX")
+    container::is_container(path).map_err(|error| LoadError::Open { path: path.to_path_buf(), error })
 }
 
 /// A trace on its way into memory.

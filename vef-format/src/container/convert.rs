@@ -26,8 +26,8 @@ pub enum ConvertError {
     },
 }
 
-/// Whether a file of this name is a container.
-fn is_container(path: &Path) -> bool {
+/// Whether a file of this name is to be a container.
+fn named_container(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"))
 }
 
@@ -41,7 +41,7 @@ pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Res
     let result = (|| {
         let input = Input::open(from)?;
         let file = File::create(&unfinished).map_err(|error| write(error.into()))?;
-        match is_container(to) {
+        match named_container(to) {
             true => input.into_container(file, about, settings, &write),
             false => input.into_text(file, &write),
         }
@@ -68,7 +68,7 @@ enum Input {
 
 impl Input {
     fn open(path: &Path) -> Result<Self, ConvertError> {
-        Ok(match is_container(path) {
+        Ok(match named_container(path) {
             true => Self::Container(Box::new(Reader::open(path)?)),
             false => Self::Text(Box::new(text::Reader::open(path)?)),
         })

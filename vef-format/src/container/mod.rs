@@ -33,10 +33,22 @@ pub use writer::{Settings, Writer};
 use crate::error::Place;
 use crate::operation::OpCodes;
 use crate::text::WriteError;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 /// Bytes that a writer holds back in begun blocks, all tasks together.
 pub const BUFFERED: usize = 64 << 20;
+
+/// Whether the file `path` begins like a container; its name does not matter.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_container(path: &Path) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(block::MAGIC.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == block::MAGIC)
+}
 
 /// What a container says about the trace beside its header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
