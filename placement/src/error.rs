@@ -212,6 +212,22 @@ pub enum Problem {
         /// The one wanted, from 0.
         wants: u32,
     },
+    /// A matrix or trace with more ranks than a placement.
+    #[error("there are {ranks} ranks, and the placement has places for {places}")]
+    MoreRanksThanPlaces {
+        /// Ranks there are.
+        ranks: u32,
+        /// Ranks of the placement.
+        places: u32,
+    },
+    /// A network with another number of nodes than a placement.
+    #[error("the network has {network} nodes, and the placement has {placement}")]
+    OtherNetwork {
+        /// Nodes of the network.
+        network: u32,
+        /// Nodes of the placement.
+        placement: u32,
+    },
     /// An option that the chosen model does not have.
     #[error("{option} means nothing to the {model} model")]
     NotForModel {

@@ -6,12 +6,14 @@
 //! - a rule: [`Placement::block`], [`Placement::round_robin`];
 //! - a file: [`Placement::read`] (TOML, JSON, or one node a line; `docs/placement.md` describes them);
 //! - what a capture saw at run time: [`captured::placement`];
+//! - a search for fewer hop-bytes: [`optimise::optimise`].
 //!
 //! The crate never prints, never asks, and knows nothing of traces, messages or simulators.
 
 mod error;
 mod input;
 mod launchers;
+pub mod optimise;
 mod output;
 mod place;
 mod policy;

@@ -1,0 +1,302 @@
+//! Better places: fewer hop-bytes, the bytes of every message times the links they cross.
+//!
+//! A start by dual recursive bipartitioning, then simulated annealing, from several seeds at once; what comes out is
+//! compared with the placements that people use, and the best of all is kept. The work is counted in moves, not in
+//! seconds, so that a seed gives the same placement on every machine, unless the time limit cuts it short.
+
+mod bisect;
+mod distance;
+mod matrix;
+mod recursive;
+mod search;
+
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rayon::prelude::*;
+
+pub use distance::{DistanceTable, Distances, FatTree, SingleSwitch, Torus};
+pub use matrix::CommMatrix;
+use matrix::Graph;
+
+use crate::error::{Error, Problem};
+use crate::launchers::in_slots;
+use crate::place::Placement;
+
+/// Random placements to compare with.
+const RANDOM_RIVALS: u64 = 100;
+/// Up to so many nodes, distances are looked up in a table (64 MiB) instead of computed.
+const TABLE_NODES: u32 = 4096;
+
+/// How to optimise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Same seed, same placement.
+    pub seed: u64,
+    /// The search ends here even if it could go on; then another run may find another placement.
+    pub time_limit: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { seed: 1, time_limit: Duration::from_secs(10) }
+    }
+}
+
+/// A placement's cost.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Cost {
+    /// Bytes × hops, over all pairs of ranks.
+    pub hop_bytes: u128,
+    /// Bytes by distance, in rising order of hops; 0 is within a node.
+    pub by_hops: Vec<HopClass>,
+}
+
+/// The bytes that cross so many links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct HopClass {
+    /// Links between the two nodes.
+    pub hops: u32,
+    /// Bytes exchanged at that distance.
+    pub bytes: u128,
+}
+
+/// What optimising did.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Report {
+    /// The placement that was given.
+    pub before: Cost,
+    /// The placement that was found.
+    pub after: Cost,
+    /// Hop-bytes when nodes are filled one after the other.
+    pub block: u128,
+    /// Hop-bytes when ranks are dealt to nodes in turn.
+    pub round_robin: u128,
+    /// The fewest hop-bytes of 100 random placements.
+    pub best_random: u128,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// The time limit cut the search short.
+    pub cut_short: bool,
+}
+
+impl Report {
+    /// The report for people: totals, and before and after by distance.
+    pub fn to_table(&self) -> String {
+        use std::fmt::Write;
+        let share = |cost: u128| 100.0 * cost as f64 / (self.before.hop_bytes as f64).max(1.0);
+        let mut text = String::new();
+        let rows = [
+            ("before", self.before.hop_bytes),
+            ("after", self.after.hop_bytes),
+            ("block", self.block),
+            ("round-robin", self.round_robin),
+            ("best of 100 random", self.best_random),
+        ];
+        let _ = writeln!(text, "{:18}  {:>22}  of before", "placement", "hop-bytes");
+        for (name, cost) in rows {
+            let _ = writeln!(text, "{name:18}  {cost:>22}  {:>8.1}%", share(cost));
+        }
+        let _ = writeln!(text, "\n{:>4}  {:>22}  {:>22}", "hops", "bytes before", "bytes after");
+        let mut hops: Vec<u32> =
+            self.before.by_hops.iter().chain(&self.after.by_hops).map(|c| c.hops).collect();
+        hops.sort_unstable();
+        hops.dedup();
+        let bytes = |cost: &Cost, hops| cost.by_hops.iter().find(|c| c.hops == hops).map_or(0, |c| c.bytes);
+        for hops in hops {
+            let (before, after) = (bytes(&self.before, hops), bytes(&self.after, hops));
+            let _ = writeln!(text, "{hops:>4}  {before:>22}  {after:>22}");
+        }
+        let cut = if self.cut_short { ", cut short by the time limit" } else { "" };
+        let _ = writeln!(text, "\n{:.1} s{cut}", self.elapsed.as_secs_f64());
+        text
+    }
+}
+
+/// A placement and how it compares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Optimised {
+    /// The best placement found: on the nodes of the one given, within their slots.
+    pub placement: Placement,
+    /// Costs before and after.
+    pub report: Report,
+}
+
+/// Looks for a placement with fewer hop-bytes than `before`, which also says what nodes there are and how many ranks
+/// each takes: its slots, or as many as it has now if those are more. Never returns a worse one.
+///
+/// # Errors
+/// The matrix has more ranks than the placement, or the network another number of nodes.
+pub fn optimise<D: Distances>(
+    matrix: &mut CommMatrix,
+    network: &D,
+    before: &Placement,
+    options: Options,
+) -> Result<Optimised, Error> {
+    let started = Instant::now();
+    if matrix.ranks() as usize > before.ranks.len() {
+        return Err(Problem::MoreRanksThanPlaces {
+            ranks: matrix.ranks(),
+            places: before.ranks.len() as u32,
+        }
+        .into());
+    }
+    if network.nodes() as usize != before.nodes.len() {
+        let (network, placement) = (network.nodes(), before.nodes.len() as u32);
+        return Err(Problem::OtherNetwork { network, placement }.into());
+    }
+    let pairs = matrix.pairs();
+    if network.nodes() <= TABLE_NODES {
+        let table = Ordered { table: DistanceTable::of(network), order: network.order() };
+        Ok(run(pairs, &table, before, options, started))
+    } else {
+        Ok(run(pairs, network, before, options, started))
+    }
+}
+
+/// A table that remembers the order of the network it was made from.
+struct Ordered {
+    table: DistanceTable,
+    order: Vec<u32>,
+}
+
+impl Distances for Ordered {
+    fn nodes(&self) -> u32 {
+        self.table.nodes()
+    }
+
+    fn hops(&self, a: u32, b: u32) -> u32 {
+        self.table.hops(a, b)
+    }
+
+    fn order(&self) -> Vec<u32> {
+        self.order.clone()
+    }
+}
+
+type Pairs<'a> = &'a [(u32, u32, u64)];
+
+fn run(
+    pairs: Pairs<'_>,
+    network: &impl Distances,
+    before: &Placement,
+    options: Options,
+    started: Instant,
+) -> Optimised {
+    let ranks = before.ranks.len();
+    let now = before.nodes_of_ranks();
+    let slots = slots_of(before);
+    let graph = Graph::new(ranks, pairs.iter().map(|&(a, b, bytes)| (a, b, bytes as f64)));
+    let hop_bytes = |node_of: &[u32]| hop_bytes(pairs, network, node_of);
+
+    let order = network.order();
+    let all_places: Vec<u32> =
+        order.iter().flat_map(|&node| std::iter::repeat_n(node, slots[node as usize] as usize)).collect();
+    let room = search::Room::new(network, &slots);
+    let deadline = started + options.time_limit;
+    let attempts = 2;
+    let found: Vec<(u128, Vec<u32>, bool)> = (0..attempts)
+        .into_par_iter()
+        .map(|attempt| {
+            let seed = options.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(attempt);
+            let mut node_of = recursive::place(&graph, network, &all_places[..ranks], seed);
+            let effort = search::Effort { moves: moves(ranks), heat: 0.5, deadline };
+            let cut_short = search::improve(&graph, network, &room, &mut node_of, seed, effort);
+            (hop_bytes(&node_of), node_of, cut_short)
+        })
+        .collect();
+    let cut_short = found.iter().any(|(.., cut_short)| *cut_short);
+
+    let block: Vec<u32> = slots
+        .iter()
+        .zip(0..)
+        .flat_map(|(&slots, node)| std::iter::repeat_n(node, slots as usize))
+        .take(ranks)
+        .collect();
+    let round_robin = deal(&slots, ranks);
+    let (best_random, random) = (0..RANDOM_RIVALS)
+        .into_par_iter()
+        .map(|rival| {
+            let mut places = block_of_all(&slots);
+            places.shuffle(&mut SmallRng::seed_from_u64(options.seed ^ (rival << 32)));
+            places.truncate(ranks);
+            (hop_bytes(&places), places)
+        })
+        .min()
+        .unwrap_or_default();
+    let (block_cost, round_robin_cost) = (hop_bytes(&block), hop_bytes(&round_robin));
+    let before_cost = cost(pairs, network, &now);
+    let candidates = [
+        (before_cost.hop_bytes, now),
+        (block_cost, block),
+        (round_robin_cost, round_robin),
+        (best_random, random),
+    ];
+    let best = found.into_iter().map(|(cost, node_of, _)| (cost, node_of)).chain(candidates);
+    // The first of equals, so that the answer does not depend on who was quicker.
+    let best = best.min_by_key(|(cost, _)| *cost).map(|(_, node_of)| node_of).unwrap_or_default();
+    let after = cost(pairs, network, &best);
+    let placement = Placement { nodes: before.nodes.clone(), ranks: in_slots(best.into_iter(), &slots) };
+    let report = Report {
+        before: before_cost,
+        after,
+        block: block_cost,
+        round_robin: round_robin_cost,
+        best_random,
+        elapsed: started.elapsed(),
+        cut_short,
+    };
+    Optimised { placement, report }
+}
+
+/// Moves for so many ranks: enough that more hardly help.
+fn moves(ranks: usize) -> u64 {
+    3000 * ranks as u64
+}
+
+/// What each node takes: its slots, or what it has now if that is more or nobody said.
+fn slots_of(placement: &Placement) -> Vec<u32> {
+    let mut taken = vec![0u32; placement.nodes.len()];
+    for place in &placement.ranks {
+        taken[place.node as usize] += 1;
+    }
+    let most = taken.iter().copied().max().unwrap_or(0);
+    // Beyond what all ranks could use, slots only cost memory.
+    let useful = placement.ranks.len() as u32;
+    let slots = |(node, taken): (&crate::Node, u32)| node.slots.unwrap_or(most).max(taken).min(useful);
+    placement.nodes.iter().zip(taken).map(slots).collect()
+}
+
+fn block_of_all(slots: &[u32]) -> Vec<u32> {
+    slots.iter().zip(0..).flat_map(|(&slots, node)| std::iter::repeat_n(node, slots as usize)).collect()
+}
+
+fn deal(slots: &[u32], ranks: usize) -> Vec<u32> {
+    let rounds = 0..slots.iter().copied().max().unwrap_or(0);
+    let dealt = rounds.flat_map(|round| {
+        slots.iter().zip(0..).filter(move |(slots, _)| **slots > round).map(|(_, node)| node)
+    });
+    dealt.take(ranks).collect()
+}
+
+fn hop_bytes(pairs: Pairs<'_>, network: &impl Distances, node_of: &[u32]) -> u128 {
+    let cost = |&(a, b, bytes): &(u32, u32, u64)| {
+        u128::from(bytes) * u128::from(network.hops(node_of[a as usize], node_of[b as usize]))
+    };
+    pairs.iter().map(cost).sum()
+}
+
+/// The cost of a placement given by the node of each rank.
+fn cost(pairs: Pairs<'_>, network: &impl Distances, node_of: &[u32]) -> Cost {
+    let mut by_hops = std::collections::BTreeMap::new();
+    for &(a, b, bytes) in pairs {
+        let hops = network.hops(node_of[a as usize], node_of[b as usize]);
+        *by_hops.entry(hops).or_insert(0) += u128::from(bytes);
+    }
+    Cost {
+        hop_bytes: by_hops.iter().map(|(&hops, &bytes)| u128::from(hops) * bytes).sum(),
+        by_hops: by_hops.into_iter().map(|(hops, bytes)| HopClass { hops, bytes }).collect(),
+    }
+}

@@ -1,0 +1,154 @@
+//! The start of the optimiser: network and ranks are halved together, over and over (dual recursive bipartitioning,
+//! Pellegrini 1994). At each step the ranks of a part are split so that little is sent between the halves and so that
+//! each rank comes near to those that are already in other parts.
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::bisect::{Task, bisect};
+use super::distance::Distances;
+use super::matrix::Graph;
+
+/// Nodes that stand for a part of the network when distances between parts are estimated.
+const SAMPLES: usize = 8;
+
+/// Ranks that will be spread over some places.
+struct Part {
+    /// Range of `places`.
+    places: std::ops::Range<usize>,
+    ranks: Vec<u32>,
+    samples: Vec<u32>,
+}
+
+/// The node of each rank. `places` lists nodes, each as often as it takes ranks, so that neighbours stand together;
+/// there are as many places as ranks.
+pub(super) fn place(graph: &Graph, network: &impl Distances, places: &[u32], seed: u64) -> Vec<u32> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let part = |range: std::ops::Range<usize>, ranks| Part {
+        samples: samples(&places[range.clone()]),
+        places: range,
+        ranks,
+    };
+    let mut parts = vec![part(0..places.len(), (0..graph.len() as u32).collect())];
+    let mut part_of = vec![0u32; graph.len()];
+    // The index of each rank among those of the part that is being split.
+    let mut local = vec![u32::MAX; graph.len()];
+    loop {
+        let mut split_any = false;
+        for at in 0..parts.len() {
+            let Part { places: range, ranks, .. } = &parts[at];
+            let nodes = &places[range.clone()];
+            if nodes.first() == nodes.last() {
+                continue;
+            }
+            split_any = true;
+            let middle = cut(nodes);
+            let (left_range, right_range) =
+                (range.start..range.start + middle, range.start + middle..range.end);
+            let (left, right) = (samples(&places[left_range.clone()]), samples(&places[right_range.clone()]));
+            let ranks = ranks.clone();
+            let task = task(graph, network, &parts, &part_of, &mut local, &ranks, at as u32, &left, &right);
+            let mut goes_right = bisect(&task, middle as u32, &mut random);
+            balance(&mut goes_right, middle);
+            ranks.iter().for_each(|&rank| local[rank as usize] = u32::MAX);
+            let (mut stay, mut go) = (Vec::new(), Vec::new());
+            for (&rank, right) in ranks.iter().zip(goes_right) {
+                if right {
+                    part_of[rank as usize] = parts.len() as u32;
+                    go.push(rank);
+                } else {
+                    stay.push(rank);
+                }
+            }
+            parts[at] = part(left_range, stay);
+            parts.push(part(right_range, go));
+        }
+        if !split_any {
+            break;
+        }
+    }
+    let mut node_of = vec![0; graph.len()];
+    for part in &parts {
+        // The places of a part are all on one node.
+        for (&rank, &node) in part.ranks.iter().zip(&places[part.places.clone()]) {
+            node_of[rank as usize] = node;
+        }
+    }
+    node_of
+}
+
+/// Makes the left half exactly as large as asked; bisection leaves nothing to do here unless the weights are wild.
+fn balance(goes_right: &mut [bool], left: usize) {
+    let mut now = goes_right.iter().filter(|&&right| !right).count();
+    for right in goes_right {
+        if now > left && !*right {
+            *right = true;
+            now -= 1;
+        } else if now < left && *right {
+            *right = false;
+            now += 1;
+        }
+    }
+}
+
+/// Where to cut: at the middle, or where the node changes nearest to it.
+fn cut(nodes: &[u32]) -> usize {
+    let middle = nodes.len() / 2;
+    let changes = (1..nodes.len()).filter(|&at| nodes[at] != nodes[at - 1]);
+    changes.min_by_key(|&at| at.abs_diff(middle)).unwrap_or(middle)
+}
+
+fn samples(nodes: &[u32]) -> Vec<u32> {
+    let count = nodes.len().min(SAMPLES);
+    (0..count).map(|i| nodes[(2 * i + 1) * nodes.len() / (2 * count)]).collect()
+}
+
+/// The mean distance between two parts of the network.
+fn apart(network: &impl Distances, a: &[u32], b: &[u32]) -> f64 {
+    let sum: u64 = a.iter().flat_map(|&a| b.iter().map(move |&b| u64::from(network.hops(a, b)))).sum();
+    sum as f64 / (a.len() * b.len()).max(1) as f64
+}
+
+#[expect(clippy::too_many_arguments, reason = "one step of one loop, taken out to be read")]
+fn task(
+    graph: &Graph,
+    network: &impl Distances,
+    parts: &[Part],
+    part_of: &[u32],
+    local: &mut [u32],
+    ranks: &[u32],
+    at: u32,
+    left: &[u32],
+    right: &[u32],
+) -> Task {
+    for (i, &rank) in ranks.iter().enumerate() {
+        local[rank as usize] = i as u32;
+    }
+    let local = &*local;
+    // How much farther the right half is from a part than the left; computed when first needed.
+    let mut farther: Vec<Option<f64>> = vec![None; parts.len()];
+    let mut bias = vec![0.0; ranks.len()];
+    for (i, &rank) in ranks.iter().enumerate() {
+        for &(partner, weight) in graph.neighbours(rank) {
+            let part = part_of[partner as usize];
+            if part != at {
+                let farther = farther[part as usize].get_or_insert_with(|| {
+                    let there = &parts[part as usize].samples;
+                    apart(network, right, there) - apart(network, left, there)
+                });
+                bias[i] += weight * *farther;
+            }
+        }
+    }
+    let inside = ranks.iter().flat_map(|&rank| {
+        let here = local[rank as usize];
+        let partners =
+            graph.neighbours(rank).iter().map(|&(partner, weight)| (local[partner as usize], weight));
+        partners
+            .filter(move |&(there, _)| there != u32::MAX && here < there)
+            .map(move |(there, w)| (here, there, w))
+    });
+    let within = (apart(network, left, left) + apart(network, right, right)) / 2.0;
+    let across = (apart(network, left, right) - within).max(0.5);
+    Task { graph: Graph::new(ranks.len(), inside), sizes: vec![1; ranks.len()], bias, across }
+}

@@ -1,0 +1,189 @@
+//! Local search: ranks change places, first freely, then only for the better (simulated annealing). Each move brings a
+//! rank near to one that it talks to.
+
+use std::time::Instant;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use super::distance::Distances;
+use super::matrix::Graph;
+
+/// Nodes near each node that moves lead to.
+const NEAR: usize = 16;
+/// Up to so many nodes, all of them are looked at for near ones; above, those that stand near in the order.
+const SMALL: usize = 4096;
+/// Moves between two looks at the clock.
+const BREATH: u64 = 4096;
+/// Nobody sits here.
+const EMPTY: u32 = u32::MAX;
+
+/// How hard to search.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// Moves to try.
+    pub moves: u64,
+    /// Temperature at the start, in hops of a mean edge; it falls to a hundredth.
+    pub heat: f64,
+    /// Stop here, whatever is left.
+    pub deadline: Instant,
+}
+
+/// Places that moves can lead to.
+pub(super) struct Room {
+    /// The node of each place; the places of a node stand together.
+    nodes: Vec<u32>,
+    /// Where each node's places begin, and one more for the end.
+    starts: Vec<u32>,
+    /// For each node, its near ones.
+    near: Vec<Vec<u32>>,
+}
+
+impl Room {
+    /// `slots[n]` places on node n.
+    pub(super) fn new(network: &impl Distances, slots: &[u32]) -> Self {
+        let mut starts = vec![0];
+        let mut nodes = Vec::new();
+        for (node, &slots) in slots.iter().enumerate() {
+            nodes.extend(std::iter::repeat_n(node as u32, slots as usize));
+            starts.push(nodes.len() as u32);
+        }
+        let order: Vec<u32> = network.order().into_iter().filter(|&node| slots[node as usize] > 0).collect();
+        let mut near = vec![Vec::new(); slots.len()];
+        for (at, &node) in order.iter().enumerate() {
+            let around = if order.len() <= SMALL {
+                &order[..]
+            } else {
+                &order[at.saturating_sub(4 * NEAR)..(at + 4 * NEAR).min(order.len())]
+            };
+            let mut around: Vec<(u32, u32)> = around.iter().map(|&n| (network.hops(node, n), n)).collect();
+            if around.len() > NEAR {
+                around.select_nth_unstable(NEAR);
+                around.truncate(NEAR);
+            }
+            // On a node of its own a rank cannot come nearer than the next node.
+            around.retain(|&(_, n)| n != node || slots[node as usize] > 1);
+            near[node as usize] = around.into_iter().map(|(_, n)| n).collect();
+        }
+        Room { nodes, starts, near }
+    }
+}
+
+/// Improves a placement; returns whether the deadline cut it short.
+pub(super) fn improve(
+    graph: &Graph,
+    network: &impl Distances,
+    room: &Room,
+    node_of: &mut [u32],
+    seed: u64,
+    effort: Effort,
+) -> bool {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let talkers: Vec<u32> =
+        (0..graph.len() as u32).filter(|&rank| !graph.neighbours(rank).is_empty()).collect();
+    if talkers.is_empty() {
+        return false;
+    }
+    let mut search = Search::new(graph, network, room, node_of);
+    let edges = talkers.iter().flat_map(|&rank| graph.neighbours(rank));
+    let (count, sum) = edges.fold((0u64, 0.0), |(count, sum), (_, weight)| (count + 1, sum + weight));
+    let mut heat = effort.heat * sum / count as f64;
+    let cooling = 0.01f64.powf(BREATH as f64 / effort.moves.max(BREATH) as f64);
+    let mut total = 0.0;
+    let mut best = 0.0;
+    let mut cut_short = false;
+    let mut done = 0;
+    while done < effort.moves {
+        for _ in 0..BREATH.min(effort.moves - done) {
+            let rank = talkers[random.random_range(0..talkers.len())];
+            let partners = graph.neighbours(rank);
+            let partner = partners[random.random_range(0..partners.len())].0;
+            let near = &room.near[search.node_of[partner as usize] as usize];
+            if near.is_empty() {
+                continue;
+            }
+            let node = near[random.random_range(0..near.len())] as usize;
+            let place = random.random_range(room.starts[node]..room.starts[node + 1]);
+            let change = search.change(rank, place);
+            if change <= 0.0 || random.random::<f64>() < (-change / heat).exp() {
+                search.take(rank, place);
+                total += change;
+            }
+        }
+        done += BREATH;
+        heat *= cooling;
+        // What is warm wanders: the best moment of each breath is kept.
+        if total < best - 1e-9 * sum {
+            best = total;
+            node_of.copy_from_slice(&search.node_of);
+        }
+        if Instant::now() > effort.deadline {
+            cut_short = done < effort.moves;
+            break;
+        }
+    }
+    cut_short
+}
+
+struct Search<'a, D> {
+    graph: &'a Graph,
+    network: &'a D,
+    room: &'a Room,
+    node_of: Vec<u32>,
+    place_of: Vec<u32>,
+    occupant: Vec<u32>,
+}
+
+impl<'a, D: Distances> Search<'a, D> {
+    fn new(graph: &'a Graph, network: &'a D, room: &'a Room, node_of: &[u32]) -> Self {
+        let mut next = room.starts.clone();
+        let mut occupant = vec![EMPTY; room.nodes.len()];
+        let mut place_of = Vec::with_capacity(node_of.len());
+        for (rank, &node) in node_of.iter().enumerate() {
+            let place = next[node as usize];
+            next[node as usize] += 1;
+            occupant[place as usize] = rank as u32;
+            place_of.push(place);
+        }
+        Search { graph, network, room, node_of: node_of.to_vec(), place_of, occupant }
+    }
+
+    /// What it would cost if the rank and whoever sits on the place swapped.
+    fn change(&self, rank: u32, place: u32) -> f64 {
+        let (from, to) = (self.node_of[rank as usize], self.room.nodes[place as usize]);
+        if from == to {
+            return 0.0;
+        }
+        let other = self.occupant[place as usize];
+        let mut change = self.move_cost(rank, other, from, to);
+        if other != EMPTY {
+            change += self.move_cost(other, rank, to, from);
+        }
+        change
+    }
+
+    /// What it costs to move a rank while `partner` moves the other way.
+    fn move_cost(&self, rank: u32, partner: u32, from: u32, to: u32) -> f64 {
+        let mut cost = 0.0;
+        for &(other, weight) in self.graph.neighbours(rank) {
+            if other != partner {
+                let there = self.node_of[other as usize];
+                cost += weight
+                    * (f64::from(self.network.hops(to, there)) - f64::from(self.network.hops(from, there)));
+            }
+        }
+        cost
+    }
+
+    fn take(&mut self, rank: u32, place: u32) {
+        let (left, other) = (self.place_of[rank as usize], self.occupant[place as usize]);
+        self.occupant[left as usize] = other;
+        if other != EMPTY {
+            self.place_of[other as usize] = left;
+            self.node_of[other as usize] = self.room.nodes[left as usize];
+        }
+        self.occupant[place as usize] = rank;
+        self.place_of[rank as usize] = place;
+        self.node_of[rank as usize] = self.room.nodes[place as usize];
+    }
+}
