@@ -1,5 +1,5 @@
 //! How near the optimiser comes to a known optimum: a halo exchange of 16 × 16 × 16 ranks whose numbers were scrambled,
-//! on networks where a perfect placement exists. `cargo run --release -p placement --example optimise_halo`
+//! on networks where a perfect placement exists. `cargo run --release -p placement --example optimise_halo [SEED]`
 
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 
@@ -42,12 +42,13 @@ fn show(
     network: &impl Distances,
     before: &Placement,
     optimum_pairs_hops: u64,
+    seed: u64,
 ) -> Result<(), Error> {
     let done = optimise(
         &mut halo(),
         network,
         before,
-        Options { time_limit: std::time::Duration::from_secs(60), ..Options::default() },
+        Options { seed, time_limit: std::time::Duration::from_secs(60) },
     )?;
     let optimum = u128::from(optimum_pairs_hops) * 2 * u128::from(BYTES);
     println!("{name}\n\n{}", done.report.to_table());
@@ -56,10 +57,17 @@ fn show(
 }
 
 fn main() -> Result<(), Error> {
+    let seed = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1);
     let torus = Torus::new(vec![SIDE; 3])?;
-    show("torus 16×16×16, a rank a node", &torus, &Placement::block(RANKS, RANKS, 1)?, PAIRS)?;
+    show("torus 16×16×16, a rank a node", &torus, &Placement::block(RANKS, RANKS, 1)?, PAIRS, seed)?;
     let torus = Torus::new(vec![8; 3])?;
-    show("torus 8×8×8, 8 ranks a node", &torus, &Placement::block(RANKS, 512, 8)?, pairs_between([2, 2, 2]))?;
+    show(
+        "torus 8×8×8, 8 ranks a node",
+        &torus,
+        &Placement::block(RANKS, 512, 8)?,
+        pairs_between([2, 2, 2]),
+        seed,
+    )?;
     // 256 nodes of 16 ranks (4×2×2), 16 nodes a leaf (16×4×4 at best 8×8×4).
     let tree = FatTree { nodes: 256, per_leaf: 16 };
     let optimum = 2 * (pairs_between([4, 2, 2]) + pairs_between([8, 8, 4]));
@@ -68,5 +76,6 @@ fn main() -> Result<(), Error> {
         &tree,
         &Placement::block(RANKS, 256, 16)?,
         optimum,
+        seed,
     )
 }

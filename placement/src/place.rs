@@ -35,7 +35,8 @@ pub struct Place {
     pub node: u32,
     /// The slot on that node, from 0, where the launcher has such a notion.
     pub slot: Option<u32>,
-    /// The core of that slot (or of the node where there are no slots), from 0, where one is known.
+    /// The core, from 0, where one is known: of the slot in GetInfo's model, of the socket where a rankfile names one
+    /// (`slot` is then the socket), of the node otherwise.
     pub core: Option<u32>,
     /// The rank shares its slot because the node has no free one.
     pub oversubscribed: bool,

@@ -54,7 +54,8 @@ fn left_size(task: &Task, right: &[bool]) -> u32 {
     task.sizes.iter().zip(right).filter(|(_, right)| !**right).map(|(size, _)| size).sum()
 }
 
-fn cost(task: &Task, right: &[bool]) -> f64 {
+/// What a split costs.
+pub(super) fn cost(task: &Task, right: &[bool]) -> f64 {
     let mut cost = 0.0;
     for v in 0..task.graph.len() {
         if right[v] {
@@ -172,7 +173,7 @@ impl PartialOrd for Move {
 }
 
 /// Rounds of single moves from the fuller half, good or bad, each vertex once a round; a round keeps its best moment.
-fn improve(task: &Task, right: &mut [bool], left: u32) {
+pub(super) fn improve(task: &Task, right: &mut [bool], left: u32) {
     let vertices = task.graph.len();
     let largest = i64::from(task.sizes.iter().copied().max().unwrap_or(1));
     let patience = 64 + vertices / 16;

@@ -27,8 +27,14 @@ use crate::place::Placement;
 
 /// Random placements to compare with.
 const RANDOM_RIVALS: u64 = 100;
-/// Up to so many nodes, distances are looked up in a table (64 MiB) instead of computed.
-const TABLE_NODES: u32 = 4096;
+/// Starts by recursive bipartitioning, each from another seed.
+const STARTS: u64 = 16;
+/// The best starts that are searched on.
+const SEARCHES: usize = 2;
+/// Moves of a search for each rank: more hardly help.
+const MOVES_A_RANK: u64 = 500;
+/// Temperature of a search at its start, in hops of a mean edge: low, as the start is good.
+const HEAT: f64 = 0.3;
 
 /// How to optimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,33 +153,7 @@ pub fn optimise<D: Distances>(
         let (network, placement) = (network.nodes(), before.nodes.len() as u32);
         return Err(Problem::OtherNetwork { network, placement }.into());
     }
-    let pairs = matrix.pairs();
-    if network.nodes() <= TABLE_NODES {
-        let table = Ordered { table: DistanceTable::of(network), order: network.order() };
-        Ok(run(pairs, &table, before, options, started))
-    } else {
-        Ok(run(pairs, network, before, options, started))
-    }
-}
-
-/// A table that remembers the order of the network it was made from.
-struct Ordered {
-    table: DistanceTable,
-    order: Vec<u32>,
-}
-
-impl Distances for Ordered {
-    fn nodes(&self) -> u32 {
-        self.table.nodes()
-    }
-
-    fn hops(&self, a: u32, b: u32) -> u32 {
-        self.table.hops(a, b)
-    }
-
-    fn order(&self) -> Vec<u32> {
-        self.order.clone()
-    }
+    Ok(run(matrix.pairs(), network, before, options, started))
 }
 
 type Pairs<'a> = &'a [(u32, u32, u64)];
@@ -196,30 +176,34 @@ fn run(
         order.iter().flat_map(|&node| std::iter::repeat_n(node, slots[node as usize] as usize)).collect();
     let room = search::Room::new(network, &slots);
     let deadline = started + options.time_limit;
-    let attempts = 2;
-    let found: Vec<(u128, Vec<u32>, bool)> = (0..attempts)
-        .into_par_iter()
-        .map(|attempt| {
-            let seed = options.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(attempt);
-            let mut node_of = recursive::place(&graph, network, &all_places[..ranks], seed);
-            let effort = search::Effort { moves: moves(ranks), heat: 0.5, deadline };
-            let cut_short = search::improve(&graph, network, &room, &mut node_of, seed, effort);
-            (hop_bytes(&node_of), node_of, cut_short)
+    let starts = (0..STARTS).into_par_iter().filter_map(|start| {
+        let seed = options.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(start);
+        // The first start is made in any case.
+        (start == 0 || Instant::now() < deadline).then(|| {
+            let node_of = recursive::place(&graph, network, &all_places[..ranks], seed);
+            (hop_bytes(&node_of), seed, node_of)
         })
+    });
+    let mut starts: Vec<(u128, u64, Vec<u32>)> = starts.collect();
+    let mut cut_short = (starts.len() as u64) < STARTS;
+    starts.sort_unstable_by_key(|&(cost, seed, _)| (cost, seed));
+    starts.truncate(SEARCHES);
+    let effort = search::Effort { moves: MOVES_A_RANK * ranks as u64, heat: HEAT, deadline };
+    let searched: Vec<bool> = starts
+        .par_iter_mut()
+        .map(|(_, seed, node_of)| search::improve(&graph, network, &room, node_of, *seed, effort))
         .collect();
-    let cut_short = found.iter().any(|(.., cut_short)| *cut_short);
+    cut_short |= searched.into_iter().any(|cut| cut);
+    let found: Vec<(u128, Vec<u32>)> =
+        starts.into_iter().map(|(_, _, node_of)| (hop_bytes(&node_of), node_of)).collect();
 
-    let block: Vec<u32> = slots
-        .iter()
-        .zip(0..)
-        .flat_map(|(&slots, node)| std::iter::repeat_n(node, slots as usize))
-        .take(ranks)
-        .collect();
+    let filled = fill(&slots);
+    let block = filled[..ranks].to_vec();
     let round_robin = deal(&slots, ranks);
     let (best_random, random) = (0..RANDOM_RIVALS)
         .into_par_iter()
         .map(|rival| {
-            let mut places = block_of_all(&slots);
+            let mut places = filled.clone();
             places.shuffle(&mut SmallRng::seed_from_u64(options.seed ^ (rival << 32)));
             places.truncate(ranks);
             (hop_bytes(&places), places)
@@ -234,7 +218,7 @@ fn run(
         (round_robin_cost, round_robin),
         (best_random, random),
     ];
-    let best = found.into_iter().map(|(cost, node_of, _)| (cost, node_of)).chain(candidates);
+    let best = found.into_iter().chain(candidates);
     // The first of equals, so that the answer does not depend on who was quicker.
     let best = best.min_by_key(|(cost, _)| *cost).map(|(_, node_of)| node_of).unwrap_or_default();
     let after = cost(pairs, network, &best);
@@ -251,11 +235,6 @@ fn run(
     Optimised { placement, report }
 }
 
-/// Moves for so many ranks: enough that more hardly help.
-fn moves(ranks: usize) -> u64 {
-    3000 * ranks as u64
-}
-
 /// What each node takes: its slots, or what it has now if that is more or nobody said.
 fn slots_of(placement: &Placement) -> Vec<u32> {
     let mut taken = vec![0u32; placement.nodes.len()];
@@ -269,10 +248,12 @@ fn slots_of(placement: &Placement) -> Vec<u32> {
     placement.nodes.iter().zip(taken).map(slots).collect()
 }
 
-fn block_of_all(slots: &[u32]) -> Vec<u32> {
+/// Every node as often as it has slots.
+fn fill(slots: &[u32]) -> Vec<u32> {
     slots.iter().zip(0..).flat_map(|(&slots, node)| std::iter::repeat_n(node, slots as usize)).collect()
 }
 
+/// A rank for each node with a free slot, over and over.
 fn deal(slots: &[u32], ranks: usize) -> Vec<u32> {
     let rounds = 0..slots.iter().copied().max().unwrap_or(0);
     let dealt = rounds.flat_map(|round| {
@@ -298,5 +279,96 @@ fn cost(pairs: Pairs<'_>, network: &impl Distances, node_of: &[u32]) -> Cost {
     Cost {
         hop_bytes: by_hops.iter().map(|(&hops, &bytes)| u128::from(hops) * bytes).sum(),
         by_hops: by_hops.into_iter().map(|(hops, bytes)| HopClass { hops, bytes }).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Node;
+    use proptest::prelude::*;
+
+    /// A grid of ranks that talk to their neighbours, under scrambled numbers.
+    fn scrambled_grid(x: u32, y: u32) -> CommMatrix {
+        let mut names: Vec<u32> = (0..x * y).collect();
+        names.shuffle(&mut SmallRng::seed_from_u64(7));
+        let mut matrix = CommMatrix::new(x * y);
+        for at in 0..x * y {
+            for (there, exists) in [(at + 1, at % x + 1 < x), (at + x, at + x < x * y)] {
+                if exists {
+                    matrix.push(names[at as usize], names[there as usize], 100);
+                }
+            }
+        }
+        matrix
+    }
+
+    #[test]
+    fn a_scrambled_grid_is_unscrambled() {
+        let mut matrix = scrambled_grid(16, 8);
+        let tree = FatTree { nodes: 32, per_leaf: 8 };
+        let before = Placement::block(128, 32, 4).unwrap();
+        let done = optimise(&mut matrix, &tree, &before, Options::default()).unwrap();
+        // Nodes of 2 × 2 ranks, leaves of 8 × 4: 104 pairs between nodes, 24 of them between leaves.
+        let optimum = 100 * (2 * 104 + 2 * 24);
+        let after = done.report.after.hop_bytes;
+        assert!(after >= optimum && after <= optimum * 11 / 10, "{after} of {optimum}");
+        assert!(
+            after < done.report.best_random && after < done.report.block && after < done.report.round_robin
+        );
+        let again = optimise(&mut matrix, &tree, &before, Options::default()).unwrap();
+        assert_eq!(again.placement, done.placement, "a seed gives one placement");
+        let table = done.report.to_table();
+        assert!(table.contains("best of 100 random") && table.contains("hops"), "{table}");
+    }
+
+    #[test]
+    fn no_time_still_gives_a_placement() {
+        let options = Options { time_limit: Duration::ZERO, ..Options::default() };
+        let before = Placement::block(128, 128, 1).unwrap();
+        let torus = Torus::new(vec![16, 8]).unwrap();
+        let done = optimise(&mut scrambled_grid(16, 8), &torus, &before, options).unwrap();
+        assert!(done.report.cut_short && done.report.after.hop_bytes < done.report.before.hop_bytes);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let before = Placement::block(4, 2, 2).unwrap();
+        let error = |ranks, nodes| {
+            let network = SingleSwitch { nodes };
+            optimise(&mut CommMatrix::new(ranks), &network, &before, Options::default())
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(error(5, 2), "there are 5 ranks, and the placement has places for 4");
+        assert_eq!(error(4, 3), "the network has 3 nodes, and the placement has 2");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn never_worse_and_within_the_slots(
+            messages in proptest::collection::vec((0u32..12, 0u32..12, 0u64..u64::MAX), 0..40),
+            slots in proptest::collection::vec(0u32..5, 6),
+            seed: u64,
+        ) {
+            let mut matrix = CommMatrix::new(12);
+            messages.iter().for_each(|&(src, dst, bytes)| matrix.push(src, dst, bytes));
+            let mut before = Placement::round_robin(12, 6).unwrap();
+            for (node, &slots) in before.nodes.iter_mut().zip(&slots) {
+                *node = Node { slots: (slots > 0).then_some(slots), ..Node::named(&node.name) };
+            }
+            let torus = Torus::new(vec![3, 2]).unwrap();
+            let done = optimise(&mut matrix, &torus, &before, Options { seed, ..Options::default() }).unwrap();
+            prop_assert!(done.report.after.hop_bytes <= done.report.before.hop_bytes);
+            prop_assert!(done.report.after.hop_bytes <= done.report.best_random.min(done.report.block));
+            let nodes = done.placement.nodes_of_ranks();
+            prop_assert_eq!(nodes.len(), 12);
+            for (node, &slots) in slots.iter().enumerate() {
+                let most = if slots == 0 { 2 } else { slots.max(2) };
+                prop_assert!(nodes.iter().filter(|&&n| n as usize == node).count() <= most as usize);
+            }
+            prop_assert_eq!(cost(matrix.pairs(), &torus, &nodes).hop_bytes, done.report.after.hop_bytes);
+        }
     }
 }

@@ -5,10 +5,14 @@
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::bisect::{Task, bisect};
+use super::bisect::{Task, bisect, cost, improve};
 use super::distance::Distances;
 use super::matrix::Graph;
 
+/// Splits tried for each part.
+const TRIES: usize = 2;
+/// Looks at the splits of a level once all are there.
+const REVISITS: usize = 2;
 /// Nodes that stand for a part of the network when distances between parts are estimated.
 const SAMPLES: usize = 8;
 
@@ -34,21 +38,23 @@ pub(super) fn place(graph: &Graph, network: &impl Distances, places: &[u32], see
     // The index of each rank among those of the part that is being split.
     let mut local = vec![u32::MAX; graph.len()];
     loop {
-        let mut split_any = false;
+        let mut siblings = Vec::new();
         for at in 0..parts.len() {
             let Part { places: range, ranks, .. } = &parts[at];
             let nodes = &places[range.clone()];
             if nodes.first() == nodes.last() {
                 continue;
             }
-            split_any = true;
             let middle = cut(nodes);
             let (left_range, right_range) =
                 (range.start..range.start + middle, range.start + middle..range.end);
             let (left, right) = (samples(&places[left_range.clone()]), samples(&places[right_range.clone()]));
             let ranks = ranks.clone();
             let task = task(graph, network, &parts, &part_of, &mut local, &ranks, at as u32, &left, &right);
-            let mut goes_right = bisect(&task, middle as u32, &mut random);
+            let tries = (0..TRIES).map(|_| bisect(&task, middle as u32, &mut random));
+            let splits = tries.map(|split| (cost(&task, &split), split));
+            let best = splits.min_by(|a, b| a.0.total_cmp(&b.0));
+            let mut goes_right = best.map(|(_, split)| split).unwrap_or_default();
             balance(&mut goes_right, middle);
             ranks.iter().for_each(|&rank| local[rank as usize] = u32::MAX);
             let (mut stay, mut go) = (Vec::new(), Vec::new());
@@ -60,11 +66,18 @@ pub(super) fn place(graph: &Graph, network: &impl Distances, places: &[u32], see
                     stay.push(rank);
                 }
             }
+            siblings.push((at, parts.len()));
             parts[at] = part(left_range, stay);
             parts.push(part(right_range, go));
         }
-        if !split_any {
+        if siblings.is_empty() {
             break;
+        }
+        // Who was split first knew least of the others: look again at each split, and at its mirror image.
+        for _ in 0..REVISITS {
+            for &(a, b) in &siblings {
+                revisit(graph, network, &mut parts, &mut part_of, &mut local, (a, b));
+            }
         }
     }
     let mut node_of = vec![0; graph.len()];
@@ -75,6 +88,38 @@ pub(super) fn place(graph: &Graph, network: &impl Distances, places: &[u32], see
         }
     }
     node_of
+}
+
+/// Splits the ranks of two siblings again, from the split they have and from its mirror image.
+fn revisit(
+    graph: &Graph,
+    network: &impl Distances,
+    parts: &mut [Part],
+    part_of: &mut [u32],
+    local: &mut [u32],
+    (a, b): (usize, usize),
+) {
+    let mut ranks = std::mem::take(&mut parts[a].ranks);
+    let left = ranks.len();
+    ranks.append(&mut parts[b].ranks);
+    ranks[left..].iter().for_each(|&rank| part_of[rank as usize] = a as u32);
+    let (left_samples, right_samples) = (&parts[a].samples, &parts[b].samples);
+    let task = task(graph, network, parts, part_of, local, &ranks, a as u32, left_samples, right_samples);
+    ranks.iter().for_each(|&rank| local[rank as usize] = u32::MAX);
+    let split: Vec<bool> = (0..ranks.len()).map(|i| i >= left).collect();
+    let mirrored = split.iter().map(|right| !right).collect();
+    let improved = [split, mirrored].map(|mut split| {
+        improve(&task, &mut split, left as u32);
+        balance(&mut split, left);
+        (cost(&task, &split), split)
+    });
+    let [ours, mirrored] = improved;
+    let goes_right = if mirrored.0 < ours.0 { mirrored.1 } else { ours.1 };
+    for (&rank, right) in ranks.iter().zip(goes_right) {
+        let part = if right { b } else { a };
+        part_of[rank as usize] = part as u32;
+        parts[part].ranks.push(rank);
+    }
 }
 
 /// Makes the left half exactly as large as asked; bisection leaves nothing to do here unless the weights are wild.

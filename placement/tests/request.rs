@@ -1,0 +1,154 @@
+//! Whole requests: GetInfo's examples under its own model and under the real launcher's rules, and requests that cannot
+//! be met.
+
+use std::path::PathBuf;
+
+use placement::{Distribution, Model, Request};
+
+/// GetInfo's `hostFile-example`.
+const HOSTFILE: &str = "#This is an example hostfile\n\n#comments start with #\n\n#This is a single processor machine\n\
+    node0\n\n#This is a two-processor machine\nnode1 slots=2 #cores=3 # this takes a custom cores arg only for getInfo\n\
+    \n#This machine can run up to 2 processes\n\nnode2 slots=2 maxSlots=2\nnode3 slots=5 maxSlots=20";
+
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Files(tempfile::tempdir().unwrap())
+    }
+
+    fn with(&self, name: &str, text: &str) -> Option<PathBuf> {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        Some(path)
+    }
+}
+
+fn error(request: &Request) -> String {
+    request.place().unwrap_err().to_string()
+}
+
+fn hosts(request: &Request) -> Vec<String> {
+    let placement = request.place().unwrap();
+    (0..placement.ranks.len() as u32).map(|rank| placement.host_of(rank).unwrap().to_owned()).collect()
+}
+
+/// Figures 5.5 to 5.8 of GetInfo's description.
+#[test]
+fn getinfo_s_figures() {
+    let files = Files::new();
+    let hostfile = files.with("hostFile-example", HOSTFILE);
+    let getinfo = Request { model: Model::GetInfo, ..Request::default() };
+
+    let by_node =
+        Request { hostfile: hostfile.clone(), processes: Some(8), by_node: true, ..getinfo.clone() };
+    let expected = "0 0:0:node0\n1 0:0:node1\n2 0:0:node2\n3 0:0:node3\n4 1:0:node1\n5 2:0:node1\n6 0:1:node2\n7 0:1:node3\n";
+    assert_eq!(by_node.place().unwrap().to_getinfo(), expected);
+
+    let mixed = Request {
+        hostfile,
+        processes: Some(8),
+        map_by: Some("core".into()),
+        rank_by: Some("slot".into()),
+        ..getinfo.clone()
+    };
+    let expected = "0 0:0:node0\n1 0:0:node1\n2 0:1:node1\n3 0:0:node2\n4 1:0:node1\n5 1:1:node1\n6 2:0:node1\n7 2:1:node1\n";
+    assert_eq!(mixed.place().unwrap().to_getinfo(), expected);
+
+    // There it asks for 2 hosts and 8 slots; its ranks then follow the nodes slot by slot.
+    let asked = Request { processes: Some(4), nodes: Some(2), slots: Some("8".into()), ..getinfo.clone() };
+    assert_eq!(asked.place().unwrap().to_getinfo(), "0 0:0:node0\n1 0:1:node0\n2 0:0:node1\n3 0:1:node1\n");
+
+    let rankfile =
+        files.with("rankfile-physical-example.txt", "rank 0=aa slot=1\nrank 1=bb slot=8\nrank 2=cc slot=6\n");
+    let ranked = Request { processes: Some(6), by_node: true, rankfile, ..getinfo };
+    assert_eq!(ranked.place().unwrap().to_getinfo(), "0 0:1:aa\n1 0:8:bb\n2 0:6:cc\n");
+    let real = Request { model: Model::OpenMpi, by_node: false, ..ranked };
+    assert!(error(&real).contains(":3: rank 3 is missing"), "{}", error(&real));
+}
+
+/// The same hostfile by the real rules: by node means one each, then whoever has room.
+#[test]
+fn the_same_by_mpirun() {
+    let files = Files::new();
+    let hostfile = files.with("hosts", HOSTFILE);
+    let request = Request { hostfile, processes: Some(8), by_node: true, ..Request::default() };
+    assert_eq!(hosts(&request), ["node0", "node1", "node2", "node3", "node1", "node2", "node3", "node3"]);
+    let request = Request { processes: Some(11), by_node: false, ..request };
+    assert!(error(&request).contains("not enough slots available in the system to satisfy the 11 slots"));
+    let request = Request { oversubscribe: true, ..request };
+    assert_eq!(request.place().unwrap().ranks.iter().filter(|place| place.oversubscribed).count(), 1);
+}
+
+#[test]
+fn rankfiles_of_both_forms() {
+    let files = Files::new();
+    let rankfile = files.with("ranks", "rank 1=bb slot=0:0,1\nrank 0=aa slot=1:0-2\nrank 2=cc slot=1-2\n");
+    let request = Request { rankfile, ..Request::default() };
+    assert_eq!(hosts(&request), ["aa", "bb", "cc"]);
+    let placement = request.place().unwrap();
+    assert_eq!((placement.ranks[0].slot, placement.ranks[0].core), (Some(1), Some(0)));
+    let known = Request { hostfile: files.with("hosts", "aa slots=8\nbb slots=8\n"), ..request.clone() };
+    assert!(error(&known).ends_with("ranks:3: the rankfile claimed a host that is not allocated: cc"));
+    let small = Request { hostfile: files.with("hosts", "aa slots=8\nbb slots=2\ncc slots=2\n"), ..request };
+    assert!(error(&small).ends_with("ranks:3: rank 2: node cc has 2 cores, and the slot list wants core 2"));
+}
+
+#[test]
+fn other_launchers() {
+    let files = Files::new();
+    let slurm = Request {
+        model: Model::Slurm,
+        node_list: Some("n[1-3]".into()),
+        slots: Some("2(x3)".into()),
+        processes: Some(4),
+        ..Request::default()
+    };
+    assert_eq!(hosts(&slurm), ["n1", "n1", "n2", "n3"]);
+    let cyclic = Request { distribution: Some(Distribution::Cyclic), ..slurm.clone() };
+    assert_eq!(hosts(&cyclic), ["n1", "n2", "n3", "n1"]);
+    let capped = Request { per_node: Some(1), processes: Some(3), ..slurm.clone() };
+    assert_eq!(hosts(&capped), ["n1", "n2", "n3"]);
+    assert!(error(&Request { processes: Some(7), ..slurm }).contains("not enough slots"));
+
+    let hydra = Request {
+        model: Model::Hydra,
+        hostfile: files.with("machines", "a:2\nb\n"),
+        processes: Some(4),
+        ..Request::default()
+    };
+    assert_eq!(hosts(&hydra), ["a", "a", "b", "a"]);
+}
+
+#[test]
+fn what_cannot_be_met_is_said_once_and_clearly() {
+    let files = Files::new();
+    let base = Request { hostfile: files.with("hosts", "a slots=2\nb slots=2\n"), ..Request::default() };
+    let mapped = |policy: &str| Request { map_by: Some(policy.into()), processes: Some(3), ..base.clone() };
+    assert!(error(&Request::default()).contains("--nodes N --slots M"));
+    assert!(error(&Request { processes: Some(0), ..base.clone() }).contains("at least one rank"));
+    assert!(
+        error(&Request { hosts: vec!["zz".into()], ..base.clone() }).contains("missing requested host: zz")
+    );
+    assert!(error(&mapped("ppr:0:node")).contains("ppr:0"));
+    assert!(error(&mapped("ppr:1:node")).contains("room for 2"));
+    assert!(error(&mapped("ppr:3:node")).contains("not enough slots available on node a"));
+    assert!(error(&mapped("rack")).contains("mapping policy is not recognized: rack"));
+    assert!(error(&Request { by_node: true, ..mapped("slot") }).contains("conflicting directives"));
+    assert!(error(&Request { rank_by: Some("l3cache".into()), ..mapped("slot") }).contains("no objects"));
+    assert!(
+        error(&Request { per_node: Some(2), ..base.clone() }).contains("means nothing to the openmpi model")
+    );
+    assert!(
+        error(&Request { oversubscribe: true, no_oversubscribe: true, ..base.clone() })
+            .contains("conflicting")
+    );
+    let gone = files.0.path().join("gone");
+    assert!(error(&Request { hostfile: Some(gone), ..Request::default() }).contains("gone: No such file"));
+    let unsure = Request { hostfile: files.with("unsure", "a\nb slots=2\n"), ..Request::default() };
+    assert!(error(&unsure).contains("number of processes to start was omitted"));
+    let bad = Request { hostfile: files.with("bad", "a\nb slots=two\n"), ..Request::default() };
+    assert!(error(&bad).ends_with("bad:2: slots wants a number that is not negative, found \"two\""));
+    let list = Request { node_list: Some("n[1-".into()), ..Request::default() };
+    assert!(error(&list).contains("invalid node list"));
+}
