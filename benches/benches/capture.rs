@@ -28,7 +28,9 @@ fn main() {
             continue;
         };
         for (mode, iterations) in MODES {
-            let run = |preload: Option<&Path>| nanos_a_call(launcher, &program, mode, iterations, preload, work.path());
+            let run = |preload: Option<&Path>| {
+                nanos_a_call(launcher, &program, mode, iterations, preload, work.path())
+            };
             let mut bare = Vec::new();
             let mut added = Vec::new();
             for _ in 0..pairs {
@@ -50,7 +52,10 @@ fn main() {
 /// Builds the library as users do and says where it is.
 fn build_library() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let built = Command::new(env!("CARGO")).current_dir(&root).args(["build", "--release", "-p", "interpose"]).status();
+    let built = Command::new(env!("CARGO"))
+        .current_dir(&root)
+        .args(["build", "--release", "-p", "interpose"])
+        .status();
     assert!(built.expect("cargo").success(), "the library does not build");
     let bench = std::env::current_exe().expect("the benchmark's path");
     let directory = bench.parent().and_then(Path::parent).expect("target/release");
@@ -64,12 +69,22 @@ fn compile(compiler: &str, work: &Path) -> Option<PathBuf> {
     compiled.success().then_some(program)
 }
 
-fn nanos_a_call(launcher: &str, program: &Path, mode: &str, iterations: &str, preload: Option<&Path>, work: &Path) -> f64 {
+fn nanos_a_call(
+    launcher: &str,
+    program: &Path,
+    mode: &str,
+    iterations: &str,
+    preload: Option<&Path>,
+    work: &Path,
+) -> f64 {
     let capture = work.join("capture");
     let mut command = Command::new(launcher);
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").args(["-n", "1"]);
     if let Some(library) = preload {
-        command.arg("env").arg(format!("LD_PRELOAD={}", library.display())).arg(format!("VEF_DIR={}", capture.display()));
+        command
+            .arg("env")
+            .arg(format!("LD_PRELOAD={}", library.display()))
+            .arg(format!("VEF_DIR={}", capture.display()));
     }
     let output = command.arg(program).args([mode, iterations]).output().expect("the launcher");
     let recorded = std::fs::remove_dir_all(&capture).is_ok();

@@ -34,6 +34,7 @@ pub enum Command {
 #[command(after_help = "\
 The library is preloaded into the ranks only. An LD_PRELOAD that is set already stays, in front of ours.
 The exit code is the program's. The capture is a directory with one file a rank; `vef mix -i DIR` reads it.
+More ranks than cores: Open MPI wants --mpirun 'mpirun --oversubscribe'.
 
 Examples:
   vef run -n 4 -- ./app input
@@ -42,9 +43,9 @@ Examples:
   vef run -- mpirun -n 2 ./master : -n 6 ./worker")]
 pub struct Run {
     /// Number of ranks (passed to the launcher as -n)
-    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N")]
+    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
-    /// Directory for the capture [default: vef-PROGRAM, with a number if that exists]
+    /// Directory for the capture [default: vef-PROGRAM, vef-capture for a launcher line; with a number if that exists]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Launcher, with options if any [default: that of the program's MPI, else mpirun, mpiexec, srun]
@@ -75,6 +76,12 @@ pub struct Mix {
     /// Skip and count events of unknown type (older captures)
     #[arg(long)]
     pub skip_unknown: bool,
+    /// Replace collectives by the messages of algorithms: default, openmpi, mpich, or a table's file
+    #[arg(long, value_name = "TABLE", num_args = 0..=1, default_missing_value = "default")]
+    pub lower_collectives: Option<String>,
+    /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
+    #[arg(long, value_name = "FILE")]
+    pub op_codes: Option<PathBuf>,
     /// The summary as JSON
     #[arg(long)]
     pub json: bool,

@@ -126,7 +126,8 @@ fn assignment((name, value): &Variable) -> OsString {
     word
 }
 
-fn is_launcher_name(word: &OsStr) -> bool {
+/// Whether a program of that name is a launcher.
+pub fn is_launcher_name(word: &OsStr) -> bool {
     let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or_default();
     let stem = name.split('.').next().unwrap_or_default();
     LAUNCHER_NAMES.contains(&stem)

@@ -1,8 +1,10 @@
 //! A progress bar for what takes more than two seconds; on a terminal only.
 
+use crate::output::grouped;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a job may take before it shows a bar.
@@ -23,7 +25,7 @@ impl Bar {
 
     /// `done` of `total` units are done. Cheap enough to call often, from any thread.
     pub fn set(&self, done: u64, total: u64) {
-        if let Some(bar) = self.visible("{msg} {wide_bar} {percent}% {per_sec} {eta} left") {
+        if let Some(bar) = self.visible("{msg} {wide_bar} {percent}% {elapsed} of about {duration}") {
             bar.set_length(total);
             bar.set_position(done);
         }
@@ -31,9 +33,10 @@ impl Bar {
 
     /// `done` units are done, nobody knows of how many.
     pub fn count(&self, done: u64, unit: &str) {
-        if let Some(bar) = self.visible("{msg} {spinner} {human_pos} {prefix} {per_sec}") {
-            bar.set_prefix(unit.to_owned());
-            bar.set_position(done);
+        if let Some(bar) = self.visible("{msg} {spinner} {prefix}") {
+            let rate = done as f64 / self.started.elapsed().as_secs_f64();
+            bar.set_prefix(format!("{} {unit}, {rate:.0} a second", grouped(done)));
+            bar.tick();
         }
     }
 
@@ -43,13 +46,48 @@ impl Bar {
             return None;
         }
         Some(self.shown.get_or_init(|| {
-            let bar = ProgressBar::with_draw_target(None, target());
+            let bar = ProgressBar::with_draw_target(None, target()).with_elapsed(self.started.elapsed());
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
             bar.set_message(self.what);
             bar
         }))
+    }
+}
+
+/// Shows that a job of unknown length goes on, from [`PATIENCE`] after it began until this is dropped.
+pub struct Busy {
+    over: Option<mpsc::Sender<()>>,
+    ticker: Option<JoinHandle<()>>,
+}
+
+impl Busy {
+    /// Watches over `what`, which begins now.
+    pub fn new(what: &'static str) -> Self {
+        let (over, is_over) = mpsc::channel();
+        let ticker = std::io::stderr().is_terminal().then(|| {
+            std::thread::spawn(move || {
+                let bar = Bar::new(what);
+                while is_over.recv_timeout(Duration::from_millis(100)) == Err(mpsc::RecvTimeoutError::Timeout)
+                {
+                    if let Some(bar) = bar.visible("{msg} {spinner} {elapsed}") {
+                        bar.tick();
+                    }
+                }
+            })
+        });
+        Self { over: Some(over), ticker }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.over.take();
+        if let Some(ticker) = self.ticker.take() {
+            // It cannot panic, and if it did there would be one bar less.
+            let _ = ticker.join();
+        }
     }
 }
 

@@ -159,7 +159,8 @@ impl Resolver {
                 let turn = &mut self.turns[rank as usize];
                 // The later marks of one `Waitall` begin with it, before any of its messages came.
                 let same_call = record.time == 0 && record.start == turn.began;
-                turn.parked = Some(if same_call { u64::MAX } else { record.start.saturating_sub(record.time) });
+                turn.parked =
+                    Some(if same_call { u64::MAX } else { record.start.saturating_sub(record.time) });
                 if !std::mem::replace(&mut turn.listed, true) {
                     self.parked.push(rank);
                 }

@@ -2,6 +2,7 @@
 
 use crate::args::Check;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, grouped};
+use crate::progress::Busy;
 use replay::{Job, Link, Replay, yardstick};
 use sim_example::quantity::{Bandwidth, parse_time};
 use std::path::Path;
@@ -12,6 +13,7 @@ use vef_format::validate::{self, OperationTally, Problem, Report, Severity};
 
 pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
     let network = Network { latency: parse_time(&check.latency)?, bandwidth: check.bandwidth.parse()? };
+    let busy = Busy::new("checking");
     let options = validate::Options::default();
     let in_container = container::is_container(&check.trace)
         .map_err(|error| format!("{}: {error}", check.trace.display()))?;
@@ -24,6 +26,7 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
         true => Some(replay_to_end(&check.trace, &network)?),
         false => None,
     };
+    drop(busy);
     let finding = Finding { trace: &check.trace, report: &report, network, replayed };
     match check.json {
         true => output::json(&finding.json())?,

@@ -2,10 +2,13 @@
 
 use crate::args::Convert;
 use crate::output::{self, Failure};
+use crate::progress::Busy;
 use vef_format::container::{self, About, Settings};
 
 pub fn execute(convert: &Convert) -> Result<(), Failure> {
+    let busy = Busy::new("converting");
     container::convert(&convert.from, &convert.to, &About::default(), Settings::default())?;
+    drop(busy);
     let size = |path: &std::path::Path| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
     output::result(format_args!(
         "{} ({} bytes) → {} ({} bytes)",

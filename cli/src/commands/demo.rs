@@ -64,7 +64,10 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
         super::sim::execute(&parsed::<Sim>(&[trace.as_os_str(), "--topology".as_ref(), topology.as_ref()])?)?;
     }
     output::result(format_args!(
-        "Next: your own program. vef run -n 4 -o capture -- ./app, then the steps above.\nEverything is in {shown}/."
+        "The run times are nearly the same: they count from the start of MPI_Init, which took most of this short run.\n\
+         Look at the latencies and the links.\n\n\
+         Next: your own program. cargo build --release --workspace, then vef run -n 4 -o capture -- ./app, and the steps\n\
+         above. Everything is in {shown}/."
     ))
 }
 
@@ -119,12 +122,14 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
     if !compiled.status.success() {
         return Err(format!("{compiler}: {}", String::from_utf8_lossy(&compiled.stderr)).into());
     }
+    // Open MPI refuses more ranks than there are cores.
+    let ranks = std::thread::available_parallelism().map_or(1, usize::from).min(4) as u32;
     step(
         "Capture: each rank's calls, recorded by a library that is preloaded into the ranks only.",
-        &format!("vef run -n 4 -o {} -- {}", capture.display(), program.display()),
+        &format!("vef run -n {ranks} -o {} -- {}", capture.display(), program.display()),
     )?;
     let run = Run {
-        ranks: Some(4),
+        ranks: Some(ranks),
         output: Some(capture.to_path_buf()),
         mpirun: None,
         mix: None,
@@ -132,7 +137,12 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
     };
     match super::run::capture(&run)?.success() {
         true => output::result(""),
-        false => Err("the program did not end well; see its messages above".into()),
+        false => {
+            output::result("The program did not run here (see above); on with the bundled capture.")?;
+            // Its files, if any, are of no use.
+            let _ = fs::remove_dir_all(capture);
+            bundled(capture)
+        }
     }
 }
 

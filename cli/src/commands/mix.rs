@@ -6,13 +6,15 @@ use crate::progress::Bar;
 use mixer::{Options, Stage, Summary};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use vef_format::operation::OpCodes;
 
 pub fn execute(mix: &Mix) -> Result<(), Failure> {
     let options = Options {
         lenient: mix.lenient,
         skip_unknown: mix.skip_unknown,
         jobs: mix.jobs.map_or(0, usize::from),
-        ..Options::default()
+        lower_collectives: mix.lower_collectives.as_deref().map(super::sim::algorithms).transpose()?,
+        op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
     };
     let summary = mixer::mix(&mix.input, &mix.output, &options, &Progress::default())?;
     match mix.json {
@@ -38,7 +40,7 @@ fn text(summary: &Summary) -> String {
         let ranks: Vec<String> = summary.killed.iter().take(5).map(ToString::to_string).collect();
         let more = if summary.killed.len() > 5 { ", …" } else { "" };
         lines.push(format!(
-            "{} tasks ended without MPI_Finalize ({}{more}): read up to their last complete record",
+            "{} tasks without MPI_Finalize ({}{more}): killed, or their recording stopped; read up to their last complete record",
             summary.killed.len(),
             ranks.join(", ")
         ));

@@ -99,7 +99,12 @@ fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, F
     };
     let network = Network(spec.build(before.nodes.len() as u32)?);
     let mut matrix = traffic(job)?;
-    Ok(optimise::optimise(&mut matrix, &network, &before, Options { seed: place.seed, ..Options::default() })?)
+    Ok(optimise::optimise(
+        &mut matrix,
+        &network,
+        &before,
+        Options { seed: place.seed, ..Options::default() },
+    )?)
 }
 
 /// A simulator's topology as the optimiser sees it.

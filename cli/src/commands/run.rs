@@ -21,6 +21,15 @@ pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
 pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
     let library = library::find()?;
     let line = launch::compose(run.mpirun.as_deref(), run.ranks, &run.program)?;
+    if let Some(trace) = &run.mix {
+        // A run may take hours: what cannot be written after it is said before it.
+        let parent = trace.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !parent.is_dir() {
+            return Err(
+                format!("--mix {}: there is no directory {}", trace.display(), parent.display()).into()
+            );
+        }
+    }
     let directory = capture_directory(run)?;
     let variables =
         [("LD_PRELOAD", launch::preload(&library)), (DIRECTORY_VARIABLE, directory.clone().into_os_string())];
@@ -34,6 +43,8 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
             jobs: None,
             lenient: false,
             skip_unknown: false,
+            lower_collectives: None,
+            op_codes: None,
             json: false,
         })?;
     }
@@ -46,9 +57,9 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
         Some(named) => named.clone(),
         None => unused_name(&run.program),
     };
-    std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    let mut entries =
-        std::fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let unusable = |error| format!("{}: cannot be the directory for the capture: {error}", directory.display());
+    std::fs::create_dir_all(&directory).map_err(unusable)?;
+    let mut entries = std::fs::read_dir(&directory).map_err(unusable)?;
     if entries.next().is_some() {
         return Err(format!(
             "{}: is not empty; a capture needs a directory of its own (-o DIR)",
@@ -56,13 +67,14 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
         )
         .into());
     }
-    Ok(directory.canonicalize().map_err(|error| format!("{}: {error}", directory.display()))?)
+    Ok(directory.canonicalize().map_err(unusable)?)
 }
 
-/// `vef-PROGRAM`, or with a number when that exists.
+/// `vef-PROGRAM` (`vef-capture` for a launcher line), or with a number when that exists.
 fn unused_name(program: &[OsString]) -> PathBuf {
+    let program = program.first().filter(|first| !launch::is_launcher_name(first));
     let mut name = OsString::from("vef-");
-    name.push(program.first().and_then(|first| Path::new(first).file_stem()).unwrap_or_default());
+    name.push(program.and_then(|program| Path::new(program).file_stem()).unwrap_or("capture".as_ref()));
     unused(name)
 }
 
@@ -138,6 +150,13 @@ fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
     let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())))?;
     drop(bar);
     output::remark(format_args!("captured in {}: {}", directory.display(), summary(&digest)));
+    if let Some(asked) = run.ranks.filter(|&asked| asked > digest.tasks) {
+        output::remark(format_args!(
+            "warning: {asked} ranks were started, but MPI_COMM_WORLD has {}: the launcher and the program are probably of \
+             different MPIs (--mpirun)",
+            digest.tasks
+        ));
+    }
     Ok(())
 }
 
@@ -150,9 +169,12 @@ fn summary(digest: &Digest) -> String {
         digest.bytes,
         grouped(digest.collectives)
     );
-    if digest.not_representable.is_empty() {
+    if !digest.stopped.is_empty() {
+        text.push_str(&format!("; INCOMPLETE: recording stopped on {} ranks", digest.stopped.len()));
+    } else if digest.not_representable.is_empty() {
         text.push_str("; all can be represented in a trace");
-    } else {
+    }
+    if !digest.not_representable.is_empty() {
         let kinds: Vec<String> = digest
             .not_representable
             .iter()

@@ -37,11 +37,14 @@ fn settings(sim: &Sim) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// A file where there is one of that name, else a rule.
+/// A rule, else a file.
 fn places(text: &str) -> Result<Places, Failure> {
-    match Path::new(text).is_file() {
-        true => Ok(Places::Given(Placement::read(Path::new(text))?)),
-        false => text.parse().map_err(|rule| format!("{rule}, or name a placement file").into()),
+    match text.parse() {
+        Ok(rule) => Ok(rule),
+        Err(rule) if !Path::new(text).exists() && !text.contains(['.', '/']) => {
+            Err(format!("{rule}, or name a placement file").into())
+        }
+        Err(_) => Ok(Places::Given(Placement::read(Path::new(text))?)),
     }
 }
 
@@ -66,12 +69,11 @@ fn same_node(text: &str) -> Result<SameNode, Failure> {
 }
 
 /// A built-in decision table by name, else one from a file.
-fn algorithms(text: &str) -> Result<replay::Table, Failure> {
+pub fn algorithms(text: &str) -> Result<replay::Table, Failure> {
     if let Some(table) = replay::Table::builtin(text) {
         return Ok(table);
     }
-    let file = std::fs::read_to_string(text).map_err(|error| {
-        format!("--algorithms {text}: neither default, openmpi, mpich nor a file: {error}")
-    })?;
+    let file = std::fs::read_to_string(text)
+        .map_err(|error| format!("{text}: neither default, openmpi, mpich nor a file: {error}"))?;
     replay::Table::from_toml(&file).map_err(|error| format!("{text}: {error}").into())
 }

@@ -23,8 +23,10 @@ pub struct Digest {
     pub collectives: u64,
     /// Calls that a trace cannot represent, by name.
     pub not_representable: BTreeMap<String, u64>,
-    /// Ranks whose recording does not end with `MPI_Finalize`.
+    /// Ranks that ended without `MPI_Finalize`.
     pub unfinished: Vec<Rank>,
+    /// Ranks whose recording was stopped while they went on (a full disk, a size limit).
+    pub stopped: Vec<Rank>,
 }
 
 impl Digest {
@@ -42,8 +44,10 @@ impl Digest {
             while let Some(event) = events.next()? {
                 digest.add(&event.action);
             }
-            if events.ending() != Ending::Finished {
-                digest.unfinished.push(rank);
+            match events.ending() {
+                Ending::Finished => {}
+                Ending::Cut { .. } => digest.unfinished.push(rank),
+                Ending::Stopped => digest.stopped.push(rank),
             }
             advance(rank);
         }
