@@ -57,7 +57,8 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
         Some(named) => named.clone(),
         None => unused_name(&run.program),
     };
-    let unusable = |error| format!("{}: cannot be the directory for the capture: {error}", directory.display());
+    let unusable =
+        |error| format!("{}: cannot be the directory for the capture: {error}", directory.display());
     std::fs::create_dir_all(&directory).map_err(unusable)?;
     let mut entries = std::fs::read_dir(&directory).map_err(unusable)?;
     if entries.next().is_some() {
