@@ -144,10 +144,14 @@ impl<V: Copy + Default> Pending<V> {
     fn find(&mut self, key: usize) -> &mut Slot<V> {
         let mask = self.slots.len() - 1;
         let mut at = home(key, mask);
-        while self.slots[at & mask].key != key && self.slots[at & mask].key != 0 {
+        loop {
+            // SAFETY: masked by the length, a power of two, less one.
+            let slot = unsafe { &mut *self.slots.as_mut_ptr().add(at & mask) };
+            if slot.key == key || slot.key == 0 {
+                return slot;
+            }
             at += 1;
         }
-        &mut self.slots[at & mask]
     }
 
     /// The oldest of `key`.
@@ -180,6 +184,17 @@ impl<V: Copy + Default> Pending<V> {
             place => self.promote(key, place),
         }
         Some(taken)
+    }
+
+    /// Takes the only one of `key` if it `suits`; else takes nothing.
+    #[inline(always)]
+    pub(crate) fn take_only(&mut self, key: usize, suits: impl Fn(&V) -> bool) -> Option<V> {
+        let slot = self.find(key);
+        if slot.key == key && slot.next == NONE && suits(&slot.value) {
+            slot.next = IDLE;
+            return Some(slot.value);
+        }
+        None
     }
 
     /// Takes the oldest of `key` that `suits`, as far as one is near; else the oldest.

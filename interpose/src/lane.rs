@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use vef_format::capture::encode::{self, Author, Times, makes_request};
 use vef_format::capture::event::{Action, Completion};
 use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, CHUNK_USED_AT, ChunkHeader};
+use vef_format::capture::varint::SHORT_ROOM;
 
 /// Thread pointer of the thread that initialised MPI, while tracing is on; else 0.
 static MAIN_THREAD: AtomicUsize = AtomicUsize::new(0);
@@ -143,15 +144,36 @@ impl Lane {
     /// Writes the record of a call that ran from `start` to `end`, ticks. `slot`: see [`encode::record`].
     #[inline(always)]
     pub(crate) fn put(&mut self, start: u64, end: u64, action: &Action<'_>, slot: u32) {
-        // Clocks of different cores may differ a little; time must not run backwards in the file.
-        let gap = start.saturating_sub(self.last);
-        let duration = end.saturating_sub(start.max(self.last));
-        let times = Times { gap, duration };
+        let times = self.times(start, end);
+        if encode::is_short(action, self.author()) {
+            let Some(room) = self.short_room() else { return };
+            // SAFETY: room in the mapped chunk, which only this lane writes.
+            let room = unsafe { &mut *room };
+            self.at += encode::short(room, times, self.author(), action, slot);
+        } else {
+            loop {
+                let (at, author) = (self.at, self.author());
+                if let Some(at) = encode::record(self.bytes(), at, times, author, action, slot) {
+                    self.at = at;
+                    break;
+                }
+                if !self.next_chunk() {
+                    return;
+                }
+            }
+        }
+        self.last += times.gap + times.duration;
+        self.requests += u64::from(makes_request(action).is_some());
+    }
+
+    /// As [`Lane::put`] of the completion of the lane's own requests with these numbers.
+    #[inline(always)]
+    pub(crate) fn put_completed(&mut self, start: u64, end: u64, numbers: &[usize]) {
+        let times = self.times(start, end);
         loop {
-            // SAFETY: `start` and `len` describe the mapped chunk (or nothing, at first), which only this lane writes.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(self.start, self.len) };
-            let author = Author { thread: self.thread, requests: self.requests };
-            if let Some(at) = encode::record(bytes, self.at, times, author, action, slot) {
+            let (at, author) = (self.at, self.author());
+            let numbers = numbers.iter().map(|&number| number as u64);
+            if let Some(at) = encode::completed(self.bytes(), at, times, author, numbers) {
                 self.at = at;
                 break;
             }
@@ -159,8 +181,37 @@ impl Lane {
                 return;
             }
         }
-        self.last += gap + duration;
-        self.requests += u64::from(makes_request(action).is_some());
+        self.last += times.gap + times.duration;
+    }
+
+    /// The times of a call. Clocks of different cores may differ a little; time must not run backwards in the file.
+    #[inline(always)]
+    fn times(&self, start: u64, end: u64) -> Times {
+        let start = start.max(self.last);
+        Times { gap: start - self.last, duration: end.saturating_sub(start) }
+    }
+
+    #[inline(always)]
+    fn author(&self) -> Author {
+        Author { thread: self.thread, requests: self.requests }
+    }
+
+    /// The chunk's bytes for ordinary records.
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: `start` and `len` describe the mapped chunk (or nothing, at first), which only this lane writes.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+
+    /// Where the next short record goes, in this chunk or the next; `None`: tracing has stopped.
+    #[inline(always)]
+    fn short_room(&mut self) -> Option<*mut [u8; SHORT_ROOM]> {
+        // No more than a test on the path of a call: a fresh chunk always suffices.
+        if self.len - self.at < SHORT_ROOM && !self.next_chunk() {
+            return None;
+        }
+        // SAFETY: within the chunk.
+        Some(unsafe { self.start.add(self.at) }.cast())
     }
 
     /// As [`Lane::put`], one copy for all kinds of actions.

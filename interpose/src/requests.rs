@@ -5,12 +5,10 @@ use vef_format::capture::event::{Collective, PostReceive, RequestId, Send};
 use vef_format::ids::{CommId, CommRank};
 use vef_format::operation::{Amounts, Operation};
 
-/// A request under way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) request: RequestId,
-    pub(crate) flags: u8,
-}
+/// A request under way: its number, the thread that made it and flags, in one word because tables of these are on the
+/// path of every call.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waiting(u64);
 
 impl Waiting {
     /// A receive with a wildcard: its completion says whom it met.
@@ -20,15 +18,53 @@ impl Waiting {
     /// The next one of the same handle completes with it (`MPI_Isendrecv`).
     pub(crate) const TWIN: u8 = 4;
 
-    /// Whether the status of its completion is of interest.
-    pub(crate) fn curious(self) -> bool {
-        self.flags & (Self::WILDCARD | Self::CANCELLED) != 0
-    }
-}
+    const FLAG_BITS: u32 = 3;
+    /// Below the number, whose 45 bits last for weeks of requests every 100 ns.
+    const LOW_BITS: u32 = Self::FLAG_BITS + u16::BITS;
 
-impl Default for Waiting {
-    fn default() -> Self {
-        Self { request: RequestId { thread: 0, number: 0 }, flags: 0 }
+    #[inline(always)]
+    pub(crate) fn new(request: RequestId, flags: u8) -> Self {
+        Self(
+            request.number << Self::LOW_BITS
+                | u64::from(request.thread) << Self::FLAG_BITS
+                | u64::from(flags),
+        )
+    }
+
+    #[inline(always)]
+    pub(crate) fn number(self) -> u64 {
+        self.0 >> Self::LOW_BITS
+    }
+
+    #[inline(always)]
+    pub(crate) fn thread(self) -> u16 {
+        (self.0 >> Self::FLAG_BITS) as u16
+    }
+
+    pub(crate) fn request(self) -> RequestId {
+        RequestId { thread: self.thread(), number: self.number() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn has(self, flag: u8) -> bool {
+        self.0 & u64::from(flag) != 0
+    }
+
+    pub(crate) fn set(&mut self, flag: u8) {
+        self.0 |= u64::from(flag);
+    }
+
+    /// Whether `thread` made it and nothing is special about its completion.
+    #[inline(always)]
+    pub(crate) fn is_ordinary_of(self, thread: u16) -> bool {
+        const LOW: u64 = (1 << Waiting::LOW_BITS) - 1;
+        self.0 & LOW == u64::from(thread) << Self::FLAG_BITS
+    }
+
+    /// Whether the status of its completion is of interest.
+    #[inline(always)]
+    pub(crate) fn curious(self) -> bool {
+        self.has(Self::WILDCARD | Self::CANCELLED)
     }
 }
 

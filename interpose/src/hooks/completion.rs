@@ -10,26 +10,20 @@ use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
 use mpi_abi::status::Status;
-use vef_format::capture::event::{Action, Completion, Outcome};
+use vef_format::capture::event::{Action, Completion, Outcome, RequestId};
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
 
 impl Done<'_> {
     /// Takes what was under way behind `handle`, if anything, onto the list of completions.
-    #[inline(always)]
     fn complete(&mut self, handle: usize, status: Option<Status<'_>>) {
         // Threads that share a handle (small sends that finish at once) each complete what they made.
         let own = self.lane.thread;
-        while let Some(waiting) =
-            self.shared.requests.take_suited(handle, |other| other.request.thread == own)
-        {
-            let outcome = if waiting.flags & !Waiting::TWIN == 0 {
-                Outcome::Done
-            } else {
-                self.unusual_outcome(waiting, status)
-            };
-            self.lane.scratch.completions.push(Completion { request: waiting.request, outcome });
-            if waiting.flags & Waiting::TWIN == 0 {
+        while let Some(waiting) = self.shared.requests.take_suited(handle, |other| other.thread() == own) {
+            let outcome =
+                if !waiting.curious() { Outcome::Done } else { self.unusual_outcome(waiting, status) };
+            self.lane.scratch.completions.push(Completion { request: waiting.request(), outcome });
+            if !waiting.has(Waiting::TWIN) {
                 break;
             }
         }
@@ -41,10 +35,10 @@ impl Done<'_> {
         self.shared.curious = self.shared.curious.saturating_sub(u64::from(waiting.curious()));
         let Some(status) = status else { return Outcome::Done };
         let mpi = &self.lane.tracer.mpi;
-        if waiting.flags & Waiting::CANCELLED != 0 && mpi.status_cancelled(&status).unwrap_or(false) {
+        if waiting.has(Waiting::CANCELLED) && mpi.status_cancelled(&status).unwrap_or(false) {
             return Outcome::Cancelled;
         }
-        if waiting.flags & Waiting::WILDCARD == 0 {
+        if !waiting.has(Waiting::WILDCARD) {
             return Outcome::Done;
         }
         Outcome::Received {
@@ -55,15 +49,52 @@ impl Done<'_> {
     }
 
     /// Records the list of completions.
-    #[inline(always)]
-    fn put_completions<L: Language>(&mut self) {
+    fn put_completions(&mut self) {
         if self.lane.scratch.completions.is_empty() {
             return;
         }
         let list = std::mem::take(&mut self.lane.scratch.completions);
-        self.put_fast::<L>(&Action::Complete(&list));
+        self.put(&Action::Complete(&list));
         self.lane.scratch.completions = list;
         self.lane.scratch.completions.clear();
+    }
+
+    /// Completes the requests behind all `handles` and records that, if each is the only one of its handle, this thread's
+    /// and of the ordinary kind. Else takes those in front of the first that is not onto the list of completions, and gives
+    /// how many handles are done with. Puts numbers of requests in the place of handles.
+    #[inline(always)]
+    fn complete_ordinary(&mut self, handles: &mut [usize], null: usize) -> usize {
+        let own = self.lane.thread;
+        let mut taken = 0;
+        for i in 0..handles.len() {
+            let handle = handles[i];
+            if handle == null {
+                continue;
+            }
+            match self.shared.requests.take_only(handle, |waiting| waiting.is_ordinary_of(own)) {
+                Some(waiting) => handles[taken] = waiting.number() as usize,
+                None => {
+                    self.list_ordinary(&handles[..taken]);
+                    return i;
+                }
+            }
+            taken += 1;
+        }
+        if taken > 0 {
+            self.lane.put_completed(self.start, self.end, &handles[..taken]);
+        }
+        handles.len()
+    }
+
+    /// Own requests with these numbers go onto the list of completions.
+    #[cold]
+    #[inline(never)]
+    fn list_ordinary(&mut self, numbers: &[usize]) {
+        let thread = self.lane.thread;
+        self.lane.scratch.completions.extend(numbers.iter().map(|&number| Completion {
+            request: RequestId { thread, number: number as u64 },
+            outcome: Outcome::Done,
+        }));
     }
 }
 
@@ -81,10 +112,9 @@ fn length<R: Row, L: Language>(args: &Args<'_, R, L>) -> usize {
 fn before<R: Row, L: Language, const N: usize>(lane: &mut Lane, words: &mut [usize; N], abi: &'static Abi) {
     let args = Args::<R, L>::new(words, abi);
     let count = length(&args);
-    let mut handles = std::mem::take(&mut lane.scratch.handles);
+    let handles = &mut lane.scratch.handles;
     handles.clear();
     handles.extend((0..count).map(|i| args.handle_at(Kind::RequestArray, args.requests(), i)));
-    lane.scratch.handles = handles;
     let index = const { find(R::NAMES, &["status", "array_of_statuses"]) };
     if let Some(index) = index
         && lane.tracer.shared().curious > 0
@@ -108,7 +138,6 @@ pub(crate) fn Wait<R: Row, L: Language, const N: usize>(
         } else {
             after_error(done, args, code);
         }
-        done.put_completions::<L>();
     })
 }
 
@@ -130,7 +159,7 @@ fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
     if flag && args.int_at(args.flag(), 0) == 0 {
         return;
     }
-    let handles = std::mem::take(&mut done.lane.scratch.handles);
+    let mut handles = std::mem::take(&mut done.lane.scratch.handles);
     let status = |i: usize| args.status_at(args.status(), i);
     let undefined = args.abi.constants.undefined;
     match R::CALL {
@@ -140,6 +169,7 @@ fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
                 && let Some(&handle) = handles.get((index - L::FIRST_INDEX) as usize)
             {
                 done.complete(handle, status(0));
+                done.put_completions();
             }
         }
         MPI_Waitsome | MPI_Testsome => {
@@ -151,15 +181,35 @@ fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
                         done.complete(handle, status(i));
                     }
                 }
+                done.put_completions();
             }
         }
-        _ => {
-            for (i, &handle) in handles.iter().enumerate() {
-                done.complete(handle, status(i));
-            }
-        }
+        _ => after_all(done, args, &mut handles),
     }
     done.lane.scratch.handles = handles;
+}
+
+/// The requests behind `handles` are complete, in this order, with these statuses.
+#[inline(always)]
+fn after_all<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, handles: &mut [usize]) {
+    let ordinary = done.complete_ordinary(handles, args.abi.predefined.request_null);
+    if ordinary < handles.len() {
+        after_each(done, args, handles, ordinary);
+    }
+}
+
+/// [`after_all`] from handle number `from` on, one by one.
+#[inline(never)]
+fn after_each<R: Row, L: Language>(
+    done: &mut Done<'_>,
+    args: &Args<'_, R, L>,
+    handles: &[usize],
+    from: usize,
+) {
+    for (i, &handle) in handles.iter().enumerate().skip(from) {
+        done.complete(handle, args.status_at(args.status(), i));
+    }
+    done.put_completions();
 }
 
 /// After an error some requests may be complete: their handles are null now. Those whose own status says success are
@@ -189,6 +239,7 @@ fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, 
         }
     }
     done.lane.scratch.handles = handles;
+    done.put_completions();
 }
 
 /// `MPI_Start`, `MPI_Startall`.
@@ -273,7 +324,7 @@ impl Done<'_> {
         let shared = &mut *self.shared;
         if let Some(waiting) = shared.requests.get_mut(handle) {
             let before = waiting.curious();
-            waiting.flags |= Waiting::CANCELLED;
+            waiting.set(Waiting::CANCELLED);
             shared.curious += u64::from(waiting.curious()) - u64::from(before);
         }
     }
@@ -282,8 +333,8 @@ impl Done<'_> {
     fn free(&mut self, handle: usize) {
         while let Some(waiting) = self.shared.requests.take(handle) {
             self.shared.curious = self.shared.curious.saturating_sub(u64::from(waiting.curious()));
-            self.put(&Action::Forget(waiting.request));
-            if waiting.flags & Waiting::TWIN == 0 {
+            self.put(&Action::Forget(waiting.request()));
+            if !waiting.has(Waiting::TWIN) {
                 break;
             }
         }

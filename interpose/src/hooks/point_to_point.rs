@@ -147,7 +147,7 @@ impl Done<'_> {
     #[inline(always)]
     pub(crate) fn pend_handle(&mut self, handle: usize, request: RequestId, flags: u8) {
         self.shared.curious += u64::from(flags & Waiting::WILDCARD != 0);
-        self.shared.requests.insert(handle, Waiting { request, flags });
+        self.shared.requests.insert(handle, Waiting::new(request, flags));
     }
 
     /// Remembers what the persistent request behind `place` does.
@@ -297,9 +297,9 @@ fn receive_matched<R: Row, L: Language, const N: usize>(
                 && let Some(waiting) = done.shared.messages.take(message)
             {
                 if const { find(R::NAMES, &["request"]).is_some() } {
-                    done.pend(args, args.request(), waiting.request, 0);
+                    done.pend(args, args.request(), waiting.request(), 0);
                 } else {
-                    let completion = Completion { request: waiting.request, outcome: Outcome::Done };
+                    let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
                     done.put(&Action::Complete(&[completion]));
                 }
             }
@@ -430,5 +430,5 @@ fn post_matched<R: Row, L: Language>(
     let post = PostReceive { comm: comm.id, source: Some(source), tag: Some(tag), bytes, datatype, request };
     done.put(&Action::PostReceive(post));
     let message = args.handle_at(Kind::MessagePtr, args.message(), 0);
-    done.shared.messages.insert(message, Waiting { request, flags: 0 });
+    done.shared.messages.insert(message, Waiting::new(request, 0));
 }

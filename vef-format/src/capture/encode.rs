@@ -98,23 +98,91 @@ pub fn record(
 ) -> Option<usize> {
     let (kind, end) = if is_short(action, author) {
         let room = bytes.get_mut(at..)?.first_chunk_mut::<SHORT_ROOM>()?;
-        let mut sink = Short::new(room, 1);
-        let kind = body(&mut sink, times, author, action, call_slot);
-        (kind, at + sink.position())
+        return Some(at + short(room, times, author, action, call_slot));
     } else {
         let mut sink = Sink::new(bytes, at + 1);
         let kind = body(&mut sink, times, author, action, call_slot);
         (kind, sink.position()?)
     };
+    commit(bytes.get_mut(at)?, kind);
+    Some(end)
+}
+
+/// As [`record`], for an action that [`is_short`]; returns the record's length. Cannot fail.
+#[inline(always)]
+pub fn short(
+    room: &mut [u8; SHORT_ROOM],
+    times: Times,
+    author: Author,
+    action: &Action<'_>,
+    call_slot: u32,
+) -> usize {
+    let mut sink = Short::new(room, 1);
+    let kind = body(&mut sink, times, author, action, call_slot);
+    let len = sink.position();
+    commit(&mut room[0], kind);
+    len
+}
+
+/// As [`record`] of an [`Action::Complete`] of `author`'s own requests with these numbers, all of them
+/// [`Outcome::Done`].
+#[inline(always)]
+pub fn completed(
+    bytes: &mut [u8],
+    at: usize,
+    times: Times,
+    author: Author,
+    numbers: impl ExactSizeIterator<Item = u64>,
+) -> Option<usize> {
+    if numbers.len() <= SHORT_LIST {
+        let room = bytes.get_mut(at..)?.first_chunk_mut::<SHORT_ROOM>()?;
+        let mut sink = Short::new(room, 1);
+        let kind = completed_body(&mut sink, times, author, numbers);
+        let len = sink.position();
+        commit(&mut room[0], kind);
+        return Some(at + len);
+    }
+    let mut sink = Sink::new(bytes, at + 1);
+    let kind = completed_body(&mut sink, times, author, numbers);
+    let end = sink.position()?;
+    commit(bytes.get_mut(at)?, kind);
+    Some(end)
+}
+
+#[inline(always)]
+fn completed_body(
+    sink: &mut impl Put,
+    times: Times,
+    author: Author,
+    mut numbers: impl ExactSizeIterator<Item = u64>,
+) -> u8 {
+    sink.put(times.gap);
+    sink.put(times.duration);
+    if numbers.len() == 1
+        && let Some(number) = numbers.next()
+    {
+        return complete_own(sink, author, number);
+    }
+    sink.put(numbers.len() as u64);
+    let mut previous = author.requests;
+    for number in numbers {
+        sink.put(own_head(previous, number, outcome::DONE));
+        previous = number.wrapping_add(1);
+    }
+    kind::COMPLETE
+}
+
+/// Makes the record valid that begins at `first`.
+#[inline(always)]
+fn commit(first: &mut u8, kind: u8) {
     // Whoever kills the process sees its stores in program order; the compiler must keep that order.
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
-    *bytes.get_mut(at)? = kind;
-    Some(end)
+    *first = kind;
 }
 
 /// Whether the record of `action` is a few numbers.
 #[inline(always)]
-fn is_short(action: &Action<'_>, author: Author) -> bool {
+pub fn is_short(action: &Action<'_>, author: Author) -> bool {
     match action {
         Action::Communicator(_) | Action::Phase { .. } | Action::Stopped { .. } => false,
         Action::Collective(part) => part.send_counts.is_empty() && part.recv_counts.is_empty(),
@@ -254,10 +322,23 @@ fn wildcards(receive: &Receive) -> u8 {
 #[inline(always)]
 fn completion_head(author: Author, previous: u64, request: RequestId, outcome: u64) -> u64 {
     if request.thread == author.thread {
-        zigzag(request.number.wrapping_sub(previous) as i64) << outcome::BITS | outcome
+        own_head(previous, request.number, outcome)
     } else {
         request.number << outcome::BITS | outcome::FOREIGN | outcome
     }
+}
+
+/// [`completion_head`] of an own request.
+#[inline(always)]
+fn own_head(previous: u64, number: u64, outcome: u64) -> u64 {
+    zigzag(number.wrapping_sub(previous) as i64) << outcome::BITS | outcome
+}
+
+/// Nothing but one own request, done.
+#[inline(always)]
+fn complete_own(sink: &mut impl Put, author: Author, number: u64) -> u8 {
+    sink.put(author.requests.wrapping_sub(1).wrapping_sub(number));
+    kind::COMPLETE_ONE
 }
 
 #[inline(always)]
@@ -266,8 +347,7 @@ fn complete(sink: &mut impl Put, author: Author, completions: &[Completion]) -> 
         && request.thread == author.thread
         && request.number < author.requests
     {
-        sink.put(author.requests - 1 - request.number);
-        return kind::COMPLETE_ONE;
+        return complete_own(sink, author, request.number);
     }
     sink.put(completions.len() as u64);
     let mut previous = author.requests;
@@ -382,4 +462,29 @@ pub(crate) fn zigzag(value: i64) -> u64 {
 #[inline(always)]
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn completed_is_complete(
+            numbers in proptest::collection::vec(0u64..1000, 1..60),
+            gap: u64, duration: u64, thread: u16, size in 0usize..600, at in 0usize..20,
+        ) {
+            let author = Author { thread, requests: 1000 };
+            let times = Times { gap, duration };
+            let completion =
+                |&number: &u64| Completion { request: RequestId { thread, number }, outcome: Outcome::Done };
+            let list: Vec<_> = numbers.iter().map(completion).collect();
+            let (mut one, mut other) = (vec![0; size], vec![0; size]);
+            let first = record(&mut one, at, times, author, &Action::Complete(&list), 0);
+            let second = completed(&mut other, at, times, author, numbers.iter().copied());
+            prop_assert_eq!(first, second);
+            prop_assert_eq!(one, other);
+        }
+    }
 }

@@ -27,16 +27,13 @@ pub trait Put {
 /// The bytes of `value` where they begin in `room`, and how many they are.
 #[inline(always)]
 fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
-    let Ok(word) = <&mut [u8; 8]>::try_from(&mut room[..8]) else { return 0 };
-    if value < 1 << 7 {
-        // The most frequent by far.
-        *word = (value << 1 | 1).to_le_bytes();
-        1
-    } else if value < 1 << 56 {
-        let bits = 64 - (value | 1).leading_zeros();
-        let len = (bits * 37 + 222) >> 8; // ⌈bits / 7⌉ for 1 ≤ bits ≤ 56
-        *word = ((value << 1 | 1) << (len - 1)).to_le_bytes();
-        len as usize
+    if value < 1 << 56 {
+        let Ok(word) = <&mut [u8; 8]>::try_from(&mut room[..8]) else { return 0 };
+        // No branch on the length: neighbouring values differ in it, unforeseeably.
+        let highest = 63 - (value | 1).leading_zeros();
+        let further = (highest * 9 + 9) >> 6; // ⌊highest / 7⌋ for highest < 56
+        *word = ((value << 1 | 1) << further).to_le_bytes();
+        further as usize + 1
     } else {
         room[0] = 0;
         room[1..].copy_from_slice(&value.to_le_bytes());
