@@ -80,6 +80,20 @@ fn the_same_by_mpirun() {
     assert_eq!(request.place().unwrap().ranks.iter().filter(|place| place.oversubscribed).count(), 1);
 }
 
+/// Two corners that random comparison with mpirun found.
+#[test]
+fn corners_of_mpirun() {
+    let files = Files::new();
+    let hostfile = files.with("repeated", "a max-slots=2\nb slots=5\na\n");
+    let full =
+        Request { hostfile, processes: Some(3), map_by: Some("ppr:3:node".into()), ..Request::default() };
+    assert!(error(&full).contains("not enough slots available on node a"), "3 slots, but a limit of 2");
+    let hostfile = files.with("no-slots", "a slots=0\nb slots=0\n");
+    let none = Request { hostfile, ..Request::default() };
+    assert!(error(&none).contains("already filled"));
+    assert_eq!(hosts(&Request { oversubscribe: true, ..none }), ["a"]);
+}
+
 #[test]
 fn rankfiles_of_both_forms() {
     let files = Files::new();

@@ -134,16 +134,17 @@ fn count_processes(nodes: &[Node], job: &Job) -> Result<u32, Error> {
     let per_node = |count: u32, objects: &dyn Fn(&Node) -> u32| -> u64 {
         nodes.iter().map(|node| u64::from(count) * u64::from(objects(node))).sum()
     };
+    let all_slots = || nodes.iter().map(|node| node.slots.map(u64::from)).sum::<Option<u64>>();
     let processes = match job.map_by {
-        Some(MapBy::Ppr { count, per: Object::Node }) => per_node(count, &|_| 1),
-        Some(MapBy::Ppr { count, per: Object::Socket }) => {
-            per_node(count, &|node| topology_of(node, job).sockets)
+        Some(MapBy::Ppr { count, per: per @ (Object::Node | Object::Socket) }) => {
+            per_node(count, &|node| per.count(&topology_of(node, job)))
         }
-        _ => nodes
-            .iter()
-            .map(|node| node.slots.map(u64::from))
-            .sum::<Option<u64>>()
-            .ok_or(Problem::NoProcessCount)?,
+        Some(MapBy::Ppr { count, per }) => match all_slots().ok_or(Problem::NoProcessCount)? {
+            0 => per_node(count, &|node| per.count(&topology_of(node, job))),
+            slots => slots,
+        },
+        // Nodes without any slot still get one process to oversubscribe them with.
+        _ => all_slots().ok_or(Problem::NoProcessCount)?.max(1),
     };
     u32::try_from(processes)
         .map_err(|_| Problem::NotEnoughSlots { requested: processes, slots: u32::MAX.into() }.into())
@@ -281,10 +282,13 @@ fn by_ppr(
             target.processes.resize(target.processes.len() + take as usize, Some(object));
             left -= take;
         }
+        let node = &nodes[target.index];
+        // A host that comes again after its max_slots can have more slots than its limit.
+        let slots = node.max_slots.filter(|&max| max > 0).unwrap_or(u32::MAX).min(target.slots);
         let taken = target.processes.len() as u64;
-        if taken > u64::from(target.slots) && !oversubscribe {
-            let node = nodes[target.index].name.clone();
-            return Err(Problem::NodeFull { node, requested: taken, slots: target.slots.into() }.into());
+        if taken > u64::from(slots) && !oversubscribe {
+            let node = node.name.clone();
+            return Err(Problem::NodeFull { node, requested: taken, slots: slots.into() }.into());
         }
         if left == 0 {
             return Ok(order);
