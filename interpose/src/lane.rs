@@ -166,14 +166,30 @@ impl Lane {
         self.requests += u64::from(makes_request(action).is_some());
     }
 
-    /// As [`Lane::put`] of the completion of the lane's own requests with these numbers.
+    /// As [`Lane::put`] of the completion of the lane's own requests, whose numbers are the first `count` of
+    /// `scratch.handles`.
     #[inline(always)]
-    pub(crate) fn put_completed(&mut self, start: u64, end: u64, numbers: &[usize]) {
+    pub(crate) fn put_completed(&mut self, start: u64, end: u64, count: usize) {
         let times = self.times(start, end);
+        if count > encode::SHORT_LIST {
+            return self.put_many_completed(times, count);
+        }
+        let Some(room) = self.short_room() else { return };
+        // SAFETY: room in the mapped chunk, which only this lane writes.
+        let room = unsafe { &mut *room };
+        let numbers = self.scratch.handles[..count].iter().map(|&number| number as u64);
+        self.at += encode::completed_short(room, times, self.author(), numbers);
+        self.last += times.gap + times.duration;
+    }
+
+    #[inline(never)]
+    fn put_many_completed(&mut self, times: Times, count: usize) {
         loop {
-            let (at, author) = (self.at, self.author());
-            let numbers = numbers.iter().map(|&number| number as u64);
-            if let Some(at) = encode::completed(self.bytes(), at, times, author, numbers) {
+            let author = self.author();
+            // SAFETY: as in `Lane::bytes`, which would borrow the numbers too.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(self.start, self.len) };
+            let numbers = self.scratch.handles[..count].iter().map(|&number| number as u64);
+            if let Some(at) = encode::completed(bytes, self.at, times, author, numbers) {
                 self.at = at;
                 break;
             }

@@ -37,6 +37,18 @@ impl Language for C {
     }
 
     #[inline(always)]
+    unsafe fn handles(abi: &Abi, _kind: Kind, word: usize, count: usize, list: &mut Vec<usize>) {
+        // As the other languages' but that the width is asked for once.
+        // SAFETY: the contract.
+        unsafe {
+            match abi.handle_size {
+                4 => list.extend((0..count).map(|i| *(word as *const u32).add(i) as usize)),
+                _ => list.extend((0..count).map(|i| *(word as *const usize).add(i))),
+            }
+        }
+    }
+
+    #[inline(always)]
     fn ignores_status(abi: &Abi, word: usize) -> bool {
         word == abi.constants.status_ignore
     }

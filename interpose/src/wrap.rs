@@ -51,6 +51,16 @@ pub(crate) trait Language {
     /// There must be one that can be read.
     unsafe fn handle_at(abi: &Abi, kind: Kind, word: usize, index: usize) -> usize;
 
+    /// Appends the `count` handles behind the address `word`.
+    ///
+    /// # Safety
+    /// There must be as many that can be read.
+    #[inline(always)]
+    unsafe fn handles(abi: &Abi, kind: Kind, word: usize, count: usize, list: &mut Vec<usize>) {
+        // SAFETY: the contract.
+        list.extend((0..count).map(|i| unsafe { Self::handle_at(abi, kind, word, i) }));
+    }
+
     /// Whether the address stands for "no status wanted".
     fn ignores_status(abi: &Abi, word: usize) -> bool;
 

@@ -3,7 +3,7 @@
 //! A wait sets the handles of what it completed to null, so they are read before it. Some libraries give the same handle
 //! to several requests under way, or handles that were never seen (generalized requests, I/O): the tables allow for both.
 
-use crate::lane::Lane;
+use crate::lane::{Lane, Scratch};
 use crate::requests::{Template, Waiting};
 use crate::wrap::{Args, Done, Language, Row, SUCCESS, around, find};
 use mpi_abi::arguments::Kind;
@@ -59,12 +59,13 @@ impl Done<'_> {
         self.lane.scratch.completions.clear();
     }
 
-    /// Completes the requests behind all `handles` and records that, if each is the only one of its handle, this thread's
+    /// Completes the requests behind all `scratch.handles` and records that, if each is the only one of its handle, this thread's
     /// and of the ordinary kind. Else takes those in front of the first that is not onto the list of completions, and gives
     /// how many handles are done with. Puts numbers of requests in the place of handles.
     #[inline(always)]
-    fn complete_ordinary(&mut self, handles: &mut [usize], null: usize) -> usize {
+    fn complete_ordinary(&mut self, null: usize) -> usize {
         let own = self.lane.thread;
+        let handles = &mut self.lane.scratch.handles[..];
         let mut taken = 0;
         for i in 0..handles.len() {
             let handle = handles[i];
@@ -74,24 +75,26 @@ impl Done<'_> {
             match self.shared.requests.take_only(handle, |waiting| waiting.is_ordinary_of(own)) {
                 Some(waiting) => handles[taken] = waiting.number() as usize,
                 None => {
-                    self.list_ordinary(&handles[..taken]);
+                    self.list_ordinary(taken);
                     return i;
                 }
             }
             taken += 1;
         }
+        let looked_at = handles.len();
         if taken > 0 {
-            self.lane.put_completed(self.start, self.end, &handles[..taken]);
+            self.lane.put_completed(self.start, self.end, taken);
         }
-        handles.len()
+        looked_at
     }
 
-    /// Own requests with these numbers go onto the list of completions.
+    /// The first `taken` own requests, whose numbers are in the place of their handles, go onto the list of completions.
     #[cold]
     #[inline(never)]
-    fn list_ordinary(&mut self, numbers: &[usize]) {
+    fn list_ordinary(&mut self, taken: usize) {
         let thread = self.lane.thread;
-        self.lane.scratch.completions.extend(numbers.iter().map(|&number| Completion {
+        let Scratch { handles, completions, .. } = &mut self.lane.scratch;
+        completions.extend(handles[..taken].iter().map(|&number| Completion {
             request: RequestId { thread, number: number as u64 },
             outcome: Outcome::Done,
         }));
@@ -114,7 +117,8 @@ fn before<R: Row, L: Language, const N: usize>(lane: &mut Lane, words: &mut [usi
     let count = length(&args);
     let handles = &mut lane.scratch.handles;
     handles.clear();
-    handles.extend((0..count).map(|i| args.handle_at(Kind::RequestArray, args.requests(), i)));
+    // SAFETY: the program passed that many.
+    unsafe { L::handles(abi, Kind::RequestArray, args.requests(), count, handles) };
     let index = const { find(R::NAMES, &["status", "array_of_statuses"]) };
     if let Some(index) = index
         && lane.tracer.shared().curious > 0
@@ -159,7 +163,14 @@ fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
     if flag && args.int_at(args.flag(), 0) == 0 {
         return;
     }
-    let mut handles = std::mem::take(&mut done.lane.scratch.handles);
+    if !matches!(R::CALL, MPI_Waitany | MPI_Testany | MPI_Waitsome | MPI_Testsome) {
+        let ordinary = done.complete_ordinary(args.abi.predefined.request_null);
+        if ordinary < done.lane.scratch.handles.len() {
+            after_each(done, args, ordinary);
+        }
+        return;
+    }
+    let handles = std::mem::take(&mut done.lane.scratch.handles);
     let status = |i: usize| args.status_at(args.status(), i);
     let undefined = args.abi.constants.undefined;
     match R::CALL {
@@ -172,7 +183,7 @@ fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
                 done.put_completions();
             }
         }
-        MPI_Waitsome | MPI_Testsome => {
+        _ => {
             let count = args.int_at(args.index(), 0);
             if count != undefined {
                 for i in 0..count as usize {
@@ -184,31 +195,18 @@ fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
                 done.put_completions();
             }
         }
-        _ => after_all(done, args, &mut handles),
     }
     done.lane.scratch.handles = handles;
 }
 
-/// The requests behind `handles` are complete, in this order, with these statuses.
-#[inline(always)]
-fn after_all<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, handles: &mut [usize]) {
-    let ordinary = done.complete_ordinary(handles, args.abi.predefined.request_null);
-    if ordinary < handles.len() {
-        after_each(done, args, handles, ordinary);
-    }
-}
-
-/// [`after_all`] from handle number `from` on, one by one.
+/// From handle number `from` on, one by one.
 #[inline(never)]
-fn after_each<R: Row, L: Language>(
-    done: &mut Done<'_>,
-    args: &Args<'_, R, L>,
-    handles: &[usize],
-    from: usize,
-) {
+fn after_each<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, from: usize) {
+    let handles = std::mem::take(&mut done.lane.scratch.handles);
     for (i, &handle) in handles.iter().enumerate().skip(from) {
         done.complete(handle, args.status_at(args.status(), i));
     }
+    done.lane.scratch.handles = handles;
     done.put_completions();
 }
 

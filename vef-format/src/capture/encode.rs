@@ -136,17 +136,29 @@ pub fn completed(
 ) -> Option<usize> {
     if numbers.len() <= SHORT_LIST {
         let room = bytes.get_mut(at..)?.first_chunk_mut::<SHORT_ROOM>()?;
-        let mut sink = Short::new(room, 1);
-        let kind = completed_body(&mut sink, times, author, numbers);
-        let len = sink.position();
-        commit(&mut room[0], kind);
-        return Some(at + len);
+        return Some(at + completed_short(room, times, author, numbers));
     }
     let mut sink = Sink::new(bytes, at + 1);
     let kind = completed_body(&mut sink, times, author, numbers);
     let end = sink.position()?;
     commit(bytes.get_mut(at)?, kind);
     Some(end)
+}
+
+/// As [`completed`], of at most [`SHORT_LIST`] requests; returns the record's length. Cannot fail.
+#[inline(always)]
+pub fn completed_short(
+    room: &mut [u8; SHORT_ROOM],
+    times: Times,
+    author: Author,
+    numbers: impl ExactSizeIterator<Item = u64>,
+) -> usize {
+    debug_assert!(numbers.len() <= SHORT_LIST);
+    let mut sink = Short::new(room, 1);
+    let kind = completed_body(&mut sink, times, author, numbers);
+    let len = sink.position();
+    commit(&mut room[0], kind);
+    len
 }
 
 #[inline(always)]
@@ -163,10 +175,10 @@ fn completed_body(
     {
         return complete_own(sink, author, number);
     }
-    sink.put(numbers.len() as u64);
+    sink.put_small(numbers.len() as u64);
     let mut previous = author.requests;
     for number in numbers {
-        sink.put(own_head(previous, number, outcome::DONE));
+        sink.put_small(own_head(previous, number, outcome::DONE));
         previous = number.wrapping_add(1);
     }
     kind::COMPLETE
@@ -194,7 +206,7 @@ pub fn is_short(action: &Action<'_>, author: Author) -> bool {
 }
 
 /// How many own completions of the ordinary kind make a short record.
-const SHORT_LIST: usize = 16;
+pub const SHORT_LIST: usize = 16;
 
 #[inline(always)]
 fn is_own_and_done(completion: &Completion, author: Author) -> bool {
@@ -296,20 +308,20 @@ pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
 
 #[inline(always)]
 fn put_send(sink: &mut impl Put, send: &Send) {
-    sink.put(u64::from(send.comm.0));
+    sink.put_small(u64::from(send.comm.0));
     sink.put(u64::from(send.dest.0));
     sink.put(u64::from(send.tag as u32));
     sink.put(send.bytes.0);
-    sink.put(u64::from(send.datatype.0));
+    sink.put_small(u64::from(send.datatype.0));
 }
 
 #[inline(always)]
 fn put_receive(sink: &mut impl Put, receive: &Receive) {
-    sink.put(u64::from(receive.comm.0));
+    sink.put_small(u64::from(receive.comm.0));
     sink.put(u64::from(receive.source.0));
     sink.put(u64::from(receive.tag as u32));
     sink.put(receive.bytes.0);
-    sink.put(u64::from(receive.datatype.0));
+    sink.put_small(u64::from(receive.datatype.0));
 }
 
 #[inline(always)]

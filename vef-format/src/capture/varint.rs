@@ -12,6 +12,12 @@ pub trait Put {
     /// Appends `value`. Touches (with zeros) up to eight bytes beyond what it takes.
     fn put(&mut self, value: u64);
 
+    /// As [`Put::put`], quicker for values that nearly always take one byte.
+    #[inline(always)]
+    fn put_small(&mut self, value: u64) {
+        self.put(value);
+    }
+
     /// Appends the length of `text` and its bytes.
     fn text(&mut self, text: &str);
 
@@ -30,9 +36,10 @@ fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
     if value < 1 << 56 {
         let Ok(word) = <&mut [u8; 8]>::try_from(&mut room[..8]) else { return 0 };
         // No branch on the length: neighbouring values differ in it, unforeseeably.
-        let highest = 63 - (value | 1).leading_zeros();
-        let further = (highest * 9 + 9) >> 6; // ⌊highest / 7⌋ for highest < 56
-        *word = ((value << 1 | 1) << further).to_le_bytes();
+        let marked = value << 1 | 1;
+        let highest = 63 - marked.leading_zeros();
+        let further = (highest * 9) >> 6; // ⌊(highest - 1) / 7⌋ for 0 < highest ≤ 56, and 0 for 0
+        *word = (marked << further).to_le_bytes();
         further as usize + 1
     } else {
         room[0] = 0;
@@ -71,6 +78,16 @@ impl Put for Short<'_> {
         // Any `u8` leaves room for a value: no check remains in the machine code.
         if let Some(room) = self.room[usize::from(self.at)..].first_chunk_mut() {
             self.at = self.at.wrapping_add(store(value, room) as u8);
+        }
+    }
+
+    #[inline(always)]
+    fn put_small(&mut self, value: u64) {
+        if value >= 1 << 7 {
+            self.put(value);
+        } else if let Some(word) = self.room[usize::from(self.at)..].first_chunk_mut() {
+            *word = (value << 1 | 1).to_le_bytes();
+            self.at = self.at.wrapping_add(1);
         }
     }
 
