@@ -119,7 +119,7 @@ pub struct Sim {
     /// The network's form
     #[arg(long, default_value = "auto", value_name = "T")]
     pub topology: String,
-    /// Which rank sits where: a placement file, block[:RANKS_PER_NODE] or round-robin:NODES
+    /// Which rank sits where: a placement file, block, block:RANKS_PER_NODE or round-robin:NODES
     #[arg(long, default_value = "block", value_name = "FILE|RULE")]
     pub placement: String,
     /// What messages do to each other on links
