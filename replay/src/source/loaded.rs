@@ -14,7 +14,7 @@ use vef_format::operation::OpCodes;
 use vef_format::record::{Communicator, Header, Record};
 use vef_format::text::{Line, Reader, TextError};
 
-/// A trace in memory. [`Loaded::source`] starts a reading of it; any number may go on at a time.
+/// A trace in memory. [`Job::loaded`](crate::Job::loaded) starts a reading of it; any number may go on at a time.
 #[derive(Debug)]
 pub struct Loaded {
     header: Header,
