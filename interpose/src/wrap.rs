@@ -266,11 +266,10 @@ impl Done<'_> {
     }
 
     /// Records a call that a trace cannot represent.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn put_other(&mut self, bytes: Bytes) {
-        let slot = self.lane.tracer.slot(self.call);
-        self.lane.put(self.start, self.end, &Action::Other { name: "", bytes }, slot);
+        // By its parts: what has an address cannot stay in registers.
+        put_other(self.lane, self.call, self.start, self.end, bytes);
         self.start = self.end;
     }
 
@@ -291,6 +290,13 @@ impl Done<'_> {
     pub(crate) fn next_request(&self) -> RequestId {
         RequestId { thread: self.lane.thread, number: self.lane.requests }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn put_other(lane: &mut Lane, call: Call, start: u64, end: u64, bytes: Bytes) {
+    let slot = lane.tracer.slot(call);
+    lane.put(start, end, &Action::Other { name: "", bytes }, slot);
 }
 
 /// Calls `next`, the real function, and `record` after it; `next` alone if nothing is to be recorded. `prepare` comes first and may change what is passed on; what it gives goes to `record`.

@@ -245,7 +245,7 @@ fn body(sink: &mut impl Put, times: Times, author: Author, action: &Action<'_>, 
             kind::RECEIVE + wildcards(receive)
         }
         Action::PostReceive(post) => {
-            sink.put(u64::from(post.comm.0));
+            sink.put_small(u64::from(post.comm.0));
             if let Some(source) = post.source {
                 sink.put(u64::from(source.0));
             }
@@ -253,7 +253,7 @@ fn body(sink: &mut impl Put, times: Times, author: Author, action: &Action<'_>, 
                 sink.put(u64::from(tag as u32));
             }
             sink.put(post.bytes.0);
-            sink.put(u64::from(post.datatype.0));
+            sink.put_small(u64::from(post.datatype.0));
             let any_source = if post.source.is_none() { kind::ANY_SOURCE } else { 0 };
             let any_tag = if post.tag.is_none() { kind::ANY_TAG } else { 0 };
             kind::POST_RECEIVE + any_source + any_tag
