@@ -2,4 +2,6 @@
 
 pub mod limit;
 pub mod memory;
+pub mod processor;
+pub mod traces;
 pub mod workload;

@@ -3,15 +3,16 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
-use vef_format::container::{ContainerError, Reader, Settings, Writer};
+use vef_format::container::{ContainerError, Reader, Section, Settings, Writer};
 use vef_format::ids::Rank;
 use vef_format::record::Record;
 
 fn read(bytes: Vec<u8>) -> Result<(Reader, Vec<Record>), ContainerError> {
     let reader = Reader::from_bytes(bytes, Path::new("fuzz.vefx"))?;
-    for (name, task, pieces) in reader.sections() {
-        for piece in 0..pieces {
-            reader.section(name, task, piece)?;
+    for name in reader.section_names() {
+        for stream in reader.section(name)? {
+            let mut pieces = reader.pieces(&stream);
+            while pieces.next(&reader)?.is_some() {}
         }
     }
     let mut records = Vec::new();
@@ -22,6 +23,10 @@ fn read(bytes: Vec<u8>) -> Result<(Reader, Vec<Record>), ContainerError> {
     for task in (0..reader.header().tasks.min(100)).map(Rank) {
         let mut stream = reader.task(task);
         while stream.next()?.is_some() {}
+        for section in Section::ALL {
+            let Ok(mut notes) = reader.notes(section, task) else { continue };
+            while let Ok(Some(_)) = notes.next(&reader) {}
+        }
     }
     Ok((reader, records))
 }

@@ -72,40 +72,83 @@ impl Block<'_> {
 
     /// Checks that `bytes` are a block of this kind, task and number of items, and gives its content.
     pub(super) fn open(kind: Kind, task: u32, items: u32, mut bytes: Vec<u8>) -> Result<Vec<u8>, Problem> {
+        let (frame, stored) = bytes.split_first_chunk::<FRAME>().ok_or_else(too_short)?;
+        let frame = Frame::read(frame);
+        frame.check(kind, task, items, stored.len() as u64, checksum(&frame.bytes, stored))?;
+        bytes.drain(..FRAME);
+        match frame.packed() {
+            false => Ok(bytes),
+            true => unpack(&bytes, frame.raw as usize),
+        }
+    }
+}
+
+fn too_short() -> Problem {
+    Problem::Inconsistent("a block shorter than its frame".to_owned())
+}
+
+/// What stands in front of a block's content.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// All but the checksum.
+    pub(super) bytes: [u8; FRAME - 4],
+    pub(super) raw: u32,
+    crc: u32,
+}
+
+impl Frame {
+    pub(super) fn read(frame: &[u8; FRAME]) -> Self {
+        let mut bytes = [0; FRAME - 4];
+        bytes.copy_from_slice(&frame[..FRAME - 4]);
+        Self { bytes, raw: word(frame, 12), crc: word(frame, FRAME - 4) }
+    }
+
+    /// Whether the content is compressed.
+    pub(super) fn packed(&self) -> bool {
+        self.bytes[1] == 1
+    }
+
+    /// Holds the frame against what the index says, what follows it (`stored` bytes), and their checksum `crc`.
+    pub(super) fn check(
+        &self,
+        kind: Kind,
+        task: u32,
+        items: u32,
+        stored: u64,
+        crc: u32,
+    ) -> Result<(), Problem> {
         let inconsistent = |text: &str| Err(Problem::Inconsistent(text.to_owned()));
-        let word = |at: usize| {
-            bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map(|word| u32::from_le_bytes(*word))
-        };
-        let (Some(named), Some(counted), Some(raw), Some(stored), Some(crc)) =
-            (word(4), word(8), word(12), word(16), word(20))
-        else {
-            return inconsistent("a block shorter than its frame");
-        };
-        if checksum(&bytes[..FRAME - 4], &bytes[FRAME..]) != crc {
+        if crc != self.crc {
             return Err(Problem::Checksum("block"));
         }
-        if stored as usize != bytes.len() - FRAME {
+        let own = word(&self.bytes, 16);
+        if u64::from(own) != stored {
             return inconsistent("a block of another length than the index says");
         }
-        if bytes[0] != kind as u8 || named != task || counted != items || bytes[2..4] != [0, 0] {
+        let named = self.bytes[0] == kind as u8 && word(&self.bytes, 4) == task;
+        if !named || word(&self.bytes, 8) != items || self.bytes[2..4] != [0, 0] {
             return inconsistent("a block of another kind, task or number of items than the index says");
         }
-        let codec = bytes[1];
-        bytes.drain(..FRAME);
-        match codec {
-            0 if raw != stored => {
+        match self.bytes[1] {
+            0 if self.raw != own => {
                 inconsistent("a block whose two lengths differ although it is not compressed")
             }
-            0 => Ok(bytes),
-            1 if raw as usize > MOST_RAW => inconsistent("a compressed block that is too long"),
-            1 => unpack(&bytes, raw as usize),
+            1 if self.raw as usize > MOST_RAW || kind == Kind::Index => {
+                inconsistent("a compressed block that is too long")
+            }
+            0 | 1 => Ok(()),
             _ => inconsistent("a block in an unknown compression"),
         }
     }
 }
 
+/// The number at a place, 0 beyond the end.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |word| u32::from_le_bytes(*word))
+}
+
 /// The CRC-32 of a frame's other fields and of what it frames.
-fn checksum(frame: &[u8], stored: &[u8]) -> u32 {
+pub(super) fn checksum(frame: &[u8], stored: &[u8]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(frame);
     crc.update(stored);

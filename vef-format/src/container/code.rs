@@ -70,8 +70,13 @@ impl Packed {
     /// Appends the length of `text` and its bytes.
     pub(super) fn text(&mut self, text: &str) {
         self.put(&[text.len() as u64]);
+        self.append(text.as_bytes());
+    }
+
+    /// Appends what was put elsewhere.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
         self.bytes.truncate(self.len);
-        self.bytes.extend_from_slice(text.as_bytes());
+        self.bytes.extend_from_slice(bytes);
         self.len = self.bytes.len();
     }
 

@@ -1,6 +1,6 @@
 //! From text to container and back, by the names of the files.
 
-use super::{About, ContainerError, ContainerWriteError, Reader, Settings, Writer};
+use super::{About, ContainerError, ContainerWriteError, Reader, Section, Settings, Writer};
 use crate::error::Place;
 use crate::text::{self, Line, TextError, WriteError};
 use std::ffi::OsString;
@@ -114,10 +114,15 @@ impl Input {
         };
         let mut writer = Writer::new(file, &header, about, settings).map_err(write)?;
         if let Self::Container(reader) = &self {
-            for (name, task, pieces) in reader.sections() {
-                for piece in 0..pieces {
-                    let piece = reader.section(name, task, piece)?.unwrap_or_default();
-                    writer.section(name, task, &piece).map_err(write)?;
+            for name in reader.section_names() {
+                for stream in reader.section(name)? {
+                    let mut pieces = reader.pieces(&stream);
+                    while let Some(piece) = pieces.next(reader)? {
+                        writer.section(name, stream.task, &piece).map_err(write)?;
+                    }
+                }
+                if name == Section::Roots.name() {
+                    writer.leave_roots();
                 }
             }
         }

@@ -20,17 +20,24 @@ mod block;
 mod code;
 mod convert;
 mod index;
+mod input;
+mod notes;
 mod reader;
+mod roots;
+mod streams;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
 pub use convert::{ConvertError, convert};
-pub use reader::{Lines, Reader, TaskRecords};
+pub use notes::{Note, Notes, Section};
+pub use reader::{Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};
+pub use streams::Streams;
 pub use writer::{Settings, Writer};
 
 use crate::error::Place;
+use crate::ids::Rank;
 use crate::operation::OpCodes;
 use crate::text::WriteError;
 use std::fs::File;
@@ -105,6 +112,17 @@ pub enum ContainerWriteError {
     /// Compression was asked of a program without zstd.
     #[error("compression needs a program that was built with zstd")]
     NoZstd,
+    /// A note in the stream of a task that has none of its sort, or the other way round.
+    #[error("a note of section {section} for {}", match .task {
+        Some(task) => format!("task {task}"),
+        None => "no task".to_owned(),
+    })]
+    Note {
+        /// Its section.
+        section: &'static str,
+        /// Whose stream.
+        task: Option<Rank>,
+    },
     /// Something does not fit into a block.
     #[error("{what} of {bytes} bytes: a block holds at most {most}")]
     TooLarge {

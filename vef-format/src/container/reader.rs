@@ -1,8 +1,9 @@
 //! Reads a container: as a whole in the order of the file, or task by task.
 
-use super::block::{Block, FOOTER, FRAME, Kind, MAGIC, MAGIC_END, START, VERSION, read_footer};
+use super::block::{Block, FOOTER, FRAME, Frame, Kind, MAGIC, MAGIC_END, START, VERSION, read_footer};
 use super::code::{Before, Garbled, Runs};
-use super::index::{Index, Spot, read_about};
+use super::index::{Index, List, Places, Spot, read_about};
+use super::input::{Input, Scan, Trouble};
 use super::{About, ContainerError, Problem};
 use crate::capture::varint::Source;
 use crate::error::Place;
@@ -11,8 +12,6 @@ use crate::record::Header;
 use crate::text::Line;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Members that a communicator may have in a file of fewer bytes.
@@ -21,22 +20,20 @@ const MANY_MEMBERS: u64 = 4 << 20;
 /// An open container. Streams of several tasks can be read from it at once, and by several threads.
 #[derive(Debug)]
 pub struct Reader {
-    input: Input,
+    pub(super) input: Input,
     path: PathBuf,
     length: u64,
     header: Header,
     about: About,
     pub(super) index: Index,
-}
-
-#[derive(Debug)]
-enum Input {
-    File(File),
-    Bytes(Vec<u8>),
+    /// Where the index begins, and the blocks end.
+    pub(super) blocks_end: u64,
+    /// Where the footer begins, and the index ends.
+    index_end: u64,
 }
 
 impl Reader {
-    /// Opens the container in the file `path` and reads its index.
+    /// Opens the container in the file `path` and goes over its index.
     pub fn open(path: &Path) -> Result<Self, ContainerError> {
         let open = || {
             let file = File::open(path)?;
@@ -66,7 +63,9 @@ impl Reader {
             clock: crate::units::Picos(1),
         };
         let (about, index) = (About::default(), Index::default());
-        let mut reader = Self { input, path: path.to_path_buf(), length, header: unknown, about, index };
+        let path = path.to_path_buf();
+        let mut reader =
+            Self { input, path, length, header: unknown, about, index, blocks_end: 0, index_end: 0 };
         let mut start = [0; START];
         if length < START as u64 {
             return Err(reader.error(0, Problem::NotAContainer));
@@ -90,9 +89,15 @@ impl Reader {
             let text = "a footer that does not point at an index in front of it".to_owned();
             return Err(reader.error(end, Problem::Inconsistent(text)));
         }
-        let bytes = reader.content(Kind::Index, 0, Spot { offset, length, items: 1 })?;
-        reader.index = Index::read(&bytes, offset).map_err(|garbled| reader.garbled(offset, garbled))?;
-        let &[about] = reader.index.about.as_slice() else {
+        (reader.blocks_end, reader.index_end) = (offset, end);
+        reader.check_index()?;
+        let mut scan = Scan::new(&reader.input, offset + FRAME as u64, end);
+        reader.index = Index::read(&mut scan, offset).map_err(|trouble| reader.trouble(offset, trouble))?;
+        let about = match reader.index.about.blocks {
+            1 => reader.next_place(&mut Places::new(reader.index.about))?,
+            _ => None,
+        };
+        let Some(about) = about else {
             let text = "an index without exactly one block about the trace".to_owned();
             return Err(reader.error(offset, Problem::Inconsistent(text)));
         };
@@ -103,19 +108,31 @@ impl Reader {
         Ok(reader)
     }
 
+    /// Holds the index against its frame and its checksum, without holding it in memory.
+    fn check_index(&self) -> Result<(), ContainerError> {
+        let (offset, begin) = (self.blocks_end, self.blocks_end + FRAME as u64);
+        let mut frame = [0; FRAME];
+        self.read_at(&mut frame, offset)?;
+        let frame = Frame::read(&frame);
+        let crc = self.input.checksum(&frame.bytes, begin, self.index_end);
+        let crc = crc.map_err(|error| self.error(offset, Problem::Io(error)))?;
+        let checked = frame.check(Kind::Index, 0, 1, self.index_end - begin, crc);
+        checked.map_err(|problem| self.error(offset, problem))
+    }
+
     /// Holds the numbers of items in the index against the header.
     fn check_counts(&self, offset: u64) -> Result<(), ContainerError> {
-        let sum = |spots: &[Spot]| spots.iter().map(|spot| u128::from(spot.items)).sum::<u128>();
-        let records: u128 = self.index.tasks.values().map(|spots| sum(spots)).sum();
+        let Index { about: _, communicators, order, sections: _, tasks } = &self.index;
+        let records: u128 = tasks.iter().map(|task| u128::from(task.list.items)).sum();
         let promised = u128::from(self.header.messages) + u128::from(self.header.local_collectives);
-        let last = self.index.tasks.last_key_value().map_or(0, |(&task, _)| task);
+        let last = tasks.last().map_or(0, |last| last.task);
         let wrong = if last >= self.header.tasks {
             Some("an index with a task that the header does not have")
         } else if records != promised {
             Some("an index of more or fewer records than the header promises")
-        } else if sum(&self.index.communicators) != u128::from(self.header.communicators) {
+        } else if communicators.items != self.header.communicators {
             Some("an index of more or fewer communicators than the header promises")
-        } else if !self.index.order.is_empty() && sum(&self.index.order) != records {
+        } else if order.blocks > 0 && u128::from(order.items) != records {
             Some("an order of more or fewer records than there are")
         } else {
             None
@@ -135,21 +152,29 @@ impl Reader {
 
     /// Whether the order between tasks was kept; otherwise [`Reader::lines`] goes task by task.
     pub fn keeps_order(&self) -> bool {
-        !self.index.order.is_empty()
+        self.index.order.blocks > 0
+    }
+
+    /// The tasks that have records, in order.
+    pub fn tasks(&self) -> impl ExactSizeIterator<Item = Rank> {
+        self.index.tasks.iter().map(|list| Rank(list.task))
     }
 
     /// The number of records of `task`.
     pub fn records_of(&self, task: Rank) -> u64 {
-        self.index.tasks.get(&task.0).map_or(0, |spots| spots.iter().map(|spot| u64::from(spot.items)).sum())
+        self.list_of(task).items
+    }
+
+    fn list_of(&self, task: Rank) -> List {
+        self.index.number_of(task.0).map_or(List::default(), |number| self.index.tasks[number].list)
     }
 
     /// The records of `task` in program order; reads no other task's blocks.
     pub fn task(&self, task: Rank) -> TaskRecords<'_> {
-        let spots = self.index.tasks.get(&task.0).map_or([].as_slice(), Vec::as_slice);
         TaskRecords {
             reader: self,
             task,
-            spots: spots.iter(),
+            places: Places::new(self.list_of(task)),
             offset: 0,
             block: Vec::new(),
             at: 0,
@@ -162,68 +187,107 @@ impl Reader {
     pub fn lines(&self) -> Lines<'_> {
         Lines {
             reader: self,
-            communicators: Blocks::new(&self.index.communicators),
-            members: Vec::new(),
-            order: Blocks::new(&self.index.order),
+            communicators: self.communicators(),
+            order: Blocks::new(self.index.order),
             runs: Runs::default(),
             tasks: HashMap::new(),
-            in_turn: if self.keeps_order() {
-                Vec::new()
-            } else {
-                self.index.tasks.keys().rev().copied().collect()
+            in_turn: match self.keeps_order() {
+                true => Vec::new(),
+                false => self.index.tasks.iter().rev().map(|list| list.task).collect(),
             },
         }
     }
 
-    /// Extension sections: name, task, and number of pieces.
-    pub fn sections(&self) -> impl Iterator<Item = (&str, Option<Rank>, usize)> {
-        self.index.sections.iter().map(|((name, task), spots)| {
-            let task = task.checked_sub(1).and_then(|task| u32::try_from(task).ok()).map(Rank);
-            (name.as_str(), task, spots.len())
-        })
+    /// The communicators, in their order.
+    pub fn communicators(&self) -> Communicators<'_> {
+        Communicators { reader: self, blocks: Blocks::new(self.index.communicators), members: Vec::new() }
     }
 
-    /// A piece of the extension section `name` of a task or of the trace; `None` where there is none.
-    pub fn section(
-        &self,
-        name: &str,
-        task: Option<Rank>,
-        piece: usize,
-    ) -> Result<Option<Vec<u8>>, ContainerError> {
-        let key = (name.to_owned(), task.map_or(0, |task| u64::from(task.0) + 1));
-        match self.index.sections.get(&key).and_then(|spots| spots.get(piece)) {
-            Some(&spot) => self.content(Kind::Section, task.map_or(0, |task| task.0), spot).map(Some),
-            None => Ok(None),
-        }
+    /// The names of the extension sections.
+    pub fn section_names(&self) -> impl Iterator<Item = &str> {
+        self.index.sections.iter().map(|section| section.name.as_str())
+    }
+
+    /// The streams of the extension section `name`: of which task (none: the trace's own), and in how many pieces.
+    /// A section that is not there has none.
+    pub fn section(&self, name: &str) -> Result<Vec<SectionStream>, ContainerError> {
+        let Some(section) = self.index.section(name) else { return Ok(Vec::new()) };
+        let lists = section.lists(&self.input, self.index_end);
+        let lists = lists.map_err(|trouble| self.trouble(self.blocks_end, trouble))?;
+        let stream = |(task, list): (u64, List)| SectionStream {
+            task: task.checked_sub(1).map(|task| Rank(task as u32)),
+            list,
+        };
+        Ok(lists.into_iter().map(stream).collect())
+    }
+
+    /// The pieces of a stream of an extension section, in the order in which they were written.
+    pub fn pieces(&self, stream: &SectionStream) -> Pieces {
+        Pieces { task: stream.task.map_or(0, |task| task.0), places: Places::new(stream.list) }
+    }
+
+    /// The place of a list's next block.
+    pub(super) fn next_place(&self, places: &mut Places) -> Result<Option<Spot>, ContainerError> {
+        places.next(&self.input, self.blocks_end).map_err(|trouble| self.trouble(self.blocks_end, trouble))
     }
 
     /// The content of the block at `spot`, which the index has found within the file.
-    fn content(&self, kind: Kind, task: u32, spot: Spot) -> Result<Vec<u8>, ContainerError> {
+    pub(super) fn content(&self, kind: Kind, task: u32, spot: Spot) -> Result<Vec<u8>, ContainerError> {
         let length = usize::try_from(spot.length).unwrap_or(usize::MAX);
         let mut bytes = vec![0; length];
         self.read_at(&mut bytes, spot.offset)?;
         Block::open(kind, task, spot.items, bytes).map_err(|problem| self.error(spot.offset, problem))
     }
 
-    fn read_at(&self, into: &mut [u8], offset: u64) -> Result<(), ContainerError> {
-        let read = match &self.input {
-            Input::File(file) => file.read_exact_at(into, offset),
-            Input::Bytes(bytes) => {
-                let from = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.get(..into.len()));
-                from.map(|from| into.copy_from_slice(from)).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-            }
-        };
-        read.map_err(|error| self.error(offset, Problem::Io(error)))
+    pub(super) fn read_at(&self, into: &mut [u8], offset: u64) -> Result<(), ContainerError> {
+        self.input.read_at(into, offset).map_err(|error| self.error(offset, Problem::Io(error)))
     }
 
     #[cold]
-    fn error(&self, offset: u64, problem: Problem) -> ContainerError {
+    pub(super) fn error(&self, offset: u64, problem: Problem) -> ContainerError {
         ContainerError { place: Place::offset(&self.path, offset), problem }
     }
 
     #[cold]
-    fn garbled(&self, offset: u64, garbled: Garbled) -> ContainerError {
+    pub(super) fn garbled(&self, offset: u64, garbled: Garbled) -> ContainerError {
         self.error(offset, Problem::Inconsistent(garbled.text()))
+    }
+
+    #[cold]
+    fn trouble(&self, offset: u64, trouble: Trouble) -> ContainerError {
+        self.error(offset, trouble.into())
+    }
+}
+
+/// The pieces of an extension section that belong to one task, or to the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SectionStream {
+    /// Whose; none where it is the trace's own.
+    pub task: Option<Rank>,
+    pub(super) list: List,
+}
+
+impl SectionStream {
+    /// Number of pieces.
+    pub fn pieces(&self) -> u64 {
+        self.list.blocks
+    }
+}
+
+/// The pieces of a stream of an extension section.
+#[derive(Clone, Copy, Debug)]
+pub struct Pieces {
+    task: u32,
+    places: Places,
+}
+
+impl Pieces {
+    /// The next piece of `reader`, whose stream this is; `None` behind the last.
+    pub fn next(&mut self, reader: &Reader) -> Result<Option<Vec<u8>>, ContainerError> {
+        match reader.next_place(&mut self.places)? {
+            Some(spot) => reader.content(Kind::Section, self.task, spot).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
@@ -232,7 +296,7 @@ impl Reader {
 pub struct TaskRecords<'a> {
     reader: &'a Reader,
     task: Rank,
-    spots: std::slice::Iter<'a, Spot>,
+    places: Places,
     offset: u64,
     block: Vec<u8>,
     at: usize,
@@ -249,7 +313,7 @@ impl TaskRecords<'_> {
             if self.at != self.block.len() {
                 return Err(self.reader.garbled(self.offset, Garbled::Length));
             }
-            let Some(&spot) = self.spots.next() else { return Ok(None) };
+            let Some(spot) = self.reader.next_place(&mut self.places)? else { return Ok(None) };
             self.block = self.reader.content(Kind::Records, self.task.0, spot)?;
             (self.offset, self.at, self.left, self.before) = (spot.offset, 0, spot.items, Before::default());
         }
@@ -267,17 +331,17 @@ impl TaskRecords<'_> {
 
 /// Blocks that are read one after the other.
 #[derive(Debug)]
-struct Blocks<'a> {
-    spots: std::slice::Iter<'a, Spot>,
+struct Blocks {
+    places: Places,
     offset: u64,
     block: Vec<u8>,
     at: usize,
     left: u32,
 }
 
-impl<'a> Blocks<'a> {
-    fn new(spots: &'a [Spot]) -> Self {
-        Self { spots: spots.iter(), offset: 0, block: Vec::new(), at: 0, left: 0 }
+impl Blocks {
+    fn new(list: List) -> Self {
+        Self { places: Places::new(list), offset: 0, block: Vec::new(), at: 0, left: 0 }
     }
 
     /// Makes an item be there; `Some(true)` when it is the first of a block, `None` behind the last.
@@ -287,7 +351,7 @@ impl<'a> Blocks<'a> {
             if self.at != self.block.len() {
                 return Err(reader.garbled(self.offset, Garbled::Length));
             }
-            let Some(&spot) = self.spots.next() else { return Ok(None) };
+            let Some(spot) = reader.next_place(&mut self.places)? else { return Ok(None) };
             self.block = reader.content(kind, 0, spot)?;
             (self.offset, self.at, self.left) = (spot.offset, 0, spot.items);
             fresh = true;
@@ -297,13 +361,61 @@ impl<'a> Blocks<'a> {
     }
 }
 
+/// The communicators of a container.
+#[derive(Debug)]
+pub struct Communicators<'a> {
+    reader: &'a Reader,
+    blocks: Blocks,
+    members: Vec<Rank>,
+}
+
+impl Communicators<'_> {
+    /// The next communicator and its members' world ranks, or `None` behind the last.
+    #[expect(clippy::should_implement_trait, reason = "the members borrow from the reader")]
+    pub fn next(&mut self) -> Result<Option<(CommId, &[Rank])>, ContainerError> {
+        if self.advance()? { self.read().map(Some) } else { Ok(None) }
+    }
+
+    fn advance(&mut self) -> Result<bool, ContainerError> {
+        self.blocks.advance(self.reader, Kind::Communicators).map(|there| there.is_some())
+    }
+
+    fn read(&mut self) -> Result<(CommId, &[Rank]), ContainerError> {
+        match self.read_members() {
+            Ok(id) => Ok((id, &self.members)),
+            Err(garbled) => Err(self.reader.garbled(self.blocks.offset, garbled)),
+        }
+    }
+
+    /// The communicator that comes next in its block.
+    fn read_members(&mut self) -> Result<CommId, Garbled> {
+        let mut from = Source::new(&self.blocks.block, self.blocks.at);
+        let id = u32::try_from(from.get()?).map_err(|_| Garbled::Value("a communicator's id"))?;
+        let count = from.get()?;
+        let tasks = self.reader.header.tasks;
+        // A few bytes stand for any number of neighbours; a trace of so many tasks is longer than that.
+        if count == 0 || count > u64::from(tasks) || count > self.reader.length.max(MANY_MEMBERS) {
+            return Err(Garbled::Value("a communicator's size"));
+        }
+        self.members.clear();
+        let mut runs = Runs::default();
+        for _ in 0..count {
+            self.members.push(Rank(runs.next(&mut from, tasks)?));
+        }
+        if !runs.is_over() {
+            return Err(Garbled::Length);
+        }
+        self.blocks.at = from.position();
+        Ok(CommId(id))
+    }
+}
+
 /// All records of a container.
 #[derive(Debug)]
 pub struct Lines<'a> {
     reader: &'a Reader,
-    communicators: Blocks<'a>,
-    members: Vec<Rank>,
-    order: Blocks<'a>,
+    communicators: Communicators<'a>,
+    order: Blocks,
     runs: Runs,
     /// Where each task is; one block of each that has begun and not ended.
     tasks: HashMap<u32, TaskRecords<'a>>,
@@ -315,11 +427,8 @@ impl Lines<'_> {
     /// The next record, or `None` behind the last.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Line<'_>>, ContainerError> {
-        if self.communicators.advance(self.reader, Kind::Communicators)?.is_some() {
-            let id = self
-                .read_members()
-                .map_err(|garbled| self.reader.garbled(self.communicators.offset, garbled))?;
-            return Ok(Some(Line::Communicator { id, members: &self.members }));
+        if self.communicators.advance()? {
+            return self.communicators.read().map(|(id, members)| Some(Line::Communicator { id, members }));
         }
         if !self.reader.keeps_order() {
             while let Some(&task) = self.in_turn.last() {
@@ -359,27 +468,5 @@ impl Lines<'_> {
             records.next()?;
         }
         Ok(None)
-    }
-
-    /// The communicator that comes next in its block.
-    fn read_members(&mut self) -> Result<CommId, Garbled> {
-        let mut from = Source::new(&self.communicators.block, self.communicators.at);
-        let id = u32::try_from(from.get()?).map_err(|_| Garbled::Value("a communicator's id"))?;
-        let count = from.get()?;
-        let tasks = self.reader.header.tasks;
-        // A few bytes stand for any number of neighbours; a trace of so many tasks is longer than that.
-        if count == 0 || count > u64::from(tasks) || count > self.reader.length.max(MANY_MEMBERS) {
-            return Err(Garbled::Value("a communicator's size"));
-        }
-        self.members.clear();
-        let mut runs = Runs::default();
-        for _ in 0..count {
-            self.members.push(Rank(runs.next(&mut from, tasks)?));
-        }
-        if !runs.is_over() {
-            return Err(Garbled::Length);
-        }
-        self.communicators.at = from.position();
-        Ok(CommId(id))
     }
 }

@@ -1,6 +1,7 @@
 //! Containers against text, whole and damaged.
 
-use super::{About, ContainerError, Problem, Reader, Settings, Writer, convert};
+use super::index::Places;
+use super::{About, ContainerError, Note, Problem, Reader, Section, Settings, Streams, Writer, convert};
 use crate::ids::{CommId, Rank};
 use crate::operation::OpCodes;
 use crate::record::{Header, Record};
@@ -10,6 +11,7 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 fn write(
     header: &Header,
@@ -35,9 +37,10 @@ fn write(
 /// All records in order, after every other part of the file has been read too.
 fn read(bytes: &[u8]) -> Result<(Header, About, Vec<Record>), ContainerError> {
     let reader = Reader::from_bytes(bytes.to_vec(), Path::new("t.vefx"))?;
-    for (name, task, pieces) in reader.sections() {
-        for piece in 0..pieces {
-            reader.section(name, task, piece)?;
+    for name in reader.section_names() {
+        for stream in reader.section(name)? {
+            let mut pieces = reader.pieces(&stream);
+            while pieces.next(&reader)?.is_some() {}
         }
     }
     let mut lines = reader.lines();
@@ -94,17 +97,21 @@ fn small() -> (Header, Vec<Record>) {
 fn a_container_has_what_went_in() {
     let (header, records) = small();
     let sections = [
-        ("placement", None, b"block".as_slice()),
-        ("tags", Some(Rank(2)), &[1, 2]),
-        ("tags", Some(Rank(2)), &[]),
+        ("theirs", None, b"block".as_slice()),
+        ("mine", Some(Rank(2)), &[1, 2]),
+        ("mine", Some(Rank(2)), &[]),
     ];
     let bytes = write(&header, &about(), PLAIN, &records, &sections);
     assert_eq!(read(&bytes).unwrap(), (header, about(), records.clone()));
     let reader = Reader::from_bytes(bytes, Path::new("t")).unwrap();
-    assert_eq!(reader.sections().collect::<Vec<_>>(), [("placement", None, 1), ("tags", Some(Rank(2)), 2)]);
-    assert_eq!(reader.section("tags", Some(Rank(2)), 0).unwrap().unwrap(), [1, 2]);
-    assert_eq!(reader.section("tags", Some(Rank(2)), 1).unwrap().unwrap(), []);
-    assert_eq!(reader.section("tags", Some(Rank(1)), 0).unwrap(), None);
+    assert_eq!(reader.section_names().collect::<Vec<_>>(), ["mine", "theirs"]);
+    let mine = reader.section("mine").unwrap();
+    assert_eq!((mine.len(), mine[0].task, mine[0].pieces()), (1, Some(Rank(2)), 2));
+    let mut pieces = reader.pieces(&mine[0]);
+    assert_eq!(pieces.next(&reader).unwrap().unwrap(), [1, 2]);
+    assert_eq!(pieces.next(&reader).unwrap().unwrap(), []);
+    assert_eq!(pieces.next(&reader).unwrap(), None);
+    assert_eq!(reader.section("nobody's").unwrap(), []);
     assert_eq!((reader.records_of(Rank(2)), reader.records_of(Rank(9))), (3, 0));
     let mut of_task_2 = reader.task(Rank(2));
     for record in records.iter().filter(|record| task_of(record) == Some(Rank(2))) {
@@ -147,9 +154,14 @@ fn a_task_is_read_without_the_others() {
     }
     let mut bytes = write(&header, &About::default(), PLAIN, &records, &[]);
     assert!(bytes.len() < text.len() / 3, "{} bytes of {}", bytes.len(), text.len());
-    let spots = |task| {
+    let spots = |task: usize| {
         let reader = Reader::from_bytes(bytes.clone(), Path::new("t")).unwrap();
-        reader.index.tasks[&task].clone()
+        let mut places = Places::new(reader.index.tasks[task].list);
+        let mut spots = Vec::new();
+        while let Some(spot) = reader.next_place(&mut places).unwrap() {
+            spots.push(spot);
+        }
+        spots
     };
     let (destroyed, kept) = ([spots(0), spots(2)].concat(), spots(1));
     assert!(kept.len() > 1);
@@ -309,13 +321,188 @@ fn conversion_there_and_back() {
     assert!(nowhere.to_string().starts_with("/nowhere/t.vefx: No such file"), "{nowhere}");
 }
 
+/// All records of a task, read beside those of the others, a few of each in turn.
+fn side_by_side(reader: Reader) -> Result<Vec<Vec<Record>>, ContainerError> {
+    let mut streams = Streams::new(Arc::new(reader));
+    let tasks = streams.reader().header().tasks.min(1000);
+    let mut read = vec![Vec::new(); tasks as usize];
+    let mut left: Vec<u32> = (0..tasks).collect();
+    while !left.is_empty() {
+        let mut over = Vec::new();
+        for &task in &left {
+            for _ in 0..=task % 3 {
+                match streams.next(Rank(task))? {
+                    Some(line) => read[task as usize].push(line.to_record()),
+                    None => over.push(task),
+                }
+            }
+        }
+        left.retain(|task| !over.contains(task));
+    }
+    Ok(read)
+}
+
+#[test]
+fn blocks_larger_than_their_window_are_read_in_parts() {
+    // So many tasks that each has the smallest window, and blocks of several times that.
+    let (tasks, each) = (60_000u32, 40u64);
+    let header = Header {
+        tasks,
+        messages: u64::from(tasks) * each,
+        communicators: 0,
+        collectives: 0,
+        local_collectives: 0,
+        ..small().0
+    };
+    let message = |task: u32, at: u64| crate::record::Message {
+        id: crate::ids::MessageId((u64::from(task) * each + at).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        src: Rank(task),
+        dst: Rank((task + 77) % tasks),
+        bytes: crate::units::Bytes(u64::MAX - at),
+        awaited: at.is_multiple_of(2),
+        after: crate::record::Dependency::Start,
+        time: crate::units::Ticks(1 << (at + 20)),
+    };
+    for compress in [false, cfg!(feature = "zstd")] {
+        let settings = Settings { compress, keep_order: false };
+        let mut writer = Writer::new(Vec::new(), &header, &About::default(), settings).unwrap();
+        for task in 0..tasks {
+            for at in 0..each {
+                writer.message(&message(task, at)).unwrap();
+            }
+        }
+        let reader = Reader::from_bytes(writer.finish().unwrap(), Path::new("t")).unwrap();
+        let mut streams = Streams::new(Arc::new(reader));
+        for at in 0..each {
+            for task in (0..tasks).step_by(999) {
+                let line = streams.next(Rank(task)).unwrap().unwrap();
+                assert_eq!(line.to_record(), Record::Message(message(task, at)), "task {task}, record {at}");
+            }
+        }
+        assert_eq!(streams.next(Rank(999)).unwrap(), None);
+        assert_eq!(streams.next(Rank(tasks)).unwrap(), None);
+    }
+}
+
+/// Notes as they can be told: of a section, a stream and a place.
+fn notes() -> impl Strategy<Value = Vec<(Option<Rank>, u64, usize, u64, String)>> {
+    let one = (0u32..4, any::<u64>(), 0usize..6, any::<u64>(), "[a-c]{0,3}");
+    proptest::collection::vec(one, 0..60).prop_map(|notes| {
+        let of = |(task, place, kind, value, name): (u32, u64, usize, u64, String)| {
+            ((kind != 5).then_some(Rank(task)), place >> (value % 64), kind, value, name)
+        };
+        notes.into_iter().map(of).collect()
+    })
+}
+
+/// Calls `take` with the note that the numbers stand for.
+fn told<T>(kind: usize, place: u64, value: u64, name: &str, take: impl FnOnce(&Note<'_>) -> T) -> T {
+    let list = [value, 0, value >> 7];
+    match kind {
+        0 => take(&Note::Detached),
+        1 if place > 0 => take(&Note::SendWait {
+            send: value % place,
+            before: crate::units::Ticks(value),
+            took: crate::units::Ticks(!value),
+        }),
+        1 | 2 => take(&Note::Tag(value as i32)),
+        3 => take(&Note::Counts {
+            sent: &list[..(value % 4) as usize],
+            received: &list[..(value / 7 % 4) as usize],
+        }),
+        4 if value.is_multiple_of(2) => take(&Note::Call(name)),
+        4 => take(&Note::Phase { begin: value % 4 == 1, name }),
+        _ => take(&Note::Host(name)),
+    }
+}
+
+#[test]
+fn roots_are_found_out_or_told() {
+    let codes = About::default();
+    let text = "VEF3 3 0 1 3 8 0 1\nC4 2 0 1\nG9 C4 0 0 0 7 0 0 -1\nG9 C4 0 1 7 0 0 0 -1\nG7 C4 1 2 0 0 0 0 -1\n\
+        G9 C4 0 2 0 7 3 0 G9\nG7 C4 1 1 0 0 3 0 G9\nG7 C4 1 0 0 0 3 0 G9\nG8 C4 3 0 0 0 3 0 G7\nG8 C4 3 1 0 0 3 0 G7\n";
+    let mut reader = text::Reader::from_bytes(text.as_bytes(), Path::new("t")).unwrap();
+    let mut writer = Writer::new(Vec::new(), reader.header(), &codes, PLAIN).unwrap();
+    writer.note(None, 7, &Note::Root(Rank(1))).unwrap();
+    while let Some(line) = reader.next().unwrap() {
+        match line {
+            text::Line::Communicator { id, members } => writer.communicator(id, members).unwrap(),
+            text::Line::Message(message) => writer.message(&message).unwrap(),
+            text::Line::Collective(part) => writer.collective(&part).unwrap(),
+        }
+    }
+    let bytes = writer.finish().unwrap();
+    let reader = Reader::from_bytes(bytes, Path::new("t")).unwrap();
+    let mut notes = reader.notes(Section::Roots, Rank(0)).unwrap();
+    // The first member's amounts, what was said, and of one that stayed open the first member.
+    for expected in [(9, Rank(1)), (7, Rank(1)), (8, Rank(2))] {
+        assert_eq!(notes.next(&reader).unwrap(), Some((expected.0, Note::Root(expected.1))));
+    }
+    assert_eq!(notes.next(&reader).unwrap(), None);
+}
+
+#[test]
+fn hosts_are_those_of_the_tasks() {
+    let header = Header { tasks: 5, ..small().0 };
+    let hosts = |told: &[(u64, &str)]| {
+        let none = Header { messages: 0, communicators: 0, collectives: 0, local_collectives: 0, ..header };
+        let mut writer = Writer::new(Vec::new(), &none, &About::default(), PLAIN).unwrap();
+        for &(task, name) in told {
+            writer.note(None, task, &Note::Host(name)).unwrap();
+        }
+        Reader::from_bytes(writer.finish().unwrap(), Path::new("t")).unwrap().hosts().unwrap()
+    };
+    assert_eq!(hosts(&[(0, "a"), (2, "b")]).unwrap(), ["a", "a", "b", "b", "b"]);
+    assert_eq!(hosts(&[(0, "a"), (1, "b"), (4, "a")]).unwrap(), ["a", "b", "b", "b", "a"]);
+    assert_eq!((hosts(&[]), hosts(&[(1, "a")]), hosts(&[(0, "a"), (5, "b")])), (None, None, None));
+    let mut writer = Writer::new(Vec::new(), &header, &About::default(), PLAIN).unwrap();
+    assert_eq!(
+        writer.note(Some(Rank(1)), 0, &Note::Host("a")).unwrap_err().to_string(),
+        "a note of section placement for task 1"
+    );
+    assert_eq!(
+        writer.note(None, 0, &Note::Tag(1)).unwrap_err().to_string(),
+        "a note of section tags for no task"
+    );
+}
+
 proptest! {
+    #[test]
+    fn notes_come_back(notes in notes(), compress in any::<bool>()) {
+        let settings = Settings { compress: compress && cfg!(feature = "zstd"), ..PLAIN };
+        let header = Header { tasks: 4, messages: 0, communicators: 0, collectives: 0, local_collectives: 0, ..small().0 };
+        let mut writer = Writer::new(Vec::new(), &header, &About::default(), settings).unwrap();
+        for (task, place, kind, value, name) in &notes {
+            told(*kind, *place, *value, name, |note| writer.note(*task, *place, note)).unwrap();
+        }
+        let reader = Reader::from_bytes(writer.finish().unwrap(), Path::new("t")).unwrap();
+        for section in Section::ALL {
+            for task in (0..4).map(Rank) {
+                let mut stream = reader.notes(section, task).unwrap();
+                let wanted = (!section.of_trace()).then_some(task);
+                for (of, place, kind, value, name) in &notes {
+                    told(*kind, *place, *value, name, |note| {
+                        if note.section() == section && *of == wanted {
+                            assert_eq!(stream.next(&reader).unwrap(), Some((*place, *note)));
+                        }
+                    });
+                }
+                prop_assert!(stream.next(&reader).unwrap().is_none());
+            }
+        }
+    }
+
     #[test]
     fn any_trace_comes_back(trace in trace(), compress in any::<bool>()) {
         let (header, records) = sorted(trace);
         let settings = Settings { compress: compress && cfg!(feature = "zstd"), ..PLAIN };
         let bytes = write(&header, &about(), settings, &records, &[]);
-        prop_assert_eq!(read(&bytes).unwrap(), (header, about(), records));
+        prop_assert_eq!(read(&bytes).unwrap(), (header, about(), records.clone()));
+        let reader = Reader::from_bytes(bytes, Path::new("t")).unwrap();
+        for (task, read) in (0..).map(Rank).zip(side_by_side(reader).unwrap()) {
+            let own: Vec<_> = records.iter().filter(|record| task_of(record) == Some(task)).cloned().collect();
+            prop_assert_eq!(read, own);
+        }
     }
 
     #[test]
@@ -329,5 +516,11 @@ proptest! {
         reseal(&mut bytes);
         // No panic, and no more memory than the file and its header can justify.
         let _ = read(&bytes);
+        let Ok(reader) = Reader::from_bytes(bytes, Path::new("t")) else { return Ok(()) };
+        for section in Section::ALL {
+            let Ok(mut notes) = reader.notes(section, Rank(0)) else { continue };
+            while let Ok(Some(_)) = notes.next(&reader) {}
+        }
+        let _ = (reader.hosts(), side_by_side(reader));
     }
 }

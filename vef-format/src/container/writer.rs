@@ -2,7 +2,9 @@
 
 use super::block::{Block, FRAME, Kind, MAGIC, MAGIC_END, MOST_RAW, START, VERSION, footer};
 use super::code::{Before, Packed, Runs};
-use super::index::{Index, Spot, about_to_bytes};
+use super::index::{Listings, Spot, about_to_bytes};
+use super::notes::{Note, Piece, Section};
+use super::roots::Roots;
 use super::{About, BUFFERED, ContainerWriteError};
 use crate::id_set::IdSet;
 use crate::ids::{CommId, Rank};
@@ -38,11 +40,14 @@ pub struct Writer<W: Write> {
     offset: u64,
     settings: Settings,
     header: Header,
-    index: Index,
+    index: Listings,
     tasks: HashMap<u32, Begun>,
     communicators: Begun,
     order: Begun,
     runs: Runs,
+    /// Begun pieces of notes; of the trace's own, the task is 0.
+    notes: HashMap<(Section, u32), Piece>,
+    roots: Option<Roots>,
     messages: u64,
     communicators_given: u64,
     local_collectives: u64,
@@ -71,11 +76,13 @@ impl<W: Write> Writer<W> {
             offset: START as u64,
             settings,
             header: *header,
-            index: Index::default(),
+            index: Listings::default(),
             tasks: HashMap::new(),
             communicators: Begun::default(),
             order: Begun::default(),
             runs: Runs::default(),
+            notes: HashMap::new(),
+            roots: Some(Roots::new(&about.op_codes)),
             messages: 0,
             communicators_given: 0,
             local_collectives: 0,
@@ -101,6 +108,9 @@ impl<W: Write> Writer<W> {
             self.known(member)?;
         }
         self.communicators_given += 1;
+        if let Some(roots) = &mut self.roots {
+            roots.communicator(id, members);
+        }
         let begun = &mut self.communicators;
         begun.items += 1;
         begun.content.put(&[id.0.into(), members.len() as u64]);
@@ -127,11 +137,79 @@ impl<W: Write> Writer<W> {
         self.known(part.task)?;
         self.local_collectives += 1;
         self.collectives_given += u64::from(self.collectives.insert(part.id.0));
+        if let Some(root) = self.roots.as_mut().and_then(|roots| roots.see(part)) {
+            self.put_note(None, part.id.0, &Note::Root(root))?;
+        }
         self.record(part.task, |begun| begun.before.collective(&mut begun.content, part))
     }
 
+    /// Says something of a record, a task or a collective; see [`Note`] for what `place` is. `task` is given exactly for
+    /// the sections that tasks have of their own. Notes of one section of one task come in the order of their
+    /// places; whether before or after the records does not matter.
+    ///
+    /// Roots are found out by the writer: only where a collective moves nothing one may have to be said, before its
+    /// last part is written.
+    pub fn note(
+        &mut self,
+        task: Option<Rank>,
+        place: u64,
+        note: &Note<'_>,
+    ) -> Result<(), ContainerWriteError> {
+        if task.is_some() == note.section().of_trace() {
+            return Err(ContainerWriteError::Note { section: note.section().name(), task });
+        }
+        if let Some(task) = task {
+            self.known(task)?;
+        }
+        match (*note, &mut self.roots) {
+            (Note::Root(root), Some(roots)) => {
+                self.header
+                    .tasks
+                    .checked_sub(root.0 + 1)
+                    .ok_or(WriteError::Rank { task: root.0, tasks: self.header.tasks })?;
+                roots.told(place, root);
+                Ok(())
+            }
+            _ => self.put_note(task, place, note),
+        }
+    }
+
+    fn put_note(
+        &mut self,
+        task: Option<Rank>,
+        place: u64,
+        note: &Note<'_>,
+    ) -> Result<(), ContainerWriteError> {
+        let full = (BUFFERED / 4 / self.notes.len().max(1)).clamp(SMALL / 4, FULL);
+        let key = (note.section(), task.map_or(0, |task| task.0));
+        let piece = self.notes.entry(key).or_default();
+        piece.put(place, note);
+        if piece.bytes().len() < full {
+            return Ok(());
+        }
+        let mut piece = std::mem::take(piece);
+        self.section(key.0.name(), task, piece.bytes())?;
+        piece.clear();
+        self.notes.insert(key, piece);
+        Ok(())
+    }
+
+    fn end_notes(&mut self) -> Result<(), ContainerWriteError> {
+        for (id, root) in self.roots.as_mut().map(Roots::rest).unwrap_or_default() {
+            self.put_note(None, id, &Note::Root(root))?;
+        }
+        let mut begun: Vec<_> = self.notes.drain().filter(|(_, piece)| !piece.bytes().is_empty()).collect();
+        begun.sort_unstable_by_key(|&(key, _)| key);
+        for ((section, task), piece) in begun {
+            let task = (!section.of_trace()).then_some(Rank(task));
+            self.section(section.name(), task, piece.bytes())?;
+        }
+        Ok(())
+    }
+
     /// Writes a piece of the extension section `name`, of one task or of the trace; readers that do not know it pass it
-    /// by. Pieces come back in the order in which they are given.
+    /// by. Pieces come back in the order in which they are given. Sections of notes are written by
+    /// [`Writer::note`]; whoever copies one as it is need not understand it.
     pub fn section(
         &mut self,
         name: &str,
@@ -141,9 +219,19 @@ impl<W: Write> Writer<W> {
         fits("a piece of a section", piece.len())?;
         fits("the name of a section", name.len())?;
         let spot = self.block(Kind::Section, task.map_or(0, |task| task.0), 1, piece)?;
-        let key = (name.to_owned(), task.map_or(0, |task| u64::from(task.0) + 1));
-        self.index.sections.entry(key).or_default().push(spot);
+        let task = task.map_or(0, |task| u64::from(task.0) + 1);
+        if !self.index.sections.contains_key(name) {
+            self.index.sections.insert(name.to_owned(), Default::default());
+        }
+        if let Some(tasks) = self.index.sections.get_mut(name) {
+            tasks.entry(task).or_default().push(spot);
+        }
         Ok(())
+    }
+
+    /// The roots will be copied from elsewhere: the writer is not to look for them.
+    pub(super) fn leave_roots(&mut self) {
+        self.roots = None;
     }
 
     /// Writes what is begun, the index and the footer, compares the counts with the header's, and gives the output back.
@@ -156,6 +244,7 @@ impl<W: Write> Writer<W> {
             self.index.tasks.entry(task).or_default().push(spot);
         }
         self.end_order()?;
+        self.end_notes()?;
         let content = self.index.to_bytes();
         let spot = self.block(Kind::Index, 0, 1, content.bytes())?;
         self.out.write_all(&footer(spot.offset, spot.length))?;

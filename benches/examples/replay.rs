@@ -1,0 +1,120 @@
+//! Replays as whole processes: how many messages a second, how long a message takes, and how much memory.
+//!
+//! ```text
+//! cargo run --release -p vef-benches --example replay -- make ring 256 20000 RING.vefx
+//! cargo run --release -p vef-benches --example replay -- make barriers 1024 200 BARRIERS.vefx
+//! cargo run --release -p vef-benches --example replay -- run RING.vefx [REPETITIONS]
+//! cargo run --release -p vef-benches --example replay -- memory RING.vefx
+//! cargo run --release -p vef-benches --example replay -- delays RING.vefx
+//! ```
+//!
+//! A name in `.vefx` makes a container (without compression), any other text. `run` delivers every message when it is
+//! handed out; its time is that on the processor. `delays` times each message by itself, from asking for it to the return from its delivery.
+#![allow(clippy::print_stdout)]
+
+use replay::{Job, Loaded, Replay};
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+use vef_benches::memory;
+use vef_benches::processor::Clock;
+use vef_benches::traces::Trace;
+use vef_format::container::Settings;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn main() -> Outcome {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["make", kind, tasks, times, path] => make(kind, tasks.parse()?, times.parse()?, Path::new(path)),
+        ["run", path] => run(path, 1, false),
+        ["run", path, repetitions] => run(path, repetitions.parse()?, false),
+        ["memory", path] => run(path, 1, true),
+        ["memory", path, repetitions] => run(path, repetitions.parse()?, true),
+        ["delays", path] => delays(Path::new(path)),
+        _ => Err("make ring|barriers TASKS TIMES FILE, run FILE [N], memory FILE [N] or delays FILE".into()),
+    }
+}
+
+fn make(kind: &str, tasks: u32, times: u32, path: &Path) -> Outcome {
+    let trace = match kind {
+        "ring" => Trace::Ring { tasks, messages: times },
+        "barriers" => Trace::Barriers { tasks, rounds: times },
+        _ => return Err("ring or barriers".into()),
+    };
+    match path.extension().is_some_and(|suffix| suffix == "vefx") {
+        true => trace.write_container(path, Settings { compress: false, keep_order: true })?,
+        false => trace.write_text(path)?,
+    }
+    println!("{} messages", trace.messages());
+    Ok(())
+}
+
+/// Every message arrives when it is handed out.
+fn immediately(replay: &mut Replay) -> Result<u64, Box<dyn Error>> {
+    let mut messages = 0;
+    while let Some(now) = replay.next_ready() {
+        while let Some(message) = replay.pop_ready(now)? {
+            replay.delivered(message.id, now)?;
+            messages += 1;
+        }
+    }
+    match replay.stuck() {
+        None => Ok(messages),
+        Some(stuck) => Err(stuck.to_string().into()),
+    }
+}
+
+fn run(path: &str, repetitions: u32, in_memory: bool) -> Outcome {
+    let loaded = in_memory.then(|| Loaded::open(Path::new(path)).map(Arc::new)).transpose()?;
+    for _ in 0..repetitions {
+        let clock = Clock::start();
+        let job = match &loaded {
+            Some(loaded) => Job::loaded(loaded),
+            None => Job::open(Path::new(path))?,
+        };
+        let mut replay = Replay::builder().job(job).build()?;
+        let messages = immediately(&mut replay)?;
+        let seconds = clock.elapsed().as_secs_f64();
+        let rate = messages as f64 / seconds / 1e6;
+        let peak =
+            memory::peak().map_or("unknown".into(), |bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0));
+        println!(
+            "{messages} messages, {seconds:.3} s on the processor, {rate:.2} M messages/s, memory {peak}"
+        );
+    }
+    Ok(())
+}
+
+/// Each message by itself. What reading the clock takes is measured beside it and not taken off.
+fn delays(path: &Path) -> Outcome {
+    let mut replay = Replay::builder().job(Job::open(path)?).build()?;
+    let (mut delays, mut clock) = (Vec::new(), Vec::new());
+    while let Some(now) = replay.next_ready() {
+        loop {
+            let begin = Instant::now();
+            let Some(message) = replay.pop_ready(now)? else { break };
+            replay.delivered(message.id, now)?;
+            let end = Instant::now();
+            delays.push((end - begin).as_nanos() as u32);
+            clock.push(end.elapsed().as_nanos() as u32);
+        }
+    }
+    for (name, mut nanos) in
+        [("a message and two readings of the clock", delays), ("two readings of the clock", clock)]
+    {
+        nanos.sort_unstable();
+        let at = |share: f64| nanos.get((nanos.len() as f64 * share) as usize).copied().unwrap_or(0);
+        println!(
+            "{name}: median {} ns, 90 % {} ns, 99 % {} ns, 99.9 % {} ns, most {} ns",
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            at(0.999),
+            at(1.0 - 1e-9)
+        );
+    }
+    Ok(())
+}

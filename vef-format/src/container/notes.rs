@@ -1,0 +1,321 @@
+//! What a container says beyond the lines of text: extension sections whose meaning is fixed.
+//!
+//! A [`Note`] belongs to a stream, a task's own or the trace's, and to a place in it: mostly the number of a record
+//! among those of its task, from 0. Readers that do not need a section never read its blocks.
+
+use super::ContainerError;
+use super::block::{Kind, MOST_RAW};
+use super::code::{Garbled, Packed};
+use super::index::Places;
+use super::reader::{Reader, SectionStream};
+use crate::capture::encode::{unzigzag, zigzag};
+use crate::capture::varint::Source;
+use crate::ids::Rank;
+use crate::units::Ticks;
+
+/// Something a container says of a record, a task or a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note<'a> {
+    /// The record is a send at which its task does not wait for its completion: `MPI_Isend` and its like, started
+    /// persistent ones, and buffered sends.
+    Detached,
+    /// In front of the record its task waited for the completion of a detached send. Several waits stand in the order in
+    /// which they happened. The record's own `time` contains theirs.
+    SendWait {
+        /// The send: the number of its record.
+        send: u64,
+        /// Computing time before the wait, since the event before it.
+        before: Ticks,
+        /// How long the wait took where the trace was captured.
+        took: Ticks,
+    },
+    /// The tag of the messages from this record of the task on.
+    Tag(i32),
+    /// The MPI function behind the records from this one of the task on.
+    Call(&'a str),
+    /// The bytes that the task's part of a vector collective moves to and from each member, itself included, by
+    /// communicator rank. Either list is empty where MPI asks this member for none.
+    Counts {
+        /// To each.
+        sent: &'a [u64],
+        /// From each.
+        received: &'a [u64],
+    },
+    /// In front of the record, or behind the last, a phase of the program began or ended.
+    Phase {
+        /// Whether it began.
+        begin: bool,
+        /// Its name.
+        name: &'a str,
+    },
+    /// The host on which the tasks from this one on ran; the place is the task.
+    Host(&'a str),
+    /// The root of a rooted collective; the place is the collective's id.
+    Root(Rank),
+}
+
+/// A section of notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Section {
+    /// [`Note::Detached`] and [`Note::SendWait`], of each task.
+    Sends,
+    /// [`Note::Tag`], of each task.
+    Tags,
+    /// [`Note::Call`], of each task.
+    Calls,
+    /// [`Note::Counts`], of each task.
+    Counts,
+    /// [`Note::Phase`], of each task.
+    Phases,
+    /// [`Note::Host`], of the trace.
+    Placement,
+    /// [`Note::Root`], of the trace.
+    Roots,
+}
+
+impl Section {
+    /// Every section, in the order of declaration.
+    pub const ALL: [Self; 7] =
+        [Self::Sends, Self::Tags, Self::Calls, Self::Counts, Self::Phases, Self::Placement, Self::Roots];
+
+    /// Its name in a container.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sends => "sends",
+            Self::Tags => "tags",
+            Self::Calls => "calls",
+            Self::Counts => "counts",
+            Self::Phases => "phases",
+            Self::Placement => "placement",
+            Self::Roots => "roots",
+        }
+    }
+
+    /// Whether it is one of the trace, not of single tasks.
+    pub const fn of_trace(self) -> bool {
+        matches!(self, Self::Placement | Self::Roots)
+    }
+}
+
+impl Note<'_> {
+    /// The section it stands in.
+    pub const fn section(&self) -> Section {
+        match self {
+            Self::Detached | Self::SendWait { .. } => Section::Sends,
+            Self::Tag(_) => Section::Tags,
+            Self::Call(_) => Section::Calls,
+            Self::Counts { .. } => Section::Counts,
+            Self::Phase { .. } => Section::Phases,
+            Self::Host(_) => Section::Placement,
+            Self::Root(_) => Section::Roots,
+        }
+    }
+}
+
+/// A piece of notes in the making. Pieces stand alone: places are told as differences and names once, anew in each.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    content: Packed,
+    place: u64,
+    names: Vec<Box<str>>,
+}
+
+impl Piece {
+    pub(super) fn put(&mut self, place: u64, note: &Note<'_>) {
+        let step = zigzag(place.wrapping_sub(self.place) as i64);
+        self.place = place;
+        let out = &mut self.content;
+        match *note {
+            Note::Detached => out.put(&[step, 0]),
+            // A send stands in front of the record behind its wait, so the distance is never 0.
+            Note::SendWait { send, before, took } => {
+                out.put(&[step, place.wrapping_sub(send), before.0, took.0]);
+            }
+            Note::Tag(tag) => out.put(&[step, zigzag(tag.into())]),
+            Note::Call(name) | Note::Host(name) => {
+                out.put(&[step]);
+                self.name(name);
+            }
+            Note::Phase { begin, name } => {
+                out.put(&[step, begin.into()]);
+                self.name(name);
+            }
+            Note::Counts { sent, received } => {
+                out.put(&[step, sent.len() as u64, received.len() as u64]);
+                for value in sent.iter().chain(received) {
+                    out.put(&[*value]);
+                }
+            }
+            Note::Root(root) => out.put(&[step, root.0.into()]),
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        match self.names.iter().position(|known| **known == *name) {
+            Some(number) => self.content.put(&[number as u64 + 1]),
+            None => {
+                self.content.put(&[0]);
+                self.content.text(name);
+                self.names.push(name.into());
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.content.bytes()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.content.clear();
+        (self.place, self.names) = (0, Vec::new());
+    }
+}
+
+/// Reads the notes of one stream. It does not hold on to its reader, which is given to every call.
+#[derive(Debug)]
+pub struct Notes {
+    section: Section,
+    task: u32,
+    places: Places,
+    offset: u64,
+    piece: Vec<u8>,
+    at: usize,
+    place: u64,
+    names: Vec<String>,
+    counts: Vec<u64>,
+}
+
+impl Notes {
+    pub(super) fn new(section: Section, stream: &SectionStream) -> Self {
+        Self {
+            section,
+            task: stream.task.map_or(0, |task| task.0),
+            places: Places::new(stream.list),
+            offset: 0,
+            piece: Vec::new(),
+            at: 0,
+            place: 0,
+            names: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    /// The next note of `reader`, whose stream this is, and its place; `None` behind the last.
+    pub fn next(&mut self, reader: &Reader) -> Result<Option<(u64, Note<'_>)>, ContainerError> {
+        while self.at == self.piece.len() {
+            let Some(spot) = reader.next_place(&mut self.places)? else { return Ok(None) };
+            if spot.length > 2 * MOST_RAW as u64 {
+                return Err(reader.garbled(spot.offset, Garbled::Length));
+            }
+            self.piece = reader.content(Kind::Section, self.task, spot)?;
+            (self.offset, self.at, self.place) = (spot.offset, 0, 0);
+            self.names.clear();
+        }
+        let offset = self.offset;
+        self.read(reader.header().tasks).map(Some).map_err(|garbled| reader.garbled(offset, garbled))
+    }
+
+    fn read(&mut self, tasks: u32) -> Result<(u64, Note<'_>), Garbled> {
+        let mut from = Source::new(&self.piece, self.at);
+        self.place = self.place.wrapping_add(unzigzag(from.get()?) as u64);
+        let place = self.place;
+        let note = match self.section {
+            Section::Sends => match from.get()? {
+                0 => Note::Detached,
+                distance => Note::SendWait {
+                    send: place.checked_sub(distance).ok_or(Garbled::Value("a send"))?,
+                    before: Ticks(from.get()?),
+                    took: Ticks(from.get()?),
+                },
+            },
+            Section::Tags => {
+                Note::Tag(i32::try_from(unzigzag(from.get()?)).map_err(|_| Garbled::Value("a tag"))?)
+            }
+            Section::Calls => Note::Call(name(&mut self.names, &mut from)?),
+            Section::Placement => Note::Host(name(&mut self.names, &mut from)?),
+            Section::Phases => {
+                let begin = match from.get()? {
+                    0 => false,
+                    1 => true,
+                    _ => return Err(Garbled::Value("a phase")),
+                };
+                Note::Phase { begin, name: name(&mut self.names, &mut from)? }
+            }
+            Section::Counts => {
+                let (sent, received) = (from.get()?, from.get()?);
+                // A count takes a byte at least.
+                let left = from.remaining() as u64;
+                if sent > left || received > left - sent {
+                    return Err(Garbled::Length);
+                }
+                self.counts.clear();
+                for _ in 0..sent + received {
+                    self.counts.push(from.get()?);
+                }
+                let (sent, received) = self.counts.split_at(sent as usize);
+                Note::Counts { sent, received }
+            }
+            Section::Roots => {
+                let root = u32::try_from(from.get()?).ok().filter(|&root| root < tasks);
+                Note::Root(Rank(root.ok_or(Garbled::Value("a root"))?))
+            }
+        };
+        self.at = from.position();
+        Ok((place, note))
+    }
+}
+
+/// A name: one that the piece has had already, by its number, or a new one.
+fn name<'a>(names: &'a mut Vec<String>, from: &mut Source<'_>) -> Result<&'a str, Garbled> {
+    let number = match from.get()? {
+        0 => {
+            let text = std::str::from_utf8(from.text()?).map_err(|_| Garbled::Value("a name"))?;
+            names.push(text.to_owned());
+            names.len()
+        }
+        number => usize::try_from(number).unwrap_or(usize::MAX),
+    };
+    names.get(number - 1).map(String::as_str).ok_or(Garbled::Value("a name"))
+}
+
+impl Reader {
+    /// The notes of `section` of one task, or of the trace where that has them ([`Section::of_trace`]; `task` is not
+    /// looked at then). To read those of many tasks, see [`Reader::notes_of_all`].
+    pub fn notes(&self, section: Section, task: Rank) -> Result<Notes, ContainerError> {
+        let wanted = (!section.of_trace()).then_some(task);
+        let streams = self.section(section.name())?;
+        let stream = streams.iter().find(|stream| stream.task == wanted).copied();
+        Ok(Notes::new(section, &stream.unwrap_or(SectionStream { task: wanted, list: Default::default() })))
+    }
+
+    /// The notes of `section` of every task that has any, by task.
+    pub fn notes_of_all(&self, section: Section) -> Result<Vec<(Rank, Notes)>, ContainerError> {
+        let streams = self.section(section.name())?;
+        let of_task = |stream: &SectionStream| Some((stream.task?, Notes::new(section, stream)));
+        Ok(streams.iter().filter_map(of_task).collect())
+    }
+
+    /// The host of each task as captured, by rank; `None` if the container does not say it of every task.
+    pub fn hosts(&self) -> Result<Option<Vec<String>>, ContainerError> {
+        let mut notes = self.notes(Section::Placement, Rank(0))?;
+        let tasks = self.header().tasks as usize;
+        let mut hosts: Vec<String> = Vec::new();
+        while let Some((task, note)) = notes.next(self)? {
+            let Note::Host(name) = note else { continue };
+            let name = name.to_owned();
+            let Some(first) = usize::try_from(task).ok().filter(|&task| task < tasks) else {
+                return Ok(None);
+            };
+            match hosts.last().cloned() {
+                Some(last) => hosts.resize(first.max(hosts.len()), last),
+                None if first > 0 => return Ok(None),
+                None => {}
+            }
+            hosts.truncate(first);
+            hosts.push(name);
+        }
+        let Some(last) = hosts.last().cloned() else { return Ok(None) };
+        hosts.resize(tasks, last);
+        Ok(Some(hosts))
+    }
+}

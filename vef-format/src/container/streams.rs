@@ -1,0 +1,190 @@
+//! The records of all tasks side by side, each read at its own pace, in a memory that does not depend on the length
+//! of the trace.
+//!
+//! Every task has a window on the content of its present block. A block's checksum is looked at when the block is
+//! begun; what does not fit into the window is read again when it is needed.
+
+use super::block::{FRAME, Frame, Kind, MOST_RAW, checksum};
+use super::code::{Before, Garbled};
+use super::index::{Places, Spot};
+use super::reader::Reader;
+use super::{ContainerError, Problem};
+use crate::capture::varint::{MAX_LEN, Source};
+use crate::ids::Rank;
+use crate::text::Line;
+use std::sync::Arc;
+
+/// Bytes of windows that all tasks have together, if that leaves each at least [`SMALLEST`].
+const WINDOWS: usize = 6 << 20;
+const LARGEST: usize = (64 << 10) + SLACK;
+const SMALLEST: usize = 128 + SLACK;
+/// Bytes behind what was read: a number is read in words.
+const SLACK: usize = 16;
+/// Bytes of the longest record.
+const LONGEST: u32 = 8 * MAX_LEN as u32;
+
+/// Readings of all tasks of a container.
+///
+/// Memory: 72 bytes and a window a task; the windows have 64 KiB in traces of less than a hundred tasks, 6 MiB
+/// together in larger ones, and never less than 144 bytes each.
+#[derive(Debug)]
+pub struct Streams {
+    reader: Arc<Reader>,
+    streams: Vec<Stream>,
+    windows: Vec<u8>,
+    /// Bytes of each window.
+    window: usize,
+    /// A whole block.
+    scratch: Vec<u8>,
+}
+
+/// Where the reading of one task stands.
+#[derive(Debug)]
+struct Stream {
+    places: Places,
+    before: Before,
+    /// The present block.
+    spot: Spot,
+    /// Bytes of its content, and how many have come into the window so far.
+    raw: u32,
+    read: u32,
+    /// The window has bytes up to `end`, and the next record begins at `at`.
+    at: u32,
+    end: u32,
+    /// Records of the block that are left.
+    left: u32,
+}
+
+impl Streams {
+    /// At the first record of every task.
+    pub fn new(reader: Arc<Reader>) -> Self {
+        let stream = |list| Stream {
+            places: Places::new(list),
+            before: Before::default(),
+            spot: Spot { offset: 0, length: 0, items: 0 },
+            raw: 0,
+            read: 0,
+            at: 0,
+            end: 0,
+            left: 0,
+        };
+        let streams: Vec<_> = reader.index.tasks.iter().map(|task| stream(task.list)).collect();
+        let window = (WINDOWS / streams.len().max(1)).clamp(SMALLEST, LARGEST);
+        // Pages that nobody has touched take no memory.
+        let windows = vec![0; window * streams.len()];
+        Self { reader, streams, windows, window, scratch: Vec::new() }
+    }
+
+    /// The container.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// The next record of `task` (never a communicator), or `None` behind its last.
+    #[inline]
+    pub fn next(&mut self, task: Rank) -> Result<Option<Line<'static>>, ContainerError> {
+        let Some(number) = self.reader.index.number_of(task.0) else { return Ok(None) };
+        let stream = &self.streams[number];
+        let short = stream.end - stream.at < LONGEST && stream.read < stream.raw;
+        if (stream.left == 0 || short) && !self.fetch(number, task)? {
+            return Ok(None);
+        }
+        let stream = &mut self.streams[number];
+        let window = &self.windows[number * self.window..][..self.window];
+        let mut from = Source::new(window, stream.at as usize);
+        let line = stream.before.read(&mut from, task, self.reader.header().tasks);
+        stream.at = from.position() as u32;
+        stream.left -= 1;
+        match line {
+            Ok(line) if stream.at <= stream.end => Ok(Some(line)),
+            Ok(_) => Err(self.garbled(number, Garbled::Length)),
+            Err(garbled) => Err(self.garbled(number, garbled)),
+        }
+    }
+
+    /// Brings more of a task's records into its window; says whether there are any.
+    #[cold]
+    fn fetch(&mut self, number: usize, task: Rank) -> Result<bool, ContainerError> {
+        while self.streams[number].left == 0 {
+            let stream = &mut self.streams[number];
+            if stream.at != stream.end || stream.read != stream.raw {
+                return Err(self.garbled(number, Garbled::Length));
+            }
+            let Some(spot) = self.reader.next_place(&mut stream.places)? else { return Ok(false) };
+            stream.spot = spot;
+            stream.before = Before::default();
+            (stream.at, stream.end, stream.read, stream.left) = (0, 0, 0, spot.items);
+            self.begin(number, task)?;
+        }
+        if self.streams[number].read < self.streams[number].raw {
+            self.refill(number, task)?;
+        }
+        Ok(true)
+    }
+
+    /// Checks the present block and reads its beginning.
+    fn begin(&mut self, number: usize, task: Rank) -> Result<(), ContainerError> {
+        let stream = &mut self.streams[number];
+        let spot = stream.spot;
+        let wrong = |problem| self.reader.error(spot.offset, problem);
+        if spot.length > (FRAME + 2 * MOST_RAW) as u64 {
+            return Err(wrong(Problem::Inconsistent("a block of records that is too long".to_owned())));
+        }
+        self.scratch.resize(spot.length as usize, 0);
+        self.reader.read_at(&mut self.scratch, spot.offset)?;
+        let Some((frame, stored)) = self.scratch.split_first_chunk::<FRAME>() else {
+            return Err(self.reader.garbled(spot.offset, Garbled::Length));
+        };
+        let frame = Frame::read(frame);
+        let crc = checksum(&frame.bytes, stored);
+        frame.check(Kind::Records, task.0, spot.items, stored.len() as u64, crc).map_err(wrong)?;
+        stream.raw = frame.raw;
+        if frame.packed() {
+            return self.refill(number, task);
+        }
+        let part = stored.len().min(self.window - SLACK);
+        self.windows[number * self.window..][..part].copy_from_slice(&stored[..part]);
+        (stream.end, stream.read) = (part as u32, part as u32);
+        Ok(())
+    }
+
+    /// Moves what is left in the window to its front and fills it up from the block.
+    fn refill(&mut self, number: usize, task: Rank) -> Result<(), ContainerError> {
+        let stream = &mut self.streams[number];
+        let window = &mut self.windows[number * self.window..][..self.window];
+        window.copy_within(stream.at as usize..stream.end as usize, 0);
+        let kept = (stream.end - stream.at) as usize;
+        let part = (self.window - SLACK - kept).min((stream.raw - stream.read) as usize);
+        let into = &mut window[kept..kept + part];
+        let spot = stream.spot;
+        if spot.length == FRAME as u64 + u64::from(stream.raw) {
+            self.reader.read_at(into, spot.offset + FRAME as u64 + u64::from(stream.read))?;
+        } else {
+            // What is compressed can only be had whole.
+            let content = self.reader.content(Kind::Records, task.0, spot)?;
+            let from = content.get(stream.read as usize..).and_then(|rest| rest.get(..part));
+            match from {
+                Some(from) => into.copy_from_slice(from),
+                None => return Err(self.reader.garbled(spot.offset, Garbled::Length)),
+            }
+        }
+        (stream.at, stream.end) = (0, (kept + part) as u32);
+        stream.read += part as u32;
+        Ok(())
+    }
+
+    #[cold]
+    fn garbled(&self, number: usize, garbled: Garbled) -> ContainerError {
+        self.reader.garbled(self.streams[number].spot.offset, garbled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_small() {
+        assert!(size_of::<Stream>() <= 88, "{}", size_of::<Stream>());
+    }
+}
