@@ -47,6 +47,11 @@ impl Job {
         self.source.header().tasks
     }
 
+    /// The trace's clock: how long a tick of its computing times lasts, without the time factor.
+    pub fn clock(&self) -> Picos {
+        self.source.header().clock
+    }
+
     /// The end node of each task, by rank. Without it, task r is on node r.
     pub fn nodes(mut self, nodes: Vec<u32>) -> Self {
         self.nodes = Some(nodes);

@@ -1,0 +1,299 @@
+//! The border between C and Rust: what is handed in is checked and becomes references, what goes wrong becomes a
+//! code and a text, and panics stop here.
+
+use crate::status::*;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Why a call fails: the code and what its handle says about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: c_int,
+    text: CString,
+}
+
+impl Failure {
+    pub(crate) fn new(status: c_int, text: impl std::fmt::Display) -> Self {
+        Self { status, text: owned_text(text) }
+    }
+
+    pub(crate) fn text(&self) -> &CStr {
+        &self.text
+    }
+
+    /// A failure of which the code says all.
+    pub(crate) fn plain(status: c_int) -> Self {
+        Self { status, text: words(status).to_owned() }
+    }
+}
+
+/// Text for C, as far as its first NUL.
+pub(crate) fn owned_text(text: impl std::fmt::Display) -> CString {
+    let mut bytes = text.to_string().into_bytes();
+    bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len()));
+    CString::new(bytes).unwrap_or_default()
+}
+
+/// Text that C may read for as long as `text` lives where it is.
+pub(crate) fn text(text: &CStr) -> *const c_char {
+    text.as_ptr()
+}
+
+/// What functions answer: a number from 0, or a code.
+pub(crate) trait Answer {
+    fn of(status: c_int) -> Self;
+}
+
+impl Answer for c_int {
+    fn of(status: c_int) -> Self {
+        status
+    }
+}
+
+impl Answer for isize {
+    fn of(status: c_int) -> Self {
+        // An int fits wherever a C library like this one can be used.
+        status as Self
+    }
+}
+
+/// What every handle begins with.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Head {
+    /// [`Handle::TAG`], or [`BROKEN`].
+    tag: u64,
+    /// What the last call that failed says.
+    error: CString,
+}
+
+/// Tag of a handle in which a panic may have left anything.
+const BROKEN: u64 = u64::from_ne_bytes(*b"vef brok");
+
+impl Head {
+    pub(crate) fn new<H: Handle>() -> Self {
+        Self { tag: H::TAG, error: CString::default() }
+    }
+}
+
+/// Something that C holds by pointer. Implementors are `repr(C)` and begin with their [`Head`].
+pub(crate) trait Handle: Sized + Send {
+    /// Eight bytes that no other kind of handle begins with.
+    const TAG: u64;
+
+    fn head(&mut self) -> &mut Head;
+
+    /// The handle for C, which gives it back to [`free`].
+    fn into_handle(self) -> *mut Self {
+        Box::into_raw(Box::new(self))
+    }
+}
+
+/// Checks a handle, runs `call` on what it stands for and turns a failure into its code, a panic into
+/// [`VEF_ERROR_INTERNAL`].
+///
+/// # Safety
+/// `handle` is null, or points to eight aligned readable bytes that are no handle of this kind, or is one
+/// of [`Handle::into_handle`] that is not freed and that nobody else uses meanwhile.
+#[inline(always)]
+pub(crate) unsafe fn with<H: Handle, N: Answer>(
+    handle: *mut H,
+    call: impl FnOnce(&mut H) -> Result<N, Failure>,
+) -> N {
+    // SAFETY: by this function's own contract.
+    if let Err(status) = unsafe { check(handle) } {
+        return N::of(status);
+    }
+    // SAFETY: the tag says that it is a handle of this kind, and by contract nobody else uses it.
+    let handle = unsafe { &mut *handle };
+    match catch_unwind(AssertUnwindSafe(|| call(handle))) {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(failure)) => fail(handle, failure),
+        Err(_) => broken(handle),
+    }
+}
+
+/// # Safety
+/// As [`with`].
+#[inline(always)]
+unsafe fn check<H: Handle>(handle: *mut H) -> Result<(), c_int> {
+    if handle.is_null() {
+        return Err(VEF_ERROR_NULL);
+    }
+    // SAFETY: by contract eight bytes can be read, and a handle begins with its tag.
+    match unsafe { handle.cast::<u64>().read() } {
+        tag if tag == H::TAG => Ok(()),
+        BROKEN => Err(VEF_ERROR_INTERNAL),
+        _ => Err(VEF_ERROR_HANDLE),
+    }
+}
+
+#[cold]
+fn fail<H: Handle, N: Answer>(handle: &mut H, failure: Failure) -> N {
+    handle.head().error = failure.text;
+    N::of(failure.status)
+}
+
+#[cold]
+fn broken<H: Handle, N: Answer>(handle: &mut H) -> N {
+    handle.head().tag = BROKEN;
+    N::of(VEF_ERROR_INTERNAL)
+}
+
+/// What the last failed call on a handle said: never null, "" if none failed.
+///
+/// # Safety
+/// As [`with`]. The text lives until the next call on the handle.
+pub(crate) unsafe fn error<H: Handle>(handle: *mut H) -> *const c_char {
+    // SAFETY: by this function's own contract.
+    match unsafe { check(handle) } {
+        Err(status) => text(words(status)),
+        // SAFETY: the tag says that it is a handle of this kind, and by contract nobody else uses it.
+        Ok(()) => text(unsafe { &mut *handle }.head().error.as_c_str()),
+    }
+}
+
+/// Runs `call`, which cannot panic, on a handle that may be broken; not on what is no handle.
+///
+/// # Safety
+/// As [`with`].
+pub(crate) unsafe fn even_broken<H: Handle, T>(handle: *mut H, call: impl FnOnce(&mut H) -> T) -> Option<T> {
+    // SAFETY: by this function's own contract.
+    match unsafe { check(handle) } {
+        // SAFETY: the tag says that it is a handle of this kind, and by contract nobody else uses it.
+        Ok(()) | Err(VEF_ERROR_INTERNAL) => Some(call(unsafe { &mut *handle })),
+        Err(_) => None,
+    }
+}
+
+/// Frees a handle, broken or not; null is fine, and what is no handle is left alone.
+///
+/// # Safety
+/// As [`with`].
+pub(crate) unsafe fn free<H: Handle>(handle: *mut H) {
+    // SAFETY: by this function's own contract.
+    if unsafe { even_broken(handle, |handle| handle.head().tag = 0) }.is_some() {
+        // SAFETY: the tag said that it came from `into_handle` and was not freed since.
+        let handle = unsafe { Box::from_raw(handle) };
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(handle)));
+    }
+}
+
+/// Writes what a call gives back.
+///
+/// # Safety
+/// `out` is null, or something of that type can be written there.
+#[inline(always)]
+pub(crate) unsafe fn write<T>(out: *mut T, value: T) {
+    // SAFETY: by this function's own contract, and not null.
+    if !out.is_null() {
+        unsafe { out.write(value) }
+    }
+}
+
+/// Refuses null.
+#[inline(always)]
+pub(crate) fn present<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
+    match pointer.is_null() {
+        false => Ok(()),
+        true => Err(Failure::new(VEF_ERROR_NULL, format_args!("{name} is null"))),
+    }
+}
+
+/// An array that is handed in; null is an array of nothing.
+///
+/// # Safety
+/// `first` is null, or `count` elements can be read there for as long as the answer is used.
+pub(crate) unsafe fn array<'a, T>(first: *const T, count: usize, name: &str) -> Result<&'a [T], Failure> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    present(first, name)?;
+    if count > isize::MAX as usize / size_of::<T>() {
+        return Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("{name} cannot have {count} elements")));
+    }
+    // SAFETY: by this function's own contract; it is neither null nor longer than memory.
+    Ok(unsafe { std::slice::from_raw_parts(first, count) })
+}
+
+/// A path that is handed in: any bytes but NUL.
+///
+/// # Safety
+/// `path` is null or a NUL-terminated string for as long as the answer is used.
+pub(crate) unsafe fn path<'a>(path: *const c_char, name: &str) -> Result<&'a Path, Failure> {
+    present(path, name)?;
+    // SAFETY: by this function's own contract, and not null.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    Ok(Path::new(OsStr::from_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    struct Thing {
+        head: Head,
+        value: i32,
+    }
+
+    impl Handle for Thing {
+        const TAG: u64 = 77;
+        fn head(&mut self) -> &mut Head {
+            &mut self.head
+        }
+    }
+
+    #[repr(C)]
+    struct Other(Head);
+
+    impl Handle for Other {
+        const TAG: u64 = 78;
+        fn head(&mut self) -> &mut Head {
+            &mut self.0
+        }
+    }
+
+    fn thing() -> *mut Thing {
+        Thing { head: Head::new::<Thing>(), value: 5 }.into_handle()
+    }
+
+    fn said<H: Handle>(handle: *mut H) -> String {
+        // SAFETY: a handle that is alive, and text that C could read.
+        unsafe { CStr::from_ptr(error(handle)) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_failure_leaves_its_text_and_a_panic_breaks_the_handle() {
+        let handle = thing();
+        // SAFETY: `handle` is alive throughout, and nobody else has it.
+        unsafe {
+            assert_eq!(with(handle, |thing| Ok::<i32, _>(thing.value)), 5);
+            assert_eq!(said(handle), "");
+            let refused = |_: &mut Thing| Err(Failure::new(VEF_ERROR_ARGUMENT, "a\0b"));
+            assert_eq!(with::<_, i32>(handle, refused), VEF_ERROR_ARGUMENT);
+            assert_eq!(said(handle), "a");
+            assert_eq!(with::<_, i32>(handle, |_| panic!("on purpose")), VEF_ERROR_INTERNAL);
+            assert_eq!(with(handle, |thing| Ok::<i32, _>(thing.value)), VEF_ERROR_INTERNAL);
+            assert_eq!(said(handle), "a fault in vef_replay");
+            free(handle);
+        }
+    }
+
+    #[test]
+    fn null_and_other_handles_are_refused() {
+        let handle = thing();
+        let null = std::ptr::null_mut::<Thing>();
+        // SAFETY: null, a handle of another kind that is alive, and one that is.
+        unsafe {
+            assert_eq!(with(null, |thing| Ok::<i32, _>(thing.value)), VEF_ERROR_NULL);
+            assert_eq!(with(handle.cast::<Other>(), |_| Ok::<i32, _>(1)), VEF_ERROR_HANDLE);
+            assert_eq!(said(handle.cast::<Other>()), "no such handle");
+            free(null);
+            free(handle.cast::<Other>());
+            free(handle);
+        }
+    }
+}

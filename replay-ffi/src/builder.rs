@@ -1,0 +1,347 @@
+//! `vef_builder`: collects jobs and options until they become a replay.
+
+use crate::border::{self, Failure, Handle, Head, with};
+use crate::instance::Instance;
+use crate::status::*;
+use placement::Placement;
+use replay::{Bytes, Job, Link, Picos, Replay, SameNode, SendCompletion, Table};
+use std::ffi::{c_char, c_int};
+
+/// Describes a replay: its jobs, and what is decided for all of them.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Builder {
+    head: Head,
+    jobs: Vec<Job>,
+    send_completion: SendCompletion,
+    same_node: SameNode,
+    algorithms: Table,
+    /// Why nothing more can be said to it: what went wrong first, or that it is built.
+    over: Option<Failure>,
+}
+
+impl Handle for Builder {
+    const TAG: u64 = u64::from_ne_bytes(*b"vefbuild");
+
+    fn head(&mut self) -> &mut Head {
+        &mut self.head
+    }
+}
+
+impl Builder {
+    fn job(&mut self, job: u32) -> Result<&mut Job, Failure> {
+        let jobs = self.jobs.len();
+        let found = self.jobs.get_mut(job as usize);
+        found.ok_or_else(|| {
+            Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no job {job}: {jobs} were added"))
+        })
+    }
+
+    /// Replaces a job by what `change` makes of it.
+    fn change(&mut self, job: u32, change: impl FnOnce(Job) -> Job) -> Result<c_int, Failure> {
+        self.job(job)?;
+        let changed = change(self.jobs.swap_remove(job as usize));
+        self.jobs.push(changed);
+        let last = self.jobs.len() - 1;
+        self.jobs.swap(job as usize, last);
+        Ok(0)
+    }
+
+    fn build(&mut self) -> Result<Replay, Failure> {
+        let mut builder = Replay::builder()
+            .send_completion(self.send_completion)
+            .same_node(self.same_node)
+            .algorithms(std::mem::take(&mut self.algorithms));
+        for job in self.jobs.drain(..) {
+            builder = builder.job(job);
+        }
+        builder.build().map_err(|error| {
+            let status = match &error {
+                replay::BuildError::Placement { .. } => VEF_ERROR_PLACEMENT,
+                replay::BuildError::NoJobs => VEF_ERROR_STATE,
+                replay::BuildError::Factor { .. } | replay::BuildError::NoBandwidth => VEF_ERROR_ARGUMENT,
+                _ => VEF_ERROR_TRACE,
+            };
+            Failure::new(status, error)
+        })
+    }
+}
+
+/// Runs a call on a builder that is neither built nor has failed; its failure is the last thing that happens to it.
+///
+/// # Safety
+/// As [`with`].
+unsafe fn describe(
+    builder: *mut Builder,
+    call: impl FnOnce(&mut Builder) -> Result<c_int, Failure>,
+) -> c_int {
+    let described = |builder: &mut Builder| {
+        if let Some(over) = &builder.over {
+            return Err(over.clone());
+        }
+        let answer = call(builder);
+        if let Err(failure) = &answer {
+            builder.over = Some(failure.clone());
+        }
+        answer
+    };
+    // SAFETY: by this function's own contract.
+    unsafe { with(builder, described) }
+}
+
+/// A builder without jobs; the caller owns it and frees it with `vef_builder_free`. Never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn vef_builder_new() -> *mut Builder {
+    let builder = Builder {
+        head: Head::new::<Builder>(),
+        jobs: Vec::new(),
+        send_completion: SendCompletion::default(),
+        same_node: SameNode::default(),
+        algorithms: Table::default(),
+        over: None,
+    };
+    builder.into_handle()
+}
+
+/// Frees a builder, built or not. Null is allowed.
+///
+/// # Safety
+/// `builder` is null or from `vef_builder_new`, not freed, and not in use elsewhere.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_free(builder: *mut Builder) {
+    // SAFETY: the caller's promise.
+    unsafe { border::free(builder) }
+}
+
+/// Adds the trace in the file `trace`: text (`.vef`) or container (`.vefx`). Text is read while it is replayed, so
+/// the file must stay. Answers the job's number, from 0.
+///
+/// Without further calls the job's rank r is on node r, and it starts at 0.
+///
+/// # Safety
+/// `builder` is null or usable; `trace` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_add_job(builder: *mut Builder, trace: *const c_char) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            let path = border::path(trace, "trace")?;
+            let number = c_int::try_from(builder.jobs.len());
+            let number =
+                number.map_err(|_| Failure::new(VEF_ERROR_ARGUMENT, "more than 2^31 jobs in one replay"))?;
+            builder.jobs.push(Job::open(path).map_err(|error| Failure::new(VEF_ERROR_TRACE, error))?);
+            Ok(number)
+        })
+    }
+}
+
+/// Number of ranks of a job, for which `vef_builder_nodes` needs nodes.
+///
+/// # Safety
+/// `builder` is null or usable; `ranks` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_ranks(builder: *mut Builder, job: u32, ranks: *mut u32) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            border::present(ranks, "ranks")?;
+            border::write(ranks, builder.job(job)?.tasks());
+            Ok(0)
+        })
+    }
+}
+
+/// Places a job: rank r is on end node `nodes[r]`. The array is copied. It needs `count` at least the job's ranks.
+///
+/// # Safety
+/// `builder` is null or usable; `nodes` is null or has `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_nodes(
+    builder: *mut Builder,
+    job: u32,
+    nodes: *const u32,
+    count: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            let nodes = border::array(nodes, count, "nodes")?.to_vec();
+            builder.change(job, |job| job.nodes(nodes))
+        })
+    }
+}
+
+/// Places a job by a file: `.toml` or `.json` as `vef place` writes them, else one node number or name a line.
+///
+/// # Safety
+/// `builder` is null or usable; `file` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_placement(
+    builder: *mut Builder,
+    job: u32,
+    file: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            let placement = Placement::read(border::path(file, "file")?);
+            let placement = placement.map_err(|error| Failure::new(VEF_ERROR_PLACEMENT, error))?;
+            builder.change(job, |job| job.nodes(placement.nodes_of_ranks()))
+        })
+    }
+}
+
+/// When a job's ranks start, in picoseconds; 0 without this call.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_start(builder: *mut Builder, job: u32, start: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { describe(builder, |builder| builder.change(job, |job| job.start(Picos(start)))) }
+}
+
+/// By what a job's computing times are multiplied: a positive number, 1 without this call.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_time_factor(builder: *mut Builder, job: u32, factor: f64) -> c_int {
+    let change = |builder: &mut Builder| {
+        if !factor.is_finite() || factor <= 0.0 {
+            let text = format!("the time factor {factor} is no positive number");
+            return Err(Failure::new(VEF_ERROR_ARGUMENT, text));
+        }
+        builder.change(job, |job| job.time_factor(factor))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { describe(builder, change) }
+}
+
+/// Sends of all jobs are complete for their senders when the simulator takes them, whatever their size. So it is
+/// without this call.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_sends_eager(builder: *mut Builder) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { set_sends(builder, SendCompletion::Eager) }
+}
+
+/// Sends are complete for their senders when the simulator reports them sent, or delivered where it never does.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_sends_when_sent(builder: *mut Builder) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { set_sends(builder, SendCompletion::WhenSent) }
+}
+
+/// Sends of more than `above` bytes are complete for their senders when they are delivered, others when they are
+/// taken.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_sends_rendezvous(builder: *mut Builder, above: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { set_sends(builder, SendCompletion::Rendezvous { above: Bytes(above) }) }
+}
+
+/// # Safety
+/// As [`with`].
+unsafe fn set_sends(builder: *mut Builder, send_completion: SendCompletion) -> c_int {
+    // SAFETY: by this function's own contract.
+    unsafe {
+        describe(builder, |builder| {
+            builder.send_completion = send_completion;
+            Ok(0)
+        })
+    }
+}
+
+/// The library itself carries the messages between ranks of one node, in `latency` picoseconds + 8 * bytes /
+/// `bits_per_second`, without contention; the simulator never sees them. Without this call it gets them like all
+/// others.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_same_node_link(
+    builder: *mut Builder,
+    latency: u64,
+    bits_per_second: u64,
+) -> c_int {
+    let change = |builder: &mut Builder| {
+        let link = Link::new(Picos(latency), bits_per_second);
+        let link = link.map_err(|error| Failure::new(VEF_ERROR_ARGUMENT, error))?;
+        builder.same_node = SameNode::Inside(link);
+        Ok(0)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { describe(builder, change) }
+}
+
+/// Which algorithm plays which collective: a table that comes with the library (`default`, `openmpi`, `mpich`),
+/// else the path of a TOML file (`docs/collectives.md`).
+///
+/// # Safety
+/// `builder` is null or usable; `table` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_algorithms(builder: *mut Builder, table: *const c_char) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            let path = border::path(table, "table")?;
+            builder.algorithms = match path.to_str().and_then(Table::builtin) {
+                Some(table) => table,
+                None => read_table(path)?,
+            };
+            Ok(0)
+        })
+    }
+}
+
+fn read_table(path: &std::path::Path) -> Result<Table, Failure> {
+    let refused = |error: &dyn std::fmt::Display| {
+        Failure::new(VEF_ERROR_ALGORITHMS, format_args!("{}: {error}", path.display()))
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| refused(&format_args!("neither default, openmpi, mpich nor a file: {error}")))?;
+    Table::from_toml(&text).map_err(|error| refused(&error))
+}
+
+/// Starts all jobs and writes the replay to `replay`; the caller owns it and frees it with `vef_replay_free`. The
+/// builder can then only be freed; the replay does not need it.
+///
+/// A builder that has failed before fails here with the same code and text, so that the calls in between need not
+/// be looked at one by one.
+///
+/// # Safety
+/// `builder` is null or usable; `replay` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_build(builder: *mut Builder, replay: *mut *mut Instance) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            border::present(replay, "replay")?;
+            let engine = builder.build()?;
+            builder.over = Some(Failure::new(VEF_ERROR_STATE, "the builder has been built"));
+            border::write(replay, Instance::new(engine).into_handle());
+            Ok(0)
+        })
+    }
+}
+
+/// What the last failed call on this builder says, in one line; "" if none failed. The text lives until the next
+/// call on it.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_error(builder: *mut Builder) -> *const c_char {
+    // SAFETY: the caller's promise.
+    unsafe { border::error(builder) }
+}

@@ -1,0 +1,407 @@
+//! `vef_replay`: a replay in progress. Asking for messages and reporting deliveries come first, callbacks are built
+//! on them.
+
+use crate::border::{self, Failure, Handle, Head, with};
+use crate::message::{self, Message, Progress, Stats, Tally};
+use crate::status::*;
+use replay::{LiveId, Picos, Replay, ReplayError};
+use std::ffi::{CString, c_char, c_int, c_void};
+
+/// A replay in progress.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Instance {
+    head: Head,
+    engine: Replay,
+    /// What ended it: an error in the trace.
+    ended: Option<Failure>,
+    /// The last answer of [`vef_replay_stuck`].
+    report: CString,
+    /// Whether [`vef_replay_hand_out`] is under way.
+    handing_out: bool,
+    /// Whether it was freed meanwhile.
+    doomed: bool,
+}
+
+impl Handle for Instance {
+    const TAG: u64 = u64::from_ne_bytes(*b"vefreply");
+
+    fn head(&mut self) -> &mut Head {
+        &mut self.head
+    }
+}
+
+/// Takes one message, which leaves its node now. Returns 0 to go on, anything else to stop.
+pub type Inject = Option<unsafe extern "C" fn(user: *mut c_void, message: *const Message) -> c_int>;
+
+impl Instance {
+    pub(crate) fn new(engine: Replay) -> Self {
+        let head = Head::new::<Self>();
+        Self { head, engine, ended: None, report: CString::default(), handing_out: false, doomed: false }
+    }
+
+    /// A failure of the engine, of which it says the code; an error in the trace answers every later call too.
+    #[cold]
+    fn refusal(&mut self, error: ReplayError) -> Failure {
+        if let (ReplayError::Ended, Some(ended)) = (&error, &self.ended) {
+            return ended.clone();
+        }
+        let status = match error {
+            ReplayError::NotLive { .. } => VEF_ERROR_ID,
+            ReplayError::AlreadySent { .. } => VEF_ERROR_SENT_TWICE,
+            ReplayError::Backwards { .. } => VEF_ERROR_TIME,
+            _ => VEF_ERROR_TRACE,
+        };
+        let failure = Failure::new(status, &error);
+        if !error.is_misuse() {
+            self.ended = Some(failure.clone());
+        }
+        failure
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, now: Picos) -> Result<Option<Message>, Failure> {
+        match self.engine.pop_ready(now) {
+            Ok(message) => Ok(message.map(Message::from)),
+            Err(error) => Err(self.refusal(error)),
+        }
+    }
+
+    #[inline(always)]
+    fn delivered(&mut self, id: u64, at: u64) -> Result<(), Failure> {
+        self.engine.delivered(LiveId::from_raw(id), Picos(at)).map_err(|error| self.refusal(error))
+    }
+
+    fn next_ready(&self) -> Result<Option<Picos>, Failure> {
+        match &self.ended {
+            None => Ok(self.engine.next_ready()),
+            Some(ended) => Err(ended.clone()),
+        }
+    }
+
+    /// Why it does not go on, if it does not.
+    fn why(&self) -> Option<CString> {
+        match &self.ended {
+            Some(ended) => Some(ended.text().to_owned()),
+            None => self.engine.stuck().map(border::owned_text),
+        }
+    }
+}
+
+/// Frees a replay, finished or not. Null is allowed. From within a callback of `vef_replay_hand_out` it takes
+/// effect when that returns.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_free(replay: *mut Instance) {
+    let deferred = |replay: &mut Instance| {
+        replay.doomed = replay.handing_out;
+        replay.doomed
+    };
+    // SAFETY: the caller's promise; in a callback, the loop under way frees it.
+    unsafe {
+        if border::even_broken(replay, deferred) == Some(false) {
+            border::free(replay);
+        }
+    }
+}
+
+/// When to ask for messages next: answers 1 and writes the moment to `at`, or answers 0 if nothing becomes ready
+/// without a delivery.
+///
+/// A delivery can bring the moment forward, so ask again after each. It is never before an earlier call's moment.
+///
+/// # Safety
+/// `replay` is null or usable; `at` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_next_ready(replay: *mut Instance, at: *mut u64) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            border::present(at, "at")?;
+            let next = replay.next_ready()?;
+            if let Some(next) = next {
+                border::write(at, next.0);
+            }
+            Ok(next.is_some().into())
+        })
+    }
+}
+
+/// Takes the next message that is ready at `now`: answers 1 and writes it to `message`, or answers 0 if there is
+/// none.
+///
+/// # Safety
+/// `replay` is null or usable; `message` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_pop_ready(
+    replay: *mut Instance,
+    now: u64,
+    message: *mut Message,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            border::present(message, "message")?;
+            let popped = replay.pop(Picos(now))?;
+            if let Some(popped) = popped {
+                border::write(message, popped);
+            }
+            Ok(popped.is_some().into())
+        })
+    }
+}
+
+/// Takes up to `room` messages that are ready at `now`, writes them to `messages` and answers how many. Fewer than
+/// `room`: there are no more at that moment, unless an error in the trace cuts the list short, which the next call
+/// then tells.
+///
+/// # Safety
+/// `replay` is null or usable; `messages` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_pop_ready_batch(
+    replay: *mut Instance,
+    now: u64,
+    messages: *mut Message,
+    room: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            border::present(messages, "messages")?;
+            let mut count = 0;
+            while count < room {
+                match replay.pop(Picos(now)) {
+                    Ok(Some(message)) => border::write(messages.add(count), message),
+                    Ok(None) => break,
+                    Err(_) if count > 0 => break,
+                    Err(failure) => return Err(failure),
+                }
+                count += 1;
+            }
+            Ok(count as isize)
+        })
+    }
+}
+
+/// Reports that a message has left its source at `at`. Optional; it matters after `vef_builder_sends_when_sent`
+/// alone.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_sent(replay: *mut Instance, id: u64, at: u64) -> c_int {
+    let report = |replay: &mut Instance| {
+        let sent = replay.engine.sent(LiveId::from_raw(id), Picos(at));
+        sent.map(|()| 0).map_err(|error| replay.refusal(error))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(replay, report) }
+}
+
+/// Reports that a message has arrived, whole, at its destination at `at`; its id is then used up. Others may become
+/// ready by it, at once or later.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_delivered(replay: *mut Instance, id: u64, at: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(replay, |replay| replay.delivered(id, at).map(|()| 0)) }
+}
+
+/// Reports that `count` messages have arrived at `at`, in this order, and answers how many were taken note of.
+/// Fewer than `count`: the next one is refused, and a call that begins with it tells why.
+///
+/// # Safety
+/// `replay` is null or usable; `ids` is null or has `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_delivered_batch(
+    replay: *mut Instance,
+    ids: *const u64,
+    count: usize,
+    at: u64,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            let mut taken = 0;
+            for &id in border::array(ids, count, "ids")? {
+                match replay.delivered(id, at) {
+                    Ok(()) => taken += 1,
+                    Err(_) if taken > 0 => break,
+                    Err(failure) => return Err(failure),
+                }
+            }
+            Ok(taken)
+        })
+    }
+}
+
+/// Hands every message that is ready at `now` to `inject`, one after the other, and answers how many: the same as
+/// `vef_replay_pop_ready` in a loop, for simulators that would rather be called. `user` is passed on.
+///
+/// Within `inject` every function may be called, on this replay too, but for this one on this replay
+/// (`VEF_ERROR_REENTRANT`). What is reported delivered there counts at once; what that makes ready is handed out by
+/// the loop under way, after `inject` has returned, never by a call within a call. If `inject` reports something
+/// for a later moment than `now`, then the loop goes on at that moment. The message that `inject` is given is valid
+/// until it returns; it must not throw, nor leave by `longjmp`.
+///
+/// # Safety
+/// `replay` is null or usable; `inject` does what is said above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_hand_out(
+    replay: *mut Instance,
+    now: u64,
+    inject: Inject,
+    user: *mut c_void,
+) -> isize {
+    let begin = |replay: &mut Instance| match (replay.handing_out, inject) {
+        (true, _) => Err(Failure::plain(VEF_ERROR_REENTRANT)),
+        (false, None) => Err(Failure::new(VEF_ERROR_NULL, "inject is null")),
+        (false, Some(_)) => {
+            replay.handing_out = true;
+            Ok(0)
+        }
+    };
+    // SAFETY: the caller's promise.
+    let begun = unsafe { with(replay, begin) };
+    let (0, Some(inject)) = (begun, inject) else { return begun };
+    let mut count = 0;
+    let answer = loop {
+        let mut taken = None;
+        let take = |replay: &mut Instance| {
+            let now = if count == 0 { Picos(now) } else { replay.engine.clock().max(Picos(now)) };
+            taken = replay.pop(now)?;
+            Ok(0)
+        };
+        // SAFETY: the caller's promise; a callback that frees the replay leaves it until the end of this function.
+        let status = unsafe { with(replay, take) };
+        let Some(message) = taken else { break if count > 0 { count } else { status } };
+        count += 1;
+        // No reference to the replay is held here. SAFETY: the caller's promise on `inject`.
+        if unsafe { inject(user, &raw const message) } != 0 {
+            break count;
+        }
+    };
+    let end = |replay: &mut Instance| {
+        replay.handing_out = false;
+        replay.doomed
+    };
+    // SAFETY: as above; nothing uses the replay after its being freed.
+    unsafe {
+        if border::even_broken(replay, end) == Some(true) {
+            border::free(replay);
+        }
+    }
+    answer
+}
+
+/// Answers 1 if every record is replayed and every message delivered, else 0.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_is_complete(replay: *mut Instance) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(replay, |replay| Ok(replay.engine.is_complete().into())) }
+}
+
+/// Why nothing happens any more: text of several lines, or null where there is nothing to explain (all is complete,
+/// or something will become ready by itself). It names the tasks that wait, for what, a circle if there is one, and
+/// messages that were never delivered; after an error in the trace it is that error.
+///
+/// It is for the moment when the simulator has nothing under way either, as the end of its run. The text lives
+/// until this function is called again, or the replay is freed. It may read the trace again.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_stuck(replay: *mut Instance) -> *const c_char {
+    let mut text = std::ptr::null();
+    let ask = |replay: &mut Instance| {
+        if let Some(report) = replay.why() {
+            replay.report = report;
+            text = border::text(&replay.report);
+        }
+        Ok::<c_int, _>(0)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(replay, ask) };
+    text
+}
+
+/// Writes what was done so far to `stats`.
+///
+/// # Safety
+/// `replay` is null or usable; `stats` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_stats(replay: *mut Instance, stats: *mut Stats) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            border::present(stats, "stats")?;
+            border::write(stats, Stats::from(&replay.engine));
+            Ok(0)
+        })
+    }
+}
+
+/// Writes how many messages of a kind have started to `tally`; `vef_kind_name` names the kinds.
+///
+/// # Safety
+/// `replay` is null or usable; `tally` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_tally(replay: *mut Instance, kind: u32, tally: *mut Tally) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            border::present(tally, "tally")?;
+            let unknown = || Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no kind {kind}"));
+            let count = replay.engine.stats().of(message::kind(kind).ok_or_else(unknown)?);
+            border::write(tally, count.into());
+            Ok(0)
+        })
+    }
+}
+
+/// Writes how far the ranks of a job have come to `tasks`, by rank, `room` of them at most. Answers how many ranks
+/// the job has, whatever `room` is: with 0 it only counts, and `tasks` may be null.
+///
+/// # Safety
+/// `replay` is null or usable; `tasks` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_progress(
+    replay: *mut Instance,
+    job: u32,
+    tasks: *mut Progress,
+    room: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            if job >= replay.engine.jobs() {
+                return Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no job {job}")));
+            }
+            if room > 0 {
+                border::present(tasks, "tasks")?;
+            }
+            for (rank, task) in replay.engine.progress(job).take(room).enumerate() {
+                border::write(tasks.add(rank), task.into());
+            }
+            Ok(replay.engine.tasks(job) as isize)
+        })
+    }
+}
+
+/// What the last failed call on this replay says, in one line; "" if none failed. The text lives until the next
+/// call on it.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_error(replay: *mut Instance) -> *const c_char {
+    // SAFETY: the caller's promise.
+    unsafe { border::error(replay) }
+}
