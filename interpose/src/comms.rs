@@ -31,6 +31,8 @@ pub(crate) struct Comms {
     children: Vec<u32>,
     /// How many communicators there were of each kind that is told apart by its members.
     alike: HashMap<Kin, u32>,
+    /// How many neighbours a communicator with a topology has, as sources and as destinations.
+    neighbours: HandleMap<(usize, usize)>,
 }
 
 /// What communicators have in common that only their order tells apart.
@@ -67,6 +69,7 @@ impl Comms {
             next: 0,
             children: Vec::new(),
             alike: HashMap::new(),
+            neighbours: HandleMap::new(),
         }
     }
 
@@ -147,7 +150,20 @@ impl Comms {
     /// The handle was freed and may come to mean another communicator.
     pub(crate) fn forget(&mut self, handle: usize) -> Option<Comm> {
         self.last = (0, Comm::default());
+        self.neighbours.remove(handle);
         self.known.remove(handle)
+    }
+
+    /// How many neighbours the communicator behind `handle` has, as sources and as destinations.
+    pub(crate) fn neighbours(&mut self, mpi: &mpi_abi::api::Mpi, handle: usize) -> (usize, usize) {
+        if let Some(&known) = self.neighbours.get(handle) {
+            return known;
+        }
+        // SAFETY: a handle that MPI has just accepted from the program.
+        let asked = unsafe { handles::Comm::from_word(handle) };
+        let found = mpi.comm_neighbours(asked).unwrap_or_default();
+        self.neighbours.insert(handle, found);
+        found
     }
 
     fn count_alike(&mut self, of: Option<(CommId, i32)>, ranks: &[Rank]) -> u32 {

@@ -16,6 +16,9 @@ use vef_format::capture::varint::SHORT_ROOM;
 
 /// Thread pointer of the thread that initialised MPI, while tracing is on; else 0.
 static MAIN_THREAD: AtomicUsize = AtomicUsize::new(0);
+/// The same, and the tracer, while tracing is on but recording is paused.
+static PAUSED_THREAD: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static PAUSED: AtomicPtr<Tracer> = AtomicPtr::new(null_mut());
 /// Its lane.
 static MAIN_LANE: AtomicPtr<Lane> = AtomicPtr::new(null_mut());
 
@@ -87,6 +90,24 @@ fn thread_pointer() -> usize {
 /// The lane of a thread that did not initialise MPI.
 #[inline(never)]
 fn other() -> Option<NonNull<Lane>> {
+    // SAFETY: set to a leaked box, or null.
+    lane_in(unsafe { TRACER.load(Ordering::Acquire).as_ref() }?)
+}
+
+/// The lane of this thread while recording is paused; `None` while it is not.
+#[cold]
+#[inline(never)]
+pub(crate) fn paused() -> Option<NonNull<Lane>> {
+    // SAFETY: set to a leaked box, or null.
+    let tracer = unsafe { PAUSED.load(Ordering::Acquire).as_ref() }?;
+    if thread_pointer() == PAUSED_THREAD.load(Ordering::Relaxed) {
+        return NonNull::new(MAIN_LANE.load(Ordering::Relaxed));
+    }
+    lane_in(tracer)
+}
+
+/// The lane that this thread, not the one that initialised MPI, has or gets of `tracer`.
+fn lane_in(tracer: &'static Tracer) -> Option<NonNull<Lane>> {
     /// Gives the lane back when the thread ends.
     struct Held(Cell<*mut Lane>);
     impl Drop for Held {
@@ -99,7 +120,6 @@ fn other() -> Option<NonNull<Lane>> {
         }
     }
     thread_local!(static HELD: Held = const { Held(Cell::new(null_mut())) });
-    let tracer = Tracer::active()?;
     // A thread that is past the end of its thread-local storage is not recorded any more.
     HELD.try_with(|held| {
         if held.0.get().is_null() {
@@ -118,10 +138,24 @@ pub(crate) fn begin(tracer: &'static Tracer, lane: NonNull<Lane>) {
     MAIN_THREAD.store(thread_pointer(), Ordering::Release);
 }
 
-/// From now on, nothing is recorded.
-pub(crate) fn end() {
+/// From now on, nothing is recorded. `false`: it was so already.
+pub(crate) fn end() -> bool {
     MAIN_THREAD.store(0, Ordering::Release);
-    TRACER.store(null_mut(), Ordering::Release);
+    let active = TRACER.swap(null_mut(), Ordering::AcqRel);
+    let paused = PAUSED.swap(null_mut(), Ordering::AcqRel);
+    !active.is_null() || !paused.is_null()
+}
+
+/// From now on, only calls that ask for [`paused`] are looked at. Those of other threads under way are still recorded.
+pub(crate) fn pause() {
+    PAUSED_THREAD.store(MAIN_THREAD.swap(0, Ordering::AcqRel), Ordering::Release);
+    PAUSED.store(TRACER.swap(null_mut(), Ordering::AcqRel), Ordering::Release);
+}
+
+/// The end of a pause.
+pub(crate) fn resume() {
+    TRACER.store(PAUSED.swap(null_mut(), Ordering::AcqRel), Ordering::Release);
+    MAIN_THREAD.store(PAUSED_THREAD.load(Ordering::Relaxed), Ordering::Release);
 }
 
 impl Lane {

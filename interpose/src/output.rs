@@ -93,8 +93,30 @@ unsafe impl Sync for Output {}
 
 impl Output {
     /// Makes the file and its header.
-    pub(crate) fn create(path: &Path, info: &RankInfo, start: ClockPair, max_size: u64) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    ///
+    /// Processes that a launcher of another MPI started each think that they are rank 0 of 1: a file that another process
+    /// is writing is left alone, and if it is to be `fresh`, also one that is there at all.
+    pub(crate) fn create(
+        path: &Path,
+        info: &RankInfo,
+        start: ClockPair,
+        max_size: u64,
+        fresh: bool,
+    ) -> io::Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .create_new(fresh)
+            .truncate(false)
+            .open(path)?;
+        // SAFETY: a valid descriptor. Held until the process ends; where locks are not supported, there is none.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
+        {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        file.set_len(0)?;
         let mut head = Piece::map(&file, 0, HEADER_SIZE)?;
         head.bytes()[..CALLS_AT].copy_from_slice(&header(info, start));
         Ok(Self { file, head, units: AtomicU32::new(0), slots: AtomicU32::new(0), max_size })

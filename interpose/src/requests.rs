@@ -1,9 +1,11 @@
 //! What is remembered of a request from the call that made it to the call that completes it.
 
+use mpi_abi::prototypes::Call;
 use vef_format::capture::event::DatatypeId;
 use vef_format::capture::event::{Collective, PostReceive, RequestId, Send};
 use vef_format::ids::{CommId, CommRank};
 use vef_format::operation::{Amounts, Operation};
+use vef_format::units::Bytes;
 
 /// A request under way: its number, the thread that made it and flags, in one word because tables of these are on the
 /// path of every call.
@@ -77,6 +79,8 @@ pub(crate) enum Template {
     Receive(PostReceive),
     /// A collective.
     Collective(Box<CollectiveTemplate>),
+    /// What a trace cannot represent: the call that made it, and what each start moves.
+    Other(Call, Bytes),
 }
 
 /// [`Collective`] with its lists.

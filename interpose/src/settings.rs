@@ -13,6 +13,33 @@ pub(crate) struct Settings {
     pub(crate) cycles: bool,
     /// `VEF_MAX_SIZE`: bytes of a rank's file at which recording stops.
     pub(crate) max_size: u64,
+    /// `VEF_PHASE`: the phase of the program that alone is recorded.
+    pub(crate) phase: Option<String>,
+    /// `VEF_RANKS`: the ranks that alone are recorded.
+    pub(crate) ranks: Option<RankSet>,
+    /// `VEF_FRESH=1`: a rank file that exists is another process's of the same run, never to be overwritten.
+    pub(crate) fresh: bool,
+}
+
+/// Some ranks, as inclusive ranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RankSet(Vec<(u32, u32)>);
+
+impl RankSet {
+    /// From `0-3,8`.
+    fn parse(text: &str) -> Option<Self> {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            (first <= last).then_some((first, last))
+        };
+        text.split(',').map(range).collect::<Option<_>>().map(Self)
+    }
+
+    /// Whether `rank` is among them.
+    pub(crate) fn has(&self, rank: u32) -> bool {
+        self.0.iter().any(|&(first, last)| (first..=last).contains(&rank))
+    }
 }
 
 impl Settings {
@@ -31,6 +58,9 @@ impl Settings {
             enabled: variable("VEF_TRACE").is_none_or(|value| value != "0"),
             cycles: variable("VEF_CLOCK").is_none_or(|value| value != "monotonic"),
             max_size: size.unwrap_or(u64::MAX),
+            phase: variable("VEF_PHASE").filter(|phase| !phase.is_empty()),
+            ranks: variable("VEF_RANKS").as_deref().and_then(RankSet::parse),
+            fresh: variable("VEF_FRESH").is_some_and(|value| value == "1"),
         }
     }
 }
@@ -50,6 +80,16 @@ fn parse_size(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sets_of_ranks() {
+        let some = RankSet::parse("0-3, 8").expect("a set");
+        let members: Vec<u32> = (0..20).filter(|&rank| some.has(rank)).collect();
+        assert_eq!(members, [0, 1, 2, 3, 8]);
+        for wrong in ["", "3-1", "a", "1,,2", "-1"] {
+            assert_eq!(RankSet::parse(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn defaults_and_sizes() {

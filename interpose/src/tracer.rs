@@ -13,10 +13,11 @@ use mpi_abi::api::{Mpi, ThreadLevel};
 use mpi_abi::prototypes::Call;
 use mpi_abi::tables::Flavour;
 use std::cell::UnsafeCell;
+use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use vef_format::capture::layout::{ClockPair, State};
 use vef_format::capture::{RankInfo, rank_path};
@@ -40,6 +41,37 @@ pub(crate) struct Tracer {
     locked: AtomicBool,
     shared: UnsafeCell<Shared>,
     lanes: Mutex<Lanes>,
+    /// The phase that alone is recorded.
+    pub(crate) phase: Option<OnlyPhase>,
+}
+
+/// A phase that alone is recorded.
+#[derive(Debug)]
+pub(crate) struct OnlyPhase {
+    name: String,
+    /// How often it was begun and not ended.
+    depth: AtomicU32,
+}
+
+impl OnlyPhase {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), depth: AtomicU32::new(0) }
+    }
+
+    /// It begins, if it is the one called `name`: recording goes on.
+    pub(crate) fn begin(&self, name: &str) {
+        if name == self.name && self.depth.fetch_add(1, Ordering::AcqRel) == 0 {
+            lane::resume();
+        }
+    }
+
+    /// It ends, if it is the one called `name`: recording pauses. An end without a beginning means nothing.
+    pub(crate) fn end(&self, name: &str) {
+        let ended = |depth: u32| depth.checked_sub(1);
+        if name == self.name && self.depth.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended) == Ok(1) {
+            lane::pause();
+        }
+    }
 }
 
 // SAFETY: `shared` is reached through `Tracer::shared` alone, which takes the lock unless MPI was told that its callers
@@ -106,10 +138,10 @@ impl Drop for SharedGuard {
 }
 
 impl Tracer {
-    /// The tracer, if tracing is on.
+    /// The tracer, if tracing is on, be it paused.
     pub(crate) fn active() -> Option<&'static Self> {
-        // SAFETY: set to a leaked box, or null.
-        unsafe { TRACER.load(Ordering::Acquire).as_ref() }
+        // SAFETY: set to leaked boxes, or null.
+        unsafe { TRACER.load(Ordering::Acquire).as_ref().or(lane::PAUSED.load(Ordering::Acquire).as_ref()) }
     }
 
     /// Starts tracing, at the end of an `MPI_Init` that was entered at `loaded.tick` or later. `None`: not wanted, or not
@@ -132,19 +164,25 @@ impl Tracer {
         };
         let rank = Rank(number(mpi.comm_rank(world))?);
         let tasks = number(mpi.comm_size(world))?;
-        if mpi.comm_parent().is_ok_and(|parent| parent.is_some()) {
-            return Err("it was spawned by another MPI program".to_owned());
-        }
         let multiple = mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
         let info = rank_info(&mpi, rank, tasks);
         let dir = &settings.dir;
-        let place = |error: std::io::Error| format!("{}: {error}", dir.display());
+        let place = |error: std::io::Error| match error.kind() {
+            ErrorKind::AlreadyExists => format!(
+                "another process records as rank {rank} in {} (was the program started by the launcher of another MPI?)",
+                dir.display()
+            ),
+            _ => format!("{}: {error}", dir.display()),
+        };
         std::fs::create_dir_all(dir).map_err(place)?;
-        if rank.0 == 0 {
+        let spawned = mpi.comm_parent().is_ok_and(|parent| parent.is_some());
+        let dir = &if spawned { directory_of_spawned(&mpi, dir, rank).map_err(place)? } else { dir.clone() };
+        if rank.0 == 0 && !settings.fresh && !spawned {
             remove_leftovers(dir, tasks);
         }
+        let path = rank_path(dir, rank);
         let output =
-            Output::create(&rank_path(dir, rank), &info, loaded, settings.max_size).map_err(place)?;
+            Output::create(&path, &info, loaded, settings.max_size, settings.fresh).map_err(place)?;
         output.set_pair(1, clock::pair());
         let tracer: &'static Self = Box::leak(Box::new(Self {
             shared: UnsafeCell::new(Shared::new()),
@@ -153,6 +191,7 @@ impl Tracer {
             rank,
             tasks,
             multiple,
+            phase: settings.phase.as_deref().map(OnlyPhase::new),
             output,
             mpi,
         }));
@@ -163,7 +202,7 @@ impl Tracer {
 
     /// Ends tracing with the program's own end: `lane` has written its last record.
     pub(crate) fn finish(&'static self, state: State) {
-        lane::end();
+        let _ = lane::end();
         self.output.set_pair(2, clock::pair());
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: MPI_Finalize has returned, so no thread is inside an MPI call, and none gets a lane any more.
@@ -173,15 +212,21 @@ impl Tracer {
 
     /// Ends tracing because `lane` cannot go on; the program does.
     pub(crate) fn stop(&'static self, lane: &mut Lane, reason: &str) {
-        if TRACER.load(Ordering::Acquire).is_null() {
-            return;
+        if self.stop_quietly(lane, reason) {
+            complain(&format!("tracing of rank {} stopped: {reason}", self.rank));
         }
-        lane::end();
+    }
+
+    /// [`Tracer::stop`] where that was asked for; `false`: it had ended before.
+    pub(crate) fn stop_quietly(&'static self, lane: &mut Lane, reason: &str) -> bool {
+        if !lane::end() {
+            return false;
+        }
         lane.put_stopped(reason);
         self.output.set_pair(2, clock::pair());
         // Other threads may be writing their chunks: those end at their last record.
         self.output.close(State::Stopped, &lane.seal().map_or(Vec::new(), |end| vec![end]));
-        complain(&format!("tracing of rank {} stopped: {reason}", self.rank));
+        true
     }
 
     /// What is known of handles.
@@ -273,6 +318,31 @@ pub(crate) fn complain(what: &str) {
     let line = format!("vef: {what}\n");
     // SAFETY: the bytes of a live string.
     unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+}
+
+/// The directory of a world that another program spawned: `spawned-<n>` in that of the others, the first that is free.
+/// Rank 0 makes it and tells the rest of its world.
+fn directory_of_spawned(mpi: &Mpi, dir: &Path, rank: Rank) -> std::io::Result<PathBuf> {
+    let named = |number: u64| dir.join(format!("spawned-{number}"));
+    let mut chosen = [0u64];
+    let mut failure = None;
+    if rank.0 == 0 {
+        for number in 1.. {
+            match std::fs::create_dir(named(number)) {
+                Ok(()) => chosen = [number],
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                Err(error) => failure = Some(error),
+            }
+            break;
+        }
+    }
+    let world = mpi.abi().comm_world();
+    mpi.bcast(&mut chosen, 0, world).map_err(|error| std::io::Error::other(error.to_string()))?;
+    match (failure, chosen) {
+        (Some(error), _) => Err(error),
+        (None, [0]) => Err(std::io::Error::other("rank 0 could not make a directory")),
+        (None, [number]) => Ok(named(number)),
+    }
 }
 
 /// Rank files of an earlier, larger run would make this capture unreadable.

@@ -10,6 +10,7 @@ use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
 use mpi_abi::status::Status;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use vef_format::capture::event::{Action, RequestId};
 use vef_format::units::Bytes;
 
@@ -157,6 +158,7 @@ impl<'a, R: Row, L: Language> Args<'a, R, L> {
         indices: word -> usize = "array_of_indices";
         length: int -> i32 = "count" | "incount";
         error_code: int -> i32 = "errorcode";
+        partitions: int -> i32 = "partitions";
     }
 
     /// The request number `index` behind the address `word`.
@@ -273,6 +275,12 @@ impl Done<'_> {
         self.start = self.end;
     }
 
+    /// As [`Done::put_other`], under the name of another call that this one stands for.
+    pub(crate) fn put_other_as(&mut self, call: Call, bytes: Bytes) {
+        put_other(self.lane, call, self.start, self.end, bytes);
+        self.start = self.end;
+    }
+
     /// The communicator behind a handle.
     #[inline(always)]
     pub(crate) fn comm(&mut self, handle: usize) -> Comm {
@@ -302,12 +310,35 @@ fn put_other(lane: &mut Lane, call: Call, start: u64, end: u64, bytes: Bytes) {
 /// Calls `next`, the real function, and `record` after it; `next` alone if nothing is to be recorded. `prepare` comes first and may change what is passed on; what it gives goes to `record`.
 #[inline(always)]
 pub(crate) fn around<R: Row, L: Language, const N: usize, P>(
+    words: [usize; N],
+    next: impl FnOnce([usize; N]) -> i32,
+    prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi) -> P,
+    record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, P, i32),
+) -> i32 {
+    around_in(lane::current(), words, next, prepare, record)
+}
+
+/// [`around`] for calls that are looked at also outside the phase that is to be recorded: they say what handles mean, or
+/// complete what began within it.
+#[inline(always)]
+pub(crate) fn around_even_paused<R: Row, L: Language, const N: usize, P>(
+    words: [usize; N],
+    next: impl FnOnce([usize; N]) -> i32,
+    prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi) -> P,
+    record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, P, i32),
+) -> i32 {
+    around_in(lane::current().or_else(lane::paused), words, next, prepare, record)
+}
+
+#[inline(always)]
+fn around_in<R: Row, L: Language, const N: usize, P>(
+    lane: Option<NonNull<Lane>>,
     mut words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
     prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi) -> P,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, P, i32),
 ) -> i32 {
-    let Some(lane) = lane::current() else { return next(words) };
+    let Some(lane) = lane else { return next(words) };
     // SAFETY: the lane is this thread's, lives for ever, and no other reference to it is alive here: nested calls leave
     // at the test of `inside`.
     let (prepared, abi) = unsafe {
@@ -338,16 +369,28 @@ pub(crate) fn simply<R: Row, L: Language, const N: usize>(
     next: impl FnOnce([usize; N]) -> i32,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>),
 ) -> i32 {
-    around::<R, L, N, ()>(
-        words,
-        next,
-        |_, _, _| (),
-        |done, args, (), code| {
-            if code == SUCCESS {
-                record(done, args);
-            }
-        },
-    )
+    around::<R, L, N, ()>(words, next, |_, _, _| (), if_it_succeeded(record))
+}
+
+/// [`simply`] in the way of [`around_even_paused`].
+#[inline(always)]
+pub(crate) fn simply_even_paused<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce([usize; N]) -> i32,
+    record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>),
+) -> i32 {
+    around_even_paused::<R, L, N, ()>(words, next, |_, _, _| (), if_it_succeeded(record))
+}
+
+#[inline(always)]
+fn if_it_succeeded<R: Row, L: Language>(
+    record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>),
+) -> impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, (), i32) {
+    |done, args, (), code| {
+        if code == SUCCESS {
+            record(done, args);
+        }
+    }
 }
 
 /// `MPI_SUCCESS`: 0 in every ABI.

@@ -40,8 +40,8 @@ macro_rules! with_hook {
     (VectorCollectivePersistent $do:ident $($row:tt)*) => { $do! { CollectivePersistent $($row)* } };
     (NeighborCollective $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
     (NeighborCollectiveImmediate $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
-    (NeighborCollectivePersistent $do:ident $($row:tt)*) => { $do! { Counted $($row)* } };
-    (Partitioned $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
+    (NeighborCollectivePersistent $do:ident $($row:tt)*) => { $do! { OtherPersistent $($row)* } };
+    (Partitioned $do:ident $($row:tt)*) => { $do! { Partitioned $($row)* } };
     (CommCreate $do:ident $($row:tt)*) => { $do! { CommCreate $($row)* } };
     (CommFree $do:ident $($row:tt)*) => { $do! { CommFree $($row)* } };
     (TypeFree $do:ident $($row:tt)*) => { $do! { TypeFree $($row)* } };
@@ -109,6 +109,26 @@ macro_rules! fortran_wrappers {
     };
 }
 
+/// As [`fortran_wrappers`], for the forms with large counts, which `mpi_f08` alone has.
+macro_rules! fortran_large_wrappers {
+    ($hook:ident $call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
+        #[allow(non_snake_case)]
+        mod $call {
+            use super::*;
+
+            fn record(words: [usize; COUNT], next: &mut dyn FnMut([usize; COUNT]) -> i32) {
+                row!($call ($($a : $k),*));
+                hooks::$hook::<This, Fortran, COUNT>(words, next);
+            }
+
+            const COUNT: usize = { let names: &[&str] = &[$(stringify!($a)),*]; names.len() };
+
+            fortran_wrapper! { f08 $stem "_f08_large_" ($($a),*) [$($length)*] }
+            fortran_wrapper! { f08ts $stem "_f08ts_large_" ($($a),*) [$($length)*] }
+        }
+    };
+}
+
 macro_rules! fortran_wrapper {
     ($function:ident $stem:literal $suffix:literal ($($a:ident),*) [$($length:ident)*]) => {
         #[unsafe(export_name = concat!($stem, $suffix))]
@@ -134,6 +154,7 @@ macro_rules! define {
         mod fortran {
             use super::*;
             $(with_hook! { $category fortran_wrappers $call $stem ($($a)*) [$($length)*] })*
+            $(with_hook! { $large_category fortran_large_wrappers $large $large_stem ($($large_a)*) [$($large_length)*] })*
         }
     };
 }

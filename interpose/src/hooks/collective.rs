@@ -6,7 +6,7 @@
 use crate::comms::Comm;
 use crate::requests::{CollectiveTemplate, Template};
 use crate::types::Type;
-use crate::wrap::{Args, Done, Language, Row, find, simply};
+use crate::wrap::{Args, Done, Language, Row, find, simply, simply_even_paused};
 use mpi_abi::arguments::Kind;
 use mpi_abi::prototypes::Call;
 use vef_format::capture::event::{Action, Collective, DatatypeId};
@@ -84,7 +84,7 @@ pub(crate) fn CollectivePersistent<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Persistent))
+    simply_even_paused::<R, L, N>(words, next, |done, args| record(done, args, Kept::Persistent))
 }
 
 /// What a call of this rank moves.
@@ -102,7 +102,8 @@ fn record<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, kept:
     let root = if rooted { args.root() } else { 0 };
     // Between the two groups of an inter-communicator the same arguments mean something else.
     if comm.foreign {
-        return done.put_other(Bytes::ZERO);
+        let bytes = super::sent_between_groups(done, args);
+        return done.put_other(bytes);
     }
     done.lane.scratch.send_counts.clear();
     done.lane.scratch.recv_counts.clear();

@@ -1,7 +1,7 @@
 //! Communicators and datatypes that come and go.
 
 use crate::comms::Made;
-use crate::wrap::{Args, Language, Row, SUCCESS, around, find, simply};
+use crate::wrap::{Args, Language, Row, SUCCESS, around_even_paused, find, simply_even_paused};
 use mpi_abi::arguments::Kind;
 use mpi_abi::prototypes::Call;
 use vef_format::capture::event::Action;
@@ -14,7 +14,7 @@ pub(crate) fn CommCreate<R: Row, L: Language, const N: usize>(
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
     use Call::*;
-    simply::<R, L, N>(words, next, |done, args| {
+    simply_even_paused::<R, L, N>(words, next, |done, args| {
         let made = match R::CALL {
             // Ranks of both sides are in it, whose parents differ.
             MPI_Intercomm_merge | MPI_Comm_create_from_group | MPI_Intercomm_create_from_groups => {
@@ -45,7 +45,7 @@ pub(crate) fn CommFree<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    around::<R, L, N, Option<CommId>>(
+    around_even_paused::<R, L, N, Option<CommId>>(
         words,
         next,
         // Forgotten before: another thread may be given the handle anew as soon as it is free.
@@ -70,7 +70,7 @@ pub(crate) fn TypeFree<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    around::<R, L, N, ()>(
+    around_even_paused::<R, L, N, ()>(
         words,
         next,
         |lane, words, abi| {

@@ -5,7 +5,7 @@
 
 use crate::lane::{Lane, Scratch};
 use crate::requests::{Template, Waiting};
-use crate::wrap::{Args, Done, Language, Row, SUCCESS, around, find};
+use crate::wrap::{Args, Done, Language, Row, SUCCESS, around, around_even_paused, find};
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
@@ -136,7 +136,7 @@ pub(crate) fn Wait<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    around::<R, L, N, ()>(words, next, before::<R, L, N>, |done, args, (), code| {
+    around_even_paused::<R, L, N, ()>(words, next, before::<R, L, N>, |done, args, (), code| {
         if code == SUCCESS {
             after(done, args);
         } else {
@@ -283,9 +283,14 @@ impl Done<'_> {
                 self.put(&Action::PostReceive(post));
             }
             Some(Template::Collective(part)) => self.put(&Action::Collective(part.started(request))),
+            Some(Template::Other(call, bytes)) => self.put_other_as(*call, *bytes),
             None => return,
         }
+        let translated = !matches!(template, Some(Template::Other(..)));
         self.shared.template_list[place as usize] = template;
+        if !translated {
+            return;
+        }
         self.pend_handle(handle, request, waiting);
     }
 }
@@ -296,7 +301,7 @@ pub(crate) fn RequestFree<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    around::<R, L, N, usize>(
+    around_even_paused::<R, L, N, usize>(
         words,
         next,
         |_, words, abi| {

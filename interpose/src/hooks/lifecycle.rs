@@ -38,6 +38,11 @@ pub(crate) fn initialize(call: Call, next: impl FnOnce() -> i32) -> i32 {
         let world = lane.tracer.mpi.abi().comm_world().word();
         lane.tracer.shared().comms.get(lane, world);
         forget_in_children();
+        if settings.ranks.is_some_and(|ranks| !ranks.has(lane.tracer.rank.0)) {
+            lane.tracer.stop_quietly(lane, "not among the ranks to be recorded");
+        } else if lane.tracer.phase.is_some() {
+            lane::pause();
+        }
     }
     code
 }
@@ -47,7 +52,7 @@ thread_local!(static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::ne
 /// A child of `fork` shares the mapping and must not write to it.
 fn forget_in_children() {
     extern "C" fn in_child() {
-        lane::end();
+        let _ = lane::end();
     }
     // SAFETY: a function that is there for ever and only stores to atomics.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
@@ -94,7 +99,7 @@ fn finalize<R: Row, L: Language, const N: usize>(
 /// This thread's lane, unless it is inside a recorded call.
 fn own_lane() -> Option<NonNull<Lane>> {
     // SAFETY: a lane lives for ever, and only its own thread looks at it.
-    lane::current().filter(|lane| unsafe { !(*lane.as_ptr()).inside })
+    lane::current().or_else(lane::paused).filter(|lane| unsafe { !(*lane.as_ptr()).inside })
 }
 
 /// Recorded before the call, which does not return.
@@ -116,9 +121,18 @@ fn abort<R: Row, L: Language, const N: usize>(
 
 /// A phase of the program, which it names itself.
 pub(crate) fn phase(begin: bool, name: &str) {
-    if let Some(lane) = own_lane() {
+    let Some(lane) = own_lane() else { return };
+    // SAFETY: this thread's own, and no call is under way.
+    let lane = unsafe { &mut *lane.as_ptr() };
+    let only = lane.tracer.phase.as_ref();
+    if let Some(only) = only.filter(|_| begin) {
+        only.begin(name);
+    }
+    if lane::current().is_some() {
         let now = clock::now();
-        // SAFETY: this thread's own, and no call is under way.
-        unsafe { &mut *lane.as_ptr() }.put_rare(now, now, &Action::Phase { begin, name }, 0);
+        lane.put_rare(now, now, &Action::Phase { begin, name }, 0);
+    }
+    if let Some(only) = only.filter(|_| !begin) {
+        only.end(name);
     }
 }

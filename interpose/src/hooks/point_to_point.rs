@@ -3,7 +3,7 @@
 use crate::comms::Comm;
 use crate::lane::Lane;
 use crate::requests::{Template, Waiting};
-use crate::wrap::{Args, Done, Language, Row, SUCCESS, around, find, simply};
+use crate::wrap::{Args, Done, Language, Row, SUCCESS, around, find, simply, simply_even_paused};
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
@@ -77,7 +77,10 @@ fn posting<R: Row, L: Language>(
     let datatype = done.datatype(args.recvtype());
     let bytes = datatype.bytes(args.recvcount());
     if comm.foreign {
-        done.put_other(bytes);
+        // A call that also sends is recorded as that.
+        if find(R::NAMES, &["dest"]).is_none() || args.dest() == constants.proc_null {
+            done.put_other(bytes);
+        }
         return None;
     }
     Some(PostReceive {
@@ -210,7 +213,7 @@ pub(crate) fn SendPersistent<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| {
+    simply_even_paused::<R, L, N>(words, next, |done, args| {
         let request = done.next_request();
         if let Some(send) = sending(done, args, Some(request)) {
             done.keep_template(args, Template::Send(send));
@@ -271,7 +274,7 @@ pub(crate) fn RecvPersistent<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| {
+    simply_even_paused::<R, L, N>(words, next, |done, args| {
         let request = done.next_request();
         if let Some(post) = posting(done, args, args.tag(), request) {
             done.keep_template(args, Template::Receive(post));

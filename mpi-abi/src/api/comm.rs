@@ -76,6 +76,34 @@ impl Mpi {
         Ok(self.unless_null(parent))
     }
 
+    /// How many neighbours this process has in the topology of a communicator: those it receives from and those it
+    /// sends to in neighbourhood collectives; both 0 without a topology.
+    ///
+    /// # Errors
+    /// As [`Mpi::comm_rank`].
+    pub fn comm_neighbours(&self, comm: Comm) -> Result<(usize, usize)> {
+        let constants = &self.abi().constants;
+        let (mut kind, mut sources, mut destinations, mut weighted): (c_int, c_int, c_int, c_int) =
+            (0, 0, 0, 0);
+        pmpi!(self, MPI_Topo_test(comm.word(), &raw mut kind))?;
+        if kind == constants.cart {
+            pmpi!(self, MPI_Cartdim_get(comm.word(), &raw mut sources))?;
+            sources *= 2;
+            destinations = sources;
+        } else if kind == constants.graph {
+            let rank = self.comm_rank(comm)?;
+            pmpi!(self, MPI_Graph_neighbors_count(comm.word(), rank, &raw mut sources))?;
+            destinations = sources;
+        } else if kind == constants.dist_graph {
+            let (sources, destinations) = (&raw mut sources, &raw mut destinations);
+            pmpi!(
+                self,
+                MPI_Dist_graph_neighbors_count(comm.word(), sources, destinations, &raw mut weighted)
+            )?;
+        }
+        Ok((sources.max(0) as usize, destinations.max(0) as usize))
+    }
+
     /// The members of a communicator (of the local group of an intercommunicator) as ranks in `MPI_COMM_WORLD`;
     /// `None` for a process outside it.
     ///

@@ -117,7 +117,7 @@ pub enum Category {
     WinFree,
     /// Asks or names a window, attaches memory.
     WinQuery,
-    /// `File_open`, `File_close`, `File_delete`.
+    /// Opens, closes, deletes a file, and what else of a file takes all its processes: its view, its size, `File_sync`.
     FileOpen,
     /// Reads and writes, split collective ones included.
     Io,

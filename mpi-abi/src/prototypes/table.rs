@@ -73,7 +73,7 @@ macro_rules! for_each_mpi_function {
                 MPI_Comm_get_errhandler "mpi_comm_get_errhandler" ErrorHandling (comm: Comm, errhandler: ErrhandlerPtr) [];
                 MPI_Comm_get_info "mpi_comm_get_info" CommQuery (comm: Comm, info_used: InfoPtr) [];
                 MPI_Comm_get_name "mpi_comm_get_name" CommQuery (comm: Comm, comm_name: StrOut, resultlen: IntPtr) [comm_name_len];
-                MPI_Comm_get_parent "mpi_comm_get_parent" Process (parent: CommPtr) [];
+                MPI_Comm_get_parent "mpi_comm_get_parent" CommQuery (parent: CommPtr) [];
                 MPI_Comm_group "mpi_comm_group" Group (comm: Comm, group: GroupPtr) [];
                 MPI_Comm_idup "mpi_comm_idup" CommCreate (comm: Comm, newcomm: CommPtr, request: RequestPtr) [];
                 MPI_Comm_idup_with_info "mpi_comm_idup_with_info" CommCreate (comm: Comm, info: Info, newcomm: CommPtr, request: RequestPtr) [];
@@ -132,7 +132,7 @@ macro_rules! for_each_mpi_function {
                 MPI_File_iwrite_at_all "mpi_file_iwrite_at_all" IoImmediate (fh: File, offset: Offset, buf: Buffer, count: Count, datatype: Datatype, request: RequestPtr) [];
                 MPI_File_iwrite_shared "mpi_file_iwrite_shared" IoImmediate (fh: File, buf: Buffer, count: Count, datatype: Datatype, request: RequestPtr) [];
                 MPI_File_open "mpi_file_open" FileOpen (comm: Comm, filename: Str, amode: Int, info: Info, fh: FilePtr) [filename_len];
-                MPI_File_preallocate "mpi_file_preallocate" FileQuery (fh: File, size: Offset) [];
+                MPI_File_preallocate "mpi_file_preallocate" FileOpen (fh: File, size: Offset) [];
                 MPI_File_read "mpi_file_read" Io (fh: File, buf: Buffer, count: Count, datatype: Datatype, status: StatusPtr) [];
                 MPI_File_read_all "mpi_file_read_all" Io (fh: File, buf: Buffer, count: Count, datatype: Datatype, status: StatusPtr) [];
                 MPI_File_read_all_begin "mpi_file_read_all_begin" Io (fh: File, buf: Buffer, count: Count, datatype: Datatype) [];
@@ -146,13 +146,13 @@ macro_rules! for_each_mpi_function {
                 MPI_File_read_ordered_end "mpi_file_read_ordered_end" Io (fh: File, buf: Buffer, status: StatusPtr) [];
                 MPI_File_read_shared "mpi_file_read_shared" Io (fh: File, buf: Buffer, count: Count, datatype: Datatype, status: StatusPtr) [];
                 MPI_File_seek "mpi_file_seek" FileQuery (fh: File, offset: Offset, whence: Int) [];
-                MPI_File_seek_shared "mpi_file_seek_shared" FileQuery (fh: File, offset: Offset, whence: Int) [];
+                MPI_File_seek_shared "mpi_file_seek_shared" FileOpen (fh: File, offset: Offset, whence: Int) [];
                 MPI_File_set_atomicity "mpi_file_set_atomicity" FileQuery (fh: File, flag: Int) [];
                 MPI_File_set_errhandler "mpi_file_set_errhandler" ErrorHandling (file: File, errhandler: Errhandler) [];
                 MPI_File_set_info "mpi_file_set_info" FileQuery (fh: File, info: Info) [];
-                MPI_File_set_size "mpi_file_set_size" FileQuery (fh: File, size: Offset) [];
-                MPI_File_set_view "mpi_file_set_view" FileQuery (fh: File, disp: Offset, etype: Datatype, filetype: Datatype, datarep: Str, info: Info) [datarep_len];
-                MPI_File_sync "mpi_file_sync" FileQuery (fh: File) [];
+                MPI_File_set_size "mpi_file_set_size" FileOpen (fh: File, size: Offset) [];
+                MPI_File_set_view "mpi_file_set_view" FileOpen (fh: File, disp: Offset, etype: Datatype, filetype: Datatype, datarep: Str, info: Info) [datarep_len];
+                MPI_File_sync "mpi_file_sync" FileOpen (fh: File) [];
                 MPI_File_write "mpi_file_write" Io (fh: File, buf: Buffer, count: Count, datatype: Datatype, status: StatusPtr) [];
                 MPI_File_write_all "mpi_file_write_all" Io (fh: File, buf: Buffer, count: Count, datatype: Datatype, status: StatusPtr) [];
                 MPI_File_write_all_begin "mpi_file_write_all_begin" Io (fh: File, buf: Buffer, count: Count, datatype: Datatype) [];

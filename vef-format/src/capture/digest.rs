@@ -27,6 +27,8 @@ pub struct Digest {
     pub unfinished: Vec<Rank>,
     /// Ranks whose recording was stopped while they went on (a full disk, a size limit).
     pub stopped: Vec<Rank>,
+    /// Why, and on how many ranks.
+    pub stop_reasons: BTreeMap<String, u64>,
 }
 
 impl Digest {
@@ -76,6 +78,9 @@ impl Digest {
                     self.not_representable.insert((*name).to_owned(), 1);
                 }
             },
+            Action::Stopped { reason } => {
+                *self.stop_reasons.entry((*reason).to_owned()).or_default() += 1;
+            }
             _ => {}
         }
     }
