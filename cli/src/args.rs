@@ -30,17 +30,21 @@ pub enum Command {
     Demo(Demo),
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(after_help = "\
 The library is preloaded into the ranks only. An LD_PRELOAD that is set already stays, in front of ours.
 The exit code is the program's. The capture is a directory with one file a rank; `vef mix -i DIR` reads it.
 More ranks than cores: Open MPI wants --mpirun 'mpirun --oversubscribe'.
+On several hosts the directory and the library must be under the same paths on all of them.
+With --only-phase or --only-ranks, messages may lack their other half: `vef mix --lenient` drops those.
 
 Examples:
   vef run -n 4 -- ./app input
   vef run -o capture --mix app.vef -n 8 -- lmp -in in.lj
   vef run --mpirun 'mpirun --oversubscribe' -n 8 -- ./app
-  vef run -- mpirun -n 2 ./master : -n 6 ./worker")]
+  vef run -- mpirun -n 2 ./master : -n 6 ./worker
+  vef run -- srun -N 2 -n 16 numactl --localalloc ./app
+  vef run --script -- ./job.sh                             # the script calls mpirun itself")]
 pub struct Run {
     /// Number of ranks (passed to the launcher as -n)
     #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -54,9 +58,43 @@ pub struct Run {
     /// Also mix the capture into this trace
     #[arg(long, value_name = "OUT.vef")]
     pub mix: Option<PathBuf>,
+    /// The program is a script that calls the launcher itself: reach the ranks through its environment
+    #[arg(long, conflicts_with_all = ["ranks", "mpirun"])]
+    pub script: bool,
+    /// Stop recording a rank when its file reaches this size (suffixes K, M, G, T); the program goes on
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub max_size: Option<String>,
+    /// Record only while the program is in the phase of this name (vef_phase_begin)
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub only_phase: Option<String>,
+    /// Record only these ranks: 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = rank_list)]
+    pub only_ranks: Option<String>,
     /// The program and its arguments, or a whole launcher line
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROG ARGS")]
     pub program: Vec<OsString>,
+}
+
+/// A size that the preload library understands: its recorder would take another for no limit.
+fn size(text: &str) -> Result<String, String> {
+    let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T']);
+    match digits.parse::<u64>() {
+        Ok(_) if text.len() - digits.len() <= 1 => Ok(text.to_owned()),
+        _ => Err("not a number of bytes, or of K, M, G or T of them".into()),
+    }
+}
+
+/// Ranks that the preload library understands.
+fn rank_list(text: &str) -> Result<String, String> {
+    let number = |text: &str| text.trim().parse::<u32>().ok();
+    let is_range = |part: &str| match part.split_once('-') {
+        None => number(part).is_some(),
+        Some((first, last)) => number(first).zip(number(last)).is_some_and(|(first, last)| first <= last),
+    };
+    match text.split(',').all(is_range) {
+        true => Ok(text.to_owned()),
+        false => Err("not a list of ranks such as 0-3,8".into()),
+    }
 }
 
 #[derive(Args, Debug)]

@@ -2,6 +2,7 @@
 //!
 //! The launchers carry single environment variables to the ranks by options of their own; the launcher itself,
 //! its daemons and the shells around them are left alone. An `LD_PRELOAD` that the user has set stays in front.
+//! Where options do not reach (Open MPI's application files, a script that calls the launcher), the environment does.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,24 @@ pub struct Line {
     pub words: Vec<OsString>,
     /// Which launcher it is.
     pub launcher: Launcher,
+    /// How many words stand in front of the launcher's options: itself, and what it is wrapped in.
+    pub front: usize,
 }
+
+/// What to execute: the words of a command line, and what to add to the environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// Variables that are not for the program alone.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Programs that run another, which may stand in front of a launcher.
+const WRAPPERS: &[&str] = &[
+    "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "strace", "taskset", "time", "timeout",
+    "xvfb-run",
+];
 
 /// The names launchers go by.
 const LAUNCHER_NAMES: &[&str] = &["mpirun", "mpiexec", "orterun", "srun", "prterun"];
@@ -40,13 +58,13 @@ const LAUNCHER_NAMES: &[&str] = &["mpirun", "mpiexec", "orterun", "srun", "prter
 /// A sentence for the user when no launcher is found, or its kind cannot be told.
 pub fn compose(mpirun: Option<&str>, ranks: Option<u32>, program: &[OsString]) -> Result<Line, String> {
     let Some(first) = program.first() else { return Err("no program given".into()) };
-    if mpirun.is_none() && is_launcher_name(first) {
-        let launcher = identify(Path::new(first))?;
-        let mut words = program.to_vec();
+    if let Some(position) = launcher_position(program).filter(|_| mpirun.is_none()) {
+        let launcher = identify(Path::new(&program[position]))?;
+        let (mut words, front) = (program.to_vec(), position + 1);
         if let Some(ranks) = ranks {
-            words.splice(1..1, ["-n".into(), ranks.to_string().into()]);
+            words.splice(front..front, ["-n".into(), ranks.to_string().into()]);
         }
-        return Ok(Line { words, launcher });
+        return Ok(Line { words, launcher, front });
     }
     let mut words = match mpirun {
         Some(command) => command.split_whitespace().map(OsString::from).collect(),
@@ -58,20 +76,36 @@ pub fn compose(mpirun: Option<&str>, ranks: Option<u32>, program: &[OsString]) -
         words.extend(["-n".into(), ranks.to_string().into()]);
     }
     words.extend(program.iter().cloned());
-    Ok(Line { words, launcher })
+    Ok(Line { words, launcher, front: 1 })
+}
+
+/// Where in a command line a launcher stands: at its beginning, or behind what it is wrapped in (`env`, `time` …).
+pub fn launcher_position(words: &[OsString]) -> Option<usize> {
+    let first = Path::new(words.first()?).file_name()?.to_str()?;
+    match WRAPPERS.contains(&first) {
+        true => words.iter().position(|word| is_launcher_name(word)),
+        false => is_launcher_name(&words[0]).then_some(0),
+    }
 }
 
 /// `line` with options that give `variables` to the ranks.
-pub fn with_variables(line: Line, variables: &[Variable]) -> Vec<OsString> {
-    let mut words = line.words;
-    match line.launcher {
+///
+/// # Errors
+/// A sentence for the user when a value cannot be passed by this launcher.
+pub fn with_variables(line: Line, variables: &[Variable]) -> Result<Plan, String> {
+    let Line { mut words, launcher, front } = line;
+    let words = match launcher {
+        Launcher::OpenMpi if words.iter().any(|word| ["-app", "--app"].iter().any(|app| word == app)) => {
+            // With an application file all other options are ignored.
+            return Ok(Plan { words, environment: vec![open_mpi_list(variables)?] });
+        }
         Launcher::OpenMpi => {
             // `-x` holds for one program; an MPMD line repeats it behind every colon.
             let options: Vec<OsString> =
                 variables.iter().flat_map(|variable| ["-x".into(), assignment(variable)]).collect();
             let mut out = Vec::with_capacity(words.len() + options.len());
             for (position, word) in words.into_iter().enumerate() {
-                let starts_program = position == 0 || word == ":";
+                let starts_program = position + 1 == front || word == ":";
                 out.push(word);
                 if starts_program {
                     out.extend(options.iter().cloned());
@@ -83,19 +117,76 @@ pub fn with_variables(line: Line, variables: &[Variable]) -> Vec<OsString> {
             let options = variables
                 .iter()
                 .flat_map(|(name, value)| ["-genv".into(), OsString::from(name), value.clone()]);
-            words.splice(1..1, options.collect::<Vec<_>>());
+            words.splice(front..front, options.collect::<Vec<_>>());
             words
         }
         Launcher::Slurm => {
-            let mut export = OsString::from("--export=ALL");
+            let mut export = user_export(&mut words, front).unwrap_or_else(|| "ALL".into());
             for variable in variables {
+                if variable.1.as_encoded_bytes().contains(&b',') {
+                    return Err(format!("{}: srun --export cannot pass a value with a comma", variable.0));
+                }
                 export.push(",");
                 export.push(assignment(variable));
             }
-            words.insert(1, export);
+            let mut option = OsString::from("--export=");
+            option.push(export);
+            words.insert(front, option);
             words
         }
+    };
+    Ok(Plan { words, environment: Vec::new() })
+}
+
+/// `program` with `variables` in its own environment, from which launchers hand them on: Open MPI and Hydra on this host,
+/// srun everywhere. Open MPI is told by a variable of its own to carry them to others.
+///
+/// # Errors
+/// As [`with_variables`].
+pub fn through_environment(program: &[OsString], variables: &[Variable]) -> Result<Plan, String> {
+    let mut environment: Vec<_> =
+        variables.iter().map(|(name, value)| (OsString::from(name), value.clone())).collect();
+    environment.push(open_mpi_list(variables)?);
+    Ok(Plan { words: program.to_vec(), environment })
+}
+
+/// The variable by which Open MPI is told what to set in its ranks, after what it says already.
+fn open_mpi_list(variables: &[Variable]) -> Result<(OsString, OsString), String> {
+    const NAME: &str = "OMPI_MCA_mca_base_env_list";
+    let mut list = std::env::var_os(NAME).filter(|list| !list.is_empty()).unwrap_or_default();
+    for variable in variables {
+        if variable.1.as_encoded_bytes().contains(&b';') {
+            return Err(format!("{}: Open MPI cannot pass a value with a semicolon here", variable.0));
+        }
+        if !list.is_empty() {
+            list.push(";");
+        }
+        list.push(assignment(variable));
     }
+    Ok((NAME.into(), list))
+}
+
+/// Takes out of an `srun` line what its user wants exported, among srun's own options; of several the last.
+fn user_export(words: &mut Vec<OsString>, front: usize) -> Option<OsString> {
+    let mut found = None;
+    let mut at = front;
+    while let Some(option) = words.get(at).and_then(|word| word.to_str()).filter(|word| word.starts_with('-'))
+    {
+        if let Some(list) = option.strip_prefix("--export=") {
+            found = Some(OsString::from(list));
+            words.remove(at);
+        } else if option == "--export" && at + 1 < words.len() {
+            found = Some(words.remove(at + 1));
+            words.remove(at);
+        } else {
+            // An option whose value is the next word: that does not begin with a dash, and the program follows it.
+            let value_follows = !option.contains('=')
+                && words.get(at + 1).is_some_and(|next| !next.as_encoded_bytes().starts_with(b"-"))
+                && words[at + 2..].iter().any(|word| word.as_encoded_bytes().starts_with(b"--export"));
+            at += 1 + usize::from(value_follows);
+        }
+    }
+    found
 }
 
 /// The value of `LD_PRELOAD` for the ranks: what the user has set already, then `library`.
@@ -127,7 +218,7 @@ fn assignment((name, value): &Variable) -> OsString {
 }
 
 /// Whether a program of that name is a launcher.
-pub fn is_launcher_name(word: &OsStr) -> bool {
+fn is_launcher_name(word: &OsStr) -> bool {
     let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or_default();
     let stem = name.split('.').next().unwrap_or_default();
     LAUNCHER_NAMES.contains(&stem)
@@ -188,10 +279,11 @@ mod tests {
     use super::*;
 
     fn line(launcher: Launcher, text: &str) -> Line {
-        Line { words: text.split(' ').map(OsString::from).collect(), launcher }
+        Line { words: text.split(' ').map(OsString::from).collect(), launcher, front: 1 }
     }
 
-    fn shown(words: &[OsString]) -> String {
+    fn shown(plan: &Result<Plan, String>) -> String {
+        let words = &plan.as_ref().expect("a plan").words;
         words.iter().map(|word| word.to_str().expect("ascii")).collect::<Vec<_>>().join(" ")
     }
 
@@ -222,6 +314,41 @@ mod tests {
     fn slurm_keeps_the_rest_of_the_environment() {
         let words = with_variables(line(Launcher::Slurm, "srun -n 2 ./a"), &variables());
         assert_eq!(shown(&words), "srun --export=ALL,LD_PRELOAD=/a.so:/b.so,VEF_DIR=/out -n 2 ./a");
+    }
+
+    #[test]
+    fn slurm_exports_what_its_user_wants_too() {
+        let ours = "LD_PRELOAD=/a.so:/b.so,VEF_DIR=/out";
+        for (given, expected) in [
+            ("srun --export=NONE -n 2 ./a", format!("srun --export=NONE,{ours} -n 2 ./a")),
+            ("srun -n 2 --export A=1,B ./a", format!("srun --export=A=1,B,{ours} -n 2 ./a")),
+            ("srun -n 2 ./a --export=x", format!("srun --export=ALL,{ours} -n 2 ./a --export=x")),
+        ] {
+            assert_eq!(shown(&with_variables(line(Launcher::Slurm, given), &variables())), expected);
+        }
+        let comma = [("VEF_DIR", OsString::from("/a,b"))];
+        assert!(with_variables(line(Launcher::Slurm, "srun ./a"), &comma).is_err());
+    }
+
+    #[test]
+    fn options_go_behind_the_launcher_not_what_it_is_wrapped_in() {
+        let words: Vec<OsString> = "env A=1 mpirun -n 2 ./a".split(' ').map(OsString::from).collect();
+        assert_eq!(launcher_position(&words), Some(2));
+        let wrapped = Line { front: 3, ..line(Launcher::Hydra, "env A=1 mpirun -n 2 ./a") };
+        assert!(
+            shown(&with_variables(wrapped, &variables())).starts_with("env A=1 mpirun -genv LD_PRELOAD ")
+        );
+        assert_eq!(launcher_position(&["./a".into(), "mpirun".into()]), None);
+    }
+
+    #[test]
+    fn an_application_file_leaves_the_environment_alone_to_open_mpi() {
+        let plan =
+            with_variables(line(Launcher::OpenMpi, "mpirun --app file"), &variables()).expect("a plan");
+        assert_eq!(plan.words, ["mpirun", "--app", "file"]);
+        let (name, value) = &plan.environment[0];
+        assert_eq!(name, "OMPI_MCA_mca_base_env_list");
+        assert!(value.to_str().expect("ascii").ends_with("LD_PRELOAD=/a.so:/b.so;VEF_DIR=/out"));
     }
 
     #[test]

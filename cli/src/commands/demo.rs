@@ -131,9 +131,8 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
     let run = Run {
         ranks: Some(ranks),
         output: Some(capture.to_path_buf()),
-        mpirun: None,
-        mix: None,
         program: vec![program.into_os_string()],
+        ..Run::default()
     };
     match super::run::capture(&run)?.success() {
         true => output::result(""),

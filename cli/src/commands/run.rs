@@ -20,7 +20,10 @@ pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
 /// Runs the program, says what was captured, mixes where asked; how the program ended.
 pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
     let library = library::find()?;
-    let line = launch::compose(run.mpirun.as_deref(), run.ranks, &run.program)?;
+    let line = match run.script {
+        true => None,
+        false => Some(launch::compose(run.mpirun.as_deref(), run.ranks, &run.program)?),
+    };
     if let Some(trace) = &run.mix {
         // A run may take hours: what cannot be written after it is said before it.
         let parent = trace.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -31,10 +34,12 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
         }
     }
     let directory = capture_directory(run)?;
-    let variables =
-        [("LD_PRELOAD", launch::preload(&library)), (DIRECTORY_VARIABLE, directory.clone().into_os_string())];
-    let words = launch::with_variables(line, &variables);
-    let status = start(&words)?;
+    let variables = variables(run, &library, &directory);
+    let plan = match line {
+        Some(line) => launch::with_variables(line, &variables)?,
+        None => launch::through_environment(&run.program, &variables)?,
+    };
+    let status = start(&plan)?;
     report(run, &directory)?;
     if let Some(trace) = &run.mix {
         super::mix::execute(&Mix {
@@ -49,6 +54,28 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
         })?;
     }
     Ok(status)
+}
+
+/// What the ranks are to find in their environment.
+fn variables(run: &Run, library: &Path, directory: &Path) -> Vec<launch::Variable> {
+    let mut variables = vec![
+        ("LD_PRELOAD", launch::preload(library)),
+        (DIRECTORY_VARIABLE, directory.into()),
+        // The directory was empty: a rank's file that is there is another process's of this run.
+        ("VEF_FRESH", "1".into()),
+    ];
+    let options =
+        [("VEF_MAX_SIZE", &run.max_size), ("VEF_PHASE", &run.only_phase), ("VEF_RANKS", &run.only_ranks)];
+    variables.extend(options.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.into()))));
+    // Not every launcher hands its own environment to ranks on other hosts.
+    for name in ["VEF_TRACE", "VEF_CLOCK", "VEF_MAX_SIZE", "VEF_PHASE", "VEF_RANKS"] {
+        if let Some(value) = std::env::var_os(name)
+            && variables.iter().all(|(known, _)| *known != name)
+        {
+            variables.push((name, value));
+        }
+    }
+    variables
 }
 
 /// The absolute, new and empty directory for the capture.
@@ -73,7 +100,7 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
 
 /// `vef-PROGRAM` (`vef-capture` for a launcher line), or with a number when that exists.
 fn unused_name(program: &[OsString]) -> PathBuf {
-    let program = program.first().filter(|first| !launch::is_launcher_name(first));
+    let program = program.first().filter(|_| launch::launcher_position(program).is_none());
     let mut name = OsString::from("vef-");
     name.push(program.and_then(|program| Path::new(program).file_stem()).unwrap_or("capture".as_ref()));
     unused(name)
@@ -97,11 +124,11 @@ pub fn unused(name: OsString) -> PathBuf {
 
 /// Runs the line to its end. Stdin, stdout and stderr are the program's own. An interrupt from the terminal reaches the
 /// launcher, which ends its ranks; `vef` outlives it to report what was captured.
-fn start(words: &[OsString]) -> Result<ExitStatus, Failure> {
-    let (program, arguments) = words.split_first().ok_or("no program given")?;
+fn start(plan: &launch::Plan) -> Result<ExitStatus, Failure> {
+    let (program, arguments) = plan.words.split_first().ok_or("no program given")?;
     ignore_interrupts();
     let mut command = Command::new(program);
-    command.args(arguments);
+    command.args(arguments).envs(plan.environment.iter().cloned());
     // SAFETY: between fork and exec only `signal`, which is async-signal-safe, is called.
     unsafe {
         std::os::unix::process::CommandExt::pre_exec(&mut command, || {
@@ -151,6 +178,19 @@ fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
     let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())))?;
     drop(bar);
     output::remark(format_args!("captured in {}: {}", directory.display(), summary(&digest)));
+    let spawned = (1u32..).map(|number| directory.join(format!("spawned-{number}")));
+    for directory in spawned.take_while(|directory| directory.is_dir()) {
+        match Capture::open(&directory).and_then(|capture| Digest::of(&capture, |_| {})) {
+            Ok(digest) => {
+                output::remark(format_args!(
+                    "spawned by it, in {}: {}",
+                    directory.display(),
+                    summary(&digest)
+                ));
+            }
+            Err(error) => output::remark(format_args!("spawned by it: {error}")),
+        }
+    }
     if let Some(asked) = run.ranks.filter(|&asked| asked > digest.tasks) {
         output::remark(format_args!(
             "warning: {asked} ranks were started, but MPI_COMM_WORLD has {}: the launcher and the program are probably of \
@@ -171,7 +211,13 @@ fn summary(digest: &Digest) -> String {
         grouped(digest.collectives)
     );
     if !digest.stopped.is_empty() {
-        text.push_str(&format!("; INCOMPLETE: recording stopped on {} ranks", digest.stopped.len()));
+        let reasons: Vec<String> =
+            digest.stop_reasons.iter().map(|(reason, ranks)| format!("{reason} × {ranks}")).collect();
+        text.push_str(&format!(
+            "; INCOMPLETE: recording stopped on {} ranks ({})",
+            digest.stopped.len(),
+            reasons.join(", ")
+        ));
     } else if digest.not_representable.is_empty() {
         text.push_str("; all can be represented in a trace");
     }
