@@ -1,0 +1,316 @@
+//! Every MPI function, in three ways that must agree: the table of `docs/calls.md`, what the libraries of the installed
+//! MPIs and the recorder export, and what a program that calls each of them leaves in its capture.
+
+use mpi_abi::prototypes::{Call, Category, Group};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_format::capture::{Capture, Digest};
+use vef_format::ids::Rank;
+use vef_tests::{Mpi, number, products, root, run, skipped, vef};
+
+/// What the recorder makes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Treatment {
+    /// An event that becomes part of a trace.
+    Event(&'static str),
+    /// An event that a trace cannot represent: name, time, bytes.
+    Other(&'static str),
+    /// In the call table alone.
+    Counted(&'static str),
+    /// Not wrapped.
+    Passed,
+}
+use Treatment::*;
+
+fn treatment(call: Call) -> Treatment {
+    use Category as C;
+    match (call, call.category()) {
+        (Call::MPI_Initialized | Call::MPI_Finalized, _) => Passed,
+        (Call::MPI_Init | Call::MPI_Init_thread, _) => Event("begin"),
+        (Call::MPI_Finalize | Call::MPI_Abort, _) => Event("end"),
+        (Call::MPI_Cancel, _) => Counted("its completion says that it was cancelled"),
+        (Call::MPI_Pready | Call::MPI_Pready_list | Call::MPI_Pready_range, _) => Other("by itself"),
+        (Call::MPI_Parrived, _) => Other("when it says yes"),
+        (Call::MPI_Win_test, _) => Other("when it says yes"),
+        (_, category) => match category {
+            C::Send | C::SendImmediate => Event("send"),
+            C::Recv | C::RecvImmediate => Event("receive"),
+            C::SendRecv | C::SendRecvImmediate => Event("send and receive"),
+            C::SendPersistent
+            | C::RecvPersistent
+            | C::CollectivePersistent
+            | C::VectorCollectivePersistent => Counted("its starts are events"),
+            C::NeighborCollectivePersistent | C::Partitioned => Other("its starts, by this name"),
+            C::Probe => Event("probe, when it finds a message"),
+            C::Wait | C::Test => Event("completion, when something is complete"),
+            C::Start => Event("start of what was made"),
+            C::RequestFree => Event("end of the request, when it was active"),
+            C::Collective | C::CollectiveImmediate => Event("collective"),
+            C::VectorCollective | C::VectorCollectiveImmediate => Event("collective, bytes a peer"),
+            C::CommCreate => Event("definition of the communicator"),
+            C::CommFree => Event("end of the communicator"),
+            C::TypeFree => Counted("the handle is forgotten"),
+            C::NeighborCollective | C::NeighborCollectiveImmediate => Other("bytes sent to all neighbours"),
+            C::Rma | C::RmaRequest => Other("bytes at the origin"),
+            C::Io | C::IoImmediate => Other("bytes asked for"),
+            C::RmaSync | C::WinCreate | C::WinFree | C::FileOpen | C::Process => Other("time"),
+            _ => Passed,
+        },
+    }
+}
+
+/// The shared libraries of an MPI that the loader finds.
+fn libraries(mpi: Mpi) -> Vec<PathBuf> {
+    let names: &[&str] = match mpi {
+        Mpi::Mpich => &["libmpich.so.12", "libmpichfort.so.12"],
+        Mpi::OpenMpi => &["libmpi.so.40", "libmpi_mpifh.so.40", "libmpi_usempif08.so.40"],
+    };
+    let listing = Command::new("/sbin/ldconfig").arg("-p").output().expect("ldconfig").stdout;
+    let listing = String::from_utf8_lossy(&listing).into_owned();
+    let path = |name: &&str| {
+        let line = listing.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+        line.split_whitespace().last().map(PathBuf::from)
+    };
+    names.iter().filter_map(path).collect()
+}
+
+/// The functions that a library exports.
+fn exported(library: &Path) -> BTreeSet<String> {
+    let listing = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library)).success().stdout();
+    let function = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        ["T", "W", "i"].contains(fields.get(1)?).then(|| fields[2].to_owned())
+    };
+    listing.lines().filter_map(function).collect()
+}
+
+/// All functions of an MPI, or `None` when it is not installed whole.
+fn functions(mpi: Mpi) -> Option<BTreeSet<String>> {
+    let libraries = libraries(mpi);
+    let whole = libraries.len() == if mpi == Mpi::Mpich { 2 } else { 3 };
+    whole.then(|| libraries.iter().flat_map(|library| exported(library)).collect())
+}
+
+/// The names under which Fortran calls a function, as gfortran and its kin write them: `mpif.h` and `use mpi`, `use mpi_f08`,
+/// and the latter with large counts.
+fn fortran_names(stem: &str) -> [Vec<String>; 3] {
+    let names = |suffixes: &[&str]| suffixes.iter().map(|suffix| format!("{stem}{suffix}")).collect();
+    [names(&["_"]), names(&["_f08_", "_f08ts_"]), names(&["_f08_large_", "_f08ts_large_"])]
+}
+
+/// `mpi_send` for `MPI_Send`, also for the few whose Fortran arguments are not those of C.
+fn stem(call: Call) -> String {
+    call.prototype().fortran.map_or_else(|| call.name().to_lowercase(), str::to_owned)
+}
+
+/// Which forms of a function an MPI has: `C _c F f08 f08+`.
+fn forms(call: Call, present: &BTreeSet<String>) -> String {
+    let has = |name: &String| present.contains(name);
+    let [mpif, f08, large] = fortran_names(&stem(call));
+    let forms = [
+        ("C", has(&call.name().to_owned())),
+        ("_c", has(&format!("{}_c", call.name()))),
+        ("F", mpif.iter().any(has)),
+        ("f08", f08.iter().any(has)),
+        ("f08+", large.iter().any(has)),
+    ];
+    let text: Vec<&str> = forms.iter().filter(|(_, there)| *there).map(|(form, _)| *form).collect();
+    if text.is_empty() { "–".into() } else { text.join(" ") }
+}
+
+const PREAMBLE: &str = "\
+# Every MPI call, and what a capture says of it
+
+Generated from the table of prototypes (`mpi-abi/src/prototypes/table.rs`); `VEF_UPDATE_DOCS=1 cargo test -p vef-tests --test calls`
+writes it anew, and the same test fails when it is not up to date, when an installed MPI exports a function that is not here,
+and when the recorder does not export what it should.
+
+In a capture:
+
+- **event**: becomes part of a trace.
+- **other**: an event with name, time and bytes that a trace cannot represent; `vef mix` reports the sums.
+- **counted**: how often it was called; no event.
+- `–`: not wrapped; costs nothing, is not counted.
+
+Events happen when the call succeeds; one that fails is counted. Calls on inter-communicators are **other**.
+
+Which forms an MPI has: `C`; `_c` with large counts; `F` through `mpif.h` and `use mpi`; `f08` through `use mpi_f08`; `f08+` with
+large counts there. The recorder has all of them, under the names that gfortran, flang, ifort and nvfortran use (one
+trailing underscore); programs built with `-fsecond-underscore` or with upper-case names are not recorded.
+
+";
+
+/// The whole page. `None` for an MPI: its column is as in `before`.
+fn page(present: &[Option<BTreeSet<String>>; 2], before: &str) -> String {
+    let old: BTreeMap<&str, Vec<&str>> = before
+        .lines()
+        .filter_map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            (cells.len() == 4).then(|| (cells[0], cells))
+        })
+        .collect();
+    let mut text = PREAMBLE.to_owned();
+    text.push_str("| call | in a capture | MPICH 4.0 | Open MPI 4.1 |\n|---|---|---|---|\n");
+    let plain = Call::all().filter(|call| call.prototype().group != Group::Large);
+    let rows: BTreeMap<&str, Call> = plain.map(|call| (call.name(), call)).collect();
+    for (name, call) in rows {
+        let capture = match treatment(call) {
+            Event(what) => format!("event: {what}"),
+            Other(what) => format!("other: {what}"),
+            Counted(what) => format!("counted: {what}"),
+            Passed => "–".into(),
+        };
+        let cell = |column: usize| match &present[column] {
+            Some(present) => forms(call, present),
+            None => old.get(name).map_or("?", |cells| cells[2 + column]).to_owned(),
+        };
+        writeln!(text, "| {name} | {capture} | {} | {} |", cell(0), cell(1)).expect("a string");
+    }
+    text
+}
+
+#[test]
+fn the_page_of_all_calls_is_up_to_date() {
+    let path = root().join("docs/calls.md");
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let present = Mpi::ALL.map(functions);
+    for (mpi, present) in Mpi::ALL.iter().zip(&present) {
+        if present.is_none() {
+            skipped(&format!("the column of {mpi:?} is not compared: it is not installed (scripts/deps)"));
+        }
+    }
+    let now = page(&present, &before);
+    if std::env::var_os("VEF_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, now).expect("docs/calls.md");
+        return;
+    }
+    let differing = now.lines().zip(before.lines()).find(|(now, before)| now != before);
+    assert!(now == before, "docs/calls.md is out of date: VEF_UPDATE_DOCS=1; first: {differing:?}");
+}
+
+/// Exported under an `MPI_` name, but no function that a program calls to communicate.
+fn passed_over(name: &str) -> bool {
+    // The tools interface, predefined callbacks, and the Fortran forms of functions without an error code.
+    name.starts_with("MPI_T_")
+        || ["_FN", "_FN_NULL", "_F90", "_F"].iter().any(|end| name.ends_with(end))
+        // Fortran's names in capitals, and Open MPI's own between its Fortran and C.
+        || !name.chars().any(char::is_lowercase)
+        || name.ends_with("_f")
+        || name.ends_with("_f08")
+        // Conversions of statuses, which live in the Fortran libraries.
+        || name.starts_with("MPI_Status_f")
+        || name == "MPI_Status_c2f08"
+}
+
+#[test]
+fn no_function_of_an_mpi_is_missing() {
+    let recorder = exported(&products().join("libvef_interpose.so"));
+    for mpi in Mpi::ALL {
+        let Some(present) = functions(mpi) else {
+            skipped(&format!("{mpi:?} is not installed (scripts/deps)"));
+            continue;
+        };
+        let mut wrong = Vec::new();
+        for name in present.iter().filter(|name| name.starts_with("MPI_") && !passed_over(name)) {
+            if Call::from_name(name).is_none() {
+                wrong.push(format!("{name} is not in the table"));
+            }
+        }
+        for call in Call::all() {
+            let wrapped = recorder.contains(call.name());
+            // The two that are asked before and after everything are wrapped and passed on at once.
+            let lifecycle = matches!(call, Call::MPI_Initialized | Call::MPI_Finalized);
+            if wrapped != (treatment(call) != Passed || lifecycle) {
+                wrong.push(format!("{} wrapped: {wrapped}, but {:?}", call.name(), treatment(call)));
+            }
+            if wrapped {
+                let names = fortran_names(&stem(call)).concat();
+                let unseen = names.iter().filter(|name| present.contains(*name) && !recorder.contains(*name));
+                wrong.extend(unseen.map(|name| format!("{name} of {mpi:?} is not recorded")));
+            }
+        }
+        assert!(present.len() > 1000 && wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// Captures a run of the program that calls everything; gives the capture, and what it says it did not call.
+fn capture(mpi: Mpi, work: &Path, arguments: &[&str], code: i32) -> (PathBuf, Vec<String>) {
+    let program = mpi.compile(work, "every_call", &["tests/c/every_call.c"]);
+    let capture = work.join(format!("capture{}", arguments.len()));
+    let mut command = vef();
+    command.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture).arg("--");
+    let ended = run(command.arg(program).arg(work).args(arguments)).exited(code);
+    let said = ended.stdout();
+    assert!(code != 0 || said.contains("fine"), "{}", ended.stderr());
+    let not_called = said.lines().find_map(|line| line.strip_prefix("not called: ")).unwrap_or_default();
+    if !not_called.is_empty() {
+        skipped(&format!("{mpi:?} has no ports here: {not_called}"));
+    }
+    (capture, not_called.split_whitespace().map(str::to_owned).collect())
+}
+
+#[test]
+fn a_call_of_each_is_in_the_capture() {
+    let recorder = exported(&products().join("libvef_interpose.so"));
+    for mpi in Mpi::installed() {
+        let Some(present) = functions(mpi) else { continue };
+        let work = tempfile::tempdir().expect("a directory");
+        let (all, not_called) = capture(mpi, work.path(), &[], 0);
+        let (aborted, _) = capture(mpi, work.path(), &["abort"], 3);
+        let mut calls: BTreeMap<String, u64> = BTreeMap::new();
+        for capture in [&all, &aborted] {
+            let capture = Capture::open(capture).expect("a capture");
+            for rank in 0..2 {
+                for (name, count) in capture.calls(Rank(rank)).expect("its calls") {
+                    *calls.entry(name).or_default() += count;
+                }
+            }
+        }
+        let digest = Digest::of(&Capture::open(&all).expect("a capture"), |_| {}).expect("readable");
+        let trace = work.path().join("out.vef");
+        let mixed =
+            run(vef().args(["mix", "--json", "-i"]).arg(&all).arg("-o").arg(&trace)).success().stdout();
+        let mixed: serde_json::Value = serde_json::from_str(&mixed).expect("JSON");
+        let mut wrong = Vec::new();
+        let wrapped = Call::all().filter(|call| recorder.contains(call.name()));
+        for call in wrapped.filter(|call| present.contains(call.name()) && treatment(*call) != Passed) {
+            let name = call.name();
+            let count = calls.get(name).copied().unwrap_or(0);
+            if count == 0 && not_called.iter().all(|known| known != name) {
+                wrong.push(format!("{name} is not called by tests/c/every_call.c, or not counted"));
+            }
+            let tally = &mixed["not_representable"][name];
+            let fails_here = call.category() == Category::Process;
+            match treatment(call) {
+                Other(what) if tally.is_null() => {
+                    if !fails_here {
+                        wrong.push(format!("{name} ({what}) left no event"));
+                    }
+                }
+                Other(what) => {
+                    let ends = name.ends_with("_end");
+                    let sized = !["time", "by itself", "when it says yes"].contains(&what) && !ends;
+                    if sized != (number(tally, "bytes") > 0) {
+                        wrong.push(format!("{name} ({what}): {tally}"));
+                    }
+                }
+                // What the program does between two groups.
+                _ if ["MPI_Bcast", "MPI_Allreduce", "MPI_Sendrecv"].contains(&name) => {
+                    if tally["count"] != 2 || number(tally, "bytes") == 0 {
+                        wrong.push(format!("{name} on an inter-communicator: {tally}"));
+                    }
+                }
+                _ if !tally.is_null() => wrong.push(format!("{name} is an ordinary event, but {tally}")),
+                _ => {}
+            }
+        }
+        assert!(wrong.is_empty(), "{mpi:?}:\n{}", wrong.join("\n"));
+        // Of each rank: 18 with plain and 18 with large counts, or 16 where there are neither those nor `Isendrecv`.
+        let sends = if mpi == Mpi::Mpich { 2 * (18 + 18) } else { 2 * 16 };
+        assert_eq!(digest.messages, sends, "{mpi:?}");
+        let check = run(vef().args(["check", "--json"]).arg(&trace)).success().stdout();
+        assert!(check.contains("\"complete\": true"), "{check}");
+    }
+}
