@@ -352,7 +352,7 @@ impl Replay {
         let task_entry = &mut self.tasks[task as usize];
         task_entry.left = task_entry.left.max(time);
         task_entry.last_collective = Some(id);
-        match task_entry.wait == Wait::Collective(id) {
+        match task_entry.waits_for(Wait::Collective, id.0) {
             true => self.release(task, time),
             false => Ok(()),
         }

@@ -17,7 +17,7 @@ use crate::message::{Kind, LiveId, Message};
 use crate::options::{SameNode, SendCompletion};
 use crate::progress::{Progress, State};
 use crate::ready::{Due, Ready};
-use crate::source::{Feed, Row, Step, Waits, What};
+use crate::source::{Feed, Row, SourceError, Step, Waits, What};
 use crate::stats::Stats;
 use crate::task::{Task, Wait};
 use collectives::choose::Table;
@@ -125,7 +125,10 @@ impl Builder {
             return Err(BuildError::NoJobs);
         }
         let (mut jobs, mut tasks) = (Vec::new(), Vec::new());
-        for (number, job) in (0u32..).zip(self.jobs) {
+        for (number, mut job) in (0u32..).zip(self.jobs) {
+            if self.send_completion != SendCompletion::Eager {
+                job.source.tell_sends().map_err(ReplayError::Source)?;
+            }
             let (count, clock) = (job.source.header().tasks, job.source.header().clock);
             let scale = Scale::new(clock, job.factor)
                 .ok_or(BuildError::Factor { job: number, factor: job.factor })?;
@@ -208,10 +211,8 @@ impl Replay {
         let departed = self.depart(due).map_err(|error| self.end(error))?;
         let Departure { dst, bytes, kind, flight } = departed;
         self.stats.live += 1;
-        let id = self.live.insert(flight);
-        self.after_departure(due, now).map_err(|error| self.end(error))?;
-        Ok(Some(Message {
-            id,
+        let message = Message {
+            id: self.live.insert(flight),
             src_node,
             dst_node: self.tasks[(first_task + dst.0) as usize].node,
             bytes,
@@ -220,7 +221,11 @@ impl Replay {
             dst,
             kind,
             ready: due.at,
-        }))
+        };
+        match self.after_departure(due, now) {
+            Ok(()) => Ok(Some(message)),
+            Err(error) => Err(self.end(error)),
+        }
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
@@ -368,10 +373,11 @@ impl Replay {
     #[inline(always)]
     fn depart_line(&mut self, at: u32) -> Run<Departure> {
         let task = &mut self.tasks[at as usize];
-        let Row { id, bytes, to, .. } = task.next;
-        task.last_line = Some(id);
+        let Row { id, bytes, to, op, .. } = task.next;
         let bytes = Bytes(bytes);
         let completes = self.send_completion.of(bytes);
+        task.last_line = Some(id);
+        task.last_complete = completes == Completes::AtStart || op & Row::DETACHED != 0;
         let state = if completes == Completes::AtStart { State::Complete } else { State::Started };
         let job = &mut self.jobs[task.job as usize];
         if job.lines.set(id, state) != State::Unseen {
@@ -404,7 +410,7 @@ impl Replay {
             Of::Line(id) => {
                 let task = &self.tasks[flight.dst as usize];
                 self.jobs[task.job as usize].lines.set(id, State::Done);
-                if task.wait == Wait::Received(MessageId(id)) {
+                if task.waits_for(Wait::Received, id) {
                     self.release(flight.dst, self.clock)?;
                 }
                 Ok(())
@@ -419,7 +425,7 @@ impl Replay {
             Of::Line(id) => {
                 let task = &self.tasks[flight.src as usize];
                 self.jobs[task.job as usize].lines.set(id, State::Complete);
-                if task.wait == Wait::Sent(MessageId(id)) {
+                if task.waits_for(Wait::Sent, id) {
                     self.release(flight.src, self.clock)?;
                 }
                 Ok(())
@@ -448,25 +454,27 @@ impl Replay {
         let task = &mut self.tasks[at as usize];
         let job = &mut self.jobs[task.job as usize];
         let rank = Rank(at - job.first_task);
-        task.next = job.source.next(rank).map_err(ReplayError::Source)?;
+        if let Err(error) = job.source.next(rank, &mut task.next) {
+            return Err(unreadable(error));
+        }
         let id = task.next.after;
-        task.wait = match task.next.waits {
-            Waits::Start => Wait::Nothing,
+        let (over, otherwise) = match task.next.waits {
+            Waits::Start => (true, Wait::Nothing),
             Waits::Sent => {
-                // A send is complete when it has started, if all are eager: no need to look it up.
-                let at_once = task.last_line == Some(id) && self.send_completion == SendCompletion::Eager;
-                let over = at_once || job.lines.get(id) >= State::Complete;
-                if over { Wait::Nothing } else { Wait::Sent(MessageId(id)) }
+                // What was complete as it started need not be looked up.
+                let at_once = task.last_line == Some(id) && task.last_complete;
+                (at_once || job.lines.get(id) >= State::Complete, Wait::Sent)
             }
-            Waits::Received if job.lines.get(id) == State::Done => Wait::Nothing,
-            Waits::Received => Wait::Received(MessageId(id)),
+            Waits::Complete => (job.lines.get(id) >= State::Complete, Wait::Sent),
+            Waits::Received => (job.lines.get(id) == State::Done, Wait::Received),
             Waits::Collective => {
                 let id = CollectiveId(id);
                 let over = task.last_collective == Some(id) || self.collectives.is_over(job, id, rank);
-                if over { Wait::Nothing } else { Wait::Collective(id) }
+                (over, Wait::Collective)
             }
         };
-        Ok(task.wait == Wait::Nothing)
+        task.wait = if over { Wait::Nothing } else { otherwise };
+        Ok(over)
     }
 
     /// Starts a task's next record, or puts it in the queue if it is a message; says whether the task goes on at once.
@@ -477,7 +485,7 @@ impl Replay {
         let row = &task.next;
         let start = job.scale.picos(Ticks(row.time)).and_then(|time| task.at.checked_add(time));
         let Some(start) = start else {
-            return Err(Box::new(ReplayError::Overflow { place: self.place(at) }));
+            return Err(self.overflow(at));
         };
         match row.what {
             What::Mark => {
@@ -485,16 +493,25 @@ impl Replay {
                 if job.lines.set(id, State::Done) != State::Unseen {
                     return Err(self.duplicate(at, id));
                 }
-                task.last_line = Some(id);
+                (task.last_line, task.last_complete) = (Some(id), true);
                 task.started(start);
                 self.stats.marks += 1;
                 Ok(true)
             }
-            What::Message | What::Awaited => {
-                let dst = job.first_task + row.to;
+            What::Message => {
                 task.wait = Wait::Turn;
-                self.schedule(Due { at: start, task: at, what: OWN }, dst);
+                let due = Due { at: start, task: at, what: OWN };
+                if self.same_node == SameNode::HandOut {
+                    self.ready.push(due);
+                } else {
+                    let dst = job.first_task + row.to;
+                    self.schedule(due, dst);
+                }
                 Ok(false)
+            }
+            What::Pause => {
+                task.at = start;
+                Ok(true)
             }
             What::Collective => {
                 let part = row.to_step(Rank(at - job.first_task));
@@ -535,6 +552,11 @@ impl Replay {
     }
 
     #[cold]
+    fn overflow(&self, at: u32) -> Box<ReplayError> {
+        Box::new(ReplayError::Overflow { place: self.place(at) })
+    }
+
+    #[cold]
     fn duplicate(&self, at: u32, id: u64) -> Box<ReplayError> {
         Box::new(ReplayError::DuplicateId { place: self.place(at), id: MessageId(id) })
     }
@@ -572,6 +594,11 @@ pub struct TaskProgress {
     pub finished: Option<Picos>,
     /// Its end node.
     pub node: u32,
+}
+
+#[cold]
+fn unreadable(error: SourceError) -> Box<ReplayError> {
+    Box::new(ReplayError::Source(error))
 }
 
 #[cold]

@@ -1,6 +1,6 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times are scaled.
 
-use crate::source::{Feed, LoadError, Loaded, Source, Stream, is_container};
+use crate::source::{Container, Feed, LoadError, Loaded, Source, Stream, is_container};
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::units::{Picos, Ticks};
@@ -15,11 +15,11 @@ pub struct Job {
 }
 
 impl Job {
-    /// The trace in the file `path`: text is read while it is replayed, a container is loaded into memory.
+    /// The trace in the file `path`, text or container; it is read while it is replayed.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
         Ok(match is_container(path)? {
             false => Self::stream(Stream::open(path)?),
-            true => Self::loaded(&Arc::new(Loaded::open(path)?)),
+            true => Self::container(Container::open(path)?),
         })
     }
 
@@ -31,6 +31,11 @@ impl Job {
     /// A text trace that is read while it is replayed.
     pub fn stream(trace: Stream) -> Self {
         Self::from_feed(Feed::Stream(Box::new(trace)))
+    }
+
+    /// A container that is read while it is replayed.
+    pub fn container(trace: Container) -> Self {
+        Self::from_feed(Feed::Container(Box::new(trace)))
     }
 
     /// A trace from any source.

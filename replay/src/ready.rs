@@ -5,9 +5,9 @@
 //!
 //! A thing lies on the level of the highest digit (of [`BITS`] bits) in which its time differs from the wheel's
 //! present, in the slot of that digit. When the wheel's present comes to a slot, its things move to lower levels;
-//! each so moves a few times, however many there are, where a heap would compare on each of log n levels.
+//! each so moves a few times, however many there are, where a heap would compare on each of log n levels. The things
+//! of a slot are a list through one table, so that nothing is allocated or copied when they move.
 
-use std::collections::VecDeque;
 use vef_format::units::Picos;
 
 /// What becomes ready: of which task (counted over all jobs), and what.
@@ -22,40 +22,75 @@ pub(crate) struct Due {
 }
 
 /// Bits of a digit.
-const BITS: u32 = 6;
+const BITS: u32 = 10;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
-/// Room for so many things stays with an empty slot; more is given back.
-const KEPT: usize = 64;
+/// Slots whose occupation is told by one word.
+const WORD: usize = u64::BITS as usize;
+/// No place in the table.
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Ready {
     /// The wheel's present, not after the last moment asked for.
     present: u64,
     /// What is ready at the wheel's present.
-    fifo: VecDeque<Due>,
-    /// Which levels hold anything, and which of their slots.
+    fifo: List,
+    /// Which levels hold anything, which words of them, and which of their slots.
     levels: u32,
-    occupied: [u64; LEVELS],
-    slots: Box<[Slot]>,
+    words: [u32; LEVELS],
+    occupied: [[u64; SLOTS / WORD]; LEVELS],
+    slots: Box<[[Slot; SLOTS]; LEVELS]>,
+    things: Vec<Thing>,
+    free: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     /// The earliest time in it.
     first: u64,
-    dues: Vec<Due>,
+    list: List,
+}
+
+/// First and last of a list of things.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thing {
+    due: Due,
+    next: u32,
+}
+
+const EMPTY: List = List { head: NONE, tail: NONE };
+
+impl List {
+    #[inline(always)]
+    fn append(&mut self, things: &mut [Thing], at: u32) {
+        match things.get_mut(self.tail as usize) {
+            Some(tail) => tail.next = at,
+            None => self.head = at,
+        }
+        self.tail = at;
+    }
 }
 
 impl Default for Ready {
     fn default() -> Self {
-        let slot = Slot { first: u64::MAX, dues: Vec::new() };
+        let slots = vec![[Slot { first: u64::MAX, list: EMPTY }; SLOTS]; LEVELS];
         Self {
             present: 0,
-            fifo: VecDeque::new(),
+            fifo: EMPTY,
             levels: 0,
-            occupied: [0; LEVELS],
-            slots: vec![slot; LEVELS * SLOTS].into(),
+            words: [0; LEVELS],
+            occupied: [[0; SLOTS / WORD]; LEVELS],
+            // It has just been made with that many.
+            slots: slots.try_into().unwrap_or_else(|_| unreachable!()),
+            things: Vec::new(),
+            free: NONE,
         }
     }
 }
@@ -64,76 +99,128 @@ impl Ready {
     /// Puts something in.
     #[inline]
     pub(crate) fn push(&mut self, due: Due) {
-        let at = due.at.0;
+        let at = self.free;
+        let thing = Thing { due, next: NONE };
+        let at = match self.things.get_mut(at as usize) {
+            Some(place) => {
+                self.free = place.next;
+                *place = thing;
+                at
+            }
+            None => self.grow(thing),
+        };
+        self.place(at, due.at.0);
+    }
+
+    #[cold]
+    fn grow(&mut self, thing: Thing) -> u32 {
+        self.things.push(thing);
+        (self.things.len() - 1) as u32
+    }
+
+    /// Puts a thing, which is in no list, into its list.
+    #[inline(always)]
+    fn place(&mut self, thing: u32, at: u64) {
         if at <= self.present {
-            self.fifo.push_back(due);
+            self.fifo.append(&mut self.things, thing);
             return;
         }
         let level = ((u64::BITS - 1 - (at ^ self.present).leading_zeros()) / BITS) as usize;
         let digit = (at >> (level as u32 * BITS)) as usize % SLOTS;
         self.levels |= 1 << level;
-        self.occupied[level] |= 1 << digit;
-        let slot = &mut self.slots[level * SLOTS + digit];
+        self.words[level] |= 1 << (digit / WORD);
+        self.occupied[level][digit / WORD] |= 1 << (digit % WORD);
+        let slot = &mut self.slots[level][digit];
         slot.first = slot.first.min(at);
-        slot.dues.push(due);
+        slot.list.append(&mut self.things, thing);
     }
 
     /// When the first is ready.
     #[inline]
     pub(crate) fn next(&self) -> Option<Picos> {
-        if !self.fifo.is_empty() {
+        if self.fifo.head != NONE {
             return Some(Picos(self.present));
         }
         let (level, digit) = self.first_slot()?;
-        Some(Picos(self.slots[level * SLOTS + digit].first))
+        Some(Picos(self.slots[level][digit].first))
     }
 
     /// Takes the first if it is ready at `now`.
     #[inline]
     pub(crate) fn pop(&mut self, now: Picos) -> Option<Due> {
-        loop {
-            if let Some(due) = self.fifo.pop_front() {
-                return Some(due);
-            }
-            let (level, digit) = self.first_slot()?;
-            let slot = &mut self.slots[level * SLOTS + digit];
+        if self.fifo.head == NONE && !self.turn(now) {
+            return None;
+        }
+        let at = self.fifo.head;
+        let thing = self.things.get_mut(at as usize)?;
+        self.fifo.head = thing.next;
+        if thing.next == NONE {
+            self.fifo.tail = NONE;
+        }
+        thing.next = self.free;
+        self.free = at;
+        Some(thing.due)
+    }
+
+    /// Moves the wheel's present on to the first moment at which anything is ready, if that is not after `now`.
+    #[inline]
+    fn turn(&mut self, now: Picos) -> bool {
+        while let Some((level, digit)) = self.first_slot() {
+            let slot = &mut self.slots[level][digit];
             if slot.first > now.0 {
-                return None;
-            }
-            self.occupied[level] &= !(1 << digit);
-            if self.occupied[level] == 0 {
-                self.levels &= !(1 << level);
+                return false;
             }
             // Nothing comes before the first of this slot, so the wheel's present can move on to it.
             self.present = std::mem::replace(&mut slot.first, u64::MAX);
-            if slot.dues.len() == 1 {
-                return slot.dues.pop();
+            let list = std::mem::replace(&mut slot.list, EMPTY);
+            self.vacate(level, digit);
+            // The things of a slot of the lowest level are of one time.
+            if level == 0 || list.head == list.tail {
+                self.fifo = list;
+                return true;
             }
-            self.spread(level * SLOTS + digit);
+            self.spread(list);
+            if self.fifo.head != NONE {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn vacate(&mut self, level: usize, digit: usize) {
+        let word = &mut self.occupied[level][digit / WORD];
+        *word &= !(1 << (digit % WORD));
+        if *word == 0 {
+            self.words[level] &= !(1 << (digit / WORD));
+            if self.words[level] == 0 {
+                self.levels &= !(1 << level);
+            }
+        }
+    }
+
+    /// Puts the things of a list in again, as the wheel's present is now.
+    fn spread(&mut self, list: List) {
+        let mut at = list.head;
+        while let Some(thing) = self.things.get_mut(at as usize) {
+            let next = std::mem::replace(&mut thing.next, NONE);
+            let time = thing.due.at.0;
+            self.place(at, time);
+            at = next;
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.fifo.is_empty() && self.levels == 0
+        self.fifo.head == NONE && self.levels == 0
     }
 
     /// The slot of the first thing that is not yet in the FIFO.
-    #[inline]
+    #[inline(always)]
     fn first_slot(&self) -> Option<(usize, usize)> {
         let level = self.levels.trailing_zeros() as usize;
-        let digit = self.occupied.get(level)?.trailing_zeros() as usize;
-        Some((level, digit))
-    }
-
-    /// Puts the things of a slot in again, as the wheel's present is now.
-    fn spread(&mut self, slot: usize) {
-        let mut dues = std::mem::take(&mut self.slots[slot].dues);
-        for due in dues.drain(..) {
-            self.push(due);
-        }
-        if dues.capacity() <= KEPT && self.slots[slot].dues.capacity() == 0 {
-            self.slots[slot].dues = dues;
-        }
+        let word = self.words.get(level)?.trailing_zeros() as usize;
+        let bit = self.occupied[level].get(word)?.trailing_zeros() as usize;
+        Some((level, word * WORD + bit % WORD))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Where a job's records come from: each task's own, in its program order.
 //!
 //! [`Loaded`] has the whole trace in memory, packed, and may be shared by any number of replays; [`Stream`]
-//! reads a text trace once, line by line, and keeps only what it had to read past. A container with a stream of
-//! its own for every task is a third implementation of [`Source`].
+//! reads a text trace once, line by line, and keeps only what it had to read past; [`Container`] reads every task's
+//! stream of a container by itself.
 
+mod container;
 mod loaded;
 mod packed;
 mod roots;
@@ -11,6 +12,7 @@ mod row;
 mod stream;
 
 pub(crate) use loaded::is_container;
+pub use container::Container;
 pub use loaded::{LoadError, Loaded};
 pub(crate) use row::{Row, Waits, What};
 pub use stream::Stream;
@@ -104,17 +106,36 @@ pub trait Source: std::fmt::Debug + Send {
 pub(crate) enum Feed {
     Loaded(loaded::Reading),
     Stream(Box<Stream>),
+    Container(Box<Container>),
     Other(Box<dyn Source>),
 }
 
 impl Feed {
-    /// The next record of a task, or [`What::Nothing`].
-    #[inline]
-    pub(crate) fn next(&mut self, task: Rank) -> Result<Row, SourceError> {
+    /// Puts the next record of a task, or [`What::Nothing`], into `row`.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
         match self {
-            Self::Loaded(source) => Ok(source.next_row(task)),
-            Self::Stream(source) => source.next_row(task),
-            Self::Other(source) => Ok(source.next(task)?.map_or(Row::NOTHING, |step| Row::from_step(&step))),
+            Self::Container(source) => source.next_row(task, row),
+            Self::Loaded(source) => {
+                *row = source.next_row(task);
+                Ok(())
+            }
+            Self::Stream(source) => {
+                *row = source.next_row(task)?;
+                Ok(())
+            }
+            Self::Other(source) => {
+                *row = source.next(task)?.map_or(Row::NOTHING, |step| Row::from_step(&step));
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks for [`Row::DETACHED`] and [`What::Pause`], where the trace knows.
+    pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
+        match self {
+            Self::Container(source) => source.tell_sends(),
+            _ => Ok(()),
         }
     }
 }
@@ -127,6 +148,7 @@ impl std::ops::Deref for Feed {
         match self {
             Self::Loaded(source) => source,
             Self::Stream(source) => &**source,
+            Self::Container(source) => &**source,
             Self::Other(source) => &**source,
         }
     }
@@ -137,6 +159,7 @@ impl std::ops::DerefMut for Feed {
         match self {
             Self::Loaded(source) => source,
             Self::Stream(source) => &mut **source,
+            Self::Container(source) => &mut **source,
             Self::Other(source) => &mut **source,
         }
     }

@@ -179,13 +179,14 @@ impl Replay {
                 let task = &self.tasks[at as usize];
                 let [own, other] = found else { continue };
                 let waits_for = match task.wait {
-                    Wait::Sent(id) | Wait::Received(id) => WaitsFor::Message {
-                        id,
-                        as_sender: matches!(task.wait, Wait::Sent(_)),
+                    Wait::Sent | Wait::Received => WaitsFor::Message {
+                        id: MessageId(task.next.after),
+                        as_sender: task.wait == Wait::Sent,
                         found: *other,
-                        started: job.lines.get(id.0) != crate::progress::State::Unseen,
+                        started: job.lines.get(task.next.after) != crate::progress::State::Unseen,
                     },
-                    Wait::Collective(id) => {
+                    Wait::Collective => {
+                        let id = CollectiveId(task.next.after);
                         match job.open.get(&id).and_then(|&open| self.collectives.part_of(open, rank(at))) {
                             None | Some(NOT_YET | OVER) => WaitsFor::NotEntered { id, found: *other },
                             Some(part) if self.collectives.parts[part as usize].cursor.is_none() => {
@@ -221,8 +222,8 @@ impl Replay {
             None => Wanted::Line(MessageId(u64::MAX)),
         };
         let other = match task.wait {
-            Wait::Sent(id) | Wait::Received(id) => Wanted::Line(id),
-            Wait::Collective(id) => Wanted::Part(id, rank),
+            Wait::Sent | Wait::Received => Wanted::Line(MessageId(task.next.after)),
+            Wait::Collective => Wanted::Part(CollectiveId(task.next.after), rank),
             Wait::Nothing | Wait::Turn | Wait::Finished => own,
         };
         [own, other]
@@ -319,6 +320,9 @@ impl fmt::Display for StuckTask {
             write!(f, "job {}, ", self.job)?;
         }
         match &self.step {
+            None if matches!(self.waits_for, WaitsFor::Message { .. }) => {
+                write!(f, "task {}, in front of record {},", self.task, self.record)?;
+            }
             None => write!(f, "task {}, all {} records started,", self.task, self.record)?,
             Some(step) => {
                 write!(f, "task {}, record {}", self.task, self.record)?;

@@ -31,9 +31,9 @@ impl Packed {
     pub(crate) fn pack(row: &Row) -> Option<Self> {
         let what = match row.what {
             What::Mark => 1,
-            What::Message => 2,
-            What::Awaited => 3,
-            What::Nothing | What::Collective => return None,
+            What::Message if row.op == 0 => 2,
+            What::Message => 3,
+            What::Nothing | What::Collective | What::Pause => return None,
         };
         let (Ok(id), Ok(after)) = (u32::try_from(row.id), u32::try_from(row.after)) else { return None };
         if row.time >> (u64::BITS - TIME_SHIFT) != 0 {
@@ -44,6 +44,8 @@ impl Packed {
             Waits::Sent => 1,
             Waits::Received => 2,
             Waits::Collective => 3,
+            // Comes from containers only.
+            Waits::Complete => return None,
         };
         let time = row.time << TIME_SHIFT | waits << WHAT_BITS | what;
         Some(Self { time, bytes: row.bytes, id, after, to: row.to, next: NIL })
@@ -57,11 +59,11 @@ impl Packed {
     /// The row, or its place in the table.
     #[inline]
     pub(crate) fn unpack(&self) -> Result<Row, u32> {
-        let what = match self.time & 7 {
+        let (what, op) = match self.time & 7 {
             IN_TABLE => return Err(self.id),
-            1 => What::Mark,
-            2 => What::Message,
-            _ => What::Awaited,
+            1 => (What::Mark, 0),
+            2 => (What::Message, 0),
+            _ => (What::Message, Row::AWAITED),
         };
         let waits = match self.time >> WHAT_BITS & 3 {
             0 => Waits::Start,
@@ -74,11 +76,11 @@ impl Packed {
             id: self.id.into(),
             after: self.after.into(),
             bytes: self.bytes,
-            recv: 0,
             to: self.to,
-            op: 0,
+            op,
             what,
             waits,
+            recv: 0,
         })
     }
 }

@@ -3,11 +3,13 @@
 use super::Step;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, OpCode};
+use vef_format::container::{Raw, RawKind};
 use vef_format::record::{Dependency, LocalCollective, Message};
 use vef_format::units::{Bytes, Ticks};
 
 /// A record of a task, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Row {
     pub(crate) time: u64,
     pub(crate) id: u64,
@@ -15,34 +17,38 @@ pub(crate) struct Row {
     pub(crate) after: u64,
     /// Payload, or what the task contributes to a collective.
     pub(crate) bytes: u64,
-    /// What the task obtains from a collective.
-    pub(crate) recv: u64,
     /// The receiver, or the communicator.
     pub(crate) to: u32,
+    /// The operation's code; of a message, [`Row::AWAITED`] and [`Row::DETACHED`].
     pub(crate) op: u16,
     pub(crate) what: What,
     pub(crate) waits: Waits,
+    /// What the task obtains from a collective.
+    pub(crate) recv: u64,
 }
 
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// No record.
-    Nothing,
     Mark,
     Message,
-    /// A message whose reception is waited for.
-    Awaited,
     Collective,
+    /// No record, but the moment at which its task had waited for a send.
+    Pause,
+    /// No record.
+    Nothing,
 }
 
 /// Which kind of thing a row waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     Start,
+    /// As far as the sender waits for it where it sends.
     Sent,
     Received,
     Collective,
+    /// A send of its own to be complete.
+    Complete,
 }
 
 impl Row {
@@ -52,12 +58,41 @@ impl Row {
         id: 0,
         after: 0,
         bytes: 0,
-        recv: 0,
         to: 0,
         op: 0,
         what: What::Nothing,
         waits: Waits::Start,
+        recv: 0,
     };
+
+    /// In place of an operation: a message whose reception is waited for.
+    pub(crate) const AWAITED: u16 = 1;
+    /// In place of an operation: a message at which its sender never waits.
+    pub(crate) const DETACHED: u16 = 2;
+
+    #[inline(always)]
+    pub(crate) fn from_raw(raw: &Raw) -> Self {
+        Self {
+            time: raw.time,
+            id: raw.id,
+            after: raw.after,
+            bytes: raw.bytes,
+            to: raw.to,
+            op: raw.op | if raw.awaited() { Self::AWAITED } else { 0 },
+            what: match raw.kind() {
+                RawKind::Mark => What::Mark,
+                RawKind::Message => What::Message,
+                RawKind::Collective => What::Collective,
+            },
+            waits: match raw.dependency_code() {
+                0 => Waits::Start,
+                1 => Waits::Sent,
+                2 => Waits::Received,
+                _ => Waits::Collective,
+            },
+            recv: raw.recv,
+        }
+    }
 
     #[inline]
     pub(crate) fn from_step(step: &Step) -> Self {
@@ -76,12 +111,8 @@ impl Row {
                 bytes: message.bytes.0,
                 recv: 0,
                 to: message.dst.0,
-                op: 0,
-                what: match message.awaited {
-                    true => What::Awaited,
-                    false if message.is_mark() => What::Mark,
-                    false => What::Message,
-                },
+                op: if message.awaited { Self::AWAITED } else { 0 },
+                what: if message.is_mark() { What::Mark } else { What::Message },
                 waits,
             },
             Step::Collective(part) => Self {
@@ -102,13 +133,13 @@ impl Row {
     pub(crate) fn to_step(self, task: Rank) -> Option<Step> {
         let after = match self.waits {
             Waits::Start => Dependency::Start,
-            Waits::Sent => Dependency::Sent(MessageId(self.after)),
+            Waits::Sent | Waits::Complete => Dependency::Sent(MessageId(self.after)),
             Waits::Received => Dependency::Received(MessageId(self.after)),
             Waits::Collective => Dependency::Collective(CollectiveId(self.after)),
         };
         let time = Ticks(self.time);
         match self.what {
-            What::Nothing => None,
+            What::Nothing | What::Pause => None,
             What::Collective => Some(Step::Collective(LocalCollective {
                 id: CollectiveId(self.id),
                 comm: CommId(self.to),
@@ -118,12 +149,12 @@ impl Row {
                 after,
                 time,
             })),
-            What::Mark | What::Message | What::Awaited => Some(Step::Message(Message {
+            What::Mark | What::Message => Some(Step::Message(Message {
                 id: MessageId(self.id),
                 src: task,
                 dst: Rank(self.to),
                 bytes: Bytes(self.bytes),
-                awaited: self.what == What::Awaited,
+                awaited: self.op & Self::AWAITED != 0,
                 after,
                 time,
             })),

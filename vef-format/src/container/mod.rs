@@ -30,6 +30,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use code::{Raw, RawKind};
 pub use convert::{ConvertError, convert};
 pub use notes::{Note, Notes, Section};
 pub use reader::{Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};

@@ -1,7 +1,7 @@
 //! Reads a container: as a whole in the order of the file, or task by task.
 
 use super::block::{Block, FOOTER, FRAME, Frame, Kind, MAGIC, MAGIC_END, START, VERSION, read_footer};
-use super::code::{Before, Garbled, Runs};
+use super::code::{Before, Garbled, MARGIN, Runs};
 use super::index::{Index, List, Places, Spot, read_about};
 use super::input::{Input, Scan, Trouble};
 use super::{About, ContainerError, Problem};
@@ -177,6 +177,7 @@ impl Reader {
             places: Places::new(self.list_of(task)),
             offset: 0,
             block: Vec::new(),
+            end: 0,
             at: 0,
             left: 0,
             before: Before::default(),
@@ -298,7 +299,9 @@ pub struct TaskRecords<'a> {
     task: Rank,
     places: Places,
     offset: u64,
+    /// The present block, and room to read beyond its end.
     block: Vec<u8>,
+    end: usize,
     at: usize,
     left: u32,
     before: Before,
@@ -310,20 +313,21 @@ impl TaskRecords<'_> {
     #[expect(clippy::should_implement_trait, reason = "as all readers of the crate")]
     pub fn next(&mut self) -> Result<Option<Line<'static>>, ContainerError> {
         while self.left == 0 {
-            if self.at != self.block.len() {
+            if self.at != self.end {
                 return Err(self.reader.garbled(self.offset, Garbled::Length));
             }
             let Some(spot) = self.reader.next_place(&mut self.places)? else { return Ok(None) };
             self.block = self.reader.content(Kind::Records, self.task.0, spot)?;
+            self.end = self.block.len();
+            self.block.resize(self.end + MARGIN, 0);
             (self.offset, self.at, self.left, self.before) = (spot.offset, 0, spot.items, Before::default());
         }
-        let mut from = Source::new(&self.block, self.at);
-        match self.before.read(&mut from, self.task, self.reader.header.tasks) {
-            Ok(line) => {
-                self.at = from.position();
+        match self.before.read(&self.block, &mut self.at, self.task, self.reader.header.tasks) {
+            Ok(raw) if self.at <= self.end => {
                 self.left -= 1;
-                Ok(Some(line))
+                Ok(Some(raw.line(self.task)))
             }
+            Ok(_) => Err(self.reader.garbled(self.offset, Garbled::Length)),
             Err(garbled) => Err(self.reader.garbled(self.offset, garbled)),
         }
     }

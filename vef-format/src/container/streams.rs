@@ -5,23 +5,18 @@
 //! begun; what does not fit into the window is read again when it is needed.
 
 use super::block::{FRAME, Frame, Kind, MOST_RAW, checksum};
-use super::code::{Before, Garbled};
+use super::code::{Before, Garbled, LONGEST, MARGIN, Raw};
 use super::index::{Places, Spot};
 use super::reader::Reader;
 use super::{ContainerError, Problem};
-use crate::capture::varint::{MAX_LEN, Source};
 use crate::ids::Rank;
 use crate::text::Line;
 use std::sync::Arc;
 
 /// Bytes of windows that all tasks have together, if that leaves each at least [`SMALLEST`].
 const WINDOWS: usize = 6 << 20;
-const LARGEST: usize = (64 << 10) + SLACK;
-const SMALLEST: usize = 128 + SLACK;
-/// Bytes behind what was read: a number is read in words.
-const SLACK: usize = 16;
-/// Bytes of the longest record.
-const LONGEST: u32 = 8 * MAX_LEN as u32;
+const LARGEST: usize = (64 << 10) + MARGIN;
+const SMALLEST: usize = 104 + MARGIN;
 
 /// Readings of all tasks of a container.
 ///
@@ -36,6 +31,10 @@ pub struct Streams {
     window: usize,
     /// A whole block.
     scratch: Vec<u8>,
+    /// Tasks of the trace.
+    tasks: u32,
+    /// Whether the first tasks have records and no others.
+    dense: bool,
 }
 
 /// Where the reading of one task stands.
@@ -51,6 +50,8 @@ struct Stream {
     /// The window has bytes up to `end`, and the next record begins at `at`.
     at: u32,
     end: u32,
+    /// Behind this a record might reach beyond the window although the block goes on.
+    refill_at: u32,
     /// Records of the block that are left.
     left: u32,
 }
@@ -66,13 +67,16 @@ impl Streams {
             read: 0,
             at: 0,
             end: 0,
+            refill_at: u32::MAX,
             left: 0,
         };
         let streams: Vec<_> = reader.index.tasks.iter().map(|task| stream(task.list)).collect();
         let window = (WINDOWS / streams.len().max(1)).clamp(SMALLEST, LARGEST);
         // Pages that nobody has touched take no memory.
         let windows = vec![0; window * streams.len()];
-        Self { reader, streams, windows, window, scratch: Vec::new() }
+        let tasks = reader.header().tasks;
+        let dense = reader.index.tasks.last().is_none_or(|last| last.task as usize == streams.len() - 1);
+        Self { reader, streams, windows, window, scratch: Vec::new(), tasks, dense }
     }
 
     /// The container.
@@ -83,32 +87,45 @@ impl Streams {
     /// The next record of `task` (never a communicator), or `None` behind its last.
     #[inline]
     pub fn next(&mut self, task: Rank) -> Result<Option<Line<'static>>, ContainerError> {
-        let Some(number) = self.reader.index.number_of(task.0) else { return Ok(None) };
-        let stream = &self.streams[number];
-        let short = stream.end - stream.at < LONGEST && stream.read < stream.raw;
-        if (stream.left == 0 || short) && !self.fetch(number, task)? {
+        self.next_raw(task).map(|raw| raw.map(|raw| raw.line(task))).map_err(|error| *error)
+    }
+
+    /// As [`Streams::next`], the record in its plainest form.
+    #[inline(always)]
+    pub fn next_raw(&mut self, task: Rank) -> Result<Option<Raw>, Box<ContainerError>> {
+        let Some(number) = self.number_of(task) else { return Ok(None) };
+        let stream = &mut self.streams[number];
+        if (stream.left == 0 || stream.at > stream.refill_at) && !self.fetch(number, task)? {
             return Ok(None);
         }
         let stream = &mut self.streams[number];
         let window = &self.windows[number * self.window..][..self.window];
-        let mut from = Source::new(window, stream.at as usize);
-        let line = stream.before.read(&mut from, task, self.reader.header().tasks);
-        stream.at = from.position() as u32;
+        let mut at = stream.at as usize;
+        let raw = stream.before.read(window, &mut at, task, self.tasks);
+        stream.at = at as u32;
         stream.left -= 1;
-        match line {
-            Ok(line) if stream.at <= stream.end => Ok(Some(line)),
-            Ok(_) => Err(self.garbled(number, Garbled::Length)),
-            Err(garbled) => Err(self.garbled(number, garbled)),
+        match raw {
+            Ok(raw) if stream.at <= stream.end => Ok(Some(raw)),
+            Ok(_) => Err(self.garbled(number, Garbled::Length).into()),
+            Err(garbled) => Err(self.garbled(number, garbled).into()),
+        }
+    }
+
+    #[inline(always)]
+    fn number_of(&self, task: Rank) -> Option<usize> {
+        match self.dense {
+            true => Some(task.index()).filter(|&number| number < self.streams.len()),
+            false => self.reader.index.number_of(task.0),
         }
     }
 
     /// Brings more of a task's records into its window; says whether there are any.
     #[cold]
-    fn fetch(&mut self, number: usize, task: Rank) -> Result<bool, ContainerError> {
+    fn fetch(&mut self, number: usize, task: Rank) -> Result<bool, Box<ContainerError>> {
         while self.streams[number].left == 0 {
             let stream = &mut self.streams[number];
             if stream.at != stream.end || stream.read != stream.raw {
-                return Err(self.garbled(number, Garbled::Length));
+                return Err(self.garbled(number, Garbled::Length).into());
             }
             let Some(spot) = self.reader.next_place(&mut stream.places)? else { return Ok(false) };
             stream.spot = spot;
@@ -116,9 +133,15 @@ impl Streams {
             (stream.at, stream.end, stream.read, stream.left) = (0, 0, 0, spot.items);
             self.begin(number, task)?;
         }
-        if self.streams[number].read < self.streams[number].raw {
+        let stream = &mut self.streams[number];
+        if stream.end - stream.at < LONGEST as u32 && stream.read < stream.raw {
             self.refill(number, task)?;
         }
+        let stream = &mut self.streams[number];
+        stream.refill_at = match stream.read < stream.raw {
+            true => stream.end.saturating_sub(LONGEST as u32),
+            false => u32::MAX,
+        };
         Ok(true)
     }
 
@@ -142,7 +165,7 @@ impl Streams {
         if frame.packed() {
             return self.refill(number, task);
         }
-        let part = stored.len().min(self.window - SLACK);
+        let part = stored.len().min(self.window - MARGIN);
         self.windows[number * self.window..][..part].copy_from_slice(&stored[..part]);
         (stream.end, stream.read) = (part as u32, part as u32);
         Ok(())
@@ -154,7 +177,7 @@ impl Streams {
         let window = &mut self.windows[number * self.window..][..self.window];
         window.copy_within(stream.at as usize..stream.end as usize, 0);
         let kept = (stream.end - stream.at) as usize;
-        let part = (self.window - SLACK - kept).min((stream.raw - stream.read) as usize);
+        let part = (self.window - MARGIN - kept).min((stream.raw - stream.read) as usize);
         let into = &mut window[kept..kept + part];
         let spot = stream.spot;
         if spot.length == FRAME as u64 + u64::from(stream.raw) {

@@ -1,0 +1,292 @@
+//! A container read while it is replayed: every task's records by themselves, in a memory that does not grow with the
+//! trace.
+//!
+//! Where the replay asks for them, waits of detached sends become rows of their own in front of the record behind
+//! the wait: a row that pauses until its dependency is fulfilled and its computing time over, nothing else.
+
+use super::roots::Roots;
+use super::row::{Row, Waits, What};
+use super::{Found, Search, Source, SourceError, Step, Wanted};
+use hashbrown::HashMap;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use vef_format::container::{ContainerError, Note, Notes, Reader, Section, Streams};
+use vef_format::ids::{CollectiveId, CommId, Rank};
+use vef_format::operation::OpCodes;
+use vef_format::record::Header;
+use vef_format::text::Line;
+use vef_format::units::Ticks;
+
+/// A container being read.
+#[derive(Debug)]
+pub struct Container {
+    streams: Streams,
+    /// All communicators that have not been asked for, once one has been.
+    communicators: Option<HashMap<CommId, Vec<Rank>>>,
+    roots: RootNotes,
+    /// What is known of sends, by task; none if nobody wants to know.
+    sends: Option<HashMap<u32, Sends>>,
+}
+
+impl Container {
+    /// Opens the container in the file `path`.
+    pub fn open(path: &Path) -> Result<Self, ContainerError> {
+        Self::new(Reader::open(path)?)
+    }
+
+    /// Reads from a container.
+    pub fn new(reader: Reader) -> Result<Self, ContainerError> {
+        let roots = RootNotes::new(&reader)?;
+        Ok(Self { streams: Streams::new(Arc::new(reader)), communicators: None, roots, sends: None })
+    }
+
+    /// The container.
+    pub fn reader(&self) -> &Reader {
+        self.streams.reader()
+    }
+
+    /// From now on rows tell detached sends, and pauses their waits.
+    pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
+        let notes = self.streams.reader().notes_of_all(Section::Sends)?;
+        self.sends = Some(notes.into_iter().map(|(task, notes)| (task.0, Sends::new(notes))).collect());
+        Ok(())
+    }
+
+    /// The next row of a task.
+    #[inline]
+    pub(crate) fn next_row(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
+        match &mut self.sends {
+            None => next_record(&mut self.streams, task, row),
+            Some(sends) => match sends.get_mut(&task.0) {
+                None => next_record(&mut self.streams, task, row),
+                Some(sends) => sends.next_row(&mut self.streams, task, row),
+            },
+        }
+    }
+}
+
+#[inline(always)]
+fn next_record(streams: &mut Streams, task: Rank, row: &mut Row) -> Result<(), SourceError> {
+    match streams.next_raw(task) {
+        Ok(Some(raw)) => *row = Row::from_raw(&raw),
+        Ok(None) => *row = Row::NOTHING,
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+impl Source for Container {
+    fn header(&self) -> &Header {
+        self.reader().header()
+    }
+
+    fn most_tasks(&self) -> u64 {
+        self.reader().tasks().len() as u64
+    }
+
+    fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
+        let mut row = Row::NOTHING;
+        self.next_row(task, &mut row)?;
+        Ok(row.to_step(task))
+    }
+
+    fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
+        let communicators = match &mut self.communicators {
+            Some(communicators) => communicators,
+            none => {
+                let mut all = HashMap::new();
+                let mut reading = self.streams.reader().communicators();
+                while let Some((id, members)) = reading.next()? {
+                    all.insert(id, members.to_vec());
+                }
+                none.insert(all)
+            }
+        };
+        Ok(communicators.remove(&comm))
+    }
+
+    fn root(
+        &mut self,
+        id: CollectiveId,
+        _members: u32,
+        known: Option<Rank>,
+    ) -> Result<Option<Rank>, SourceError> {
+        self.roots.get(self.streams.reader(), id, known)
+    }
+
+    fn op_codes(&self) -> &OpCodes {
+        &self.reader().about().op_codes
+    }
+
+    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>> {
+        let mut search = Search::new(wanted);
+        for task in self.reader().tasks() {
+            let mut records = self.reader().task(task);
+            while let Ok(Some(line)) = records.next() {
+                match line {
+                    Line::Message(message) => search.see(&Step::Message(message), None),
+                    Line::Collective(part) => search.see(&Step::Collective(part), None),
+                    Line::Communicator { .. } => {}
+                }
+            }
+        }
+        search.answers()
+    }
+}
+
+/// The roots of rooted collectives, read as far as they were needed.
+#[derive(Debug)]
+struct RootNotes {
+    notes: Notes,
+    /// Those that were read past.
+    passed: HashMap<u64, Rank>,
+    /// Of a container that does not tell them: all, once one was asked for.
+    searched: Option<Roots>,
+    told: bool,
+}
+
+impl RootNotes {
+    fn new(reader: &Reader) -> Result<Self, ContainerError> {
+        Ok(Self {
+            notes: reader.notes(Section::Roots, Rank(0))?,
+            passed: HashMap::new(),
+            searched: None,
+            told: reader.section_names().any(|name| name == Section::Roots.name()),
+        })
+    }
+
+    fn get(
+        &mut self,
+        reader: &Reader,
+        id: CollectiveId,
+        known: Option<Rank>,
+    ) -> Result<Option<Rank>, SourceError> {
+        if !self.told {
+            return match known {
+                Some(root) => Ok(Some(root)),
+                None => self.search(reader, id),
+            };
+        }
+        if let Some(root) = self.passed.remove(&id.0) {
+            return Ok(Some(root));
+        }
+        while let Some((place, note)) = self.notes.next(reader)? {
+            match note {
+                Note::Root(root) if place == id.0 => return Ok(Some(root)),
+                Note::Root(root) => drop(self.passed.insert(place, root)),
+                _ => {}
+            }
+        }
+        Ok(known)
+    }
+
+    /// Goes over all records to find the roots.
+    #[cold]
+    fn search(&mut self, reader: &Reader, id: CollectiveId) -> Result<Option<Rank>, SourceError> {
+        let roots = match &mut self.searched {
+            Some(roots) => roots,
+            none => {
+                let mut roots = Roots::default();
+                for task in reader.tasks() {
+                    let mut records = reader.task(task);
+                    while let Some(line) = records.next()? {
+                        if let Line::Collective(part) = line {
+                            roots.see(&part, &reader.about().op_codes);
+                        }
+                    }
+                }
+                none.insert(roots)
+            }
+        };
+        Ok(roots.get(id))
+    }
+}
+
+/// What a container says of one task's sends.
+#[derive(Debug)]
+struct Sends {
+    notes: Notes,
+    /// The next note, and the record that it is about.
+    next: Option<(u64, Said)>,
+    /// The number of the task's next record.
+    record: u64,
+    /// Detached sends that have not been waited for: their records and ids.
+    open: Vec<(u64, u64)>,
+    /// Rows that come before the next record is read.
+    queued: VecDeque<Row>,
+    begun: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    Detached,
+    Wait { send: u64, before: Ticks, took: Ticks },
+}
+
+impl Sends {
+    fn new(notes: Notes) -> Self {
+        Self { notes, next: None, record: 0, open: Vec::new(), queued: VecDeque::new(), begun: false }
+    }
+
+    fn step(&mut self, reader: &Reader) -> Result<(), ContainerError> {
+        self.next = loop {
+            match self.notes.next(reader)? {
+                Some((at, Note::Detached)) => break Some((at, Said::Detached)),
+                Some((at, Note::SendWait { send, before, took })) => {
+                    break Some((at, Said::Wait { send, before, took }));
+                }
+                Some(_) => {}
+                None => break None,
+            }
+        };
+        Ok(())
+    }
+
+    fn next_row(&mut self, streams: &mut Streams, task: Rank, row: &mut Row) -> Result<(), SourceError> {
+        if let Some(queued) = self.queued.pop_front() {
+            *row = queued;
+            return Ok(());
+        }
+        next_record(streams, task, row)?;
+        if row.what == What::Nothing {
+            return Ok(());
+        }
+        let reader = streams.reader();
+        if !std::mem::replace(&mut self.begun, true) {
+            self.step(reader)?;
+        }
+        let record = self.record;
+        self.record += 1;
+        while let Some((at, said)) = self.next.filter(|&(at, _)| at <= record) {
+            self.step(reader)?;
+            match said {
+                _ if at < record => {}
+                Said::Detached if row.what == What::Message => {
+                    row.op |= Row::DETACHED;
+                    self.open.push((record, row.id));
+                }
+                Said::Detached => {}
+                Said::Wait { send, before, took } => {
+                    let Some(place) = self.open.iter().position(|&(open, _)| open == send) else { continue };
+                    let (_, id) = self.open.remove(place);
+                    // The pause takes the record's place behind what it depends on, and the record follows the pause.
+                    let before = before.0.min(row.time);
+                    self.queued.push_back(Row {
+                        time: before,
+                        what: What::Pause,
+                        after: row.after,
+                        waits: row.waits,
+                        ..Row::NOTHING
+                    });
+                    row.time -= before.saturating_add(took.0).min(row.time);
+                    (row.after, row.waits) = (id, Waits::Complete);
+                }
+            }
+        }
+        if let Some(first) = self.queued.pop_front() {
+            self.queued.push_back(std::mem::replace(row, first));
+        }
+        Ok(())
+    }
+}
