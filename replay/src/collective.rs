@@ -380,7 +380,7 @@ impl Replay {
         let open = &mut self.collectives.open[part.open as usize];
         open.on_their_way += 1;
         let dst = self.collectives.groups[open.group as usize].members[to as usize];
-        let flight = Flight { completes, src: part.rank, dst: to, of: Of::Collective(part.open) };
+        let flight = Flight::new(Of::Collective(part.open), part.rank, to, completes);
         Ok(Departure { dst, bytes: Bytes(bytes), kind: Kind::Collective(open.operation), flight })
     }
 

@@ -205,11 +205,27 @@ impl Replay {
         self.check_time(now)?;
         self.move_clock(now)?;
         let Some(due) = self.ready.pop(now) else { return Ok(None) };
+        // Two ways, so that each is straight.
+        let handed_out = match due.what & PART {
+            0 => self.hand_out(due, now, Self::depart_line, Self::after_line),
+            _ => self.hand_out(due, now, Self::depart_part, Self::after_part),
+        };
+        handed_out.map(Some).map_err(|error| self.end(error))
+    }
+
+    #[inline(always)]
+    fn hand_out(
+        &mut self,
+        due: Due,
+        now: Picos,
+        depart: impl FnOnce(&mut Self, Due) -> Run<Departure>,
+        after: impl FnOnce(&mut Self, Due, Picos) -> Run<()>,
+    ) -> Run<Message> {
+        let Departure { dst, bytes, kind, flight } = depart(self, due)?;
         let task = &self.tasks[due.task as usize];
         let (job, src_node) = (task.job, task.node);
         let first_task = self.jobs[job as usize].first_task;
-        let departed = self.depart(due).map_err(|error| self.end(error))?;
-        let Departure { dst, bytes, kind, flight } = departed;
+        self.stats.started(kind, bytes);
         self.stats.live += 1;
         let message = Message {
             id: self.live.insert(flight),
@@ -222,10 +238,8 @@ impl Replay {
             kind,
             ready: due.at,
         };
-        match self.after_departure(due, now) {
-            Ok(()) => Ok(Some(message)),
-            Err(error) => Err(self.end(error)),
-        }
+        after(self, due, now)?;
+        Ok(message)
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
@@ -344,7 +358,10 @@ impl Replay {
                 None => Ok(()),
             };
         }
-        let Departure { bytes, flight, .. } = self.depart(due)?;
+        let part = due.what & PART != 0;
+        let departed = if part { self.depart_part(due) } else { self.depart_line(due) };
+        let Departure { bytes, kind, flight, .. } = departed?;
+        self.stats.started(kind, bytes);
         self.stats.inside.add(bytes);
         let took = match self.same_node {
             SameNode::Inside(link) => link.time(bytes),
@@ -356,22 +373,13 @@ impl Replay {
         let slot = self.live_inside.insert(flight).slot();
         self.unfinished += 1;
         self.inside.push(Due { at: arrival, task: due.task, what: ARRIVAL | slot });
-        self.after_departure(due, due.at)
+        if part { self.after_part(due, due.at) } else { self.after_line(due, due.at) }
     }
 
-    /// A message starts: what it is, and what its arrival will have to know.
+    /// A task's message starts: what it is, and what its arrival will have to know.
     #[inline(always)]
-    fn depart(&mut self, due: Due) -> Run<Departure> {
-        let departure = match due.what & PART {
-            0 => self.depart_line(due.task)?,
-            _ => self.depart_part(due)?,
-        };
-        self.stats.started(departure.kind, departure.bytes);
-        Ok(departure)
-    }
-
-    #[inline(always)]
-    fn depart_line(&mut self, at: u32) -> Run<Departure> {
+    fn depart_line(&mut self, due: Due) -> Run<Departure> {
+        let at = due.task;
         let task = &mut self.tasks[at as usize];
         let Row { id, bytes, to, op, .. } = task.next;
         let bytes = Bytes(bytes);
@@ -383,19 +391,21 @@ impl Replay {
         if job.lines.set(id, state) != State::Unseen {
             return Err(self.duplicate(at, id));
         }
-        let flight = Flight { completes, src: at, dst: job.first_task + to, of: Of::Line(id) };
+        let flight = Flight::new(Of::Line(id), at, job.first_task + to, completes);
         Ok(Departure { dst: Rank(to), bytes, kind: Kind::PointToPoint, flight })
     }
 
     /// The sender goes on.
-    #[inline]
-    fn after_departure(&mut self, due: Due, now: Picos) -> Run<()> {
-        if due.what & PART != 0 {
-            return self.resume_part(due.what & !PART, now);
-        }
+    #[inline(always)]
+    fn after_line(&mut self, due: Due, now: Picos) -> Run<()> {
         let task = &mut self.tasks[due.task as usize];
         task.started(now);
         self.advance(due.task)
+    }
+
+    #[inline(always)]
+    fn after_part(&mut self, due: Due, now: Picos) -> Run<()> {
+        self.resume_part(due.what & !PART, now)
     }
 
     /// A message arrives, now.
@@ -406,7 +416,7 @@ impl Replay {
         if flight.completes != Completes::AtStart && !(was_sent && flight.completes == Completes::WhenSent) {
             self.complete_send(flight)?;
         }
-        match flight.of {
+        match flight.of() {
             Of::Line(id) => {
                 let task = &self.tasks[flight.dst as usize];
                 self.jobs[task.job as usize].lines.set(id, State::Done);
@@ -421,7 +431,7 @@ impl Replay {
 
     /// A send is complete for its sender, now.
     fn complete_send(&mut self, flight: Flight) -> Run<()> {
-        match flight.of {
+        match flight.of() {
             Of::Line(id) => {
                 let task = &self.tasks[flight.src as usize];
                 self.jobs[task.job as usize].lines.set(id, State::Complete);

@@ -146,12 +146,12 @@ impl Ready {
     }
 
     /// Takes the first if it is ready at `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self, now: Picos) -> Option<Due> {
-        if self.fifo.head == NONE && !self.turn(now) {
-            return None;
-        }
-        let at = self.fifo.head;
+        let at = match self.fifo.head {
+            NONE => self.turn(now)?,
+            head => head,
+        };
         let thing = self.things.get_mut(at as usize)?;
         self.fifo.head = thing.next;
         if thing.next == NONE {
@@ -162,13 +162,14 @@ impl Ready {
         Some(thing.due)
     }
 
-    /// Moves the wheel's present on to the first moment at which anything is ready, if that is not after `now`.
-    #[inline]
-    fn turn(&mut self, now: Picos) -> bool {
-        while let Some((level, digit)) = self.first_slot() {
+    /// Moves the wheel's present on to the first moment at which anything is ready, if that is not after `now`; gives
+    /// the first of what is ready then.
+    fn turn(&mut self, now: Picos) -> Option<u32> {
+        loop {
+            let (level, digit) = self.first_slot()?;
             let slot = &mut self.slots[level][digit];
             if slot.first > now.0 {
-                return false;
+                return None;
             }
             // Nothing comes before the first of this slot, so the wheel's present can move on to it.
             self.present = std::mem::replace(&mut slot.first, u64::MAX);
@@ -177,14 +178,13 @@ impl Ready {
             // The things of a slot of the lowest level are of one time.
             if level == 0 || list.head == list.tail {
                 self.fifo = list;
-                return true;
+            } else {
+                self.spread(list);
             }
-            self.spread(list);
             if self.fifo.head != NONE {
-                return true;
+                return Some(self.fifo.head);
             }
         }
-        false
     }
 
     #[inline(always)]

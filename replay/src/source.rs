@@ -11,8 +11,8 @@ mod roots;
 mod row;
 mod stream;
 
-pub(crate) use loaded::is_container;
 pub use container::Container;
+pub(crate) use loaded::is_container;
 pub use loaded::{LoadError, Loaded};
 pub(crate) use row::{Row, Waits, What};
 pub use stream::Stream;

@@ -251,7 +251,7 @@ impl Replay {
     }
 
     fn undelivered(&self) -> Vec<Undelivered> {
-        let message = |(id, flight): (LiveId, crate::live::Flight)| match flight.of {
+        let message = |(id, flight): (LiveId, crate::live::Flight)| match flight.of() {
             Of::Line(line) => {
                 let job = self.tasks[flight.src as usize].job;
                 let first = self.jobs[job as usize].first_task;

@@ -1,13 +1,17 @@
 //! Whole traces under simple networks.
 
-use replay::{Bytes, Job, Kind, Link, LiveId, Loaded, Picos, Replay, ReplayError, SendCompletion, yardstick};
+use replay::{
+    Bytes, Container, Job, Kind, Link, LiveId, Loaded, Picos, Replay, ReplayError, SendCompletion, yardstick,
+};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::capture::Capture;
+use vef_format::container::{self, About, Note, Settings};
 use vef_format::ids::Rank;
 use vef_format::operation::{OpCodes, Operation};
-use vef_format::text::Reader;
+use vef_format::text::{Line, Reader};
+use vef_format::units::Ticks;
 
 /// A trace in text, in memory.
 fn loaded(text: &str) -> Arc<Loaded> {
@@ -244,4 +248,127 @@ fn a_stuck_replay_of_a_file_names_lines() {
     ] {
         assert!(told.contains(part), "{told}");
     }
+}
+
+/// A trace in text as a container that says more.
+fn container(text: &str, notes: &[(Option<u32>, u64, Note<'_>)]) -> Container {
+    let mut reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
+    let settings = Settings { compress: false, keep_order: false };
+    let mut writer =
+        container::Writer::new(Vec::new(), reader.header(), &About::default(), settings).unwrap();
+    for (task, place, note) in notes {
+        writer.note(task.map(Rank), *place, note).unwrap();
+    }
+    while let Some(line) = reader.next().unwrap() {
+        match line {
+            Line::Communicator { id, members } => writer.communicator(id, members).unwrap(),
+            Line::Message(message) => writer.message(&message).unwrap(),
+            Line::Collective(part) => writer.collective(&part).unwrap(),
+        }
+    }
+    let bytes = writer.finish().unwrap();
+    Container::new(container::Reader::from_bytes(bytes, Path::new("test.vefx")).unwrap()).unwrap()
+}
+
+/// Two Isends, computing, and the waits in the other order; then a third message.
+const TWO_ISENDS: &str = "VEF3 2 4 0 0 0 0 1\n\
+    0 0 1 10 0 10 -1\n1 0 1 20 1 5 0\n2 0 1 30 1 100 1\n3 1 1 0 0 0 -1\n";
+
+fn two_waits() -> Vec<(Option<u32>, u64, Note<'static>)> {
+    let wait = |send, before, took| Note::SendWait { send, before: Ticks(before), took: Ticks(took) };
+    vec![
+        (Some(0), 0, Note::Detached),
+        (Some(0), 1, Note::Detached),
+        (Some(0), 2, wait(1, 20, 30)),
+        (Some(0), 2, wait(0, 10, 25)),
+    ]
+}
+
+#[test]
+fn a_wait_of_an_isend_is_where_the_program_waits() {
+    // When messages 0 and 1 are complete, and when message 2 then starts: 15 of its 100 ticks are behind the waits.
+    for (first, second, third) in
+        [(12, 16, 15 + 20 + 10 + 15), (12, 80, 80 + 10 + 15), (70, 40, 70 + 15), (200, 100, 200 + 15)]
+    {
+        let job = Job::container(container(TWO_ISENDS, &two_waits()));
+        let mut replay =
+            Replay::builder().job(job).send_completion(SendCompletion::WhenSent).build().unwrap();
+        let mut sends = Vec::new();
+        for (at, _) in [(10, 0), (15, 1)] {
+            let message = replay.pop_ready(Picos(at)).unwrap().unwrap();
+            assert_eq!(message.ready, Picos(at));
+            sends.push(message.id);
+        }
+        assert_eq!(replay.next_ready(), None);
+        let mut reports = [(first, sends[0]), (second, sends[1])];
+        reports.sort_unstable();
+        for (at, id) in reports {
+            replay.sent(id, Picos(at.max(15))).unwrap();
+        }
+        assert_eq!(replay.next_ready(), Some(Picos(third)), "{first} {second}");
+        let records: Vec<u64> = replay.progress(0).map(|task| task.records).collect();
+        assert_eq!(records, [2, 1], "waits are no records");
+    }
+    // Without the waits the sender blocks where it sends, and an eager one nowhere.
+    let mut text =
+        Replay::builder().job(Job::loaded(&loaded(TWO_ISENDS))).send_completion(SendCompletion::WhenSent);
+    let mut replay = text.build().unwrap();
+    let id = replay.pop_ready(Picos(10)).unwrap().unwrap().id;
+    assert_eq!(replay.next_ready(), None);
+    replay.sent(id, Picos(70)).unwrap();
+    assert_eq!(replay.next_ready(), Some(Picos(75)));
+    text = Replay::builder().job(Job::container(container(TWO_ISENDS, &two_waits())));
+    assert_eq!(run(&mut text.build().unwrap(), 1000), [(10, 0, 1, 10), (15, 0, 1, 20), (115, 0, 1, 30)]);
+}
+
+#[test]
+fn a_wait_that_never_ends_is_explained() {
+    let job = Job::container(container(TWO_ISENDS, &two_waits()));
+    let rendezvous = SendCompletion::Rendezvous { above: Bytes(15) };
+    let mut replay = Replay::builder().job(job).send_completion(rendezvous).build().unwrap();
+    let first = replay.pop_ready(Picos(10)).unwrap().unwrap().id;
+    replay.pop_ready(Picos(15)).unwrap().unwrap();
+    replay.delivered(first, Picos(20)).unwrap();
+    let stuck = replay.stuck().unwrap().to_string();
+    let expected = "task 0, in front of record 2, waits for its own message 1 from task 0 to task 1 (record 1), \
+        which is on its way";
+    assert!(stuck.contains(expected), "{stuck}");
+}
+
+#[test]
+fn a_container_tells_the_root_of_a_collective_without_bytes() {
+    let text =
+        "VEF3 3 0 1 1 3 0 1\nC0 0 1 2\nG0 C0 0 0 0 0 0 1 -1\nG0 C0 0 1 0 0 0 1 -1\nG0 C0 0 2 0 0 0 1 -1\n";
+    let linear = "bcast = [{ algorithm = \"linear\" }]";
+    let table = || replay::Table::from_toml(linear).unwrap();
+    for (notes, root) in [(vec![], 0), (vec![(None, 0, Note::Root(Rank(2)))], 2)] {
+        let job = Job::container(container(text, &notes));
+        let mut replay = Replay::builder().job(job).algorithms(table()).build().unwrap();
+        let seen = run(&mut replay, 10);
+        assert!(seen.iter().all(|&(_, src, _, _)| src == root) && seen.len() == 2, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_paused_replay_goes_on_as_if_nothing_had_been() {
+    let trace = loaded(TWO_ISENDS);
+    let mut replay = Replay::builder().job(Job::loaded(&trace)).build().unwrap();
+    let first = replay.pop_ready(Picos(10)).unwrap().unwrap();
+    // To pause is not to call: what has been done can be asked for as often as one likes.
+    let records = |replay: &Replay| replay.progress(0).map(|task| task.records).collect::<Vec<_>>();
+    assert_eq!((records(&replay), records(&replay)), (vec![1, 1], vec![1, 1]));
+    replay.delivered(first.id, Picos(12)).unwrap();
+    assert_eq!(run(&mut replay, 1000), [(15, 0, 1, 20), (115, 0, 1, 30)]);
+    assert_eq!((records(&replay), replay.is_complete()), (vec![3, 1], true));
+}
+
+#[test]
+fn the_smallest_network_carries_a_trace() {
+    // Examples are built before tests are run.
+    let built = std::env::current_exe().unwrap();
+    let example = built.parent().and_then(Path::parent).unwrap().join("examples/smallest");
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(TWO_ISENDS.as_bytes()).unwrap();
+    let ran = std::process::Command::new(&example).arg(file.path()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "3 messages, done after 2.000 µs\n");
 }
