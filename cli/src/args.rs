@@ -157,7 +157,8 @@ pub struct Sim {
     /// The network's form
     #[arg(long, default_value = "auto", value_name = "T")]
     pub topology: String,
-    /// Which rank sits where: a placement file, block, block:RANKS_PER_NODE or round-robin:NODES
+    /// Which rank sits where: a placement file, block, block:RANKS_PER_NODE, round-robin:NODES, or captured (where the
+    /// container TRACE says that it ran)
     #[arg(long, default_value = "block", value_name = "FILE|RULE")]
     pub placement: String,
     /// What messages do to each other on links

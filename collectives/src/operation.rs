@@ -75,6 +75,17 @@ named! {
 }
 
 impl Operation {
+    /// The operation of an MPI function, by its name without `MPI_`: `Reduce_scatter` is `reduce-scatter`.
+    pub fn of_mpi(name: &str) -> Option<Operation> {
+        let alike = |(one, other): (u8, u8)| one == other || (one, other) == (b'-', b'_');
+        let same = |operation: &&Operation| {
+            let own = operation.name();
+            own.len() == name.len()
+                && own.bytes().zip(name.bytes().map(|c| c.to_ascii_lowercase())).all(alike)
+        };
+        Operation::ALL.iter().find(same).copied()
+    }
+
     /// Whether one rank, the root, plays a part of its own.
     pub const fn is_rooted(self) -> bool {
         use Operation::*;
@@ -173,5 +184,20 @@ impl Algorithm {
             Operation::ReduceScatter | Operation::ReduceScatterBlock => self == ReduceThenScatter,
             _ => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_by_their_names_in_mpi() {
+        assert_eq!(Operation::of_mpi("Bcast"), Some(Operation::Bcast));
+        assert_eq!(Operation::of_mpi("Reduce_scatter_block"), Some(Operation::ReduceScatterBlock));
+        for &operation in Operation::ALL {
+            assert_eq!(Operation::of_mpi(&operation.name().replace('-', "_")), Some(operation));
+        }
+        assert_eq!((Operation::of_mpi("Allgatherw"), Operation::of_mpi("")), (None, None));
     }
 }

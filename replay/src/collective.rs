@@ -45,6 +45,8 @@ pub(crate) struct Open {
     comm: CommId,
     code: OpCode,
     pub(crate) operation: Operation,
+    /// What the crate of schedules calls that.
+    schedule: collectives::Operation,
     /// Place of its communicator in the table of groups.
     pub(crate) group: u32,
     root: u32,
@@ -267,7 +269,7 @@ impl Replay {
             }
         };
         let collectives = &mut self.collectives;
-        let Open { comm, code, operation, group, root, choice, .. } = collectives.open[open as usize];
+        let Open { comm, code, schedule, group, root, choice, .. } = collectives.open[open as usize];
         if (comm, code) != (record.comm, record.op) {
             return Err(CollectiveProblem::Disagree.into());
         }
@@ -282,9 +284,8 @@ impl Replay {
             }
             part => part,
         };
-        let operation = schedule_name(operation);
-        let shape = Shape { operation, ranks, rank, root, unit: 1 };
-        let sizes = Sizes::from_sums(operation, ranks, record.amounts.send.0, record.amounts.recv.0);
+        let shape = Shape { operation: schedule, ranks, rank, root, unit: 1 };
+        let sizes = Sizes::from_sums(schedule, ranks, record.amounts.send.0, record.amounts.recv.0);
         let cursor = Cursor::new(shape, choice, sizes).map_err(CollectiveProblem::Schedule)?;
         let part_entry = &mut collectives.parts[part as usize];
         part_entry.cursor = Some(cursor);
@@ -467,7 +468,9 @@ impl Collectives {
                 }
             }
         };
-        let shape = Shape { operation: schedule_name(operation), ranks, rank, root, unit: 1 };
+        let schedule = collectives::Operation::of_mpi(operation.name());
+        let schedule = schedule.ok_or(CollectiveProblem::UnknownOperation(record.op))?;
+        let shape = Shape { operation: schedule, ranks, rank, root, unit: 1 };
         let sizes = Sizes::from_sums(shape.operation, ranks, record.amounts.send.0, record.amounts.recv.0);
         let choice = self.table.choose(&shape, sizes);
         let mut parts = self.spare.pop().unwrap_or_default();
@@ -478,6 +481,7 @@ impl Collectives {
             comm: record.comm,
             code: record.op,
             operation,
+            schedule,
             group,
             root,
             choice,
@@ -509,30 +513,6 @@ fn own_word(operation: Operation, record: &LocalCollective, members: &Group) -> 
         members.members.first().copied()
     } else {
         None
-    }
-}
-
-/// What the crate of schedules calls the operation.
-fn schedule_name(operation: Operation) -> collectives::Operation {
-    use collectives::Operation as To;
-    match operation {
-        Operation::Bcast => To::Bcast,
-        Operation::Reduce => To::Reduce,
-        Operation::Allreduce => To::Allreduce,
-        Operation::Gather => To::Gather,
-        Operation::Scatter => To::Scatter,
-        Operation::Allgather => To::Allgather,
-        Operation::Barrier => To::Barrier,
-        Operation::Alltoall => To::Alltoall,
-        Operation::Gatherv => To::Gatherv,
-        Operation::Scatterv => To::Scatterv,
-        Operation::Allgatherv => To::Allgatherv,
-        Operation::Alltoallv => To::Alltoallv,
-        Operation::Alltoallw => To::Alltoallw,
-        Operation::ReduceScatter => To::ReduceScatter,
-        Operation::ReduceScatterBlock => To::ReduceScatterBlock,
-        Operation::Scan => To::Scan,
-        Operation::Exscan => To::Exscan,
     }
 }
 

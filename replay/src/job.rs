@@ -1,6 +1,7 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times are scaled.
 
 use crate::source::{Container, Feed, LoadError, Loaded, Source, Stream, is_container};
+use hashbrown::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::units::{Picos, Ticks};
@@ -55,6 +56,19 @@ impl Job {
     /// The trace's clock: how long a tick of its computing times lasts, without the time factor.
     pub fn clock(&self) -> Picos {
         self.source.header().clock
+    }
+
+    /// The node of each task as the trace was captured, by rank, if a container says it: hosts are numbered in the order of
+    /// their first tasks.
+    pub fn captured_nodes(&self) -> Result<Option<Vec<u32>>, LoadError> {
+        let Feed::Container(container) = &self.source else { return Ok(None) };
+        let Some(hosts) = container.reader().hosts()? else { return Ok(None) };
+        let mut numbers = HashMap::new();
+        let mut number = |host| {
+            let next = numbers.len() as u32;
+            *numbers.entry(host).or_insert(next)
+        };
+        Ok(Some(hosts.into_iter().map(&mut number).collect()))
     }
 
     /// The end node of each task, by rank. Without it, task r is on node r.

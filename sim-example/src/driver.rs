@@ -36,7 +36,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         .algorithms(settings.algorithms.clone());
     for workload in &settings.jobs {
         let job = Job::open(&workload.trace)?;
-        let nodes = workload.places.nodes(job.tasks())?;
+        let nodes = workload.places.nodes(&job)?;
         builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
     }
     let report_sent = settings.send_completion == SendCompletion::WhenSent;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use placement::Placement;
-use replay::{SameNode, SendCompletion, Table};
+use replay::{Job, SameNode, SendCompletion, Table};
 use vef_format::units::Picos;
 
 use crate::error::SimError;
@@ -71,6 +71,8 @@ pub enum Places {
         /// Nodes that get tasks.
         nodes: u32,
     },
+    /// Where they ran when the trace was captured, if it says so; hosts are numbered in the order of their first tasks.
+    Captured,
     /// As a placement says; it may have more ranks than the trace has tasks.
     Given(Placement),
 }
@@ -84,15 +86,20 @@ impl Default for Places {
 
 /// A text that is no rule of placement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("placement rule {0:?}: write block:TASKS_PER_NODE or round-robin:NODES, with a number of at least 1")]
+#[error(
+    "placement rule {0:?}: write captured, or block:TASKS_PER_NODE or round-robin:NODES, with a number of at least 1"
+)]
 pub struct UnknownRule(pub String);
 
 impl FromStr for Places {
     type Err = UnknownRule;
 
-    /// `block` (one task a node), `block:TASKS_PER_NODE` or `round-robin:NODES`.
+    /// `block` (one task a node), `block:TASKS_PER_NODE`, `round-robin:NODES` or `captured`.
     fn from_str(text: &str) -> Result<Self, UnknownRule> {
         let unknown = || UnknownRule(text.to_owned());
+        if text.trim() == "captured" {
+            return Ok(Self::Captured);
+        }
         let (rule, number) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
         let digits = number.bytes().all(|b| b.is_ascii_digit());
         let number = match (rule, number) {
@@ -113,15 +120,24 @@ impl fmt::Display for Places {
         match self {
             Self::Block { per_node } => write!(f, "block:{per_node}"),
             Self::RoundRobin { nodes } => write!(f, "round-robin:{nodes}"),
+            Self::Captured => f.write_str("captured"),
             Self::Given(placement) => write!(f, "given for {} ranks", placement.ranks.len()),
         }
     }
 }
 
 impl Places {
-    /// The node of each of `tasks` tasks.
-    pub(crate) fn nodes(&self, tasks: u32) -> Result<Vec<u32>, SimError> {
+    /// The node of each of the tasks of `job`.
+    pub(crate) fn nodes(&self, job: &Job) -> Result<Vec<u32>, SimError> {
         match self {
+            Self::Captured => job.captured_nodes()?.ok_or(SimError::NotCaptured),
+            _ => self.nodes_of(job.tasks()),
+        }
+    }
+
+    fn nodes_of(&self, tasks: u32) -> Result<Vec<u32>, SimError> {
+        match self {
+            Self::Captured => Err(SimError::NotCaptured),
             Self::Block { per_node: 0 } | Self::RoundRobin { nodes: 0 } => {
                 Err(SimError::Placement(UnknownRule(self.to_string())))
             }
@@ -143,6 +159,7 @@ mod tests {
     fn rules() {
         assert_eq!("block".parse(), Ok(Places::Block { per_node: 1 }));
         assert_eq!("block:4".parse(), Ok(Places::Block { per_node: 4 }));
+        assert_eq!("captured".parse(), Ok(Places::Captured));
         assert_eq!("round-robin:3".parse(), Ok(Places::RoundRobin { nodes: 3 }));
         for text in [
             "",
@@ -156,7 +173,7 @@ mod tests {
         ] {
             assert!(text.parse::<Places>().is_err(), "{text}");
         }
-        let nodes = |places: Places, tasks| places.nodes(tasks).unwrap();
+        let nodes = |places: Places, tasks| places.nodes_of(tasks).unwrap();
         assert_eq!(nodes(Places::Block { per_node: 2 }, 5), [0, 0, 1, 1, 2]);
         assert_eq!(nodes(Places::RoundRobin { nodes: 2 }, 5), [0, 1, 0, 1, 0]);
         assert_eq!(nodes(Places::Given(Placement::round_robin(4, 3).unwrap()), 2), [0, 1]);

@@ -177,6 +177,7 @@ fn settings_that_cannot_be() {
     let short = placement::Placement::block(1, 1, 1).unwrap();
     assert!(error(&|s| s.jobs[0].places = Places::Given(short.clone())).contains("2 tasks"));
     assert!(error(&|s| s.jobs[0].places = Places::Block { per_node: 0 }).contains("at least 1"));
+    assert!(error(&|s| s.jobs[0].places = Places::Captured).contains("does not say where its tasks ran"));
     assert!(error(&|s| s.jobs[0].time_factor = -1.0).contains("time factor"));
     assert!(error(&|s| s.jobs.clear()).contains("no trace"));
     assert!(error(&|s| s.jobs[0].trace = "/nowhere.vef".into()).contains("/nowhere.vef"));
@@ -254,4 +255,31 @@ fn real_traces_run_the_same_every_time() {
             }
         }
     }
+}
+
+#[test]
+fn tasks_run_where_they_ran() {
+    use vef_format::container::{About, Note, Settings as Written, Writer};
+    let text = trace(PING_PONG);
+    let mut reader = vef_format::text::Reader::open(text.path()).unwrap();
+    let file = tempfile::Builder::new().suffix(".vefx").tempfile().unwrap();
+    let mut writer =
+        Writer::new(file.as_file(), reader.header(), &About::default(), Written::default()).unwrap();
+    for (task, host) in [(0, "b"), (1, "a")] {
+        writer.note(None, task, &Note::Host(host)).unwrap();
+    }
+    while let Some(line) = reader.next().unwrap() {
+        match line {
+            vef_format::text::Line::Message(message) => writer.message(&message).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    writer.finish().unwrap();
+    let mut settings = settings(file.path());
+    settings.jobs[0].places = Places::Captured;
+    settings.network.topology = "switch:1".parse().unwrap();
+    let error = quiet(&settings).unwrap_err().to_string();
+    assert_eq!(error, "task 1 is placed on node 1, but the last node of switch:1 is 0");
+    settings.network.topology = "switch:2".parse().unwrap();
+    quiet(&settings).unwrap();
 }
