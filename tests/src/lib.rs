@@ -111,6 +111,8 @@ pub fn products() -> &'static Path {
         let directory = test.parent().and_then(Path::parent).expect("target/PROFILE").to_path_buf();
         let mut build = Command::new(env!("CARGO"));
         build.current_dir(root()).args(["build", "--quiet", "--locked", "-p", "cli", "-p", "interpose"]);
+        // scripts/install builds the same set, with the same features.
+        build.args(["-p", "replay-ffi"]);
         if directory.file_name() == Some(OsStr::new("release")) {
             build.arg("--release");
         }

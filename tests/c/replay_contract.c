@@ -1,0 +1,337 @@
+/* What vef_replay.h promises, asked from C: orders of calls, ownership, refused input, explanations. Writes its traces into the
+ * current directory; ends with 0, or names the line that did not hold. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vef_replay.h"
+
+#define CHECK(condition)                                                      \
+    do {                                                                      \
+        if (!(condition)) {                                                   \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);   \
+            exit(1);                                                          \
+        }                                                                     \
+    } while (0)
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* 0 sends 100 bytes to 1 at 10 ns, 1 answers with 50 bytes 3 ns later. */
+static const char PING_PONG[] = "VEF3 2 5 0 0 0 0 1000\n0 0 1 100 4 10 -1\n1 0 0 0 1 5 0\n2 1 1 0 0 7 -1\n3 1 0 50 6 3 0\n"
+                                "4 0 0 0 2 1 3\n";
+
+static vef_replay *open_trace(const char *name)
+{
+    vef_builder *builder = vef_builder_new();
+    vef_replay *replay = NULL;
+    vef_builder_add_job(builder, name);
+    if (vef_builder_build(builder, &replay) != VEF_OK || !replay) {
+        fprintf(stderr, "%s: %s\n", name, vef_builder_error(builder));
+        exit(1);
+    }
+    vef_builder_free(builder);
+    return replay;
+}
+
+/* Every message arrives when it is taken, as far as that goes; answers the last status. */
+static int run(vef_replay *replay, vef_message *last)
+{
+    uint64_t now;
+    int status;
+    while ((status = vef_replay_next_ready(replay, &now)) > 0) {
+        vef_message message;
+        while ((status = vef_replay_pop_ready(replay, now, &message)) > 0) {
+            if (last) *last = message;
+            CHECK(vef_replay_delivered(replay, message.id, now) == VEF_OK);
+        }
+        if (status < 0) return status;
+    }
+    return status;
+}
+
+static void says(const char *text, const char *part)
+{
+    if (!text || !strstr(text, part)) {
+        fprintf(stderr, "no \"%s\" in: %s\n", part, text ? text : "(null)");
+        exit(1);
+    }
+}
+
+static void a_run_by_hand(void)
+{
+    vef_replay *replay = open_trace("ping-pong.vef");
+    vef_message message;
+    uint64_t at = 7;
+    CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 10000);
+    CHECK(vef_replay_pop_ready(replay, 9999, &message) == 0);
+    CHECK(vef_replay_pop_ready(replay, 10000, &message) == 1);
+    CHECK(message.bytes == 100 && message.src_node == 0 && message.dst_node == 1 && message.job == 0);
+    CHECK(message.src_rank == 0 && message.dst_rank == 1 && message.ready == 10000 && message.kind == 0);
+    CHECK(strcmp(vef_kind_name(message.kind), "point-to-point") == 0 && strcmp(vef_kind_name(7), "Barrier") == 0);
+    CHECK(vef_kind_name(18) == NULL && vef_kind_name(17) != NULL);
+    uint64_t first = message.id;
+    CHECK(vef_replay_next_ready(replay, &at) == 0 && at == 10000);
+    CHECK(!vef_replay_is_complete(replay));
+    says(vef_replay_stuck(replay), "messages were taken and not delivered");
+
+    /* Mistakes change nothing. */
+    CHECK(vef_replay_delivered(replay, 0, 10000) == VEF_ERROR_ID);
+    CHECK(vef_replay_delivered(replay, first + 1, 10000) == VEF_ERROR_ID);
+    says(vef_replay_error(replay), "names no message on its way");
+    CHECK(vef_replay_delivered(replay, first, 9000) == VEF_ERROR_TIME);
+    says(vef_replay_error(replay), "time goes backwards: it is 10000 ps, the call is for 9000 ps");
+    CHECK(vef_replay_pop_ready(replay, 9000, &message) == VEF_ERROR_TIME);
+    CHECK(vef_replay_sent(replay, first, 11000) == VEF_OK);
+    CHECK(vef_replay_sent(replay, first, 11000) == VEF_ERROR_SENT_TWICE);
+    CHECK(vef_replay_delivered(replay, first, 12000) == VEF_OK);
+    CHECK(vef_replay_delivered(replay, first, 12000) == VEF_ERROR_ID);
+    CHECK(vef_replay_sent(replay, first, 12000) == VEF_ERROR_ID);
+
+    CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 15000);
+    vef_message batch[4];
+    CHECK(vef_replay_pop_ready_batch(replay, at, batch, 0) == 0);
+    CHECK(vef_replay_pop_ready_batch(replay, at, batch, 4) == 1 && batch[0].bytes == 50);
+    uint64_t ids[3] = {batch[0].id, 5, batch[0].id};
+    CHECK(vef_replay_delivered_batch(replay, ids, 3, 17000) == 1);
+    CHECK(vef_replay_delivered_batch(replay, ids + 1, 2, 17000) == VEF_ERROR_ID);
+    CHECK(vef_replay_delivered_batch(replay, NULL, 0, 17000) == 0);
+    CHECK(vef_replay_next_ready(replay, &at) == 0);
+    CHECK(vef_replay_is_complete(replay) == 1 && vef_replay_stuck(replay) == NULL);
+
+    vef_stats stats;
+    CHECK(vef_replay_stats(replay, &stats) == VEF_OK);
+    CHECK(stats.messages == 2 && stats.bytes == 150 && stats.delivered == 2 && stats.live == 0 && stats.marks == 3);
+    CHECK(stats.clock == 17000 && stats.last_delivery == 17000 && stats.finish == 18000);
+    vef_tally tally;
+    CHECK(vef_replay_tally(replay, 0, &tally) == VEF_OK && tally.messages == 2 && tally.bytes == 150);
+    CHECK(vef_replay_tally(replay, 18, &tally) == VEF_ERROR_ARGUMENT);
+    vef_progress tasks[3];
+    CHECK(vef_replay_progress(replay, 0, NULL, 0) == 2);
+    CHECK(vef_replay_progress(replay, 0, tasks, 3) == 2);
+    CHECK(tasks[0].records == 3 && tasks[0].finished == 18000 && tasks[1].records == 2 && tasks[1].node == 1);
+    CHECK(vef_replay_progress(replay, 1, tasks, 3) == VEF_ERROR_ARGUMENT);
+    vef_replay_free(replay);
+}
+
+static void builders(void)
+{
+    vef_builder *builder = vef_builder_new();
+    vef_replay *replay = NULL;
+    uint32_t ranks = 0, nodes[2] = {5, 9}, more[3] = {1, 2, 3};
+    CHECK(strcmp(vef_builder_error(builder), "") == 0);
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_add_job(builder, "ping-pong.vef") == 1);
+    CHECK(vef_builder_ranks(builder, 1, &ranks) == VEF_OK && ranks == 2);
+    CHECK(vef_builder_nodes(builder, 0, nodes, 2) == VEF_OK && vef_builder_nodes(builder, 1, more, 3) == VEF_OK);
+    CHECK(vef_builder_start(builder, 1, 1000000) == VEF_OK && vef_builder_time_factor(builder, 1, 0.5) == VEF_OK);
+    CHECK(vef_builder_sends_when_sent(builder) == VEF_OK && vef_builder_sends_rendezvous(builder, 64) == VEF_OK);
+    CHECK(vef_builder_sends_eager(builder) == VEF_OK && vef_builder_algorithms(builder, "mpich") == VEF_OK);
+    CHECK(vef_builder_build(builder, &replay) == VEF_OK);
+    nodes[0] = more[0] = 77; /* were copied */
+    CHECK(vef_builder_build(builder, &replay) == VEF_ERROR_STATE);
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == VEF_ERROR_STATE);
+    says(vef_builder_error(builder), "has been built");
+    vef_builder_free(builder);
+    uint64_t at;
+    vef_message message;
+    CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 10000);
+    CHECK(vef_replay_pop_ready(replay, at, &message) == 1 && message.src_node == 5 && message.dst_node == 9);
+    CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 1005000);
+    CHECK(vef_replay_pop_ready(replay, at, &message) == 1 && message.job == 1 && message.src_node == 1);
+    vef_replay_free(replay);
+
+    /* The first failure is what the builder fails with from then on. */
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "absent.vef") == VEF_ERROR_TRACE);
+    CHECK(vef_builder_start(builder, 0, 5) == VEF_ERROR_TRACE);
+    CHECK(vef_builder_build(builder, &replay) == VEF_ERROR_TRACE);
+    says(vef_builder_error(builder), "absent.vef");
+    vef_builder_free(builder);
+
+#define REFUSED(call, status, part)                                            \
+    do {                                                                       \
+        builder = vef_builder_new();                                           \
+        CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0);             \
+        int answer = call;                                                     \
+        if (answer == VEF_OK) answer = vef_builder_build(builder, &replay);    \
+        CHECK(answer == status);                                               \
+        says(vef_builder_error(builder), part);                                \
+        vef_builder_free(builder);                                             \
+    } while (0)
+    REFUSED(vef_builder_nodes(builder, 0, nodes, 1), VEF_ERROR_PLACEMENT, "2 tasks, its placement has nodes for 1");
+    REFUSED(vef_builder_nodes(builder, 3, nodes, 2), VEF_ERROR_ARGUMENT, "there is no job 3");
+    REFUSED(vef_builder_nodes(builder, 0, NULL, 2), VEF_ERROR_NULL, "nodes is null");
+    REFUSED(vef_builder_nodes(builder, 0, nodes, (size_t)-1), VEF_ERROR_ARGUMENT, "elements");
+    REFUSED(vef_builder_placement(builder, 0, "wrong.txt"), VEF_ERROR_PLACEMENT, "wrong.txt:2: ");
+    REFUSED(vef_builder_placement(builder, 0, "one.txt"), VEF_ERROR_PLACEMENT, "nodes for 1");
+    REFUSED(vef_builder_time_factor(builder, 0, 0.0), VEF_ERROR_ARGUMENT, "no positive number");
+    REFUSED(vef_builder_time_factor(builder, 0, -1.0 / 0.0), VEF_ERROR_ARGUMENT, "no positive number");
+    REFUSED(vef_builder_same_node_link(builder, 1, 0), VEF_ERROR_ARGUMENT, "bandwidth of 0");
+    REFUSED(vef_builder_algorithms(builder, "wrong.txt"), VEF_ERROR_ALGORITHMS, "wrong.txt");
+    REFUSED(vef_builder_algorithms(builder, "nowhere"), VEF_ERROR_ALGORITHMS, "neither default");
+    REFUSED(vef_builder_add_job(builder, "cut.vef"), VEF_ERROR_TRACE, "cut.vef");
+    REFUSED(vef_builder_add_job(builder, "empty.vef"), VEF_ERROR_TRACE, "empty.vef");
+    REFUSED(vef_builder_start(builder, 0, UINT64_MAX), VEF_ERROR_TRACE, "end of time");
+
+    builder = vef_builder_new();
+    CHECK(vef_builder_build(builder, &replay) == VEF_ERROR_STATE);
+    says(vef_builder_error(builder), "no trace");
+    vef_builder_free(builder);
+
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_placement(builder, 0, "two.txt") == VEF_OK);
+    CHECK(vef_builder_same_node_link(builder, 1000, 8000000000) == VEF_OK);
+    CHECK(vef_builder_build(builder, &replay) == VEF_OK);
+    CHECK(run(replay, NULL) == 0 && vef_replay_is_complete(replay) == 1);
+    vef_stats stats;
+    CHECK(vef_replay_stats(replay, &stats) == VEF_OK && stats.inside_messages == 2 && stats.inside_bytes == 150);
+    vef_builder_free(builder);
+    vef_replay_free(replay);
+}
+
+static void null_pointers(void)
+{
+    vef_replay *replay = open_trace("ping-pong.vef");
+    vef_builder *builder = vef_builder_new();
+    uint64_t at;
+    vef_message message;
+    CHECK(vef_builder_add_job(NULL, "ping-pong.vef") == VEF_ERROR_NULL && vef_builder_build(NULL, &replay) == VEF_ERROR_NULL);
+    CHECK(vef_replay_next_ready(NULL, &at) == VEF_ERROR_NULL && vef_replay_next_ready(replay, NULL) == VEF_ERROR_NULL);
+    CHECK(vef_replay_pop_ready(NULL, 0, &message) == VEF_ERROR_NULL && vef_replay_pop_ready(replay, 0, NULL) == VEF_ERROR_NULL);
+    CHECK(vef_replay_pop_ready_batch(replay, 0, NULL, 3) == VEF_ERROR_NULL);
+    CHECK(vef_replay_delivered_batch(replay, NULL, 3, 0) == VEF_ERROR_NULL);
+    CHECK(vef_replay_hand_out(replay, 0, NULL, NULL) == VEF_ERROR_NULL && vef_replay_stats(replay, NULL) == VEF_ERROR_NULL);
+    CHECK(vef_replay_progress(replay, 0, NULL, 1) == VEF_ERROR_NULL && vef_replay_tally(replay, 0, NULL) == VEF_ERROR_NULL);
+    CHECK(vef_replay_is_complete(NULL) == VEF_ERROR_NULL && vef_replay_stuck(NULL) == NULL);
+    CHECK(vef_builder_ranks(builder, 0, NULL) == VEF_ERROR_NULL && vef_builder_build(builder, NULL) == VEF_ERROR_NULL);
+    says(vef_replay_error(NULL), "null");
+    says(vef_builder_error(NULL), "null");
+    /* A handle of the other kind. */
+    CHECK(vef_replay_next_ready((vef_replay *)builder, &at) == VEF_ERROR_HANDLE);
+    CHECK(vef_builder_start((vef_builder *)replay, 0, 0) == VEF_ERROR_HANDLE);
+    vef_replay_free((vef_replay *)builder);
+    says(vef_status_text(VEF_ERROR_HANDLE), "handle");
+    CHECK(vef_replay_version() == VEF_REPLAY_VERSION);
+    vef_builder_free(builder);
+    vef_replay_free(replay);
+    vef_replay_free(NULL);
+    vef_builder_free(NULL);
+}
+
+static void wrong_traces(void)
+{
+    /* A line in the middle that is none: the error comes when it is reached, and stays. */
+    vef_replay *replay = open_trace("garbled.vef");
+    CHECK(run(replay, NULL) == VEF_ERROR_TRACE);
+    says(vef_replay_error(replay), "garbled.vef:4");
+    uint64_t at;
+    vef_message message;
+    CHECK(vef_replay_next_ready(replay, &at) == VEF_ERROR_TRACE && vef_replay_pop_ready(replay, 1 << 20, &message) == VEF_ERROR_TRACE);
+    CHECK(vef_replay_delivered(replay, 1, 1 << 20) == VEF_ERROR_TRACE);
+    says(vef_replay_error(replay), "garbled.vef:4");
+    says(vef_replay_stuck(replay), "garbled.vef:4");
+    CHECK(!vef_replay_is_complete(replay));
+    vef_replay_free(replay);
+
+    replay = open_trace("cyclic.vef");
+    CHECK(run(replay, NULL) == 0 && !vef_replay_is_complete(replay));
+    says(vef_replay_stuck(replay), "in a circle: task 0 waits for task 1 waits for task 0");
+    vef_replay_free(replay);
+
+    replay = open_trace("missing.vef");
+    CHECK(run(replay, NULL) == 0 && !vef_replay_is_complete(replay));
+    says(vef_replay_stuck(replay), "message 9, which is not in the trace");
+    vef_replay_free(replay);
+
+    /* One id for two messages. */
+    replay = open_trace("twice.vef");
+    CHECK(run(replay, NULL) == VEF_ERROR_TRACE);
+    says(vef_replay_error(replay), "id 0 was used before");
+    vef_replay_free(replay);
+}
+
+struct simulation {
+    vef_replay *replay;
+    uint64_t now, later;
+    int depth, calls, stop_at, free_at;
+};
+
+static int inject(void *user, const vef_message *message)
+{
+    struct simulation *simulation = user;
+    CHECK(simulation->depth++ == 0);
+    simulation->calls++;
+    CHECK(vef_replay_hand_out(simulation->replay, simulation->now, inject, user) == VEF_ERROR_REENTRANT);
+    CHECK(vef_replay_delivered(simulation->replay, message->id, simulation->now + simulation->later) == VEF_OK);
+    uint64_t at;
+    CHECK(vef_replay_next_ready(simulation->replay, &at) >= 0);
+    if (simulation->calls == simulation->free_at) vef_replay_free(simulation->replay);
+    simulation->depth--;
+    return simulation->calls == simulation->stop_at;
+}
+
+static void callbacks(void)
+{
+    struct simulation simulation = {open_trace("burst.vef"), 0, 0, 0, 0, 0, 0};
+    /* All at one moment: each message is delivered in the callback, and the next handed out when that has returned. */
+    CHECK(vef_replay_hand_out(simulation.replay, 0, inject, &simulation) == 4);
+    CHECK(simulation.calls == 4 && vef_replay_is_complete(simulation.replay) == 1);
+    CHECK(vef_replay_hand_out(simulation.replay, 0, inject, &simulation) == 0);
+    vef_replay_free(simulation.replay);
+
+    simulation = (struct simulation){open_trace("burst.vef"), 0, 0, 0, 0, 3, 0};
+    CHECK(vef_replay_hand_out(simulation.replay, 0, inject, &simulation) == 3);
+    CHECK(vef_replay_hand_out(simulation.replay, 0, inject, &simulation) == 1);
+    vef_replay_free(simulation.replay);
+
+    /* Deliveries at a later moment take the loop with them. */
+    simulation = (struct simulation){open_trace("burst.vef"), 0, 5, 0, 0, 0, 0};
+    CHECK(vef_replay_hand_out(simulation.replay, 0, inject, &simulation) == 4);
+    CHECK(vef_replay_hand_out(simulation.replay, 4, inject, &simulation) == VEF_ERROR_TIME);
+    vef_replay_free(simulation.replay);
+
+    /* Freed in the callback: it lasts until the loop ends. */
+    simulation = (struct simulation){open_trace("burst.vef"), 0, 0, 0, 0, 0, 2};
+    CHECK(vef_replay_hand_out(simulation.replay, 0, inject, &simulation) == 4);
+}
+
+/* Two replays of one process, step by step in turn, know nothing of each other. */
+static void two_at_once(void)
+{
+    vef_replay *replays[2] = {open_trace("ping-pong.vef"), open_trace("ping-pong.vef")};
+    vef_message messages[2];
+    for (int each = 0; each < 2; each++) CHECK(vef_replay_pop_ready(replays[each], 10000 + each, &messages[each]) == 1);
+    CHECK(vef_replay_delivered(replays[0], messages[0].id, 20000) == VEF_OK);
+    CHECK(vef_replay_delivered(replays[1], messages[1].id, 11000) == VEF_OK);
+    vef_message last;
+    for (int each = 0; each < 2; each++) {
+        CHECK(run(replays[each], &last) == 0 && last.bytes == 50 && vef_replay_is_complete(replays[each]) == 1);
+        vef_replay_free(replays[each]);
+    }
+}
+
+int main(void)
+{
+    write_file("ping-pong.vef", PING_PONG);
+    write_file("cut.vef", "VEF3 2 5 0 0 0");
+    write_file("empty.vef", "");
+    write_file("wrong.txt", "0\none two\n");
+    write_file("one.txt", "0\n");
+    write_file("two.txt", "3\n3\n");
+    write_file("garbled.vef", "VEF3 2 4 0 0 0 0 1000\n0 0 1 100 4 10 -1\n3 1 0 50 6 3 0\n2 0 1 1oo 4 10 -1\n");
+    write_file("cyclic.vef", "VEF3 2 2 0 0 0 0 1\n0 0 1 1 6 0 1\n1 1 0 1 6 0 0\n");
+    write_file("missing.vef", "VEF3 2 2 0 0 0 0 1\n0 0 1 1 6 0 9\n1 1 0 1 4 0 -1\n");
+    write_file("twice.vef", "VEF3 2 2 0 0 0 0 1\n0 0 1 1 4 0 -1\n0 1 0 1 4 0 -1\n");
+    write_file("burst.vef", "VEF3 2 4 0 0 0 0 1\n0 0 1 1 4 0 -1\n1 0 1 1 4 0 -1\n2 1 0 1 6 0 0\n3 1 0 1 6 0 1\n");
+    a_run_by_hand();
+    builders();
+    null_pointers();
+    wrong_traces();
+    callbacks();
+    two_at_once();
+    puts("the contract holds");
+    return 0;
+}
