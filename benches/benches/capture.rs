@@ -10,9 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
-
-/// Compiler, launcher.
-const MPIS: [(&str, &str); 2] = [("mpicc.mpich", "mpiexec.mpich"), ("mpicc.openmpi", "mpirun.openmpi")];
+use vef_benches::preload::{MPIS, build_library};
 
 /// Mode of `benches/c/micro.c`, iterations.
 const MODES: [(&str, &str); 2] = [("local", "20000000"), ("self", "1000000")];
@@ -47,19 +45,6 @@ fn main() {
             );
         }
     }
-}
-
-/// Builds the library as users do and says where it is.
-fn build_library() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let built = Command::new(env!("CARGO"))
-        .current_dir(&root)
-        .args(["build", "--release", "-p", "interpose"])
-        .status();
-    assert!(built.expect("cargo").success(), "the library does not build");
-    let bench = std::env::current_exe().expect("the benchmark's path");
-    let directory = bench.parent().and_then(Path::parent).expect("target/release");
-    directory.join("libvef_interpose.so")
 }
 
 fn compile(compiler: &str, work: &Path) -> Option<PathBuf> {

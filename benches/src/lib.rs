@@ -2,6 +2,7 @@
 
 pub mod limit;
 pub mod memory;
+pub mod preload;
 pub mod processor;
 pub mod traces;
 pub mod workload;

@@ -26,6 +26,10 @@ pub enum Command {
     Convert(Convert),
     /// Put ranks on nodes as a launcher would, or better
     Place(Box<Place>),
+    /// Aggregate the text traces of a run with --tool text, as MinI Parser does
+    Text(Text),
+    /// Add up the profiles of a run with --tool profile
+    Profile(Profile),
     /// Take a bundled capture through mix, check and sim, explaining each step
     Demo(Demo),
 }
@@ -44,7 +48,8 @@ Examples:
   vef run --mpirun 'mpirun --oversubscribe' -n 8 -- ./app
   vef run -- mpirun -n 2 ./master : -n 6 ./worker
   vef run -- srun -N 2 -n 16 numactl --localalloc ./app
-  vef run --script -- ./job.sh                             # the script calls mpirun itself")]
+  vef run --script -- ./job.sh                             # the script calls mpirun itself
+  vef run --tool profile --tool ./mine.so --tool capture -n 4 -- ./app")]
 pub struct Run {
     /// Number of ranks (passed to the launcher as -n)
     #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -55,6 +60,10 @@ pub struct Run {
     /// Launcher, with options if any [default: that of the program's MPI, else mpirun, mpiexec, srun]
     #[arg(long, value_name = "CMD")]
     pub mpirun: Option<String>,
+    /// A tool between the program and MPI, in the given order, each as often as named: capture, profile, text, or a tool's
+    /// file (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
+    #[arg(long = "tool", value_name = "NAME|FILE")]
+    pub tools: Vec<PathBuf>,
     /// Also mix the capture into this trace
     #[arg(long, value_name = "OUT.vef")]
     pub mix: Option<PathBuf>,
@@ -95,6 +104,29 @@ fn rank_list(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("not a list of ranks such as 0-3,8".into()),
     }
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Writes DIR/parserOutput: communicators.txt, global.txt, a file for each phase, and overall.txt with how often each record is in
+the whole run. The lines are those of MinI Parser; docs/tools.md has them.")]
+pub struct Text {
+    /// The directory with ti_trace0.txt …, or the one above it
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// The summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Profile {
+    /// The directory with 0.json …, or the one above it
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Everything, as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

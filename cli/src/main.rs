@@ -14,6 +14,7 @@ mod launch;
 mod library;
 mod output;
 mod progress;
+mod tools;
 
 use clap::Parser;
 use std::process::ExitCode;

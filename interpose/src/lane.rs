@@ -8,7 +8,7 @@ use crate::output::Piece;
 use crate::tracer::{TRACER, Tracer};
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use vef_format::capture::encode::{self, Author, Times, makes_request};
 use vef_format::capture::event::{Action, Completion};
 use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, CHUNK_USED_AT, ChunkHeader};
@@ -21,6 +21,9 @@ static PAUSED_THREAD: AtomicUsize = AtomicUsize::new(0);
 pub(crate) static PAUSED: AtomicPtr<Tracer> = AtomicPtr::new(null_mut());
 /// Its lane.
 static MAIN_LANE: AtomicPtr<Lane> = AtomicPtr::new(null_mut());
+
+/// Whether there are tools in front of the recorder: calls reach it from them alone.
+static CHAINED: AtomicBool = AtomicBool::new(false);
 
 /// Bytes at the end of a chunk that only the record that tracing stopped may use.
 const RESERVE: usize = 128;
@@ -90,14 +93,27 @@ fn thread_pointer() -> usize {
 /// The lane of a thread that did not initialise MPI.
 #[inline(never)]
 fn other() -> Option<NonNull<Lane>> {
+    if CHAINED.load(Ordering::Relaxed) { None } else { chained() }
+}
+
+/// The lane of this thread, for a call from a tool in front of the recorder.
+pub(crate) fn chained() -> Option<NonNull<Lane>> {
     // SAFETY: set to a leaked box, or null.
     lane_in(unsafe { TRACER.load(Ordering::Acquire).as_ref() }?)
+}
+
+/// The lane of this thread, for a call from the program or from a tool in front of the recorder.
+pub(crate) fn any() -> Option<NonNull<Lane>> {
+    if CHAINED.load(Ordering::Relaxed) { chained() } else { current() }
 }
 
 /// The lane of this thread while recording is paused; `None` while it is not.
 #[cold]
 #[inline(never)]
 pub(crate) fn paused() -> Option<NonNull<Lane>> {
+    if CHAINED.load(Ordering::Relaxed) {
+        return None;
+    }
     // SAFETY: set to a leaked box, or null.
     let tracer = unsafe { PAUSED.load(Ordering::Acquire).as_ref() }?;
     if thread_pointer() == PAUSED_THREAD.load(Ordering::Relaxed) {
@@ -106,20 +122,34 @@ pub(crate) fn paused() -> Option<NonNull<Lane>> {
     lane_in(tracer)
 }
 
-/// The lane that this thread, not the one that initialised MPI, has or gets of `tracer`.
-fn lane_in(tracer: &'static Tracer) -> Option<NonNull<Lane>> {
-    /// Gives the lane back when the thread ends.
-    struct Held(Cell<*mut Lane>);
-    impl Drop for Held {
-        fn drop(&mut self) {
-            if let Some(lane) = NonNull::new(self.0.get())
-                && let Some(tracer) = Tracer::active()
-            {
-                tracer.release_lane(lane);
-            }
+/// [`paused`] for a call from a tool in front of the recorder.
+pub(crate) fn chained_paused() -> Option<NonNull<Lane>> {
+    // SAFETY: set to a leaked box, or null.
+    lane_in(unsafe { PAUSED.load(Ordering::Acquire).as_ref() }?)
+}
+
+/// [`paused`] for a call from the program or from a tool in front of the recorder.
+pub(crate) fn any_paused() -> Option<NonNull<Lane>> {
+    if CHAINED.load(Ordering::Relaxed) { chained_paused() } else { paused() }
+}
+
+/// Gives the lane back when the thread ends.
+struct Held(Cell<*mut Lane>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(lane) = NonNull::new(self.0.get())
+            && let Some(tracer) = Tracer::active()
+        {
+            tracer.release_lane(lane);
         }
     }
-    thread_local!(static HELD: Held = const { Held(Cell::new(null_mut())) });
+}
+
+thread_local!(static HELD: Held = const { Held(Cell::new(null_mut())) });
+
+/// The lane that this thread, not the one that initialised MPI, has or gets of `tracer`.
+fn lane_in(tracer: &'static Tracer) -> Option<NonNull<Lane>> {
     // A thread that is past the end of its thread-local storage is not recorded any more.
     HELD.try_with(|held| {
         if held.0.get().is_null() {
@@ -131,8 +161,15 @@ fn lane_in(tracer: &'static Tracer) -> Option<NonNull<Lane>> {
     .flatten()
 }
 
-/// From now on, the calling thread records through `lane`, and others get theirs from `tracer`.
-pub(crate) fn begin(tracer: &'static Tracer, lane: NonNull<Lane>) {
+/// From now on, the calling thread records through `lane`, and others get theirs from `tracer`. `chained`: there are tools in
+/// front of the recorder.
+pub(crate) fn begin(tracer: &'static Tracer, lane: NonNull<Lane>, chained: bool) {
+    if chained {
+        CHAINED.store(true, Ordering::Relaxed);
+        TRACER.store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
+        HELD.with(|held| held.0.set(lane.as_ptr()));
+        return;
+    }
     MAIN_LANE.store(lane.as_ptr(), Ordering::Relaxed);
     TRACER.store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
     MAIN_THREAD.store(thread_pointer(), Ordering::Release);

@@ -1,19 +1,31 @@
 //! How arguments arrive: in C as words, in Fortran as addresses of what C has, with handles that are integers.
 
+use crate::lane::{self, Lane};
 use crate::wrap::Language;
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::symbols::{self, Function};
 use mpi_abi::tables::Flavour;
 use std::ffi::CStr;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-/// C.
-pub(crate) struct C;
+/// C: from the program, or (`CHAINED`) from a tool in front of the recorder.
+pub(crate) struct C<const CHAINED: bool>;
 
-impl Language for C {
+impl<const CHAINED: bool> Language for C<CHAINED> {
     const FIRST_INDEX: i32 = 0;
-    const IN_PLACE: bool = true;
+    const IN_PLACE: bool = !CHAINED;
+
+    #[inline(always)]
+    fn lane() -> Option<NonNull<Lane>> {
+        if CHAINED { lane::chained() } else { lane::current() }
+    }
+
+    #[inline(always)]
+    fn paused() -> Option<NonNull<Lane>> {
+        if CHAINED { lane::chained_paused() } else { lane::paused() }
+    }
 
     #[inline(always)]
     unsafe fn int(word: usize) -> i32 {
@@ -71,6 +83,14 @@ impl Language for Fortran {
     const FIRST_INDEX: i32 = 1;
     const IN_PLACE: bool = false;
 
+    fn lane() -> Option<NonNull<Lane>> {
+        lane::any()
+    }
+
+    fn paused() -> Option<NonNull<Lane>> {
+        lane::any_paused()
+    }
+
     unsafe fn int(word: usize) -> i32 {
         // SAFETY: the contract: the address of an INTEGER.
         unsafe { *(word as *const i32) }
@@ -83,12 +103,12 @@ impl Language for Fortran {
 
     unsafe fn handle(abi: &Abi, kind: Kind, word: usize) -> usize {
         // SAFETY: the contract: the address of an INTEGER.
-        to_c(abi, kind, unsafe { *(word as *const i32) })
+        c_handle(abi, kind, unsafe { *(word as *const i32) })
     }
 
     unsafe fn handle_at(abi: &Abi, kind: Kind, word: usize, index: usize) -> usize {
         // SAFETY: the contract: an array of INTEGERs.
-        to_c(abi, kind, unsafe { *(word as *const i32).add(index) })
+        c_handle(abi, kind, unsafe { *(word as *const i32).add(index) })
     }
 
     fn ignores_status(_abi: &Abi, word: usize) -> bool {
@@ -104,24 +124,61 @@ impl Language for Fortran {
     }
 }
 
+/// What converts the handles of each kind: the C library has a pair of functions for each.
+macro_rules! conversions {
+    ($($($kind:ident)|+: $from:literal $to:literal;)*) => {
+        fn converters(kind: Kind) -> Option<(&'static Function, &'static Function)> {
+            match kind {
+                $($(Kind::$kind)|+ => {
+                    static FROM: Function = Function::named($from);
+                    static TO: Function = Function::named($to);
+                    Some((&FROM, &TO))
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+conversions! {
+    Comm | CommPtr: c"PMPI_Comm_f2c" c"PMPI_Comm_c2f";
+    Datatype | DatatypePtr | DatatypeArray: c"PMPI_Type_f2c" c"PMPI_Type_c2f";
+    Message | MessagePtr: c"PMPI_Message_f2c" c"PMPI_Message_c2f";
+    Request | RequestPtr | RequestArray: c"PMPI_Request_f2c" c"PMPI_Request_c2f";
+    Op | OpPtr: c"PMPI_Op_f2c" c"PMPI_Op_c2f";
+    Group | GroupPtr: c"PMPI_Group_f2c" c"PMPI_Group_c2f";
+    Win | WinPtr: c"PMPI_Win_f2c" c"PMPI_Win_c2f";
+    File | FilePtr: c"PMPI_File_f2c" c"PMPI_File_c2f";
+    Info | InfoPtr: c"PMPI_Info_f2c" c"PMPI_Info_c2f";
+    Errhandler | ErrhandlerPtr: c"PMPI_Errhandler_f2c" c"PMPI_Errhandler_c2f";
+}
+
+/// Whether the handles of Fortran and C are the same integers.
+fn are_integers(abi: &Abi, kind: Kind) -> bool {
+    abi.flavour == Flavour::Mpich && !matches!(kind, Kind::File | Kind::FilePtr)
+}
+
 /// The C handle of a Fortran one.
-fn to_c(abi: &Abi, kind: Kind, handle: i32) -> usize {
-    // MPICH's handles are the same integers.
-    if abi.flavour == Flavour::Mpich {
+pub(crate) fn c_handle(abi: &Abi, kind: Kind, handle: i32) -> usize {
+    if are_integers(abi, kind) {
         return handle as u32 as usize;
     }
-    static COMM: Function = Function::named(c"PMPI_Comm_f2c");
-    static TYPE: Function = Function::named(c"PMPI_Type_f2c");
-    static REQUEST: Function = Function::named(c"PMPI_Request_f2c");
-    static MESSAGE: Function = Function::named(c"PMPI_Message_f2c");
-    let function = match kind {
-        Kind::Comm | Kind::CommPtr => &COMM,
-        Kind::Datatype | Kind::DatatypePtr | Kind::DatatypeArray => &TYPE,
-        Kind::Message | Kind::MessagePtr => &MESSAGE,
-        _ => &REQUEST,
-    };
+    let Some((from, _)) = converters(kind) else { return 0 };
     // SAFETY: these take an int and return a handle, which is a pointer in the ABIs other than MPICH's.
-    unsafe { function.call_or([handle as usize], 0) }
+    unsafe { from.call_or([handle as usize], 0) }
+}
+
+/// The Fortran handle of a C one.
+pub(crate) fn fortran_handle(abi: &Abi, kind: Kind, handle: usize) -> i32 {
+    if are_integers(abi, kind) {
+        return handle as u32 as i32;
+    }
+    // SAFETY: these take a handle and return an int.
+    converters(kind).map_or(0, |(_, to)| unsafe { to.call_or([handle], 0) })
+}
+
+/// Whether the address of a buffer is `MPI_BOTTOM`.
+pub(crate) fn is_bottom(address: usize) -> bool {
+    special_addresses().bottom.contains(&address)
 }
 
 /// Addresses that mean something by themselves.
@@ -131,6 +188,8 @@ struct Special {
     ignored: Vec<usize>,
     /// `MPI_IN_PLACE`.
     in_place: Vec<usize>,
+    /// `MPI_BOTTOM`.
+    bottom: Vec<usize>,
 }
 
 /// Looked up once: there are several because each Fortran interface has its own variables.
@@ -157,11 +216,14 @@ fn special_addresses() -> &'static Special {
                 c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ",
             ]),
             in_place: variables(&[c"mpi_fortran_in_place_", c"MPIR_F08_MPI_IN_PLACE"]),
+            bottom: variables(&[c"mpi_fortran_bottom_", c"MPIR_F08_MPI_BOTTOM"]),
         };
         special.ignored.extend(behind(&[c"MPI_F_STATUS_IGNORE", c"MPI_F_STATUSES_IGNORE"]));
         special.in_place.extend(behind(&[c"MPIR_F_MPI_IN_PLACE"]));
+        special.bottom.extend(behind(&[c"MPIR_F_MPI_BOTTOM"]));
         special.ignored.retain(|address| *address != 0);
         special.in_place.retain(|address| *address != 0);
+        special.bottom.retain(|address| *address != 0);
         special
     })
 }

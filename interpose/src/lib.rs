@@ -12,6 +12,7 @@
 //! This library never prints, except one line on stderr when something is lost; never ends the program; takes no lock in
 //! single-threaded programs and allocates nothing on the path of an ordinary call; does nothing in processes without MPI.
 
+mod chain;
 mod clock;
 mod comms;
 mod handles;
@@ -19,8 +20,10 @@ mod hooks;
 mod lane;
 mod languages;
 mod output;
+mod phases;
 mod requests;
 mod settings;
+mod tools;
 mod tracer;
 mod types;
 mod wrap;

@@ -13,6 +13,8 @@ pub(crate) struct Settings {
     pub(crate) cycles: bool,
     /// `VEF_MAX_SIZE`: bytes of a rank's file at which recording stops.
     pub(crate) max_size: u64,
+    /// `VEF_TOOLS`, else `TOOLS`: the tools between the program and MPI; `None`: the recorder alone.
+    pub(crate) tools: Option<String>,
     /// `VEF_PHASE`: the phase of the program that alone is recorded.
     pub(crate) phase: Option<String>,
     /// `VEF_RANKS`: the ranks that alone are recorded.
@@ -61,6 +63,9 @@ impl Settings {
             phase: variable("VEF_PHASE").filter(|phase| !phase.is_empty()),
             ranks: variable("VEF_RANKS").as_deref().and_then(RankSet::parse),
             fresh: variable("VEF_FRESH").is_some_and(|value| value == "1"),
+            tools: variable("VEF_TOOLS")
+                .or_else(|| variable("TOOLS"))
+                .filter(|tools| !tools.trim_matches([':', ' ']).is_empty()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What all threads share: the MPI, the file, and what is known of handles. One a process, from `MPI_Init` to
 //! `MPI_Finalize`.
 
+use crate::chain::{self, Recorder};
 use crate::clock;
 use crate::comms::Comms;
 use crate::handles::{HandleMap, Pending};
@@ -196,7 +197,7 @@ impl Tracer {
             mpi,
         }));
         let lane = tracer.new_lane().ok_or("no memory")?;
-        lane::begin(tracer, lane);
+        lane::begin(tracer, lane, chain::recorder() == Recorder::Behind);
         Ok(lane)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::comms::Comm;
-use crate::lane::{self, Lane};
+use crate::lane::Lane;
 use crate::tracer::SharedGuard;
 use crate::types::Type;
 use mpi_abi::arguments::Kind;
@@ -27,6 +27,12 @@ pub(crate) trait Language {
     const FIRST_INDEX: i32;
     /// Whether the encoding of frequent records is worth a copy in each wrapper.
     const IN_PLACE: bool;
+
+    /// What the calling thread records through; `None`: nothing is to be recorded here.
+    fn lane() -> Option<NonNull<Lane>>;
+
+    /// The same while recording is paused; `None` while it is not.
+    fn paused() -> Option<NonNull<Lane>>;
 
     /// A C `int` (or Fortran `INTEGER`).
     ///
@@ -315,7 +321,7 @@ pub(crate) fn around<R: Row, L: Language, const N: usize, P>(
     prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi) -> P,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, P, i32),
 ) -> i32 {
-    around_in(lane::current(), words, next, prepare, record)
+    around_in(L::lane(), words, next, prepare, record)
 }
 
 /// [`around`] for calls that are looked at also outside the phase that is to be recorded: they say what handles mean, or
@@ -327,7 +333,7 @@ pub(crate) fn around_even_paused<R: Row, L: Language, const N: usize, P>(
     prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi) -> P,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, P, i32),
 ) -> i32 {
-    around_in(lane::current().or_else(lane::paused), words, next, prepare, record)
+    around_in(L::lane().or_else(L::paused), words, next, prepare, record)
 }
 
 #[inline(always)]

@@ -1,7 +1,11 @@
-//! The functions this library defines: one for each row of the table whose category has a hook, in C and in Fortran.
+//! The functions this library defines: in C one for each row of the table that returns an error code, in Fortran one for
+//! each whose category has a hook. Those without one go straight on, to MPI or to the tools.
 
+use crate::chain::entries::NEXT;
+use crate::chain::{self, Recorder};
 use crate::hooks;
 use crate::languages::{C, Fortran};
+use crate::phases;
 use crate::wrap::{Row, SUCCESS};
 use mpi_abi::arguments::Kind;
 use mpi_abi::prototypes::Call;
@@ -10,14 +14,14 @@ use mpi_abi::{ERR_NO_SUCH_FUNCTION, for_each_mpi_function};
 use std::ffi::{CStr, c_char};
 
 /// The C string of a literal with its closing NUL.
-const fn c_name(text: &'static str) -> &'static CStr {
+pub(crate) const fn c_name(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("a name without an inner NUL"), // at compile time
     }
 }
 
-/// Gives each category its hook; those without one are not wrapped at all, so calls that are not of interest cost nothing.
+/// Gives each category its hook; of those without one only C is wrapped, for tools' sake, by a jump.
 macro_rules! with_hook {
     (Send $do:ident $($row:tt)*) => { $do! { Send $($row)* } };
     (SendImmediate $do:ident $($row:tt)*) => { $do! { SendImmediate $($row)* } };
@@ -55,7 +59,24 @@ macro_rules! with_hook {
     (IoImmediate $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
     (Process $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
     (Lifecycle $do:ident $($row:tt)*) => { $do! { Lifecycle $($row)* } };
+    ($category:ident c_wrapper $($row:tt)*) => { c_passage! { $($row)* } };
     ($category:ident $($row:tt)*) => {};
+}
+pub(crate) use with_hook;
+
+/// A wrapper for C that only goes on.
+macro_rules! c_passage {
+    ($call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
+        /// Not recorded.
+        ///
+        /// # Safety
+        /// As the MPI function of this name.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $call($($a: usize),*) -> i32 {
+            // SAFETY: the prototype of the table, and the arguments of the program.
+            unsafe { NEXT[Call::$call as usize].call_or([$($a),*], ERR_NO_SUCH_FUNCTION) }
+        }
+    };
 }
 
 /// The row of a function as a type.
@@ -69,6 +90,7 @@ macro_rules! row {
         }
     };
 }
+pub(crate) use row;
 
 /// A wrapper for C.
 macro_rules! c_wrapper {
@@ -80,9 +102,9 @@ macro_rules! c_wrapper {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $call($($a: usize),*) -> i32 {
             row!($call ($($a : $k),*));
-            static NEXT: Function = Function::named(c_name(concat!(stringify!($call), "\0")));
             // SAFETY: the prototype of the table, and the arguments of the program.
-            hooks::$hook::<This, C, _>([$($a),*], |words| unsafe { NEXT.call_or(words, ERR_NO_SUCH_FUNCTION) })
+            let next = |words| unsafe { NEXT[Call::$call as usize].call_or(words, ERR_NO_SUCH_FUNCTION) };
+            hooks::$hook::<This, C<false>, _>([$($a),*], next)
         }
     };
 }
@@ -102,9 +124,14 @@ macro_rules! fortran_wrappers {
 
             const COUNT: usize = { let names: &[&str] = &[$(stringify!($a)),*]; names.len() };
 
-            fortran_wrapper! { plain $stem "_" ($($a),*) [$($length)*] }
-            fortran_wrapper! { f08 $stem "_f08_" ($($a),*) [$($length)*] }
-            fortran_wrapper! { f08ts $stem "_f08ts_" ($($a),*) [$($length)*] }
+            fn as_c(words: &[usize], descriptors: bool) -> Option<i32> {
+                let wrapper = super::super::$call as *const std::ffi::c_void;
+                chain::fortran::call_as_c(Call::$call, words, descriptors, wrapper)
+            }
+
+            fortran_wrapper! { plain $stem "_" false ($($a),*) [$($length)*] }
+            fortran_wrapper! { f08 $stem "_f08_" false ($($a),*) [$($length)*] }
+            fortran_wrapper! { f08ts $stem "_f08ts_" true ($($a),*) [$($length)*] }
         }
     };
 }
@@ -123,16 +150,28 @@ macro_rules! fortran_large_wrappers {
 
             const COUNT: usize = { let names: &[&str] = &[$(stringify!($a)),*]; names.len() };
 
-            fortran_wrapper! { f08 $stem "_f08_large_" ($($a),*) [$($length)*] }
-            fortran_wrapper! { f08ts $stem "_f08ts_large_" ($($a),*) [$($length)*] }
+            fn as_c(words: &[usize], descriptors: bool) -> Option<i32> {
+                let wrapper = super::super::$call as *const std::ffi::c_void;
+                chain::fortran::call_as_c(Call::$call, words, descriptors, wrapper)
+            }
+
+            fortran_wrapper! { f08 $stem "_f08_large_" false ($($a),*) [$($length)*] }
+            fortran_wrapper! { f08ts $stem "_f08ts_large_" true ($($a),*) [$($length)*] }
         }
     };
 }
 
 macro_rules! fortran_wrapper {
-    ($function:ident $stem:literal $suffix:literal ($($a:ident),*) [$($length:ident)*]) => {
+    ($function:ident $stem:literal $suffix:literal $descriptors:literal ($($a:ident),*) [$($length:ident)*]) => {
         #[unsafe(export_name = concat!($stem, $suffix))]
         unsafe extern "C" fn $function($($a: usize,)* ierror: usize $(, $length: usize)*) {
+            if chain::active()
+                && let Some(code) = as_c(&[$($a),*], $descriptors)
+            {
+                // SAFETY: null, or the program's INTEGER for it.
+                unsafe { (ierror as *mut i32).as_mut() }.into_iter().for_each(|place| *place = code);
+                return;
+            }
             static NEXT: Function = Function::named(c_name(concat!($stem, $suffix, "\0")));
             record([$($a),*], &mut |words| {
                 let [$($a),*] = words;
@@ -160,52 +199,103 @@ macro_rules! define {
 }
 for_each_mpi_function!(define);
 
-/// Starts tracing.
+/// Loads the tools and starts tracing.
 ///
 /// # Safety
 /// As the MPI function of this name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn MPI_Init(argc: usize, argv: usize) -> i32 {
-    static NEXT: Function = Function::named(c"MPI_Init");
-    hooks::initialize(Call::MPI_Init, || {
-        // SAFETY: int MPI_Init(int *argc, char ***argv).
-        unsafe { NEXT.call_or([argc, argv], ERR_NO_SUCH_FUNCTION) }
+    // SAFETY: int MPI_Init(int *argc, char ***argv).
+    initialize(Call::MPI_Init, || unsafe {
+        NEXT[Call::MPI_Init as usize].call_or([argc, argv], ERR_NO_SUCH_FUNCTION)
     })
 }
 
-/// Starts tracing.
+/// Loads the tools and starts tracing.
 ///
 /// # Safety
 /// As the MPI function of this name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: usize, provided: usize) -> i32 {
-    static NEXT: Function = Function::named(c"MPI_Init_thread");
-    hooks::initialize(Call::MPI_Init_thread, || {
-        // SAFETY: int MPI_Init_thread(int *argc, char ***argv, int required, int *provided).
-        unsafe { NEXT.call_or([argc, argv, required, provided], ERR_NO_SUCH_FUNCTION) }
+    let words = [argc, argv, required, provided];
+    // SAFETY: int MPI_Init_thread(int *argc, char ***argv, int required, int *provided).
+    initialize(Call::MPI_Init_thread, || unsafe {
+        NEXT[Call::MPI_Init_thread as usize].call_or(words, ERR_NO_SUCH_FUNCTION)
     })
+}
+
+/// `next` is the real function, or leads to it through the tools.
+fn initialize(call: Call, next: impl FnOnce() -> i32) -> i32 {
+    chain::build();
+    match chain::recorder() {
+        Recorder::First => hooks::initialize(call, next),
+        Recorder::Behind | Recorder::Absent => next(),
+    }
 }
 
 /// `MPI_Init` and `MPI_Init_thread` under their Fortran names, whose arguments are not those of C.
 macro_rules! fortran_init {
-    ($($function:ident $name:literal $call:ident ($($a:ident),*);)*) => { $(
+    ($($function:ident $name:literal $call:ident ($($a:ident),*) => $as_c:expr;)*) => { $(
         #[unsafe(export_name = $name)]
         unsafe extern "C" fn $function($($a: usize,)* ierror: usize) {
             static NEXT: Function = Function::named(c_name(concat!($name, "\0")));
-            hooks::initialize(Call::$call, || {
+            let real = || {
                 // SAFETY: the arguments of the program.
                 unsafe { NEXT.call::<(), _>([$($a,)* ierror]) };
                 // SAFETY: null, or an INTEGER that the call has set.
                 unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
-            });
+            };
+            chain::build();
+            if chain::active() {
+                chain::fortran::initialize(real, || $as_c);
+            } else {
+                initialize(Call::$call, real);
+            }
         }
     )* };
 }
 fortran_init! {
-    init "mpi_init_" MPI_Init ();
-    init_f08 "mpi_init_f08_" MPI_Init ();
-    init_thread "mpi_init_thread_" MPI_Init_thread (required, provided);
-    init_thread_f08 "mpi_init_thread_f08_" MPI_Init_thread (required, provided);
+    // SAFETY: both may be null.
+    init "mpi_init_" MPI_Init () => unsafe { MPI_Init(0, 0) };
+    // SAFETY: as above.
+    init_f08 "mpi_init_f08_" MPI_Init () => unsafe { MPI_Init(0, 0) };
+    // SAFETY: the program's INTEGERs.
+    init_thread "mpi_init_thread_" MPI_Init_thread (required, provided)
+        => unsafe { MPI_Init_thread(0, 0, *(required as *const i32) as usize, provided) };
+    // SAFETY: as above.
+    init_thread_f08 "mpi_init_thread_f08_" MPI_Init_thread (required, provided)
+        => unsafe { MPI_Init_thread(0, 0, *(required as *const i32) as usize, provided) };
+}
+
+/// Tells every tool, and the phases.
+///
+/// # Safety
+/// As the MPI function of this name.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MPI_Pcontrol(level: usize, a: usize, b: usize, c: usize, d: usize, e: usize) -> i32 {
+    phases::pcontrol(level as i32, || {
+        // SAFETY: int MPI_Pcontrol(const int level, ...); see mpi_abi on what follows.
+        unsafe { NEXT[Call::MPI_Pcontrol as usize].call_or([level, a, b, c, d, e], ERR_NO_SUCH_FUNCTION) }
+    })
+}
+
+macro_rules! fortran_pcontrol {
+    ($($function:ident $name:literal)*) => { $(
+        #[unsafe(export_name = $name)]
+        unsafe extern "C" fn $function(level: usize, ierror: usize) {
+            static NEXT: Function = Function::named(c_name(concat!($name, "\0")));
+            // SAFETY: the program's INTEGER.
+            phases::pcontrol(unsafe { *(level as *const i32) }, || {
+                // SAFETY: the arguments of the program.
+                unsafe { NEXT.call::<(), _>([level, ierror]) };
+                SUCCESS
+            });
+        }
+    )* };
+}
+fortran_pcontrol! {
+    pcontrol "mpi_pcontrol_"
+    pcontrol_f08 "mpi_pcontrol_f08_"
 }
 
 macro_rules! phases {
@@ -218,12 +308,37 @@ macro_rules! phases {
         unsafe extern "C" fn $name(name: *const c_char) {
             if !name.is_null() {
                 // SAFETY: not null, so a C string.
-                hooks::phase($begin, &unsafe { CStr::from_ptr(name) }.to_string_lossy());
+                phases::mark($begin, unsafe { CStr::from_ptr(name) });
             }
         }
     )* };
 }
+// What programs call, and (`tracer`) what the definitions of `vef_phase.h` inside a program look for.
 phases! {
     vef_phase_begin true;
     vef_phase_end false;
+    mini_annotate_phase_start true;
+    mini_annotate_phase_end false;
+    vef_tracer_phase_begin true;
+    vef_tracer_phase_end false;
+}
+
+macro_rules! fortran_phases {
+    ($($function:ident $name:literal $begin:literal;)*) => { $(
+        /// As in C, with a blank-padded string.
+        ///
+        /// # Safety
+        /// `name` must be `length` characters.
+        #[unsafe(export_name = $name)]
+        unsafe extern "C" fn $function(name: *const u8, length: usize) {
+            // SAFETY: the contract.
+            phases::mark_padded($begin, unsafe { std::slice::from_raw_parts(name, length) });
+        }
+    )* };
+}
+fortran_phases! {
+    phase_begin "vef_phase_begin_" true;
+    phase_end "vef_phase_end_" false;
+    mini_phase_start "mini_annotate_phase_start_" true;
+    mini_phase_end "mini_annotate_phase_end_" false;
 }

@@ -9,7 +9,8 @@
 //! - [`detect`]: which MPI is in the process, and its [`detect::Abi`], from one of the [`tables`] [`mpich`],
 //!   [`openmpi`] and [`standard`];
 //! - [`symbols`]: finds the real functions and data in the process;
-//! - [`api`]: the calls that this toolkit itself makes.
+//! - [`api`]: the calls that this toolkit itself makes;
+//! - [`tool`]: what a tool of the chain in front of MPI is, in Rust and in C.
 //!
 //! It records nothing, keeps no state but the addresses of functions it has looked up, prints nothing, and never
 //! initialises an MPI by itself. `mpi-abi/oracle` holds the tables against each installed `mpi.h`.
@@ -58,6 +59,8 @@ pub mod standard;
 pub mod symbols;
 
 pub mod api;
+
+pub mod tool;
 
 pub use error::{Error, Result};
 

@@ -73,6 +73,19 @@ impl Function {
         }
     }
 
+    /// From now on it is this function.
+    ///
+    /// # Safety
+    /// It must have the prototype of the one that the name stands for, and stay loaded.
+    pub unsafe fn divert(&self, address: NonNull<c_void>) {
+        self.address.store(address.as_ptr(), Ordering::Release);
+    }
+
+    /// It is looked up again when it is needed next.
+    pub fn forget(&self) {
+        self.address.store(null_mut(), Ordering::Release);
+    }
+
     #[inline(always)]
     fn known(&self) -> Option<NonNull<c_void>> {
         // Acquire pairs with the Release below; what is published is only the address of code that the
@@ -159,6 +172,27 @@ words! {
     12: a b c d e f g h i j k l;
     13: a b c d e f g h i j k l m;
     14: a b c d e f g h i j k l m n;
+}
+
+/// Calls the function at `address` with as many words as there are; `None`: more than 14.
+///
+/// # Safety
+/// As [`Function::call`], for a function that returns an `i32`.
+#[inline]
+pub unsafe fn call_with(address: NonNull<c_void>, words: &[usize]) -> Option<i32> {
+    macro_rules! by_count {
+        ($($count:literal)*) => {
+            match words.len() {
+                $($count => {
+                    let words: &[usize; $count] = words.first_chunk()?;
+                    // SAFETY: the contract.
+                    Some(unsafe { words.pass_to(address) })
+                })*
+                _ => None,
+            }
+        };
+    }
+    by_count!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
 }
 
 /// Looks a function up behind this object, then in every loaded object.

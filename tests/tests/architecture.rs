@@ -13,13 +13,24 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
     ("mixer", 2, &["vef-format", "collectives", "mpi-abi"]),
     ("replay", 2, &["vef-format", "collectives"]),
     ("placement", 2, &[]),
+    ("reports", 2, &["vef-format"]),
     ("sim-example", 3, &["replay", "placement", "vef-format"]),
     ("replay-ffi", 3, &["replay", "placement"]),
     ("collbench", 4, &["mpi-abi", "collectives", "sim-example"]),
     (
         "cli",
         5,
-        &["vef-format", "mpi-abi", "collectives", "mixer", "replay", "placement", "sim-example", "collbench"],
+        &[
+            "vef-format",
+            "mpi-abi",
+            "collectives",
+            "mixer",
+            "replay",
+            "placement",
+            "reports",
+            "sim-example",
+            "collbench",
+        ],
     ),
 ];
 

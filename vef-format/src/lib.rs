@@ -18,6 +18,7 @@ pub mod units;
 pub mod capture;
 pub mod container;
 pub mod text;
+pub mod time_independent;
 pub mod validate;
 
 mod id_set;

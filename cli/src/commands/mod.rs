@@ -5,8 +5,10 @@ mod convert;
 mod demo;
 mod mix;
 mod place;
+mod profile;
 mod run;
 mod sim;
+mod text;
 
 use crate::args::Command;
 use crate::output::Failure;
@@ -24,6 +26,8 @@ pub fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
         Command::Convert(convert) => convert::execute(&convert).map(|()| ExitCode::SUCCESS),
         Command::Place(place) => place::execute(&place).map(|()| ExitCode::SUCCESS),
+        Command::Text(text) => text::execute(&text).map(|()| ExitCode::SUCCESS),
+        Command::Profile(profile) => profile::execute(&profile).map(|()| ExitCode::SUCCESS),
         Command::Demo(demo) => demo::execute(&demo).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -5,6 +5,7 @@ use crate::launch;
 use crate::library;
 use crate::output::{self, Failure, grouped};
 use crate::progress::Bar;
+use crate::tools::Tools;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
@@ -33,14 +34,22 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
             );
         }
     }
+    let tools = Tools::named(&run.tools)?;
+    if run.mix.is_some() && !tools.record() {
+        return Err("--mix needs a capture: add --tool capture".into());
+    }
     let directory = capture_directory(run)?;
-    let variables = variables(run, &library, &directory);
+    let mut variables = variables(run, &library, &directory);
+    variables.extend(tools.variable());
     let plan = match line {
         Some(line) => launch::with_variables(line, &variables)?,
         None => launch::through_environment(&run.program, &variables)?,
     };
     let status = start(&plan)?;
-    report(run, &directory)?;
+    if tools.record() {
+        report(run, &directory)?;
+    }
+    tools.report(&directory);
     if let Some(trace) = &run.mix {
         super::mix::execute(&Mix {
             input: directory,

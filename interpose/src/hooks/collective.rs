@@ -17,7 +17,7 @@ use vef_format::units::Bytes;
 macro_rules! operations {
     ($($operation:ident: $($call:ident)+;)*) => {
         /// The operation of a function.
-        const fn operation(call: Call) -> Option<Operation> {
+        pub(crate) const fn operation(call: Call) -> Option<Operation> {
             match call {
                 $($(Call::$call)|+ => Some(Operation::$operation),)*
                 _ => None,

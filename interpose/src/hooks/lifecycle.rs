@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::lane::{self, Lane};
+use crate::languages::Fortran;
 use crate::settings::Settings;
 use crate::tracer::Tracer;
 use crate::wrap::{Args, Language, Row, SUCCESS, around};
@@ -75,7 +76,7 @@ fn finalize<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    let Some(lane) = own_lane() else { return next(words) };
+    let Some(lane) = own_lane::<L>() else { return next(words) };
     // SAFETY: see `around`.
     unsafe {
         let lane = &mut *lane.as_ptr();
@@ -97,9 +98,9 @@ fn finalize<R: Row, L: Language, const N: usize>(
 }
 
 /// This thread's lane, unless it is inside a recorded call.
-fn own_lane() -> Option<NonNull<Lane>> {
+fn own_lane<L: Language>() -> Option<NonNull<Lane>> {
     // SAFETY: a lane lives for ever, and only its own thread looks at it.
-    lane::current().or_else(lane::paused).filter(|lane| unsafe { !(*lane.as_ptr()).inside })
+    L::lane().or_else(L::paused).filter(|lane| unsafe { !(*lane.as_ptr()).inside })
 }
 
 /// Recorded before the call, which does not return.
@@ -119,16 +120,16 @@ fn abort<R: Row, L: Language, const N: usize>(
     )
 }
 
-/// A phase of the program, which it names itself.
+/// A phase of the program, which it names itself. Called from any language; Fortran's lane is anybody's.
 pub(crate) fn phase(begin: bool, name: &str) {
-    let Some(lane) = own_lane() else { return };
+    let Some(lane) = own_lane::<Fortran>() else { return };
     // SAFETY: this thread's own, and no call is under way.
     let lane = unsafe { &mut *lane.as_ptr() };
     let only = lane.tracer.phase.as_ref();
     if let Some(only) = only.filter(|_| begin) {
         only.begin(name);
     }
-    if lane::current().is_some() {
+    if lane::any().is_some() {
         let now = clock::now();
         lane.put_rare(now, now, &Action::Phase { begin, name }, 0);
     }

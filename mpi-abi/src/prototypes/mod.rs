@@ -229,6 +229,12 @@ macro_rules! derive {
         #[repr(u16)]
         pub enum Call { $($call,)* $($large,)* $($c,)* $($other,)* }
 
+        impl Call {
+            /// The functions' C names, in the order of their numbers.
+            pub const NAMES: &'static [&'static str] =
+                &[$(stringify!($call),)* $(stringify!($large),)* $(stringify!($c),)* $(stringify!($other),)*];
+        }
+
         static PROTOTYPES: &[Prototype] = &[
             $(Prototype {
                 call: Call::$call, name: stringify!($call), fortran: Some($call_stem), group: Group::Calls,
@@ -286,6 +292,17 @@ impl Call {
     /// The function with this number, as `call as u16` gave it.
     pub fn from_number(number: u16) -> Option<Call> {
         PROTOTYPES.get(usize::from(number)).map(|prototype| prototype.call)
+    }
+
+    /// The function with this number, which must be that of one.
+    ///
+    /// # Safety
+    /// `number` must be below [`Call::COUNT`].
+    #[inline(always)]
+    pub unsafe fn from_number_unchecked(number: u16) -> Call {
+        debug_assert!(usize::from(number) < Call::COUNT);
+        // SAFETY: the variants are numbered from 0 without a gap, and this is one of them.
+        unsafe { std::mem::transmute(number) }
     }
 
     /// The function of this C name.

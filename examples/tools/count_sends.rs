@@ -1,0 +1,41 @@
+//! A tool in Rust: counts the messages that each rank sends and says so at the end.
+//!
+//! ```text
+//! cargo build -p mpi-abi --example count_sends
+//! vef run --tool target/debug/examples/libcount_sends.so --tool capture -n 4 -- ./program
+//! ```
+
+#![allow(clippy::print_stderr)]
+
+use mpi_abi::prototypes::{Call, Category};
+use mpi_abi::tool::{Intercepted, Place, Tool};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct CountSends {
+    position: usize,
+    sends: AtomicU64,
+}
+
+impl Tool for CountSends {
+    const NAME: &'static CStr = c"count_sends";
+
+    fn open(place: &Place) -> Result<Self, String> {
+        Ok(Self { position: place.position, sends: AtomicU64::new(0) })
+    }
+
+    fn intercepts(&self, call: Call) -> bool {
+        matches!(call.category(), Category::Send | Category::SendImmediate)
+    }
+
+    fn call(&self, call: &mut Intercepted<'_>) -> i32 {
+        self.sends.fetch_add(1, Ordering::Relaxed);
+        call.next()
+    }
+
+    fn close(&self) {
+        eprintln!("count_sends at {}: {} messages", self.position, self.sends.load(Ordering::Relaxed));
+    }
+}
+
+mpi_abi::vef_tool!(CountSends);

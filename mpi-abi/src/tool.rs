@@ -1,0 +1,378 @@
+//! Tools that stand between a program and its MPI, several at once.
+//!
+//! The preload library keeps a *chain*: a call enters the first tool that intercepts it, each tool calls the next of its
+//! own chain, the last calls MPI. A tool may be in the chain several times; each time is a [`Layer`] with its own
+//! context. A tool says which calls it intercepts; the others pass it by at no cost.
+//!
+//! Each layer has a table with, for every function, the next layer's handler ([`Cell`]), filled once before the program
+//! starts: going on is a load and an indirect call, whatever is between. From a handler of one function a tool can go on
+//! to any other function the same way, and what it calls so is seen by the tools behind it, not by those in front.
+//!
+//! In Rust a tool is a type that implements [`Tool`]; a library of its own (`crate-type = ["cdylib"]`) exports it with
+//! [`vef_tool!`](crate::vef_tool). In C it is a [`Descriptor`], see `vef_tool.h`. Both are the same to the chain.
+
+use crate::prototypes::Call;
+use crate::symbols::call_with;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::ptr::{NonNull, null, null_mut};
+
+/// A tool in Rust.
+///
+/// Any thread of the program may be in a handler at any time. What panics is left out from then on: its calls go straight to
+/// the next tool.
+pub trait Tool: Send + Sync + Sized + 'static {
+    /// What it is called in messages; no NUL byte.
+    const NAME: &'static CStr;
+
+    /// Makes one for a place in the chain. MPI may not be initialised yet.
+    ///
+    /// # Errors
+    /// A sentence for the user; the program then runs without tools.
+    fn open(place: &Place) -> Result<Self, String>;
+
+    /// Whether it wants to see a function; asked once for each, after [`Tool::open`].
+    fn intercepts(&self, call: Call) -> bool;
+
+    /// The program (or a tool in front) calls an intercepted function. What this returns is returned.
+    fn call(&self, call: &mut Intercepted<'_>) -> i32;
+
+    /// The program calls `MPI_Pcontrol`. Every tool hears of it once; there is nothing to call next.
+    fn pcontrol(&self, _level: i32) {}
+
+    /// A phase of the program begins or ends.
+    fn phase(&self, _begin: bool, _name: &str) {}
+
+    /// `MPI_Finalize` is over, or the program ends without it. Nothing is called afterwards.
+    fn close(&self) {}
+}
+
+/// Where a tool is in the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// 0: the first to be called.
+    pub position: usize,
+    /// How many of the same tool are in front of it.
+    pub instance: usize,
+    /// The directory for what the tool writes; need not exist yet.
+    pub directory: PathBuf,
+}
+
+/// A call on its way through the chain.
+pub struct Intercepted<'a> {
+    layer: &'a Layer,
+    call: Call,
+    words: &'a mut [usize],
+    passed: bool,
+}
+
+impl Intercepted<'_> {
+    /// Which function.
+    #[inline(always)]
+    pub fn function(&self) -> Call {
+        self.call
+    }
+
+    /// The arguments as C passes them, to be read through [`arguments`](crate::arguments); what is changed here is passed on.
+    #[inline(always)]
+    pub fn words(&mut self) -> &mut [usize] {
+        self.words
+    }
+
+    /// Argument number `index`, a C `int`.
+    #[inline(always)]
+    pub fn int(&self, index: usize) -> i32 {
+        self.words[index] as u32 as i32
+    }
+
+    /// Goes on with the arguments as they are now; the next tool or MPI returns here.
+    #[inline(always)]
+    pub fn next(&mut self) -> i32 {
+        self.passed = true;
+        // SAFETY: the arguments are the program's, or the tool's responsibility if it changed them.
+        unsafe { self.layer.go_on(self.call, self.words) }
+    }
+
+    /// Calls any MPI function as the next tool's caller would: only the tools behind this one see it.
+    ///
+    /// # Safety
+    /// The words must be valid arguments of that function.
+    pub unsafe fn call_next(&self, call: Call, words: &[usize]) -> i32 {
+        // SAFETY: the contract.
+        unsafe { self.layer.go_on(call, words) }
+    }
+}
+
+/// How to go on to one function: its next handler, and what that gets as first argument.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Cell {
+    /// `int (*)(vef_layer *, the function's parameters …)`.
+    pub function: NonNull<c_void>,
+    /// Passed on as it is.
+    pub layer: *mut c_void,
+}
+
+// SAFETY: two addresses; what they lead to is the tools' to share.
+unsafe impl Send for Cell {}
+// SAFETY: as above.
+unsafe impl Sync for Cell {}
+
+/// A tool at its place in the chain: `vef_layer` in C.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Layer {
+    /// The tool's own.
+    pub context: *mut c_void,
+    /// For each function, by number, how to go on.
+    pub next: *const Cell,
+    /// The functions' C names, by number.
+    pub names: *const *const c_char,
+    /// The directory for what the tool writes.
+    pub directory: *const c_char,
+    /// 0: the first to be called.
+    pub position: c_int,
+    /// How many of the same tool are in front of it.
+    pub instance: c_int,
+    /// Why `open` refused, a C string.
+    pub reason: [c_char; 256],
+}
+
+impl Layer {
+    /// # Safety
+    /// The words must be valid arguments of the function.
+    #[inline(always)]
+    unsafe fn go_on(&self, call: Call, words: &[usize]) -> i32 {
+        // SAFETY: the table has a cell for every function.
+        let cell = unsafe { *self.next.add(call as usize) };
+        let mut all = [0; 14];
+        all[0] = cell.layer as usize;
+        let count = 1 + words.len().min(13);
+        all[1..count].copy_from_slice(&words[..count - 1]);
+        // SAFETY: a handler takes its layer, then what the function takes; the words are the contract's.
+        unsafe { call_with(cell.function, &all[..count]) }.unwrap_or(crate::ERR_NO_SUCH_FUNCTION)
+    }
+}
+
+/// A call as a handler for any function sees it: `vef_call` in C.
+#[derive(Debug)]
+#[repr(C)]
+pub struct AnyCall {
+    /// The function's number.
+    pub number: u32,
+    /// How many arguments it has.
+    pub count: u32,
+    /// Each as a word: integers sign- or garbage-extended, pointers and handles as they are.
+    pub words: *mut usize,
+}
+
+/// A typed handler: `vef_intercept` in C.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Intercept {
+    /// The function's number.
+    pub number: c_int,
+    /// `int (*)(vef_layer *, the function's parameters …)`; null ends the list.
+    pub function: *const c_void,
+}
+
+/// What a tool's library exports under the name [`EXPORTED_AS`]: `vef_tool` in C.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Descriptor {
+    /// [`ABI`].
+    pub abi: u32,
+    /// `sizeof` this.
+    pub size: u32,
+    /// [`TABLE`].
+    pub table: u64,
+    /// What it is called in messages.
+    pub name: *const c_char,
+    /// Before the first call; sets the context. Not 0: refused, for the layer's `reason`.
+    pub open: Option<unsafe extern "C" fn(*mut Layer) -> c_int>,
+    /// After the last call.
+    pub close: Option<unsafe extern "C" fn(*mut Layer)>,
+    /// A phase of the program begins (1) or ends (0).
+    pub phase: Option<unsafe extern "C" fn(*mut Layer, c_int, *const c_char)>,
+    /// `MPI_Pcontrol`.
+    pub pcontrol: Option<unsafe extern "C" fn(*mut Layer, c_int)>,
+    /// The typed handlers; may be null.
+    pub intercepts: *const Intercept,
+    /// The handler of functions without a typed one.
+    pub any: Option<unsafe extern "C" fn(*mut Layer, *mut AnyCall) -> c_int>,
+    /// Which functions `any` wants to see; none given: all.
+    pub wants: Option<unsafe extern "C" fn(*mut Layer, c_int) -> c_int>,
+}
+
+// SAFETY: function pointers and addresses of constants.
+unsafe impl Sync for Descriptor {}
+
+/// The symbol of a tool's [`Descriptor`].
+pub const EXPORTED_AS: &CStr = c"vef_tool_descriptor";
+
+/// The version of the layouts in this module.
+pub const ABI: u32 = 1;
+
+/// Tells tables of functions apart: the numbers of functions mean the same where this is the same.
+pub const TABLE: u64 = fingerprint();
+
+/// FNV-1a over the names of all functions, in order.
+const fn fingerprint() -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut number = 0;
+    while number < Call::COUNT {
+        let name = Call::NAMES[number].as_bytes();
+        let mut i = 0;
+        while i <= name.len() {
+            let byte = if i < name.len() { name[i] } else { 0 };
+            hash = (hash ^ byte as u64).wrapping_mul(0x100_0000_01b3);
+            i += 1;
+        }
+        number += 1;
+    }
+    hash
+}
+
+impl Descriptor {
+    /// That of a tool in Rust.
+    pub const fn of<T: Tool>() -> Self {
+        Self {
+            abi: ABI,
+            size: size_of::<Self>() as u32,
+            table: TABLE,
+            name: T::NAME.as_ptr(),
+            open: Some(open::<T>),
+            close: Some(close::<T>),
+            phase: Some(phase::<T>),
+            pcontrol: Some(pcontrol::<T>),
+            intercepts: null(),
+            any: Some(any::<T>),
+            wants: Some(wants::<T>),
+        }
+    }
+}
+
+/// Exports a type that implements [`Tool`](crate::tool::Tool) as the tool of this library.
+#[macro_export]
+macro_rules! vef_tool {
+    ($tool:ty) => {
+        #[doc(hidden)]
+        #[unsafe(export_name = "vef_tool_descriptor")]
+        pub static VEF_TOOL: $crate::tool::Descriptor = $crate::tool::Descriptor::of::<$tool>();
+    };
+}
+
+/// # Safety
+/// `layer` must be a layer whose context this module made for `T`, or null.
+unsafe fn tool_of<'a, T: Tool>(layer: *mut Layer) -> Option<&'a T> {
+    // SAFETY: the contract; a context is made once and never freed.
+    unsafe { (*layer).context.cast::<T>().as_ref() }
+}
+
+/// Runs what is the tool's own; a panic must not reach the program.
+fn guarded<T: Default>(run: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_default()
+}
+
+unsafe extern "C" fn open<T: Tool>(layer: *mut Layer) -> c_int {
+    // SAFETY: the chain passes a layer that is this call's alone, with a C string for the directory.
+    let (layer, directory) = unsafe {
+        let layer = &mut *layer;
+        let directory = match layer.directory.is_null() {
+            true => PathBuf::new(),
+            false => PathBuf::from(CStr::from_ptr(layer.directory).to_string_lossy().into_owned()),
+        };
+        (layer, directory)
+    };
+    let place = Place { position: layer.position as usize, instance: layer.instance as usize, directory };
+    let made = catch_unwind(AssertUnwindSafe(|| T::open(&place)));
+    match made.unwrap_or_else(|_| Err("it panicked".to_owned())) {
+        Ok(tool) => {
+            layer.context = Box::into_raw(Box::new(tool)).cast();
+            0
+        }
+        Err(reason) => {
+            let text = CString::new(reason.replace('\0', " ")).unwrap_or_default();
+            let room = layer.reason.len() - 1;
+            for (to, from) in layer.reason[..room].iter_mut().zip(text.as_bytes()) {
+                *to = *from as c_char;
+            }
+            1
+        }
+    }
+}
+
+unsafe extern "C" fn close<T: Tool>(layer: *mut Layer) {
+    // SAFETY: a layer that `open` was called for.
+    if let Some(tool) = unsafe { tool_of::<T>(layer) } {
+        guarded(|| tool.close());
+    }
+}
+
+unsafe extern "C" fn phase<T: Tool>(layer: *mut Layer, begin: c_int, name: *const c_char) {
+    // SAFETY: as in `close`, and a C string.
+    let (tool, name) = unsafe { (tool_of::<T>(layer), CStr::from_ptr(name).to_string_lossy()) };
+    if let Some(tool) = tool {
+        guarded(|| tool.phase(begin != 0, &name));
+    }
+}
+
+unsafe extern "C" fn pcontrol<T: Tool>(layer: *mut Layer, level: c_int) {
+    // SAFETY: as in `close`.
+    if let Some(tool) = unsafe { tool_of::<T>(layer) } {
+        guarded(|| tool.pcontrol(level));
+    }
+}
+
+unsafe extern "C" fn wants<T: Tool>(layer: *mut Layer, number: c_int) -> c_int {
+    let call = u16::try_from(number).ok().and_then(Call::from_number);
+    // SAFETY: as in `close`.
+    match (unsafe { tool_of::<T>(layer) }, call) {
+        (Some(tool), Some(call)) => guarded(|| c_int::from(tool.intercepts(call))),
+        _ => 0,
+    }
+}
+
+unsafe extern "C" fn any<T: Tool>(layer: *mut Layer, call: *mut AnyCall) -> c_int {
+    // SAFETY: the chain passes a call with as many words as it says.
+    let (raw, words, tool) = unsafe {
+        let raw = &*call;
+        (raw, std::slice::from_raw_parts_mut(raw.words, raw.count as usize), tool_of::<T>(layer))
+    };
+    // SAFETY: the chain knows its functions; a layer lives for ever.
+    let (function, layer) = unsafe { (Call::from_number_unchecked(raw.number as u16), &*layer) };
+    let mut intercepted = Intercepted { layer, call: function, words, passed: false };
+    let Some(tool) = tool else { return intercepted.next() };
+    match catch_unwind(AssertUnwindSafe(|| tool.call(&mut intercepted))) {
+        Ok(code) => code,
+        Err(_) if intercepted.passed => 0,
+        Err(_) => intercepted.next(),
+    }
+}
+
+impl Layer {
+    /// A layer without a tool yet. `names` and `directory` must live as long as it.
+    pub fn new(
+        names: *const *const c_char,
+        directory: *const c_char,
+        position: usize,
+        instance: usize,
+    ) -> Self {
+        Self {
+            context: null_mut(),
+            next: null(),
+            names,
+            directory,
+            position: position as c_int,
+            instance: instance as c_int,
+            reason: [0; 256],
+        }
+    }
+
+    /// Why `open` refused, as far as it said.
+    pub fn reason(&self) -> String {
+        let bytes: Vec<u8> = self.reason.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

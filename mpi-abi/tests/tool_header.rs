@@ -1,0 +1,108 @@
+//! The functions in the C header for tools are those of the table of prototypes. The header is written anew with
+//! `VEF_WRITE_HEADER=1 cargo test -p mpi-abi --test tool_header`.
+
+use mpi_abi::arguments::Kind;
+use mpi_abi::prototypes::{Call, Category, Group, Prototype};
+use mpi_abi::tool::TABLE;
+use std::fmt::Write;
+use std::path::Path;
+
+/// The C type of a parameter.
+fn c_type(prototype: &Prototype, name: &str, kind: Kind) -> &'static str {
+    use Category::*;
+    let writes = prototype.name.contains("write");
+    let sends = matches!(prototype.category, Send | SendImmediate | SendPersistent) || writes;
+    let read_only = matches!(name, "sendbuf" | "inbuf" | "compare_addr")
+        || name == "buf" && sends
+        || name == "buf" && prototype.name.starts_with("MPI_Psend")
+        || name == "origin_addr" && !prototype.name.trim_end_matches("_c").ends_with("get");
+    match kind {
+        Kind::Count | Kind::Rank | Kind::Root | Kind::Tag | Kind::Int => "int ",
+        Kind::BigCount => "MPI_Count ",
+        Kind::Aint => "MPI_Aint ",
+        Kind::Offset => "MPI_Offset ",
+        Kind::Buffer if read_only => "const void *",
+        Kind::Buffer | Kind::Pointer => "void *",
+        Kind::CountArray | Kind::DisplArray => "const int *",
+        Kind::IntPtr | Kind::IntArray => "int *",
+        Kind::AintDisplArray => "const MPI_Aint *",
+        Kind::AintPtr | Kind::AintArray => "MPI_Aint *",
+        Kind::BigCountPtr => "MPI_Count *",
+        Kind::BigCountArray => "const MPI_Count *",
+        Kind::OffsetPtr => "MPI_Offset *",
+        Kind::StatusPtr | Kind::StatusArray => "MPI_Status *",
+        Kind::Str => "const char *",
+        Kind::StrOut => "char *",
+        Kind::StrArray => "char **",
+        Kind::Function => "vef_function ",
+        Kind::Vararg => "void *",
+        Kind::Comm => "MPI_Comm ",
+        Kind::CommPtr => "MPI_Comm *",
+        Kind::Datatype => "MPI_Datatype ",
+        Kind::DatatypePtr | Kind::DatatypeArray => "MPI_Datatype *",
+        Kind::Request => "MPI_Request ",
+        Kind::RequestPtr | Kind::RequestArray => "MPI_Request *",
+        Kind::Message => "MPI_Message ",
+        Kind::MessagePtr => "MPI_Message *",
+        Kind::Op => "MPI_Op ",
+        Kind::OpPtr => "MPI_Op *",
+        Kind::Group => "MPI_Group ",
+        Kind::GroupPtr => "MPI_Group *",
+        Kind::Win => "MPI_Win ",
+        Kind::WinPtr => "MPI_Win *",
+        Kind::File => "MPI_File ",
+        Kind::FilePtr => "MPI_File *",
+        Kind::Info => "MPI_Info ",
+        Kind::InfoPtr | Kind::InfoArray => "MPI_Info *",
+        Kind::Errhandler => "MPI_Errhandler ",
+        Kind::ErrhandlerPtr => "MPI_Errhandler *",
+        Kind::Session => "MPI_Session ",
+        Kind::SessionPtr => "MPI_Session *",
+    }
+}
+
+fn row(prototype: &Prototype) -> String {
+    // MPI_Init's argv is a char ***.
+    let parameter = |name: &str, kind| match (prototype.name, name) {
+        ("MPI_Init" | "MPI_Init_thread", "argv") => "char ***argv".to_owned(),
+        _ => format!("{}{name}", c_type(prototype, name, kind)),
+    };
+    let parameters: String = prototype
+        .parameters
+        .iter()
+        .fold("vef_layer *layer".into(), |text, p| text + ", " + &parameter(p.name, p.kind));
+    let arguments: String =
+        prototype.parameters.iter().fold("vef_to.layer".into(), |text, p| text + ", " + p.name);
+    format!("VEF_FUNCTION({}, {}, ({parameters}), ({arguments}))\n", prototype.call as u16, prototype.name)
+}
+
+fn header() -> String {
+    let mut text = String::from(
+        "/* Generated from the table of prototypes (mpi-abi/tests/tool_header.rs); for vef_tool.h alone. */\n",
+    );
+    writeln!(text, "#define VEF_TOOL_TABLE UINT64_C({TABLE:#x})").unwrap();
+    let asks_for_sessions = |prototype: &Prototype| {
+        prototype.parameters.iter().any(|p| matches!(p.kind, Kind::Session | Kind::SessionPtr))
+    };
+    let all = || Call::all().map(Call::prototype).filter(|p| p.group != Group::Others);
+    all()
+        .filter(|p| !asks_for_sessions(p) && p.call != Call::MPI_Pcontrol)
+        .for_each(|p| text.push_str(&row(p)));
+    text.push_str("#if MPI_VERSION >= 4\n");
+    all().filter(|p| asks_for_sessions(p)).for_each(|p| text.push_str(&row(p)));
+    text.push_str("#endif\n");
+    text
+}
+
+#[test]
+fn the_header_is_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../interpose/include/vef_tool_functions.h");
+    if std::env::var_os("VEF_WRITE_HEADER").is_some() {
+        std::fs::write(&path, header()).expect("the header");
+    }
+    let written = std::fs::read_to_string(&path).expect("the header");
+    assert!(
+        written == header(),
+        "write it anew: VEF_WRITE_HEADER=1 cargo test -p mpi-abi --test tool_header"
+    );
+}

@@ -1,0 +1,234 @@
+//! Several tools between a program and its MPI: order, contexts, the built-in ones beside files, in C and Fortran, on both
+//! MPIs; and what the built-in ones write.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_tests::{Ended, Mpi, have, products, root, run, skipped, vef};
+
+const RANKS: u64 = 3;
+
+/// A C program or tool with the headers of this project.
+fn compile(mpi: Mpi, work: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    let mut arguments = vec!["-Wall", "-Werror", "-I", "interpose/include"];
+    arguments.extend(options);
+    arguments.push(source);
+    mpi.compile(work, name, &arguments)
+}
+
+fn tool(mpi: Mpi, work: &Path, name: &str, source: &str) -> String {
+    let path = compile(mpi, work, &format!("{name}.so"), source, &["-shared", "-fPIC"]);
+    path.to_str().expect("a path").to_owned()
+}
+
+/// `vef run` of `program` with `tools`, into `work/out`.
+fn with_tools(mpi: Mpi, work: &Path, tools: &[&str], program: &Path) -> Command {
+    let mut command = vef();
+    command.current_dir(work).args(["run", "-n", &RANKS.to_string(), "--mpirun", &mpi.launcher().join(" ")]);
+    command.arg("-o").arg(work.join("out"));
+    command.args(tools.iter().flat_map(|tool| ["--tool", tool])).arg("--").arg(program);
+    command
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Calls of a function in a profile.
+fn calls(work: &Path, profile: &str, function: &str) -> u64 {
+    let ended = run(vef().args(["profile", "--json"]).arg(work.join("out").join(profile))).success();
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout()).expect("JSON");
+    let calls = report["calls"].as_array().expect("calls").clone();
+    calls.iter().filter(|call| call["name"] == function).map(|call| vef_tests::number(call, "calls")).sum()
+}
+
+#[test]
+fn a_broadcast_is_replaced_between_two_profiles() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = compile(mpi, work.path(), "chain", "tests/c/chain.c", &[]);
+        let bcast = tool(mpi, work.path(), "linear_bcast", "examples/tools/linear_bcast.c");
+        run(&mut with_tools(mpi, work.path(), &["profile", &bcast, "profile"], &program)).success();
+        let first = |function| calls(work.path(), "profile", function);
+        let second = |function| calls(work.path(), "profile.2", function);
+        // One broadcast (each rank calls it); two messages of the program's own from each rank.
+        assert_eq!((first("MPI_Bcast"), first("MPI_Send"), first("MPI_Recv")), (RANKS, 2 * RANKS, 0));
+        let replaced = RANKS - 1;
+        assert_eq!(
+            (second("MPI_Bcast"), second("MPI_Send"), second("MPI_Recv")),
+            (0, 2 * RANKS + replaced, replaced)
+        );
+        assert!(!work.path().join("out/0.vefc").exists(), "nobody asked for a capture");
+        let text = run(vef().arg("profile").arg(work.path().join("out"))).success().stdout();
+        assert!(text.contains("MPI_Bcast") && text.contains("can be represented"), "{text}");
+    }
+}
+
+#[test]
+fn tools_of_all_kinds_in_one_chain() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = compile(mpi, work.path(), "chain", "tests/c/chain.c", &[]);
+        let seen = tool(mpi, work.path(), "seen", "tests/c/seen.c");
+        let mut build = Command::new(env!("CARGO"));
+        build.current_dir(root()).args([
+            "build",
+            "--quiet",
+            "--locked",
+            "-p",
+            "mpi-abi",
+            "--example",
+            "count_sends",
+        ]);
+        build.arg("--target-dir").arg(products().parent().expect("target"));
+        vef_tests::run_for(&mut build, std::time::Duration::from_secs(600)).success();
+        let rust = products().parent().expect("target").join("debug/examples/libcount_sends.so");
+        let rust = rust.to_str().expect("a path");
+        let tools = [&seen, rust, "capture", "text", &seen];
+        let ended = run(&mut with_tools(mpi, work.path(), &tools, &program)).success();
+        // Both see the same 17 calls; the second also that which the first makes. Three phases begin and end (100 each).
+        let lines: Vec<String> =
+            ended.stdout().lines().filter(|line| line.contains("seen.")).map(Into::into).collect();
+        assert!(
+            lines.contains(&"seen.0 at 0: any 17 pcontrols 3 phases 303 mismatches 0".into()),
+            "{lines:?}"
+        );
+        assert!(
+            lines.contains(&"seen.1 at 4: any 18 pcontrols 3 phases 303 mismatches 0".into()),
+            "{lines:?}"
+        );
+        assert_eq!(
+            ended.stderr().matches("count_sends at 1: 2 messages").count() as u64,
+            RANKS,
+            "{}",
+            ended.stderr()
+        );
+        // The recorder behind two tools records as it does alone.
+        let mix = |capture: &Path| {
+            let trace = capture.with_extension("vef");
+            run(vef().args(["mix", "-i"]).arg(capture).arg("-o").arg(&trace)).success();
+            vef_tests::counts::of_trace(&trace)
+        };
+        let alone = work.path().join("alone");
+        let mut command = vef();
+        command
+            .args(["run", "-n", &RANKS.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"])
+            .arg(&alone);
+        run(command.arg("--").arg(&program)).success();
+        assert_eq!(mix(&work.path().join("out")), mix(&alone));
+    }
+}
+
+/// What the text tool writes of `tests/c/chain.c` on rank 1.
+const TEXT: &str = "\
+1 init 1
+1 bcast 1 (of 4 bytes) 0 of type 1 on comm MPI_COMM_WORLD
+Phase ring start.
+1 Irecv 0 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD
+1 send 2 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD
+1 wait
+Phase anybody start.
+1 Irecv 0 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD
+1 send 2 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD
+1 wait
+Phase anybody end.
+Phase ring end.
+Phase pcontrol_3 start.
+1 Comm split. color=1, key=1.New comm mini_comm_0_1 of size 1
+1 allReduce 1 (of 4 bytes) of type 1 on comm mini_comm_0_1 1
+Comm mini_comm_0_1 free.
+Phase pcontrol_3 end.
+1 finalize
+";
+
+#[test]
+fn text_traces_and_their_aggregation() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = compile(mpi, work.path(), "chain", "tests/c/chain.c", &[]);
+        // The program runs without the tracer as well.
+        let launcher = mpi.launcher();
+        let mut plain = Command::new(launcher[0]);
+        plain.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        run(plain.args(&launcher[1..]).args(["-n", "2"]).arg(&program)).success();
+
+        run(&mut with_tools(mpi, work.path(), &["text"], &program)).success();
+        let out = work.path().join("out");
+        assert_eq!(read(&out.join("ti_traces/ti_trace1.txt")), TEXT);
+        run(vef().arg("text").arg(&out)).success();
+        let parsed = |name: &str| read(&out.join("ti_traces/parserOutput").join(name));
+        assert_eq!(
+            parsed("communicators.txt"),
+            "MPI_COMM_WORLD {'members': [0, 1, 2], 'size': 3}\n\
+             mini_comm_0_0 {'members': ['0', '2'], 'size': 2}\nmini_comm_0_1 {'members': ['1'], 'size': 1}\n"
+        );
+        assert_eq!(
+            parsed("global.txt"),
+            "(bcast 0 4 contig MPI_COMM_WORLD)\nGoing to ring.txt\nReturned from ring.txt\n\
+             Going to pcontrol_3.txt\nReturned from pcontrol_3.txt\n"
+        );
+        let ring =
+            "(0 1 4 contig MPI_COMM_WORLD)\n(1 2 4 contig MPI_COMM_WORLD)\n(2 0 4 contig MPI_COMM_WORLD)\n";
+        assert_eq!(
+            parsed("ring.txt"),
+            format!(
+                "Coming from global.txt\n{ring}Going to anybody.txt\nReturned from anybody.txt\nReturning to global.txt\n"
+            )
+        );
+        assert_eq!(parsed("anybody.txt"), format!("Coming from ring.txt\n{ring}Returning to ring.txt\n"));
+        assert!(parsed("overall.txt").contains("2 (0 1 4 contig MPI_COMM_WORLD)\n"));
+    }
+}
+
+#[test]
+fn fortran_reaches_the_tools_as_c_does() {
+    if !have("mpifort.mpich") || !have("mpifort.openmpi") {
+        return skipped("needs mpifort of both MPIs");
+    }
+    let mut traces = Vec::new();
+    for mpi in Mpi::installed() {
+        for interface in ["MPIF_H", "USE_MPI", "MPI_F08"] {
+            let work = tempfile::tempdir().expect("a directory");
+            let program = work.path().join("fortran");
+            let mut compiler = Command::new(mpi.mpicc().replace("mpicc", "mpifort"));
+            compiler.current_dir(root()).args(["-w", "-ffree-line-length-none", "-fallow-argument-mismatch"]);
+            compiler.arg(format!("-D{interface}")).arg("-o").arg(&program);
+            run(compiler.arg("interpose/tests/programs/interfaces.F90")).success();
+            let tools = ["text", "capture", "text"];
+            let ended: Ended = run(&mut with_tools(mpi, work.path(), &tools, &program)).success();
+            assert!(ended.stdout().contains("fine"), "{mpi:?} {interface}: {}", ended.stdout());
+            let trace = |place: &str| read(&work.path().join("out").join(place).join("ti_trace1.txt"));
+            assert_eq!(trace("ti_traces"), trace("ti_traces.2"), "{mpi:?} {interface}");
+            traces.push(trace("ti_traces"));
+        }
+    }
+    assert!(traces[0].lines().count() > 20, "{}", traces[0]);
+    assert!(traces.windows(2).all(|pair| pair[0] == pair[1]), "{traces:#?}");
+}
+
+#[test]
+fn what_cannot_be_loaded_is_one_line_and_the_program_runs() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let program = compile(mpi, work.path(), "chain", "tests/c/chain.c", &[]);
+    let seen = tool(mpi, work.path(), "seen", "tests/c/seen.c");
+    for (tools, says) in [
+        ("nosuch", "tool nosuch: not a built-in tool"),
+        ("profile:./none.so", "tool ./none.so: "),
+        ("libm.so.6", "tool libm.so.6: not a tool"),
+        ("capture:text:capture", "`capture` is named twice"),
+        (seen.as_str(), "it was told to refuse"),
+    ] {
+        let mut command = Command::new(mpi.launcher()[0]);
+        command.args(&mpi.launcher()[1..]).args(["-n", "2", "env"]).current_dir(work.path());
+        command.arg(format!("LD_PRELOAD={}", products().join("libvef_interpose.so").display()));
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("VEF_DIR", work.path().join("refused")).env("TOOLS", tools).env("SEEN_REFUSE", "1");
+        let ended = run(command.arg(&program)).success();
+        let lines: Vec<String> =
+            ended.stderr().lines().filter(|line| line.contains("vef: ")).map(Into::into).collect();
+        assert!(lines.len() == 1 && lines[0].contains(says), "{tools}: {}", ended.stderr());
+        assert!(!work.path().join("refused").exists(), "{tools}: something was written");
+    }
+    let refused = run(&mut with_tools(mpi, work.path(), &["nosuch"], &program)).exited(2);
+    assert!(refused.stderr().contains("--tool nosuch: neither"), "{}", refused.stderr());
+}
