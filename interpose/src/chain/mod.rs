@@ -99,8 +99,8 @@ pub(crate) fn build() {
 
 /// From now on, calls go through the chain.
 fn install(chain: Chain) {
-    // The ends of the program and of the chain are the chain's business even where no tool looks at them.
-    let ours = [Call::MPI_Finalize, Call::MPI_Abort];
+    // The beginning and the end are the chain's business even where no tool looks at them.
+    let ours = [Call::MPI_Init, Call::MPI_Init_thread, Call::MPI_Finalize, Call::MPI_Abort];
     for call in Call::all() {
         let untouched = entries::last(call).is_some_and(|last| chain.head[call as usize].function == last);
         if !untouched || ours.contains(&call) {
@@ -254,7 +254,9 @@ impl Chain {
 /// Puts the handlers of a layer in front of those in `cells`.
 fn intercept(cells: &mut [Cell], descriptor: &'static Descriptor, layer: *mut Layer) {
     if let Some(any) = descriptor.any {
-        for call in Call::all().filter(|&call| entries::last(call).is_some()) {
+        // Of MPI_Pcontrol every tool hears in another way.
+        let calls = Call::all().filter(|&call| entries::last(call).is_some() && call != Call::MPI_Pcontrol);
+        for call in calls {
             // SAFETY: the tool's function and its own layer.
             if descriptor.wants.is_none_or(|wants| unsafe { wants(layer, call as c_int) } != 0)
                 && let Some(function) = entries::any(call.prototype().parameters.len())
