@@ -158,10 +158,27 @@ pub struct Mix {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+The exit code is 0 if every record replays, 2 otherwise. With --json there is JSON on stdout also when the trace
+cannot be read: it has `error` then. A trace may come through a pipe (TRACE is /dev/stdin); it is held in memory then.
+
+--repair writes counts of the header, trigger bits, ids, dependencies and orders that can have been no other way, says
+what it changed, and writes nothing where more is wrong. docs/formats.md has the rules.
+
+Examples:
+  vef check app.vef
+  vef check app.vef --repair mended.vef
+  zstdcat app.vef.zst | vef check /dev/stdin --json")]
 pub struct Check {
     /// The trace
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
+    /// Mend what follows from the rest of the trace (in text), and write the result if it is sound
+    #[arg(long, value_name = "OUT.vef")]
+    pub repair: Option<PathBuf>,
+    /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
+    #[arg(long, value_name = "FILE")]
+    pub op_codes: Option<PathBuf>,
     /// Latency of the yardstick network
     #[arg(long, default_value = "1us", value_name = "TIME")]
     pub latency: String,
@@ -223,6 +240,9 @@ pub struct Sim {
     /// Which algorithms play collectives: default, openmpi, mpich, or a table's file
     #[arg(long, default_value = "default", value_name = "TABLE")]
     pub algorithms: String,
+    /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
+    #[arg(long, value_name = "FILE")]
+    pub op_codes: Option<PathBuf>,
     /// The report as JSON
     #[arg(long)]
     pub json: bool,

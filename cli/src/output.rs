@@ -10,8 +10,13 @@ pub const EXIT_BAD_INPUT: u8 = 2;
 /// Any error of a command, already placed by the library that found it.
 pub type Failure = Box<dyn Error>;
 
-/// One error, in one line: what it is and, where the message itself does not say so, why.
+/// One error on stderr.
 pub fn error(error: &Failure) {
+    remark(format_args!("error: {}", in_one_line(error)));
+}
+
+/// An error in one line: what it is and, where the message itself does not say so, why.
+pub fn in_one_line(error: &Failure) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -22,7 +27,7 @@ pub fn error(error: &Failure) {
         }
         cause = inner.source();
     }
-    remark(format_args!("error: {text}"));
+    text
 }
 
 /// A line on stderr that begins with the program's name. Nobody may be reading: a failed write is no reason to stop.

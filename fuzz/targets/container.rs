@@ -1,7 +1,6 @@
 //! A container, its checksums made right, is refused, or it is read; written anew it has the same records.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 use vef_format::container::{ContainerError, Reader, Section, Settings, Writer};
 use vef_format::ids::Rank;
@@ -31,7 +30,7 @@ fn read(bytes: Vec<u8>) -> Result<(Reader, Vec<Record>), ContainerError> {
     Ok((reader, records))
 }
 
-fuzz_target!(|bytes: &[u8]| {
+vef_fuzz::target!(|bytes| {
     let mut bytes = bytes.to_vec();
     vef_fuzz::reseal(&mut bytes);
     let Ok((reader, records)) = read(bytes) else { return };

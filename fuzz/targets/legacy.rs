@@ -2,11 +2,10 @@
 //! `0.comm`, then these, then `0.veft`.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use vef_format::capture::legacy::{Events, Main, Options, UnknownEvents};
 use vef_format::ids::Rank;
 
-fuzz_target!(|bytes: &[u8]| {
+vef_fuzz::target!(|bytes| {
     let Some((&[main, comm], rest)) = bytes.split_first_chunk::<2>() else { return };
     let (main, rest) = rest.split_at(rest.len().min(main.into()));
     let (comm, calls) = rest.split_at(rest.len().min(comm.into()));

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use replay::{Job, LiveId, Message, Replay, SendCompletion};
+use replay::{Job, LiveId, LoadError, Message, Replay, SendCompletion, Stream};
+use vef_format::container::is_container;
 use vef_format::units::Picos;
 
 use crate::error::SimError;
@@ -10,7 +11,7 @@ use crate::histogram::Histogram;
 use crate::model::{Happened, Network, OutOfTime};
 use crate::report::{Report, Run};
 use crate::routing::Routing;
-use crate::settings::{NetworkSettings, Settings};
+use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::topology::Topology;
 
 /// How far a simulation has come.
@@ -35,7 +36,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         .same_node(settings.same_node)
         .algorithms(settings.algorithms.clone());
     for workload in &settings.jobs {
-        let job = Job::open(&workload.trace)?;
+        let job = open(workload)?;
         let nodes = workload.places.nodes(&job)?;
         builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
     }
@@ -45,6 +46,16 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         job.trace = Some(workload.trace.display().to_string());
     }
     Ok(report)
+}
+
+fn open(workload: &Workload) -> Result<Job, SimError> {
+    let Workload { trace, op_codes, .. } = workload;
+    match op_codes {
+        Some(codes) if !is_container(trace).is_ok_and(|is_container| is_container) => {
+            Ok(Job::stream(Stream::with_codes(trace, codes.clone()).map_err(LoadError::from)?))
+        }
+        _ => Ok(Job::open(trace)?),
+    }
 }
 
 /// Runs a replay that is already built, from traces of any source. The replay is told when messages are sent if

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use placement::Placement;
 use replay::{Job, SameNode, SendCompletion, Table};
+use vef_format::operation::OpCodes;
 use vef_format::units::Picos;
 
 use crate::error::SimError;
@@ -49,12 +50,15 @@ pub struct Workload {
     pub start: Picos,
     /// By what its computing times are multiplied.
     pub time_factor: f64,
+    /// Codes of collectives in a trace in text, other than the default ones; a container has its own.
+    pub op_codes: Option<OpCodes>,
 }
 
 impl Workload {
     /// A trace that starts at 0 with one task a node.
     pub fn new(trace: impl Into<PathBuf>) -> Self {
-        Self { trace: trace.into(), places: Places::default(), start: Picos::ZERO, time_factor: 1.0 }
+        let trace = trace.into();
+        Self { trace, places: Places::default(), start: Picos::ZERO, time_factor: 1.0, op_codes: None }
     }
 }
 

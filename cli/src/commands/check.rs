@@ -1,45 +1,125 @@
-//! `vef check`: is a trace sound, does it replay to its end, and what is in it.
+//! `vef check`: is a trace sound, does it replay to its end, and what is in it; with `--repair`, what of it can be mended.
 
 use crate::args::Check;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, grouped};
 use crate::progress::Busy;
-use replay::{Job, Link, Replay, yardstick};
+use replay::{Job, Link, Loaded, Replay, Stream, yardstick};
 use sim_example::quantity::{Bandwidth, parse_time};
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use vef_format::container;
+use vef_format::operation::OpCodes;
+use vef_format::text::Reader;
 use vef_format::units::{Bytes, Picos};
-use vef_format::validate::{self, OperationTally, Problem, Report, Severity};
+use vef_format::validate::{self, Kind, OperationTally, Options, Problem, Repair, Report, Severity, Validator};
 
 pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
-    let network = Network { latency: parse_time(&check.latency)?, bandwidth: check.bandwidth.parse()? };
     let busy = Busy::new("checking");
-    let options = validate::Options::default();
-    let in_container = container::is_container(&check.trace)
-        .map_err(|error| format!("{}: {error}", check.trace.display()))?;
-    let report = match in_container {
-        true => validate::validate_container(&check.trace, &options)?,
-        false => validate::validate(&check.trace, &options)?,
-    };
-    // A trace that is wrong between its lines has no meaningful run time: say what is wrong instead.
-    let replayed = match report.is_complete() {
-        true => Some(replay_to_end(&check.trace, &network)?),
-        false => None,
-    };
+    let examined = examine(check);
     drop(busy);
-    let finding = Finding { trace: &check.trace, report: &report, network, replayed };
+    let finding = match examined {
+        Ok(finding) => finding,
+        Err(error) => {
+            if check.json {
+                let error = output::in_one_line(&error);
+                output::json(&serde_json::json!({ "trace": check.trace, "complete": false, "error": error }))?;
+            }
+            return Err(error);
+        }
+    };
     match check.json {
         true => output::json(&finding.json())?,
         false => output::result(finding.text())?,
     }
-    match finding.is_complete() {
-        true => Ok(ExitCode::SUCCESS),
-        false => {
-            for problem in report.problems.iter().filter(|p| p.severity == Severity::Error) {
-                output::remark(format_args!("{}:{}: {}", check.trace.display(), problem.line, problem.text));
-            }
-            Ok(ExitCode::from(EXIT_BAD_INPUT))
+    if finding.is_complete() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    for problem in finding.problems(Severity::Error) {
+        output::remark(format_args!("{}:{}: {}", check.trace.display(), problem.line, problem.text));
+    }
+    Ok(ExitCode::from(EXIT_BAD_INPUT))
+}
+
+/// The codes that the user names for a trace in text; a container has its own, which nothing overrides.
+pub fn op_codes(trace: &Path, table: Option<&Path>) -> Result<Option<OpCodes>, Failure> {
+    let Some(table) = table else { return Ok(None) };
+    if fs::metadata(trace).is_ok_and(|trace| trace.is_file()) && container::is_container(trace)? {
+        let trace = trace.display();
+        return Err(format!("{trace}: --op-codes is for text; this is a container and has its own table").into());
+    }
+    Ok(Some(OpCodes::open(table)?))
+}
+
+fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
+    let network = Network { latency: parse_time(&check.latency)?, bandwidth: check.bandwidth.parse()? };
+    let op_codes = op_codes(&check.trace, check.op_codes.as_deref())?.unwrap_or_default();
+    let options = Options { op_codes, ..Options::default() };
+    let (report, repair, job) = match &check.repair {
+        Some(to) => {
+            let repair = validate::repair(&check.trace, to, &options)?;
+            let job = if repair.report.is_complete() { Some(stream(to, &options)?) } else { None };
+            (repair.report.clone(), Some(repair), job)
         }
+        None => {
+            let (report, job) = read(&check.trace, &options)?;
+            (report, None, job)
+        }
+    };
+    // A trace that is wrong between its lines has no meaningful run time: say what is wrong instead.
+    let replayed = job.map(|job| replay_to_end(job, &network)).transpose()?;
+    Ok(Finding { check, report, repair, network, replayed })
+}
+
+/// Validates a trace; if it is sound, also gives what is to be replayed. A file is read anew for that, what comes
+/// through a pipe is held in memory.
+fn read(trace: &Path, options: &Options) -> Result<(Report, Option<Job>), Failure> {
+    let about = fs::metadata(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+    if !about.is_file() && !about.is_dir() {
+        let (report, loaded) = read_once(trace, options)?;
+        let sound = report.is_complete();
+        return Ok((report, sound.then(|| Job::loaded(&Arc::new(loaded)))));
+    }
+    let in_container =
+        container::is_container(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+    let report = match in_container {
+        true => validate::validate_container(trace, options)?,
+        false => validate::validate(trace, options)?,
+    };
+    let job = match (report.is_complete(), in_container) {
+        (false, _) => None,
+        (true, true) => Some(Job::open(trace)?),
+        (true, false) => Some(stream(trace, options)?),
+    };
+    Ok((report, job))
+}
+
+fn stream(trace: &Path, options: &Options) -> Result<Job, Failure> {
+    Ok(Job::stream(Stream::with_codes(trace, options.op_codes.clone())?))
+}
+
+/// Validates a trace in text while it is read into memory.
+fn read_once(trace: &Path, options: &Options) -> Result<(Report, Loaded), Failure> {
+    let input = File::open(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+    let mut reader = Reader::from_stream(input, trace)?.ignore_counts();
+    let header = *reader.header();
+    let mut validator = Validator::new(&header, options);
+    let mut failed = None;
+    let records = std::iter::from_fn(|| match reader.next_numbered() {
+        Ok(line) => line.map(|(number, line)| {
+            validator.add(number, &line);
+            line.to_record()
+        }),
+        Err(error) => {
+            failed = Some(error);
+            None
+        }
+    });
+    let loaded = Loaded::from_records(header, options.op_codes.clone(), records)?;
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok((validator.finish(), loaded)),
     }
 }
 
@@ -58,9 +138,9 @@ struct Replayed {
     stuck: Option<String>,
 }
 
-fn replay_to_end(trace: &Path, network: &Network) -> Result<Replayed, Failure> {
+fn replay_to_end(job: Job, network: &Network) -> Result<Replayed, Failure> {
     let link = Link::new(network.latency, network.bandwidth.bits_per_second())?;
-    let mut replay = Replay::builder().job(Job::open(trace)?).build()?;
+    let mut replay = Replay::builder().job(job).build()?;
     let outcome = yardstick::run(&mut replay, &link)?;
     let total = replay.stats().total();
     Ok(Replayed {
@@ -73,8 +153,10 @@ fn replay_to_end(trace: &Path, network: &Network) -> Result<Replayed, Failure> {
 
 /// Everything that was found.
 struct Finding<'a> {
-    trace: &'a Path,
-    report: &'a Report,
+    check: &'a Check,
+    /// Of the repaired trace where one was asked for.
+    report: Report,
+    repair: Option<Repair>,
     network: Network,
     replayed: Option<Replayed>,
 }
@@ -84,9 +166,16 @@ impl Finding<'_> {
         self.report.is_complete() && self.replayed.as_ref().is_some_and(|replayed| replayed.stuck.is_none())
     }
 
+    fn problems(&self, severity: Severity) -> impl Iterator<Item = &Problem> {
+        self.report.problems.iter().filter(move |problem| problem.severity == severity)
+    }
+
     fn json(&self) -> serde_json::Value {
         let tallies = &self.report.tallies;
+        let [nothing, send, reception, collective] = tallies.dependencies;
         serde_json::json!({
+            "trace": self.check.trace,
+            "error": null,
             "tasks": tallies.tasks,
             "messages": tallies.messages,
             "marks": tallies.marks,
@@ -99,6 +188,9 @@ impl Finding<'_> {
             "awaited": tallies.awaited,
             "to_self": tallies.to_self,
             "operations": tallies.operations,
+            "dependencies": {
+                "nothing": nothing, "send": send, "reception": reception, "collective": collective,
+            },
             "computing_ps": tallies.computing,
             "yardstick": {
                 "latency_ps": self.network.latency,
@@ -109,14 +201,76 @@ impl Finding<'_> {
             },
             "errors": self.report.errors,
             "warnings": self.report.warnings,
+            "stuck_tasks": self.report.stuck_tasks,
+            "kinds": self.report.kinds,
             "problems": self.report.problems,
+            "repair": self.repair.as_ref().map(|repair| serde_json::json!({
+                "output": self.check.repair,
+                "written": repair.report.is_complete(),
+                "kinds": repair.kinds,
+                "changes": repair.changes,
+            })),
         })
     }
 
     fn text(&self) -> String {
+        let mut lines = self.repaired();
+        lines.extend(self.content());
+        if let Some(replayed) = &self.replayed {
+            lines.push(format!(
+                "  replayed on a network of {} + bytes / {}: run time {}, {} messages with {} (collectives included)",
+                self.network.latency,
+                self.network.bandwidth,
+                replayed.runtime,
+                grouped(replayed.messages),
+                replayed.bytes
+            ));
+            lines.extend(replayed.stuck.iter().map(|stuck| format!("  {stuck}")));
+        }
+        if self.report.stuck_tasks > 0 {
+            lines.push(format!("  {} tasks never come to their end", grouped(self.report.stuck_tasks)));
+        }
+        lines.extend(self.kinds(Severity::Error));
+        if self.report.warnings > 0 {
+            lines.extend(self.kinds(Severity::Warning));
+            lines.extend(
+                self.problems(Severity::Warning)
+                    .map(|problem| format!("    line {}: {}", problem.line, problem.text)),
+            );
+        }
+        lines.push(match self.is_complete() {
+            true => "complete: every record replays".into(),
+            false => format!("NOT complete: {} errors", grouped(self.report.errors)),
+        });
+        lines.join("\n")
+    }
+
+    /// What was mended.
+    fn repaired(&self) -> Vec<String> {
+        let (Some(repair), Some(to)) = (&self.repair, &self.check.repair) else { return Vec::new() };
+        let changes: u64 = repair.kinds.values().sum();
+        let told = repair.changes.iter().map(|change| format!("  line {}: {}", change.line, change.text));
+        let (from, to) = (self.check.trace.display(), to.display());
+        let mut lines = vec![match (repair.report.is_complete(), changes) {
+            (true, 0) => format!("{from}: nothing to repair; {to} is the same trace"),
+            (true, _) => format!("{from} repaired as {to}: {} changes", grouped(changes)),
+            (false, _) => format!(
+                "{from}: {} changes are certain, but what is wrong beyond them cannot be known: {to} is not written",
+                grouped(changes)
+            ),
+        }];
+        lines.extend(told);
+        let untold = changes - repair.changes.len() as u64;
+        lines.extend((untold > 0).then(|| format!("  and {} more", grouped(untold))));
+        lines
+    }
+
+    /// What is in the trace.
+    fn content(&self) -> Vec<String> {
         let tallies = &self.report.tallies;
+        let [_, send, reception, collective] = tallies.dependencies;
         let mut lines = vec![
-            format!("{}: {} tasks", self.trace.display(), grouped(tallies.tasks)),
+            format!("{}: {} tasks", self.check.trace.display(), grouped(tallies.tasks)),
             format!(
                 "  {} messages with {} ({} awaited, {} of a task to itself), {} local marks",
                 grouped(tallies.messages),
@@ -132,32 +286,24 @@ impl Finding<'_> {
             ),
         ];
         lines.extend(tallies.operations.iter().map(|(name, tally)| operation(name, tally)));
-        if let Some(replayed) = &self.replayed {
-            lines.push(format!(
-                "  replayed on a network of {} + bytes / {}: run time {}, {} messages with {} (collectives included)",
-                self.network.latency,
-                self.network.bandwidth,
-                replayed.runtime,
-                grouped(replayed.messages),
-                replayed.bytes
-            ));
-            lines.extend(replayed.stuck.iter().map(|stuck| format!("  {stuck}")));
-        }
-        if self.report.warnings > 0 {
-            lines.push(format!("  {} warnings", grouped(self.report.warnings)));
-            lines.extend(
-                self.warnings().map(|problem| format!("    line {}: {}", problem.line, problem.text)),
-            );
-        }
-        lines.push(match self.is_complete() {
-            true => "complete: every record replays".into(),
-            false => format!("NOT complete: {} errors", grouped(self.report.errors)),
-        });
-        lines.join("\n")
+        lines.push(format!(
+            "  records that follow a send {}, a reception {}, a collective {}; computing {} at most",
+            grouped(send),
+            grouped(reception),
+            grouped(collective),
+            tallies.computing
+        ));
+        lines
     }
 
-    fn warnings(&self) -> impl Iterator<Item = &Problem> {
-        self.report.problems.iter().filter(|problem| problem.severity == Severity::Warning)
+    /// How many problems there are of each kind, and what such a problem is.
+    fn kinds(&self, severity: Severity) -> impl Iterator<Item = String> {
+        let of_severity = move |(kind, _): &(&Kind, &u64)| kind.severity() == severity;
+        let name = if severity == Severity::Error { "error" } else { "warning" };
+        let kinds = self.report.kinds.iter().filter(of_severity);
+        kinds.map(move |(kind, count)| {
+            format!("  {} {name}{}: {}", grouped(*count), if *count == 1 { "" } else { "s" }, kind.meaning())
+        })
     }
 }
 

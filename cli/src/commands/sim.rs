@@ -21,6 +21,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
 fn settings(sim: &Sim) -> Result<Settings, Failure> {
     let mut job = Workload::new(&sim.trace);
     job.places = places(&sim.placement)?;
+    job.op_codes = super::check::op_codes(&sim.trace, sim.op_codes.as_deref())?;
     let mut settings = Settings { jobs: vec![job], ..Settings::default() };
     let network = &mut settings.network;
     network.topology = sim.topology.parse()?;

@@ -3,11 +3,14 @@
 use crate::error::Problem;
 
 /// More nodes than any machine has: a mistyped range must not cost gigabytes.
-const MOST_NODES: usize = 1 << 22;
+const MOST_NODES: usize = 1 << 18;
+/// More characters than the names of so many nodes have.
+const MOST_TEXT: usize = 64 * MOST_NODES;
 
 /// The host names of a node list, in its order. A name may have several brackets.
 pub(crate) fn expand(list: &str) -> Result<Vec<String>, Problem> {
     let mut names = Vec::new();
+    let mut text = 0;
     let mut rest = list.trim();
     while !rest.is_empty() {
         let mut depth = 0u32;
@@ -22,7 +25,7 @@ pub(crate) fn expand(list: &str) -> Result<Vec<String>, Problem> {
                 c == ',' && depth == 0
             })
             .map_or(rest.len(), |(at, _)| at);
-        expand_name(&rest[..end], &mut names).map_err(|why| malformed(list, &why))?;
+        expand_name(&rest[..end], &mut names, &mut text).map_err(|why| malformed(list, &why))?;
         rest = rest.get(end + 1..).unwrap_or("");
     }
     if names.is_empty() { Err(malformed(list, "it is empty")) } else { Ok(names) }
@@ -32,14 +35,20 @@ fn malformed(list: &str, why: &str) -> Problem {
     Problem::Syntax(format!("invalid node list {list:?}: {why}"))
 }
 
-fn expand_name(name: &str, names: &mut Vec<String>) -> Result<(), String> {
+/// Adds the names that `name` stands for, and to `text` their characters.
+fn expand_name(name: &str, names: &mut Vec<String>, text: &mut usize) -> Result<(), String> {
     let mut partial = vec![String::new()];
     let mut rest = name;
     while let Some(open) = rest.find('[') {
         let close = rest[open..].find(']').ok_or("a \"[\" is never closed")? + open;
         let numbers = ranges(&rest[open + 1..close])?;
-        if partial.len().saturating_mul(numbers.len()) > MOST_NODES {
+        let nodes = partial.len().saturating_mul(numbers.len());
+        if nodes > MOST_NODES {
             return Err(format!("more than {MOST_NODES} nodes"));
+        }
+        // No name is longer than what it is made of, but for the digits of a number.
+        if nodes.saturating_mul(name.len()) > MOST_TEXT.saturating_sub(*text) {
+            return Err("its names are too long".into());
         }
         let prefix = &rest[..open];
         partial = partial
@@ -57,6 +66,7 @@ fn expand_name(name: &str, names: &mut Vec<String>) -> Result<(), String> {
     if names.len() + partial.len() > MOST_NODES {
         return Err(format!("more than {MOST_NODES} nodes"));
     }
+    *text += partial.len() * name.len();
     names.extend(partial.into_iter().map(|start| start + rest));
     Ok(())
 }
@@ -78,6 +88,9 @@ fn ranges(text: &str) -> Result<Vec<String>, String> {
             return Err(format!("more than {MOST_NODES} nodes"));
         }
         let width = first.len();
+        if width.saturating_mul((to - from) as usize) > MOST_TEXT {
+            return Err("its numbers are too long".into());
+        }
         numbers.extend((from..=to).map(|number| format!("{number:0width$}")));
     }
     Ok(numbers)
@@ -132,7 +145,15 @@ mod tests {
             let error = expand(list).unwrap_err().to_string();
             assert!(error.contains("invalid node list"), "{list}: {error}");
         }
-        assert!(expand("a[0-9999]b[0-9999]").is_err());
+        let zeros = "0".repeat(4000);
+        for list in [
+            "a[0-9999]b[0-9999]".to_owned(),
+            format!("a[{zeros}1-99999]"),
+            format!("{zeros}[1-99999]"),
+            format!("{zeros}[1-4000],").repeat(9) + "a",
+        ] {
+            assert!(expand(&list).is_err(), "{:.20}", list);
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Res
 }
 
 /// The name that `to` has until it is complete.
-fn unfinished(to: &Path) -> PathBuf {
+pub(crate) fn unfinished(to: &Path) -> PathBuf {
     let mut name = OsString::from(to);
     name.push(format!(".{}.unfinished", std::process::id()));
     name.into()

@@ -31,6 +31,7 @@ mod writer;
 mod tests;
 
 pub use code::{Raw, RawKind};
+pub(crate) use convert::unfinished;
 pub use convert::{ConvertError, convert};
 pub use notes::{Note, Notes, Section};
 pub use reader::{Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};

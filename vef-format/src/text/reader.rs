@@ -39,7 +39,16 @@ pub enum Line<'a> {
     Collective(LocalCollective),
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
+    /// `record` as a line.
+    pub fn of(record: &'a Record) -> Self {
+        match record {
+            Record::Communicator(comm) => Self::Communicator { id: comm.id, members: &comm.members },
+            Record::Message(message) => Self::Message(*message),
+            Record::Collective(part) => Self::Collective(*part),
+        }
+    }
+
     /// The record on its own.
     pub fn to_record(&self) -> Record {
         match *self {

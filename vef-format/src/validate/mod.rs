@@ -2,17 +2,19 @@
 //!
 //! One pass over the records and one over a small graph of them: linear time, some 30 bytes a record. What a single line
 //! can have wrong ends the reading ([`crate::text::TextError`]); what is wrong between lines is a [`Problem`] of the
-//! [`Report`], with its line. Nothing is repaired here.
+//! [`Report`], with its line. [`repair`] mends what follows from the rest of a trace.
 
 mod communicators;
 mod order;
 mod records;
+mod repair;
 mod report;
 
 #[cfg(test)]
 mod tests;
 
 pub use records::Validator;
+pub use repair::{Change, Mended, Repair, RepairError, repair};
 pub use report::{Kind, OperationTally, Problem, Report, Severity, Tallies};
 
 use crate::container::{self, ContainerError};

@@ -150,6 +150,31 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What a problem of this kind is, for people.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::HeaderCount => "the header promises other counts than there are",
+            Self::DuplicateId => "an id of a point-to-point line comes twice",
+            Self::DuplicateCommunicator => "a communicator comes twice",
+            Self::DuplicateMember => "a task is in a communicator twice",
+            Self::SelfDependency => "a record waits for itself",
+            Self::UnknownDependency => "a record waits for one that does not exist",
+            Self::WrongDependency => "a record waits for one that its task has no part in",
+            Self::NotAwaited => "a message is waited for and does not say so (+4)",
+            Self::AwaitedByNobody => "a message says it is waited for (+4), and nobody does",
+            Self::UnknownCommunicator => "a collective on an unknown communicator",
+            Self::NotAMember => "a collective of a task that is no member",
+            Self::Disagreement => "members disagree about a collective",
+            Self::MissingMember => "a collective without one of its members",
+            Self::Cycle => "records wait for each other, in a cycle",
+            Self::TimeRange => "times beyond 2^64 ps",
+            Self::UnknownOperation => "an operation code that the table does not have",
+            Self::Start => "a first record that waits, or a later one that does not",
+            Self::EndsEarly => "a task ends before MPI_Finalize",
+            Self::TooMany => "more records than can be checked",
+        }
+    }
+
     /// How much problems of this kind matter.
     pub const fn severity(self) -> Severity {
         match self {

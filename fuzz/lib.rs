@@ -1,9 +1,25 @@
 //! What several fuzz targets need.
 
+pub mod memory;
+pub mod program;
+
+use mixer::Table;
 use std::cell::RefCell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
 use vef_format::record::{Header, Record};
+use vef_format::validate::{Kind, Options, validate};
 use vef_format::text::{Reader, TextError, Writer};
+
+/// A fuzz target whose every input must be done with in the memory that [`memory::within`] allows.
+#[macro_export]
+macro_rules! target {
+    (|$bytes:ident| $body:expr) => {
+        libfuzzer_sys::fuzz_target!(|$bytes: &[u8]| { $crate::memory::within($bytes.len(), || $body) });
+    };
+}
 
 /// The records of a text trace.
 pub fn read_text(bytes: &[u8]) -> Result<(Header, Vec<Record>), TextError> {
@@ -42,6 +58,15 @@ pub fn with_directory(use_it: impl FnOnce(&Path)) {
     });
 }
 
+/// Writes the first bytes of a rank's file of a capture, and those of its first chunk; zeros else.
+pub fn write_rank_file(path: &Path, header: &[u8], chunk: &[u8]) {
+    let file = File::create(path).expect("a temporary file");
+    file.write_all_at(header, 0)
+        .and_then(|()| file.write_all_at(chunk, HEADER_SIZE as u64))
+        .and_then(|()| file.set_len((HEADER_SIZE + CHUNK_SIZE) as u64))
+        .expect("a temporary file");
+}
+
 /// Makes the checksums of a container right, without which nothing behind them would ever be reached.
 pub fn reseal(bytes: &mut [u8]) {
     let mut at = 8;
@@ -58,5 +83,32 @@ pub fn reseal(bytes: &mut [u8]) {
     if let Some(footer) = bytes.len().checked_sub(24) {
         let crc = crc32fast::hash(&bytes[footer..footer + 16]).to_le_bytes();
         bytes[footer + 16..footer + 20].copy_from_slice(&crc);
+    }
+}
+
+/// Mixes the capture in `directory`, `how` saying with which options. What comes out is a trace in which nothing is wrong
+/// but what the program itself did: tasks that wait for each other, ends before `MPI_Finalize` (perhaps behind the wait for
+/// a message), absurd times.
+pub fn mix(directory: &Path, how: u8) {
+    let strict = mixer::Options {
+        skip_unknown: how & 1 != 0,
+        jobs: 1,
+        lower_collectives: (how & 2 != 0).then(Table::default),
+        ..mixer::Options::default()
+    };
+    let mix = |options: &mixer::Options, name: &str| {
+        let trace = directory.join(name);
+        mixer::mix(directory, &trace, options, &mixer::Quiet).ok()?;
+        let report = validate(&trace, &Options::default()).expect("a trace that can be read");
+        for problem in &report.problems {
+            let own_fault =
+                matches!(problem.kind, Kind::Cycle | Kind::TimeRange | Kind::EndsEarly | Kind::AwaitedByNobody);
+            assert!(own_fault, "{problem}");
+        }
+        std::fs::read(trace).ok()
+    };
+    let lenient = mix(&mixer::Options { lenient: true, ..strict.clone() }, "lenient.vef");
+    if let Some(strict) = mix(&strict, "strict.vef") {
+        assert!(lenient.is_some_and(|lenient| lenient == strict), "nothing had to be dropped, and yet it differs");
     }
 }

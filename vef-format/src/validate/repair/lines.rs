@@ -1,0 +1,191 @@
+//! What can be mended without knowing what records are for: counts, places, ids.
+
+use super::*;
+
+/// Takes communicators above the first collective on them, and away where they stand a second time.
+pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes) {
+    let mut told: HashMap<CommId, usize> = HashMap::new();
+    let mut used = HashSet::new();
+    let (mut late, mut twice) = (Vec::new(), Vec::new());
+    for (at, (_, record)) in records.iter().enumerate() {
+        match record {
+            Record::Communicator(comm) => match told.get(&comm.id) {
+                Some(&first) if matches!(&records[first].1, Record::Communicator(other) if other == comm) => {
+                    twice.push(at);
+                }
+                Some(_) => {}
+                None => {
+                    told.insert(comm.id, at);
+                    if used.contains(&comm.id) {
+                        late.push(at);
+                    }
+                }
+            },
+            Record::Collective(part) => _ = used.insert(part.comm),
+            Record::Message(_) => {}
+        }
+    }
+    for &at in &twice {
+        let (line, first) = (records[at].0, records[told[&comm_of(&records[at].1)]].0);
+        log.add(Mended::Communicator, line, || format!("left out: the same as line {first}"));
+    }
+    let away: HashSet<usize> = twice.iter().chain(&late).copied().collect();
+    if away.is_empty() {
+        return;
+    }
+    let mut moved = Vec::new();
+    let mut kept = Vec::with_capacity(records.len());
+    for (at, record) in std::mem::take(records).into_iter().enumerate() {
+        match away.contains(&at) {
+            false => kept.push(record),
+            true if late.binary_search(&at).is_ok() => moved.push(record),
+            true => {}
+        }
+    }
+    let leading = kept.iter().take_while(|(_, record)| task_of(record).is_none()).count();
+    let behind = kept.split_off(leading);
+    for (line, record) in &moved {
+        log.add(Mended::Communicator, *line, || {
+            format!("communicator {} taken above its first use", comm_of(record))
+        });
+    }
+    // Their order means nothing; that of their ids is the usual one.
+    let is_usual = kept.is_sorted_by_key(|(_, record)| comm_of(record));
+    kept.append(&mut moved);
+    if is_usual {
+        kept.sort_by_key(|(_, record)| comm_of(record));
+    }
+    kept.extend(behind);
+    *records = kept;
+}
+
+fn comm_of(record: &Record) -> CommId {
+    match record {
+        Record::Communicator(Communicator { id, .. }) => *id,
+        Record::Collective(part) => part.comm,
+        Record::Message(_) => CommId(0),
+    }
+}
+
+/// Gives ids back to point-to-point lines in a trace that otherwise counts them along the file: to those whose
+/// id another line has, and to those whose id nobody names while somebody names the one that is missing.
+pub(super) fn ids(records: &mut [(u64, Record)], log: &mut Changes) {
+    let mut uses: HashMap<u64, u32> = HashMap::new();
+    let mut named = HashSet::new();
+    let (mut lines, mut wrong) = (0u64, Vec::new());
+    for (at, (_, record)) in records.iter().enumerate() {
+        if let Record::Message(message) = record {
+            *uses.entry(message.id.0).or_default() += 1;
+            if message.id.0 != lines {
+                wrong.push((at, lines));
+            }
+            lines += 1;
+        }
+        if let Dependency::Sent(id) | Dependency::Received(id) = after(record) {
+            named.insert(id.0);
+        }
+    }
+    // Where many lines are not in their places, ids do not count along the file.
+    if wrong.len() as u64 > 1 + lines / 10 {
+        return;
+    }
+    for (at, place) in wrong {
+        let (line, Record::Message(message)) = &mut records[at] else { continue };
+        let id = message.id;
+        let free = !uses.contains_key(&place);
+        let mistaken = uses[&id.0] > 1 || (named.contains(&place) && !named.contains(&id.0));
+        if free && mistaken {
+            message.id.0 = place;
+            log.add(Mended::Id, *line, || format!("id {id} → {place}, its place among all others"));
+        }
+    }
+}
+
+/// Puts records of a task that say they follow a later record of it behind that one.
+pub(super) fn order(records: &mut [(u64, Record)], log: &mut Changes) {
+    for (_, places) in by_task(records) {
+        let Some(order) = in_order(records, &places) else { continue };
+        for (&to, &from) in places.iter().zip(&order) {
+            if from < to {
+                let (line, behind) = (records[from].0, records[to].0);
+                log.add(Mended::Order, line, || format!("taken behind line {behind}, where what it follows stands"));
+            }
+        }
+        let moved: Vec<_> = order.iter().map(|&from| records[from].clone()).collect();
+        for (&to, record) in places.iter().zip(moved) {
+            records[to] = record;
+        }
+    }
+}
+
+/// What a record is called by those that follow it.
+fn name(record: &Record) -> Option<Dependency> {
+    match record {
+        Record::Communicator(_) => None,
+        Record::Message(message) => Some(Dependency::Sent(message.id)),
+        Record::Collective(part) => Some(Dependency::Collective(part.id)),
+    }
+}
+
+/// The order of a task's records in which each stands behind the one it follows; `None` where they do already, or where it is
+/// not certain.
+fn in_order(records: &[(u64, Record)], places: &[usize]) -> Option<Vec<usize>> {
+    let mut own: HashMap<Dependency, usize> = HashMap::new();
+    for (turn, &at) in places.iter().enumerate() {
+        own.entry(name(&records[at].1)?).or_insert(turn);
+    }
+    // Records that must wait, by what they wait for.
+    let mut held: HashMap<Dependency, usize> = HashMap::new();
+    for (turn, &at) in places.iter().enumerate() {
+        let after = after(&records[at].1);
+        if own.get(&after).is_some_and(|&before| before > turn) && held.insert(after, at).is_some() {
+            return None;
+        }
+    }
+    if held.is_empty() {
+        return None;
+    }
+    let waiting: HashSet<usize> = held.values().copied().collect();
+    let mut order = Vec::with_capacity(places.len());
+    for &at in places.iter().filter(|at| !waiting.contains(at)) {
+        let mut next = Some(at);
+        while let Some(at) = next {
+            order.push(at);
+            next = name(&records[at].1).and_then(|name| held.remove(&name));
+        }
+    }
+    held.is_empty().then_some(order)
+}
+
+/// Counts the lines.
+pub(super) fn header(header: &mut Header, records: &[(u64, Record)], log: &mut Changes) {
+    let count = |kind: fn(&Record) -> bool| records.iter().filter(|(_, record)| kind(record)).count() as u64;
+    let collectives: HashSet<CollectiveId> = records
+        .iter()
+        .filter_map(|(_, record)| match record {
+            Record::Collective(part) => Some(part.id),
+            _ => None,
+        })
+        .collect();
+    for (promised, found, what) in [
+        (&mut header.messages, count(|record| matches!(record, Record::Message(_))), "point-to-point lines"),
+        (
+            &mut header.communicators,
+            count(|record| matches!(record, Record::Communicator(_))),
+            "communicators",
+        ),
+        (&mut header.collectives, collectives.len() as u64, "collectives"),
+        (
+            &mut header.local_collectives,
+            count(|record| matches!(record, Record::Collective(_))),
+            "lines of collectives",
+        ),
+    ] {
+        if *promised != found {
+            log.add(Mended::HeaderCount, 1, || format!("{promised} {what} → {found}"));
+            *promised = found;
+        }
+    }
+    // What is written is of version 3.
+    (header.version, header.received) = (Version::V3, 0);
+}
