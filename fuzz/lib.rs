@@ -101,8 +101,12 @@ pub fn mix(directory: &Path, how: u8) {
         mixer::mix(directory, &trace, options, &mixer::Quiet).ok()?;
         let report = validate(&trace, &Options::default()).expect("a trace that can be read");
         for problem in &report.problems {
-            let own_fault =
-                matches!(problem.kind, Kind::Cycle | Kind::TimeRange | Kind::EndsEarly | Kind::AwaitedByNobody);
+            // Roots are not compared between members: a trace has them as sizes, which validation holds against each other.
+            let own_fault = problem.text.contains("two roots")
+                || matches!(
+                    problem.kind,
+                    Kind::Cycle | Kind::TimeRange | Kind::EndsEarly | Kind::AwaitedByNobody
+                );
             assert!(own_fault, "{problem}");
         }
         std::fs::read(trace).ok()

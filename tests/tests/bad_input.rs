@@ -171,6 +171,47 @@ fn a_trace_is_wrong() {
 }
 
 #[test]
+fn a_trace_is_repaired_read_from_a_pipe_and_refused_in_json() {
+    let sound = "VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 10 -1\n1 1 1 0 0 5 -1\n2 1 1 0 2 1 0\n";
+    let damaged = sound.replace("VEF3 2 3", "VEF3 2 8").replace("8 4 10", "8 0 10");
+    let work = tempfile::tempdir().expect("a directory");
+    let (path, mended) = (work.path().join("bad.vef"), work.path().join("mended.vef"));
+    fs::write(&path, &damaged).expect("a write");
+    let said = run(vef().arg("check").arg(&path).arg("--repair").arg(&mended)).success().stdout();
+    for part in
+        ["line 1: 8 point-to-point lines → 3", "line 2: message 0 is waited for", "complete: every record"]
+    {
+        assert!(said.contains(part), "no {part} in: {said}");
+    }
+    assert_eq!(fs::read_to_string(&mended).expect("the result"), sound);
+    assert_eq!(fs::read_to_string(&path).expect("the trace"), damaged);
+    run(vef().arg("check").arg(&path).arg("--repair").arg(&path)).exited(2);
+
+    // A pipe gives what the file gives.
+    let piped = |path: &Path| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "cat \"$1\" | \"$0\" check --json /dev/stdin"]).arg(vef().get_program()).arg(path);
+        run(&mut shell)
+    };
+    let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
+    let from_pipe = json(piped(&mended).success().stdout());
+    let from_file = json(run(vef().args(["check", "--json"]).arg(&mended)).success().stdout());
+    assert_eq!(from_pipe["runtime_ps"], from_file["runtime_ps"]);
+    assert_eq!((&from_pipe["complete"], &from_pipe["error"]), (&true.into(), &serde_json::Value::Null));
+
+    // Nothing that can be read: JSON all the same.
+    fs::write(&path, "VEF3 2 3 0 0 0 0 1000\n0 0 x 8 4 10 -1\n").expect("a write");
+    for ended in [piped(&path), run(vef().args(["check", "--json"]).arg(&path))] {
+        let refused = json(ended.exited(2).stdout());
+        assert_eq!(refused["complete"], false);
+        assert!(
+            refused["error"].as_str().is_some_and(|error| error.contains(":2: field dst is `x`")),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn a_killed_program_leaves_a_capture_that_mixes() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");

@@ -13,7 +13,9 @@ use vef_format::container;
 use vef_format::operation::OpCodes;
 use vef_format::text::Reader;
 use vef_format::units::{Bytes, Picos};
-use vef_format::validate::{self, Kind, OperationTally, Options, Problem, Repair, Report, Severity, Validator};
+use vef_format::validate::{
+    self, Kind, OperationTally, Options, Problem, Repair, Report, Severity, Validator,
+};
 
 pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
     let busy = Busy::new("checking");
@@ -24,7 +26,9 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
         Err(error) => {
             if check.json {
                 let error = output::in_one_line(&error);
-                output::json(&serde_json::json!({ "trace": check.trace, "complete": false, "error": error }))?;
+                output::json(
+                    &serde_json::json!({ "trace": check.trace, "complete": false, "error": error }),
+                )?;
             }
             return Err(error);
         }
@@ -45,11 +49,18 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
 /// The codes that the user names for a trace in text; a container has its own, which nothing overrides.
 pub fn op_codes(trace: &Path, table: Option<&Path>) -> Result<Option<OpCodes>, Failure> {
     let Some(table) = table else { return Ok(None) };
-    if fs::metadata(trace).is_ok_and(|trace| trace.is_file()) && container::is_container(trace)? {
+    if is_file_of_container(trace) {
         let trace = trace.display();
-        return Err(format!("{trace}: --op-codes is for text; this is a container and has its own table").into());
+        return Err(
+            format!("{trace}: --op-codes is for text; this is a container and has its own table").into()
+        );
     }
     Ok(Some(OpCodes::open(table)?))
+}
+
+/// A pipe is not looked into: what is taken out of it is gone.
+fn is_file_of_container(trace: &Path) -> bool {
+    fs::metadata(trace).is_ok_and(|trace| trace.is_file()) && container::is_container(trace).unwrap_or(false)
 }
 
 fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
@@ -57,6 +68,12 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
     let op_codes = op_codes(&check.trace, check.op_codes.as_deref())?.unwrap_or_default();
     let options = Options { op_codes, ..Options::default() };
     let (report, repair, job) = match &check.repair {
+        Some(_) if is_file_of_container(&check.trace) => {
+            let trace = check.trace.display();
+            return Err(
+                format!("{trace}: a container; `vef convert` makes it text, which can be repaired").into()
+            );
+        }
         Some(to) => {
             let repair = validate::repair(&check.trace, to, &options)?;
             let job = if repair.report.is_complete() { Some(stream(to, &options)?) } else { None };

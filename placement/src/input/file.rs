@@ -237,7 +237,7 @@ fn parse_text(text: &str, name: &str) -> Result<Placement, Error> {
 
 /// The highest node number a text file may use: nodes are named, one by one, up to it, and a mistyped number must
 /// not cost gigabytes.
-const HIGHEST_NODE: u32 = (1 << 24) - 1;
+const HIGHEST_NODE: u32 = (1 << 18) - 1;
 
 fn parse_numbers(lines: &[(usize, &str)], name: &str) -> Result<Placement, Error> {
     let mut ranks = Vec::with_capacity(lines.len());
@@ -298,7 +298,7 @@ mod tests {
     fn errors_name_file_and_line() {
         let error = |text, format| Placement::parse(text, format, "p").unwrap_err().to_string();
         assert_eq!(error("a b\n", Format::Text), "p:1: expected one node number or name, found \"a b\"");
-        assert_eq!(error("0\n99999999999\n", Format::Text), "p:2: node number 99999999999 is above 16777215");
+        assert_eq!(error("0\n99999999999\n", Format::Text), "p:2: node number 99999999999 is above 262143");
         assert_eq!(error("", Format::Text), "p:1: a placement needs at least one rank");
         let beyond = error("nodes = [\"a\"]\n\nranks = [0, 1]", Format::Toml);
         assert_eq!(beyond, "p:3: rank 1 is on node 1, but there are only 1 nodes");

@@ -229,7 +229,8 @@ const TORN_WINDOW: usize = 64;
 impl Thread {
     /// Steps behind the record with `head`, whose last byte is before `after`.
     fn advance(&mut self, head: &Head, after: usize, action: &Action<'_>) {
-        self.requests += u64::from(makes_request(action).is_some());
+        // What a chunk says of requests before it may be any number.
+        self.requests = self.requests.saturating_add(makes_request(action).is_some().into());
         self.at = after;
         self.base = head.end;
         self.records += 1;

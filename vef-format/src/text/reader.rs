@@ -358,7 +358,7 @@ fn message(cursor: &mut Cursor<'_>, header: &Header) -> Result<Message, Fault> {
     let src = Rank(cursor.number_in(Field::Id, Field::Src, 0, last)? as u32);
     let dst = Rank(cursor.number_in(Field::Src, Field::Dst, 0, last)? as u32);
     let bytes = Bytes(cursor.number(Field::Dst, Field::Bytes)?);
-    let dep = cursor.number_in(Field::Bytes, Field::Dep, 0, most_dep)?;
+    let dep = cursor.digit(Field::Bytes, Field::Dep, most_dep)?;
     let time = Ticks(cursor.number(Field::Dep, Field::Time)?);
     let after = dependency(cursor, dep & 3)?;
     cursor.end(Field::IdDep)?;
@@ -375,7 +375,7 @@ fn collective(cursor: &mut Cursor<'_>, header: &Header) -> Result<LocalCollectiv
     let task = Rank(cursor.number_in(Field::Op, Field::Task, 0, last)? as u32);
     let send = Bytes(cursor.number(Field::Task, Field::SendBytes)?);
     let recv = Bytes(cursor.number(Field::SendBytes, Field::RecvBytes)?);
-    let dep = cursor.number_in(Field::RecvBytes, Field::Dep, 0, 3)?;
+    let dep = cursor.digit(Field::RecvBytes, Field::Dep, 3)?;
     let time = Ticks(cursor.number(Field::Dep, Field::Time)?);
     let after = dependency(cursor, dep)?;
     cursor.end(Field::IdDep)?;
@@ -385,7 +385,7 @@ fn collective(cursor: &mut Cursor<'_>, header: &Header) -> Result<LocalCollectiv
 
 /// The last field of a record, under the two low bits of its `dep`.
 #[inline(always)]
-fn dependency(cursor: &mut Cursor<'_>, kind: u64) -> Result<Dependency, Fault> {
+fn dependency(cursor: &mut Cursor<'_>, kind: u8) -> Result<Dependency, Fault> {
     let (before, field) = (Field::Time, Field::IdDep);
     Ok(match kind {
         0 => {
@@ -397,13 +397,22 @@ fn dependency(cursor: &mut Cursor<'_>, kind: u64) -> Result<Dependency, Fault> {
             Dependency::Collective(CollectiveId(id))
         }
         kind => {
-            if !cursor.goes_on(before)? || !cursor.byte().is_ascii_digit() {
-                return Err(cursor.fault(field, Expected::MessageId));
-            }
-            let id = MessageId(cursor.digits(field)?);
+            let id = match cursor.quick_number() {
+                Some(id) => MessageId(id),
+                None => message_id(cursor, before, field)?,
+            };
             if kind == 1 { Dependency::Sent(id) } else { Dependency::Received(id) }
         }
     })
+}
+
+/// The id of a point-to-point line between blanks of any kind, and where it is none.
+#[cold]
+fn message_id(cursor: &mut Cursor<'_>, before: Field, field: Field) -> Result<MessageId, Fault> {
+    if !cursor.goes_on(before)? || !cursor.byte().is_ascii_digit() {
+        return Err(cursor.fault(field, Expected::MessageId));
+    }
+    cursor.digits(field).map(MessageId)
 }
 
 fn communicator(cursor: &mut Cursor<'_>, header: &Header, members: &mut Vec<Rank>) -> Result<CommId, Fault> {

@@ -114,11 +114,43 @@ impl Cursor<'_> {
         Ok(value)
     }
 
+    /// A number behind one blank, as every writer has it; `None` where it stands otherwise, and the cursor stays.
+    #[inline(always)]
+    pub(super) fn quick_number(&mut self) -> Option<u64> {
+        if self.byte() != b' ' {
+            return None;
+        }
+        let (value, end) = digits::parse(self.block, self.at + 1)?;
+        self.at = end;
+        Some(value)
+    }
+
     /// The next field, `field`, which is a number; it stands behind `before`.
     #[inline(always)]
     pub(super) fn number(&mut self, before: Field, field: Field) -> Result<u64, Fault> {
+        match self.quick_number() {
+            Some(value) => Ok(value),
+            None => self.slow_number(before, field, 0, u64::MAX),
+        }
+    }
+
+    /// [`Cursor::number_in`] between blanks of any kind, and where it fails.
+    #[cold]
+    fn slow_number(&mut self, before: Field, field: Field, least: u64, most: u64) -> Result<u64, Fault> {
         self.next_field(before)?;
-        self.digits(field)
+        self.digits_in(field, least, most)
+    }
+
+    /// [`Cursor::number_in`] for a number of one digit, which another field follows, from 0 to `most`.
+    #[inline(always)]
+    pub(super) fn digit(&mut self, before: Field, field: Field, most: u8) -> Result<u8, Fault> {
+        if let Some(&[b' ', digit, b' ']) = self.block.get(self.at..).and_then(|rest| rest.first_chunk::<3>())
+            && (b'0'..=b'0' + most).contains(&digit)
+        {
+            self.at += 2;
+            return Ok(digit - b'0');
+        }
+        self.slow_number(before, field, 0, most.into()).map(|digit| digit as u8)
     }
 
     /// The next field, `field`, which is a number from `least` to `most`; it stands behind `before`.
@@ -130,8 +162,14 @@ impl Cursor<'_> {
         least: u64,
         most: u64,
     ) -> Result<u64, Fault> {
-        self.next_field(before)?;
-        self.digits_in(field, least, most)
+        let begin = *self;
+        match self.quick_number() {
+            Some(value) if value >= least && value <= most => Ok(value),
+            _ => {
+                *self = begin;
+                self.slow_number(before, field, least, most)
+            }
+        }
     }
 
     /// The next field, `field`, which is a number with the letter `prefix` in front.
@@ -144,17 +182,24 @@ impl Cursor<'_> {
         expected: Expected,
         most: u64,
     ) -> Result<u64, Fault> {
-        self.next_field(before)?;
-        if self.byte() != prefix {
-            return Err(self.fault(field, expected));
+        if self.byte() != b' ' || self.block.get(self.at + 1) != Some(&prefix) {
+            self.next_field(before)?;
+            if self.byte() != prefix {
+                return Err(self.fault(field, expected));
+            }
+            self.at -= 1;
         }
-        self.at += 1;
+        self.at += 2;
         self.digits_in(field, 0, most)
     }
 
     /// The next field, `field`, which is `-1`.
     #[inline(always)]
     pub(super) fn minus_one(&mut self, before: Field, field: Field) -> Result<(), Fault> {
+        if self.block.get(self.at..).and_then(|rest| rest.first_chunk()) == Some(b" -1") {
+            self.at += 3;
+            return Ok(());
+        }
         self.next_field(before)?;
         match self.block.get(self.at..self.at + 2) {
             Some(b"-1") => self.at += 2,
@@ -173,7 +218,7 @@ impl Cursor<'_> {
     /// Steps over the line's end, which must come now, behind the field `last`.
     #[inline(always)]
     pub(super) fn end(&mut self, last: Field) -> Result<(), Fault> {
-        if self.goes_on(last)? {
+        if self.byte() != b'\n' && self.goes_on(last)? {
             return Err(Fault { at: self.at, field: last, expected: None });
         }
         self.at += 1;

@@ -192,10 +192,9 @@ impl Kind {
             | Self::MissingMember
             | Self::Cycle
             | Self::TimeRange
+            | Self::UnknownOperation
             | Self::TooMany => Severity::Error,
-            Self::AwaitedByNobody | Self::UnknownOperation | Self::Start | Self::EndsEarly => {
-                Severity::Warning
-            }
+            Self::AwaitedByNobody | Self::Start | Self::EndsEarly => Severity::Warning,
         }
     }
 }

@@ -227,7 +227,7 @@ fn operation_codes_of_another_table() {
     let op_codes = OpCodes::parse("7 Allreduce", Path::new("codes")).unwrap();
     let report = check_with(&text, &Options { op_codes, keep: 1 });
     assert_eq!(report.tallies.operations["code 2"].lines, 2);
-    assert_eq!((report.warnings, report.problems.len()), (2, 1), "all are counted, one is kept");
+    assert_eq!((report.errors, report.problems.len()), (2, 1), "all are counted, one is kept");
     assert_eq!(report.problems[0].text, "operation code 2 is not in the table");
 }
 

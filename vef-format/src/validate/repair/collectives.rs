@@ -49,10 +49,10 @@ fn communicator(records: &mut [(u64, Record)], known: &Communicators, log: &mut 
         comms.retain(|&comm| {
             parts().filter(|part| part.comm != comm).count() == 1
                 && known.number(comm).map(|number| known.get(number)).is_some_and(|comm| {
-                comm.size() as usize == lines.len()
-                    && tasks.len() == lines.len()
-                    && tasks.iter().all(|&task| comm.member(task).is_some())
-            })
+                    comm.size() as usize == lines.len()
+                        && tasks.len() == lines.len()
+                        && tasks.iter().all(|&task| comm.member(task).is_some())
+                })
         });
         let [comm] = comms[..] else { continue };
         for &at in &lines {
@@ -98,7 +98,9 @@ fn id(records: &mut [(u64, Record)], known: &mut Communicators, log: &mut Change
             let (line, Record::Collective(part)) = &mut records[at] else { continue };
             if part.id != right {
                 let before = part.id;
-                log.add(Mended::Collective, *line, || format!("{before} → {right}, as the other members say"));
+                log.add(Mended::Collective, *line, || {
+                    format!("{before} → {right}, as the other members say")
+                });
                 part.id = right;
             }
         }

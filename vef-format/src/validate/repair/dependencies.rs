@@ -150,7 +150,9 @@ pub(super) fn awaited(records: &mut [(u64, Record)], log: &mut Changes) {
         let is_message = Message { awaited: false, ..*message };
         if !is_received && message.awaited && certain && !is_message.is_mark() {
             message.awaited = false;
-            log.add(Mended::Awaited, *line, || format!("message {id} is not waited for, no longer says so (+4)"));
+            log.add(Mended::Awaited, *line, || {
+                format!("message {id} is not waited for, no longer says so (+4)")
+            });
         }
     }
 }

@@ -108,7 +108,9 @@ pub(super) fn order(records: &mut [(u64, Record)], log: &mut Changes) {
         for (&to, &from) in places.iter().zip(&order) {
             if from < to {
                 let (line, behind) = (records[from].0, records[to].0);
-                log.add(Mended::Order, line, || format!("taken behind line {behind}, where what it follows stands"));
+                log.add(Mended::Order, line, || {
+                    format!("taken behind line {behind}, where what it follows stands")
+                });
             }
         }
         let moved: Vec<_> = order.iter().map(|&from| records[from].clone()).collect();

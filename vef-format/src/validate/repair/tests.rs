@@ -3,9 +3,7 @@
 use super::{Mended, Repair, RepairError, Trace, repair};
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
-use crate::record::{
-    Communicator, Dependency, Header, LocalCollective, Message, Record, Version,
-};
+use crate::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
 use crate::text::Reader;
 use crate::units::{Bytes, Picos, Ticks};
 use crate::validate::{Options, validate};
@@ -56,12 +54,15 @@ impl Program {
     fn collective(&mut self, comm: usize) {
         let id = CollectiveId(self.collectives);
         self.collectives += 1;
-        let Record::Communicator(comm) = self.records[comm].clone() else { panic!("communicators come first") };
+        let Record::Communicator(comm) = self.records[comm].clone() else {
+            panic!("communicators come first")
+        };
         for &task in &comm.members {
             let previous = &mut self.previous[task.index()];
             let after = std::mem::replace(previous, Dependency::Collective(id));
             let amounts = Amounts { send: Bytes(8), recv: Bytes(8) };
-            let part = LocalCollective { id, comm: comm.id, op: OpCode(2), task, amounts, after, time: Ticks(3) };
+            let part =
+                LocalCollective { id, comm: comm.id, op: OpCode(2), task, amounts, after, time: Ticks(3) };
             self.records.push(Record::Collective(part));
         }
     }
@@ -117,13 +118,21 @@ enum Damage {
 }
 
 use Damage::*;
-const DAMAGES: [Damage; 9] =
-    [Bit, WrongId, WrongDependency, Swap, LateCommunicator, Twice, WrongCollective, WrongComm, WrongOperation];
+const DAMAGES: [Damage; 9] = [
+    Bit,
+    WrongId,
+    WrongDependency,
+    Swap,
+    LateCommunicator,
+    Twice,
+    WrongCollective,
+    WrongComm,
+    WrongOperation,
+];
 
 /// The places of what `wanted` finds, of which `pick` chooses one.
 fn choose(trace: &Trace, pick: u32, wanted: impl Fn(usize, &Record) -> bool) -> Option<usize> {
-    let found: Vec<usize> =
-        (0..trace.records.len()).filter(|&at| wanted(at, &trace.records[at].1)).collect();
+    let found: Vec<usize> = (0..trace.records.len()).filter(|&at| wanted(at, &trace.records[at].1)).collect();
     (!found.is_empty()).then(|| found[pick as usize % found.len()])
 }
 
@@ -143,9 +152,9 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
     };
     let unknown = 1 << 40;
     let at = match damage {
-        Bit => choose(trace, pick, |_, record| {
-            matches!(record, Record::Message(message) if message.bytes.0 > 0)
-        }),
+        Bit => {
+            choose(trace, pick, |_, record| matches!(record, Record::Message(message) if message.bytes.0 > 0))
+        }
         WrongId => choose(trace, pick, |_, record| match record {
             // Nobody names a mark before a reception, so that another free id of it is as good.
             Record::Message(message) => how % 2 == 0 || message.bytes.0 > 0,
@@ -157,9 +166,10 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
                 && before(at).is_some()
         }),
         LateCommunicator => choose(trace, pick, |_, record| match record {
-            Record::Communicator(comm) => {
-                trace.records.iter().any(|(_, record)| matches!(record, Record::Collective(part) if part.comm == comm.id))
-            }
+            Record::Communicator(comm) => trace
+                .records
+                .iter()
+                .any(|(_, record)| matches!(record, Record::Collective(part) if part.comm == comm.id)),
             _ => false,
         }),
         Twice => choose(trace, pick, |_, record| matches!(record, Record::Communicator(_))),
@@ -175,14 +185,19 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
     };
     let task = super::task_of(&trace.records[at].1);
     let others = trace.records.iter().filter_map(|(_, record)| match record {
-        Record::Message(message) if Some(message.src) != task && Some(message.dst) != task => Some(message.id),
+        Record::Message(message) if Some(message.src) != task && Some(message.dst) != task => {
+            Some(message.id)
+        }
         _ => None,
     });
     let of_others = others.last().filter(|_| how % 2 == 0).unwrap_or(MessageId(unknown));
     match (damage, &mut trace.records[at].1) {
         (Bit, Record::Message(message)) => message.awaited = !message.awaited,
         (WrongId, Record::Message(message)) => message.id = strange,
-        (WrongDependency, Record::Message(Message { after, .. }) | Record::Collective(LocalCollective { after, .. })) => {
+        (
+            WrongDependency,
+            Record::Message(Message { after, .. }) | Record::Collective(LocalCollective { after, .. }),
+        ) => {
             *after = match *after {
                 Dependency::Start => return false,
                 Dependency::Sent(_) => Dependency::Sent(of_others),
