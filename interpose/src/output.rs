@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -75,6 +76,14 @@ impl Drop for Piece {
     }
 }
 
+/// The size a file of this process may have (`ulimit -f`): growing it beyond would end the process by a signal.
+fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: room for the answer.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    limit.rlim_cur
+}
+
 /// The file of this rank.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -110,6 +119,9 @@ impl Output {
             .create_new(fresh)
             .truncate(false)
             .open(path)?;
+        if HEADER_SIZE as u64 > max_size.min(file_size_limit()) {
+            return Err(io::Error::other("the size limit is reached"));
+        }
         // SAFETY: a valid descriptor. Held until the process ends; where locks are not supported, there is none.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0
             && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
@@ -127,12 +139,17 @@ impl Output {
         let first = u64::from(self.units.fetch_add(u32::from(span), Ordering::Relaxed));
         let offset = HEADER_SIZE as u64 + first * CHUNK_SIZE as u64;
         let len = usize::from(span) * CHUNK_SIZE;
-        if offset + len as u64 > self.max_size {
+        if offset + len as u64 > self.max_size.min(file_size_limit()) {
             return Err(io::Error::other("the size limit is reached"));
         }
         let piece = Piece::map(&self.file, offset, len)?;
         piece.populate();
         Ok((piece, offset))
+    }
+
+    /// Whether somebody has removed the file: then nothing of it will be left.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }
 
     /// A slot of the call table for `name`: its number and its count.

@@ -209,6 +209,9 @@ impl Tracer {
         // SAFETY: MPI_Finalize has returned, so no thread is inside an MPI call, and none gets a lane any more.
         let ends: Vec<_> = lanes.all.iter().filter_map(|lane| unsafe { (*lane.0.as_ptr()).seal() }).collect();
         self.output.close(state, &ends);
+        if self.output.is_removed() {
+            complain(&format!("the capture of rank {} was removed during the run", self.rank));
+        }
     }
 
     /// Ends tracing because `lane` cannot go on; the program does.

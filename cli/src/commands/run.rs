@@ -181,6 +181,13 @@ fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
             ));
             return Ok(());
         }
+        Err(_) if !directory.is_dir() => {
+            output::remark(format_args!(
+                "{}: was removed during the run; nothing is left of the capture",
+                directory.display()
+            ));
+            return Ok(());
+        }
         Err(error) => return Err(error.into()),
     };
     let bar = Bar::new("reading the capture");

@@ -211,26 +211,27 @@ fn after_each<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, f
 }
 
 /// After an error some requests may be complete: their handles are null now. Those whose own status says success are
-/// recorded; the others are only no longer under way.
+/// recorded, and those whose message was too long, for it was received; the others are only no longer under way.
 #[cold]
 #[inline(never)]
 fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, code: i32) {
     let null = args.abi.predefined.request_null;
-    let each_says = const { find(R::NAMES, &["array_of_statuses"]).is_some() }
+    let mpi = &done.lane.tracer.mpi;
+    let several = const { find(R::NAMES, &["array_of_statuses"]).is_some() };
+    let each_says = several
         && !matches!(R::CALL, Call::MPI_Waitsome | Call::MPI_Testsome)
-        && done
-            .lane
-            .tracer
-            .mpi
-            .error_class(code)
-            .is_ok_and(|class| class == args.abi.constants.err_in_status);
+        && mpi.error_class(code).is_ok_and(|class| class == args.abi.constants.err_in_status);
     let handles = std::mem::take(&mut done.lane.scratch.handles);
     for (i, &handle) in handles.iter().enumerate() {
         if handle == null || args.handle_at(Kind::RequestArray, args.requests(), i) != null {
             continue;
         }
-        let status = args.status_at(args.status(), i).filter(|_| each_says);
-        if status.is_some_and(|status| status.error() == SUCCESS) {
+        let status = args.status_at(args.status(), if several { i } else { 0 });
+        let came = match each_says {
+            true => status.as_ref().is_some_and(|status| message_came(mpi, status.error())),
+            false => !several && message_came(mpi, code),
+        };
+        if came {
             done.complete(handle, status);
         } else if let Some(waiting) = done.shared.requests.take(handle) {
             done.shared.curious = done.shared.curious.saturating_sub(u64::from(waiting.curious()));
@@ -238,6 +239,13 @@ fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, 
     }
     done.lane.scratch.handles = handles;
     done.put_completions();
+}
+
+/// Whether a receive that ended with `code` has taken its message: also one that did not fit.
+#[cold]
+pub(crate) fn message_came(mpi: &mpi_abi::api::Mpi, code: i32) -> bool {
+    let too_long = mpi.abi().constants.err_truncate;
+    code == SUCCESS || mpi.error_class(code).is_ok_and(|class| class == too_long)
 }
 
 /// `MPI_Start`, `MPI_Startall`.

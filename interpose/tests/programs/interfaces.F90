@@ -1,4 +1,10 @@
+! (-DLARGE: with large counts, where mpi_f08 has them.)
 ! The same communication through mpif.h (-DMPIF_H), `use mpi` (-DUSE_MPI) and `use mpi_f08`, which may leave ierror out.
+#ifdef LARGE
+#define N(x) int(x,MPI_COUNT_KIND)
+#else
+#define N(x) x
+#endif
 program interfaces
 #ifdef USE_MPI
   use mpi
@@ -26,23 +32,23 @@ program interfaces
   call MPI_COMM_SIZE(MPI_COMM_WORLD, n, ierr)
   left = mod(r+n-1,n); right = mod(r+1,n)
   a = r; b = -1; z = 0
-  call MPI_IRECV(b, 8, MPI_DOUBLE_PRECISION, left, 3, MPI_COMM_WORLD, q(1), ierr)
-  call MPI_ISEND(a, 5, MPI_DOUBLE_PRECISION, right, 3, MPI_COMM_WORLD, q(2), ierr)
+  call MPI_IRECV(b, N(8), MPI_DOUBLE_PRECISION, left, 3, MPI_COMM_WORLD, q(1), ierr)
+  call MPI_ISEND(a, N(5), MPI_DOUBLE_PRECISION, right, 3, MPI_COMM_WORLD, q(2), ierr)
   call MPI_WAITALL(2, q, MPI_STATUSES_IGNORE, ierr)
   if (b(1) /= left) call MPI_ABORT(MPI_COMM_WORLD, 4, ierr)
-  call MPI_IRECV(b, 8, MPI_DOUBLE_PRECISION, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, q(1), ierr)
-  call MPI_SEND(a, 2, MPI_DOUBLE_PRECISION, right, 4, MPI_COMM_WORLD, ierr)
+  call MPI_IRECV(b, N(8), MPI_DOUBLE_PRECISION, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, q(1), ierr)
+  call MPI_SEND(a, N(2), MPI_DOUBLE_PRECISION, right, 4, MPI_COMM_WORLD, ierr)
   call MPI_WAIT(q(1), MPI_STATUS_IGNORE, ierr)
   call MPI_BARRIER(MPI_COMM_WORLD, ierr)
-  call MPI_ISEND(a, 2, MPI_DOUBLE_PRECISION, right, 6, MPI_COMM_WORLD, q(1), ierr)
-  call MPI_RECV(b, 8, MPI_DOUBLE_PRECISION, MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, st, ierr)
+  call MPI_ISEND(a, N(2), MPI_DOUBLE_PRECISION, right, 6, MPI_COMM_WORLD, q(1), ierr)
+  call MPI_RECV(b, N(8), MPI_DOUBLE_PRECISION, MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, st, ierr)
   call MPI_WAIT(q(1), st, ierr)
-  call MPI_SENDRECV(a, 3, MPI_DOUBLE_PRECISION, right, 7, b, 8, MPI_DOUBLE_PRECISION, left, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
-  call MPI_ALLREDUCE(MPI_IN_PLACE, a, 8, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierr)
+  call MPI_SENDRECV(a, N(3), MPI_DOUBLE_PRECISION, right, 7, b, N(8), MPI_DOUBLE_PRECISION, left, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
+  call MPI_ALLREDUCE(MPI_IN_PLACE, a, N(8), MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierr)
 #if defined(USE_MPI) || defined(MPIF_H)
-  call MPI_BCAST(a, 4, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, ierr)
+  call MPI_BCAST(a, N(4), MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, ierr)
 #else
-  call MPI_BCAST(a, 4, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
+  call MPI_BCAST(a, N(4), MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD)
 #endif
   c1 = 1
   do i = 1, n
@@ -57,8 +63,8 @@ program interfaces
   call MPI_TYPE_COMMIT(t, ierr)
   call MPI_BCAST(a, 1, t, 0, MPI_COMM_WORLD, ierr)
   call MPI_TYPE_FREE(t, ierr)
-  call MPI_RECV_INIT(b, 8, MPI_DOUBLE_PRECISION, left, 9, MPI_COMM_WORLD, q(1), ierr)
-  call MPI_SEND_INIT(a, 8, MPI_DOUBLE_PRECISION, right, 9, MPI_COMM_WORLD, q(2), ierr)
+  call MPI_RECV_INIT(b, N(8), MPI_DOUBLE_PRECISION, left, 9, MPI_COMM_WORLD, q(1), ierr)
+  call MPI_SEND_INIT(a, N(8), MPI_DOUBLE_PRECISION, right, 9, MPI_COMM_WORLD, q(2), ierr)
   call MPI_STARTALL(2, q, ierr)
   call MPI_WAITALL(2, q, sts, ierr)
   call MPI_REQUEST_FREE(q(1), ierr)
