@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub mod counts;
+pub mod spine;
 
 /// An MPI that Debian installs beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,52 +1,10 @@
 //! One command takes a real MPI program to a simulated network: run → mix → check → sim on both MPIs, and the
 //! trace holds exactly what an independent counter saw in the same run.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use vef_tests::{Ended, Mpi, counts, have, number, root, run, run_for, shared, skipped, vef};
-
-/// Captures `program` on `ranks` ranks with the counter in front of the recorder, mixes and returns the trace.
-fn capture_and_mix(mpi: Mpi, work: &Path, ranks: u32, program: &[&str]) -> PathBuf {
-    let counter = mpi.compile(work, "counter.so", &["-shared", "-fPIC", "tests/c/counter.c", "-ldl"]);
-    let (capture, trace, count) = (work.join("capture"), work.join("out.vef"), work.join("count"));
-    std::fs::create_dir(&count).expect("a directory for the counter");
-    let mut command = vef();
-    command.current_dir(work).env("COUNT_DIR", &count).env("LD_PRELOAD", &counter);
-    command
-        .args(["run", "-n", &ranks.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"])
-        .arg(&capture);
-    command.arg("--").args(program);
-    let ran = run_for(&mut command, std::time::Duration::from_secs(400)).success();
-    assert!(ran.stderr().contains(capture.to_str().expect("a path")), "{}", ran.stderr());
-    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
-    trace
-}
-
-fn json(ended: &Ended) -> serde_json::Value {
-    serde_json::from_str(&ended.stdout()).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout()))
-}
-
-/// The trace says what the counter saw; it checks as complete; it simulates to its end, all messages delivered.
-fn holds_what_was_counted(work: &Path, trace: &Path, ranks: u32) {
-    let counted = counts::of_counter(&work.join("count"), ranks);
-    assert!(!counted.traffic.is_empty(), "the counter saw nothing");
-    assert_eq!(counts::of_trace(trace), counted);
-
-    let messages: u64 = counted.traffic.values().map(|pair| pair.0).sum();
-    let bytes: u64 = counted.traffic.values().map(|pair| pair.1).sum();
-    let check = json(&run(vef().args(["check", "--json"]).arg(trace)).success());
-    assert_eq!(check["complete"], true, "{check:#}");
-    assert_eq!(number(&check, "tasks"), u64::from(ranks));
-    assert_eq!(number(&check, "messages"), messages);
-    assert_eq!(number(&check, "bytes"), bytes);
-    assert!(number(&check, "runtime_ps") > 0);
-
-    for topology in ["switch:8", "fattree:2x4x2", "torus:4x2x2"] {
-        let sim = json(&run(vef().args(["sim", "--json", "--topology", topology]).arg(trace)).success());
-        assert!(number(&sim, "messages") >= messages, "{topology}: {sim:#}");
-        assert!(number(&sim, "runtime_ps") > 0);
-    }
-}
+use vef_tests::spine::{capture_and_mix, holds_what_was_counted};
+use vef_tests::{Mpi, have, root, run, shared, skipped, vef};
 
 #[test]
 fn a_c_program_on_both_mpis() {
@@ -54,37 +12,9 @@ fn a_c_program_on_both_mpis() {
         for ranks in [2, 4, 5] {
             let work = tempfile::tempdir().expect("a directory");
             let program = mpi.compile(work.path(), "spine", &["tests/c/spine.c"]);
-            let trace = capture_and_mix(mpi, work.path(), ranks, &[program.to_str().expect("a path")]);
+            let (trace, _) = capture_and_mix(mpi, work.path(), ranks, &[program.to_str().expect("a path")]);
             holds_what_was_counted(work.path(), &trace, ranks);
         }
-    }
-}
-
-#[test]
-fn lammps_on_4_and_8_ranks() {
-    if !have("lmp") {
-        return skipped("lmp is not installed (scripts/deps)");
-    }
-    let Some(input) = shared("apps/lammps/in.lj") else { return };
-    for ranks in [4, 8] {
-        let work = tempfile::tempdir().expect("a directory");
-        let program = ["lmp", "-log", "none", "-in", input.to_str().expect("a path")];
-        let trace = capture_and_mix(Mpi::OpenMpi, work.path(), ranks, &program);
-        holds_what_was_counted(work.path(), &trace, ranks);
-    }
-}
-
-#[test]
-fn hpcc_on_4_and_8_ranks() {
-    if !have("hpcc") {
-        return skipped("hpcc is not installed (scripts/deps)");
-    }
-    let Some(input) = shared("apps/hpcc/hpccinf.txt") else { return };
-    for ranks in [4, 8] {
-        let work = tempfile::tempdir().expect("a directory");
-        std::fs::copy(&input, work.path().join("hpccinf.txt")).expect("its input");
-        let trace = capture_and_mix(Mpi::OpenMpi, work.path(), ranks, &["hpcc"]);
-        holds_what_was_counted(work.path(), &trace, ranks);
     }
 }
 

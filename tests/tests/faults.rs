@@ -1,0 +1,205 @@
+//! Programs at the edge of the standard and machines at the edge of their means: a run with the recorder behaves as one
+//! without, what can be captured mixes, and what is lost is said, in one line a rank.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use vef_format::capture::Capture;
+use vef_format::ids::Rank;
+use vef_tests::{Ended, Mpi, have, products, run, run_for, skipped, vef};
+
+/// `tests/c/faults.c`, compiled.
+fn faults(mpi: Mpi, work: &Path) -> PathBuf {
+    mpi.compile(work, "faults", &["tests/c/faults.c"])
+}
+
+/// The line that starts `program` on 2 ranks.
+fn line(mpi: Mpi, program: &Path, arguments: &[&str]) -> Vec<String> {
+    let mut words: Vec<String> = mpi.launcher().iter().map(ToString::to_string).collect();
+    words.extend(["-n".into(), "2".into(), program.display().to_string()]);
+    words.extend(arguments.iter().map(ToString::to_string));
+    words
+}
+
+fn plain(mpi: Mpi, program: &Path, arguments: &[&str]) -> Ended {
+    let words = line(mpi, program, arguments);
+    let mut command = Command::new(&words[0]);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    run(command.args(&words[1..]))
+}
+
+fn traced(mpi: Mpi, program: &Path, arguments: &[&str], capture: &Path) -> Ended {
+    let mut command = vef();
+    command.args(["run", "-o"]).arg(capture).arg("--").args(line(mpi, program, arguments));
+    run(&mut command)
+}
+
+/// The lines in which the recorder, not `vef run`, says that something is lost.
+fn complaints(ended: &Ended) -> Vec<String> {
+    let of_recorder = |line: &&str| line.starts_with("vef: ") && !line.starts_with("vef: captured in");
+    ended.stderr().lines().filter(of_recorder).map(str::to_owned).collect()
+}
+
+/// Mixes a capture and replays the trace; gives the text of both.
+fn mixes(capture: &Path, options: &[&str]) -> String {
+    let trace = capture.with_extension("vef");
+    let mixed = run(vef().arg("mix").args(options).arg("-i").arg(capture).arg("-o").arg(&trace)).success();
+    let checked = run(vef().arg("check").arg(&trace)).success().stdout();
+    assert!(checked.contains("complete: every record replays"), "{checked}");
+    mixed.stdout() + &checked
+}
+
+#[test]
+fn the_program_does_not_notice() {
+    let many = std::env::var("VEF_REQUESTS").unwrap_or_else(|_| "20000".into());
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = faults(mpi, work.path());
+        for arguments in [&["edges"][..], &["many", &many], &["fork"], &["exit"]] {
+            let capture = work.path().join(arguments[0]);
+            let (without, with) =
+                (plain(mpi, &program, arguments), traced(mpi, &program, arguments, &capture));
+            assert_eq!(with.stdout(), without.stdout(), "{arguments:?}");
+            assert_eq!(with.output.status.code(), without.output.status.code(), "{arguments:?}");
+            assert_eq!(complaints(&with), [""; 0], "{arguments:?}");
+            let said = mixes(&capture, &[]);
+            assert_eq!(said.contains("without MPI_Finalize"), arguments[0] == "exit", "{said}");
+        }
+    }
+}
+
+/// Starts a long run under the recorder; returns when both ranks have begun to write.
+fn start_long(mpi: Mpi, program: &Path, seconds: &str, capture: &Path) -> Child {
+    let mut command = vef();
+    command.args(["run", "-o"]).arg(capture).arg("--").args(line(mpi, program, &["long", seconds]));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("vef run");
+    let begun = Instant::now();
+    let writes = |rank: &str| std::fs::metadata(capture.join(rank)).is_ok_and(|file| file.len() > 100_000);
+    while !(writes("0.vefc") && writes("1.vefc")) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no capture came");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    child
+}
+
+/// Ends with the run, killed or not; its stderr.
+fn end(child: Child) -> String {
+    let output = child.wait_with_output().expect("the run ends");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// `VEF_KILLS` says how often; the figure that counts is 100.
+#[test]
+fn a_rank_killed_at_any_instant_leaves_a_capture_that_mixes() {
+    let kills: u32 = std::env::var("VEF_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(4);
+    let mpis = Mpi::installed();
+    let work = tempfile::tempdir().expect("a directory");
+    let programs: Vec<PathBuf> = mpis.iter().map(|&mpi| faults(mpi, work.path())).collect();
+    let mut seed = std::process::id() | 1;
+    for kill in 0..kills {
+        let Some(turn) = (kill as usize).checked_rem(mpis.len()) else { return };
+        let capture = work.path().join(format!("{kill}"));
+        let child = start_long(mpis[turn], &programs[turn], "60", &capture);
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (victim, micros) = ((seed >> 31), u64::from(seed >> 12) % 150_000);
+        let pid = Capture::open(&capture).expect("a capture").rank(Rank(victim)).expect("a rank").pid;
+        std::thread::sleep(Duration::from_micros(micros));
+        run(Command::new("kill").args(["-9", &pid.to_string()])).success();
+        let said = end(child);
+        assert!(said.contains("ended without MPI_Finalize"), "{said}");
+        let mixed = mixes(&capture, &["--lenient"]);
+        assert!(mixed.contains("without MPI_Finalize"), "{mixed}");
+        std::fs::remove_dir_all(&capture).expect("its capture");
+    }
+}
+
+#[test]
+fn a_directory_that_disappears_is_told_at_the_end() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let program = faults(mpi, work.path());
+    let capture = work.path().join("capture");
+    let child = start_long(mpi, &program, "0.5", &capture);
+    std::fs::remove_dir_all(&capture).expect("the capture");
+    let said = end(child);
+    assert_eq!(said.matches("vef: the capture of rank ").count(), 2, "{said}");
+    assert!(said.contains("nothing is left of the capture"), "{said}");
+}
+
+#[test]
+fn a_limit_on_files_stops_the_recording_alone() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = faults(mpi, work.path());
+        let capture = work.path().join("capture");
+        // Growing a file beyond the limit would end the process by a signal.
+        let ended = traced(mpi, &program, &["limited", "120000"], &capture).success();
+        assert!(ended.stdout().contains("many 60000 60000"), "{}", ended.stdout());
+        let said = complaints(&ended);
+        assert_eq!(said.len(), 2, "one line a rank: {said:?}");
+        assert!(said.iter().all(|line| line.contains("size limit")), "{said:?}");
+        assert!(ended.stderr().contains("INCOMPLETE: recording stopped on 2 ranks"), "{}", ended.stderr());
+        mixes(&capture, &["--lenient"]);
+    }
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_alone() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let disk = work.path().join("disk");
+    std::fs::create_dir(&disk).expect("a directory");
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=900k", "tmpfs"]).arg(&disk);
+    if !have("mount") || !run(&mut mount).output.status.success() {
+        return skipped("a small tmpfs cannot be mounted here (needs root)");
+    }
+    let program = faults(mpi, work.path());
+    let ended = traced(mpi, &program, &["many", "120000"], &disk.join("capture"));
+    let mixed = run(vef()
+        .args(["mix", "--lenient", "-i"])
+        .arg(disk.join("capture"))
+        .arg("-o")
+        .arg(work.path().join("out.vef")));
+    run(Command::new("umount").arg(&disk)).success();
+    let ended = ended.success();
+    mixed.success();
+    assert!(ended.stdout().contains("many 60000 60000"), "{}", ended.stdout());
+    let said = complaints(&ended);
+    assert_eq!(said.len(), 2, "one line a rank: {said:?}");
+    assert!(said.iter().all(|line| line.contains("No space left")), "{said:?}");
+}
+
+#[test]
+fn ranks_of_the_wrong_launcher_do_not_overwrite_each_other() {
+    let [mpich, openmpi] = Mpi::ALL;
+    if Mpi::installed().len() < 2 {
+        return skipped("needs both MPIs");
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    // Each starts alone, as rank 0 of 1, under the launcher of the other MPI.
+    for (program, launcher) in [(mpich, openmpi), (openmpi, mpich)] {
+        let program = faults(program, work.path());
+        let capture = work.path().join(format!("{launcher:?}"));
+        let ended = traced(launcher, &program, &["many", "2"], &capture);
+        let refused = complaints(&ended);
+        assert_eq!(
+            refused.iter().filter(|line| line.contains("another process records as rank 0")).count(),
+            1,
+            "{refused:?}"
+        );
+        let capture = Capture::open(&capture).expect("a capture");
+        assert_eq!(capture.tasks(), 1);
+    }
+}
+
+#[test]
+fn a_program_without_mpi_is_left_alone() {
+    let library = products().join("libvef_interpose.so");
+    let work = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $((6 * 7)); ls / | wc -l > /dev/null; exit 3"]).current_dir(work.path());
+    let ended = run_for(command.env("LD_PRELOAD", &library), Duration::from_secs(10)).exited(3);
+    assert_eq!((ended.stdout().as_str(), ended.stderr().as_str()), ("42\n", ""));
+    assert_eq!(std::fs::read_dir(work.path()).expect("there").count(), 0);
+}

@@ -1,0 +1,180 @@
+//! Real programs, captured: their results are those of a run without the recorder, the trace holds what an independent counter
+//! saw in the same run, checks as complete and simulates to its end.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use vef_tests::spine::{capture_and_mix, holds_what_was_counted};
+use vef_tests::{Mpi, have, root, run, run_for, shared, skipped, vef};
+
+/// Minutes, on a busy machine with fewer cores than ranks.
+const LONG: Duration = Duration::from_secs(400);
+
+/// The same run without the recorder; its stdout.
+fn untraced(mpi: Mpi, work: &Path, ranks: u32, program: &[&str]) -> String {
+    let mut command = Command::new(mpi.launcher()[0]);
+    command.args(&mpi.launcher()[1..]).args(["-n", &ranks.to_string()]).args(program).current_dir(work);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    run_for(&mut command, LONG).success().stdout()
+}
+
+/// The lines of an output that do not tell of time.
+fn results(output: &str, of_time: &[&str]) -> Vec<String> {
+    output.lines().filter(|line| of_time.iter().all(|word| !line.contains(word))).map(str::to_owned).collect()
+}
+
+/// Runs a program both ways, each in a directory with a copy of `inputs`; the outputs (stdout, or the file `output` of it)
+/// must agree but for lines with one of the words `of_time`.
+fn verify(
+    mpi: Mpi,
+    ranks: u32,
+    program: &[&str],
+    inputs: &[PathBuf],
+    output: Option<&str>,
+    of_time: &[&str],
+) {
+    let [plain, traced] = [(); 2].map(|()| {
+        let work = tempfile::tempdir().expect("a directory");
+        for input in inputs {
+            let copy = work.path().join(input.file_name().expect("a file"));
+            std::fs::write(copy, std::fs::read(input).expect("an input")).expect("its copy");
+        }
+        work
+    });
+    let printed = untraced(mpi, plain.path(), ranks, program);
+    let (trace, also) = capture_and_mix(mpi, traced.path(), ranks, program);
+    holds_what_was_counted(traced.path(), &trace, ranks);
+    let text = |work: &Path, stdout: String| match output {
+        None => stdout,
+        Some(file) => std::fs::read_to_string(work.join(file)).expect("its output"),
+    };
+    let (before, after) = (text(plain.path(), printed), text(traced.path(), also));
+    let (before, after) = (results(&before, of_time), results(&after, of_time));
+    assert!(before.len() > 20 || output.is_none() && !before.is_empty(), "nothing to compare: {before:?}");
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!(before, after);
+    }
+    assert_eq!(before.len(), after.len());
+}
+
+#[test]
+fn lammps_on_4_and_8_ranks() {
+    if !have("lmp") {
+        return skipped("lmp is not installed (scripts/deps)");
+    }
+    let Some(input) = shared("apps/lammps/in.lj") else { return };
+    let of_time =
+        ["time", "Performance", "CPU", "%", "|", "timesteps/s", "Section", "Pair  ", "Other", "Total wall"];
+    for ranks in [4, 8] {
+        let program = ["lmp", "-log", "none", "-in", "in.lj"];
+        verify(Mpi::OpenMpi, ranks, &program, &[input.clone()], None, &of_time);
+    }
+}
+
+#[test]
+fn hpcc_on_4_and_8_ranks() {
+    if !have("hpcc") {
+        return skipped("hpcc is not installed (scripts/deps)");
+    }
+    let Some(input) = shared("apps/hpcc/hpccinf.txt") else { return };
+    for ranks in [4, 8] {
+        let work = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+        for work in &work {
+            std::fs::copy(&input, work.path().join("hpccinf.txt")).expect("its input");
+        }
+        untraced(Mpi::OpenMpi, work[0].path(), ranks, &["hpcc"]);
+        let (trace, _) = capture_and_mix(Mpi::OpenMpi, work[1].path(), ranks, &["hpcc"]);
+        holds_what_was_counted(work[1].path(), &trace, ranks);
+        // Nearly all it prints is speed; what it verifies is the rest.
+        let verdicts = work.map(|work| {
+            let text = std::fs::read_to_string(work.path().join("hpccoutf.txt")).expect("its output");
+            ["PASSED", "FAILED", "Success=1"].map(|verdict| text.matches(verdict).count())
+        });
+        assert!(verdicts[0][0] > 0 && verdicts[0][2] == 1, "{verdicts:?}");
+        assert_eq!(verdicts[0], verdicts[1]);
+    }
+}
+
+#[test]
+fn quantum_espresso() {
+    // 280 MB: not in scripts/deps.
+    if !have("pw.x") {
+        return skipped("pw.x is not installed (apt-get install quantum-espresso)");
+    }
+    let (Some(input), Some(potential)) = (shared("apps/qe/h2.in"), shared("apps/qe/H.UPF")) else { return };
+    let of_time = ["WALL", "secs", "starts on", "terminated on", "Mb", "MB"];
+    let program = ["env", "OMP_NUM_THREADS=1", "pw.x", "-ndiag", "1", "-in", "h2.in"];
+    verify(Mpi::OpenMpi, 2, &program, &[input, potential], None, &of_time);
+}
+
+#[test]
+fn netpipe_on_both_mpis() {
+    for (mpi, program) in [(Mpi::Mpich, "NPmpich2"), (Mpi::OpenMpi, "NPopenmpi")] {
+        if !have(program) {
+            skipped(&format!("{program} is not installed (scripts/deps)"));
+            continue;
+        }
+        // -n: as many messages of each size, however fast; -i checks what arrives.
+        for options in [&["-n", "50", "-u", "4096"][..], &["-i", "-n", "5", "-u", "1024"]] {
+            let work = tempfile::tempdir().expect("a directory");
+            let line: Vec<&str> = [program].iter().chain(options).copied().collect();
+            let (trace, _) = capture_and_mix(mpi, work.path(), 2, &line);
+            holds_what_was_counted(work.path(), &trace, 2);
+        }
+    }
+}
+
+/// A Python with mpi4py for an MPI, built once into `target/`; `None`, said aloud: it cannot be had here.
+fn python(mpi: Mpi) -> Option<PathBuf> {
+    let home = root().join("target").join(format!("mpi4py-{mpi:?}"));
+    let python = home.join("bin/python");
+    let works = |python: &Path| {
+        let mut import = Command::new(python);
+        python.is_file() && run(import.args(["-c", "import mpi4py.MPI"])).output.status.success()
+    };
+    if works(&python) {
+        return Some(python);
+    }
+    if !have("python3") {
+        skipped("python3 is not installed (scripts/deps)");
+        return None;
+    }
+    let _ = std::fs::remove_dir_all(&home);
+    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&home)).output.status.success();
+    let mut install = Command::new(home.join("bin/pip"));
+    install.args(["install", "--quiet", "--no-binary", "mpi4py", "--no-cache-dir", "mpi4py==4.0.3"]);
+    install.env("MPICC", mpi.mpicc()).env("CFLAGS", "-O0");
+    if !made || !run_for(&mut install, LONG).output.status.success() || !works(&python) {
+        skipped(&format!("mpi4py for {mpi:?} cannot be built here (python3-venv, python3-dev, PyPI)"));
+        return None;
+    }
+    Some(python)
+}
+
+#[test]
+fn mpi4py_on_both_mpis() {
+    for mpi in Mpi::installed() {
+        let Some(python) = python(mpi) else { continue };
+        let script = root().join("tests/py/ring.py");
+        let program = [python.to_str().expect("a path"), script.to_str().expect("a path")];
+        verify(mpi, 2, &program, &[], None, &[]);
+        // Without the counter, which is linked to MPI and so makes its functions visible to all: Python alone opens it.
+        let work = tempfile::tempdir().expect("a directory");
+        let mut command = vef();
+        command.current_dir(work.path()).args([
+            "run",
+            "-n",
+            "2",
+            "--mpirun",
+            &mpi.launcher().join(" "),
+            "--mix",
+            "out.vef",
+            "--",
+        ]);
+        let ended = run(command.args(program)).success();
+        assert!(ended.stderr().contains("all can be represented"), "{}", ended.stderr());
+        let alone = vef_tests::counts::of_trace(&work.path().join("out.vef"));
+        let messages: u64 = alone.traffic.values().map(|pair| pair.0).sum();
+        assert_eq!(messages, 2 * 3, "{alone:?}");
+    }
+}

@@ -1,0 +1,168 @@
+//! `vef run` as people use it: wrappers, application files, scripts, several programs, and each of its options on a real run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_format::capture::event::Action;
+use vef_format::capture::{Capture, Digest, Ending};
+use vef_format::ids::Rank;
+use vef_tests::{Ended, Mpi, run, vef};
+
+/// `tests/c/phases.c`, compiled, and a directory for its captures.
+fn prepare(mpi: Mpi) -> (tempfile::TempDir, PathBuf) {
+    let work = tempfile::tempdir().expect("a directory");
+    let program = mpi.compile(work.path(), "phases", &["tests/c/phases.c"]);
+    (work, program)
+}
+
+/// `vef run OPTIONS -o DIR -- LINE`.
+fn vef_run(work: &Path, options: &[&str], line: &[&str]) -> (Ended, PathBuf) {
+    let capture = work.join(format!("capture{}", std::fs::read_dir(work).expect("there").count()));
+    let mut command = vef();
+    command.current_dir(work).arg("run").args(options).arg("-o").arg(&capture).arg("--").args(line);
+    (run(&mut command).success(), capture)
+}
+
+fn digest(capture: &Path) -> Digest {
+    Digest::of(&Capture::open(capture).expect("a capture"), |_| {}).expect("readable")
+}
+
+/// What one run of the program on 2 ranks leaves when all of it is recorded.
+const MESSAGES: u64 = 12;
+const COLLECTIVES: u64 = 12;
+
+fn is_whole(capture: &Path) {
+    let digest = digest(capture);
+    assert_eq!((digest.tasks, digest.messages, digest.collectives), (2, MESSAGES, COLLECTIVES));
+    assert!(digest.stopped.is_empty() && digest.unfinished.is_empty());
+}
+
+#[test]
+fn however_the_ranks_are_started() {
+    for mpi in Mpi::installed() {
+        let (work, program) = prepare(mpi);
+        let program = program.to_str().expect("a path");
+        let script = work.path().join("wrapper.sh");
+        std::fs::write(&script, "#!/bin/sh\ncd / && exec \"$@\"\n").expect("a script");
+        let job = work.path().join("job.sh");
+        std::fs::write(&job, format!("#!/bin/sh\n{} -n 2 {program}\n", mpi.launcher().join(" ")))
+            .expect("a script");
+        run(Command::new("chmod").arg("+x").arg(&script).arg(&job)).success();
+        let file = work.path().join("programs");
+        std::fs::write(&file, format!("-n 1 {program}\n-n 1 {program}\n")).expect("an application file");
+        let file = file.to_str().expect("a path");
+        let script = script.to_str().expect("a path");
+        let launcher = mpi.launcher();
+        let file_option = if mpi == Mpi::Mpich { "-configfile" } else { "--app" };
+
+        // The launcher by option, ranks wrapped once and twice.
+        for wrapped in [&[program][..], &["env", "A=1", program], &[script, "nice", program]] {
+            let options = ["-n", "2", "--mpirun", &launcher.join(" ")];
+            is_whole(&vef_run(work.path(), &options, wrapped).1);
+        }
+        // The launcher in the line, wrapped itself; two programs; a file of programs.
+        let lines: [&[&str]; 3] = [
+            &["-n", "2", program],
+            &["-n", "1", program, ":", "-n", "1", "env", program],
+            &[file_option, file],
+        ];
+        for rest in lines {
+            let line: Vec<&str> = ["env", "A=1"].iter().chain(launcher).chain(rest).copied().collect();
+            is_whole(&vef_run(work.path(), &[], &line).1);
+            is_whole(&vef_run(work.path(), &[], &line[2..]).1);
+        }
+        // A script that calls the launcher.
+        is_whole(&vef_run(work.path(), &["--script"], &[job.to_str().expect("a path")]).1);
+    }
+}
+
+/// All actions of a rank, and how they end.
+fn actions(capture: &Path, rank: u32) -> (Vec<String>, Ending) {
+    let capture = Capture::open(capture).expect("a capture");
+    let mut events = capture.events(Rank(rank)).expect("its events");
+    let mut list = Vec::new();
+    while let Some(event) = events.next().expect("readable") {
+        list.push(match event.action {
+            Action::Phase { begin, name } => format!("{name} {begin}"),
+            other => format!("{other:?}").split(['(', ' ']).next().unwrap_or_default().to_owned(),
+        });
+    }
+    (list, events.ending())
+}
+
+#[test]
+fn one_phase_alone() {
+    for mpi in Mpi::installed() {
+        let (work, program) = prepare(mpi);
+        let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-phase", "solve"];
+        let (_, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
+        let (list, ending) = actions(&capture, 0);
+        assert_eq!(ending, Ending::Finished);
+        let count = |what: &str| list.iter().filter(|action| *action == what).count();
+        // Two messages a round are sent in it; the collectives and the phase around it are not.
+        assert_eq!((count("solve true"), count("solve false"), count("Send")), (3, 3, 6), "{list:?}");
+        assert_eq!((count("Collective"), count("setup true"), count("inner true")), (0, 0, 3), "{list:?}");
+        // What was begun in it and completed after it is whole: the trace needs no leniency.
+        let trace = work.path().join("out.vef");
+        run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+        let (_, none) = vef_run(
+            work.path(),
+            &["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-phase", "nothing"],
+            &[program.to_str().expect("a path")],
+        );
+        assert_eq!(digest(&none).messages, 0);
+    }
+}
+
+#[test]
+fn some_ranks_alone() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let (work, program) = prepare(mpi);
+    let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-ranks", "1-7"];
+    let (ended, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
+    assert!(ended.stderr().contains("not among the ranks to be recorded × 1"), "{}", ended.stderr());
+    assert_eq!(ended.stderr().lines().count(), 1, "{}", ended.stderr());
+    let digest = digest(&capture);
+    assert_eq!((digest.tasks, digest.messages, digest.stopped), (2, MESSAGES / 2, vec![Rank(0)]));
+    let trace = work.path().join("out.vef");
+    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace).arg("--lenient")).success();
+}
+
+#[test]
+fn a_size_at_most() {
+    for mpi in Mpi::installed() {
+        let (work, program) = prepare(mpi);
+        let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--max-size", "300K"];
+        let (ended, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path"), "100000"]);
+        let said = ended.stderr();
+        assert!(said.contains("recording stopped on 2 ranks (the size limit is reached × 2)"), "{said}");
+        assert_eq!(said.lines().filter(|line| line.starts_with("vef: tracing of rank")).count(), 2, "{said}");
+        for rank in ["0.vefc", "1.vefc"] {
+            let size = std::fs::metadata(capture.join(rank)).expect("a rank's file").len();
+            assert!(size <= 300 << 10, "{size}");
+        }
+        run(vef().args(["mix", "--lenient", "-i"]).arg(&capture).arg("-o").arg(work.path().join("out.vef")))
+            .success();
+        let wrong = run(vef().args(["run", "--max-size", "lots", "--", program.to_str().expect("a path")]));
+        assert!(wrong.exited(2).stderr().contains("not a number of bytes"));
+    }
+}
+
+#[test]
+fn spawned_worlds_have_captures_of_their_own() {
+    if !Mpi::installed().contains(&Mpi::OpenMpi) {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    let program = Mpi::OpenMpi.compile(work.path(), "every_call", &["tests/c/every_call.c"]);
+    let options = ["-n", "2", "--mpirun", &Mpi::OpenMpi.launcher().join(" ")];
+    let line = [program.to_str().expect("a path"), work.path().to_str().expect("a path")];
+    let (ended, capture) = vef_run(work.path(), &options, &line);
+    assert_eq!(digest(&capture).tasks, 2);
+    for (number, tasks) in [(1, 2), (2, 1)] {
+        let spawned = capture.join(format!("spawned-{number}"));
+        let digest = digest(&spawned);
+        assert_eq!((digest.tasks, digest.collectives), (tasks, u64::from(tasks)));
+        assert!(digest.unfinished.is_empty());
+        assert!(ended.stderr().contains(&format!("spawned-{number}:")), "{}", ended.stderr());
+    }
+}
