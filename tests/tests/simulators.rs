@@ -295,10 +295,13 @@ fn the_benchmark_in_c_runs() {
 /// The functions that a header declares.
 fn declared(header: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("replay-ffi/include").join(header)).expect("a header");
-    let names =
-        text.lines().filter(|line| !line.starts_with([' ', '#', '/', '}']) && !line.contains("typedef"));
-    let names = names.filter_map(|line| line.split('(').next()?.rsplit([' ', '*']).next());
-    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    let functions = text
+        .lines()
+        .filter(|line| line.ends_with(");") && !line.starts_with(' ') && !line.starts_with("typedef"));
+    functions
+        .filter_map(|line| line.split('(').next()?.rsplit([' ', '*']).next())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
