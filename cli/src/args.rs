@@ -130,6 +130,13 @@ pub struct Profile {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Started by mpirun or srun, its processes share the work; the trace is the same to the byte. -j is then per process
+[default: 1], and --memory has no say: each process keeps its share of the ranks in memory.
+
+Examples:
+  vef mix -i capture -o app.vef
+  mpirun -n 8 vef mix -i capture -o app.vef")]
 pub struct Mix {
     /// The capture: its directory, or the VEFT.main of an older one
     #[arg(short, long, value_name = "DIR|VEFT.main")]
@@ -140,6 +147,9 @@ pub struct Mix {
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
+    /// Memory to use, about: more needs a temporary file beside the trace (4GiB, 500MB) [default: half of what is free]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
     /// Drop sends and receives that have no partner instead of refusing the capture
     #[arg(long)]
     pub lenient: bool,

@@ -109,6 +109,12 @@ impl Side {
         self.numbers.get(channel).copied()
     }
 
+    /// The memory it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        let a_channel = 2 * size_of::<Channel>() + size_of::<u32>();
+        4 * self.of.capacity() + a_channel * self.channels.capacity()
+    }
+
     /// Groups the operations by channel, in linear time.
     pub(crate) fn group(&self) -> Grouped {
         let mut begins = vec![0u32; self.channels.len() + 1];

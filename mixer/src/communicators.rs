@@ -4,9 +4,10 @@
 //! by the same creating call on it, with the same members ([`Origin`]). The parent is meant by this very rule,
 //! so the identity is recursive; interning makes it one number.
 
+use crate::bytes::{Author, Garbled, Reader};
 use crate::error::Problem;
 use hashbrown::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vef_format::capture::event::{Members, Origin};
 use vef_format::ids::{CommId, CommRank, Rank};
 
@@ -32,7 +33,7 @@ pub(crate) enum Group {
 
 /// How a communicator came to be, its parent by identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Birth {
+pub(crate) enum Birth {
     World,
     SelfOnly,
     Child { parent: Identity, ordinal: u32 },
@@ -51,6 +52,7 @@ pub(crate) struct Communicators {
 struct Table {
     identities: HashMap<(Birth, Arc<Group>), Identity>,
     known: Vec<Known>,
+    births: Vec<Birth>,
 }
 
 /// A communicator when all tasks have told theirs.
@@ -92,23 +94,98 @@ impl Communicators {
             Origin::Unseen { ordinal } => Birth::Unseen { ordinal },
         };
         let group = Arc::new(group);
-        let order = (task, number);
-        // A poisoned lock means that another thread panicked; the table is whole all the same.
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = &mut *table;
-        let next = Identity(table.known.len() as u32);
-        let identity = *table.identities.entry((birth, group.clone())).or_insert(next);
-        if identity == next {
-            table.known.push(Known { group: group.clone(), order, world: birth == Birth::World });
-        }
-        let known = &mut table.known[identity.0 as usize];
-        known.order = known.order.min(order);
-        Ok((identity, known.group.clone()))
+        Ok(self.lock().intern(birth, group, (task, number)))
     }
 
     /// What is known of them all, by identity.
-    pub(crate) fn finish(self) -> Vec<Known> {
-        self.table.into_inner().unwrap_or_else(PoisonError::into_inner).known
+    pub(crate) fn known(&self) -> Vec<Known> {
+        self.lock().known.clone()
+    }
+
+    /// All of them, for other processes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let table = self.lock();
+        let mut author = Author::default();
+        for (known, birth) in table.known.iter().zip(&table.births) {
+            birth.encode(&mut author);
+            known.group.encode(&mut author);
+            author.put(known.order.0.0.into());
+            author.put(known.order.1.into());
+        }
+        author.0
+    }
+
+    /// Adds what another process has encoded: the identity here of each identity there.
+    pub(crate) fn hear(&self, bytes: &[u8]) -> Result<Vec<u32>, Garbled> {
+        let mut table = self.lock();
+        let mut reader = Reader::new(bytes);
+        let mut here = Vec::new();
+        while reader.more() {
+            let birth = Birth::decode(&mut reader, &here)?;
+            let group = Arc::new(Group::decode(&mut reader)?);
+            let order = (Rank(reader.get_u32()?), reader.get_u32()?);
+            here.push(table.intern(birth, group, order).0.0);
+        }
+        Ok(here)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // A poisoned lock means that another thread panicked; the table is whole all the same.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn intern(&mut self, birth: Birth, group: Arc<Group>, order: (Rank, u32)) -> (Identity, Arc<Group>) {
+        let next = Identity(self.known.len() as u32);
+        let identity = *self.identities.entry((birth, group.clone())).or_insert(next);
+        if identity == next {
+            self.known.push(Known { group, order, world: birth == Birth::World });
+            self.births.push(birth);
+        }
+        let known = &mut self.known[identity.0 as usize];
+        known.order = known.order.min(order);
+        (identity, known.group.clone())
+    }
+}
+
+impl Birth {
+    fn encode(&self, author: &mut Author) {
+        match *self {
+            Self::World => author.put(0),
+            Self::SelfOnly => author.put(1),
+            Self::Child { parent, ordinal } => {
+                author.put(2);
+                author.put(parent.0.into());
+                author.put(ordinal.into());
+            }
+            Self::Group { parent, tag, ordinal } => {
+                author.put(3);
+                author.put(parent.0.into());
+                author.put_signed(tag.into());
+                author.put(ordinal.into());
+            }
+            Self::Unseen { ordinal } => {
+                author.put(4);
+                author.put(ordinal.into());
+            }
+        }
+    }
+
+    /// `here` are the identities of those before it; a parent is one of them.
+    fn decode(reader: &mut Reader<'_>, here: &[u32]) -> Result<Self, Garbled> {
+        let parent = |at: u32| here.get(at as usize).map(|&at| Identity(at)).ok_or(Garbled);
+        Ok(match reader.get()? {
+            0 => Self::World,
+            1 => Self::SelfOnly,
+            2 => Self::Child { parent: parent(reader.get_u32()?)?, ordinal: reader.get_u32()? },
+            3 => {
+                let parent = parent(reader.get_u32()?)?;
+                Self::Group { parent, tag: reader.get_signed()? as i32, ordinal: reader.get_u32()? }
+            }
+            4 => Self::Unseen { ordinal: reader.get_u32()? },
+            _ => return Err(Garbled),
+        })
     }
 }
 
@@ -132,6 +209,33 @@ impl Group {
                     return strided(first.0, stride, u32::try_from(list.len()).ok()?);
                 }
                 list.iter().all(|rank| rank.0 < tasks).then(|| Self::List(list.into()))
+            }
+        }
+    }
+
+    fn encode(&self, author: &mut Author) {
+        match self {
+            Self::Strided { first, stride, count } => {
+                author.put(0);
+                author.put((*first).into());
+                author.put_signed(*stride);
+                author.put((*count).into());
+            }
+            Self::List(list) => {
+                author.put(list.len() as u64);
+                list.iter().for_each(|rank| author.put(rank.0.into()));
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        match reader.get()? {
+            0 => {
+                let (first, stride) = (reader.get_u32()?, reader.get_signed()?);
+                Ok(Self::Strided { first, stride, count: reader.get_u32()? })
+            }
+            count => {
+                Ok(Self::List((0..count).map(|_| reader.get_u32().map(Rank)).collect::<Result<_, _>>()?))
             }
         }
     }
@@ -233,7 +337,14 @@ mod tests {
         assert_eq!(even, child(0, 3, 0, &ranks([0, 2])));
         assert_ne!(even, child(1, 3, 0, &ranks([1, 3])));
         assert_ne!(even, child(0, 4, 1, &ranks([0, 2])));
-        let known = all.finish();
+        let known = all.known();
+        // Another process that met them in another order learns which is which.
+        let other = Communicators::new(4);
+        other.intern(Rank(3), 1, Origin::SelfOnly, Members::List(&ranks([3])), none).unwrap();
+        let there = other.hear(&all.encode()).unwrap();
+        assert_eq!(there[world.0 as usize], 1);
+        assert_eq!(other.hear(&other.encode()).unwrap(), (0..known.len() as u32 + 1).collect::<Vec<_>>());
+        assert_eq!(other.known()[there[even.0 as usize] as usize].order, (Rank(0), 3));
         assert_eq!(known[even.0 as usize].order, (Rank(0), 3));
         assert_eq!(known[world.0 as usize].order, (Rank(0), 0));
     }

@@ -50,9 +50,43 @@ pub enum MixError {
     /// Tasks whose records wait for each other in a circle: no execution gives that.
     #[error("records wait for each other in a circle: {}", chain(.0))]
     Circle(Vec<Waiting>),
+    /// What the processes of a job have to do with each other does not work.
+    #[error("mixing with several processes: {0}")]
+    Job(#[from] JobError),
+    /// What another process of the job found, in its words.
+    #[error("{0}")]
+    Told(String),
+    /// Another process of the job tells what is wrong.
+    #[error("another process of the job tells what is wrong")]
+    Elsewhere,
+    /// Parts or processes do not understand each other.
+    #[error(transparent)]
+    Garbled(#[from] crate::bytes::Garbled),
     /// More than a trace's ids, or one task's, are made for.
     #[error("more than 2^32 − 2 {0}")]
     TooMany(&'static str),
+}
+
+/// Why the processes of a job cannot mix together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// The MPI library cannot be used.
+    #[error("{0}")]
+    Mpi(#[from] mpi_abi::Error),
+    /// The launcher and the library are not of the same MPI.
+    #[error(
+        "the launcher started {promised} processes, but the MPI library that was found knows {found}: \
+        it is not the launcher's ({library})"
+    )]
+    OtherMpi {
+        /// Processes by the launcher's environment.
+        promised: u32,
+        /// Processes by the library.
+        found: u32,
+        /// What the library calls itself.
+        library: String,
+    },
 }
 
 /// What is wrong with an event.

@@ -15,25 +15,42 @@
 mod error;
 mod summary;
 
-mod channels;
-mod communicators;
-mod lower;
-mod matching;
 mod mix;
-mod order;
-mod output;
-mod packed;
-mod prepare;
-mod requests;
-mod resolve;
+
+mod read;
 mod task;
 
-pub use error::{Call, Disagreement, MixError, Problem, Waiting};
-pub use mix::mix;
+mod communicators;
+mod lower;
+mod requests;
+
+mod channels;
+mod packed;
+
+mod agreement;
+mod matching;
+
+mod order;
+mod prepare;
+mod resolve;
+
+mod output;
+mod write;
+
+mod bytes;
+mod job;
+mod parts;
+mod wire;
+
+pub use bytes::Garbled;
+pub use error::{Call, Disagreement, JobError, MixError, Problem, Waiting};
+pub use job::Job;
+pub use mix::{mix, mix_among};
 pub use summary::{Dropped, Loner, LonerKind, Summary, Tally, Times, Unmatched};
 
 pub use collectives::choose::Table;
 use vef_format::operation::OpCodes;
+use vef_format::units::Bytes;
 
 /// How to mix.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +60,10 @@ pub struct Options {
     pub lenient: bool,
     /// Leave out events of unknown type instead of refusing them.
     pub skip_unknown: bool,
+    /// The memory that a mix may use, about: a capture that needs more is read twice and mixed in parts, with a temporary
+    /// file beside the output. `None`: half of what is free. A task at least is in memory at a time, and what
+    /// `docs/mixing.md` lists under "Memory". The processes of a job keep their shares in memory, whatever this says.
+    pub memory: Option<Bytes>,
     /// How many threads; 0: as many as the machine has cores.
     pub jobs: usize,
     /// Replace collectives by the point-to-point messages of the algorithms that this table chooses.

@@ -1,28 +1,41 @@
-//! Which send met which receive, and whether all members of a communicator called the same collectives.
+//! Which send met which receive.
 //!
 //! Both sides of a channel look each other up once a channel, not once a message, and each side writes only what
-//! is its own; so all tasks are matched at once.
+//! is its own; so all tasks are matched at once. Where the other side is not here ([`crate::parts`]), each sends the
+//! other what it must know: the numbers of its messages, or what became of its receives, in posting order ([`ends`]).
 
-use crate::channels::{Channel, NONE, Side};
-use crate::communicators::Known;
-use crate::error::{Call, Disagreement};
+use crate::bytes::{Author, Garbled, Reader};
+use crate::channels::{Channel, Grouped, NONE, Side};
+use crate::communicators::Identity;
 use crate::packed::{Body, Unpacker};
 use crate::summary::{Loner, LonerKind, SHOWN, Unmatched};
-use crate::task::Task;
+use crate::task::{Task, Wait};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::ops::Range;
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Its reception is waited for.
-    Awaited,
     /// It was received, and nobody waited for that.
     Unawaited,
+    /// Its reception is waited for.
+    Awaited,
+    /// And some record comes after that.
+    Expected,
     /// It stands not in the trace.
     Dropped,
+}
+
+impl From<Wait> for Fate {
+    fn from(wait: Wait) -> Self {
+        match wait {
+            Wait::Not => Self::Unawaited,
+            Wait::Waited => Self::Awaited,
+            Wait::Followed => Self::Expected,
+        }
+    }
 }
 
 /// The other halves of one task's messages and receives.
@@ -32,11 +45,16 @@ pub(crate) struct Partners {
     pub(crate) messages: Vec<u32>,
     /// For each message what became of it.
     pub(crate) fates: Vec<Fate>,
+}
+
+/// What is to be said of the matching of some tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Matched {
     /// How many messages have a partner.
     pub(crate) matched: u64,
     /// How many messages were cancelled.
     pub(crate) cancelled: u64,
-    /// How many messages to the task itself stand not in the trace because they look like marks.
+    /// How many messages of a task to itself stand not in the trace because they look like marks.
     pub(crate) empty_self: u64,
     /// Payload of the messages that stand not in the trace.
     pub(crate) dropped_bytes: u64,
@@ -44,76 +62,224 @@ pub(crate) struct Partners {
     pub(crate) unmatched: Unmatched,
 }
 
-/// Matches all messages. `room(task, receive)` finds out what room a receive has, for the report.
-pub(crate) fn match_messages(
-    tasks: &[Task],
-    room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
-) -> Vec<Partners> {
-    let grouped: Vec<_> = tasks.par_iter().map(|task| (task.sends.group(), task.receives.group())).collect();
-    // The channel seen from the other end, where it has the number that is looked up in `side`.
-    let other_end = |own: usize, channel: Channel, side: fn(&Task) -> &Side| {
-        let peer = channel.peer.index();
-        let mirrored = Channel { peer: Rank(own as u32), ..channel };
-        tasks.get(peer).and_then(|task| side(task).find(&mirrored)).map(|number| (peer, number))
-    };
-    let partners = |(own, task): (usize, &Task)| {
-        let mut partners = Partners {
-            messages: vec![NONE; task.receives.len()],
-            fates: vec![Fate::Dropped; task.sends.len()],
-            ..Partners::default()
+impl Matched {
+    /// Counts all of `other`, which is of later tasks.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.matched += other.matched;
+        self.cancelled += other.cancelled;
+        self.empty_self += other.empty_self;
+        self.dropped_bytes = self.dropped_bytes.saturating_add(other.dropped_bytes);
+        self.unmatched.merge(other.unmatched);
+    }
+}
+
+/// The matching of consecutive tasks, the first of them `first`.
+#[derive(Debug)]
+pub(crate) struct Matching<'a> {
+    first: u32,
+    tasks: &'a [Task],
+    /// The sends and the receives of each task by channel.
+    grouped: Vec<(Grouped, Grouped)>,
+    partners: Vec<Partners>,
+}
+
+impl<'a> Matching<'a> {
+    /// Matches `tasks` among themselves.
+    pub(crate) fn new(first: Rank, tasks: &'a [Task]) -> Self {
+        let first = first.0;
+        let grouped: Vec<_> = group(tasks);
+        let partners = |(at, task): (usize, &Task)| {
+            let mut partners = Partners {
+                messages: vec![NONE; task.receives.len()],
+                fates: vec![Fate::Dropped; task.sends.len()],
+            };
+            // The channel seen from the other end, where it has the number that is looked up in `side`.
+            let other_end = |channel: Channel, side: fn(&Task) -> &Side| {
+                let peer = channel.peer.0.checked_sub(first)? as usize;
+                let mirrored = Channel { peer: Rank(first + at as u32), ..channel };
+                Some((peer, side(tasks.get(peer)?).find(&mirrored)?))
+            };
+            for (number, channel) in task.sends.channels() {
+                let Some((peer, theirs)) = other_end(channel, |task| &task.receives) else { continue };
+                let waits = &tasks[peer].waits;
+                for (&message, &receive) in grouped[at].0.of(number).iter().zip(grouped[peer].1.of(theirs)) {
+                    partners.fates[message as usize] = waits[receive as usize].into();
+                }
+            }
+            for (number, channel) in task.receives.channels() {
+                let Some((peer, theirs)) = other_end(channel, |task| &task.sends) else { continue };
+                for (&receive, &message) in grouped[at].1.of(number).iter().zip(grouped[peer].0.of(theirs)) {
+                    partners.messages[receive as usize] = message;
+                }
+            }
+            partners
         };
-        let mut lonely_sends = 0;
-        for (number, channel) in task.sends.channels() {
-            let mine = grouped[own].0.of(number);
-            let theirs = other_end(own, channel, |task| &task.receives);
-            let theirs = theirs.map_or((0, &[][..]), |(peer, number)| (peer, grouped[peer].1.of(number)));
-            for (&message, &receive) in mine.iter().zip(theirs.1) {
-                let awaited = tasks[theirs.0].awaited[receive as usize];
-                partners.fates[message as usize] = if awaited { Fate::Awaited } else { Fate::Unawaited };
+        let partners = tasks.par_iter().enumerate().map(partners).collect();
+        Self { first, tasks, grouped, partners }
+    }
+
+    /// What other tasks have to say to these; `comm` finds one's own number of a communicator that all know by one.
+    pub(crate) fn hear(&mut self, ends: &[u8], comm: &dyn Fn(u32) -> Option<u32>) -> Result<(), Garbled> {
+        let mut reader = Reader::new(ends);
+        while reader.more() {
+            let (kind, theirs, comm) = (reader.get()?, reader.get_u32()?, comm(reader.get_u32()?));
+            let (mine, tag, length) = (reader.get_u32()?, reader.get_signed()? as i32, reader.get()?);
+            let told = Reader::new(reader.get_bytes()?);
+            let at = mine.checked_sub(self.first).ok_or(Garbled)? as usize;
+            let task = self.tasks.get(at).ok_or(Garbled)?;
+            let Some(comm) = comm else { continue };
+            let channel = Channel { comm: Identity(comm), peer: Rank(theirs), tag, length };
+            let (sends, receives) = &self.grouped[at];
+            let partners = &mut self.partners[at];
+            if kind == SENDS {
+                let Some(number) = task.receives.find(&channel) else { continue };
+                hear_numbers(told, receives.of(number), &mut partners.messages)?;
+            } else {
+                let Some(number) = task.sends.find(&channel) else { continue };
+                hear_waits(told, sends.of(number), &mut partners.fates)?;
             }
-            partners.matched += mine.len().min(theirs.1.len()) as u64;
-            lonely_sends += mine.len().saturating_sub(theirs.1.len()) as u64;
         }
-        partners.cancelled = task.sends.len() as u64 - partners.matched - lonely_sends;
-        let mut lonely_receives = 0;
-        for (number, channel) in task.receives.channels() {
-            let mine = grouped[own].1.of(number);
-            let theirs = other_end(own, channel, |task| &task.sends);
-            let theirs = theirs.map_or(&[][..], |(peer, number)| grouped[peer].0.of(number));
-            for (&receive, &message) in mine.iter().zip(theirs) {
-                partners.messages[receive as usize] = message;
+        Ok(())
+    }
+
+    /// After all have been heard. `room(task, receive)` finds out what room a receive has, for the report.
+    pub(crate) fn finish(
+        self,
+        room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
+    ) -> (Vec<Partners>, Matched) {
+        let Self { first, tasks, mut partners, .. } = self;
+        let settle = |(at, (task, partners)): (usize, (&Task, &mut Partners))| {
+            settle(Rank(first + at as u32), task, partners, room)
+        };
+        let all: Vec<_> = tasks.par_iter().zip(&mut partners).enumerate().map(settle).collect();
+        let mut matched = Matched::default();
+        all.into_iter().for_each(|one| matched.merge(one));
+        (partners, matched)
+    }
+}
+
+fn group(tasks: &[Task]) -> Vec<(Grouped, Grouped)> {
+    tasks.par_iter().map(|task| (task.sends.group(), task.receives.group())).collect()
+}
+
+const SENDS: u64 = 0;
+const RECEIVES: u64 = 1;
+
+/// What `tasks`, the first of them `first`, must tell those of each of the ranges `to`, in ascending order;
+/// `comm` gives the number that all know a communicator by.
+pub(crate) fn ends(
+    first: Rank,
+    tasks: &[Task],
+    to: &[Range<u32>],
+    comm: &dyn Fn(u32) -> u32,
+) -> Vec<Vec<u8>> {
+    let mut told: Vec<Author> = to.iter().map(|_| Author::default()).collect();
+    for (own, task) in (first.0..).zip(tasks) {
+        let mut tell = |kind: u64, side: &Side, list: &dyn Fn(&[u32], &mut Author)| {
+            let mut grouped = None;
+            for (number, channel) in side.channels() {
+                let at = to.partition_point(|range| range.end <= channel.peer.0);
+                if !to.get(at).is_some_and(|range| range.contains(&channel.peer.0)) {
+                    continue;
+                }
+                let author = &mut told[at];
+                author.put(kind);
+                author.put(own.into());
+                author.put(comm(channel.comm.0).into());
+                author.put(channel.peer.0.into());
+                author.put_signed(channel.tag.into());
+                author.put(channel.length);
+                let mut inner = Author::default();
+                list(grouped.get_or_insert_with(|| side.group()).of(number), &mut inner);
+                author.put_bytes(&inner.0);
             }
-            lonely_receives += mine.len().saturating_sub(theirs.len()) as u64;
+        };
+        tell(SENDS, &task.sends, &put_numbers);
+        tell(RECEIVES, &task.receives, &|receives, author| put_waits(receives, &task.waits, author));
+    }
+    told.into_iter().map(|author| author.0).collect()
+}
+
+/// The numbers of messages, each from the one before.
+fn put_numbers(messages: &[u32], author: &mut Author) {
+    let mut last = 0;
+    for &message in messages {
+        author.put((message - last).into());
+        last = message;
+    }
+}
+
+fn hear_numbers(mut told: Reader<'_>, receives: &[u32], messages: &mut [u32]) -> Result<(), Garbled> {
+    let mut number = 0u32;
+    for &receive in receives {
+        if !told.more() {
+            break;
         }
-        let to_itself = task.sends.channels().any(|(_, channel)| channel.peer.index() == own);
-        if to_itself || partners.cancelled > 0 || lonely_sends > 0 {
-            look_at_messages(Rank(own as u32), task, &mut partners);
+        number = number.checked_add(told.get_u32()?).ok_or(Garbled)?;
+        messages[receive as usize] = number;
+    }
+    Ok(())
+}
+
+/// What became of receives, in runs.
+fn put_waits(receives: &[u32], waits: &[Wait], author: &mut Author) {
+    for run in receives.chunk_by(|&a, &b| waits[a as usize] == waits[b as usize]) {
+        author.put(run.len() as u64 * 3 + waits[run[0] as usize] as u64);
+    }
+}
+
+fn hear_waits(mut told: Reader<'_>, sends: &[u32], fates: &mut [Fate]) -> Result<(), Garbled> {
+    let mut sends = sends.iter();
+    while told.more() {
+        let run = told.get()?;
+        let fate = [Fate::Unawaited, Fate::Awaited, Fate::Expected][(run % 3) as usize];
+        for &message in sends.by_ref().take(usize::try_from(run / 3).map_err(|_| Garbled)?) {
+            fates[message as usize] = fate;
         }
-        partners.unmatched.sends = lonely_sends;
-        partners.unmatched.receives = lonely_receives + task.unresolved.len() as u64;
-        if partners.unmatched.receives > 0 {
-            let lonely = (0..task.receives.len() as u32)
-                .filter(|&receive| partners.messages[receive as usize] == NONE)
-                .filter_map(|receive| Some((receive, task.receives.of(receive)?)))
-                .take(if lonely_receives > 0 { SHOWN } else { 0 });
-            let shown = lonely.map(|(receive, channel)| Loner {
-                kind: LonerKind::Receive,
-                task: Rank(own as u32),
-                peer: Some(channel.peer),
-                tag: Some(channel.tag),
-                bytes: room(Rank(own as u32), receive),
-            });
-            let shown: Vec<_> = shown.chain(task.unresolved.iter().copied()).take(SHOWN).collect();
-            partners.unmatched.first.extend(shown);
+    }
+    Ok(())
+}
+
+/// What is left of `own` when all have been matched.
+fn settle(
+    own: Rank,
+    task: &Task,
+    partners: &mut Partners,
+    room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
+) -> Matched {
+    let unmatched = Unmatched { receives: task.unresolved.len() as u64, ..Unmatched::default() };
+    let mut settled = Matched { unmatched, ..Matched::default() };
+    let lost = partners.fates.iter().filter(|&&fate| fate == Fate::Dropped).count() as u64;
+    settled.matched = task.sends.len() as u64 - lost;
+    if lost > 0 || task.sends.channels().any(|(_, channel)| channel.peer == own) {
+        look_at_messages(own, task, partners, &mut settled);
+    }
+    let mut lonely = Vec::new();
+    if partners.messages.contains(&NONE) {
+        let unheard = (0..task.receives.len() as u32)
+            .filter(|&receive| partners.messages[receive as usize] == NONE)
+            .filter_map(|receive| Some((receive, task.receives.of(receive)?)));
+        for (receive, channel) in unheard {
+            settled.unmatched.receives += 1;
+            if lonely.len() < SHOWN {
+                lonely.push((receive, channel));
+            }
         }
-        partners
-    };
-    tasks.par_iter().enumerate().map(partners).collect()
+    }
+    let shown = lonely.into_iter().map(|(receive, channel)| Loner {
+        kind: LonerKind::Receive,
+        task: own,
+        peer: Some(channel.peer),
+        tag: Some(channel.tag),
+        bytes: room(own, receive),
+    });
+    settled.unmatched.first.extend(shown.chain(task.unresolved.iter().copied()).take(SHOWN));
+    settled
 }
 
 /// Reads the records of `task` once more for what depends on the size of single messages: those to itself that
 /// look like marks, and the report of those without a partner.
-fn look_at_messages(own: Rank, task: &Task, partners: &mut Partners) {
+fn look_at_messages(own: Rank, task: &Task, partners: &mut Partners, settled: &mut Matched) {
     let mut records = Unpacker::default();
     let mut message = 0u32;
     while let Some(record) = records.next(&task.records) {
@@ -121,86 +287,26 @@ fn look_at_messages(own: Rank, task: &Task, partners: &mut Partners) {
         let fate = &mut partners.fates[message as usize];
         if *fate == Fate::Unawaited && dst == own && bytes == Bytes::ZERO {
             *fate = Fate::Dropped;
-            partners.empty_self += 1;
+            settled.empty_self += 1;
         } else if *fate == Fate::Dropped {
-            partners.dropped_bytes = partners.dropped_bytes.saturating_add(bytes.0);
-            // A cancelled one has lost its channel.
-            if let Some(channel) = task.sends.of(message)
-                && partners.unmatched.first.len() < SHOWN
-            {
-                partners.unmatched.first.push(Loner {
-                    kind: LonerKind::Send,
-                    task: own,
-                    peer: Some(dst),
-                    tag: Some(channel.tag),
-                    bytes: Some(bytes),
-                });
+            settled.dropped_bytes = settled.dropped_bytes.saturating_add(bytes.0);
+            match task.sends.of(message) {
+                // A cancelled one has lost its channel.
+                None => settled.cancelled += 1,
+                Some(channel) => {
+                    settled.unmatched.sends += 1;
+                    if settled.unmatched.first.len() < SHOWN {
+                        settled.unmatched.first.push(Loner {
+                            kind: LonerKind::Send,
+                            task: own,
+                            peer: Some(dst),
+                            tag: Some(channel.tag),
+                            bytes: Some(bytes),
+                        });
+                    }
+                }
             }
         }
         message += 1;
     }
-}
-
-/// The collective operations of a communicator.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Operations {
-    /// How many operations all members came to.
-    pub(crate) complete: u64,
-    /// How many parts belong to operations that not all members came to.
-    pub(crate) incomplete_parts: u64,
-}
-
-/// Compares what the members of every communicator called; the answer is by
-/// [`Identity`](crate::communicators::Identity). Unless `lenient`, each member must make as many calls as any other.
-pub(crate) fn match_collectives(
-    tasks: &[Task],
-    known: &[Known],
-    lenient: bool,
-) -> Result<Vec<Operations>, Box<Disagreement>> {
-    let mut members: Vec<Vec<(Rank, &[Call])>> = vec![Vec::new(); known.len()];
-    for (rank, task) in tasks.iter().enumerate() {
-        for calls in &task.calls {
-            members[calls.comm.0 as usize].push((Rank(rank as u32), &calls.made));
-        }
-    }
-    // In the order of a trace, so that the first disagreement is the same one each time.
-    let mut order: Vec<usize> = (0..known.len()).filter(|&at| !members[at].is_empty()).collect();
-    order.sort_unstable_by_key(|&at| known[at].order);
-    let compared: Vec<_> =
-        order.par_iter().map(|&at| (at, compare(&known[at], &members[at], lenient))).collect();
-    let mut operations = vec![Operations::default(); known.len()];
-    for (at, compared) in compared {
-        operations[at] = compared?;
-    }
-    Ok(operations)
-}
-
-/// Compares what the members of one communicator called; `calls` is not empty and by ascending task.
-fn compare(known: &Known, calls: &[(Rank, &[Call])], lenient: bool) -> Result<Operations, Box<Disagreement>> {
-    let size = known.group.count();
-    let disagreement = |position: usize, one: (Rank, Call), other: (Rank, Option<Call>)| {
-        let members = known.group.iter().take(8).collect();
-        Box::new(Disagreement { members, size, position: position as u64, one, other })
-    };
-    let Some(&(busiest, most)) = calls.iter().rev().max_by_key(|(_, made)| made.len()) else {
-        return Ok(Operations::default());
-    };
-    for &(task, made) in calls {
-        if let Some(at) = made.iter().zip(most).position(|(a, b)| a != b) {
-            return Err(disagreement(at, (busiest, most[at]), (task, Some(made[at]))));
-        }
-    }
-    let least = calls.iter().min_by_key(|(_, made)| made.len()).map_or(0, |(_, made)| made.len());
-    let complete = if calls.len() < size as usize { 0 } else { least };
-    if complete < most.len() && !lenient {
-        let by_task: BTreeMap<Rank, usize> = calls.iter().map(|&(task, made)| (task, made.len())).collect();
-        let made_by = |task: Rank| by_task.get(&task).copied().unwrap_or(0);
-        let missing = known.group.iter().find(|&task| made_by(task) == complete).unwrap_or(busiest);
-        return Err(disagreement(complete, (busiest, most[complete]), (missing, None)));
-    }
-    let parts: u64 = calls.iter().map(|(_, made)| made.len() as u64).sum();
-    Ok(Operations {
-        complete: complete as u64,
-        incomplete_parts: parts - complete as u64 * calls.len() as u64,
-    })
 }

@@ -1,29 +1,28 @@
-//! The stages of a mix, one after the other.
+//! The stages of a mix, one after the other: of a whole capture in memory, of one in parts, or of one process's share.
 
+use crate::agreement::{Operations, Rolls};
 use crate::channels::NONE;
 use crate::communicators::{Communicators, Known};
 use crate::error::MixError;
-use crate::matching::{Operations, Partners, match_collectives, match_messages};
-use crate::order::Sweep;
-use crate::output::Output;
-use crate::prepare::{Preparer, Window};
-use crate::resolve::{Line, Resolver, Traced};
-use crate::summary::{Summary, Unmatched};
-use crate::task::{Manner, Task, Walk};
+use crate::job::Job;
+use crate::matching::{Matched, Matching, Partners, ends};
+use crate::order::{Samples, Window};
+use crate::parts::{Blocks, Place, Spill};
+use crate::prepare::{Preparer, Shared};
+use crate::read::{Clocks, Reading};
+use crate::summary::Summary;
+use crate::task::Task;
+use crate::wire;
+use crate::write::{Source, Writing, number_communicators};
 use crate::{Options, Progress, Stage};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
-use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
-use vef_format::capture::{Capture, Ending, Layout, legacy};
-use vef_format::ids::{CommId, Rank};
-use vef_format::record::{Communicator, Header, Version};
-use vef_format::text::{WriteError, Writer};
-use vef_format::units::Picos;
+use vef_format::capture::{Capture, legacy};
+use vef_format::ids::Rank;
+use vef_format::units::Bytes;
 
-/// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
-const CLOCK: Picos = Picos(1000);
 /// Records that are ordered and resolved at a time: at least so many in all, and so many a task, so that what a task
 /// needs at hand is fetched once for several records.
 const WINDOW: (usize, usize) = (1 << 15, 16);
@@ -38,272 +37,322 @@ pub fn mix(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Summary, MixError> {
+    alone_or_among(capture, output, options, progress, None)
+}
+
+/// As [`mix`], the work shared with the other processes of `job`, all of which must call this alike. The file is the
+/// same to the byte. The process of rank 0 writes it, and has the summary or the error; the others have what little
+/// they know, or [`MixError::Elsewhere`].
+///
+/// # Errors
+/// As [`mix`], and [`MixError::Job`].
+pub fn mix_among(
+    capture: &Path,
+    output: &Path,
+    options: &Options,
+    progress: &dyn Progress,
+    job: &Job,
+) -> Result<Summary, MixError> {
+    alone_or_among(capture, output, options, progress, Some(job))
+}
+
+fn alone_or_among(
+    capture: &Path,
+    output: &Path,
+    options: &Options,
+    progress: &dyn Progress,
+    job: Option<&Job>,
+) -> Result<Summary, MixError> {
+    // Processes of a job share the cores of their node.
+    let jobs = if job.is_some() { options.jobs.max(1) } else { options.jobs };
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.jobs)
+        .num_threads(jobs)
         .build()
-        .map_err(|source| MixError::Threads { jobs: options.jobs, source })?;
+        .map_err(|source| MixError::Threads { jobs, source })?;
     pool.install(|| {
         let unknown = match options.skip_unknown {
             true => legacy::UnknownEvents::Skip,
             false => legacy::UnknownEvents::Refuse,
         };
         let older = legacy::Options { unknown, op_codes: None };
-        let capture = Capture::open_with(capture, &older)?;
-        Mix { capture, options, progress, summary: Summary::default() }.run(output)
+        let opened = Capture::open_with(capture, &older).map_err(MixError::from);
+        let opened = agreed(job, opened)?;
+        let reading = Reading::new(&opened, capture, options, progress);
+        Mix {
+            reading,
+            options,
+            progress,
+            job,
+            output,
+            summary: Summary::default(),
+            matched: Matched::default(),
+        }
+        .run()
     })
 }
 
+/// What came of a step, if all processes came through it.
+fn agreed<T>(job: Option<&Job>, outcome: Result<T, MixError>) -> Result<T, MixError> {
+    match job {
+        None => outcome,
+        Some(job) => job.agree(outcome),
+    }
+}
+
 struct Mix<'a> {
-    capture: Capture,
+    reading: Reading<'a>,
     options: &'a Options,
     progress: &'a dyn Progress,
+    job: Option<&'a Job>,
+    output: &'a Path,
     summary: Summary,
+    matched: Matched,
 }
 
-/// A task, and what its file says beyond its events.
-struct Walked {
-    task: Task,
-    skipped: u64,
-    torn: u64,
+/// What the first reading gave.
+struct Read {
+    parts: Vec<Range<u32>>,
+    /// Of parts that lie in a file: what each tells each.
+    told: Option<(Spill, Vec<Vec<Place>>)>,
+    /// The tasks, if there is only one part.
+    kept: Vec<Task>,
+    rolls: Rolls,
+    zeros: Vec<u64>,
 }
 
-impl Mix<'_> {
-    fn run(mut self, output: &Path) -> Result<Summary, MixError> {
-        self.summary.tasks = self.capture.tasks();
+/// What all parts and processes know of each other.
+struct Common {
+    known: Vec<Known>,
+    /// The number that all know each of one's own communicators by.
+    names: Vec<u32>,
+    /// The operations on each of one's own communicators.
+    operations: Vec<Operations>,
+    /// Those that all know.
+    all_operations: Vec<Operations>,
+    lenient: bool,
+    shifts: Vec<i64>,
+    /// Where windows end.
+    ends: Vec<u64>,
+}
+
+impl<'a> Mix<'a> {
+    fn run(mut self) -> Result<Summary, MixError> {
+        self.summary.tasks = self.reading.capture.tasks();
         let begun = Instant::now();
-        let (mut tasks, known) = self.walk()?;
+        let communicators = Communicators::new(self.summary.tasks);
+        let outcome = self.read(&communicators);
+        let mut read = agreed(self.job, outcome)?;
+        let common = self.agree(&communicators, &mut read)?;
         let walked = Instant::now();
-        let lenient = self.options.lenient || !self.summary.killed.is_empty();
-        let (partners, operations) = self.matching(&tasks, &known, lenient)?;
-        tasks.par_iter_mut().for_each(|task| {
-            task.sends.forget_numbers();
-            task.receives.forget_numbers();
-        });
-        let matched = Instant::now();
-        self.write(output, &tasks, &partners, &known, &operations)?;
         self.summary.times.walk = walked - begun;
+        // In parts, what they prepare goes to a file; else it is prepared when its turn comes.
+        let shared = Shared::new(&common.operations, &self.options.op_codes);
+        let partners;
+        let source = match read.told.take() {
+            Some((spill, told)) => {
+                let blocks = self.match_parts(&communicators, &read, &spill, &told, &common, &shared)?;
+                self.summary.spilled = Bytes(spill.bytes());
+                Source::Spilled(spill, blocks)
+            }
+            None => {
+                let outcome = self.match_all(&communicators, &read, &common);
+                partners = agreed(self.job, outcome)?;
+                read.kept.par_iter_mut().for_each(|task| {
+                    task.sends.forget_numbers();
+                    task.receives.forget_numbers();
+                });
+                let first = read.parts[0].start;
+                let shifts = &common.shifts[read.parts[0].start as usize..read.parts[0].end as usize];
+                let preparer = Preparer::new(Rank(first), &read.kept, &partners, shifts, &shared);
+                Source::Here(preparer)
+            }
+        };
+        let counted = self.count(&common);
+        agreed(self.job, counted)?;
+        let matched = Instant::now();
         self.summary.times.matching = matched - walked;
+        self.progress.begin(Stage::Output, self.summary.records);
+        let (communicators, traced) =
+            number_communicators(self.summary.tasks, &common.known, &common.all_operations);
+        self.summary.communicators = communicators.len() as u64;
+        let writing = Writing { ends: &common.ends, communicators: &communicators, traced: &traced };
+        let outcome = match self.job {
+            Some(job) if job.rank() > 0 => writing.serve(source, job, &common.names, self.summary.tasks),
+            job => writing.write(source, job, self.output, &mut self.summary, self.progress),
+        };
+        agreed(self.job, outcome)?.map_or(Ok(()), |output| output.finish())?;
         self.summary.times.output = matched.elapsed();
         Ok(self.summary)
     }
 
-    fn manner(&self) -> Manner<'_> {
-        Manner {
-            by_length: self.capture.layout() == Layout::Prospector,
-            with_room: false,
-            lower: self.options.lower_collectives.as_ref(),
+    /// Reads all events of this process's share.
+    fn read(&mut self, communicators: &Communicators) -> Result<Read, MixError> {
+        let tasks = self.summary.tasks;
+        let share = self.job.map_or(0..tasks, |job| job.share(tasks));
+        let parts = match self.job {
+            // More processes are the way to less memory.
+            Some(_) => vec![share],
+            None => self.reading.plan(share, communicators)?,
+        };
+        let again = if parts.len() > 1 { 2 } else { 1 };
+        self.progress.begin(Stage::Walk, u64::from(tasks) * again);
+        let mut told = match parts.len() {
+            1 => None,
+            _ => Some((Spill::beside(self.output)?, Vec::new())),
+        };
+        let (mut kept, mut rolls, mut zeros) = (Vec::new(), Rolls::default(), Vec::new());
+        for part in &parts {
+            let walked = self.reading.walk(part.clone(), communicators)?;
+            kept = self.summary.add_walked(part.start, walked);
+            for (rank, task) in (part.start..).map(Rank).zip(&kept) {
+                rolls.add(rank, task);
+                zeros.push(task.zero.0);
+            }
+            if let Some((spill, told)) = &mut told {
+                let sent = ends(Rank(part.start), &kept, &parts, &|comm| comm);
+                told.push(sent.iter().map(|sent| spill.add(sent)).collect::<Result<_, _>>()?);
+                self.reading.sample(part.clone(), &kept, &zeros, None);
+                kept = Vec::new();
+            }
         }
+        Ok(Read { parts, told, kept, rolls, zeros })
     }
 
-    /// Reads all events.
-    fn walk(&mut self) -> Result<(Vec<Task>, Vec<Known>), MixError> {
-        let tasks = self.capture.tasks();
-        self.progress.begin(Stage::Walk, tasks.into());
-        let communicators = Communicators::new(tasks);
-        let walks: Vec<_> = (0..tasks)
-            .into_par_iter()
-            .map(|rank| {
-                let walked = walk(&self.capture, Rank(rank), &communicators, self.manner());
-                self.progress.advance(1);
-                walked
-            })
-            .collect();
-        let mut all = Vec::with_capacity(walks.len());
-        for (rank, walked) in (0..tasks).map(Rank).zip(walks) {
-            let Walked { task, skipped, torn } = walked?;
-            let counts = task.counts;
-            self.summary.events += counts.events;
-            self.summary.messages += counts.messages;
-            self.summary.marks += counts.marks;
-            self.summary.local_collectives += counts.collectives;
-            self.summary.bytes.0 = self.summary.bytes.0.saturating_add(counts.bytes);
-            self.summary.negative_times += counts.negative_times;
-            self.summary.unknown_requests += counts.unknown_requests;
-            self.summary.skipped_unknown += skipped;
-            self.summary.torn += torn;
-            for (name, &tally) in &task.not_representable {
-                self.summary.not_representable.entry(name.clone()).or_default().merge(tally);
-            }
-            if !counts.finalized {
-                self.summary.killed.push(rank);
-            }
-            all.push(task);
+    /// What the parts or processes must know of each other: communicators, collectives, clocks, windows.
+    fn agree(&mut self, communicators: &Communicators, read: &mut Read) -> Result<Common, MixError> {
+        let summary = &mut self.summary;
+        let mut known = communicators.known();
+        let mut names: Vec<u32> = (0..known.len() as u32).collect();
+        if let Some(job) = self.job {
+            job.gather_walked(summary)?;
+            read.zeros = job.all_zeros(&read.zeros)?;
+            (names, known) = job.all_communicators(communicators, summary.tasks)?;
         }
-        Ok((all, communicators.finish()))
-    }
-
-    /// Matches messages and collectives, and takes what will be dropped out of the counts.
-    fn matching(
-        &mut self,
-        tasks: &[Task],
-        known: &[Known],
-        lenient: bool,
-    ) -> Result<(Vec<Partners>, Vec<Operations>), MixError> {
-        self.progress.begin(Stage::Matching, 0);
-        let mut operations = match_collectives(tasks, known, lenient).map_err(MixError::Disagreement)?;
+        let lenient = self.options.lenient || !summary.killed.is_empty();
+        let name = |own: u32| names[own as usize];
+        let rolls = std::mem::take(&mut read.rolls);
+        let mut all_operations = match self.job {
+            None => rolls.compare(&known, lenient).map_err(MixError::Disagreement)?,
+            Some(job) => job.compare(rolls, &name, &known, lenient)?,
+        };
         if self.options.lower_collectives.is_some() {
             // They agree; their messages are matched like all others.
-            operations.fill(Operations::default());
+            all_operations.fill(Operations::default());
         }
-        // Which room a receive had is not kept; it is read again for the few that are reported.
-        let room = |rank: Rank, receive: u32| {
-            let communicators = Communicators::new(self.capture.tasks());
-            let manner = Manner { with_room: true, ..self.manner() };
-            let walked = walk(&self.capture, rank, &communicators, manner).ok()?;
-            walked.task.room?.get(receive as usize).copied()
+        let operations = names.iter().map(|&name| all_operations[name as usize]).collect();
+        let shifts = Clocks::of(self.reading.capture, &read.zeros);
+        if read.told.is_none() {
+            self.reading.sample(read.parts[0].clone(), &read.kept, &read.zeros, Some(&shifts));
+        }
+        let samples = std::mem::replace(&mut self.reading.samples, Samples::new());
+        let window = WINDOW.0.max(WINDOW.1 * summary.tasks as usize);
+        let ends = match self.job {
+            None => samples.ends(window),
+            Some(job) => job.ends(samples, window)?,
         };
-        let mut partners = match_messages(tasks, &room);
-        let mut unmatched = Unmatched::default();
-        let dropped = &mut self.summary.dropped;
-        for partner in &mut partners {
-            self.summary.matched += partner.matched;
-            dropped.sends += partner.unmatched.sends;
-            dropped.cancelled += partner.cancelled;
-            dropped.empty_self += partner.empty_self;
-            self.summary.bytes.0 = self.summary.bytes.0.saturating_sub(partner.dropped_bytes);
-            unmatched.merge(std::mem::take(&mut partner.unmatched));
-        }
-        if !unmatched.is_empty() && !lenient {
-            return Err(MixError::Unmatched(Box::new(unmatched)));
-        }
-        self.summary.unmatched = unmatched;
-        dropped.collectives = operations.iter().map(|operations| operations.incomplete_parts).sum();
-        self.summary.messages -= dropped.sends + dropped.cancelled + dropped.empty_self;
-        self.summary.local_collectives -= dropped.collectives;
-        self.summary.collectives = operations.iter().map(|operations| operations.complete).sum();
-        let summary = &mut self.summary;
-        summary.records = summary.messages + summary.marks + summary.local_collectives;
-        if summary.messages + summary.marks > u64::from(NONE - 2) || summary.collectives > u64::from(NONE - 2)
-        {
-            return Err(MixError::TooMany("lines of one kind"));
-        }
-        Ok((partners, operations))
+        Ok(Common { known, names, operations, all_operations, lenient, shifts, ends })
     }
 
-    /// Orders, resolves and writes.
-    fn write(
+    /// Matches the tasks that are in memory, among themselves and with those of other processes.
+    fn match_all(
         &mut self,
-        output: &Path,
-        tasks: &[Task],
-        partners: &[Partners],
-        known: &[Known],
-        operations: &[Operations],
-    ) -> Result<(), MixError> {
-        self.progress.begin(Stage::Output, self.summary.records);
-        let (communicators, traced) = number_communicators(self.capture.tasks(), known, operations);
-        self.summary.communicators = communicators.len() as u64;
-        let header = Header {
-            version: Version::V3,
-            tasks: self.capture.tasks(),
-            messages: self.summary.messages + self.summary.marks,
-            communicators: self.summary.communicators,
-            collectives: self.summary.collectives,
-            local_collectives: self.summary.local_collectives,
-            received: 0,
-            clock: CLOCK,
-        };
-        let output = Output::create(output)?;
-        let failed = |error| output.error(error);
-        let mut writer = Writer::new(output.file()?, &header).map_err(failed)?;
-        for communicator in &communicators {
-            writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
+        communicators: &Communicators,
+        read: &Read,
+        common: &Common,
+    ) -> Result<Vec<Partners>, MixError> {
+        self.progress.begin(Stage::Matching, 0);
+        let first = Rank(read.parts[0].start);
+        let mut matching = Matching::new(first, &read.kept);
+        if let Some(job) = self.job {
+            let shares: Vec<_> = job.shares(self.summary.tasks);
+            let name =
+                |own: u32| on_plain(own, |own| common.names.get(own as usize).copied()).unwrap_or(NONE);
+            let mut own_of = vec![NONE; common.known.len()];
+            (0..).zip(&common.names).for_each(|(own, &name)| own_of[name as usize] = own);
+            let own = |name: u32| {
+                on_plain(name, |name| own_of.get(name as usize).copied().filter(|&own| own != NONE))
+            };
+            job.exchange(
+                |to| ends(first, &read.kept, &shares[to..=to], &name).swap_remove(0),
+                |told| Ok(matching.hear(&told, &own)?),
+            )?;
         }
-        let shifts = self.shifts(tasks);
-        let starts: Vec<_> = tasks.iter().zip(&shifts).map(|(task, &shift)| (&task.starts, shift)).collect();
-        let sweep = Sweep::new(&starts, WINDOW.0.max(WINDOW.1 * tasks.len()));
-        let mut preparer = Preparer::new(tasks, partners, sweep, &self.options.op_codes);
-        let mut resolver = Resolver::new(tasks, &traced);
-        // Three windows are under way at once: one is prepared, one resolved, one written.
-        let (mut window, mut window_ahead) = (Window::default(), Window::default());
-        let (mut lines, mut lines_ahead) = (Vec::new(), Vec::new());
-        loop {
-            let ((written, ()), prepared) = rayon::join(
-                || rayon::join(|| put(&mut writer, &lines), || resolver.take(&window, &mut lines_ahead)),
-                || preparer.next(&mut window_ahead),
-            );
-            written.map_err(failed)?;
-            self.progress.advance(lines.len() as u64);
-            std::mem::swap(&mut lines, &mut lines_ahead);
-            std::mem::swap(&mut window, &mut window_ahead);
-            if !prepared && lines.is_empty() {
-                break;
+        let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
+        let (partners, matched) = matching.finish(&room);
+        self.matched = matched;
+        Ok(partners)
+    }
+
+    /// Matches part by part, and prepares the windows of each.
+    fn match_parts(
+        &mut self,
+        communicators: &Communicators,
+        read: &Read,
+        spill: &Spill,
+        told: &[Vec<Place>],
+        common: &Common,
+        shared: &Shared<'_>,
+    ) -> Result<Vec<Blocks>, MixError> {
+        let mut blocks = Vec::new();
+        let mut all = Matched::default();
+        for (at, part) in read.parts.iter().enumerate() {
+            let walked = self.reading.walk(part.clone(), communicators)?;
+            let tasks: Vec<Task> = walked.into_iter().map(|walked| walked.task).collect();
+            let first = Rank(part.start);
+            let mut matching = Matching::new(first, &tasks);
+            for told in told.iter().enumerate().filter(|&(other, _)| other != at).map(|(_, told)| told[at]) {
+                matching.hear(&spill.read(told)?, &Some)?;
+            }
+            let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
+            let (partners, matched) = matching.finish(&room);
+            all.merge(matched);
+            let shifts = &common.shifts[part.start as usize..part.end as usize];
+            let mut preparer = Preparer::new(first, &tasks, &partners, shifts, shared);
+            let mut window = Window::default();
+            let mut prepared = Blocks::default();
+            for &end in &common.ends {
+                window.clear();
+                preparer.fill(end, &mut window);
+                window.close(self.summary.tasks);
+                prepared.add(spill, &wire::encode(&window, &|comm| comm))?;
+            }
+            blocks.push(prepared);
+        }
+        self.matched = all;
+        Ok(blocks)
+    }
+
+    /// Brings the counts to those of the trace, and refuses what has no partner.
+    fn count(&mut self, common: &Common) -> Result<(), MixError> {
+        let mut matched = std::mem::take(&mut self.matched);
+        if let Some(job) = self.job {
+            job.gather_matched(&mut matched)?;
+            if job.rank() > 0 {
+                return Ok(());
             }
         }
-        resolver.finish()?;
-        self.summary.early_receptions = resolver.early;
-        writer.finish().map_err(failed)?;
-        output.finish()
-    }
-
-    /// What to add to the clock of each task to make all clocks one. Tasks of one host share a clock; between
-    /// hosts, the wall clocks at `MPI_Init` tell.
-    fn shifts(&self, tasks: &[Task]) -> Vec<i64> {
-        let mut hosts = BTreeMap::new();
-        let mut first = 0;
-        let shift_of = |(rank, task): (u32, &Task)| {
-            let info = self.capture.rank(Rank(rank));
-            let (host, wall) = info.map_or(("", 0), |info| (&info.host, info.realtime));
-            let between = wall.wrapping_sub(task.zero.0) as i64;
-            if rank == 0 {
-                first = between;
-            }
-            *hosts.entry(host).or_insert(if wall == 0 { 0 } else { between.wrapping_sub(first) })
-        };
-        (0..).zip(tasks).map(shift_of).collect()
+        let summary = &mut self.summary;
+        summary.add_matched(matched);
+        if !summary.unmatched.is_empty() && !common.lenient {
+            return Err(MixError::Unmatched(Box::new(std::mem::take(&mut summary.unmatched))));
+        }
+        let operations = &common.all_operations;
+        let dropped = &mut summary.dropped;
+        dropped.collectives = operations.iter().map(|operations| operations.incomplete_parts).sum();
+        summary.messages -= dropped.sends + dropped.cancelled + dropped.empty_self;
+        summary.local_collectives -= dropped.collectives;
+        summary.collectives = operations.iter().map(|operations| operations.complete).sum();
+        summary.records = summary.messages + summary.marks + summary.local_collectives;
+        let most = u64::from(NONE - 2);
+        match summary.messages + summary.marks > most || summary.collectives > most {
+            true => Err(MixError::TooMany("lines of one kind")),
+            false => Ok(()),
+        }
     }
 }
 
-/// Writes a window.
-fn put<W: Write>(writer: &mut Writer<W>, lines: &[Line]) -> Result<(), WriteError> {
-    lines.iter().try_for_each(|line| match line {
-        Line::Message(message) => writer.message(message),
-        Line::Collective(collective) => writer.collective(collective),
-    })
-}
-
-/// The walk over one task's events to their end.
-fn walk(
-    capture: &Capture,
-    rank: Rank,
-    communicators: &Communicators,
-    manner: Manner<'_>,
-) -> Result<Walked, MixError> {
-    let mut events = capture.events(rank)?;
-    let mut walk = Walk::new(rank, communicators, manner);
-    while let Some(event) = events.next()? {
-        walk.event(&event)?;
-    }
-    let skipped = events.skipped().values().sum();
-    let torn = match events.ending() {
-        Ending::Cut { torn } => torn.into(),
-        Ending::Finished | Ending::Stopped => 0,
-    };
-    Ok(Walked { task: walk.finish(), skipped, torn })
-}
-
-/// The communicators of a trace: all tasks first, then those with collectives, by the lowest member that knows them
-/// and its number for them. And the place there of each, by identity.
-fn number_communicators(
-    tasks: u32,
-    known: &[Known],
-    operations: &[Operations],
-) -> (Vec<Communicator>, Vec<Traced>) {
-    let mut order: Vec<usize> = (0..known.len()).collect();
-    order.sort_unstable_by_key(|&at| known[at].order);
-    let first = |is: &dyn Fn(&Known) -> bool| order.iter().copied().find(|&at| is(&known[at]));
-    let world = first(&|known| known.world).or_else(|| first(&|known| known.group.is_all(tasks)));
-    let rest = order.iter().copied().filter(|&at| Some(at) != world && operations[at].complete > 0);
-    let mut traced: Vec<_> = operations
-        .iter()
-        .map(|operations| Traced { id: CommId(NONE), complete: operations.complete })
-        .collect();
-    let mut communicators = vec![Communicator { id: CommId(0), members: (0..tasks).map(Rank).collect() }];
-    if let Some(world) = world {
-        traced[world].id = CommId(0);
-    }
-    for (number, at) in (1..).zip(rest) {
-        traced[at].id = CommId(number);
-        communicators.push(Communicator { id: CommId(number), members: known[at].group.iter().collect() });
-    }
-    (communicators, traced)
+/// Translates the number of a communicator; that of its lowered collectives goes with it.
+fn on_plain(number: u32, translate: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+    const LOWERED: u32 = 1 << 31;
+    translate(number & !LOWERED).map(|plain| plain | number & LOWERED)
 }

@@ -1,180 +1,258 @@
-//! In which order the tasks take turns in a trace: by the time at which their records began, so that a reader who
-//! replays while he reads holds few records back.
+//! In which order the tasks take turns in a trace: by the time at which their records began, the lower task first
+//! where that is the same, so that a reader who replays while he reads holds few records back.
 //!
-//! The sweep goes window by window. A window's records are put into as many buckets of time as there are records,
-//! all in linear time; within a bucket the lower task comes first. That is exact enough: what must not stand
-//! before what is up to [`crate::resolve`].
+//! The turns are taken window by window. A window's records are put into as many buckets of time as there are
+//! records, in linear time, and each bucket is sorted. Where windows end has no influence on the order.
 
 use crate::packed::{StartCursor, Starts};
-use rayon::prelude::*;
+use crate::prepare::Prepared;
+use vef_format::ids::Rank;
 
 /// Every how manyth start of a task is looked at to choose the windows.
 const SAMPLE: usize = 64;
+/// At most so many starts are kept to choose the windows by.
+const KEPT: usize = 1 << 18;
 
-/// Goes over the records of all tasks by time.
-#[derive(Debug)]
-pub(crate) struct Sweep<'a> {
-    tasks: Vec<Swept<'a>>,
-    /// Where windows end, in descending order.
-    ends: Vec<u64>,
-    /// Where the next window begins.
-    begin: u64,
-    /// In how many buckets a window is sorted, a power of two.
-    buckets: usize,
-    /// A window's records: bucket and task.
-    found: Vec<(u32, u32)>,
-    begins: Vec<u32>,
+/// The records of a window of time.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    /// Whose turn it is, by time.
+    pub(crate) turns: Vec<u32>,
+    /// The records, task by task.
+    pub(crate) records: Vec<Prepared>,
+    /// Where each task's records begin; one more at the end.
+    pub(crate) begins: Vec<u32>,
+    /// When each record began, and whose it is.
+    found: Vec<(u64, u32)>,
+    sorted: Vec<(u64, u32)>,
+    /// Where each bucket of time begins.
+    buckets: Vec<u32>,
 }
 
-#[derive(Debug)]
-struct Swept<'a> {
-    starts: &'a Starts,
-    cursor: StartCursor,
-    /// What makes this task's clock that of all.
-    shift: i64,
-    /// When its next record starts; `None` behind the last.
-    next: Option<u64>,
-}
-
-impl Swept<'_> {
-    fn step(&mut self) {
-        self.next = self.cursor.next(self.starts).map(|start| start.saturating_add_signed(self.shift));
-    }
-}
-
-impl<'a> Sweep<'a> {
-    /// Over records that began at `starts`, by task, each with what to add to make the clocks one;
-    /// about `window` records at a time.
-    pub(crate) fn new(starts: &[(&'a Starts, i64)], window: usize) -> Self {
-        let sampled: Vec<_> = starts.par_iter().map(|&(starts, shift)| sample(starts, shift)).collect();
-        let latest = sampled.iter().map(|&(_, latest)| latest).max().unwrap_or(0);
-        let mut samples: Vec<u64> = sampled.into_iter().flat_map(|(samples, _)| samples).collect();
-        samples.par_sort_unstable();
-        let every = window.div_ceil(SAMPLE);
-        let mut ends: Vec<u64> = samples.chunks_exact(every).map(|chunk| chunk[every - 1]).collect();
-        ends.push(latest);
-        ends.dedup();
-        ends.reverse();
-        let tasks: Vec<_> = starts
-            .iter()
-            .map(|&(starts, shift)| {
-                let mut task = Swept { starts, cursor: StartCursor::default(), shift, next: None };
-                task.step();
-                task
-            })
-            .collect();
-        let begin = tasks.iter().filter_map(|task| task.next).min().unwrap_or(0);
-        let buckets = window.next_power_of_two().max(64);
-        Self { tasks, ends, begin, buckets, found: Vec::new(), begins: Vec::new() }
-    }
-
-    /// The next window: whose turn it is, record by record, into `turns`. `false` when there is none. Calls
-    /// `found(task, start)` for each of its records, task by task.
-    pub(crate) fn next(&mut self, turns: &mut Vec<u32>, mut found: impl FnMut(u32, u64)) -> bool {
-        turns.clear();
-        while turns.is_empty() {
-            let Some(end) = self.ends.pop() else { return false };
-            self.window(end, turns, &mut found);
-        }
-        true
-    }
-
-    /// All records up to `end` inclusive.
-    fn window(&mut self, end: u64, turns: &mut Vec<u32>, found: &mut impl FnMut(u32, u64)) {
-        let span = end.saturating_sub(self.begin);
-        let shift = (64 - span.leading_zeros()).saturating_sub(self.buckets.trailing_zeros());
-        self.found.clear();
+impl Window {
+    /// Makes it empty.
+    pub(crate) fn clear(&mut self) {
+        self.turns.clear();
+        self.records.clear();
         self.begins.clear();
-        self.begins.resize(self.buckets + 1, 0);
-        for (rank, task) in self.tasks.iter_mut().enumerate() {
-            while let Some(start) = task.next.filter(|&start| start <= end) {
-                let bucket = (start.saturating_sub(self.begin) >> shift) as u32;
-                found(rank as u32, start);
-                self.found.push((bucket, rank as u32));
-                self.begins[bucket as usize + 1] += 1;
-                task.step();
-            }
+        self.found.clear();
+    }
+
+    /// Adds a record of `task`, which is no lower than that of the record before.
+    #[inline]
+    pub(crate) fn push(&mut self, task: Rank, record: Prepared) {
+        if self.begins.len() <= task.index() {
+            self.begins.resize(task.index() + 1, self.records.len() as u32);
+        }
+        self.found.push((record.start, task.0));
+        self.records.push(record);
+    }
+
+    /// All records of `tasks` tasks are here.
+    pub(crate) fn close(&mut self, tasks: u32) {
+        self.begins.resize(tasks as usize + 1, self.records.len() as u32);
+    }
+
+    /// All records of `tasks` tasks are here: puts their turns in order.
+    pub(crate) fn sort(&mut self, tasks: u32) {
+        self.close(tasks);
+        let Self { turns, found, sorted, buckets, .. } = self;
+        let begin = found.iter().map(|&(start, _)| start).min().unwrap_or(0);
+        let end = found.iter().map(|&(start, _)| start).max().unwrap_or(0);
+        let bits = found.len().next_power_of_two().trailing_zeros();
+        let shift = (64 - (end - begin).leading_zeros()).saturating_sub(bits);
+        let bucket = |start: u64| ((start - begin) >> shift) as usize;
+        buckets.clear();
+        buckets.resize((1 << bits) + 1, 0);
+        for &(start, _) in found.iter() {
+            buckets[bucket(start) + 1] += 1;
         }
         let mut sum = 0;
-        for begin in &mut self.begins {
+        for begin in buckets.iter_mut() {
             sum += *begin;
             *begin = sum;
         }
-        turns.resize(self.found.len(), 0);
-        for &(bucket, rank) in &self.found {
-            let at = &mut self.begins[bucket as usize];
-            turns[*at as usize] = rank;
+        sorted.clear();
+        sorted.resize(found.len(), (0, 0));
+        for &(start, task) in found.iter() {
+            let at = &mut buckets[bucket(start)];
+            sorted[*at as usize] = (start, task);
             *at += 1;
         }
-        self.begin = end.saturating_add(1);
+        let mut from = 0;
+        for &to in buckets.iter() {
+            if to - from > 1 {
+                // Tasks came in ascending order, and a stable sort leaves them so.
+                sorted[from as usize..to as usize].sort_by_key(|&(start, _)| start);
+            }
+            from = to;
+        }
+        turns.extend(sorted.iter().map(|&(_, task)| task));
     }
 }
 
-/// Some starts of a task, and the last.
-fn sample(starts: &Starts, shift: i64) -> (Vec<u64>, u64) {
-    let mut cursor = StartCursor::default();
-    let (mut samples, mut latest) = (Vec::with_capacity(starts.len() / SAMPLE), 0);
-    for at in 1..=starts.len() {
-        let Some(start) = cursor.next(starts) else { break };
-        latest = start.saturating_add_signed(shift);
-        if at % SAMPLE == 0 {
-            samples.push(latest);
+/// Some starts of many records, each standing for as many.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    starts: Vec<u64>,
+    /// For how many records each stands.
+    each: usize,
+    latest: u64,
+}
+
+impl Samples {
+    /// None.
+    pub(crate) fn new() -> Self {
+        Self { starts: Vec::new(), each: SAMPLE, latest: 0 }
+    }
+
+    /// Looks at the records that began at `starts`; `shift` makes their clock that of all.
+    pub(crate) fn add(&mut self, starts: &Starts, shift: i64) {
+        let mut cursor = StartCursor::default();
+        let mut at = 0;
+        while let Some(start) = cursor.next(starts) {
+            at += 1;
+            let start = start.saturating_add_signed(shift);
+            self.latest = self.latest.max(start);
+            if at % self.each == 0 {
+                self.starts.push(start);
+            }
+        }
+        self.thin();
+    }
+
+    /// Those of `other` too.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        while self.each < other.each {
+            self.halve();
+        }
+        while other.each < self.each {
+            other.halve();
+        }
+        self.latest = self.latest.max(other.latest);
+        self.starts.append(&mut other.starts);
+        self.thin();
+    }
+
+    fn thin(&mut self) {
+        self.thin_to(KEPT);
+    }
+
+    /// Keeps at most so many.
+    pub(crate) fn thin_to(&mut self, most: usize) {
+        while self.starts.len() > most.max(1) {
+            self.halve();
         }
     }
-    (samples, latest)
+
+    /// For how many records each stands, the latest start of all, and the starts.
+    pub(crate) fn into_parts(self) -> (usize, u64, Vec<u64>) {
+        (self.each, self.latest, self.starts)
+    }
+
+    /// The other way round.
+    pub(crate) fn from_parts(each: usize, latest: u64, starts: Vec<u64>) -> Self {
+        Self { starts, each: each.max(1), latest }
+    }
+
+    fn halve(&mut self) {
+        self.starts.sort_unstable();
+        let mut keep = false; // every other one, from the second on
+        self.starts.retain(|_| {
+            keep = !keep;
+            !keep
+        });
+        self.each *= 2;
+    }
+
+    /// Where windows of about `window` records end, in ascending order.
+    pub(crate) fn ends(mut self, window: usize) -> Vec<u64> {
+        self.starts.sort_unstable();
+        let every = window.div_ceil(self.each);
+        let mut ends: Vec<u64> = self.starts.chunks_exact(every).map(|chunk| chunk[every - 1]).collect();
+        ends.push(self.latest);
+        ends.dedup();
+        ends
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prepare::{Awaits, What};
     use proptest::prelude::*;
 
-    fn swept(times: &[Vec<u64>], window: usize) -> Vec<u32> {
-        let starts: Vec<Starts> = times
-            .iter()
-            .map(|times| {
-                let mut starts = Starts::default();
-                times.iter().for_each(|&time| starts.push(time));
-                starts
-            })
-            .collect();
-        let starts: Vec<_> = starts.iter().map(|starts| (starts, 0)).collect();
-        let mut sweep = Sweep::new(&starts, window);
-        let (mut all, mut turns) = (Vec::new(), Vec::new());
-        while sweep.next(&mut turns, |_, _| {}) {
-            all.extend_from_slice(&turns);
+    fn turns(times: &[Vec<u64>]) -> Vec<u32> {
+        let mut window = Window::default();
+        for (rank, times) in times.iter().enumerate() {
+            for &start in times {
+                let record = Prepared { start, time: 0, awaits: Awaits::Start, what: What::Mark };
+                window.push(Rank(rank as u32), record);
+            }
         }
-        all
+        window.sort(times.len() as u32);
+        assert_eq!(window.begins.len(), times.len() + 1);
+        for (rank, times) in times.iter().enumerate() {
+            let records = window.begins[rank] as usize..window.begins[rank + 1] as usize;
+            assert!(window.records[records].iter().map(|record| record.start).eq(times.iter().copied()));
+        }
+        window.turns
     }
 
     proptest! {
         #[test]
-        fn every_record_has_its_turn_and_time_goes_forward(
-            mut times in proptest::collection::vec(proptest::collection::vec(0u64..50_000, 0..400), 1..6),
-            window in prop_oneof![1usize..300, Just(1 << 16)],
+        fn turns_come_by_time_then_task(
+            mut times in proptest::collection::vec(proptest::collection::vec(0u64..5_000, 0..200), 1..6),
+            stretch in prop_oneof![Just(1), Just(1u64 << 50)],
         ) {
-            times.iter_mut().for_each(|times| times.sort_unstable());
-            let mut turns = swept(&times, window);
+            for times in &mut times {
+                times.iter_mut().for_each(|time| *time *= stretch);
+                times.sort_unstable();
+            }
             let mut expected: Vec<_> = times
                 .iter()
                 .enumerate()
                 .flat_map(|(rank, times)| times.iter().map(move |&time| (time, rank as u32)))
                 .collect();
             expected.sort_unstable();
-            let mut expected: Vec<_> = expected.into_iter().map(|(_, rank)| rank).collect();
-            // With a bucket for every instant the order is exact; else it is that within some width.
-            if window < 1 << 16 {
-                turns.sort_unstable();
-                expected.sort_unstable();
+            let expected: Vec<_> = expected.into_iter().map(|(_, rank)| rank).collect();
+            prop_assert_eq!(turns(&times), expected);
+        }
+
+        #[test]
+        fn windows_are_about_as_large_as_wanted(count in 0u64..20_000, window in 1usize..3_000) {
+            let mut starts = Starts::default();
+            (0..count).for_each(|at| starts.push(at * 10));
+            let mut samples = Samples::new();
+            samples.add(&starts, 5);
+            let ends = samples.ends(window);
+            prop_assert!(ends.is_sorted());
+            prop_assert_eq!(ends.last().copied(), Some(count.saturating_sub(1) * 10 + if count > 0 { 5 } else { 0 }));
+            for pair in ends.windows(2) {
+                prop_assert!(pair[1] - pair[0] <= (window as u64 + 2 * SAMPLE as u64) * 10);
             }
-            prop_assert_eq!(turns, expected);
         }
     }
 
     #[test]
     fn the_ends_of_time_are_no_trouble() {
-        assert_eq!(swept(&[vec![0, u64::MAX], vec![5]], 1), [0, 1, 0]);
-        assert_eq!(swept(&[vec![], vec![]], 1), Vec::<u32>::new());
-        assert_eq!(swept(&[], 1), Vec::<u32>::new());
+        assert_eq!(turns(&[vec![0, u64::MAX], vec![5]]), [0, 1, 0]);
+        assert_eq!(turns(&[vec![], vec![]]), Vec::<u32>::new());
+        assert_eq!(turns(&[]), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn samples_of_several_merge_to_a_bounded_number() {
+        let mut starts = Starts::default();
+        (0..1_000_000).for_each(|at| starts.push(at));
+        let mut all = Samples::new();
+        for _ in 0..40 {
+            let mut some = Samples::new();
+            some.add(&starts, 0);
+            all.merge(some);
+        }
+        assert!(all.starts.len() <= KEPT && all.each > SAMPLE);
+        let ends = all.ends(1_000_000);
+        assert!((39..=42).contains(&ends.len()), "{}", ends.len());
     }
 }

@@ -19,18 +19,10 @@ pub(crate) struct Output {
 impl Output {
     /// Begins what will be `target`.
     pub(crate) fn create(target: &Path) -> Result<Self, MixError> {
-        // What is there and no file (a pipe, a device) is written to as it is.
-        let special = fs::metadata(target).is_ok_and(|there| !there.is_file() && !there.is_dir());
+        let (temporary, special) = beside(target, "part")?;
         let (temporary, opened) = if special {
             (target.to_path_buf(), File::options().write(true).open(target))
         } else {
-            let Some(name) = target.file_name() else {
-                return Err(failed(target, io::Error::other("not the name of a file")));
-            };
-            let mut hidden = OsString::from(".");
-            hidden.push(name);
-            hidden.push(format!(".{}.part", std::process::id()));
-            let temporary = target.with_file_name(hidden);
             let opened = File::create(&temporary);
             (temporary, opened)
         };
@@ -70,7 +62,22 @@ impl Drop for Output {
     }
 }
 
-fn failed(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> MixError {
+/// A name for a temporary file beside `target`, and whether `target` is there and no file (a pipe, a device), which is
+/// written to as it is; the name is then among the system's temporary files.
+pub(crate) fn beside(target: &Path, suffix: &str) -> Result<(PathBuf, bool), MixError> {
+    let special = fs::metadata(target).is_ok_and(|there| !there.is_file() && !there.is_dir());
+    let Some(name) = target.file_name() else {
+        return Err(failed(target, io::Error::other("not the name of a file")));
+    };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.{suffix}", std::process::id()));
+    let temporary = if special { std::env::temp_dir().join(hidden) } else { target.with_file_name(hidden) };
+    Ok((temporary, special))
+}
+
+/// An error of the file at `path`.
+pub(crate) fn failed(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> MixError {
     MixError::Output { path: path.to_path_buf(), source: Box::new(error) }
 }
 

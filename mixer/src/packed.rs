@@ -116,6 +116,13 @@ pub(crate) struct Packer {
 #[derive(Debug, Default)]
 pub(crate) struct Stream(Vec<u8>);
 
+impl Stream {
+    /// The memory it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
 /// Reads the records of one task, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Unpacker {
@@ -258,9 +265,9 @@ impl Starts {
         }
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.steps.len()
+    /// The memory they take.
+    pub(crate) fn memory(&self) -> usize {
+        4 * self.steps.capacity() + 8 * self.long.capacity()
     }
 
     /// Gives back unused memory.

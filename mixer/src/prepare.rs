@@ -1,20 +1,21 @@
-//! The records of a window of time, unpacked task by task: each with all that can be said of it before the lines
-//! have ids. A task's own tables are so read in one go, and [`crate::resolve`], which goes by time, finds what it
-//! needs of a record in one place.
+//! The records of some tasks with all that can be said of them before the lines have ids, window of time by window
+//! of time. What stands not in the trace ends here: the record behind it takes over what it waited for.
 
+use crate::agreement::Operations;
 use crate::channels::NONE;
 use crate::matching::{Fate, Partners};
-use crate::order::Sweep;
-use crate::packed::{After, Body, Unpacker};
+use crate::order::Window;
+use crate::packed::{After, Body, StartCursor, Unpacker};
 use crate::task::Task;
+use std::collections::VecDeque;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, OpCode, OpCodes, Operation};
 use vef_format::units::Bytes;
 
 /// A record before it has an id.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prepared {
-    /// When it began, on the clock of all.
+    /// When its turn comes, on the clock of all.
     pub(crate) start: u64,
     /// Computing time in front of it.
     pub(crate) time: u64,
@@ -25,138 +26,206 @@ pub(crate) struct Prepared {
 }
 
 /// What a record waits for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaits {
     /// Nothing.
     Start,
-    /// The message or mark in front of it.
+    /// The latest message or mark of its task.
     Sent,
-    /// The how manyth message of which task.
-    Received { source: Rank, message: u32 },
-    /// A message that is not in the trace.
-    Lost,
-    /// The how manyth collective of its task.
-    Collective(u32),
+    /// The how manyth message of which task; `last`: no later record waits for it.
+    Received { source: Rank, message: u32, last: bool },
+    /// The operation at a position of a communicator (by identity).
+    Collective { comm: u32, position: u32 },
 }
 
 /// What a record is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A local mark.
     Mark,
     /// The how manyth message of its task.
     Message { number: u32, dst: Rank, bytes: Bytes, fate: Fate },
     /// The operation at a position of a communicator (by identity).
-    Collective { comm: u32, position: u64, code: OpCode, amounts: Amounts },
+    Collective { comm: u32, position: u32, code: OpCode, amounts: Amounts },
 }
 
-/// The records of a window.
-#[derive(Debug, Default)]
-pub(crate) struct Window {
-    /// Whose turn it is, by time.
-    pub(crate) turns: Vec<u32>,
-    /// The records, task by task.
-    pub(crate) records: Vec<Prepared>,
-    /// Where each task's records begin; one more at the end.
-    pub(crate) begins: Vec<u32>,
-}
-
-/// Prepares window after window.
-pub(crate) struct Preparer<'a> {
-    tasks: &'a [Task],
-    partners: &'a [Partners],
-    sweep: Sweep<'a>,
+/// What is the same for all tasks.
+#[derive(Debug)]
+pub(crate) struct Shared<'a> {
+    /// The operations of each communicator, by identity.
+    pub(crate) operations: &'a [Operations],
     codes: [OpCode; Operation::ALL.len()],
-    places: Vec<Place>,
 }
 
-/// Where in its records a task is.
-struct Place {
-    records: Unpacker,
-    messages: u32,
-    /// The task's communicators, and how many calls on each there were.
-    calls: Vec<(u32, u64)>,
-}
-
-impl<'a> Preparer<'a> {
-    /// Before the first window of `sweep`.
-    pub(crate) fn new(
-        tasks: &'a [Task],
-        partners: &'a [Partners],
-        sweep: Sweep<'a>,
-        codes: &OpCodes,
-    ) -> Self {
-        let place = |task: &Task| Place {
-            records: Unpacker::default(),
-            messages: 0,
-            calls: task.calls.iter().map(|calls| (calls.comm.0, 0)).collect(),
-        };
+impl<'a> Shared<'a> {
+    /// With the codes of collectives in the trace.
+    pub(crate) fn new(operations: &'a [Operations], codes: &OpCodes) -> Self {
         let mut table = [OpCode(0); Operation::ALL.len()];
         for (code, &operation) in table.iter_mut().zip(Operation::ALL) {
             *code = codes.code(operation).unwrap_or(operation.default_code());
         }
-        Self { tasks, partners, sweep, codes: table, places: tasks.iter().map(place).collect() }
+        Self { operations, codes: table }
+    }
+}
+
+/// Prepares the records of some tasks, window after window.
+#[derive(Debug)]
+pub(crate) struct Preparer<'a> {
+    /// The number of the first task.
+    first: u32,
+    tasks: &'a [Task],
+    partners: &'a [Partners],
+    shared: &'a Shared<'a>,
+    places: Vec<Place>,
+}
+
+/// Where in its records a task is.
+#[derive(Debug)]
+struct Place {
+    records: Unpacker,
+    starts: StartCursor,
+    /// When the next record's turn comes; `None` behind the last.
+    next: Option<u64>,
+    /// What makes this task's clock that of all.
+    shift: i64,
+    messages: u32,
+    /// Whether a message or mark of the task is in the trace.
+    anchored: bool,
+    /// The task's communicators, and how many calls on each there were.
+    calls: Vec<(u32, u32)>,
+    /// The recent collectives: communicator and position; and the number of the first of them.
+    recent: VecDeque<(u32, u32)>,
+    recent_first: u32,
+    /// What a record that was dropped just before leaves to the next: what it waited for, and since when.
+    legacy: Option<(Awaits, u64)>,
+}
+
+impl<'a> Preparer<'a> {
+    /// Before the first record of `tasks`, which begin with task `first`; `shifts` make each task's clock that of all.
+    pub(crate) fn new(
+        first: Rank,
+        tasks: &'a [Task],
+        partners: &'a [Partners],
+        shifts: &[i64],
+        shared: &'a Shared<'a>,
+    ) -> Self {
+        let place = |(task, &shift): (&Task, &i64)| {
+            let mut place = Place {
+                records: Unpacker::default(),
+                starts: StartCursor::default(),
+                next: None,
+                shift,
+                messages: 0,
+                anchored: false,
+                calls: task.calls.iter().map(|calls| (calls.comm.0, 0)).collect(),
+                recent: VecDeque::new(),
+                recent_first: 0,
+                legacy: None,
+            };
+            place.step(task);
+            place
+        };
+        let places = tasks.iter().zip(shifts).map(place).collect();
+        Self { first: first.0, tasks, partners, shared, places }
     }
 
-    /// Prepares the next window; `false`: there is none.
-    pub(crate) fn next(&mut self, window: &mut Window) -> bool {
-        let Window { turns, records, begins } = window;
-        let Self { tasks, partners, sweep, codes, places } = self;
-        records.clear();
-        begins.clear();
-        let more = sweep.next(turns, |rank, start| {
-            let at = rank as usize;
-            if begins.len() <= at {
-                begins.resize(at + 1, records.len() as u32);
+    /// Adds the records whose turn comes up to `end` inclusive.
+    pub(crate) fn fill(&mut self, end: u64, window: &mut Window) {
+        let Self { first, tasks, partners, shared, places } = self;
+        for (at, place) in places.iter_mut().enumerate() {
+            while let Some(start) = place.next.filter(|&start| start <= end) {
+                let record = place.take(start, &tasks[at], &partners[at], shared);
+                place.step(&tasks[at]);
+                if let Some(record) = record {
+                    window.push(Rank(*first + at as u32), record);
+                }
             }
-            if let Some(record) = places[at].next(&tasks[at], &partners[at], codes, start) {
-                records.push(record);
-            }
-        });
-        begins.resize(tasks.len() + 1, records.len() as u32);
-        more
+        }
     }
 }
 
 impl Place {
+    fn step(&mut self, task: &Task) {
+        self.next = self.starts.next(&task.starts).map(|start| start.saturating_add_signed(self.shift));
+    }
+
+    /// The next record, which began at `start`; `None`: it is dropped.
     #[inline]
-    fn next(
+    fn take(
         &mut self,
+        start: u64,
         task: &Task,
         partners: &Partners,
-        codes: &[OpCode; Operation::ALL.len()],
-        start: u64,
+        shared: &Shared<'_>,
     ) -> Option<Prepared> {
         let packed = self.records.next(&task.records)?;
-        let awaits = match packed.after {
-            After::Start => Awaits::Start,
-            After::Sent => Awaits::Sent,
-            After::Collective(number) => Awaits::Collective(number),
+        let anchor = if self.anchored { Awaits::Sent } else { Awaits::Start };
+        // What it waits for, and whether that is what stands just before, which may have been dropped.
+        let (awaits, bequeathed) = match packed.after {
+            After::Start => (Awaits::Start, true),
+            After::Sent => (anchor, true),
+            After::Collective(number) => {
+                let at = number.wrapping_sub(self.recent_first) as usize;
+                match self.recent.get(at) {
+                    Some(&(comm, position)) if shared.has(comm, position) => {
+                        (Awaits::Collective { comm, position }, false)
+                    }
+                    _ => (anchor, true),
+                }
+            }
             After::Received(receive) => {
                 match (partners.messages[receive as usize], task.receives.of(receive)) {
-                    (NONE, _) | (_, None) => Awaits::Lost,
-                    (message, Some(channel)) => Awaits::Received { source: channel.peer, message },
+                    (NONE, _) | (_, None) => (anchor, false),
+                    (message, Some(channel)) => {
+                        let last = !task.waits_again;
+                        (Awaits::Received { source: channel.peer, message, last }, false)
+                    }
                 }
             }
         };
+        let (awaits, time) = match self.legacy.take() {
+            Some((awaits, since)) if bequeathed => (awaits, start.saturating_sub(since)),
+            _ => (awaits, packed.time),
+        };
         let what = match packed.body {
-            Body::Mark => What::Mark,
+            Body::Mark => {
+                self.anchored = true;
+                What::Mark
+            }
             Body::Message { dst, bytes } => {
                 let number = self.messages;
                 self.messages += 1;
-                What::Message { number, dst, bytes, fate: partners.fates[number as usize] }
+                let fate = partners.fates[number as usize];
+                if fate == Fate::Dropped {
+                    self.legacy = Some((awaits, start.saturating_sub(time)));
+                    return None;
+                }
+                self.anchored = true;
+                What::Message { number, dst, bytes, fate }
             }
             Body::Collective { slot, operation, amounts } => {
                 let (comm, calls) = &mut self.calls[slot as usize];
+                let (comm, position) = (*comm, *calls);
                 *calls += 1;
-                What::Collective {
-                    comm: *comm,
-                    position: *calls - 1,
-                    code: codes[operation as usize],
-                    amounts,
+                self.recent.push_back((comm, position));
+                if self.recent.len() > task.reach as usize {
+                    self.recent.pop_front();
+                    self.recent_first += 1;
                 }
+                if !shared.has(comm, position) {
+                    self.legacy = Some((awaits, start.saturating_sub(time)));
+                    return None;
+                }
+                What::Collective { comm, position, code: shared.codes[operation as usize], amounts }
             }
         };
-        Some(Prepared { start, time: packed.time, awaits, what })
+        Some(Prepared { start, time, awaits, what })
+    }
+}
+
+impl Shared<'_> {
+    /// Whether the operation at `position` of a communicator is in the trace.
+    fn has(&self, comm: u32, position: u32) -> bool {
+        self.operations.get(comm as usize).is_some_and(|operations| u64::from(position) < operations.complete)
     }
 }

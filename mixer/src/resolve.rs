@@ -8,17 +8,12 @@
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
 use crate::matching::Fate;
-use crate::prepare::{Awaits, Prepared, What, Window};
-use crate::task::Task;
+use crate::order::Window;
+use crate::prepare::{Awaits, Prepared, What};
 use std::collections::VecDeque;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::record::{Dependency, LocalCollective, Message};
 use vef_format::units::{Bytes, Ticks};
-
-/// A message that has no line yet.
-const UNSEEN: u32 = u32::MAX;
-/// A message that has no line yet and whose receiver is parked for it.
-const WANTED: u32 = u32::MAX - 1;
 
 /// A line of a trace behind its communicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +29,16 @@ pub(crate) enum Line {
 pub(crate) struct Traced {
     /// Its number there.
     pub(crate) id: CommId,
-    /// How many operations on it the trace has; a task's further ones are dropped.
-    pub(crate) complete: u64,
 }
 
 /// Gives ids and resolves references, turn by turn.
+#[derive(Debug)]
 pub(crate) struct Resolver {
     turns: Vec<Turn>,
     /// What parked tasks have left of earlier windows.
     behind: Vec<VecDeque<Prepared>>,
-    /// The id of every message, by task.
-    ids: Vec<Vec<u32>>,
+    /// The messages of each task that some record will wait for.
+    sent: Vec<Sent>,
     /// The ids of the operations of each communicator, by their position.
     operations: Vec<Operations>,
     next_message: u32,
@@ -56,56 +50,93 @@ pub(crate) struct Resolver {
     pub(crate) early: u64,
 }
 
+#[derive(Debug)]
 struct Operations {
     traced: Traced,
     ids: Vec<u32>,
 }
 
 /// Where a task is.
+#[derive(Debug)]
 struct Turn {
     /// Its next record in the window.
     at: u32,
+    /// The latest line of a message or mark, [`NONE`]: none yet.
+    anchor: u32,
+    /// The message that its next record waits for and that has no line yet.
+    parked: Option<(Rank, u32)>,
+    /// Whether it is in the list of tasks that were parked in this window.
+    listed: bool,
     /// Turns that have come and were not taken.
     due: u64,
     /// How many of its records had their turn.
     taken: u64,
-    /// Its next record waits for a message that has no line yet: when the task received that message, on the clock of
-    /// all, as far as the record tells.
-    parked: Option<u64>,
+    /// When the task received what it is parked for, on the clock of all, as far as the record tells.
+    since: u64,
     /// When the record taken last began.
     began: u64,
-    /// Whether it is in the list of tasks that were parked in this window.
-    listed: bool,
-    /// The latest line of a message or mark, [`NONE`]: none yet.
-    anchor: u32,
-    /// What a record that was dropped just before leaves to the next: its dependency, and since when.
-    legacy: Option<Box<(Dependency, u64)>>,
-    /// The ids of the task's collectives, [`NONE`]: dropped.
-    collectives: Vec<u32>,
+}
+
+/// The ids of a task's messages, from the first that some record will wait for: what is on its way, no more.
+#[derive(Debug, Default)]
+struct Sent {
+    first: u32,
+    /// [`NONE`]: nothing will wait for it.
+    ids: VecDeque<u32>,
+}
+
+impl Sent {
+    /// The message `number`, higher than all before, has its line.
+    #[inline]
+    fn add(&mut self, number: u32, id: u32, expected: bool) {
+        if self.ids.is_empty() {
+            self.first = number;
+        } else {
+            let end = (number - self.first) as usize;
+            self.ids.resize(end, NONE);
+        }
+        if expected {
+            self.ids.push_back(id);
+        } else if !self.ids.is_empty() {
+            self.ids.push_back(NONE);
+        }
+    }
+
+    /// The id of message `number`, if it has its line; `last`: nobody will ask again.
+    #[inline]
+    fn id(&mut self, number: u32, last: bool) -> Option<u32> {
+        let at = number.checked_sub(self.first)? as usize;
+        let place = self.ids.get_mut(at)?;
+        let id = *place;
+        if last {
+            *place = NONE;
+            while let Some(&NONE) = self.ids.front() {
+                self.ids.pop_front();
+                self.first += 1;
+            }
+        }
+        (id != NONE).then_some(id)
+    }
 }
 
 impl Resolver {
-    /// Before the first line. `traced` gives the place of each communicator, by identity.
-    pub(crate) fn new(tasks: &[Task], traced: &[Traced]) -> Self {
+    /// Before the first line of `tasks` tasks. `traced` gives the place of each communicator, by identity.
+    pub(crate) fn new(tasks: u32, traced: &[Traced]) -> Self {
         let turn = |_| Turn {
             at: 0,
+            anchor: NONE,
+            parked: None,
+            listed: false,
             due: 0,
             taken: 0,
-            parked: None,
+            since: 0,
             began: 0,
-            listed: false,
-            anchor: NONE,
-            legacy: None,
-            collectives: Vec::new(),
         };
         Self {
-            turns: tasks.iter().map(turn).collect(),
-            behind: tasks.iter().map(|_| VecDeque::new()).collect(),
-            ids: tasks.iter().map(|task| vec![UNSEEN; task.sends.len()]).collect(),
-            operations: traced
-                .iter()
-                .map(|&traced| Operations { traced, ids: vec![NONE; traced.complete as usize] })
-                .collect(),
+            turns: (0..tasks).map(turn).collect(),
+            behind: (0..tasks).map(|_| VecDeque::new()).collect(),
+            sent: (0..tasks).map(|_| Sent::default()).collect(),
+            operations: traced.iter().map(|&traced| Operations { traced, ids: Vec::new() }).collect(),
             next_message: 0,
             next_collective: 0,
             awake: VecDeque::new(),
@@ -155,12 +186,12 @@ impl Resolver {
             let behind = if turn.listed { self.behind[rank as usize].front() } else { None };
             let Some(&record) = behind.or_else(|| window.records.get(turn.at as usize)) else { return };
             let was_behind = behind.is_some();
-            if !self.turn(rank, &record, lines) {
+            if let Err(message) = self.turn(rank, &record, lines) {
                 let turn = &mut self.turns[rank as usize];
-                // The later marks of one `Waitall` begin with it, before any of its messages came.
+                turn.parked = Some(message);
+                // The later marks of one call begin with it, before any of its messages came.
                 let same_call = record.time == 0 && record.start == turn.began;
-                turn.parked =
-                    Some(if same_call { u64::MAX } else { record.start.saturating_sub(record.time) });
+                turn.since = if same_call { u64::MAX } else { record.start.saturating_sub(record.time) };
                 if !std::mem::replace(&mut turn.listed, true) {
                     self.parked.push(rank);
                 }
@@ -178,89 +209,70 @@ impl Resolver {
         }
     }
 
-    /// The turn of a task with its next record; `false`: that waits for a message that has no line yet.
+    /// The turn of a task with its next record; the error is a message that it waits for and that has no line yet.
     #[inline]
-    fn turn(&mut self, rank: u32, record: &Prepared, lines: &mut Vec<Line>) -> bool {
-        let turn = &mut self.turns[rank as usize];
-        let anchored = match turn.anchor {
-            NONE => Dependency::Start,
-            id => Dependency::Sent(MessageId(id.into())),
-        };
-        // The dependency, and whether it is on what stands just before, which may have been dropped.
-        let (after, bequeathed) = match record.awaits {
-            Awaits::Start => (Dependency::Start, true),
-            Awaits::Sent => (anchored, true),
-            Awaits::Lost => (anchored, false),
-            Awaits::Received { source, message } => {
-                let id = &mut self.ids[source.index()][message as usize];
-                if *id >= WANTED {
-                    *id = WANTED;
-                    return false;
-                }
-                (Dependency::Received(MessageId((*id).into())), false)
-            }
-            Awaits::Collective(number) => match turn.collectives.get(number as usize) {
-                Some(&id) if id != NONE => (Dependency::Collective(CollectiveId(id.into())), false),
-                _ => (anchored, true),
+    fn turn(&mut self, rank: u32, record: &Prepared, lines: &mut Vec<Line>) -> Result<(), (Rank, u32)> {
+        let after = match record.awaits {
+            Awaits::Start => Dependency::Start,
+            Awaits::Sent => Dependency::Sent(MessageId(self.turns[rank as usize].anchor.into())),
+            Awaits::Received { source, message, last } => match self.sent[source.index()].id(message, last) {
+                Some(id) => Dependency::Received(MessageId(id.into())),
+                None => return Err((source, message)),
             },
+            // The task itself was there before, so the operation has its id.
+            Awaits::Collective { comm, position } => Dependency::Collective(self.operation(comm, position)),
         };
-        let (after, time) = match turn.legacy.take() {
-            Some(legacy) if bequeathed => (legacy.0, record.start.saturating_sub(legacy.1)),
-            _ => (after, record.time),
-        };
-        let dropped = |time: u64| Some(Box::new((after, record.start.saturating_sub(time))));
-        let task = Rank(rank);
+        let (task, time) = (Rank(rank), Ticks(record.time));
+        let turn = &mut self.turns[rank as usize];
         match record.what {
             What::Mark => {
                 let id = MessageId(self.next_message.into());
                 turn.anchor = self.next_message;
                 self.next_message += 1;
-                let (src, dst, bytes, time) = (task, task, Bytes::ZERO, Ticks(time));
+                let (src, dst, bytes) = (task, task, Bytes::ZERO);
                 lines.push(Line::Message(Message { id, src, dst, bytes, awaited: false, after, time }));
             }
-            What::Message { fate: Fate::Dropped, .. } => turn.legacy = dropped(time),
             What::Message { number, dst, bytes, fate } => {
                 let id = MessageId(self.next_message.into());
                 turn.anchor = self.next_message;
-                let known = &mut self.ids[rank as usize][number as usize];
-                if std::mem::replace(known, self.next_message) == WANTED {
-                    self.awake.push_back(dst.0);
-                    let since = self.turns[dst.index()].parked;
-                    self.early += u64::from(since.is_some_and(|since| since < record.start));
-                }
+                self.sent[rank as usize].add(number, self.next_message, fate == Fate::Expected);
                 self.next_message += 1;
-                let (awaited, time) = (fate == Fate::Awaited, Ticks(time));
+                let receiver = &self.turns[dst.index()];
+                if fate == Fate::Expected && receiver.parked == Some((task, number)) {
+                    self.awake.push_back(dst.0);
+                    self.early += u64::from(receiver.since < record.start);
+                }
+                let awaited = fate != Fate::Unawaited;
                 lines.push(Line::Message(Message { id, src: task, dst, bytes, awaited, after, time }));
             }
-            What::Collective { comm, position, code, amounts } => {
-                let operations = &mut self.operations[comm as usize];
-                let Some(id) = operations.ids.get_mut(position as usize) else {
-                    turn.legacy = dropped(time);
-                    turn.collectives.push(NONE);
-                    return true;
-                };
-                if *id == NONE {
-                    *id = self.next_collective;
-                    self.next_collective += 1;
-                }
-                turn.collectives.push(*id);
-                let (id, comm) = (CollectiveId((*id).into()), operations.traced.id);
-                let (op, time) = (code, Ticks(time));
+            What::Collective { comm, position, code: op, amounts } => {
+                let id = self.operation(comm, position);
+                let comm = self.operations[comm as usize].traced.id;
                 lines.push(Line::Collective(LocalCollective { id, comm, op, task, amounts, after, time }));
             }
         }
-        true
+        Ok(())
+    }
+
+    /// The id of an operation, the next one if it has none. A communicator's operations come to each member in
+    /// their order, so none is left out.
+    #[inline]
+    fn operation(&mut self, comm: u32, position: u32) -> CollectiveId {
+        let ids = &mut self.operations[comm as usize].ids;
+        if position as usize >= ids.len() {
+            ids.push(self.next_collective);
+            self.next_collective += 1;
+        }
+        CollectiveId(ids.get(position as usize).copied().unwrap_or(NONE).into())
     }
 
     /// The parked tasks, followed from the first until one comes again.
     #[cold]
     fn circle(&self) -> Vec<Waiting> {
-        let waiting = |rank: usize| match self.behind[rank].front()?.awaits {
-            Awaits::Received { source, message } => {
-                let (task, record) = (Rank(rank as u32), self.turns[rank].taken);
-                Some(Waiting { task, record, source, message: message.into() })
-            }
-            _ => None,
+        let waiting = |rank: usize| {
+            let (source, message) = self.turns[rank].parked?;
+            let (task, record) = (Rank(rank as u32), self.turns[rank].taken);
+            Some(Waiting { task, record, source, message: message.into() })
         };
         let mut seen = vec![usize::MAX; self.turns.len()];
         let mut links: Vec<Waiting> = Vec::new();

@@ -2,6 +2,7 @@
 //!
 //! Numbers in comments are the rules of `docs/mixing.md`.
 
+use crate::agreement::CallList;
 use crate::channels::{Channel, NONE, Side};
 use crate::communicators::{Communicators, Group, Identity};
 use crate::error::{Call, MixError, Problem};
@@ -32,9 +33,13 @@ pub(crate) struct Task {
     /// Its receives, in posting order.
     pub(crate) receives: Side,
     /// For each receive, whether something waited for it.
-    pub(crate) awaited: Vec<bool>,
+    pub(crate) waits: Vec<Wait>,
     /// Its calls of collectives, by communicator.
     pub(crate) calls: Vec<Calls>,
+    /// At most how many collectives back, the latest being 1, a record's collective is.
+    pub(crate) reach: u32,
+    /// Whether several records wait for the same message.
+    pub(crate) waits_again: bool,
     /// Receives from anybody, or with any tag, that never completed.
     pub(crate) unresolved: Vec<Loner>,
     /// When it entered `MPI_Init`.
@@ -53,7 +58,18 @@ pub(crate) struct Calls {
     /// Which communicator.
     pub(crate) comm: Identity,
     /// What was called, in order.
-    pub(crate) made: Vec<Call>,
+    pub(crate) made: CallList,
+}
+
+/// Whether something waits for a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Nothing.
+    Not,
+    /// A call of its task.
+    Waited,
+    /// And a record of its task comes after that.
+    Followed,
 }
 
 /// Counts of one task.
@@ -69,6 +85,15 @@ pub(crate) struct Counts {
     pub(crate) finalized: bool,
 }
 
+impl Task {
+    /// The memory it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        let calls: usize = self.calls.iter().map(|calls| calls.made.memory()).sum();
+        let sides = self.sends.memory() + self.receives.memory();
+        self.records.memory() + self.starts.memory() + sides + self.waits.capacity() + calls
+    }
+}
+
 /// Walks over the events of one task.
 pub(crate) struct Walk<'a> {
     rank: Rank,
@@ -78,6 +103,8 @@ pub(crate) struct Walk<'a> {
     requests: Requests<Pending>,
     /// The event that the next record's time counts from.
     previous: Option<Previous>,
+    /// The highest number of a thread so far, plus 1.
+    threads: u32,
     packer: Packer,
     task: Task,
 }
@@ -144,6 +171,8 @@ struct Previous {
     end: Nanos,
     after: After,
     thread: u16,
+    /// Whether a record counts from it already.
+    used: bool,
 }
 
 /// A request that is under way.
@@ -163,6 +192,13 @@ enum Pending {
     Lowered(Vec<u32>),
 }
 
+impl Previous {
+    /// The front of the task's time.
+    fn zero(event: &Event<'_>) -> Self {
+        Self { end: event.start, after: After::Start, thread: event.thread, used: false }
+    }
+}
+
 impl<'a> Walk<'a> {
     /// At the front of the events of `rank`.
     pub(crate) fn new(rank: Rank, communicators: &'a Communicators, manner: Manner<'a>) -> Self {
@@ -174,6 +210,7 @@ impl<'a> Walk<'a> {
             comms: Locals::default(),
             requests: Requests::new(),
             previous: None,
+            threads: 0,
             packer: Packer::default(),
             task,
         }
@@ -188,6 +225,7 @@ impl<'a> Walk<'a> {
         }
         let number = self.task.counts.events;
         self.task.counts.events += 1;
+        self.threads = self.threads.max(u32::from(event.thread) + 1);
         self.act(event).map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
     }
 
@@ -206,7 +244,8 @@ impl<'a> Walk<'a> {
         task.starts.shrink();
         task.sends.shrink();
         task.receives.shrink();
-        task.awaited.shrink_to_fit();
+        task.waits.shrink_to_fit();
+        task.calls.iter_mut().for_each(|calls| calls.made.shrink());
         task
     }
 
@@ -215,7 +254,7 @@ impl<'a> Walk<'a> {
         match &event.action {
             Action::Init => {
                 // Rule 1.
-                let zero = Previous { end: event.start, after: After::Start, thread: event.thread };
+                let zero = Previous::zero(event);
                 if self.previous.is_none() {
                     self.previous = Some(zero);
                     self.task.zero = event.start;
@@ -323,7 +362,7 @@ impl<'a> Walk<'a> {
         let Some((comm, peer)) = self.peer(receive.comm, receive.source)? else { return Ok(None) };
         let length = if self.manner.by_length { receive.bytes.0 } else { 0 };
         let channel = self.task.receives.channel(Channel { comm, peer, tag: receive.tag, length });
-        Ok(Some(self.posted(channel, true, receive.bytes)))
+        Ok(Some(self.posted(channel, Wait::Waited, receive.bytes)))
     }
 
     /// Rule 2.
@@ -339,7 +378,7 @@ impl<'a> Walk<'a> {
             }
             _ => NONE,
         };
-        let number = self.posted(channel, false, posted.bytes);
+        let number = self.posted(channel, Wait::Not, posted.bytes);
         let pending =
             Pending::Receive { number, comm: posted.comm, source, tag: posted.tag, room: posted.bytes };
         self.start(Some(posted.request), pending)
@@ -348,6 +387,9 @@ impl<'a> Walk<'a> {
     /// Rules 4, 5 and, for non-blocking collectives, 9: a mark for each receive and collective, the first with
     /// the time, each behind the one before.
     fn complete(&mut self, event: &Event<'_>, completions: &[Completion]) -> Result<(), Problem> {
+        // The first mark stands where the call begins, the others where it ends: before that, by the clocks, the
+        // messages that they wait for may not even be sent. Not so if calls of other threads came in between.
+        let later = if self.threads > 1 { event.start } else { event.end };
         let mut chained = None;
         for completion in completions {
             let after = match self.requests.remove(completion.request) {
@@ -358,7 +400,7 @@ impl<'a> Walk<'a> {
                     }
                     outcome => {
                         self.resolve(number, comm, source, tag, outcome)?;
-                        self.task.awaited[number as usize] = true;
+                        self.task.waits[number as usize] = Wait::Waited;
                         After::Received(number)
                     }
                 },
@@ -379,7 +421,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
             };
-            self.chain(event, &mut chained, Body::Mark, after);
+            self.chain(event, later, &mut chained, Body::Mark, after);
         }
         if let Some(after) = chained {
             self.done(event, after);
@@ -434,7 +476,7 @@ impl<'a> Walk<'a> {
         if local.slot == NONE {
             let rank = local.group.rank_of(self.rank).ok_or(Problem::NotAMember(call.comm.0))?;
             (local.slot, local.rank) = (self.task.calls.len() as u32, rank);
-            self.task.calls.push(Calls { comm: local.identity, made: Vec::new() });
+            self.task.calls.push(Calls { comm: local.identity, made: CallList::default() });
         }
         let slot = local.slot;
         let made = &mut self.task.calls[slot as usize].made;
@@ -482,11 +524,11 @@ impl<'a> Walk<'a> {
             match step {
                 Step::Send { to, data } => {
                     let (_, body) = self.message(channel(to)?, Bytes(data.len));
-                    self.chain(event, &mut chained, body, After::Sent);
+                    self.chain(event, event.start, &mut chained, body, After::Sent);
                 }
                 Step::Recv { from, data, .. } => {
                     let number = self.task.receives.channel(channel(from)?);
-                    receives.push(self.posted(number, false, Bytes(data.len)));
+                    receives.push(self.posted(number, Wait::Not, Bytes(data.len)));
                 }
                 Step::Wait if request.is_none() => self.collect(event, &mut receives, &mut chained),
                 Step::Wait | Step::Local { .. } => {}
@@ -504,8 +546,8 @@ impl<'a> Walk<'a> {
     /// Waits for `receives` within the call `event`.
     fn collect(&mut self, event: &Event<'_>, receives: &mut Vec<u32>, chained: &mut Option<After>) {
         for number in receives.drain(..) {
-            self.task.awaited[number as usize] = true;
-            self.chain(event, chained, Body::Mark, After::Received(number));
+            self.task.waits[number as usize] = Wait::Waited;
+            self.chain(event, event.start, chained, Body::Mark, After::Received(number));
         }
     }
 
@@ -524,8 +566,8 @@ impl<'a> Walk<'a> {
 
     /// A receive takes its place.
     #[inline]
-    fn posted(&mut self, channel: u32, awaited: bool, room: Bytes) -> u32 {
-        self.task.awaited.push(awaited);
+    fn posted(&mut self, channel: u32, wait: Wait, room: Bytes) -> u32 {
+        self.task.waits.push(wait);
         if let Some(rooms) = &mut self.task.room {
             rooms.push(room);
         }
@@ -561,12 +603,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// One of several records of `event`, each behind the one before (`chained`): the first has the time.
+    /// One of several records of `event`, each behind the one before (`chained`): the first has the time, the turn of
+    /// the others comes `later`.
     #[inline]
-    fn chain(&mut self, event: &Event<'_>, chained: &mut Option<After>, body: Body, after: After) {
+    fn chain(
+        &mut self,
+        event: &Event<'_>,
+        later: Nanos,
+        chained: &mut Option<After>,
+        body: Body,
+        after: After,
+    ) {
         match *chained {
             None => self.place(event, body),
-            Some(previous) => self.push(event.start, 0, previous, body),
+            Some(previous) => self.push(later, 0, previous, body),
         }
         *chained = Some(after);
     }
@@ -574,8 +624,11 @@ impl<'a> Walk<'a> {
     /// A record at the start of `event`, timed from the previous event.
     #[inline]
     fn place(&mut self, event: &Event<'_>, body: Body) {
-        let zero = Previous { end: event.start, after: After::Start, thread: event.thread };
-        let previous = *self.previous.get_or_insert(zero);
+        let zero = Previous::zero(event);
+        let previous = self.previous.get_or_insert(zero);
+        let again = std::mem::replace(&mut previous.used, true);
+        let previous = *previous;
+        self.task.waits_again |= again && matches!(previous.after, After::Received(_));
         match event.start.since(previous.end) {
             Some(time) => self.push(event.start, time, previous.after, body),
             None => {
@@ -601,6 +654,13 @@ impl<'a> Walk<'a> {
             Body::Message { .. } => self.task.counts.messages += 1,
             Body::Collective { .. } => {}
         }
+        match after {
+            After::Start | After::Sent => {}
+            After::Received(number) => self.task.waits[number as usize] = Wait::Followed,
+            After::Collective(number) => {
+                self.task.reach = self.task.reach.max(self.task.counts.collectives as u32 - number);
+            }
+        }
         self.task.starts.push(start.0);
         self.packer.push(&Packed { body, after, time });
     }
@@ -613,7 +673,7 @@ impl<'a> Walk<'a> {
             None => true,
         };
         if latest {
-            self.previous = Some(Previous { end: event.end, after, thread: event.thread });
+            self.previous = Some(Previous { end: event.end, after, thread: event.thread, used: false });
         }
     }
 

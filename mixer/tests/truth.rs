@@ -12,6 +12,7 @@ use std::path::Path;
 use vef_format::operation::OpCodes;
 use vef_format::record::Dependency;
 use vef_format::text::{Line, Reader};
+use vef_format::units::Bytes;
 
 /// Reads a trace into the form of the truth. Also holds it to what every trace of ours promises: ids count
 /// up along the file, and nothing stands before what it depends on.
@@ -82,11 +83,11 @@ fn read(trace: &Path) -> Vec<Vec<Expected>> {
 }
 
 /// The mixed capture of `run`.
-fn mixed(run: &Run, jobs: usize) -> (Vec<Vec<Expected>>, Vec<u8>, Summary) {
+fn mixed(run: &Run, jobs: usize, memory: Option<Bytes>) -> (Vec<Vec<Expected>>, Vec<u8>, Summary) {
     let dir = tempfile::tempdir().unwrap();
     let (place, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
     capture::write(&place, &run.events);
-    let summary = mix(&place, &trace, &Options { jobs, ..Options::default() }, &Quiet).unwrap();
+    let summary = mix(&place, &trace, &Options { jobs, memory, ..Options::default() }, &Quiet).unwrap();
     (read(&trace), std::fs::read(&trace).unwrap(), summary)
 }
 
@@ -123,9 +124,15 @@ fn renumbered(tasks: &[Vec<Expected>]) -> Vec<Vec<Expected>> {
 }
 
 fn holds(run: &Run) -> Summary {
-    let (found, one, summary) = mixed(run, 1);
-    let (_, two, _) = mixed(run, 2);
+    let (found, one, summary) = mixed(run, 1, None);
+    let (_, two, _) = mixed(run, 2, None);
     assert!(one == two, "two threads write other bytes than one");
+    // So little memory that each task is a part.
+    let (_, parts, in_parts) = mixed(run, 2, Some(Bytes(1)));
+    assert!(one == parts, "parts write other bytes than the whole");
+    assert_eq!(in_parts.spilled == Bytes(0), run.events.len() == 1);
+    let same = Summary { times: summary.times, spilled: summary.spilled, ..in_parts };
+    assert_eq!(same, summary);
     let (found, expected) = (renumbered(&found), renumbered(&run.expected));
     for (rank, (found, expected)) in found.iter().zip(&expected).enumerate() {
         for (at, (found, expected)) in found.iter().zip(expected).enumerate() {

@@ -3,23 +3,48 @@
 use crate::args::Mix;
 use crate::output::{self, Failure, grouped};
 use crate::progress::Bar;
-use mixer::{Options, Stage, Summary};
+use mixer::{Job, Options, Stage, Summary};
+use sim_example::quantity::parse_bytes;
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vef_format::operation::OpCodes;
 
-pub fn execute(mix: &Mix) -> Result<(), Failure> {
-    let options = Options {
+pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
+    let Some(job) = Job::of_launcher()? else {
+        let summary = mixer::mix(&mix.input, &mix.output, &options(mix)?, &Progress::default())?;
+        show(mix, &summary)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    // One of the processes speaks for all.
+    let first = job.rank() == 0;
+    let mixed = options(mix).and_then(|options| match first {
+        true => Ok(mixer::mix_among(&mix.input, &mix.output, &options, &Progress::default(), &job)?),
+        false => Ok(mixer::mix_among(&mix.input, &mix.output, &options, &mixer::Quiet, &job)?),
+    });
+    let shown = mixed.and_then(|summary| if first { show(mix, &summary) } else { Ok(()) });
+    if let (Err(error), true) = (&shown, first) {
+        output::error(error);
+    }
+    job.finish()?;
+    Ok(if shown.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(output::EXIT_BAD_INPUT) })
+}
+
+fn options(mix: &Mix) -> Result<Options, Failure> {
+    Ok(Options {
+        memory: mix.memory.as_deref().map(parse_bytes).transpose()?,
         lenient: mix.lenient,
         skip_unknown: mix.skip_unknown,
         jobs: mix.jobs.map_or(0, usize::from),
         lower_collectives: mix.lower_collectives.as_deref().map(super::sim::algorithms).transpose()?,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
-    };
-    let summary = mixer::mix(&mix.input, &mix.output, &options, &Progress::default())?;
+    })
+}
+
+fn show(mix: &Mix, summary: &Summary) -> Result<(), Failure> {
     match mix.json {
-        true => output::json(&summary),
-        false => output::result(text(&summary)),
+        true => output::json(summary),
+        false => output::result(text(summary)),
     }
 }
 

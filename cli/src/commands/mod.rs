@@ -21,7 +21,7 @@ use std::process::ExitCode;
 pub fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(run) => run::execute(&run),
-        Command::Mix(mix) => mix::execute(&mix).map(|()| ExitCode::SUCCESS),
+        Command::Mix(mix) => mix::execute(&mix),
         Command::Check(check) => check::execute(&check),
         Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
         Command::Convert(convert) => convert::execute(&convert).map(|()| ExitCode::SUCCESS),

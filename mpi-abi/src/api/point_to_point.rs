@@ -103,6 +103,50 @@ impl Mpi {
         })
     }
 
+    /// Sends, receives, or does both at once, and returns when that is over. Who waits sleeps instead of spinning inside
+    /// MPI, so that processes may outnumber cores; a transfer so takes up to a millisecond longer.
+    ///
+    /// # Errors
+    /// As [`Mpi::send`].
+    pub fn transfer_asleep<T: Element>(
+        &self,
+        send: Option<(&[T], Envelope)>,
+        receive: Option<(&mut [T], Envelope)>,
+    ) -> Result<()> {
+        // SAFETY: both buffers are borrowed until this returns, and it returns only when both requests have completed.
+        let (receiving, sending) = unsafe {
+            let receiving = receive.map(|(data, from)| self.irecv(data, from)).transpose()?;
+            let sending = send.map(|(data, to)| self.isend(data, to)).transpose();
+            if sending.is_err() && receiving.is_some() {
+                // MPI still holds the other buffer, and nobody could wait for it.
+                std::process::abort();
+            }
+            (receiving, sending?)
+        };
+        let mut words: [Option<usize>; 2] = [receiving, sending].map(|request| request.map(|r| r.word()));
+        let mut looks = 0u32;
+        while words.iter().any(Option::is_some) {
+            for word in &mut words {
+                let Some(request) = word else { continue };
+                let (mut done, ignore): (c_int, _) = (0, self.abi().constants.status_ignore);
+                let tested = pmpi!(self, MPI_Test(std::ptr::from_mut(request), &raw mut done, ignore));
+                if tested.is_err() {
+                    std::process::abort();
+                }
+                if done != 0 {
+                    *word = None;
+                }
+            }
+            looks += 1;
+            if looks > 20 {
+                // 1 µs, 2 µs … 1 ms.
+                let doublings = ((looks - 20) / 4).min(10);
+                std::thread::sleep(std::time::Duration::from_micros(1 << doublings));
+            }
+        }
+        Ok(())
+    }
+
     /// `MPI_Wait`.
     ///
     /// # Safety

@@ -1,0 +1,121 @@
+//! What parts and processes tell each other, as bytes: numbers that take as many as they need.
+
+use vef_format::capture::varint::{Ended, MAX_LEN, Sink, Source};
+
+/// Bytes in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Author(pub(crate) Vec<u8>);
+
+/// More than a number and what its writing touches.
+const ROOM: usize = MAX_LEN + 8;
+
+impl Author {
+    /// Appends a number.
+    #[inline]
+    pub(crate) fn put(&mut self, value: u64) {
+        let at = self.0.len();
+        self.0.resize(at + ROOM, 0);
+        let mut sink = Sink::new(&mut self.0, at);
+        sink.put(value);
+        let end = sink.position().unwrap_or(at);
+        self.0.truncate(end);
+    }
+
+    /// Appends a number that may be negative.
+    pub(crate) fn put_signed(&mut self, value: i64) {
+        self.put((value << 1 ^ value >> 63) as u64);
+    }
+
+    /// Appends bytes and their number.
+    pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
+        self.put(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+/// Reads what an [`Author`] wrote. These bytes never left the programs that made them, so what cannot be read is an
+/// error of theirs; it is reported as [`Garbled`] all the same.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    source: Source<'a>,
+}
+
+/// Bytes that no [`Author`] wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("what the parts of the mix told each other is garbled")]
+pub struct Garbled;
+
+impl From<Ended> for Garbled {
+    fn from(_: Ended) -> Self {
+        Self
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// At the front of `bytes`.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, source: Source::new(bytes, 0) }
+    }
+
+    /// Whether there is more.
+    pub(crate) fn more(&self) -> bool {
+        self.source.remaining() > 0
+    }
+
+    /// The next number.
+    #[inline]
+    pub(crate) fn get(&mut self) -> Result<u64, Garbled> {
+        Ok(self.source.get()?)
+    }
+
+    /// The next number, of 32 bits.
+    #[inline]
+    pub(crate) fn get_u32(&mut self) -> Result<u32, Garbled> {
+        u32::try_from(self.get()?).map_err(|_| Garbled)
+    }
+
+    /// The next number, which may be negative.
+    pub(crate) fn get_signed(&mut self) -> Result<i64, Garbled> {
+        let value = self.get()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// The next bytes.
+    pub(crate) fn get_bytes(&mut self) -> Result<&'a [u8], Garbled> {
+        let length = usize::try_from(self.get()?).map_err(|_| Garbled)?;
+        let at = self.source.position();
+        let end = at.checked_add(length).ok_or(Garbled)?;
+        let found = self.bytes.get(at..end).ok_or(Garbled)?;
+        self.source = Source::new(self.bytes, end);
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut author = Author::default();
+        for value in [0, 1, 127, 128, u64::MAX] {
+            author.put(value);
+        }
+        author.put_bytes(b"members");
+        for value in [0, -1, i64::MIN, i64::MAX] {
+            author.put_signed(value);
+        }
+        let mut reader = Reader::new(&author.0);
+        for value in [0, 1, 127, 128, u64::MAX] {
+            assert_eq!(reader.get(), Ok(value));
+        }
+        assert_eq!(reader.get_bytes(), Ok(&b"members"[..]));
+        for value in [0, -1, i64::MIN, i64::MAX] {
+            assert_eq!(reader.get_signed(), Ok(value));
+        }
+        assert!(!reader.more());
+        assert_eq!(reader.get(), Err(Garbled));
+        assert_eq!(Reader::new(&[255]).get_bytes(), Err(Garbled));
+    }
+}

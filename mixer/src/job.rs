@@ -1,0 +1,445 @@
+//! The processes of an MPI job that mix one capture together: `mpirun -n P vef mix …`.
+//!
+//! Each reads the ranks of its share, and each pair tells each other the ends of the channels between them. The process of
+//! rank 0 asks all for their records window by window, puts them in order and writes. MPI is found at run time.
+//! Who waits sleeps: processes may outnumber cores.
+
+use crate::agreement::{Operations, Rolls};
+use crate::bytes::{Author, Garbled, Reader};
+use crate::communicators::{Communicators, Known};
+use crate::error::{JobError, MixError};
+use crate::matching::Matched;
+use crate::order::{Samples, Window};
+use crate::summary::Summary;
+use crate::wire;
+use mpi_abi::api::{Envelope, Mpi, ThreadLevel};
+use mpi_abi::handles::Comm;
+use std::ops::Range;
+
+/// The processes of an MPI job, and which of them this is.
+#[derive(Debug)]
+pub struct Job {
+    mpi: Mpi,
+    comm: Comm,
+    rank: u32,
+    size: u32,
+}
+
+/// The most bytes sent at once: counts are C `int`s.
+const CHUNK: usize = 256 << 20;
+/// How many windows a process may be asked for ahead.
+const AHEAD: usize = 2;
+/// Asks for a window.
+const GO: u8 = 1;
+/// Asks for no more.
+const STOP: u8 = 0;
+
+type Outcome<T> = Result<T, MixError>;
+
+impl Job {
+    /// The job of which this process is one of several, if its launcher says so; starts MPI.
+    ///
+    /// # Errors
+    /// [`MixError::Job`].
+    pub fn of_launcher() -> Outcome<Option<Self>> {
+        let promised = promised(|variable| std::env::var(variable).ok());
+        if promised < 2 {
+            return Ok(None);
+        }
+        Ok(Some(Self::start(promised)?))
+    }
+
+    fn start(promised: u32) -> Result<Self, JobError> {
+        let mpi = Mpi::open(None)?;
+        mpi.init_thread(ThreadLevel::Serialized)?;
+        let comm = mpi.abi().comm_world();
+        let (rank, size) = (mpi.comm_rank(comm)? as u32, mpi.comm_size(comm)? as u32);
+        if size != promised {
+            let library = mpi.abi().version.lines().next().unwrap_or_default().to_owned();
+            return Err(JobError::OtherMpi { promised, found: size, library });
+        }
+        Ok(Self { mpi, comm, rank, size })
+    }
+
+    /// Which process this is; that of rank 0 tells the user.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// How many processes there are.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Ends MPI, once all processes have come to their end.
+    ///
+    /// # Errors
+    /// [`MixError::Job`].
+    pub fn finish(self) -> Outcome<()> {
+        // Who is early sleeps until all are here.
+        self.agree(Ok(())).ok();
+        Ok(self.mpi.finalize().map_err(JobError::from)?)
+    }
+
+    /// The ranks of the capture that are this process's.
+    pub(crate) fn share(&self, tasks: u32) -> Range<u32> {
+        share(tasks, self.rank, self.size)
+    }
+
+    /// The shares of all processes.
+    pub(crate) fn shares(&self, tasks: u32) -> Vec<Range<u32>> {
+        (0..self.size).map(|rank| share(tasks, rank, self.size)).collect()
+    }
+
+    /// What came of a step, if all processes came through it. Else the process of rank 0 has the error of the lowest.
+    pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        let said = match &outcome {
+            Ok(_) => Vec::new(),
+            Err(error) => complete_text(error).into_bytes(),
+        };
+        let mut first = None;
+        self.gather(&said, |from, said| {
+            if !said.is_empty() && first.is_none() {
+                first = Some((from, String::from_utf8_lossy(&said).into_owned()));
+            }
+            Ok(())
+        })?;
+        let well = self.spread(&[u8::from(first.is_none())])?;
+        match (well.as_slice(), first, outcome) {
+            ([1], _, outcome) => outcome,
+            // One's own keeps its type.
+            (_, Some((0, _)), Err(own)) => Err(own),
+            (_, Some((_, text)), _) => Err(MixError::Told(text)),
+            (_, None, _) => Err(MixError::Elsewhere),
+        }
+    }
+
+    /// Adds the counts of all processes up in the process of rank 0, and tells all which tasks were killed.
+    pub(crate) fn gather_walked(&self, summary: &mut Summary) -> Outcome<()> {
+        let own = summary.encode_walked();
+        self.gather(&own, |from, counts| if from > 0 { Ok(summary.hear_walked(&counts)?) } else { Ok(()) })?;
+        let mut author = Author::default();
+        summary.killed.iter().for_each(|rank| author.put(rank.0.into()));
+        let killed = self.spread(&author.0)?;
+        if self.rank > 0 {
+            let mut reader = Reader::new(&killed);
+            summary.killed.clear();
+            while reader.more() {
+                summary.killed.push(vef_format::ids::Rank(reader.get_u32()?));
+            }
+        }
+        Ok(())
+    }
+
+    /// When each task entered `MPI_Init`, from those of this process's.
+    pub(crate) fn all_zeros(&self, zeros: &[u64]) -> Outcome<Vec<u64>> {
+        let own: Vec<u8> = zeros.iter().flat_map(|zero| zero.to_le_bytes()).collect();
+        let mut all = Vec::new();
+        self.gather(&own, |_, zeros| {
+            all.extend(zeros);
+            Ok(())
+        })?;
+        let all = self.spread(&all)?;
+        Ok(all.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+
+    /// The communicators that any process knows, and the number there of each of one's own.
+    pub(crate) fn all_communicators(
+        &self,
+        own: &Communicators,
+        tasks: u32,
+    ) -> Outcome<(Vec<u32>, Vec<Known>)> {
+        let mut tables = Author::default();
+        self.gather(&own.encode(), |_, table| {
+            tables.put_bytes(&table);
+            Ok(())
+        })?;
+        let tables = self.spread(&tables.0)?;
+        let all = Communicators::new(tasks);
+        let (mut reader, mut names) = (Reader::new(&tables), Vec::new());
+        for rank in 0..self.size {
+            let here = all.hear(reader.get_bytes()?)?;
+            if rank == self.rank {
+                names = here;
+            }
+        }
+        Ok((names, all.known()))
+    }
+
+    /// Compares what all members of all communicators called; `name` gives the number that all know one's own by.
+    pub(crate) fn compare(
+        &self,
+        mut rolls: Rolls,
+        name: &dyn Fn(u32) -> u32,
+        known: &[Known],
+        lenient: bool,
+    ) -> Outcome<Vec<Operations>> {
+        let own = rolls.encode(name);
+        // The numbers of the process of rank 0 are those that all know.
+        self.gather(&own, |from, told| if from > 0 { Ok(rolls.hear(&told)?) } else { Ok(()) })?;
+        let compared = match self.rank {
+            0 => rolls.compare(known, lenient).map_err(MixError::Disagreement),
+            _ => Ok(Vec::new()),
+        };
+        let compared = self.agree(compared)?;
+        let mut author = Author::default();
+        for operations in &compared {
+            author.put(operations.complete);
+            author.put(operations.incomplete_parts);
+        }
+        let told = self.spread(&author.0)?;
+        let mut reader = Reader::new(&told);
+        let read = |_| Ok(Operations { complete: reader.get()?, incomplete_parts: reader.get()? });
+        known.iter().map(read).collect()
+    }
+
+    /// Where windows of about `window` records end, from some starts of all processes.
+    pub(crate) fn ends(&self, samples: Samples, window: usize) -> Outcome<Vec<u64>> {
+        let own = samples.encode(self.size as usize);
+        let mut all = Samples::new();
+        self.gather(&own, |_, told| {
+            all.merge(Samples::decode(&told)?);
+            Ok(())
+        })?;
+        let mut author = Author::default();
+        if self.rank == 0 {
+            all.ends(window).into_iter().for_each(|end| author.put(end));
+        }
+        let told = self.spread(&author.0)?;
+        let (mut reader, mut ends) = (Reader::new(&told), Vec::new());
+        while reader.more() {
+            ends.push(reader.get()?);
+        }
+        Ok(ends)
+    }
+
+    /// Each tells each other `tell(rank)`, and `hear`s what those say.
+    pub(crate) fn exchange(
+        &self,
+        tell: impl Fn(usize) -> Vec<u8>,
+        mut hear: impl FnMut(Vec<u8>) -> Outcome<()>,
+    ) -> Outcome<()> {
+        for step in 1..self.size {
+            let to = (self.rank + step) % self.size;
+            let from = (self.rank + self.size - step) % self.size;
+            let heard = self.swap(&tell(to as usize), to, from)?;
+            hear(heard)?;
+        }
+        Ok(())
+    }
+
+    /// Adds up what became of the messages of all processes, in the process of rank 0.
+    pub(crate) fn gather_matched(&self, matched: &mut Matched) -> Outcome<()> {
+        let own = matched.encode();
+        self.gather(&own, |from, told| {
+            if from > 0 {
+                matched.merge(Matched::decode(&told)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives the process of rank 0 a window when it asks; `false`: it wants no more.
+    pub(crate) fn answer(&self, block: &[u8]) -> Outcome<bool> {
+        let mut word = [STOP];
+        self.transfer(None, Some((&mut word, 0)))?;
+        if word == [GO] {
+            self.send(block, 0)?;
+        }
+        Ok(word == [GO])
+    }
+
+    /// What each process says comes to `each` in the process of rank 0, by ascending rank, its own included.
+    fn gather(&self, own: &[u8], mut each: impl FnMut(u32, Vec<u8>) -> Outcome<()>) -> Outcome<()> {
+        if self.rank > 0 {
+            return self.send(own, 0);
+        }
+        // All are heard, so that none waits for ever.
+        let mut outcome = each(0, own.to_vec());
+        for from in 1..self.size {
+            let said = self.receive(from)?;
+            outcome = outcome.and_then(|()| each(from, said));
+        }
+        outcome
+    }
+
+    /// What the process of rank 0 says comes to all, down a binary tree.
+    fn spread(&self, said: &[u8]) -> Outcome<Vec<u8>> {
+        let said = match self.rank {
+            0 => said.to_vec(),
+            rank => self.receive((rank - 1) / 2)?,
+        };
+        for child in [2 * self.rank + 1, 2 * self.rank + 2] {
+            if child < self.size {
+                self.send(&said, child)?;
+            }
+        }
+        Ok(said)
+    }
+
+    fn send(&self, bytes: &[u8], to: u32) -> Outcome<()> {
+        self.transfer(Some((&(bytes.len() as u64).to_le_bytes(), to)), None)?;
+        bytes.chunks(CHUNK).try_for_each(|chunk| self.transfer(Some((chunk, to)), None))
+    }
+
+    fn receive(&self, from: u32) -> Outcome<Vec<u8>> {
+        let mut length = [0; 8];
+        self.transfer(None, Some((&mut length, from)))?;
+        let mut bytes = vec![0; u64::from_le_bytes(length) as usize];
+        bytes.chunks_mut(CHUNK).try_for_each(|chunk| self.transfer(None, Some((chunk, from))))?;
+        Ok(bytes)
+    }
+
+    /// Sends to one and receives from another at once.
+    fn swap(&self, bytes: &[u8], to: u32, from: u32) -> Outcome<Vec<u8>> {
+        let mut length = [0; 8];
+        self.transfer(Some((&(bytes.len() as u64).to_le_bytes(), to)), Some((&mut length, from)))?;
+        let mut heard = vec![0; u64::from_le_bytes(length) as usize];
+        let (mut out, mut into) = (bytes.chunks(CHUNK), heard.chunks_mut(CHUNK));
+        loop {
+            match (out.next(), into.next()) {
+                (None, None) => return Ok(heard),
+                (out, into) => self.transfer(out.map(|out| (out, to)), into.map(|into| (into, from)))?,
+            }
+        }
+    }
+
+    fn transfer(&self, out: Option<(&[u8], u32)>, into: Option<(&mut [u8], u32)>) -> Outcome<()> {
+        const TAG: i32 = 1;
+        let with = |rank: u32| Envelope::new(rank as i32, TAG, self.comm);
+        let out = out.map(|(bytes, to)| (bytes, with(to)));
+        let into = into.map(|(bytes, from)| (bytes, with(from)));
+        Ok(self.mpi.transfer_asleep(out, into).map_err(JobError::from)?)
+    }
+}
+
+/// The windows that the process of rank 0 asks the others for: few at a time, so that they do not pile up.
+pub(crate) struct Tokens<'a> {
+    job: &'a Job,
+    windows: usize,
+    /// How many windows each was asked for, and how many came of each.
+    asked: usize,
+    came: usize,
+}
+
+impl<'a> Tokens<'a> {
+    /// For so many windows.
+    pub(crate) fn new(job: &'a Job, windows: usize) -> Self {
+        Self { job, windows, asked: 0, came: 0 }
+    }
+
+    /// Adds the records of all others in the next window.
+    pub(crate) fn fill(&mut self, window: &mut Window) -> Outcome<()> {
+        while self.asked < self.windows.min(self.came + AHEAD) {
+            self.ask(GO)?;
+        }
+        self.came += 1;
+        let mut outcome = Ok(());
+        for from in 1..self.job.size {
+            let block = self.job.receive(from)?;
+            outcome = outcome.and_then(|()| wire::decode(&block, window));
+        }
+        Ok(outcome?)
+    }
+
+    fn ask(&mut self, what: u8) -> Outcome<()> {
+        self.asked += 1;
+        (1..self.job.size).try_for_each(|to| self.job.transfer(Some((&[what], to)), None))
+    }
+
+    /// Lets the others go, whether they were asked for all windows or not.
+    pub(crate) fn finish(&mut self, whole: bool) -> Outcome<()> {
+        if whole {
+            return Ok(());
+        }
+        for _ in self.came..self.asked {
+            for from in 1..self.job.size {
+                self.job.receive(from)?;
+            }
+        }
+        if self.asked < self.windows { self.ask(STOP) } else { Ok(()) }
+    }
+}
+
+/// The ranks of a capture that are those of process `rank` of `size`: consecutive, and as even as can be.
+fn share(tasks: u32, rank: u32, size: u32) -> Range<u32> {
+    let begin = |rank: u32| (u64::from(tasks) * u64::from(rank) / u64::from(size)) as u32;
+    begin(rank)..begin(rank + 1)
+}
+
+/// How many processes the launcher started together with this one. Batch jobs set some variables outside
+/// their launchers, too: those are not looked at.
+fn promised(variable: impl Fn(&str) -> Option<String>) -> u32 {
+    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"]
+        .iter()
+        .find_map(|name| variable(name)?.trim().parse().ok())
+        .unwrap_or(1)
+}
+
+/// An error and its causes, in one line.
+fn complete_text(error: &MixError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+impl Samples {
+    /// For the process of rank 0 of so many, few enough that all together are not too many.
+    fn encode(mut self, processes: usize) -> Vec<u8> {
+        self.thin_to((1 << 18) / processes);
+        let (each, latest, starts) = self.into_parts();
+        let mut author = Author::default();
+        author.put(each as u64);
+        author.put(latest);
+        starts.into_iter().for_each(|start| author.put(start));
+        author.0
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+        let mut reader = Reader::new(bytes);
+        let (each, latest) = (reader.get()? as usize, reader.get()?);
+        let mut starts = Vec::new();
+        while reader.more() {
+            starts.push(reader.get()?);
+        }
+        Ok(Self::from_parts(each, latest, starts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_even_and_whole() {
+        for (tasks, size) in [(0, 3), (1, 3), (10, 3), (4096, 8), (7, 7)] {
+            let mut at = 0;
+            for rank in 0..size {
+                let share = share(tasks, rank, size);
+                assert_eq!(share.start, at);
+                assert!(share.len() as u32 <= tasks / size + 1);
+                at = share.end;
+            }
+            assert_eq!(at, tasks);
+        }
+    }
+
+    #[test]
+    fn launchers_say_how_many_they_started() {
+        let of = |name: &'static str, value: &'static str| {
+            promised(move |variable| (variable == name).then(|| value.to_owned()))
+        };
+        assert_eq!(of("OMPI_COMM_WORLD_SIZE", "4"), 4);
+        assert_eq!(of("PMI_SIZE", "3"), 3);
+        assert_eq!(of("SLURM_STEP_NUM_TASKS", "8"), 8);
+        assert_eq!(of("SLURM_NTASKS", "8"), 1);
+        assert_eq!(of("PMI_SIZE", "many"), 1);
+    }
+}

@@ -1,0 +1,145 @@
+//! A capture that is larger than the memory that a mix may use is mixed in parts: consecutive tasks that fit. What
+//! parts tell each other, and what they prepare for the output, lies in a file meanwhile; the events themselves are
+//! read a second time.
+
+use crate::error::MixError;
+use crate::output;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that lie in a file for a while. The file has no name, so nothing is left behind, whatever happens.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    file: File,
+    /// Where it was, for errors.
+    path: PathBuf,
+    end: AtomicU64,
+}
+
+/// Where in a [`Spill`] some bytes lie.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    at: u64,
+    length: u64,
+}
+
+impl Spill {
+    /// An empty one, in the directory of what will be `output`.
+    pub(crate) fn beside(output: &Path) -> Result<Self, MixError> {
+        let (path, _) = output::beside(output, "spill")?;
+        let failed = |error| output::failed(&path, error);
+        let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
+        fs::remove_file(&path).map_err(failed)?;
+        Ok(Self { file, path, end: AtomicU64::new(0) })
+    }
+
+    /// Adds `bytes`.
+    pub(crate) fn add(&self, bytes: &[u8]) -> Result<Place, MixError> {
+        let length = bytes.len() as u64;
+        let at = self.end.fetch_add(length, Ordering::Relaxed);
+        self.file.write_all_at(bytes, at).map_err(|error| output::failed(&self.path, error))?;
+        Ok(Place { at, length })
+    }
+
+    /// Reads what lies at `place`.
+    pub(crate) fn read(&self, place: Place) -> Result<Vec<u8>, MixError> {
+        let mut bytes = vec![0; place.length as usize];
+        self.file.read_exact_at(&mut bytes, place.at).map_err(|error| output::failed(&self.path, error))?;
+        Ok(bytes)
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.end.load(Ordering::Relaxed)
+    }
+}
+
+/// The blocks of one part, which are read in the order they were added.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    /// Lengths; the blocks lie one behind the other from `at` on.
+    lengths: Vec<u32>,
+    at: u64,
+    next: usize,
+}
+
+impl Blocks {
+    /// Adds `bytes` to `spill` as the next block. Nothing else may be added meanwhile.
+    pub(crate) fn add(&mut self, spill: &Spill, bytes: &[u8]) -> Result<(), MixError> {
+        let length =
+            u32::try_from(bytes.len()).map_err(|_| MixError::TooMany("bytes in a window of time"))?;
+        let place = spill.add(bytes)?;
+        if self.lengths.is_empty() {
+            self.at = place.at;
+        }
+        self.lengths.push(length);
+        Ok(())
+    }
+
+    /// The next block.
+    pub(crate) fn next(&mut self, spill: &Spill) -> Result<Vec<u8>, MixError> {
+        let length = self.lengths.get(self.next).copied().unwrap_or(0).into();
+        let bytes = spill.read(Place { at: self.at, length })?;
+        self.at += u64::from(length);
+        self.next += 1;
+        Ok(bytes)
+    }
+}
+
+/// Consecutive tasks, `share` in all, that together need at most `room` bytes each time, or are one; `need` gives what
+/// each needs.
+pub(crate) fn plan(share: Range<u32>, room: u64, need: impl Fn(u32) -> u64) -> Vec<Range<u32>> {
+    let mut parts = Vec::new();
+    let (mut begin, mut sum) = (share.start, 0u64);
+    for task in share.clone() {
+        let more = need(task);
+        if task > begin && sum.saturating_add(more) > room {
+            parts.push(begin..task);
+            (begin, sum) = (task, 0);
+        }
+        sum = sum.saturating_add(more);
+    }
+    parts.push(begin..share.end);
+    parts
+}
+
+/// Memory that is free now, in bytes; `None` where the system does not tell.
+pub(crate) fn free_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_as_large_as_fit() {
+        let need = [5, 5, 5, 20, 1, 1, 1];
+        let parts = plan(0..7, 10, |task| need[task as usize]);
+        assert_eq!(parts, [0..2, 2..3, 3..4, 4..7]);
+        assert_eq!(plan(2..2, 10, |_| 1), [2..2]);
+        assert_eq!(plan(0..3, u64::MAX - 1, |_| u64::MAX / 2), [0..2, 2..3]);
+    }
+
+    #[test]
+    fn what_lies_in_the_file_comes_back_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let spill = Spill::beside(&dir.path().join("t.vef")).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let (one, none) = (spill.add(b"one").unwrap(), spill.add(b"").unwrap());
+        let mut blocks = Blocks::default();
+        blocks.add(&spill, b"first").unwrap();
+        blocks.add(&spill, b"second").unwrap();
+        assert_eq!((spill.read(one).unwrap(), spill.read(none).unwrap()), (b"one".to_vec(), vec![]));
+        assert_eq!(blocks.next(&spill).unwrap(), b"first");
+        assert_eq!(blocks.next(&spill).unwrap(), b"second");
+        assert!(blocks.next(&spill).unwrap().is_empty());
+        assert_eq!(spill.bytes(), 14);
+        assert!(Spill::beside(&dir.path().join("no/such/t.vef")).is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! Reading a capture: all events of some tasks, in parallel, and the clocks of all.
+
+use crate::Options;
+use crate::Progress;
+use crate::communicators::Communicators;
+use crate::error::MixError;
+use crate::order::Samples;
+use crate::parts;
+use crate::task::{Manner, Task, Walk};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use vef_format::capture::{Capture, Ending, Layout, rank_path};
+use vef_format::ids::Rank;
+use vef_format::units::Bytes;
+
+/// What a record may need beside its task's own memory, in parts of that: its partner, and both at once while they
+/// are looked for.
+const BESIDE: u64 = 1;
+
+/// Reads tasks of a capture.
+pub(crate) struct Reading<'a> {
+    pub(crate) capture: &'a Capture,
+    path: &'a Path,
+    /// Some starts of all that was read.
+    pub(crate) samples: Samples,
+    options: &'a Options,
+    progress: &'a dyn Progress,
+}
+
+/// A task, and what its file says beyond its events.
+pub(crate) struct Walked {
+    pub(crate) task: Task,
+    pub(crate) skipped: u64,
+    pub(crate) torn: u64,
+}
+
+impl<'a> Reading<'a> {
+    /// Of `capture`, which lies at `path`.
+    pub(crate) fn new(
+        capture: &'a Capture,
+        path: &'a Path,
+        options: &'a Options,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        Self { capture, path, samples: Samples::new(), options, progress }
+    }
+
+    fn manner(&self) -> Manner<'_> {
+        Manner {
+            by_length: self.capture.layout() == Layout::Prospector,
+            with_room: false,
+            lower: self.options.lower_collectives.as_ref(),
+        }
+    }
+
+    /// The parts in which `share` is mixed within the memory that is allowed.
+    pub(crate) fn plan(
+        &self,
+        share: Range<u32>,
+        communicators: &Communicators,
+    ) -> Result<Vec<Range<u32>>, MixError> {
+        let allowed = match self.options.memory {
+            Some(allowed) => allowed.0,
+            None => parts::free_memory().map_or(u64::MAX, |free| free / 2),
+        };
+        let sizes: Vec<u64> = share.clone().map(|rank| self.file_size(Rank(rank))).collect();
+        let all: u64 = sizes.iter().sum();
+        let Some((largest, &size)) = sizes.iter().enumerate().max_by_key(|&(_, &size)| size) else {
+            return Ok(vec![share]);
+        };
+        // No event takes less than a few bytes, and no record more than a few dozen.
+        if all.saturating_mul(16) < allowed {
+            return Ok(vec![share]);
+        }
+        let walked = self.walk_one(Rank(share.start + largest as u32), communicators)?;
+        let memory = walked.task.memory() as u64 * (1 + BESIDE);
+        let need = |rank: u32| {
+            let own = u128::from(sizes[(rank - share.start) as usize]) * u128::from(memory);
+            (own / u128::from(size.max(1))) as u64
+        };
+        // Windows, tables and the output's buffers want their share, too.
+        Ok(parts::plan(share.clone(), allowed / 4 * 3, need))
+    }
+
+    /// Reads the tasks of `part`.
+    pub(crate) fn walk(
+        &self,
+        part: Range<u32>,
+        communicators: &Communicators,
+    ) -> Result<Vec<Walked>, MixError> {
+        let walk = |rank| {
+            let walked = self.walk_one(Rank(rank), communicators);
+            self.progress.advance(1);
+            walked
+        };
+        // The first error by task, whichever comes first by time.
+        let walked: Vec<_> = part.into_par_iter().map(walk).collect();
+        walked.into_iter().collect()
+    }
+
+    fn walk_one(&self, rank: Rank, communicators: &Communicators) -> Result<Walked, MixError> {
+        self.walk_in(rank, communicators, self.manner())
+    }
+
+    /// The walk over one task's events to their end.
+    fn walk_in(
+        &self,
+        rank: Rank,
+        communicators: &Communicators,
+        manner: Manner<'_>,
+    ) -> Result<Walked, MixError> {
+        let mut events = self.capture.events(rank)?;
+        let mut walk = Walk::new(rank, communicators, manner);
+        while let Some(event) = events.next()? {
+            walk.event(&event)?;
+        }
+        let skipped = events.skipped().values().sum();
+        let torn = match events.ending() {
+            Ending::Cut { torn } => torn.into(),
+            Ending::Finished | Ending::Stopped => 0,
+        };
+        Ok(Walked { task: walk.finish(), skipped, torn })
+    }
+
+    /// The room of a receive: it is not kept, but read again for the few that are reported.
+    pub(crate) fn room(&self, rank: Rank, receive: u32, communicators: &Communicators) -> Option<Bytes> {
+        let manner = Manner { with_room: true, ..self.manner() };
+        let walked = self.walk_in(rank, communicators, manner).ok()?;
+        walked.task.room?.get(receive as usize).copied()
+    }
+
+    /// Looks at the starts of the records of `part`. Without `shifts`, those of all tasks so far are found from `zeros`.
+    pub(crate) fn sample(&mut self, part: Range<u32>, tasks: &[Task], zeros: &[u64], shifts: Option<&[i64]>) {
+        let found;
+        let shifts = match shifts {
+            Some(shifts) => shifts,
+            None => {
+                found = Clocks::of(self.capture, zeros);
+                &found
+            }
+        };
+        let sampled: Vec<_> = tasks
+            .par_iter()
+            .zip(&shifts[part.start as usize..part.end as usize])
+            .map(|(task, &shift)| {
+                let mut samples = Samples::new();
+                samples.add(&task.starts, shift);
+                samples
+            })
+            .collect();
+        sampled.into_iter().for_each(|samples| self.samples.merge(samples));
+    }
+
+    /// The size of the events of a rank in the capture.
+    fn file_size(&self, rank: Rank) -> u64 {
+        let older = || Some(self.path.parent()?.join(format!("{rank}.veft")));
+        let size = |path: PathBuf| std::fs::metadata(path).ok().map(|file| file.len());
+        let inside = || size(self.path.join(format!("{rank}.veft")));
+        size(rank_path(self.path, rank)).or_else(inside).or_else(|| size(older()?)).unwrap_or(0)
+    }
+}
+
+/// What makes the clocks of all tasks one.
+pub(crate) struct Clocks;
+
+impl Clocks {
+    /// What to add to the clock of each of the first tasks, which entered `MPI_Init` at `zeros`. Tasks of one host share a
+    /// clock; between hosts, the wall clocks at `MPI_Init` tell.
+    pub(crate) fn of(capture: &Capture, zeros: &[u64]) -> Vec<i64> {
+        let mut hosts = BTreeMap::new();
+        let mut first = 0;
+        let shift_of = |(rank, &zero): (u32, &u64)| {
+            let info = capture.rank(Rank(rank));
+            let (host, wall) = info.map_or(("", 0), |info| (&info.host, info.realtime));
+            let between = wall.wrapping_sub(zero) as i64;
+            if rank == 0 {
+                first = between;
+            }
+            *hosts.entry(host).or_insert(if wall == 0 { 0 } else { between.wrapping_sub(first) })
+        };
+        (0..).zip(zeros).map(shift_of).collect()
+    }
+}
