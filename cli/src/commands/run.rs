@@ -55,6 +55,7 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
             input: directory,
             output: trace.clone(),
             jobs: None,
+            memory: None,
             lenient: false,
             skip_unknown: false,
             lower_collectives: None,
