@@ -25,7 +25,7 @@ impl Bar {
 
     /// `done` of `total` units are done. Cheap enough to call often, from any thread.
     pub fn set(&self, done: u64, total: u64) {
-        if let Some(bar) = self.visible("{msg} {wide_bar} {percent}% {elapsed} of about {duration}") {
+        if let Some(bar) = self.visible("{msg} {wide_bar} {percent}% {per_sec} {eta} left") {
             bar.set_length(total);
             bar.set_position(done);
         }

@@ -2,7 +2,6 @@
 //! them soon, so they lie in a ring; the few that stay open for long move to a table.
 
 use hashbrown::HashMap;
-use std::collections::VecDeque;
 use vef_format::capture::event::RequestId;
 
 /// Requests under way, and what is known of each.
@@ -12,17 +11,39 @@ pub(crate) struct Requests<T> {
     old: HashMap<RequestId, T>,
 }
 
-/// The recent requests of one thread.
+/// The recent requests of one thread: that of number n at place n, modulo the ring's length, a power of two.
 #[derive(Debug)]
 struct Ring<T> {
-    /// The number of the first.
+    /// The number of the first, and of the one behind the last.
     first: u64,
-    slots: VecDeque<Option<T>>,
-    open: usize,
+    end: u64,
+    places: Vec<Option<T>>,
+    open: u64,
+}
+
+impl<T> Ring<T> {
+    #[inline]
+    fn place(&mut self, number: u64) -> Option<&mut Option<T>> {
+        let at = number as usize & self.places.len().wrapping_sub(1);
+        self.places.get_mut(at)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut places = Vec::new();
+        places.resize_with((2 * self.places.len()).max(16), || None);
+        let mut wider = Self { places, ..*self };
+        for number in self.first..self.end {
+            if let (Some(to), Some(from)) = (wider.place(number), self.place(number)) {
+                *to = from.take();
+            }
+        }
+        *self = wider;
+    }
 }
 
 /// A ring of this length with few requests open is cleared.
-const LONG: usize = 1 << 12;
+const LONG: u64 = 1 << 12;
 
 impl<T> Requests<T> {
     /// None.
@@ -35,22 +56,29 @@ impl<T> Requests<T> {
     pub(crate) fn insert(&mut self, id: RequestId, what: T) -> bool {
         let thread = usize::from(id.thread);
         if thread >= self.threads.len() {
-            self.threads.resize_with(thread + 1, || Ring { first: 0, slots: VecDeque::new(), open: 0 });
+            let ring = || Ring { first: 0, end: 0, places: Vec::new(), open: 0 };
+            self.threads.resize_with(thread + 1, ring);
         }
         let ring = &mut self.threads[thread];
-        if id.number != ring.first + ring.slots.len() as u64 {
+        if id.number != ring.end {
             return false;
         }
-        if ring.slots.len() >= LONG && ring.open < ring.slots.len() / 4 {
-            for (number, slot) in (ring.first..).zip(ring.slots.drain(..)) {
-                if let Some(what) = slot {
+        let length = ring.end - ring.first;
+        if length >= LONG && ring.open < length / 4 {
+            for number in ring.first..ring.end {
+                if let Some(what) = ring.place(number).and_then(Option::take) {
                     self.old.insert(RequestId { thread: id.thread, number }, what);
                 }
             }
             (ring.first, ring.open) = (id.number, 0);
+        } else if length == ring.places.len() as u64 {
+            ring.grow();
         }
-        ring.slots.push_back(Some(what));
+        ring.end += 1;
         ring.open += 1;
+        if let Some(place) = ring.place(id.number) {
+            *place = Some(what);
+        }
         true
     }
 
@@ -58,11 +86,15 @@ impl<T> Requests<T> {
     #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<T> {
         let ring = self.threads.get_mut(usize::from(id.thread))?;
-        let Some(at) = id.number.checked_sub(ring.first) else { return self.old.remove(&id) };
-        let what = ring.slots.get_mut(usize::try_from(at).ok()?)?.take()?;
+        if id.number < ring.first {
+            return self.old.remove(&id);
+        }
+        if id.number >= ring.end {
+            return None;
+        }
+        let what = ring.place(id.number)?.take()?;
         ring.open -= 1;
-        while let Some(None) = ring.slots.front() {
-            ring.slots.pop_front();
+        while ring.first < ring.end && ring.place(ring.first).is_some_and(|place| place.is_none()) {
             ring.first += 1;
         }
         Some(what)
@@ -70,7 +102,7 @@ impl<T> Requests<T> {
 
     /// All that are still open, in no particular order.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
-        let recent = self.threads.drain(..).flat_map(|ring| ring.slots).flatten();
+        let recent = self.threads.drain(..).flat_map(|ring| ring.places).flatten();
         self.old.drain().map(|(_, what)| what).chain(recent)
     }
 }
@@ -117,7 +149,7 @@ mod tests {
             assert!(requests.insert(id, number));
             assert!(number == 0 || requests.remove(id) == Some(number));
         }
-        assert!(requests.threads[0].slots.capacity() <= 2 * LONG);
+        assert!(requests.threads[0].places.len() as u64 <= 2 * LONG);
         assert_eq!(requests.remove(RequestId { thread: 0, number: 0 }), Some(0));
         assert_eq!(requests.remove(RequestId { thread: 7, number: 0 }), None);
     }

@@ -301,20 +301,82 @@ fn a_missing_rank() {
 }
 
 #[test]
-fn an_unknown_event_of_the_older_layout() {
+fn files_of_another_run_or_rank() {
     let mixed = Mixed::new();
-    let dir = mixed.capture();
-    fs::create_dir(&dir).unwrap();
+    capture::write(&mixed.capture(), &Program::new(3).finish().tasks);
+    let other = mixed.0.path().join("other");
+    capture::write(&other, &Program::new(2).finish().tasks);
+    let refused = |name: &str| {
+        let said =
+            mix(&mixed.capture(), &mixed.trace(), &Options::default(), &Quiet).unwrap_err().to_string();
+        assert!(said.contains(name), "{said}");
+        assert_eq!(mixed.left_behind(), 0);
+    };
+    // Of a run of another size.
+    let own = fs::read(mixed.capture().join("1.vefc")).unwrap();
+    fs::copy(other.join("1.vefc"), mixed.capture().join("1.vefc")).unwrap();
+    refused("1.vefc: holds rank 1 of 2 tasks, not 1 of 3");
+    // The same rank twice.
+    fs::copy(mixed.capture().join("2.vefc"), mixed.capture().join("1.vefc")).unwrap();
+    refused("1.vefc: holds rank 2 of 3 tasks, not 1 of 3");
+    // One rank too many.
+    fs::write(mixed.capture().join("1.vefc"), own).unwrap();
+    fs::copy(mixed.capture().join("2.vefc"), mixed.capture().join("3.vefc")).unwrap();
+    refused("3.vefc");
+}
+
+#[test]
+fn the_largest_values() {
+    // Lengths, tags and communicators at the ends of their types.
+    let mut program = Program::new(2);
+    let members = vec![Rank(0), Rank(1)];
+    for rank in 0..2 {
+        let origin = Origin::Unseen { ordinal: u32::MAX };
+        program.add(rank, 0, What::Communicator { id: CommId(u32::MAX), origin, members: members.clone() });
+    }
+    for tag in [i32::MAX, i32::MIN] {
+        let comm = CommId(u32::MAX);
+        program.call(0, Action::Send(Send { comm, ..sending(1, tag, u64::MAX, None) }));
+        program.call(1, Action::Receive(Receive { comm, ..capture::receiving(0, tag) }));
+    }
+    let (lines, summary) = program.finish().lines(false);
+    assert_eq!((summary.messages, summary.matched, summary.bytes), (2, 2, Bytes(u64::MAX)));
+    let long = format!(" 0 1 {} ", u64::MAX);
+    assert_eq!(lines.iter().filter(|line| line.contains(&long)).count(), 2, "{lines:?}");
+}
+
+/// A capture of the older layout: one task, one communicator, events with a START and an END.
+fn older(dir: &Path, events: &[(u64, u64, u16)]) {
+    fs::create_dir(dir).unwrap();
     fs::write(dir.join("VEFT.main"), "1\n./\nTask:0:Node:n:RI:1:RF:9:TI:1:TF:9\n").unwrap();
     fs::write(dir.join("0.comm"), [0i32, 1, 0].map(i32::to_le_bytes).concat()).unwrap();
-    let record = |at: u64, event: u16| {
+    let record = |&(start, end, event): &(u64, u64, u16)| {
         let mut record = [0; 40];
-        record[..8].copy_from_slice(&at.to_le_bytes());
-        record[8..16].copy_from_slice(&(at + 1).to_le_bytes());
+        record[..8].copy_from_slice(&start.to_le_bytes());
+        record[8..16].copy_from_slice(&end.to_le_bytes());
         record[32..34].copy_from_slice(&event.to_le_bytes());
         record
     };
-    fs::write(dir.join("0.veft"), [record(1, 200), record(5, 177), record(9, 202)].concat()).unwrap();
+    fs::write(dir.join("0.veft"), events.iter().map(record).collect::<Vec<_>>().concat()).unwrap();
+}
+
+#[test]
+fn a_clock_that_runs_backwards() {
+    let mixed = Mixed::new();
+    older(&mixed.capture(), &[(100, 110, 200), (50, 60, 202)]);
+    match mix(&mixed.capture(), &mixed.trace(), &Options::default(), &Quiet) {
+        // The time is 0, and that is counted.
+        Ok(summary) => assert_eq!(summary.negative_times, 1),
+        Err(error) => panic!("{error}"),
+    }
+    assert_eq!(fs::read_to_string(mixed.trace()).unwrap().lines().last(), Some("0 0 0 0 0 0 -1"));
+}
+
+#[test]
+fn an_unknown_event_of_the_older_layout() {
+    let mixed = Mixed::new();
+    let dir = mixed.capture();
+    older(&dir, &[(1, 2, 200), (5, 6, 177), (9, 10, 202)]);
     let said = mix(&dir, &mixed.trace(), &Options::default(), &Quiet).unwrap_err().to_string();
     assert!(said.contains("0.veft") && said.contains("record 1") && said.contains("177"), "{said}");
     assert_eq!(mixed.left_behind(), 0);

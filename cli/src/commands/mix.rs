@@ -8,6 +8,7 @@ use sim_example::quantity::parse_bytes;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use vef_format::operation::OpCodes;
 
 pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
@@ -51,16 +52,27 @@ fn show(mix: &Mix, summary: &Summary) -> Result<(), Failure> {
 /// What was mixed, and everything that a user should know is not in the trace.
 fn text(summary: &Summary) -> String {
     let mut lines = vec![format!(
-        "{} tasks: {} events → {} messages ({}), {} marks, {} collectives, {} communicators, in {:.2} s",
+        "{} tasks: {} events → {} messages ({}), {} marks, {} collectives, {} communicators",
         summary.tasks,
         grouped(summary.events),
         grouped(summary.messages),
         summary.bytes,
         grouped(summary.marks),
         grouped(summary.collectives),
-        summary.communicators,
-        (summary.times.walk + summary.times.matching + summary.times.output).as_secs_f64()
+        summary.communicators
     )];
+    let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
+    lines.push(format!(
+        "{} records; {} messages matched; read in {}, matched in {}, written in {}",
+        grouped(summary.records),
+        grouped(summary.matched),
+        seconds(summary.times.walk),
+        seconds(summary.times.matching),
+        seconds(summary.times.output)
+    ));
+    if summary.spilled.0 > 0 {
+        lines.push(format!("mixed in parts, with {} in a temporary file", summary.spilled));
+    }
     if !summary.killed.is_empty() {
         let ranks: Vec<String> = summary.killed.iter().take(5).map(ToString::to_string).collect();
         let more = if summary.killed.len() > 5 { ", …" } else { "" };

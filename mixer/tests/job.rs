@@ -1,0 +1,151 @@
+//! The processes of an MPI job write what one process alone writes, and fail as it fails: on both kinds of MPI, with as
+//! many processes as there are tasks, more, and fewer.
+//!
+//! The test starts itself under a launcher: each process then runs [`one_process`], which tells what came of its mix.
+
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+mod capture;
+#[allow(dead_code, reason = "the truth is looked at elsewhere")]
+mod model;
+
+use capture::Program;
+use mixer::{Job, MixError, Options, Quiet, Summary, Table, mix, mix_among};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use vef_format::capture::event::Action;
+use vef_format::operation::Operation;
+
+/// Where the processes find the capture, and leave what they have to say.
+const PLACE: &str = "VEF_TEST_JOB_PLACE";
+/// Whether they are to lower collectives.
+const LOWER: &str = "VEF_TEST_JOB_LOWER";
+
+fn options(lower: bool) -> Options {
+    Options { jobs: 1, lower_collectives: Table::builtin("default").filter(|_| lower), ..Options::default() }
+}
+
+#[test]
+#[ignore = "is started by the other tests, under a launcher"]
+fn one_process() {
+    let place = std::env::var_os(PLACE).expect("started by another test");
+    let place = Path::new(&place);
+    let lower = std::env::var_os(LOWER).is_some();
+    let job = Job::of_launcher().expect("MPI starts").expect("one of several processes");
+    let outcome = mix_among(&place.join("capture"), &place.join("out/t.vef"), &options(lower), &Quiet, &job);
+    let said = match outcome {
+        Ok(summary) if job.rank() == 0 => format!("{:?}", alike(summary)),
+        Ok(_) => "well".to_owned(),
+        Err(MixError::Elsewhere) => "elsewhere".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    fs::write(place.join(format!("said.{}", job.rank())), said).expect("written");
+    job.finish().expect("MPI ends");
+}
+
+/// What must be the same of two mixes.
+fn alike(summary: Summary) -> Summary {
+    Summary { times: Default::default(), spilled: Default::default(), ..summary }
+}
+
+/// A launcher that starts so many processes, however few cores there are.
+fn launchers(processes: u32) -> Vec<Command> {
+    let known = [("mpiexec.mpich", &[][..]), ("mpirun.openmpi", &["--oversubscribe", "--quiet"][..])];
+    let mut found = Vec::new();
+    for (name, arguments) in known {
+        if Command::new(name).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: no {name} here");
+            continue;
+        }
+        let mut command = Command::new(name);
+        command.args(arguments).args(["-n", &processes.to_string()]);
+        // Open MPI is not started by root unless one insists.
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        found.push(command);
+    }
+    found
+}
+
+/// Mixes `tasks` alone and with several processes: the same trace, or the same error and no trace.
+fn the_same(tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path();
+    capture::write(&place.join("capture"), tasks);
+    let alone = place.join("alone.vef");
+    let expected = match mix(&place.join("capture"), &alone, &options(lower), &Quiet) {
+        Ok(summary) => format!("{:?}", alike(summary)),
+        Err(error) => error.to_string(),
+    };
+    for &size in sizes {
+        for mut launcher in launchers(size) {
+            let _ = fs::remove_dir_all(place.join("out"));
+            fs::create_dir(place.join("out")).unwrap();
+            launcher.env(PLACE, place);
+            if lower {
+                launcher.env(LOWER, "1");
+            }
+            let this = std::env::current_exe().unwrap();
+            launcher.arg(this).args(["--exact", "one_process", "--ignored", "--quiet"]);
+            let ended = launcher.output().unwrap();
+            let noise =
+                || String::from_utf8_lossy(&[&ended.stdout[..], &ended.stderr[..]].concat()).into_owned();
+            assert!(ended.status.success(), "{launcher:?}: {}", noise());
+            let said = |rank: u32| fs::read_to_string(place.join(format!("said.{rank}"))).unwrap();
+            assert_eq!(said(0), expected, "{launcher:?}");
+            let written = fs::read(place.join("out/t.vef")).ok();
+            assert!(written == fs::read(&alone).ok(), "{launcher:?} writes other bytes than one process");
+            let others = if written.is_some() { "well" } else { "elsewhere" };
+            (1..size).for_each(|rank| assert_eq!(said(rank), others));
+            assert_eq!(fs::read_dir(place.join("out")).unwrap().count(), written.iter().count());
+        }
+    }
+}
+
+#[test]
+fn any_number_of_processes_writes_the_same_bytes() {
+    the_same(&model::run(11, 7, 3_000).events, &[2, 3, 8], false);
+}
+
+#[test]
+fn clocks_that_disagree_are_no_trouble() {
+    let mut run = model::run(12, 5, 2_000);
+    for (rank, events) in run.events.iter_mut().enumerate() {
+        for event in events {
+            event.start += (rank as u64 * 7 % 5) * 9_000;
+            event.end += (rank as u64 * 7 % 5) * 9_000;
+        }
+    }
+    the_same(&run.events, &[3], false);
+}
+
+#[test]
+fn collectives_are_lowered_alike() {
+    the_same(&model::run(13, 6, 500).events, &[4], true);
+}
+
+#[test]
+fn losses_and_errors_are_the_same() {
+    // A task that was killed: what is lost is told by one process, which knows it from another.
+    let mut killed = Program::new(4);
+    killed.send(3, 0, 0, 4).receive(0, 3, 0).send(3, 2, 9, 5).collective(1, Operation::Barrier, None);
+    for rank in 0..3 {
+        killed.call(rank, Action::Finalize);
+    }
+    the_same(&killed.tasks, &[3], false);
+    let mut unmatched = Program::new(4);
+    unmatched.send(1, 3, 7, 70).receive(3, 2, 8).send(0, 3, 1, 2).receive(3, 0, 1).finish();
+    the_same(&unmatched.tasks, &[2], false);
+    let mut disagreeing = Program::new(4);
+    for rank in [0, 1, 3] {
+        disagreeing.collective(rank, Operation::Barrier, None);
+    }
+    disagreeing.collective(2, Operation::Allreduce, None).finish();
+    the_same(&disagreeing.tasks, &[4], false);
+    let mut outside = Program::new(3);
+    outside.send(2, 9, 0, 1).finish();
+    the_same(&outside.tasks, &[3], false);
+    let mut circle = Program::new(3);
+    circle.receive(0, 2, 0).receive(2, 0, 0).send(0, 2, 0, 1).send(2, 0, 0, 1).finish();
+    the_same(&circle.tasks, &[3], false);
+}
