@@ -202,6 +202,35 @@ fn a_member_that_does_not_come() {
 }
 
 #[test]
+fn what_a_killed_rank_waited_for_was_waited_for() {
+    let mut program = Program::new(2);
+    // Nothing follows the wait, so only its own word tells.
+    program.send(0, 1, 0, 9).post(1, Some(0), 0).complete(1, 0, Outcome::Done).call(0, Action::Finalize);
+    let (lines, summary) = program.lines(false);
+    assert_eq!((summary.killed.len(), summary.messages, summary.matched), (1, 1, 1));
+    assert!(lines.iter().any(|line| line.starts_with("0 0 1 9 4 ")), "{lines:?}");
+}
+
+#[test]
+fn the_further_marks_of_a_call_stand_where_it_ends() {
+    let mut program = Program::new(2);
+    program.post(1, Some(0), 0).post(1, Some(0), 1);
+    let done = |number| Completion { request: RequestId { thread: 0, number }, outcome: Outcome::Done };
+    program.add(1, 0, What::Complete(vec![done(0), done(1)]));
+    if let Some(call) = program.tasks[1].last_mut() {
+        call.end = 5000;
+    }
+    program.send(0, 1, 0, 1).send(0, 1, 0, 2);
+    program.now = 6000;
+    let (lines, summary) = program.finish().lines(false);
+    assert_eq!(summary.early_receptions, 0);
+    assert_eq!(lines[1][..8], *"0 1 1 0 ", "{lines:?}");
+    assert_eq!(lines[2][..8], *"1 0 1 1 ", "{lines:?}");
+    assert_eq!(lines[3][..8], *"2 0 1 2 ", "{lines:?}");
+    assert_eq!(lines[4], "3 1 1 0 2 0 1");
+}
+
+#[test]
 fn a_killed_rank_makes_the_mix_lenient() {
     let mut program = Program::new(2);
     program.send(0, 1, 0, 4).receive(1, 0, 0).send(0, 1, 0, 5).call(0, Action::Finalize);
