@@ -30,7 +30,7 @@ impl Tool for CountSends {
 
     fn call(&self, call: &mut Intercepted<'_>) -> i32 {
         self.sends.fetch_add(1, Ordering::Relaxed);
-        call.next()
+        call.pass_on()
     }
 
     fn close(&self) {

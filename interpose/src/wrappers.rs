@@ -255,16 +255,23 @@ macro_rules! fortran_init {
     )* };
 }
 fortran_init! {
-    // SAFETY: both may be null.
-    init "mpi_init_" MPI_Init () => unsafe { MPI_Init(0, 0) };
-    // SAFETY: as above.
-    init_f08 "mpi_init_f08_" MPI_Init () => unsafe { MPI_Init(0, 0) };
-    // SAFETY: the program's INTEGERs.
-    init_thread "mpi_init_thread_" MPI_Init_thread (required, provided)
-        => unsafe { MPI_Init_thread(0, 0, *(required as *const i32) as usize, provided) };
-    // SAFETY: as above.
+    init "mpi_init_" MPI_Init () => init_as_c();
+    init_f08 "mpi_init_f08_" MPI_Init () => init_as_c();
+    init_thread "mpi_init_thread_" MPI_Init_thread (required, provided) => init_thread_as_c(required, provided);
     init_thread_f08 "mpi_init_thread_f08_" MPI_Init_thread (required, provided)
-        => unsafe { MPI_Init_thread(0, 0, *(required as *const i32) as usize, provided) };
+        => init_thread_as_c(required, provided);
+}
+
+/// `MPI_Init` as the chain knows it.
+fn init_as_c() -> i32 {
+    // SAFETY: both arguments may be null.
+    unsafe { MPI_Init(0, 0) }
+}
+
+/// `MPI_Init_thread` as the chain knows it, of the program's INTEGERs.
+fn init_thread_as_c(required: usize, provided: usize) -> i32 {
+    // SAFETY: the addresses of two INTEGERs, the first of which is set.
+    unsafe { MPI_Init_thread(0, 0, *(required as *const i32) as usize, provided) }
 }
 
 /// Tells every tool, and the phases.

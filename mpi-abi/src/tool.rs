@@ -88,7 +88,7 @@ impl Intercepted<'_> {
 
     /// Goes on with the arguments as they are now; the next tool or MPI returns here.
     #[inline(always)]
-    pub fn next(&mut self) -> i32 {
+    pub fn pass_on(&mut self) -> i32 {
         self.passed = true;
         // SAFETY: the arguments are the program's, or the tool's responsibility if it changed them.
         unsafe { self.layer.go_on(self.call, self.words) }
@@ -343,11 +343,11 @@ unsafe extern "C" fn any<T: Tool>(layer: *mut Layer, call: *mut AnyCall) -> c_in
     // SAFETY: the chain knows its functions; a layer lives for ever.
     let (function, layer) = unsafe { (Call::from_number_unchecked(raw.number as u16), &*layer) };
     let mut intercepted = Intercepted { layer, call: function, words, passed: false };
-    let Some(tool) = tool else { return intercepted.next() };
+    let Some(tool) = tool else { return intercepted.pass_on() };
     match catch_unwind(AssertUnwindSafe(|| tool.call(&mut intercepted))) {
         Ok(code) => code,
         Err(_) if intercepted.passed => 0,
-        Err(_) => intercepted.next(),
+        Err(_) => intercepted.pass_on(),
     }
 }
 

@@ -166,8 +166,8 @@ impl Profile {
             profile.add(file, &mut calls);
         }
         profile.calls = calls.into_values().collect();
-        profile.calls.sort_by(|a, b| b.ns.cmp(&a.ns));
-        profile.pairs.sort_by(|a, b| (b.bytes, b.messages).cmp(&(a.bytes, a.messages)));
+        profile.calls.sort_by_key(|call| std::cmp::Reverse(call.ns));
+        profile.pairs.sort_by_key(|pair| std::cmp::Reverse((pair.bytes, pair.messages)));
         Ok(profile)
     }
 

@@ -110,7 +110,7 @@ impl Tool for Profile {
             _ => {}
         }
         let start = clock::now();
-        let code = call.next();
+        let code = call.pass_on();
         let ticks = clock::now().saturating_sub(start);
         if matches!(function, Call::MPI_Init | Call::MPI_Init_thread) && code == 0 {
             self.initialised();

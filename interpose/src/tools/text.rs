@@ -119,7 +119,7 @@ impl Tool for Text {
             Lifecycle => return self.lifecycle(call, start),
             CommFree | TypeFree | RequestFree => return self.free(call),
             Recv | Wait | Test | SendRecv => return self.with_status(call, start),
-            _ => call.next(),
+            _ => call.pass_on(),
         };
         if code == 0
             && let Some(mpi) = self.mpi.get()
@@ -194,9 +194,9 @@ impl Text {
                 trace.begin("finalize");
                 trace.lines.end();
             });
-            return call.next();
+            return call.pass_on();
         }
-        let code = call.next();
+        let code = call.pass_on();
         if code == 0
             && let Err(reason) = self.begin()
         {
@@ -235,27 +235,27 @@ impl Text {
 
     /// Forgotten before the call: the handle may come to mean another as soon as it is free.
     fn free(&self, call: &mut Intercepted<'_>) -> i32 {
-        let Some(mpi) = self.mpi.get() else { return call.next() };
+        let Some(mpi) = self.mpi.get() else { return call.pass_on() };
         // SAFETY: these functions take the address of a handle first.
         let handle = unsafe { arguments::handle_at(mpi.abi(), call.words(), Some(0), 0) };
         match call.function() {
             Call::MPI_Comm_free | Call::MPI_Comm_disconnect => {}
             Call::MPI_Type_free => {
                 self.write(0, |trace| trace.types.forget(handle));
-                return call.next();
+                return call.pass_on();
             }
             Call::MPI_Request_free => {
                 self.write(0, |trace| trace.free_request(self, handle));
-                return call.next();
+                return call.pass_on();
             }
-            _ => return call.next(),
+            _ => return call.pass_on(),
         }
         let mut freed = None;
         self.write(0, |trace| {
             trace.tail.1 = 0;
             freed = trace.comms.forget(handle);
         });
-        let code = call.next();
+        let code = call.pass_on();
         if code == 0
             && let Some(comm) = freed.filter(|comm| !comm.foreign)
         {
@@ -273,7 +273,7 @@ impl Text {
     fn with_status(&self, call: &mut Intercepted<'_>, start: u64) -> i32 {
         let function = call.function();
         let a = arguments::of(function);
-        let Some(mpi) = self.mpi.get() else { return call.next() };
+        let Some(mpi) = self.mpi.get() else { return call.pass_on() };
         let constants = &mpi.abi().constants;
         let completes = a.requests.is_some();
         let open = match completes {
@@ -302,7 +302,7 @@ impl Text {
                 words[place] = statuses.as_mut_ptr() as usize;
             }
         }
-        let code = call.next();
+        let code = call.pass_on();
         if code != 0 {
             return code;
         }
@@ -759,7 +759,7 @@ fn summary(counts: &mut [u64]) -> Counts {
         return Counts::Spread(0, 0, 0);
     }
     let middle = counts.len() / 2;
-    let even = counts.len() % 2 == 0;
+    let even = counts.len().is_multiple_of(2);
     let (below, &mut upper, above) = counts.select_nth_unstable(middle);
     let lower = below.iter().max().copied().filter(|_| even).unwrap_or(upper);
     let least = below.iter().min().copied().unwrap_or(upper);

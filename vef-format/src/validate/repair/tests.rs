@@ -157,7 +157,7 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
         }
         WrongId => choose(trace, pick, |_, record| match record {
             // Nobody names a mark before a reception, so that another free id of it is as good.
-            Record::Message(message) => how % 2 == 0 || message.bytes.0 > 0,
+            Record::Message(message) => how.is_multiple_of(2) || message.bytes.0 > 0,
             _ => false,
         }),
         WrongDependency => choose(trace, pick, |_, record| super::after(record) != Dependency::Start),
@@ -180,17 +180,17 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
     let other = choose(trace, how, |other, record| other != at && matches!(record, Record::Message(_)));
     let place = before(at);
     let strange = match other.map(|other| &trace.records[other].1) {
-        Some(Record::Message(message)) if how % 2 == 0 => message.id,
+        Some(Record::Message(message)) if how.is_multiple_of(2) => message.id,
         _ => MessageId(unknown),
     };
     let task = super::task_of(&trace.records[at].1);
-    let others = trace.records.iter().filter_map(|(_, record)| match record {
+    let mut others = trace.records.iter().filter_map(|(_, record)| match record {
         Record::Message(message) if Some(message.src) != task && Some(message.dst) != task => {
             Some(message.id)
         }
         _ => None,
     });
-    let of_others = others.last().filter(|_| how % 2 == 0).unwrap_or(MessageId(unknown));
+    let of_others = others.next_back().filter(|_| how.is_multiple_of(2)).unwrap_or(MessageId(unknown));
     match (damage, &mut trace.records[at].1) {
         (Bit, Record::Message(message)) => message.awaited = !message.awaited,
         (WrongId, Record::Message(message)) => message.id = strange,
@@ -221,12 +221,12 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
             trace.records.insert(to, (1000, copy));
         }
         (WrongCollective, Record::Collective(part)) => {
-            part.id.0 = if how % 2 == 0 && part.id.0 > 0 { part.id.0 - 1 } else { unknown };
+            part.id.0 = if how.is_multiple_of(2) && part.id.0 > 0 { part.id.0 - 1 } else { unknown };
         }
         (WrongComm, Record::Collective(part)) => {
-            part.comm.0 = if how % 2 == 0 { (part.comm.0 + 1) % 2 } else { 77 };
+            part.comm.0 = if how.is_multiple_of(2) { (part.comm.0 + 1) % 2 } else { 77 };
         }
-        (WrongOperation, Record::Collective(part)) => part.op.0 = if how % 2 == 0 { 6 } else { 999 },
+        (WrongOperation, Record::Collective(part)) => part.op.0 = if how.is_multiple_of(2) { 6 } else { 999 },
         _ => unreachable!("chosen so"),
     }
     true
