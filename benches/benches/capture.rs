@@ -1,5 +1,5 @@
-//! What recording costs a program, a call: whole programs in pairs, without and with the preload library, and the
-//! median of the differences. Beside it the floor: two clock reads and an append of 40 bytes.
+//! What recording costs a program, a call: whole programs in pairs, without and with the preload library; every difference, and their
+//! median. Beside it the floor: two clock reads and an append of 40 bytes, measured anew with every pair.
 //!
 //!     cargo bench -p vef-benches --bench capture [-- PAIRS]
 //!
@@ -19,7 +19,6 @@ fn main() {
     let pairs = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(7);
     let library = build_library();
     let work = tempfile::tempdir().expect("a directory");
-    println!("floor (two clock reads, 40 bytes appended): {:.1} ns", floor());
     for (compiler, launcher) in MPIS {
         let Some(program) = compile(compiler, work.path()) else {
             println!("{compiler}: not here");
@@ -29,20 +28,21 @@ fn main() {
             let run = |preload: Option<&Path>| {
                 nanos_a_call(launcher, &program, mode, iterations, preload, work.path())
             };
-            let mut bare = Vec::new();
-            let mut added = Vec::new();
+            let (mut floors, mut bare, mut added) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..pairs {
+                floors.push(floor());
                 let without = run(None);
                 bare.push(without);
                 added.push(run(Some(&library)) - without);
             }
             println!(
-                "{launcher} {mode}: {:.1} ns a call, {:+.1} ns recorded (median of {pairs} pairs; {:+.1} … {:+.1})",
+                "{launcher} {mode}: {:.1} ns a call, {:+.1} ns recorded (median of {pairs} pairs), floor {:.1} ns",
                 median(&mut bare),
                 median(&mut added),
-                added[0],
-                added[added.len() - 1]
+                median(&mut floors),
             );
+            let all: Vec<String> = added.iter().map(|added| format!("{added:+.1}")).collect();
+            println!("    all pairs: {}", all.join(" "));
         }
     }
 }

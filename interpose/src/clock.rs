@@ -14,13 +14,28 @@ pub(crate) fn choose(allowed: bool) {
 }
 
 /// Now, in ticks. Never 0.
-#[inline(always)]
+#[inline]
 pub(crate) fn now() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    if CYCLES.load(Ordering::Relaxed) {
-        // SAFETY: every x86-64 processor has the instruction.
-        return unsafe { std::arch::x86_64::_rdtsc() };
-    }
+    if is_cycles() { cycles() } else { monotonic() }
+}
+
+/// Whether ticks are [`cycles`].
+#[inline]
+pub(crate) fn is_cycles() -> bool {
+    CYCLES.load(Ordering::Relaxed)
+}
+
+/// The processor's cycle counter.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn cycles() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// As if it were the processor's cycle counter, which is not used here.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn cycles() -> u64 {
     monotonic()
 }
 

@@ -141,7 +141,7 @@ impl Comms {
         self.next += 1;
         let members = compact(&ranks, lane.tracer.tasks);
         let described = Communicator { id: comm.id, origin, members, foreign };
-        lane.put_rare(times.0, times.1, &Action::Communicator(described), 0);
+        lane.put(times.0, times.1, &Action::Communicator(described), 0);
         // Known to other threads only now that its record is written.
         self.known.insert(handle, comm);
         comm

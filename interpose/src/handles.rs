@@ -1,5 +1,8 @@
 //! Open-addressing tables from handles to what is known of them. No allocation but when they grow.
 
+use crate::requests::Waiting;
+use std::collections::VecDeque;
+
 /// Where `key` is to be looked for first, in a table of `mask` + 1 slots. Handles are addresses or small numbers: their
 /// high bits say little, their lowest ones nothing.
 #[inline(always)]
@@ -103,210 +106,194 @@ impl<V: Copy + Default> HandleMap<V> {
     }
 }
 
+/// A handle, and what is under way behind it.
+pub(crate) type Slot = (usize, Waiting);
+
 /// Requests under way, by handle. Several may share one handle (a library gives the same finished request to many
 /// small sends): they are taken in the order they came.
 ///
 /// Libraries use few handles again and again, so a handle keeps its slot when nothing is under way behind it; such slots
 /// are given up when the table would have to grow.
 #[derive(Debug)]
-pub(crate) struct Pending<V> {
-    /// Power of two; key 0: never used.
-    slots: Vec<Slot<V>>,
+pub(crate) struct Pending {
+    /// Power of two; key 0: never used. Of several requests of a handle the oldest, with [`Waiting::SHARED`].
+    slots: Vec<Slot>,
+    /// Their number less one.
+    mask: usize,
     /// Slots with a key.
     used: usize,
-    /// Further requests of a handle that has several.
-    rest: Vec<(V, u32)>,
-    /// Head of the list of unused places in `rest`.
-    free: u32,
+    /// Handles that had several requests: where in `rest` the others are.
+    shared: HandleMap<u32>,
+    rest: Vec<VecDeque<Waiting>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Slot<V> {
-    key: usize,
-    value: V,
-    /// The list of further ones in `rest`, or [`NONE`], or [`IDLE`].
-    next: u32,
-    last: u32,
-}
-
-/// The end of a list.
-const NONE: u32 = u32::MAX;
-/// Nothing is under way behind this handle.
-const IDLE: u32 = u32::MAX - 1;
-
-impl<V: Copy + Default> Pending<V> {
+impl Pending {
     pub(crate) fn new() -> Self {
-        Self { slots: vec![Slot::unused(); 64], used: 0, rest: Vec::new(), free: NONE }
+        let slots = vec![(0, Waiting::NEVER); 256];
+        Self { mask: slots.len() - 1, slots, used: 0, shared: HandleMap::new(), rest: Vec::new() }
     }
 
     /// The slot with `key`, or the unused one where it would be.
     #[inline(always)]
-    fn find(&mut self, key: usize) -> &mut Slot<V> {
-        let mask = self.slots.len() - 1;
-        let mut at = home(key, mask);
+    pub(crate) fn find(&mut self, key: usize) -> &mut Slot {
+        let mut at = home(key, self.mask);
         loop {
             // SAFETY: masked by the length, a power of two, less one.
-            let slot = unsafe { &mut *self.slots.as_mut_ptr().add(at & mask) };
-            if slot.key == key || slot.key == 0 {
+            let slot = unsafe { &mut *self.slots.as_mut_ptr().add(at) };
+            if slot.0 == key || slot.0 == 0 {
                 return slot;
             }
-            at += 1;
+            at = (at + 1) & self.mask;
         }
     }
 
     /// The oldest of `key`.
-    pub(crate) fn get_mut(&mut self, key: usize) -> Option<&mut V> {
-        let slot = self.find(key);
-        (slot.key == key && slot.next != IDLE).then_some(&mut slot.value)
+    pub(crate) fn get_mut(&mut self, key: usize) -> Option<&mut Waiting> {
+        let (found, waiting) = self.find(key);
+        (*found == key && waiting.is_pending()).then_some(waiting)
     }
 
     #[inline(always)]
-    pub(crate) fn insert(&mut self, key: usize, value: V) {
+    pub(crate) fn insert(&mut self, key: usize, waiting: Waiting) {
         let slot = self.find(key);
-        if slot.key == key && slot.next == IDLE && key != 0 {
-            slot.value = value;
-            slot.next = NONE;
+        if slot.0 == key && slot.1.is_over() {
+            slot.1 = waiting;
         } else {
-            self.insert_further(key, value);
+            self.insert_further(key, waiting);
         }
     }
 
     /// Takes the oldest of `key`.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, key: usize) -> Option<V> {
+    pub(crate) fn take(&mut self, key: usize) -> Option<Waiting> {
         let slot = self.find(key);
-        if slot.key != key || slot.next == IDLE {
+        if slot.0 != key || !slot.1.is_pending() {
             return None;
         }
-        let taken = slot.value;
-        match slot.next {
-            NONE => slot.next = IDLE,
-            place => self.promote(key, place),
+        let taken = slot.1;
+        slot.1 = taken.over();
+        if taken.has(Waiting::SHARED) {
+            self.promote(key);
         }
-        Some(taken)
+        Some(taken.without(Waiting::SHARED))
     }
 
-    /// Takes the only one of `key` if it `suits`; else takes nothing.
+    /// Takes the only one of `key` if it is an ordinary one `like` this.
     #[inline(always)]
-    pub(crate) fn take_only(&mut self, key: usize, suits: impl Fn(&V) -> bool) -> Option<V> {
+    pub(crate) fn take_ordinary(&mut self, key: usize, like: Waiting) -> Option<Waiting> {
         let slot = self.find(key);
-        if slot.key == key && slot.next == NONE && suits(&slot.value) {
-            slot.next = IDLE;
-            return Some(slot.value);
+        if slot.0 == key && slot.1.is_ordinary_like(like) {
+            let taken = slot.1;
+            slot.1 = taken.over();
+            return Some(taken);
         }
         None
     }
 
-    /// Takes the oldest of `key` that `suits`, as far as one is near; else the oldest.
-    #[inline(always)]
-    pub(crate) fn take_suited(&mut self, key: usize, suits: impl Fn(&V) -> bool) -> Option<V> {
-        let slot = self.find(key);
-        if slot.key == key && slot.next < IDLE && !suits(&slot.value) {
-            self.bring_forward(key, suits);
+    /// Takes the oldest of `key` that `thread` made, as far as one is near; else the oldest.
+    pub(crate) fn take_of(&mut self, key: usize, thread: u16) -> Option<Waiting> {
+        /// Looking further would take long where a program leaves many behind.
+        const NEAR: usize = 64;
+        let oldest = *self.get_mut(key)?;
+        if oldest.thread() != thread && oldest.has(Waiting::SHARED) {
+            let rest = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize))?;
+            if let Some(own) = rest.iter_mut().take(NEAR).find(|waiting| waiting.thread() == thread) {
+                let own = std::mem::replace(own, oldest.without(Waiting::SHARED));
+                self.find(key).1 = own.with(Waiting::SHARED);
+            }
         }
         self.take(key)
     }
 
-    /// Swaps the oldest of `key` with the next one that `suits`.
-    #[inline(never)]
-    fn bring_forward(&mut self, key: usize, suits: impl Fn(&V) -> bool) {
-        /// Looking further would take long where a program leaves many behind.
-        const NEAR: usize = 64;
-        let (oldest, mut place) = (self.find(key).value, self.find(key).next);
-        for _ in 0..NEAR {
-            let Some((value, next)) = self.rest.get_mut(place as usize) else { return };
-            if suits(value) {
-                let suited = std::mem::replace(value, oldest);
-                self.find(key).value = suited;
-                return;
+    /// The handles of `count` requests that are over, from `first` on, one after the other.
+    pub(crate) fn handles_of(&self, first: Waiting, count: usize) -> Vec<usize> {
+        let mut handles = vec![0; count];
+        for (handle, waiting) in self.slots.iter().filter(|slot| slot.1.is_over()) {
+            let index = waiting.number().wrapping_sub(first.number());
+            if let Some(place) = usize::try_from(index).ok().and_then(|index| handles.get_mut(index)) {
+                *place = *handle;
             }
-            place = *next;
         }
+        handles
     }
 
     /// A handle that is new, or has a request under way already.
     #[inline(never)]
-    fn insert_further(&mut self, key: usize, value: V) {
+    fn insert_further(&mut self, key: usize, waiting: Waiting) {
         if key == 0 {
             return;
         }
-        if self.find(key).key == 0 {
-            if (self.used + 1) * 2 > self.slots.len() {
+        if self.find(key).0 == 0 {
+            if (self.used + 1) * 4 > self.slots.len() * 3 {
                 self.make_room();
             }
             self.used += 1;
-            *self.find(key) = Slot { key, value, next: NONE, last: NONE };
+            *self.find(key) = (key, waiting);
             return;
         }
-        let place = match self.rest.get(self.free as usize) {
-            Some(&(_, next_free)) => {
-                let place = self.free;
-                self.free = next_free;
-                self.rest[place as usize] = (value, NONE);
+        let oldest = &mut self.find(key).1;
+        *oldest = oldest.with(Waiting::SHARED);
+        let place = match self.shared.get(key) {
+            Some(&place) => place,
+            None => {
+                self.rest.push(VecDeque::new());
+                let place = self.rest.len() as u32 - 1;
+                self.shared.insert(key, place);
                 place
             }
-            None => {
-                self.rest.push((value, NONE));
-                self.rest.len() as u32 - 1
-            }
         };
-        let slot = self.find(key);
-        let before = if slot.next == NONE { NONE } else { slot.last };
-        slot.last = place;
-        match before {
-            NONE => slot.next = place,
-            before => self.rest[before as usize].1 = place,
-        }
+        self.rest[place as usize].push_back(waiting);
     }
 
-    /// The request at `place` is now the oldest of `key`.
+    /// The oldest of the others of `key` takes the slot.
     #[inline(never)]
-    fn promote(&mut self, key: usize, place: u32) {
-        let (value, next) = self.rest[place as usize];
-        self.rest[place as usize].1 = self.free;
-        self.free = place;
-        let slot = self.find(key);
-        slot.value = value;
-        slot.next = next;
+    fn promote(&mut self, key: usize) {
+        let Some(rest) = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize)) else {
+            return;
+        };
+        if let Some(next) = rest.pop_front() {
+            let flags = if rest.is_empty() { 0 } else { Waiting::SHARED };
+            self.find(key).1 = next.with(flags);
+        }
     }
 
     /// Gives up idle slots; doubles the table if most are not idle.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self) {
-        let old = std::mem::take(&mut self.slots);
-        let busy = old.iter().filter(|slot| slot.key != 0 && slot.next != IDLE).count();
-        self.slots = vec![Slot::unused(); if busy * 4 > old.len() { old.len() * 2 } else { old.len() }];
+        let is_busy = |slot: &&Slot| slot.1.is_pending();
+        let busy = self.slots.iter().filter(is_busy).count();
+        let len = if busy * 2 > self.slots.len() { self.slots.len() * 2 } else { self.slots.len() };
+        let old = std::mem::replace(&mut self.slots, vec![(0, Waiting::NEVER); len]);
+        self.mask = len - 1;
         self.used = busy;
-        for slot in old.into_iter().filter(|slot| slot.key != 0 && slot.next != IDLE) {
-            *self.find(slot.key) = slot;
+        for slot in old.iter().filter(is_busy) {
+            *self.find(slot.0) = *slot;
         }
-    }
-}
-
-impl<V: Default> Slot<V> {
-    fn unused() -> Self {
-        Self { key: 0, value: V::default(), next: IDLE, last: NONE }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::{HashMap, VecDeque};
+    use std::collections::HashMap;
+    use vef_format::capture::event::RequestId;
+
+    fn waiting(number: u64) -> Waiting {
+        Waiting::new(RequestId { thread: (number % 2) as u16, number }, 0)
+    }
 
     /// As a map of queues, over many operations with few keys (long probe chains, much reuse).
     #[test]
     fn pending_is_a_map_of_queues() {
         let mut pending = Pending::new();
-        let mut model: HashMap<usize, VecDeque<u64>> = HashMap::new();
+        let mut model: HashMap<usize, VecDeque<Waiting>> = HashMap::new();
         let mut state = 7u64;
         for step in 0..200_000u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let key = 0x2c00_0000 + ((state >> 40) as usize % 97) * 8;
             if state >> 63 == 0 || step < 300 {
-                pending.insert(key, step);
-                model.entry(key).or_default().push_back(step);
+                pending.insert(key, waiting(step));
+                model.entry(key).or_default().push_back(waiting(step));
             } else {
                 assert_eq!(pending.take(key), model.get_mut(&key).and_then(VecDeque::pop_front));
             }
@@ -318,43 +305,77 @@ mod tests {
             }
             assert_eq!(pending.take(key), None);
         }
-        assert!(pending.slots.iter().all(|slot| slot.next == IDLE));
+        assert!(pending.slots.iter().all(|slot| !slot.1.is_pending()));
     }
 
     #[test]
     fn a_million_of_one_handle_take_linear_time() {
         let mut pending = Pending::new();
         for i in 0..1_000_000u64 {
-            pending.insert(0x1234, i);
+            pending.insert(0x1234, waiting(i));
         }
         for i in 0..1_000_000u64 {
-            assert_eq!(pending.take(0x1234), Some(i));
+            assert_eq!(pending.take(0x1234), Some(waiting(i)));
         }
-        let places = pending.rest.len();
-        pending.insert(8, 1);
-        pending.insert(8, 2);
-        assert_eq!(pending.rest.len(), places, "places are used again");
+        pending.insert(0x1234, waiting(1));
+        pending.insert(0x1234, waiting(2));
+        assert_eq!(pending.rest.len(), 1, "places are used again");
+    }
+
+    /// A table of a million handles takes 16 bytes a slot, and at most twice the slots that are needed.
+    #[test]
+    fn a_million_handles_take_little_memory() {
+        let mut pending = Pending::new();
+        for i in 0..1_000_000u64 {
+            pending.insert(0x7f00_0000_0000 + i as usize * 192, waiting(i));
+        }
+        assert_eq!(size_of_val(&pending.slots[..]), 16 << 21);
+        for i in (0..1_000_000u64).rev() {
+            assert_eq!(pending.take(0x7f00_0000_0000 + i as usize * 192), Some(waiting(i)));
+        }
     }
 
     #[test]
-    fn one_that_suits_comes_first() {
+    fn a_thread_takes_its_own_first() {
         let mut pending = Pending::new();
-        for value in [1, 3, 4, 5, 6] {
-            pending.insert(7, value);
+        for number in [1, 3, 4, 5, 6] {
+            pending.insert(7, waiting(number));
         }
-        let even = |value: &i32| value % 2 == 0;
-        let taken: Vec<_> = std::iter::from_fn(|| pending.take_suited(7, even)).collect();
+        let taken: Vec<_> =
+            std::iter::from_fn(|| pending.take_of(7, 0)).map(|waiting| waiting.number()).collect();
         assert_eq!(taken, [4, 6, 1, 5, 3]);
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_taken() {
+        let mut pending = Pending::new();
+        let like = waiting(0);
+        pending.insert(7, waiting(2));
+        assert_eq!(pending.take_ordinary(8, like), None);
+        assert_eq!(pending.take_ordinary(7, like), Some(waiting(2)));
+        assert_eq!(pending.take_ordinary(7, like), None);
+        pending.insert(7, waiting(3));
+        assert_eq!(pending.take_ordinary(7, like), None, "another thread's");
+        assert_eq!(pending.take(7), Some(waiting(3)));
+        pending.insert(7, waiting(4).with(Waiting::WILDCARD));
+        assert_eq!(pending.take_ordinary(7, like), None, "a receive with a wildcard");
+        assert_eq!(pending.take(7), Some(waiting(4).with(Waiting::WILDCARD)));
+        pending.insert(7, waiting(6));
+        pending.insert(7, waiting(8));
+        assert_eq!(pending.take_ordinary(7, like), None, "two share the handle");
+        assert_eq!(pending.take(7), Some(waiting(6)));
+        assert_eq!(pending.take_ordinary(7, like), Some(waiting(8)));
+        assert_eq!(pending.take_ordinary(7, like), None);
     }
 
     #[test]
     fn handles_that_come_and_go_do_not_fill_the_table() {
         let mut pending = Pending::new();
         for key in 1..100_000usize {
-            pending.insert(key * 16, key);
-            assert_eq!(pending.take(key * 16), Some(key));
+            pending.insert(key * 16, waiting(key as u64));
+            assert_eq!(pending.take(key * 16), Some(waiting(key as u64)));
         }
-        assert!(pending.slots.len() <= 128, "{} slots", pending.slots.len());
+        assert!(pending.slots.len() <= 256, "{} slots", pending.slots.len());
     }
 
     #[test]

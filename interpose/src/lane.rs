@@ -1,20 +1,24 @@
-//! Who records: a lane is one thread's state (its chunk, its times, its count of requests).
+//! Who records: a lane is one thread's state (its window, its times, its count of requests).
 //!
-//! A thread finds its lane without a lock: the thread that initialised MPI by comparing its thread pointer, the
-//! others in thread-local storage. A lane whose thread ended goes to the next thread that comes.
+//! Records go into the window, a chunk that is mapped; a full one is appended to the file and begun anew.
+//!
+//! A thread finds its lane without a lock: the thread that initialised MPI, if it is alone, by comparing its thread pointer, others
+//! in thread-local storage. A lane whose thread ended goes to the next thread that comes.
 
 use crate::clock;
-use crate::output::Piece;
+use crate::output::{Piece, Rest};
+use crate::requests::Waiting;
+use crate::shapes::{Function, Shapes};
 use crate::tracer::{TRACER, Tracer};
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use vef_format::capture::encode::{self, Author, Times, makes_request};
-use vef_format::capture::event::{Action, Completion};
-use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, CHUNK_USED_AT, ChunkHeader};
-use vef_format::capture::varint::SHORT_ROOM;
+use vef_format::capture::event::{Action, Completion, RequestId};
+use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, checksum, seal};
+use vef_format::capture::word::{Code, Head, RUN, WORD};
 
-/// Thread pointer of the thread that initialised MPI, while tracing is on; else 0.
+/// Thread pointer of the thread that initialised MPI, while tracing is on and it is alone; else 0.
 static MAIN_THREAD: AtomicUsize = AtomicUsize::new(0);
 /// The same, and the tracer, while tracing is on but recording is paused.
 static PAUSED_THREAD: AtomicUsize = AtomicUsize::new(0);
@@ -28,25 +32,25 @@ static CHAINED: AtomicBool = AtomicBool::new(false);
 /// Bytes at the end of a chunk that only the record that tracing stopped may use.
 const RESERVE: usize = 128;
 /// The largest chunk, in units: 1 GiB.
-const MOST_UNITS: u16 = 4096;
+const MOST_UNITS: u32 = 1 << 14;
 
 /// One thread's state.
 pub(crate) struct Lane {
     /// Whether the thread is inside a recorded call: MPI calls made by MPI itself are not recorded.
     pub(crate) inside: bool,
-    /// The chunk's first byte, its bytes for ordinary records, and where the next record goes.
-    start: *mut u8,
-    len: usize,
-    at: usize,
+    /// Where the next record goes in the window, and the last place where a word may go: before it without a window.
+    at: *mut u8,
+    last_word: *mut u8,
     /// End of the previous record, ticks.
     last: u64,
-    /// Requests made so far.
-    pub(crate) requests: u64,
-    pub(crate) thread: u16,
+    /// The request made next, without flags.
+    next: Waiting,
+    pub(crate) shapes: Shapes,
     pub(crate) tracer: &'static Tracer,
-    /// The chunk itself and its place in the file.
-    chunk: Option<(Piece, u64)>,
+    pub(crate) thread: u16,
     sequence: u32,
+    /// The window and its place in the file.
+    window: Option<(Piece, u64)>,
     /// Room that calls use again and again.
     pub(crate) scratch: Scratch,
 }
@@ -64,12 +68,20 @@ pub(crate) struct Scratch {
 }
 
 /// The lane of this thread; `None`: nothing is to be recorded.
-#[inline(always)]
+#[inline]
 pub(crate) fn current() -> Option<NonNull<Lane>> {
-    if thread_pointer() == MAIN_THREAD.load(Ordering::Relaxed) {
-        return NonNull::new(MAIN_LANE.load(Ordering::Relaxed));
+    alone().or_else(held)
+}
+
+/// The lane of the thread that initialised MPI, if it is that one that asks, and it is alone: no other thread may be in MPI at the
+/// same time. And ticks are [`clock::cycles`] then.
+#[inline(always)]
+pub(crate) fn alone() -> Option<NonNull<Lane>> {
+    match thread_pointer() == MAIN_THREAD.load(Ordering::Relaxed) {
+        // SAFETY: this thread has set both, this one first.
+        true => Some(unsafe { NonNull::new_unchecked(MAIN_LANE.load(Ordering::Relaxed)) }),
+        false => None,
     }
-    other()
 }
 
 /// An address that is this thread's alone while it lives; never 0.
@@ -90,9 +102,24 @@ fn thread_pointer() -> usize {
     MARK.with(|mark| std::ptr::from_ref(mark) as usize)
 }
 
-/// The lane of a thread that did not initialise MPI.
+/// Gives the lane back when the thread ends.
+struct Held(Cell<*mut Lane>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(lane) = NonNull::new(self.0.get())
+            && let Some(tracer) = Tracer::active()
+        {
+            tracer.release_lane(lane);
+        }
+    }
+}
+
+thread_local!(static HELD: Held = const { Held(Cell::new(null_mut())) });
+
+/// The lane of a thread that is not alone.
 #[inline(never)]
-fn other() -> Option<NonNull<Lane>> {
+fn held() -> Option<NonNull<Lane>> {
     if CHAINED.load(Ordering::Relaxed) { None } else { chained() }
 }
 
@@ -133,22 +160,7 @@ pub(crate) fn any_paused() -> Option<NonNull<Lane>> {
     if CHAINED.load(Ordering::Relaxed) { chained_paused() } else { paused() }
 }
 
-/// Gives the lane back when the thread ends.
-struct Held(Cell<*mut Lane>);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let Some(lane) = NonNull::new(self.0.get())
-            && let Some(tracer) = Tracer::active()
-        {
-            tracer.release_lane(lane);
-        }
-    }
-}
-
-thread_local!(static HELD: Held = const { Held(Cell::new(null_mut())) });
-
-/// The lane that this thread, not the one that initialised MPI, has or gets of `tracer`.
+/// The lane that this thread, which is not alone, has or gets of `tracer`.
 fn lane_in(tracer: &'static Tracer) -> Option<NonNull<Lane>> {
     // A thread that is past the end of its thread-local storage is not recorded any more.
     HELD.try_with(|held| {
@@ -164,14 +176,13 @@ fn lane_in(tracer: &'static Tracer) -> Option<NonNull<Lane>> {
 /// From now on, the calling thread records through `lane`, and others get theirs from `tracer`. `chained`: there are tools in
 /// front of the recorder.
 pub(crate) fn begin(tracer: &'static Tracer, lane: NonNull<Lane>, chained: bool) {
-    if chained {
-        CHAINED.store(true, Ordering::Relaxed);
-        TRACER.store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
+    CHAINED.store(chained, Ordering::Relaxed);
+    TRACER.store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
+    if chained || tracer.multiple || !clock::is_cycles() {
         HELD.with(|held| held.0.set(lane.as_ptr()));
         return;
     }
     MAIN_LANE.store(lane.as_ptr(), Ordering::Relaxed);
-    TRACER.store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
     MAIN_THREAD.store(thread_pointer(), Ordering::Release);
 }
 
@@ -199,184 +210,281 @@ impl Lane {
     pub(crate) fn new(tracer: &'static Tracer, thread: u16, now: u64) -> Self {
         Self {
             inside: false,
-            start: NonNull::dangling().as_ptr(),
-            len: 0,
-            at: 0,
+            at: NonNull::<u8>::dangling().as_ptr().wrapping_add(1),
+            last_word: NonNull::dangling().as_ptr(),
             last: now,
-            requests: 0,
-            thread,
+            next: Waiting::new(RequestId { thread, number: 0 }, 0),
+            shapes: Shapes::new(),
             tracer,
-            chunk: None,
+            thread,
             sequence: 0,
+            window: None,
             scratch: Scratch::default(),
         }
     }
 
-    /// Writes the record of a call that ran from `start` to `end`, ticks. `slot`: see [`encode::record`].
+    /// Writes the record of a call that ran from `start` to `end`, ticks, as a word with this head if the times are such.
     #[inline(always)]
-    pub(crate) fn put(&mut self, start: u64, end: u64, action: &Action<'_>, slot: u32) {
-        let times = self.times(start, end);
-        if encode::is_short(action, self.author()) {
-            let Some(room) = self.short_room() else { return };
-            // SAFETY: room in the mapped chunk, which only this lane writes.
-            let room = unsafe { &mut *room };
-            self.at += encode::short(room, times, self.author(), action, slot);
-        } else {
-            loop {
-                let (at, author) = (self.at, self.author());
-                if let Some(at) = encode::record(self.bytes(), at, times, author, action, slot) {
-                    self.at = at;
-                    break;
-                }
-                if !self.next_chunk() {
-                    return;
-                }
-            }
+    pub(crate) fn put_head(&mut self, start: u64, end: u64, head: Head) {
+        if !self.put_word(start, end, head) {
+            self.put_long(start, end, head);
         }
-        self.last += times.gap + times.duration;
-        self.requests += u64::from(makes_request(action).is_some());
+    }
+
+    /// Writes a record of one word, if there is room for it and the times are such.
+    #[inline(always)]
+    fn put_word(&mut self, start: u64, end: u64, head: Head) -> bool {
+        // Times that run backwards (clocks of different cores may differ a little) are long ones here.
+        let word = head.with(start.wrapping_sub(self.last), end.wrapping_sub(start));
+        match word {
+            Some(word) if self.at <= self.last_word => {
+                // SAFETY: room in the window, which only this lane writes; by one store, which a kill does not divide.
+                unsafe { self.at.cast::<u64>().write_unaligned(word.to_le()) };
+                self.at = self.at.wrapping_add(WORD);
+                self.last = end;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_long(&mut self, start: u64, end: u64, head: Head) {
+        self.write((start, end), 0, |bytes, at, times, _| {
+            match (head.with(times.gap, times.duration), head.code()) {
+                (Some(word), _) => {
+                    *bytes.get_mut(at..)?.first_chunk_mut()? = word.to_le_bytes();
+                    Some(at + WORD)
+                }
+                (None, Code::Shape(shape)) => encode::shape(bytes, at, times, shape),
+                (None, Code::Run { count, after }) => encode::run(bytes, at, times, count, after),
+            }
+        });
+    }
+
+    /// Writes the record of a call that has completed `count` of the lane's own requests, made one after the other, and after
+    /// which `after` were made before the call.
+    pub(crate) fn put_run(&mut self, start: u64, end: u64, count: u64, after: u64) {
+        if count <= RUN && after < RUN {
+            return self.put_head(start, end, Head::run(count, after));
+        }
+        self.write((start, end), 0, |bytes, at, times, _| encode::run(bytes, at, times, count, after));
+    }
+
+    /// Writes the record of a call that ran from `start` to `end`, ticks. `slot`: see [`encode::record`].
+    #[inline(never)]
+    pub(crate) fn put(&mut self, start: u64, end: u64, action: &Action<'_>, slot: u32) {
+        let requests = u64::from(makes_request(action).is_some());
+        self.write((start, end), requests, |bytes, at, times, author| {
+            encode::record(bytes, at, times, author, action, slot)
+        });
+    }
+
+    /// As [`Lane::put`]; later calls of `function` with arguments that give this key are known to be like this one, and to make
+    /// requests with these flags.
+    #[inline(never)]
+    pub(crate) fn put_first<const K: usize>(
+        &mut self,
+        times: (u64, u64),
+        action: &Action<'_>,
+        function: Function,
+        key: &[u64; K],
+        flags: u8,
+    ) {
+        let shape = self.shapes.choose(function, key);
+        let requests = u64::from(makes_request(action).is_some());
+        let written = self.write(times, requests, |bytes, at, times, author| {
+            encode::define(bytes, at, times, author, action, shape)
+        });
+        if written {
+            self.shapes.keep(shape, function, key, action, flags);
+        }
     }
 
     /// As [`Lane::put`] of the completion of the lane's own requests, whose numbers are the first `count` of
     /// `scratch.handles`.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn put_completed(&mut self, start: u64, end: u64, count: usize) {
-        let times = self.times(start, end);
-        if count > encode::SHORT_LIST {
-            return self.put_many_completed(times, count);
-        }
-        let Some(room) = self.short_room() else { return };
-        // SAFETY: room in the mapped chunk, which only this lane writes.
-        let room = unsafe { &mut *room };
-        let numbers = self.scratch.handles[..count].iter().map(|&number| number as u64);
-        self.at += encode::completed_short(room, times, self.author(), numbers);
-        self.last += times.gap + times.duration;
-    }
-
-    #[inline(never)]
-    fn put_many_completed(&mut self, times: Times, count: usize) {
-        loop {
-            let author = self.author();
-            // SAFETY: as in `Lane::bytes`, which would borrow the numbers too.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(self.start, self.len) };
-            let numbers = self.scratch.handles[..count].iter().map(|&number| number as u64);
-            if let Some(at) = encode::completed(bytes, self.at, times, author, numbers) {
-                self.at = at;
-                break;
-            }
-            if !self.next_chunk() {
-                return;
-            }
-        }
-        self.last += times.gap + times.duration;
-    }
-
-    /// The times of a call. Clocks of different cores may differ a little; time must not run backwards in the file.
-    #[inline(always)]
-    fn times(&self, start: u64, end: u64) -> Times {
-        let start = start.max(self.last);
-        Times { gap: start - self.last, duration: end.saturating_sub(start) }
-    }
-
-    #[inline(always)]
-    fn author(&self) -> Author {
-        Author { thread: self.thread, requests: self.requests }
-    }
-
-    /// The chunk's bytes for ordinary records.
-    #[inline(always)]
-    fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: `start` and `len` describe the mapped chunk (or nothing, at first), which only this lane writes.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
-    }
-
-    /// Where the next short record goes, in this chunk or the next; `None`: tracing has stopped.
-    #[inline(always)]
-    fn short_room(&mut self) -> Option<*mut [u8; SHORT_ROOM]> {
-        // No more than a test on the path of a call: a fresh chunk always suffices.
-        if self.len - self.at < SHORT_ROOM && !self.next_chunk() {
-            return None;
-        }
-        // SAFETY: within the chunk.
-        Some(unsafe { self.start.add(self.at) }.cast())
-    }
-
-    /// As [`Lane::put`], one copy for all kinds of actions.
-    #[inline(never)]
-    pub(crate) fn put_rare(&mut self, start: u64, end: u64, action: &Action<'_>, slot: u32) {
-        self.put(start, end, action, slot);
+        let numbers = std::mem::take(&mut self.scratch.handles);
+        self.write((start, end), 0, |bytes, at, times, author| {
+            encode::completed(bytes, at, times, author, numbers[..count].iter().map(|&number| number as u64))
+        });
+        self.scratch.handles = numbers;
     }
 
     /// A definition: at the instant at which the previous record ended, so that the next gap stays as it is.
     pub(crate) fn define(&mut self, action: &Action<'_>) {
-        self.put_rare(self.last, self.last, action, 0);
+        self.put(self.last, self.last, action, 0);
     }
 
-    /// Goes on in another chunk: of twice the size if a fresh one did not suffice. `false`: tracing has stopped.
-    #[cold]
-    #[inline(never)]
-    fn next_chunk(&mut self) -> bool {
-        let span = match &self.chunk {
-            Some((piece, _)) if self.at == CHUNK_HEADER => {
-                let units = piece.len() / CHUNK_SIZE;
-                u16::try_from(2 * units).unwrap_or(u16::MAX)
+    /// The request that a call has made which was recorded as one of a shape.
+    #[inline(always)]
+    pub(crate) fn take_request(&mut self) -> Waiting {
+        let made = self.next;
+        self.next = made.next();
+        made
+    }
+
+    /// The request that is made next, without flags; like any ordinary one of this lane.
+    #[inline(always)]
+    pub(crate) fn next_request(&self) -> Waiting {
+        self.next
+    }
+
+    /// Writes a record by `encode`, which gives `None` if there is too little room, into the window, the next one, or a
+    /// chunk of its own. `requests`: how many it makes. `false`: tracing has stopped.
+    fn write(
+        &mut self,
+        (start, end): (u64, u64),
+        requests: u64,
+        encode: impl Fn(&mut [u8], usize, Times, Author) -> Option<usize>,
+    ) -> bool {
+        // Clocks of different cores may differ a little; time must not run backwards in the file.
+        let start = start.max(self.last);
+        let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };
+        let author = Author { thread: self.thread, requests: self.next.number() };
+        let mut alone = false;
+        loop {
+            if let Some((window, _)) = &mut self.window {
+                let bytes = window.bytes();
+                let first = bytes.as_mut_ptr();
+                let at = self.at as usize - first as usize;
+                let ordinary = bytes.len() - RESERVE;
+                if let Some(at) = encode(&mut bytes[..ordinary], at, times, author) {
+                    self.at = first.wrapping_add(at);
+                    break;
+                }
+                if at == CHUNK_HEADER {
+                    alone = true;
+                    break;
+                }
             }
-            _ => 1,
-        };
-        let claimed = match span {
-            ..=MOST_UNITS => self.tracer.output.claim(span).map_err(|error| error.to_string()),
-            _ => Err("a call has too many members to be recorded".to_owned()),
-        };
-        let (mut piece, offset) = match claimed {
-            Ok(claimed) => claimed,
-            Err(reason) => {
-                self.tracer.stop(self, &reason);
+            if !self.next_window() {
                 return false;
             }
+        }
+        if alone && !self.write_alone(|bytes| encode(bytes, CHUNK_HEADER, times, author)) {
+            return false;
+        }
+        self.last += times.gap + times.duration;
+        for _ in 0..requests {
+            self.next = self.next.next();
+        }
+        if alone {
+            // What the window says in its head is as of now.
+            self.begin_window();
+        }
+        true
+    }
+
+    /// Writes a record that is longer than a window, which is empty, into a chunk of its own. `false`: tracing has stopped.
+    #[cold]
+    #[inline(never)]
+    fn write_alone(&mut self, encode: impl Fn(&mut [u8]) -> Option<usize>) -> bool {
+        let mut span = 2;
+        let written = loop {
+            if span > MOST_UNITS {
+                break Err("a call has too many members to be recorded".to_owned());
+            }
+            let mut bytes = vec![0; span as usize * CHUNK_SIZE];
+            if let Some(end) = encode(&mut bytes) {
+                bytes[..CHUNK_HEADER].copy_from_slice(&self.header(span).to_bytes());
+                break self.append(&bytes[..end], span);
+            }
+            span *= 2;
         };
-        self.seal();
+        written.map_err(|reason| self.tracer.stop(self, &reason)).is_ok()
+    }
+
+    /// Appends the window to the file and begins anew, or gets the first. `false`: tracing has stopped.
+    #[cold]
+    #[inline(never)]
+    fn next_window(&mut self) -> bool {
+        let ready = match self.window.take() {
+            None => self.tracer.output.window().map_err(|error| error.to_string()).map(|window| {
+                self.window = Some(window);
+            }),
+            Some((mut window, offset)) => {
+                let bytes = window.bytes();
+                let used = self.at as usize - bytes.as_ptr() as usize;
+                let written = self.append(&bytes[..used], 1);
+                self.window = Some((window, offset));
+                written
+            }
+        };
+        match ready {
+            Ok(()) => self.begin_window(),
+            Err(ref reason) => self.tracer.stop(self, reason),
+        }
+        ready.is_ok()
+    }
+
+    /// Appends a chunk, whose length and sum its header does not say yet, to the file.
+    fn append(&mut self, chunk: &[u8], span: u32) -> Result<(), String> {
+        let Some((head, records)) = chunk.split_first_chunk::<CHUNK_HEADER>() else { return Ok(()) };
         let header = ChunkHeader {
+            used: chunk.len() as u32,
+            checksum: checksum(chunk),
+            ..ChunkHeader::from_bytes(head)
+        };
+        self.tracer.output.append(&header.to_bytes(), records, span).map_err(|error| error.to_string())?;
+        self.sequence += 1;
+        Ok(())
+    }
+
+    /// The window, whose records are in the file, is now the thread's next chunk.
+    fn begin_window(&mut self) {
+        let header = self.header(1).to_bytes();
+        let Some((window, _)) = &mut self.window else { return };
+        let bytes = window.bytes();
+        let fence = || std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        // Without its mark it is no chunk, whatever else is in it.
+        bytes[..4].fill(0);
+        fence();
+        // Also behind the last record: one that did not fit has left some of its bytes.
+        bytes[CHUNK_HEADER..].fill(0);
+        bytes[4..CHUNK_HEADER].copy_from_slice(&header[4..]);
+        fence();
+        bytes[..4].copy_from_slice(&header[..4]);
+        self.at = bytes.as_mut_ptr().wrapping_add(CHUNK_HEADER);
+        self.last_word = bytes.as_mut_ptr().wrapping_add(bytes.len() - RESERVE - WORD);
+    }
+
+    fn header(&self, span: u32) -> ChunkHeader {
+        ChunkHeader {
             thread: self.thread,
             span,
             sequence: self.sequence,
             used: 0,
-            requests: self.requests,
+            checksum: 0,
+            requests: self.next.number(),
             base: self.last,
             clock: clock::pair(),
-        };
-        let raw = header.to_bytes();
-        let bytes = piece.bytes();
-        bytes[4..CHUNK_HEADER].copy_from_slice(&raw[4..]);
-        std::sync::atomic::compiler_fence(Ordering::Release);
-        bytes[..4].copy_from_slice(&raw[..4]);
-        self.sequence += 1;
-        self.start = bytes.as_mut_ptr();
-        self.len = bytes.len() - RESERVE;
-        self.at = CHUNK_HEADER;
-        self.chunk = Some((piece, offset));
-        true
+        }
     }
 
-    /// Notes in the chunk how much of it is in use. Gives where the chunk and its records end in the file.
-    pub(crate) fn seal(&mut self) -> Option<(u64, u64)> {
-        let at = self.at;
-        let (piece, offset) = self.chunk.as_mut()?;
-        let bytes = piece.bytes();
-        bytes[CHUNK_USED_AT..CHUNK_USED_AT + 4].copy_from_slice(&(at as u32).to_le_bytes());
-        Some((*offset + bytes.len() as u64, *offset + at as u64))
+    /// Notes in the window how much of it is in use. Gives where it lies in the file, and its bytes in use.
+    pub(crate) fn seal(&mut self) -> Option<Rest<'_>> {
+        let (window, offset) = self.window.as_mut()?;
+        let bytes = window.bytes();
+        let used = self.at as usize - bytes.as_ptr() as usize;
+        seal(bytes, used);
+        Some((*offset, &bytes[..used]))
     }
 
     /// The last record of a lane whose tracing stops: it may use the reserve.
     pub(crate) fn put_stopped(&mut self, reason: &str) {
         let end = (0..=reason.len().min(RESERVE / 2)).rev().find(|&end| reason.is_char_boundary(end));
         let reason = &reason[..end.unwrap_or(0)];
-        let author = Author { thread: self.thread, requests: self.requests };
+        let author = Author { thread: self.thread, requests: self.next.number() };
         let times = Times { gap: clock::now().saturating_sub(self.last), duration: 0 };
-        if let Some((piece, _)) = &mut self.chunk
-            && let Some(at) =
-                encode::record(piece.bytes(), self.at, times, author, &Action::Stopped { reason }, 0)
-        {
-            self.at = at;
+        if let Some((window, _)) = &mut self.window {
+            let bytes = window.bytes();
+            let at = self.at as usize - bytes.as_ptr() as usize;
+            if let Some(at) = encode::record(bytes, at, times, author, &Action::Stopped { reason }, 0) {
+                self.at = bytes.as_mut_ptr().wrapping_add(at);
+            }
         }
     }
 }

@@ -15,7 +15,6 @@ pub(crate) struct C<const CHAINED: bool>;
 
 impl<const CHAINED: bool> Language for C<CHAINED> {
     const FIRST_INDEX: i32 = 0;
-    const IN_PLACE: bool = !CHAINED;
 
     #[inline(always)]
     fn lane() -> Option<NonNull<Lane>> {
@@ -43,9 +42,19 @@ impl<const CHAINED: bool> Language for C<CHAINED> {
     }
 
     #[inline(always)]
+    unsafe fn raw_handle(abi: &Abi, word: usize) -> u64 {
+        (word & abi.handle_mask()) as u64
+    }
+
+    #[inline(always)]
     unsafe fn handle_at(abi: &Abi, _kind: Kind, word: usize, index: usize) -> usize {
         // SAFETY: the contract.
-        unsafe { abi.read_handle((word as *const u8).add(index * abi.handle_size)) }
+        unsafe {
+            match abi.has_int_handles() {
+                true => *(word as *const u32).add(index) as usize,
+                false => *(word as *const usize).add(index),
+            }
+        }
     }
 
     #[inline(always)]
@@ -53,9 +62,9 @@ impl<const CHAINED: bool> Language for C<CHAINED> {
         // As the other languages' but that the width is asked for once.
         // SAFETY: the contract.
         unsafe {
-            match abi.handle_size {
-                4 => list.extend((0..count).map(|i| *(word as *const u32).add(i) as usize)),
-                _ => list.extend((0..count).map(|i| *(word as *const usize).add(i))),
+            match abi.has_int_handles() {
+                true => list.extend((0..count).map(|i| *(word as *const u32).add(i) as usize)),
+                false => list.extend((0..count).map(|i| *(word as *const usize).add(i))),
             }
         }
     }
@@ -81,7 +90,6 @@ pub(crate) struct Fortran;
 
 impl Language for Fortran {
     const FIRST_INDEX: i32 = 1;
-    const IN_PLACE: bool = false;
 
     fn lane() -> Option<NonNull<Lane>> {
         lane::any()
@@ -104,6 +112,11 @@ impl Language for Fortran {
     unsafe fn handle(abi: &Abi, kind: Kind, word: usize) -> usize {
         // SAFETY: the contract: the address of an INTEGER.
         c_handle(abi, kind, unsafe { *(word as *const i32) })
+    }
+
+    unsafe fn raw_handle(_abi: &Abi, word: usize) -> u64 {
+        // SAFETY: the contract: the address of an INTEGER.
+        u64::from(unsafe { *(word as *const u32) })
     }
 
     unsafe fn handle_at(abi: &Abi, kind: Kind, word: usize, index: usize) -> usize {

@@ -5,7 +5,8 @@
 //! hook of its category ([`hooks`]). From the call to the file:
 //!
 //! ```text
-//! wrappers ─▶ wrap (frame of a call) ─▶ hooks (what it did) ─▶ lane (this thread's records) ─▶ output (the mapped file)
+//! wrappers ─▶ wrap (frame of a call) ─▶ hooks (what it did) ─▶ lane (this thread's records) ─▶ output (the file)
+//!                      ╰─▶ shapes (like an earlier one) ─▶╯
 //!                                         comms, types, requests (what handles mean)
 //! ```
 //!
@@ -23,6 +24,7 @@ mod output;
 mod phases;
 mod requests;
 mod settings;
+mod shapes;
 mod tools;
 mod tracer;
 mod types;

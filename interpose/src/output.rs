@@ -1,18 +1,19 @@
-//! The file of this rank, mapped into memory piece by piece: header, call table, and the chunks the threads ask for.
+//! The file of this rank. Its header, its call table and the window of each thread are mapped into memory: what is stored
+//! there survives the process. Full windows are appended by ordinary writes.
 //!
-//! Space is reserved before it is mapped, so that a full disk is an error here and never a signal later; pages are
-//! made present ahead of use, so that no record pays for them.
+//! So few pages are mapped, which stay in the caches, and no record pays for a page that is touched for the first time.
+//! The space of what is mapped is reserved before, so that a full disk is an error here and never a signal later.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::layout::{
-    CALL_ENTRY, CALL_SLOTS, CALLS_AT, CHUNK_SIZE, ClockPair, HEADER_SIZE, RankInfo, State, field, header,
-    pair_bytes,
+    CALL_ENTRY, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ClockPair, HEADER_SIZE, HOLE_MARK, RankInfo, State,
+    chunk_field, field, header, pair_bytes,
 };
 
 /// A piece of the file in memory.
@@ -57,11 +58,6 @@ impl Piece {
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_POPULATE_WRITE) };
     }
 
-    /// How many bytes it has.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Its bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: mapped for reading and writing, and borrowed mutably.
@@ -90,12 +86,18 @@ pub(crate) struct Output {
     file: File,
     /// The first [`HEADER_SIZE`] bytes.
     head: Piece,
+    calls_at: usize,
     /// Chunk units claimed.
     units: AtomicU32,
+    /// Where the last appended chunk ends.
+    end: AtomicU64,
     /// Slots of the call table in use.
     slots: AtomicU32,
     max_size: u64,
 }
+
+/// Where a window lies in the file, and its bytes in use.
+pub(crate) type Rest<'a> = (u64, &'a [u8]);
 
 // SAFETY: `head` is written through atomics (counts), or by the one thread that holds a slot or the end of the run.
 unsafe impl Sync for Output {}
@@ -130,21 +132,47 @@ impl Output {
         }
         file.set_len(0)?;
         let mut head = Piece::map(&file, 0, HEADER_SIZE)?;
-        head.bytes()[..CALLS_AT].copy_from_slice(&header(info, start));
-        Ok(Self { file, head, units: AtomicU32::new(0), slots: AtomicU32::new(0), max_size })
+        let first = header(info, start);
+        head.bytes()[..first.len()].copy_from_slice(&first);
+        Ok(Self {
+            file,
+            head,
+            calls_at: first.len(),
+            units: AtomicU32::new(0),
+            end: AtomicU64::new(0),
+            slots: AtomicU32::new(0),
+            max_size,
+        })
     }
 
-    /// Another `span` units of the file, and their offset.
-    pub(crate) fn claim(&self, span: u16) -> io::Result<(Piece, u64)> {
-        let first = u64::from(self.units.fetch_add(u32::from(span), Ordering::Relaxed));
+    /// A window: a unit of the file in memory, and its offset.
+    pub(crate) fn window(&self) -> io::Result<(Piece, u64)> {
+        let offset = self.claim(1, CHUNK_SIZE)?;
+        let window = Piece::map(&self.file, offset, CHUNK_SIZE)?;
+        window.populate();
+        Ok((window, offset))
+    }
+
+    /// Appends a chunk of `span` units. Until all of it is written it reads as a hole.
+    pub(crate) fn append(&self, head: &[u8; CHUNK_HEADER], records: &[u8], span: u32) -> io::Result<()> {
+        let offset = self.claim(span, CHUNK_HEADER + records.len())?;
+        let mut hole = *head;
+        hole[..4].copy_from_slice(&HOLE_MARK.to_le_bytes());
+        self.file.write_all_at(&hole, offset)?;
+        self.file.write_all_at(records, offset + CHUNK_HEADER as u64)?;
+        self.file.write_all_at(&head[chunk_field::MARK..4], offset)?;
+        self.end.fetch_max(offset + (CHUNK_HEADER + records.len()) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The next `span` units, of which `len` bytes will be used.
+    fn claim(&self, span: u32, len: usize) -> io::Result<u64> {
+        let first = u64::from(self.units.fetch_add(span, Ordering::Relaxed));
         let offset = HEADER_SIZE as u64 + first * CHUNK_SIZE as u64;
-        let len = usize::from(span) * CHUNK_SIZE;
         if offset + len as u64 > self.max_size.min(file_size_limit()) {
             return Err(io::Error::other("the size limit is reached"));
         }
-        let piece = Piece::map(&self.file, offset, len)?;
-        piece.populate();
-        Ok((piece, offset))
+        Ok(offset)
     }
 
     /// Whether somebody has removed the file: then nothing of it will be left.
@@ -152,25 +180,29 @@ impl Output {
         self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }
 
-    /// A slot of the call table for `name`: its number and its count.
+    /// A slot of the call table for `name`: its number and its count. One caller at a time.
     pub(crate) fn call_slot(&self, name: &str) -> Option<(u32, &AtomicU64)> {
-        let slot = self.slots.fetch_add(1, Ordering::Relaxed);
+        let slot = self.slots.load(Ordering::Relaxed);
         if slot as usize >= CALL_SLOTS {
             return None;
         }
-        let at = CALLS_AT + slot as usize * CALL_ENTRY;
+        let at = self.calls_at + slot as usize * CALL_ENTRY;
         let len = name.len().min(CALL_ENTRY - 8);
-        // SAFETY: the entry lies within the header, is 8-byte aligned, and this call alone owns its name.
-        unsafe {
+        // SAFETY: the entry lies within the header, is 8-byte aligned, and this call alone writes its name.
+        let count = unsafe {
             let entry = self.head.start.as_ptr().add(at);
             std::ptr::copy_nonoverlapping(name.as_ptr(), entry.add(8), len);
-            Some((slot, AtomicU64::from_ptr(entry.cast())))
-        }
+            AtomicU64::from_ptr(entry.cast())
+        };
+        self.slots.store(slot + 1, Ordering::Relaxed);
+        std::sync::atomic::compiler_fence(Ordering::Release);
+        self.store(field::CALLS, &(slot + 1).to_le_bytes());
+        Some((slot, count))
     }
 
     /// The slot whose count [`Output::call_slot`] gave; the last one for a null pointer.
     pub(crate) fn slot_of(&self, count: *const AtomicU64) -> u32 {
-        let offset = (count as usize).wrapping_sub(self.head.start.as_ptr() as usize + CALLS_AT);
+        let offset = (count as usize).wrapping_sub(self.head.start.as_ptr() as usize + self.calls_at);
         (offset / CALL_ENTRY).min(CALL_SLOTS - 1) as u32
     }
 
@@ -183,32 +215,65 @@ impl Output {
         self.store(field::CLOCK + 16 * index, &bytes[..8]);
     }
 
-    /// Closes the file. `chunks`: of each chunk being written, where it ends and where its records end; the one at the end
-    /// of the file gives back what it did not use.
-    pub(crate) fn close(&self, state: State, chunks: &[(u64, u64)]) {
-        let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
-        let present = self.file.metadata().map_or(claimed, |data| data.len().min(claimed));
-        let length = chunks.iter().find(|(end, _)| *end == present).map_or(present, |&(_, used)| used);
-        // Cut first: a length that promises more than there is would be a damaged file. Failing to cut costs disk space.
-        let _ = self.file.set_len(length);
-        let slots = (self.slots.load(Ordering::Relaxed) as usize).min(CALL_SLOTS);
-        self.punch(CALLS_AT + slots * CALL_ENTRY);
-        self.store(field::LENGTH, &length.to_le_bytes());
-        std::sync::atomic::compiler_fence(Ordering::Release);
-        self.store(field::STATE, &(state as u32).to_le_bytes());
+    /// Closes the file at the end of the program. `windows`: all there are.
+    pub(crate) fn finish(&self, windows: &[Rest<'_>]) {
+        let calls_end = self.calls_at + self.slots.load(Ordering::Relaxed) as usize * CALL_ENTRY;
+        let ends = windows.iter().map(|(offset, bytes)| offset + bytes.len() as u64);
+        let end = ends.fold(self.end.load(Ordering::Relaxed), u64::max);
+        // The records of a short run move up behind the call table; what they leave reads as before until the header knows.
+        if let [(_, bytes)] = windows
+            && self.units.load(Ordering::Relaxed) == 1
+            && calls_end + bytes.len() <= HEADER_SIZE
+            && self.file.write_all_at(bytes, calls_end as u64).is_ok()
+        {
+            return self.close(State::Finished, calls_end, (calls_end + bytes.len()) as u64);
+        }
+        self.close(State::Finished, HEADER_SIZE, end);
+        self.punch(calls_end, HEADER_SIZE);
+        for &(offset, bytes) in windows {
+            self.punch(offset as usize + bytes.len(), offset as usize + CHUNK_SIZE);
+        }
     }
 
-    /// Gives the unused end of the call table back to the file system.
-    fn punch(&self, from: usize) {
+    /// Closes the file while the program goes on: other threads may still be writing to their windows. `rest` is the window of
+    /// the caller; if it is the last of the file, it gives back what it did not use.
+    pub(crate) fn stop(&self, rest: Option<Rest<'_>>) {
+        let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
+        let present = self.file.metadata().map_or(claimed, |data| data.len().min(claimed));
+        let last = rest.filter(|(offset, _)| offset + CHUNK_SIZE as u64 == present);
+        let length = last.map_or(present, |(offset, bytes)| offset + bytes.len() as u64);
+        self.close(State::Stopped, HEADER_SIZE, length);
+    }
+
+    /// Notes the state, where the chunks begin and the length of the file, all at once, and cuts what is beyond.
+    fn close(&self, state: State, chunks_at: usize, length: u64) {
+        let mut fields = [0; field::LENGTH + 8 - field::HEADER_SIZE];
+        let mut set = |at: usize, bytes: &[u8]| {
+            fields[at - field::HEADER_SIZE..at - field::HEADER_SIZE + bytes.len()].copy_from_slice(bytes)
+        };
+        // SAFETY: these fields of the header are stored to here and when it is made.
+        let now = unsafe { std::slice::from_raw_parts(self.head.start.as_ptr(), field::LENGTH + 8) };
+        set(field::HEADER_SIZE, &now[field::HEADER_SIZE..]);
+        set(field::HEADER_SIZE, &(chunks_at as u32).to_le_bytes());
+        set(field::STATE, &(state as u32).to_le_bytes());
+        set(field::LENGTH, &length.to_le_bytes());
+        // By one write, which a kill does not divide. A file that is longer than it says is in order.
+        if self.file.write_all_at(&fields, field::HEADER_SIZE as u64).is_ok() {
+            let _ = self.file.set_len(length);
+        }
+    }
+
+    /// Gives the unused pages between two offsets back to the file system.
+    fn punch(&self, from: usize, to: usize) {
         let from = from.next_multiple_of(4096);
-        if from < HEADER_SIZE {
-            // SAFETY: a valid descriptor and a range of the header that nothing was written to.
+        if from < to {
+            // SAFETY: a valid descriptor and a range that nothing was written to.
             unsafe {
                 libc::fallocate(
                     self.file.as_raw_fd(),
                     libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
                     from as libc::off_t,
-                    (HEADER_SIZE - from) as libc::off_t,
+                    (to - from) as libc::off_t,
                 )
             };
         }

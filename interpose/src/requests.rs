@@ -9,7 +9,7 @@ use vef_format::units::Bytes;
 
 /// A request under way: its number, the thread that made it and flags, in one word because tables of these are on the
 /// path of every call.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting(u64);
 
 impl Waiting {
@@ -19,9 +19,16 @@ impl Waiting {
     pub(crate) const CANCELLED: u8 = 2;
     /// The next one of the same handle completes with it (`MPI_Isendrecv`).
     pub(crate) const TWIN: u8 = 4;
+    /// There are others of the same handle; the table's own flag.
+    pub(crate) const SHARED: u8 = 8;
 
-    const FLAG_BITS: u32 = 3;
-    /// Below the number, whose 45 bits last for weeks of requests every 100 ns.
+    /// All flags, which no request has that is under way: it was, its handle may come again.
+    const OVER: u8 = 15;
+    /// One that was never under way.
+    pub(crate) const NEVER: Self = Self(u64::MAX ^ 1);
+
+    const FLAG_BITS: u32 = 4;
+    /// Below the number, whose 44 bits last for weeks of requests every 100 ns.
     const LOW_BITS: u32 = Self::FLAG_BITS + u16::BITS;
 
     #[inline(always)]
@@ -43,8 +50,39 @@ impl Waiting {
         (self.0 >> Self::FLAG_BITS) as u16
     }
 
+    #[inline(always)]
     pub(crate) fn request(self) -> RequestId {
         RequestId { thread: self.thread(), number: self.number() }
+    }
+
+    /// The thread's next one, with the same flags.
+    #[inline(always)]
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.wrapping_add(1 << Self::LOW_BITS))
+    }
+
+    /// How many the thread has made since `earlier`, which has the same flags.
+    #[inline(always)]
+    pub(crate) fn since(self, earlier: Self) -> u64 {
+        self.0.wrapping_sub(earlier.0) >> Self::LOW_BITS
+    }
+
+    /// Whether it was under way.
+    #[inline(always)]
+    pub(crate) fn is_over(self) -> bool {
+        self.0 as u8 & Self::OVER == Self::OVER
+    }
+
+    /// It, over.
+    #[inline(always)]
+    pub(crate) fn over(self) -> Self {
+        Self(self.0 | u64::from(Self::OVER))
+    }
+
+    /// Whether it is under way.
+    #[inline(always)]
+    pub(crate) fn is_pending(self) -> bool {
+        self != Self::NEVER && !self.is_over()
     }
 
     #[inline(always)]
@@ -52,15 +90,20 @@ impl Waiting {
         self.0 & u64::from(flag) != 0
     }
 
-    pub(crate) fn set(&mut self, flag: u8) {
-        self.0 |= u64::from(flag);
+    #[inline(always)]
+    pub(crate) fn with(self, flags: u8) -> Self {
+        Self(self.0 | u64::from(flags))
     }
 
-    /// Whether `thread` made it and nothing is special about its completion.
+    pub(crate) fn without(self, flag: u8) -> Self {
+        Self(self.0 & !u64::from(flag))
+    }
+
+    /// Whether the same thread made both and nothing is special about their completion.
     #[inline(always)]
-    pub(crate) fn is_ordinary_of(self, thread: u16) -> bool {
+    pub(crate) fn is_ordinary_like(self, ordinary: Self) -> bool {
         const LOW: u64 = (1 << Waiting::LOW_BITS) - 1;
-        self.0 & LOW == u64::from(thread) << Self::FLAG_BITS
+        (self.0 ^ ordinary.0) & LOW == 0
     }
 
     /// Whether the status of its completion is of interest.

@@ -7,7 +7,7 @@ use crate::comms::Comms;
 use crate::handles::{HandleMap, Pending};
 use crate::lane::{self, Lane};
 use crate::output::Output;
-use crate::requests::{Template, Waiting};
+use crate::requests::Template;
 use crate::settings::Settings;
 use crate::types::Types;
 use mpi_abi::api::{Mpi, ThreadLevel};
@@ -20,9 +20,10 @@ use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use vef_format::capture::layout::{ClockPair, State};
+use vef_format::capture::event::DatatypeId;
+use vef_format::capture::layout::ClockPair;
 use vef_format::capture::{RankInfo, rank_path};
-use vef_format::ids::Rank;
+use vef_format::ids::{CommId, Rank};
 
 /// The tracer, while tracing is on. Never freed: threads may be in the middle of a call when it ends.
 pub(crate) static TRACER: AtomicPtr<Tracer> = AtomicPtr::new(null_mut());
@@ -37,7 +38,7 @@ pub(crate) struct Tracer {
     pub(crate) rank: Rank,
     pub(crate) tasks: u32,
     /// Whether several threads may call MPI at once.
-    multiple: bool,
+    pub(crate) multiple: bool,
     /// The lock of `shared`; not used unless `multiple`.
     locked: AtomicBool,
     shared: UnsafeCell<Shared>,
@@ -83,9 +84,9 @@ unsafe impl Sync for Tracer {}
 pub(crate) struct Shared {
     pub(crate) comms: Comms,
     pub(crate) types: Types,
-    pub(crate) requests: Pending<Waiting>,
+    pub(crate) requests: Pending,
     /// Matched messages, by message handle.
-    pub(crate) messages: Pending<Waiting>,
+    pub(crate) messages: Pending,
     /// Persistent requests, by handle.
     pub(crate) templates: HandleMap<u32>,
     pub(crate) template_list: Vec<Option<Template>>,
@@ -201,14 +202,15 @@ impl Tracer {
         Ok(lane)
     }
 
-    /// Ends tracing with the program's own end: `lane` has written its last record.
-    pub(crate) fn finish(&'static self, state: State) {
+    /// Ends tracing with the program's own end: the calling thread's lane has written its last record.
+    pub(crate) fn finish(&'static self) {
         let _ = lane::end();
         self.output.set_pair(2, clock::pair());
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: MPI_Finalize has returned, so no thread is inside an MPI call, and none gets a lane any more.
-        let ends: Vec<_> = lanes.all.iter().filter_map(|lane| unsafe { (*lane.0.as_ptr()).seal() }).collect();
-        self.output.close(state, &ends);
+        let rests: Vec<_> =
+            lanes.all.iter().filter_map(|lane| unsafe { (*lane.0.as_ptr()).seal() }).collect();
+        self.output.finish(&rests);
         if self.output.is_removed() {
             complain(&format!("the capture of rank {} was removed during the run", self.rank));
         }
@@ -228,9 +230,19 @@ impl Tracer {
         }
         lane.put_stopped(reason);
         self.output.set_pair(2, clock::pair());
-        // Other threads may be writing their chunks: those end at their last record.
-        self.output.close(State::Stopped, &lane.seal().map_or(Vec::new(), |end| vec![end]));
+        // Other threads may be writing to their windows: those end at their last record.
+        self.output.stop(lane.seal());
         true
+    }
+
+    /// A communicator or datatype is being freed: no call is like earlier ones that used it.
+    pub(crate) fn forget_shapes(&'static self, comm: Option<CommId>, datatype: Option<DatatypeId>) {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        for lane in &lanes.all {
+            // SAFETY: a lane lives for ever and always has the same shapes; no reference to the lane itself is made.
+            let shapes = unsafe { (&raw const (*lane.0.as_ptr()).shapes).read() };
+            shapes.forget(comm, datatype);
+        }
     }
 
     /// What is known of handles.
@@ -246,6 +258,24 @@ impl Tracer {
             }
         }
         SharedGuard { tracer: self }
+    }
+
+    /// As [`Tracer::shared`], without the lock.
+    ///
+    /// # Safety
+    /// The thread that asks is [alone](lane::alone), and no other reference to the shared state is alive.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "the contract says why there is but one")]
+    pub(crate) unsafe fn shared_alone(&'static self) -> &'static mut Shared {
+        // SAFETY: the contract.
+        unsafe { &mut *self.shared.get() }
+    }
+
+    /// How often `call` was counted, if it was.
+    #[inline(always)]
+    pub(crate) fn counted(&self, call: Call) -> Option<&'static AtomicU64> {
+        // SAFETY: a count in the header's mapping, which is never unmapped.
+        unsafe { COUNTS[call as usize].load(Ordering::Relaxed).as_ref() }
     }
 
     /// Counts a call.

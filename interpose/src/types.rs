@@ -71,9 +71,9 @@ impl Types {
     }
 
     /// The handle was freed and may come to mean another datatype.
-    pub(crate) fn forget(&mut self, handle: usize) {
+    pub(crate) fn forget(&mut self, handle: usize) -> Option<Type> {
         self.last = (0, Type::default());
-        self.known.remove(handle);
+        self.known.remove(handle)
     }
 }
 

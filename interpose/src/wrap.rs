@@ -2,15 +2,19 @@
 
 use crate::clock;
 use crate::comms::Comm;
+use crate::hooks::message_came;
 use crate::lane::Lane;
-use crate::tracer::SharedGuard;
+use crate::requests::Waiting;
+use crate::shapes::{Function, Shape};
+use crate::tracer::{Shared, SharedGuard};
 use crate::types::Type;
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::Call;
+use mpi_abi::prototypes::{Call, Category};
 use mpi_abi::status::Status;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use vef_format::capture::encode::can_be_shape;
 use vef_format::capture::event::{Action, RequestId};
 use vef_format::units::Bytes;
 
@@ -25,8 +29,6 @@ pub(crate) trait Row {
 pub(crate) trait Language {
     /// What the first element of an array is called.
     const FIRST_INDEX: i32;
-    /// Whether the encoding of frequent records is worth a copy in each wrapper.
-    const IN_PLACE: bool;
 
     /// What the calling thread records through; `None`: nothing is to be recorded here.
     fn lane() -> Option<NonNull<Lane>>;
@@ -51,6 +53,12 @@ pub(crate) trait Language {
     /// # Safety
     /// As [`Language::int`].
     unsafe fn handle(abi: &Abi, kind: Kind, word: usize) -> usize;
+
+    /// Such a handle as the language has it: to be told apart from others of its kind, no more.
+    ///
+    /// # Safety
+    /// As [`Language::int`].
+    unsafe fn raw_handle(abi: &Abi, word: usize) -> u64;
 
     /// The handle number `index` behind the address `word`, as a word of C.
     ///
@@ -146,6 +154,9 @@ impl<'a, R: Row, L: Language> Args<'a, R, L> {
         recvtag: int -> i32 = "recvtag";
         root: int -> i32 = "root";
         comm: handle -> usize = "comm" | "comm_old" | "local_comm" | "intercomm";
+        raw_comm: raw_handle -> u64 = "comm";
+        raw_datatype: raw_handle -> u64 = "datatype" | "sendtype";
+        raw_recvtype: raw_handle -> u64 = "recvtype" | "datatype";
         sendbuf: word -> usize = "sendbuf";
         sendcounts: word -> usize = "sendcounts";
         recvcounts: word -> usize = "recvcounts";
@@ -228,6 +239,12 @@ impl<'a, R: Row, L: Language> Args<'a, R, L> {
     }
 
     #[inline(always)]
+    fn raw_handle(&self, index: usize) -> u64 {
+        // SAFETY: as above.
+        unsafe { L::raw_handle(self.abi, self.words[index]) }
+    }
+
+    #[inline(always)]
     fn word(&self, index: usize) -> usize {
         self.words[index]
     }
@@ -258,19 +275,25 @@ impl Done<'_> {
     /// Records what the call did.
     #[inline(always)]
     pub(crate) fn put(&mut self, action: &Action<'_>) {
-        self.lane.put_rare(self.start, self.end, action, 0);
+        self.lane.put(self.start, self.end, action, 0);
         // A call of several records took its time once.
         self.start = self.end;
     }
 
-    /// As [`Done::put`], with the encoding of this very kind of action in place (in C; Fortran's wrappers are too many).
-    #[inline(always)]
-    pub(crate) fn put_fast<L: Language>(&mut self, action: &Action<'_>) {
-        if !L::IN_PLACE {
-            return self.put(action);
+    /// As [`Done::put`], of a call that makes requests with `flags`, if any, and whose arguments gave `key`.
+    pub(crate) fn put_first<R: Row, L: Language, const K: usize>(
+        &mut self,
+        key: Option<&[u64; K]>,
+        action: &Action<'_>,
+        flags: u8,
+    ) {
+        match key {
+            Some(key) if can_be_shape(action) => {
+                self.lane.put_first((self.start, self.end), action, Function::of::<R, L>(), key, flags);
+                self.start = self.end;
+            }
+            _ => self.put(action),
         }
-        self.lane.put(self.start, self.end, action, 0);
-        self.start = self.end;
     }
 
     /// Records a call that a trace cannot represent.
@@ -302,7 +325,7 @@ impl Done<'_> {
     /// The identity of a request that the next record makes.
     #[inline(always)]
     pub(crate) fn next_request(&self) -> RequestId {
-        RequestId { thread: self.lane.thread, number: self.lane.requests }
+        self.lane.next_request().request()
     }
 }
 
@@ -366,6 +389,60 @@ fn around_in<R: Row, L: Language, const N: usize, P>(
     let shared = lane.tracer.shared();
     record(&mut Done { lane, shared, call: R::CALL, start, end }, &Args::new(&words, abi), prepared, code);
     code
+}
+
+/// As [`simply`] for calls that come again and again. One whose arguments give the `key` of an earlier one is not looked into: its
+/// record is of the same shape, and then `like` does what else there is to do. Others, and those without a key,
+/// go to `first`, which records them by [`Done::put_first`].
+#[inline(always)]
+pub(crate) fn alike<R: Row, L: Language, const N: usize, const K: usize>(
+    words: [usize; N],
+    next: impl FnOnce([usize; N]) -> i32,
+    prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi),
+    key: impl FnOnce(&Args<'_, R, L>) -> Option<[u64; K]>,
+    like: impl FnOnce(&mut Lane, &mut Shared, &Args<'_, R, L>, Shape),
+    first: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, Option<&[u64; K]>),
+) -> i32 {
+    around::<R, L, N, ()>(words, next, prepare, |done, args, (), code| {
+        if code != SUCCESS && !came_in_spite_of::<R>(&done.lane.tracer.mpi, code) {
+            return;
+        }
+        let key = key(args);
+        match key.as_ref().and_then(|key| done.lane.shapes.find_anywhere(Function::of::<R, L>(), key)) {
+            Some(shape) => {
+                done.lane.put_head(done.start, done.end, shape.head());
+                like(done.lane, &mut done.shared, args, shape);
+            }
+            None => first(done, args, key.as_ref()),
+        }
+    })
+}
+
+/// Whether the function receives in the call, and did so although the message was too long.
+pub(crate) fn came_in_spite_of<R: Row>(mpi: &mpi_abi::api::Mpi, code: i32) -> bool {
+    matches!(R::CALL.category(), Category::Recv | Category::SendRecv) && message_came(mpi, code)
+}
+
+/// Two C `int`s in a word.
+#[inline(always)]
+pub(crate) fn pair(low: i32, high: i32) -> u64 {
+    u64::from(low as u32) | u64::from(high as u32) << 32
+}
+
+/// Remembers the request that a call of a known shape has made.
+#[inline(always)]
+pub(crate) fn pend_like<R: Row, L: Language>(
+    lane: &mut Lane,
+    shared: &mut Shared,
+    args: &Args<'_, R, L>,
+    shape: Shape,
+) {
+    let request = lane.take_request().with(shape.flags());
+    let handle = args.handle_at(Kind::RequestPtr, args.request(), 0);
+    if shape.flags() & Waiting::WILDCARD != 0 {
+        shared.curious += 1;
+    }
+    shared.requests.insert(handle, request);
 }
 
 /// [`around`] for a function whose arguments are passed on as they are, and which is recorded if it succeeded.

@@ -39,8 +39,8 @@ macro_rules! with_hook {
     (Collective $do:ident $($row:tt)*) => { $do! { Collective $($row)* } };
     (CollectiveImmediate $do:ident $($row:tt)*) => { $do! { CollectiveImmediate $($row)* } };
     (CollectivePersistent $do:ident $($row:tt)*) => { $do! { CollectivePersistent $($row)* } };
-    (VectorCollective $do:ident $($row:tt)*) => { $do! { Collective $($row)* } };
-    (VectorCollectiveImmediate $do:ident $($row:tt)*) => { $do! { CollectiveImmediate $($row)* } };
+    (VectorCollective $do:ident $($row:tt)*) => { $do! { VectorCollective $($row)* } };
+    (VectorCollectiveImmediate $do:ident $($row:tt)*) => { $do! { VectorCollectiveImmediate $($row)* } };
     (VectorCollectivePersistent $do:ident $($row:tt)*) => { $do! { CollectivePersistent $($row)* } };
     (NeighborCollective $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
     (NeighborCollectiveImmediate $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
@@ -103,8 +103,21 @@ macro_rules! c_wrapper {
         unsafe extern "C" fn $call($($a: usize),*) -> i32 {
             row!($call ($($a : $k),*));
             // SAFETY: the prototype of the table, and the arguments of the program.
-            let next = |words| unsafe { NEXT[Call::$call as usize].call_or(words, ERR_NO_SUCH_FUNCTION) };
-            hooks::$hook::<This, C<false>, _>([$($a),*], next)
+            let next = &NEXT[Call::$call as usize];
+            if let Some(real) = next.if_known()
+                && let Some(code) =
+                    hooks::again::<This, C<false>, _>([$($a),*], |words| unsafe { real.call(words) })
+            {
+                return code;
+            }
+            #[inline(never)]
+            extern "C" fn usual($($a: usize),*) -> i32 {
+                // SAFETY: as above.
+                let next = |words| unsafe { NEXT[Call::$call as usize].call_or(words, ERR_NO_SUCH_FUNCTION) };
+                hooks::$hook::<This, C<false>, _>([$($a),*], next)
+            }
+            // With the arguments where they are.
+            usual($($a),*)
         }
     };
 }
@@ -119,7 +132,9 @@ macro_rules! fortran_wrappers {
 
             fn record(words: [usize; COUNT], next: &mut dyn FnMut([usize; COUNT]) -> i32) {
                 row!($call ($($a : $k),*));
-                hooks::$hook::<This, Fortran, COUNT>(words, next);
+                if hooks::again::<This, Fortran, COUNT>(words, &mut *next).is_none() {
+                    hooks::$hook::<This, Fortran, COUNT>(words, next);
+                }
             }
 
             const COUNT: usize = { let names: &[&str] = &[$(stringify!($a)),*]; names.len() };
@@ -145,7 +160,9 @@ macro_rules! fortran_large_wrappers {
 
             fn record(words: [usize; COUNT], next: &mut dyn FnMut([usize; COUNT]) -> i32) {
                 row!($call ($($a : $k),*));
-                hooks::$hook::<This, Fortran, COUNT>(words, next);
+                if hooks::again::<This, Fortran, COUNT>(words, &mut *next).is_none() {
+                    hooks::$hook::<This, Fortran, COUNT>(words, next);
+                }
             }
 
             const COUNT: usize = { let names: &[&str] = &[$(stringify!($a)),*]; names.len() };

@@ -73,6 +73,12 @@ impl Abi {
         self.handle_mask
     }
 
+    /// Whether handles are `int`s, not pointers.
+    #[inline(always)]
+    pub fn has_int_handles(&self) -> bool {
+        self.handle_mask != usize::MAX
+    }
+
     /// Reads a handle (any but `MPI_File`) from memory.
     ///
     /// # Safety
@@ -81,9 +87,9 @@ impl Abi {
     pub unsafe fn read_handle(&self, address: *const u8) -> usize {
         // SAFETY: the contract; a handle is 4 or 8 bytes wide.
         unsafe {
-            match self.table.handle_size {
-                4 => *address.cast::<u32>() as usize,
-                _ => *address.cast::<usize>(),
+            match self.has_int_handles() {
+                true => *address.cast::<u32>() as usize,
+                false => *address.cast::<usize>(),
             }
         }
     }

@@ -6,7 +6,7 @@
 use crate::comms::Comm;
 use crate::requests::{CollectiveTemplate, Template};
 use crate::types::Type;
-use crate::wrap::{Args, Done, Language, Row, find, simply, simply_even_paused};
+use crate::wrap::{Args, Done, Language, Row, alike, find, pend_like, simply, simply_even_paused};
 use mpi_abi::arguments::Kind;
 use mpi_abi::prototypes::Call;
 use vef_format::capture::event::{Action, Collective, DatatypeId};
@@ -59,23 +59,54 @@ enum Kept {
     Persistent,
 }
 
-/// Blocking, all functions.
+/// Blocking, one count for all.
 #[allow(non_snake_case)]
-#[inline(always)]
 pub(crate) fn Collective<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Blocking))
+    alike::<R, L, N, 6>(
+        words,
+        next,
+        |_, _, _| (),
+        |args| Some(collective_key(args)),
+        |_, _, _, _| (),
+        |done, args, key| record(done, args, Kept::Blocking, key),
+    )
 }
 
-/// Non-blocking, all functions.
+/// Non-blocking, one count for all.
 #[allow(non_snake_case)]
 pub(crate) fn CollectiveImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Immediate))
+    alike::<R, L, N, 6>(
+        words,
+        next,
+        |_, _, _| (),
+        |args| Some(collective_key(args)),
+        pend_like,
+        |done, args, key| record(done, args, Kept::Immediate, key),
+    )
+}
+
+/// Blocking, with counts.
+#[allow(non_snake_case)]
+pub(crate) fn VectorCollective<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce([usize; N]) -> i32,
+) -> i32 {
+    simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Blocking, None))
+}
+
+/// Non-blocking, with counts.
+#[allow(non_snake_case)]
+pub(crate) fn VectorCollectiveImmediate<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce([usize; N]) -> i32,
+) -> i32 {
+    simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Immediate, None))
 }
 
 /// Persistent, all functions.
@@ -84,7 +115,7 @@ pub(crate) fn CollectivePersistent<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    simply_even_paused::<R, L, N>(words, next, |done, args| record(done, args, Kept::Persistent))
+    simply_even_paused::<R, L, N>(words, next, |done, args| record(done, args, Kept::Persistent, None))
 }
 
 /// What a call of this rank moves.
@@ -93,8 +124,30 @@ struct Moved {
     datatype: DatatypeId,
 }
 
+/// What tells a call without lists from others of its function. Arguments that are not significant at this rank are in it, too.
 #[inline(always)]
-fn record<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, kept: Kept) {
+pub(crate) fn collective_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> [u64; 6] {
+    macro_rules! if_any {
+        ($value:expr, $($name:literal)|+) => {
+            if const { find(R::NAMES, &[$($name),+]).is_some() } { $value } else { 0 }
+        };
+    }
+    [
+        if_any!(args.root() as u64, "root"),
+        args.raw_comm(),
+        if_any!(args.raw_datatype(), "datatype" | "sendtype"),
+        if_any!(args.count() as u64, "count" | "sendcount"),
+        if_any!(args.raw_recvtype(), "recvtype"),
+        if_any!(args.recvcount() as u64, "recvcount"),
+    ]
+}
+
+fn record<R: Row, L: Language>(
+    done: &mut Done<'_>,
+    args: &Args<'_, R, L>,
+    kept: Kept,
+    key: Option<&[u64; 6]>,
+) {
     let found = const { operation(R::CALL) };
     let Some(operation) = found else { return };
     let comm = done.comm(args.comm());
@@ -122,9 +175,9 @@ fn record<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, kept:
         recv_counts: &recv_counts,
     };
     match kept {
-        Kept::Blocking => done.put(&Action::Collective(part)),
+        Kept::Blocking => done.put_first::<R, L, 6>(key, &Action::Collective(part), 0),
         Kept::Immediate => {
-            done.put(&Action::Collective(part));
+            done.put_first::<R, L, 6>(key, &Action::Collective(part), 0);
             done.pend(args, args.request(), request, 0);
         }
         Kept::Persistent => {

@@ -52,7 +52,11 @@ pub(crate) fn CommFree<R: Row, L: Language, const N: usize>(
         |lane, words, abi| {
             let args = Args::<R, L>::new(words, abi);
             let handle = args.handle_at(Kind::CommPtr, args.freed_comm(), 0);
-            lane.tracer.shared().comms.forget(handle).map(|comm| comm.id)
+            let freed = lane.tracer.shared().comms.forget(handle).map(|comm| comm.id);
+            if freed.is_some() {
+                lane.tracer.forget_shapes(freed, None);
+            }
+            freed
         },
         |done, _, freed, code| {
             if let Some(id) = freed
@@ -77,7 +81,10 @@ pub(crate) fn TypeFree<R: Row, L: Language, const N: usize>(
             if const { find(R::NAMES, &["datatype"]).is_some() } {
                 let args = Args::<R, L>::new(words, abi);
                 let handle = args.handle_at(Kind::DatatypePtr, args.freed_type(), 0);
-                lane.tracer.shared().types.forget(handle);
+                let freed = lane.tracer.shared().types.forget(handle);
+                if let Some(freed) = freed {
+                    lane.tracer.forget_shapes(None, Some(freed.id));
+                }
             }
         },
         |_, _, (), _| {},

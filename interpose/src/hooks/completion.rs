@@ -19,7 +19,7 @@ impl Done<'_> {
     fn complete(&mut self, handle: usize, status: Option<Status<'_>>) {
         // Threads that share a handle (small sends that finish at once) each complete what they made.
         let own = self.lane.thread;
-        while let Some(waiting) = self.shared.requests.take_suited(handle, |other| other.thread() == own) {
+        while let Some(waiting) = self.shared.requests.take_of(handle, own) {
             let outcome =
                 if !waiting.curious() { Outcome::Done } else { self.unusual_outcome(waiting, status) };
             self.lane.scratch.completions.push(Completion { request: waiting.request(), outcome });
@@ -62,27 +62,29 @@ impl Done<'_> {
     /// Completes the requests behind all `scratch.handles` and records that, if each is the only one of its handle, this thread's
     /// and of the ordinary kind. Else takes those in front of the first that is not onto the list of completions, and gives
     /// how many handles are done with. Puts numbers of requests in the place of handles.
-    #[inline(always)]
     fn complete_ordinary(&mut self, null: usize) -> usize {
-        let own = self.lane.thread;
+        let own = self.lane.next_request();
         let handles = &mut self.lane.scratch.handles[..];
         let mut taken = 0;
+        let mut in_order = true;
         for i in 0..handles.len() {
             let handle = handles[i];
             if handle == null {
                 continue;
             }
-            match self.shared.requests.take_only(handle, |waiting| waiting.is_ordinary_of(own)) {
-                Some(waiting) => handles[taken] = waiting.number() as usize,
-                None => {
-                    self.list_ordinary(taken);
-                    return i;
-                }
-            }
+            let Some(waiting) = self.shared.requests.take_ordinary(handle, own) else {
+                self.list_ordinary(taken);
+                return i;
+            };
+            handles[taken] = waiting.number() as usize;
+            in_order = in_order && (taken == 0 || handles[taken] == handles[taken - 1] + 1);
             taken += 1;
         }
         let looked_at = handles.len();
-        if taken > 0 {
+        if taken > 0 && in_order {
+            let after = own.number() - handles[taken - 1] as u64 - 1;
+            self.lane.put_run(self.start, self.end, taken as u64, after);
+        } else if taken > 0 {
             self.lane.put_completed(self.start, self.end, taken);
         }
         looked_at
@@ -103,7 +105,7 @@ impl Done<'_> {
 
 /// How many requests a call looks at: one, or as many as it says.
 #[inline(always)]
-fn length<R: Row, L: Language>(args: &Args<'_, R, L>) -> usize {
+pub(crate) fn length<R: Row, L: Language>(args: &Args<'_, R, L>) -> usize {
     match const { find(R::NAMES, &["count", "incount"]) } {
         Some(_) => usize::try_from(args.length()).unwrap_or(0),
         None => 1,
@@ -117,6 +119,8 @@ fn before<R: Row, L: Language, const N: usize>(lane: &mut Lane, words: &mut [usi
     let count = length(&args);
     let handles = &mut lane.scratch.handles;
     handles.clear();
+    // Of a million no more than are needed.
+    handles.reserve_exact(count);
     // SAFETY: the program passed that many.
     unsafe { L::handles(abi, Kind::RequestArray, args.requests(), count, handles) };
     let index = const { find(R::NAMES, &["status", "array_of_statuses"]) };
@@ -131,7 +135,6 @@ fn before<R: Row, L: Language, const N: usize>(lane: &mut Lane, words: &mut [usi
 
 /// `MPI_Wait`, `MPI_Waitall`, `MPI_Waitany`, `MPI_Waitsome`.
 #[allow(non_snake_case)]
-#[inline(always)]
 pub(crate) fn Wait<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
@@ -147,7 +150,6 @@ pub(crate) fn Wait<R: Row, L: Language, const N: usize>(
 
 /// `MPI_Test`, `MPI_Testall`, `MPI_Testany`, `MPI_Testsome`.
 #[allow(non_snake_case)]
-#[inline(always)]
 pub(crate) fn Test<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
@@ -200,7 +202,6 @@ fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
 }
 
 /// From handle number `from` on, one by one.
-#[inline(never)]
 fn after_each<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, from: usize) {
     let handles = std::mem::take(&mut done.lane.scratch.handles);
     for (i, &handle) in handles.iter().enumerate().skip(from) {
@@ -214,7 +215,7 @@ fn after_each<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, f
 /// recorded, and those whose message was too long, for it was received; the others are only no longer under way.
 #[cold]
 #[inline(never)]
-fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, code: i32) {
+pub(crate) fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>, code: i32) {
     let null = args.abi.predefined.request_null;
     let mpi = &done.lane.tracer.mpi;
     let several = const { find(R::NAMES, &["array_of_statuses"]).is_some() };
@@ -335,7 +336,7 @@ impl Done<'_> {
         let shared = &mut *self.shared;
         if let Some(waiting) = shared.requests.get_mut(handle) {
             let before = waiting.curious();
-            waiting.set(Waiting::CANCELLED);
+            *waiting = waiting.with(Waiting::CANCELLED);
             shared.curious += u64::from(waiting.curious()) - u64::from(before);
         }
     }

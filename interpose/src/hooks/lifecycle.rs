@@ -10,7 +10,6 @@ use mpi_abi::prototypes::Call;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use vef_format::capture::event::Action;
-use vef_format::capture::layout::State;
 
 /// `MPI_Init`, `MPI_Init_thread`: tracing starts when they have succeeded.
 pub(crate) fn initialize(call: Call, next: impl FnOnce() -> i32) -> i32 {
@@ -35,7 +34,7 @@ pub(crate) fn initialize(call: Call, next: impl FnOnce() -> i32) -> i32 {
         let lane = unsafe { &mut *lane.as_ptr() };
         lane.begin_at(start);
         lane.tracer.count(call);
-        lane.put_rare(start, end, &Action::Init, 0);
+        lane.put(start, end, &Action::Init, 0);
         let world = lane.tracer.mpi.abi().comm_world().word();
         lane.tracer.shared().comms.get(lane, world);
         forget_in_children();
@@ -89,10 +88,10 @@ fn finalize<R: Row, L: Language, const N: usize>(
     // SAFETY: as above.
     let lane = unsafe { &mut *lane.as_ptr() };
     lane.inside = false;
-    lane.put_rare(start, end, &Action::Finalize, 0);
+    lane.put(start, end, &Action::Finalize, 0);
     let tracer = lane.tracer;
     if Tracer::active().is_some() {
-        let _ = catch_unwind(AssertUnwindSafe(|| tracer.finish(State::Finished)));
+        let _ = catch_unwind(AssertUnwindSafe(|| tracer.finish()));
     }
     code
 }
@@ -114,7 +113,7 @@ fn abort<R: Row, L: Language, const N: usize>(
         |lane, words, abi| {
             let code = Args::<R, L>::new(words, abi).error_code();
             let now = clock::now();
-            lane.put_rare(now, now, &Action::Abort { code }, 0);
+            lane.put(now, now, &Action::Abort { code }, 0);
         },
         |_, _, (), _| {},
     )
@@ -131,7 +130,7 @@ pub(crate) fn phase(begin: bool, name: &str) {
     }
     if lane::any().is_some() {
         let now = clock::now();
-        lane.put_rare(now, now, &Action::Phase { begin, name }, 0);
+        lane.put(now, now, &Action::Phase { begin, name }, 0);
     }
     if let Some(only) = only.filter(|_| !begin) {
         only.end(name);

@@ -2,6 +2,7 @@
 //! arguments as they came and the real function; it is generic over the function's row and the language, so that
 //! one hook serves all forms of all functions of its kind.
 
+mod again;
 mod collective;
 mod communicators;
 mod completion;
@@ -9,6 +10,7 @@ mod lifecycle;
 mod other;
 mod point_to_point;
 
+pub(crate) use again::*;
 pub(crate) use collective::*;
 pub(crate) use communicators::*;
 pub(crate) use completion::*;

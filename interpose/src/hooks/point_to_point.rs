@@ -3,7 +3,9 @@
 use crate::comms::Comm;
 use crate::lane::Lane;
 use crate::requests::{Template, Waiting};
-use crate::wrap::{Args, Done, Language, Row, SUCCESS, around, find, simply, simply_even_paused};
+use crate::wrap::{
+    Args, Done, Language, Row, SUCCESS, alike, around, find, pair, pend_like, simply, simply_even_paused,
+};
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
@@ -177,34 +179,72 @@ pub(crate) fn flags(post: &PostReceive) -> u8 {
     if post.source.is_none() || post.tag.is_none() { Waiting::WILDCARD } else { 0 }
 }
 
+/// What tells a send from others of its function.
+#[inline(always)]
+pub(crate) fn send_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> [u64; 4] {
+    [pair(args.dest(), args.tag()), args.raw_comm(), args.raw_datatype(), args.count() as u64]
+}
+
+/// What tells what a receive asks for from others of its function.
+#[inline(always)]
+pub(crate) fn receive_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> [u64; 4] {
+    [pair(args.source(), args.tag()), args.raw_comm(), args.raw_recvtype(), args.recvcount() as u64]
+}
+
+/// As [`send_key`], of both halves of a call.
+#[inline(always)]
+pub(crate) fn exchange_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> [u64; 7] {
+    [
+        pair(args.dest(), args.tag()),
+        pair(args.source(), args.recvtag()),
+        args.raw_comm(),
+        args.raw_datatype(),
+        args.raw_recvtype(),
+        args.count() as u64,
+        args.recvcount() as u64,
+    ]
+}
+
 /// `MPI_Send` and its like.
 #[allow(non_snake_case)]
-#[inline(always)]
 pub(crate) fn Send<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| {
-        if let Some(send) = sending(done, args, None) {
-            done.put_fast::<L>(&Action::Send(send));
-        }
-    })
+    alike::<R, L, N, 4>(
+        words,
+        next,
+        |_, _, _| (),
+        |args| Some(send_key(args)),
+        |_, _, _, _| (),
+        |done, args, key| {
+            if let Some(send) = sending(done, args, None) {
+                done.put_first::<R, L, 4>(key, &Action::Send(send), 0);
+            }
+        },
+    )
 }
 
 /// `MPI_Isend` and its like.
 #[allow(non_snake_case)]
-#[inline(always)]
 pub(crate) fn SendImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| {
-        let request = done.next_request();
-        if let Some(send) = sending(done, args, Some(request)) {
-            done.put_fast::<L>(&Action::Send(send));
-            done.pend(args, args.request(), request, 0);
-        }
-    })
+    alike::<R, L, N, 4>(
+        words,
+        next,
+        |_, _, _| (),
+        |args| Some(send_key(args)),
+        pend_like,
+        |done, args, key| {
+            let request = done.next_request();
+            if let Some(send) = sending(done, args, Some(request)) {
+                done.put_first::<R, L, 4>(key, &Action::Send(send), 0);
+                done.pend(args, args.request(), request, 0);
+            }
+        },
+    )
 }
 
 /// `MPI_Send_init` and its like.
@@ -223,7 +263,6 @@ pub(crate) fn SendPersistent<R: Row, L: Language, const N: usize>(
 
 /// `MPI_Recv`, `MPI_Mrecv`.
 #[allow(non_snake_case)]
-#[inline(always)]
 pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
@@ -231,7 +270,7 @@ pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
     if const { find(R::NAMES, &["message"]).is_some() } {
         return receive_matched::<R, L, N>(words, next);
     }
-    around::<R, L, N, ()>(
+    alike::<R, L, N, 4>(
         words,
         next,
         |lane, words, abi| {
@@ -239,11 +278,13 @@ pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
             let wildcard = has_wildcard(&args, args.tag());
             want_status::<R, L, N>(lane, words, abi, wildcard);
         },
-        |done, args, (), code| {
-            if (code == SUCCESS || super::message_came(&done.lane.tracer.mpi, code))
-                && let Some(post) = posting(done, args, args.tag(), done.next_request())
-            {
-                done.put_fast::<L>(&Action::Receive(resolved(&post, args.status_at(args.status(), 0))));
+        // What a wildcard met is not in the arguments.
+        |args| (!has_wildcard(args, args.tag())).then(|| receive_key(args)),
+        |_, _, _, _| (),
+        |done, args, key| {
+            if let Some(post) = posting(done, args, args.tag(), done.next_request()) {
+                let receive = resolved(&post, args.status_at(args.status(), 0));
+                done.put_first::<R, L, 4>(key, &Action::Receive(receive), 0);
             }
         },
     )
@@ -251,7 +292,6 @@ pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
 
 /// `MPI_Irecv`, `MPI_Imrecv`.
 #[allow(non_snake_case)]
-#[inline(always)]
 pub(crate) fn RecvImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
@@ -259,13 +299,20 @@ pub(crate) fn RecvImmediate<R: Row, L: Language, const N: usize>(
     if const { find(R::NAMES, &["message"]).is_some() } {
         return receive_matched::<R, L, N>(words, next);
     }
-    simply::<R, L, N>(words, next, |done, args| {
-        let request = done.next_request();
-        if let Some(post) = posting(done, args, args.tag(), request) {
-            done.put_fast::<L>(&Action::PostReceive(post));
-            done.pend(args, args.request(), request, flags(&post));
-        }
-    })
+    alike::<R, L, N, 4>(
+        words,
+        next,
+        |_, _, _| (),
+        |args| Some(receive_key(args)),
+        pend_like,
+        |done, args, key| {
+            let request = done.next_request();
+            if let Some(post) = posting(done, args, args.tag(), request) {
+                done.put_first::<R, L, 4>(key, &Action::PostReceive(post), flags(&post));
+                done.pend(args, args.request(), request, flags(&post));
+            }
+        },
+    )
 }
 
 /// `MPI_Recv_init`.
@@ -312,12 +359,11 @@ fn receive_matched<R: Row, L: Language, const N: usize>(
 
 /// `MPI_Sendrecv`, `MPI_Sendrecv_replace`.
 #[allow(non_snake_case)]
-#[inline(always)]
 pub(crate) fn SendRecv<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    around::<R, L, N, ()>(
+    alike::<R, L, N, 7>(
         words,
         next,
         |lane, words, abi| {
@@ -325,19 +371,19 @@ pub(crate) fn SendRecv<R: Row, L: Language, const N: usize>(
             let wildcard = has_wildcard(&args, args.recvtag());
             want_status::<R, L, N>(lane, words, abi, wildcard);
         },
-        |done, args, (), code| {
-            if code != SUCCESS && !super::message_came(&done.lane.tracer.mpi, code) {
-                return;
-            }
+        |args| (!has_wildcard(args, args.recvtag())).then(|| exchange_key(args)),
+        |_, _, _, _| (),
+        |done, args, key| {
             let send = sending(done, args, None);
             let post = posting(done, args, args.recvtag(), done.next_request());
             let receive = post.map(|post| resolved(&post, args.status_at(args.status(), 0)));
-            match (send, receive) {
-                (Some(send), Some(receive)) => done.put(&Action::Exchange { send, receive }),
-                (Some(send), None) => done.put(&Action::Send(send)),
-                (None, Some(receive)) => done.put(&Action::Receive(receive)),
-                (None, None) => {}
-            }
+            let action = match (send, receive) {
+                (Some(send), Some(receive)) => Action::Exchange { send, receive },
+                (Some(send), None) => Action::Send(send),
+                (None, Some(receive)) => Action::Receive(receive),
+                (None, None) => return,
+            };
+            done.put_first::<R, L, 7>(key, &action, 0);
         },
     )
 }

@@ -12,14 +12,13 @@ use super::arguments::{self, Arguments};
 use super::handles::{Communicators, Type, Types};
 use super::lines::{Gap, Lines};
 use crate::clock;
-use crate::handles::Pending;
 use crate::hooks::operation;
 use crate::tracer::complain;
 use mpi_abi::api::Mpi;
 use mpi_abi::prototypes::{Call, Category};
 use mpi_abi::status::Status;
 use mpi_abi::tool::{Intercepted, Place, Tool};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::CStr;
 use std::fs::File;
 use std::path::PathBuf;
@@ -46,7 +45,7 @@ struct Trace {
     rank: String,
     comms: Communicators,
     types: Types,
-    gaps: Pending<Gap>,
+    gaps: HashMap<usize, VecDeque<Gap>>,
     /// Persistent requests.
     templates: HashMap<usize, Template>,
     /// For the members of groups that make a communicator among themselves.
@@ -221,7 +220,7 @@ impl Text {
             rank: format!("{rank} "),
             comms: Communicators::new(),
             types: Types::new(),
-            gaps: Pending::new(),
+            gaps: HashMap::new(),
             templates: HashMap::new(),
             groups: HashMap::new(),
             counts: Vec::new(),
@@ -483,8 +482,13 @@ impl Trace {
         }
     }
 
+    /// The oldest gap that awaits the source of `request`.
+    fn take_gap(&mut self, request: usize) -> Option<Gap> {
+        self.gaps.get_mut(&request).and_then(VecDeque::pop_front)
+    }
+
     fn await_source(&mut self, tool: &Text, request: usize, gap: Gap) {
-        self.gaps.insert(request, gap);
+        self.gaps.entry(request).or_default().push_back(gap);
         tool.unknown.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -523,7 +527,7 @@ impl Trace {
         // SAFETY: the call has succeeded and set its outputs.
         let set = |place, index| unsafe { arguments::int_at(words, place, index) };
         let mut done = |handle: Option<&usize>, status: usize| {
-            if let Some(gap) = handle.and_then(|&handle| self.gaps.take(handle)) {
+            if let Some(gap) = handle.and_then(|&handle| self.take_gap(handle)) {
                 tool.unknown.fetch_sub(1, Ordering::Relaxed);
                 // SAFETY: as above.
                 self.lines.fill(gap, unsafe { source(mpi, words, a, status) }.unwrap_or(-1));
@@ -545,7 +549,7 @@ impl Trace {
     /// Nobody will hear of it again.
     fn free_request(&mut self, tool: &Text, request: usize) {
         self.templates.remove(&request);
-        if let Some(gap) = self.gaps.take(request) {
+        if let Some(gap) = self.take_gap(request) {
             tool.unknown.fetch_sub(1, Ordering::Relaxed);
             self.lines.fill(gap, -1);
         }

@@ -235,7 +235,7 @@ macro_rules! derive {
                 &[$(stringify!($call),)* $(stringify!($large),)* $(stringify!($c),)* $(stringify!($other),)*];
         }
 
-        static PROTOTYPES: &[Prototype] = &[
+        const PROTOTYPES: &[Prototype] = &[
             $(Prototype {
                 call: Call::$call, name: stringify!($call), fortran: Some($call_stem), group: Group::Calls,
                 category: Category::$call_cat, returns: Returns::Error,
@@ -275,17 +275,17 @@ impl Call {
     }
 
     /// The function's row of the table.
-    pub fn prototype(self) -> &'static Prototype {
+    pub const fn prototype(self) -> &'static Prototype {
         &PROTOTYPES[self as usize]
     }
 
     /// The function's C name, `MPI_Send`.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         self.prototype().name
     }
 
     /// What the function does.
-    pub fn category(self) -> Category {
+    pub const fn category(self) -> Category {
         self.prototype().category
     }
 

@@ -6,6 +6,7 @@ use super::event::{
     PostReceive, Receive, RequestId, Send, SendMode,
 };
 use super::varint::{Ended, Source};
+use super::word;
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
 use crate::units::Bytes;
@@ -44,8 +45,124 @@ pub(super) struct Context<'a> {
     pub(super) calls: &'a [String],
 }
 
+/// The shapes of a thread.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    /// By number: the place in `actions`, plus one; 0: not defined.
+    places: Vec<u16>,
+    /// What calls did, but for the numbers of their requests.
+    actions: Vec<Action<'static>>,
+}
+
+impl Shapes {
+    fn define(&mut self, shape: u64, action: Action<'static>) -> Result<(), Fault> {
+        let number = match usize::try_from(shape) {
+            Ok(number) if number < usize::from(word::SHAPES) => number,
+            _ => return Err(Fault::Nonsense("number of a shape", shape)),
+        };
+        if self.places.len() <= number {
+            self.places.resize(number + 1, 0);
+        }
+        match self.places[number] {
+            0 => {
+                self.actions.push(action);
+                self.places[number] = self.actions.len() as u16;
+            }
+            place => self.actions[usize::from(place) - 1] = action,
+        }
+        Ok(())
+    }
+
+    /// What a call of this shape does that makes, if it makes one, the request `next`.
+    pub(super) fn get(&self, shape: u64, next: RequestId) -> Result<Action<'static>, Fault> {
+        let place = usize::try_from(shape).ok().and_then(|shape| self.places.get(shape)).copied();
+        let known = place.and_then(|place| self.actions.get(usize::from(place).wrapping_sub(1)));
+        let mut action = known.ok_or(Fault::Nonsense("shape that was not defined", shape))?.clone();
+        match &mut action {
+            Action::Send(Send { request: Some(request), .. })
+            | Action::PostReceive(PostReceive { request, .. })
+            | Action::Collective(Collective { request: Some(request), .. }) => *request = next,
+            _ => {}
+        }
+        Ok(action)
+    }
+}
+
+/// `action`, without what it borrows, if it can be a shape.
+fn as_shape(action: &Action<'_>) -> Option<Action<'static>> {
+    Some(match *action {
+        Action::Send(send) => Action::Send(send),
+        Action::Receive(receive) => Action::Receive(receive),
+        Action::PostReceive(post) => Action::PostReceive(post),
+        Action::Exchange { send, receive } => Action::Exchange { send, receive },
+        Action::Probe { comm, source, tag } => Action::Probe { comm, source, tag },
+        Action::Collective(Collective {
+            operation,
+            comm,
+            root,
+            amounts,
+            datatype,
+            request,
+            send_counts: [],
+            recv_counts: [],
+        }) => Action::Collective(Collective {
+            operation,
+            comm,
+            root,
+            amounts,
+            datatype,
+            request,
+            send_counts: &[],
+            recv_counts: &[],
+        }),
+        _ => return None,
+    })
+}
+
+/// Completions of `count` of the thread's own requests, after the last of which `after` were made.
+pub(super) fn run<'a>(
+    count: u64,
+    after: u64,
+    context: &Context<'_>,
+    lists: &'a mut Lists,
+) -> Result<Action<'a>, Fault> {
+    let end = context.requests.checked_sub(after).ok_or(Fault::Nonsense("distance of a request", after))?;
+    let first = end.checked_sub(count).ok_or(Fault::Nonsense("number of completed requests", count))?;
+    let done =
+        |number| Completion { request: RequestId { thread: context.thread, number }, outcome: Outcome::Done };
+    lists.completions.clear();
+    lists.completions.extend((first..end).map(done));
+    Ok(Action::Complete(&lists.completions))
+}
+
 /// Reads what follows the times of a record of kind `kind`.
 pub(super) fn action<'a>(
+    source: &mut Source<'a>,
+    kind: u8,
+    context: &Context<'a>,
+    lists: &'a mut Lists,
+    shapes: &mut Shapes,
+) -> Result<Action<'a>, Fault> {
+    match kind {
+        kind::DEFINE => {
+            let shape = source.get()?;
+            let code = source.get()?;
+            let kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
+            let action = plain(source, kind, context, lists)?;
+            let defined = as_shape(&action).ok_or(Fault::Nonsense("kind of a shape", code))?;
+            shapes.define(shape, defined)?;
+            Ok(action)
+        }
+        kind::SHAPE => {
+            let next = RequestId { thread: context.thread, number: context.requests };
+            shapes.get(source.get()?, next)
+        }
+        kind => plain(source, kind, context, lists),
+    }
+}
+
+/// [`action`] of a record that has nothing to do with shapes.
+fn plain<'a>(
     source: &mut Source<'a>,
     kind: u8,
     context: &Context<'a>,
@@ -82,16 +199,9 @@ pub(super) fn action<'a>(
             Action::Forget(request(source, head, context.thread, context.requests)?)
         }
         kind::PROBE => Action::Probe { comm: comm(source)?, source: comm_rank(source)?, tag: tag(source)? },
-        kind::COMPLETE_ONE => {
-            let ago = source.get()?;
-            let number = context.requests.checked_sub(1).and_then(|last| last.checked_sub(ago));
-            let number = number.ok_or(Fault::Nonsense("distance of a request", ago))?;
-            lists.completions.clear();
-            lists.completions.push(Completion {
-                request: RequestId { thread: context.thread, number },
-                outcome: Outcome::Done,
-            });
-            Action::Complete(&lists.completions)
+        kind::COMPLETE_RUN => {
+            let (count, after) = (source.get()?, source.get()?);
+            run(count, after, context, lists)?
         }
         kind::COMPLETE => {
             completions(source, context, &mut lists.completions)?;
@@ -132,7 +242,7 @@ pub(super) fn action<'a>(
             }
             collective(source, operation, flags, own_next, lists)?
         }
-        kind::COLLECTIVE.. => {
+        kind::COLLECTIVE..word::MARK => {
             let code = kind - kind::COLLECTIVE;
             let operation = operation(u64::from(code / 2))?;
             let root = if operation.is_rooted() { shape::ROOT } else { 0 };

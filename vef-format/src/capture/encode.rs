@@ -1,13 +1,13 @@
 //! From an [`Action`] to the bytes of a record; [`super::decode`] is the way back.
 //!
-//! A record is a kind byte, then numbers in the form of [`super::varint`]: the gap since the end of the thread's
-//! previous record and the duration of the call, in ticks, then what the kind calls for. The kind byte is never zero
+//! A record is a [word](super::word), or a kind byte, then numbers in the form of [`super::varint`]: the gap since the end of the
+//! thread's previous record and the duration of the call, in ticks, then what the kind calls for. The kind byte is never zero
 //! and is stored last: a process that dies while writing leaves a zero there.
 
 use super::event::{
     Action, Collective, Communicator, Completion, Members, Origin, Outcome, Receive, RequestId, Send,
 };
-use super::varint::{Put, SHORT_ROOM, Short, Sink};
+use super::varint::{MAX_LEN, Sink};
 use crate::operation::Operation;
 
 /// Kind bytes. Flags are added to the bases `SEND` … `COLLECTIVE`.
@@ -24,8 +24,8 @@ pub(super) mod kind {
     pub(crate) const STOPPED: u8 = 10;
     pub(crate) const FORGET: u8 = 11;
     pub(crate) const PROBE: u8 = 12;
-    /// One own request, done.
-    pub(crate) const COMPLETE_ONE: u8 = 13;
+    /// Own requests that were made one after the other, done.
+    pub(crate) const COMPLETE_RUN: u8 = 13;
     pub(crate) const COMPLETE: u8 = 14;
     /// A collective of unusual shape: operation and flags follow.
     pub(crate) const COLLECTIVE_ANY: u8 = 15;
@@ -37,6 +37,10 @@ pub(super) mod kind {
     pub(crate) const POST_RECEIVE: u8 = 28;
     /// + 1 any source + 2 any tag, of the receiving half.
     pub(crate) const EXCHANGE: u8 = 32;
+    /// Another record behind its shape's number, which means the like from now on.
+    pub(crate) const DEFINE: u8 = 36;
+    /// A call of a shape that took too long for a word.
+    pub(crate) const SHAPE: u8 = 37;
     /// + 2 × operation (order of `Operation::ALL`) + 1 if non-blocking.
     pub(crate) const COLLECTIVE: u8 = 64;
 
@@ -82,12 +86,10 @@ pub struct Author {
 }
 
 /// Writes one record at `at` of `bytes`; returns where the next one begins, or `None` when the room does not
-/// suffice (then nothing but zeros and unsealed bytes are left behind). The last [`SHORT_ROOM`] bytes are used for records
-/// with texts and lists only.
+/// suffice (then nothing but zeros and unsealed bytes are left behind).
 ///
 /// `call_slot` is the slot in the call table of the function named by [`Action::Other`]. Requests that an action makes
 /// must be `author`'s next one; whoever calls counts them.
-#[inline(always)]
 pub fn record(
     bytes: &mut [u8],
     at: usize,
@@ -96,37 +98,52 @@ pub fn record(
     action: &Action<'_>,
     call_slot: u32,
 ) -> Option<usize> {
-    let (kind, end) = if is_short(action, author) {
-        let room = bytes.get_mut(at..)?.first_chunk_mut::<SHORT_ROOM>()?;
-        return Some(at + short(room, times, author, action, call_slot));
-    } else {
-        let mut sink = Sink::new(bytes, at + 1);
-        let kind = body(&mut sink, times, author, action, call_slot);
-        (kind, sink.position()?)
-    };
-    commit(bytes.get_mut(at)?, kind);
-    Some(end)
+    write(bytes, at, times, |sink| body(sink, author, action, call_slot))
 }
 
-/// As [`record`], for an action that [`is_short`]; returns the record's length. Cannot fail.
-#[inline(always)]
-pub fn short(
-    room: &mut [u8; SHORT_ROOM],
+/// As [`record`] of an action that [`can_be_shape`], which `shape` means from now on.
+pub fn define(
+    bytes: &mut [u8],
+    at: usize,
     times: Times,
     author: Author,
     action: &Action<'_>,
-    call_slot: u32,
-) -> usize {
-    let mut sink = Short::new(room, 1);
-    let kind = body(&mut sink, times, author, action, call_slot);
-    let len = sink.position();
-    commit(&mut room[0], kind);
-    len
+    shape: u16,
+) -> Option<usize> {
+    debug_assert!(can_be_shape(action));
+    write(bytes, at, times, |sink| {
+        sink.put(u64::from(shape));
+        // The kind is known once the rest is written; none takes two bytes.
+        let mut rest = [0; MOST_OF_SHAPE];
+        let mut inner = Sink::new(&mut rest, 0);
+        let kind = body(&mut inner, author, action, 0);
+        let len = inner.position().unwrap_or(0);
+        sink.put(u64::from(kind));
+        sink.raw(&rest[..len]);
+        kind::DEFINE
+    })
+}
+
+/// As [`record`] of a call of a shape that was defined.
+pub fn shape(bytes: &mut [u8], at: usize, times: Times, shape: u16) -> Option<usize> {
+    write(bytes, at, times, |sink| {
+        sink.put(u64::from(shape));
+        kind::SHAPE
+    })
+}
+
+/// As [`record`] of an [`Action::Complete`] of `count` of the author's requests that were made one after the other, all of them
+/// [`Outcome::Done`]; `after` the last of them, so many others were made.
+pub fn run(bytes: &mut [u8], at: usize, times: Times, count: u64, after: u64) -> Option<usize> {
+    write(bytes, at, times, |sink| {
+        sink.put(count);
+        sink.put(after);
+        kind::COMPLETE_RUN
+    })
 }
 
 /// As [`record`] of an [`Action::Complete`] of `author`'s own requests with these numbers, all of them
 /// [`Outcome::Done`].
-#[inline(always)]
 pub fn completed(
     bytes: &mut [u8],
     at: usize,
@@ -134,55 +151,31 @@ pub fn completed(
     author: Author,
     numbers: impl ExactSizeIterator<Item = u64>,
 ) -> Option<usize> {
-    if numbers.len() <= SHORT_LIST {
-        let room = bytes.get_mut(at..)?.first_chunk_mut::<SHORT_ROOM>()?;
-        return Some(at + completed_short(room, times, author, numbers));
-    }
-    let mut sink = Sink::new(bytes, at + 1);
-    let kind = completed_body(&mut sink, times, author, numbers);
+    write(bytes, at, times, |sink| {
+        sink.put(numbers.len() as u64);
+        let mut previous = author.requests;
+        for number in numbers {
+            sink.put(own_head(previous, number, outcome::DONE));
+            previous = number.wrapping_add(1);
+        }
+        kind::COMPLETE
+    })
+}
+
+/// One record: its times, what `rest` writes and the kind that it gives.
+#[inline(always)]
+fn write(bytes: &mut [u8], at: usize, times: Times, rest: impl FnOnce(&mut Sink<'_>) -> u8) -> Option<usize> {
+    let mut sink = Sink::new(bytes, at.checked_add(1)?);
+    sink.put(times.gap);
+    sink.put(times.duration);
+    let kind = rest(&mut sink);
     let end = sink.position()?;
     commit(bytes.get_mut(at)?, kind);
     Some(end)
 }
 
-/// As [`completed`], of at most [`SHORT_LIST`] requests; returns the record's length. Cannot fail.
-#[inline(always)]
-pub fn completed_short(
-    room: &mut [u8; SHORT_ROOM],
-    times: Times,
-    author: Author,
-    numbers: impl ExactSizeIterator<Item = u64>,
-) -> usize {
-    debug_assert!(numbers.len() <= SHORT_LIST);
-    let mut sink = Short::new(room, 1);
-    let kind = completed_body(&mut sink, times, author, numbers);
-    let len = sink.position();
-    commit(&mut room[0], kind);
-    len
-}
-
-#[inline(always)]
-fn completed_body(
-    sink: &mut impl Put,
-    times: Times,
-    author: Author,
-    mut numbers: impl ExactSizeIterator<Item = u64>,
-) -> u8 {
-    sink.put(times.gap);
-    sink.put(times.duration);
-    if numbers.len() == 1
-        && let Some(number) = numbers.next()
-    {
-        return complete_own(sink, author, number);
-    }
-    sink.put_small(numbers.len() as u64);
-    let mut previous = author.requests;
-    for number in numbers {
-        sink.put_small(own_head(previous, number, outcome::DONE));
-        previous = number.wrapping_add(1);
-    }
-    kind::COMPLETE
-}
+/// More than the numbers of an action that can be a shape take (the eleven of an exchange).
+const MOST_OF_SHAPE: usize = 12 * MAX_LEN;
 
 /// Makes the record valid that begins at `first`.
 #[inline(always)]
@@ -192,32 +185,33 @@ fn commit(first: &mut u8, kind: u8) {
     *first = kind;
 }
 
-/// Whether the record of `action` is a few numbers.
-#[inline(always)]
-pub fn is_short(action: &Action<'_>, author: Author) -> bool {
+/// Whether calls that do the like can be told by a shape: they come without lists and texts, and define nothing.
+pub fn can_be_shape(action: &Action<'_>) -> bool {
     match action {
-        Action::Communicator(_) | Action::Phase { .. } | Action::Stopped { .. } => false,
+        Action::Send(_)
+        | Action::Receive(_)
+        | Action::PostReceive(_)
+        | Action::Exchange { .. }
+        | Action::Probe { .. } => true,
         Action::Collective(part) => part.send_counts.is_empty() && part.recv_counts.is_empty(),
-        Action::Complete(list) => {
-            list.len() <= SHORT_LIST && list.iter().all(|done| is_own_and_done(done, author))
-        }
-        _ => true,
+        _ => false,
     }
 }
 
-/// How many own completions of the ordinary kind make a short record.
-pub const SHORT_LIST: usize = 16;
-
-#[inline(always)]
-fn is_own_and_done(completion: &Completion, author: Author) -> bool {
-    completion.outcome == Outcome::Done && completion.request.thread == author.thread
+/// The run that `completions` are, if they are one: how many, and how many requests were made after the last of them.
+pub fn as_run(completions: &[Completion], author: Author) -> Option<(u64, u64)> {
+    let first = completions.first()?.request.number;
+    let count = completions.len() as u64;
+    let after = author.requests.checked_sub(first.checked_add(count)?)?;
+    let in_order = completions.iter().zip(first..).all(|(completion, number)| {
+        completion.outcome == Outcome::Done
+            && completion.request == RequestId { thread: author.thread, number }
+    });
+    in_order.then_some((count, after))
 }
 
-/// Writes all but the kind, which it returns.
-#[inline(always)]
-fn body(sink: &mut impl Put, times: Times, author: Author, action: &Action<'_>, call_slot: u32) -> u8 {
-    sink.put(times.gap);
-    sink.put(times.duration);
+/// Writes what follows the times; returns the kind.
+pub(super) fn body(sink: &mut Sink<'_>, author: Author, action: &Action<'_>, call_slot: u32) -> u8 {
     match action {
         Action::Init => kind::INIT,
         Action::Finalize => kind::FINALIZE,
@@ -245,7 +239,7 @@ fn body(sink: &mut impl Put, times: Times, author: Author, action: &Action<'_>, 
             kind::RECEIVE + wildcards(receive)
         }
         Action::PostReceive(post) => {
-            sink.put_small(u64::from(post.comm.0));
+            sink.put(u64::from(post.comm.0));
             if let Some(source) = post.source {
                 sink.put(u64::from(source.0));
             }
@@ -253,7 +247,7 @@ fn body(sink: &mut impl Put, times: Times, author: Author, action: &Action<'_>, 
                 sink.put(u64::from(tag as u32));
             }
             sink.put(post.bytes.0);
-            sink.put_small(u64::from(post.datatype.0));
+            sink.put(u64::from(post.datatype.0));
             let any_source = if post.source.is_none() { kind::ANY_SOURCE } else { 0 };
             let any_tag = if post.tag.is_none() { kind::ANY_TAG } else { 0 };
             kind::POST_RECEIVE + any_source + any_tag
@@ -296,7 +290,6 @@ fn body(sink: &mut impl Put, times: Times, author: Author, action: &Action<'_>, 
 }
 
 /// Whether `action` makes a request.
-#[inline(always)]
 pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
     match action {
         Action::Send(send) => send.request,
@@ -306,32 +299,28 @@ pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
     }
 }
 
-#[inline(always)]
-fn put_send(sink: &mut impl Put, send: &Send) {
-    sink.put_small(u64::from(send.comm.0));
+fn put_send(sink: &mut Sink<'_>, send: &Send) {
+    sink.put(u64::from(send.comm.0));
     sink.put(u64::from(send.dest.0));
     sink.put(u64::from(send.tag as u32));
     sink.put(send.bytes.0);
-    sink.put_small(u64::from(send.datatype.0));
+    sink.put(u64::from(send.datatype.0));
 }
 
-#[inline(always)]
-fn put_receive(sink: &mut impl Put, receive: &Receive) {
-    sink.put_small(u64::from(receive.comm.0));
+fn put_receive(sink: &mut Sink<'_>, receive: &Receive) {
+    sink.put(u64::from(receive.comm.0));
     sink.put(u64::from(receive.source.0));
     sink.put(u64::from(receive.tag as u32));
     sink.put(receive.bytes.0);
-    sink.put_small(u64::from(receive.datatype.0));
+    sink.put(u64::from(receive.datatype.0));
 }
 
-#[inline(always)]
 fn wildcards(receive: &Receive) -> u8 {
     (if receive.any_source { kind::ANY_SOURCE } else { 0 }) + if receive.any_tag { kind::ANY_TAG } else { 0 }
 }
 
 /// `previous` is the number after which an ordinary completion would come: own requests are told by their zigzag
 /// distance from it, so that requests completed in the order they were made take one byte each.
-#[inline(always)]
 fn completion_head(author: Author, previous: u64, request: RequestId, outcome: u64) -> u64 {
     if request.thread == author.thread {
         own_head(previous, request.number, outcome)
@@ -341,25 +330,15 @@ fn completion_head(author: Author, previous: u64, request: RequestId, outcome: u
 }
 
 /// [`completion_head`] of an own request.
-#[inline(always)]
 fn own_head(previous: u64, number: u64, outcome: u64) -> u64 {
     zigzag(number.wrapping_sub(previous) as i64) << outcome::BITS | outcome
 }
 
-/// Nothing but one own request, done.
-#[inline(always)]
-fn complete_own(sink: &mut impl Put, author: Author, number: u64) -> u8 {
-    sink.put(author.requests.wrapping_sub(1).wrapping_sub(number));
-    kind::COMPLETE_ONE
-}
-
-#[inline(always)]
-fn complete(sink: &mut impl Put, author: Author, completions: &[Completion]) -> u8 {
-    if let [Completion { request, outcome: Outcome::Done }] = completions
-        && request.thread == author.thread
-        && request.number < author.requests
-    {
-        return complete_own(sink, author, request.number);
+fn complete(sink: &mut Sink<'_>, author: Author, completions: &[Completion]) -> u8 {
+    if let Some((count, after)) = as_run(completions, author) {
+        sink.put(count);
+        sink.put(after);
+        return kind::COMPLETE_RUN;
     }
     sink.put(completions.len() as u64);
     let mut previous = author.requests;
@@ -387,8 +366,7 @@ fn complete(sink: &mut impl Put, author: Author, completions: &[Completion]) -> 
     kind::COMPLETE
 }
 
-#[inline(always)]
-fn collective(sink: &mut impl Put, part: &Collective<'_>) -> u8 {
+fn collective(sink: &mut Sink<'_>, part: &Collective<'_>) -> u8 {
     let operation = index(part.operation);
     let plain = part.root.is_some() == part.operation.is_rooted()
         && part.send_counts.is_empty()
@@ -421,12 +399,11 @@ fn collective(sink: &mut impl Put, part: &Collective<'_>) -> u8 {
 }
 
 /// The place of `operation` in [`Operation::ALL`].
-#[inline(always)]
 fn index(operation: Operation) -> u8 {
     operation as u8
 }
 
-fn communicator(sink: &mut impl Put, comm: &Communicator<'_>) -> u8 {
+fn communicator(sink: &mut Sink<'_>, comm: &Communicator<'_>) -> u8 {
     sink.put(u64::from(comm.id.0));
     sink.put(u64::from(comm.foreign));
     match comm.origin {
@@ -484,7 +461,7 @@ mod tests {
     proptest! {
         #[test]
         fn completed_is_complete(
-            numbers in proptest::collection::vec(0u64..1000, 1..60),
+            numbers in proptest::collection::vec(0u64..1000, 2..60),
             gap: u64, duration: u64, thread: u16, size in 0usize..600, at in 0usize..20,
         ) {
             let author = Author { thread, requests: 1000 };
@@ -492,11 +469,31 @@ mod tests {
             let completion =
                 |&number: &u64| Completion { request: RequestId { thread, number }, outcome: Outcome::Done };
             let list: Vec<_> = numbers.iter().map(completion).collect();
+            prop_assume!(as_run(&list, author).is_none());
             let (mut one, mut other) = (vec![0; size], vec![0; size]);
             let first = record(&mut one, at, times, author, &Action::Complete(&list), 0);
             let second = completed(&mut other, at, times, author, numbers.iter().copied());
             prop_assert_eq!(first, second);
             prop_assert_eq!(one, other);
         }
+    }
+
+    #[test]
+    fn runs_are_own_requests_in_order() {
+        let author = Author { thread: 3, requests: 10 };
+        let list = |thread, numbers: &[u64]| -> Vec<Completion> {
+            let completion =
+                |&number| Completion { request: RequestId { thread, number }, outcome: Outcome::Done };
+            numbers.iter().map(completion).collect()
+        };
+        assert_eq!(as_run(&list(3, &[8, 9]), author), Some((2, 0)));
+        assert_eq!(as_run(&list(3, &[0]), author), Some((1, 9)));
+        for numbers in [&[][..], &[9, 8], &[7, 9], &[9, 10], &[u64::MAX]] {
+            assert_eq!(as_run(&list(3, numbers), author), None, "{numbers:?}");
+        }
+        assert_eq!(as_run(&list(2, &[8, 9]), author), None);
+        let mut cancelled = list(3, &[8, 9]);
+        cancelled[1].outcome = Outcome::Cancelled;
+        assert_eq!(as_run(&cancelled, author), None);
     }
 }

@@ -1,12 +1,13 @@
 //! The events of one rank in order: the threads' records merged by the time at which the calls began.
 
-use super::decode::{self, Context, Fault, Lists};
-use super::encode::makes_request;
+use super::decode::{self, Context, Fault, Lists, Shapes};
+use super::encode::{kind, makes_request};
 use super::error::CaptureError;
-use super::event::{Action, Event, Origin};
-use super::file::RankFile;
-use super::layout::State;
+use super::event::{Action, Event, Origin, RequestId};
+use super::file::{Chunk, RankFile, damaged};
+use super::layout::{CHUNK_HEADER, State, checksum};
 use super::varint::Source;
+use super::word::{self, Code};
 use crate::error::Place;
 use crate::units::Nanos;
 use std::cmp::Reverse;
@@ -41,31 +42,44 @@ pub(super) struct FileEvents {
 }
 
 /// Where the reading of one thread's records stands.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Thread {
     number: u16,
-    /// Index into the thread's chunks.
-    chunk: usize,
+    /// The chunk that is read, and how many were begun.
+    chunk: Option<Chunk>,
+    begun: usize,
     /// Offset in the file of the next record.
     at: usize,
     /// End of the previous record, ticks.
     base: u64,
     /// How many requests it has made.
     requests: u64,
+    /// How many of them ended in runs.
+    ended: u64,
     /// How many records were read.
     records: u64,
+    shapes: Shapes,
 }
 
 /// A record taken apart up to its action.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    kind: u8,
+    form: Form,
     start: u64,
     end: u64,
     /// Offset in the file of the action.
     at: usize,
     /// Offset behind the chunk.
     limit: usize,
+}
+
+/// How a record tells its action.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// By a kind and numbers.
+    Kind(u8),
+    /// In its one word.
+    Word(Code),
 }
 
 /// Definitions of communicators and datatypes (number, index of the thread, record), next one last.
@@ -114,7 +128,7 @@ impl FileEvents {
         let Some(head) = self.head(0)? else { return Ok(None) };
         let thread = &mut self.threads[0];
         let (action, after) = decode(&self.file, &mut self.lists, thread, thread.requests, &head)?;
-        thread.advance(&head, after, &action);
+        thread.advance(&self.file, &head, after, &action)?;
         Ok(Some(event(&self.file, thread.number, &head, action)))
     }
 
@@ -130,15 +144,15 @@ impl FileEvents {
             let (action, after) = decode(&self.file, &mut self.lists, thread, requests, &head)?;
             let needs = Needs::of(&action);
             if let Some((definition, owner)) = self.definitions.next_up_to(&needs) {
-                let thread = &self.threads[owner];
+                let thread = &mut self.threads[owner];
                 let (action, _) = decode(&self.file, &mut self.lists, thread, 0, &definition)?;
                 return Ok(Some(event(&self.file, thread.number, &head, action)));
             }
-            thread.advance(&head, after, &action);
+            thread.advance(&self.file, &head, after, &action)?;
             self.order.pop();
             self.enqueue(index)?;
             if !needs.is_definition {
-                let thread = &self.threads[index];
+                let thread = &mut self.threads[index];
                 let (action, _) = decode(&self.file, &mut self.lists, thread, requests, &head)?;
                 return Ok(Some(event(&self.file, thread.number, &head, action)));
             }
@@ -169,7 +183,7 @@ impl FileEvents {
                     }
                     _ => {}
                 }
-                thread.advance(&head, after, &action);
+                thread.advance(&self.file, &head, after, &action)?;
             }
         }
         self.definitions.communicators.sort_by_key(|&(id, ..)| Reverse(id));
@@ -180,46 +194,35 @@ impl FileEvents {
     /// The head of thread `index`'s next record; moves on to the chunk it is in. `None`: no more.
     fn head(&mut self, index: usize) -> Result<Option<Head>, CaptureError> {
         let Some(thread) = self.threads.get_mut(index) else { return Ok(None) };
-        let chunks = &self.file.threads[usize::from(thread.number)].list;
         let bytes = self.file.map.bytes();
-        while let Some(chunk) = chunks.get(thread.chunk) {
-            let kind = if thread.at < chunk.end { bytes[thread.at] } else { 0 };
-            if kind != 0 {
-                let mut source = Source::new(&bytes[..chunk.end], thread.at + 1);
-                let (Ok(gap), Ok(duration)) = (source.get(), source.get()) else {
-                    return Err(located(&self.file, thread, &Fault::Ended));
-                };
-                let start = thread.base.checked_add(gap);
-                let end = start.and_then(|start| start.checked_add(duration));
-                let (Some(start), Some(end)) = (start, end) else {
-                    return Err(located(&self.file, thread, &Fault::Nonsense("time", gap.max(duration))));
-                };
-                return Ok(Some(Head { kind, start, end, at: source.position(), limit: chunk.end }));
-            }
-            let last = thread.chunk + 1 == chunks.len();
-            if chunk.header.used != 0 {
-                if thread.at != chunk.end {
-                    return Err(located(
-                        &self.file,
-                        thread,
-                        &Fault::Nonsense("record before the end of its chunk", 0),
-                    ));
+        loop {
+            if let Some(chunk) = &thread.chunk {
+                let bytes = &bytes[..chunk.end];
+                match bytes.get(thread.at) {
+                    Some(&kind) if kind != 0 => {
+                        return match thread.parse(bytes, kind) {
+                            Ok(head) => Ok(Some(head)),
+                            Err(fault) => Err(located(&self.file, thread, &fault)),
+                        };
+                    }
+                    Some(_) if chunk.is_sealed() => {
+                        let fault = Fault::Nonsense("record before the end of its chunk", 0);
+                        return Err(located(&self.file, thread, &fault));
+                    }
+                    // A record that was being written has left its numbers behind a kind that is still zero.
+                    Some(_) if self.file.header.state == State::Running => {
+                        let rest = &bytes[thread.at..];
+                        self.torn += u32::from(rest.iter().take(TORN_WINDOW).any(|&byte| byte != 0));
+                    }
+                    _ => {}
                 }
-            } else if last && self.file.header.state == State::Running {
-                let rest = &bytes[thread.at..chunk.end];
-                self.torn += u32::from(rest.iter().take(TORN_WINDOW).any(|&byte| byte != 0));
+                thread.chunk = None;
             }
-            thread.chunk += 1;
-            if let Some(next) = chunks.get(thread.chunk) {
-                thread.at = next.start;
-                thread.base = next.header.base;
-                if next.header.requests != thread.requests {
-                    let what = "count of requests in the head of a chunk";
-                    return Err(located(&self.file, thread, &Fault::Nonsense(what, next.header.requests)));
-                }
+            match self.file.threads[usize::from(thread.number)].list.get(thread.begun) {
+                None => return Ok(None),
+                Some(next) => thread.begin(&self.file, next)?,
             }
         }
-        Ok(None)
     }
 }
 
@@ -227,13 +230,76 @@ impl FileEvents {
 const TORN_WINDOW: usize = 64;
 
 impl Thread {
+    /// Goes to its next chunk.
+    fn begin(&mut self, file: &RankFile, chunk: &Chunk) -> Result<(), CaptureError> {
+        self.at = chunk.start;
+        self.base = chunk.header.base;
+        if chunk.is_sealed() && chunk.header.checksum != checksum(chunk.bytes(file)) {
+            let what = "these bytes are not those that were written (wrong checksum)";
+            return Err(damaged(&file.path, chunk.start - CHUNK_HEADER, what.to_owned()));
+        }
+        if chunk.header.requests != self.requests {
+            let what = "count of requests in the head of a chunk";
+            return Err(located(file, self, &Fault::Nonsense(what, chunk.header.requests)));
+        }
+        self.chunk = Some(*chunk);
+        self.begun += 1;
+        Ok(())
+    }
+
+    /// Takes the next record apart, which begins with `kind`.
+    fn parse(&self, chunk: &[u8], kind: u8) -> Result<Head, Fault> {
+        let (form, gap, duration, at);
+        if kind & word::MARK == 0 {
+            let mut source = Source::new(chunk, self.at + 1);
+            (gap, duration) = (source.get()?, source.get()?);
+            (form, at) = (Form::Kind(kind), source.position());
+        } else {
+            let raw = chunk[self.at..].first_chunk().ok_or(Fault::Ended)?;
+            let code;
+            (code, gap, duration) = word::parse(u64::from_le_bytes(*raw));
+            (form, at) = (Form::Word(code), self.at + word::WORD);
+        }
+        let start = self.base.checked_add(gap);
+        let end = start.and_then(|start| start.checked_add(duration));
+        match (start, end) {
+            (Some(start), Some(end)) => Ok(Head { form, start, end, at, limit: chunk.len() }),
+            _ => Err(Fault::Nonsense("time", gap.max(duration))),
+        }
+    }
+
     /// Steps behind the record with `head`, whose last byte is before `after`.
-    fn advance(&mut self, head: &Head, after: usize, action: &Action<'_>) {
-        // What a chunk says of requests before it may be any number.
-        self.requests = self.requests.saturating_add(makes_request(action).is_some().into());
+    fn advance(
+        &mut self,
+        file: &RankFile,
+        head: &Head,
+        after: usize,
+        action: &Action<'_>,
+    ) -> Result<(), CaptureError> {
+        if let Action::Complete(list) = action
+            && head.is_run()
+        {
+            self.ended += list.len() as u64;
+            // Each request ends once: few bytes must not keep the reader busy for long.
+            if self.ended > self.requests {
+                return Err(located(
+                    file,
+                    self,
+                    &Fault::Nonsense("number of completed requests", self.ended),
+                ));
+            }
+        }
+        self.requests += u64::from(makes_request(action).is_some());
         self.at = after;
         self.base = head.end;
         self.records += 1;
+        Ok(())
+    }
+}
+
+impl Head {
+    fn is_run(&self) -> bool {
+        matches!(self.form, Form::Word(Code::Run { .. }) | Form::Kind(kind::COMPLETE_RUN))
     }
 }
 
@@ -282,33 +348,30 @@ impl Needs {
     }
 }
 
-/// Every thread at its first record.
+/// Every thread before its first record.
 fn begin(file: &RankFile) -> Vec<Thread> {
-    let first = |(number, chunks): (usize, &super::file::Chunks)| {
-        let first = chunks.list.first()?;
-        Some(Thread {
-            number: number as u16,
-            chunk: 0,
-            at: first.start,
-            base: first.header.base,
-            requests: first.header.requests,
-            records: 0,
-        })
-    };
-    file.threads.iter().enumerate().filter_map(first).collect()
+    let threads = file.threads.iter().enumerate().filter(|(_, chunks)| !chunks.list.is_empty());
+    threads.map(|(number, _)| Thread { number: number as u16, ..Thread::default() }).collect()
 }
 
 /// The action of the record with `head`, and where the next record begins.
 fn decode<'a>(
     file: &'a RankFile,
     lists: &'a mut Lists,
-    thread: &Thread,
+    thread: &mut Thread,
     requests: u64,
     head: &Head,
 ) -> Result<(Action<'a>, usize), CaptureError> {
     let mut source = Source::new(&file.map.bytes()[..head.limit], head.at);
     let context = Context { thread: thread.number, requests, calls: &file.calls };
-    match decode::action(&mut source, head.kind, &context, lists) {
+    let action = match head.form {
+        Form::Kind(kind) => decode::action(&mut source, kind, &context, lists, &mut thread.shapes),
+        Form::Word(Code::Shape(shape)) => {
+            thread.shapes.get(u64::from(shape), RequestId { thread: thread.number, number: requests })
+        }
+        Form::Word(Code::Run { count, after }) => decode::run(count, after, &context, lists),
+    };
+    match action {
         Ok(action) => Ok((action, source.position())),
         Err(fault) => Err(located(file, thread, &fault)),
     }

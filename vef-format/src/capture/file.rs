@@ -2,8 +2,8 @@
 
 use super::error::CaptureError;
 use super::layout::{
-    CALL_ENTRY, CALLS_AT, CHUNK_HEADER, ChunkHeader, Clock, ClockPair, ENDIANNESS, HEADER_SIZE, MAGIC,
-    RankInfo, State, VERSION, field, u32_at, u64_at,
+    CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HOLE_MARK,
+    MAGIC, RankInfo, State, VERSION, field, u32_at, u64_at,
 };
 use super::map::Map;
 use crate::error::Place;
@@ -18,7 +18,9 @@ pub(super) struct Header {
     pub(super) state: State,
     /// Length of the finished file; 0 before.
     length: u64,
-    header_size: usize,
+    calls_at: usize,
+    calls: usize,
+    chunks_at: usize,
     chunk_size: usize,
     pairs: [ClockPair; 3],
 }
@@ -28,19 +30,19 @@ impl Header {
     pub(super) fn read(path: &Path) -> Result<Self, CaptureError> {
         let file = std::fs::File::open(path).map_err(|e| CaptureError::io(path, e))?;
         let present = file.metadata().map_err(|e| CaptureError::io(path, e))?.len();
-        let mut bytes = Vec::with_capacity(CALLS_AT);
-        file.take(CALLS_AT as u64).read_to_end(&mut bytes).map_err(|e| CaptureError::io(path, e))?;
+        let mut bytes = Vec::with_capacity(FACTS_END);
+        file.take(FACTS_END as u64).read_to_end(&mut bytes).map_err(|e| CaptureError::io(path, e))?;
         Self::parse(path, &bytes, present)
     }
 
     /// Checks and takes the first bytes of a file of `present` bytes.
     fn parse(path: &Path, bytes: &[u8], present: u64) -> Result<Self, CaptureError> {
-        if bytes.len() < CALLS_AT {
+        if bytes.len() < field::FACTS {
             // What is there must at least begin like one of ours to be called truncated.
             return Err(match bytes.get(..MAGIC.len()) {
                 Some(magic) if magic == MAGIC => CaptureError::Truncated {
                     place: Place::file(path),
-                    promised: HEADER_SIZE as u64,
+                    promised: field::FACTS as u64,
                     present,
                 },
                 _ => CaptureError::Magic(Place::file(path)),
@@ -61,21 +63,20 @@ impl Header {
             let place = Place::offset(path, field::VERSION as u64);
             return Err(CaptureError::Version { place, found, known: VERSION });
         }
-        let header_size = u32_at(bytes, field::HEADER_SIZE) as usize;
-        let chunk_size = u32_at(bytes, field::CHUNK_SIZE) as usize;
-        if header_size < CALLS_AT || chunk_size <= CHUNK_HEADER || header_size.max(chunk_size) > 1 << 30 {
-            return Err(damaged(
-                path,
-                field::HEADER_SIZE,
-                format!("header of {header_size} bytes, chunks of {chunk_size}"),
-            ));
+        let number = |at: usize| u32_at(bytes, at) as usize;
+        let (chunks_at, chunk_size) = (number(field::HEADER_SIZE), number(field::CHUNK_SIZE));
+        let (calls_at, calls) = (number(field::CALLS_AT), number(field::CALLS));
+        let calls_end = calls.saturating_mul(CALL_ENTRY).saturating_add(calls_at);
+        if calls_at < field::FACTS || calls_end > chunks_at || chunks_at > 1 << 30 {
+            let what = format!("header of {chunks_at} bytes with {calls} functions from {calls_at} on");
+            return Err(damaged(path, field::HEADER_SIZE, what));
         }
-        if present < header_size as u64 {
-            return Err(CaptureError::Truncated {
-                place: Place::file(path),
-                promised: header_size as u64,
-                present,
-            });
+        if chunk_size < CHUNK_HEADER || chunk_size > 1 << 30 {
+            return Err(damaged(path, field::CHUNK_SIZE, format!("chunks of {chunk_size} bytes")));
+        }
+        if present < chunks_at as u64 {
+            let promised = chunks_at as u64;
+            return Err(CaptureError::Truncated { place: Place::file(path), promised, present });
         }
         let rank = Rank(u32_at(bytes, field::RANK));
         let tasks = u32_at(bytes, field::TASKS);
@@ -105,7 +106,16 @@ impl Header {
             tick: u64_at(bytes, field::CLOCK + 16 * i),
             nanos: u64_at(bytes, field::CLOCK + 16 * i + 8),
         };
-        Ok(Self { info, state, length, header_size, chunk_size, pairs: [pair(0), pair(1), pair(2)] })
+        Ok(Self {
+            info,
+            state,
+            length,
+            calls_at,
+            calls,
+            chunks_at,
+            chunk_size,
+            pairs: [pair(0), pair(1), pair(2)],
+        })
     }
 }
 
@@ -125,6 +135,18 @@ pub(super) struct Chunk {
     pub(super) header: ChunkHeader,
 }
 
+impl Chunk {
+    /// Whether its end is known; else it ends at the first record that is not there.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.header.used != 0
+    }
+
+    /// All its bytes, the header included.
+    pub(super) fn bytes<'a>(&self, file: &'a RankFile) -> &'a [u8] {
+        &file.map.bytes()[self.start - CHUNK_HEADER..self.end]
+    }
+}
+
 /// A rank's file with everything found but the records.
 #[derive(Debug)]
 pub(super) struct RankFile {
@@ -142,7 +164,7 @@ impl RankFile {
     pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
         let map = Map::open(path).map_err(|e| CaptureError::io(path, e))?;
         let bytes = map.bytes();
-        let header = Header::parse(path, bytes.get(..CALLS_AT).unwrap_or(bytes), bytes.len() as u64)?;
+        let header = Header::parse(path, bytes.get(..FACTS_END).unwrap_or(bytes), bytes.len() as u64)?;
         let (threads, pairs) = find_chunks(path, bytes, &header)?;
         let clock = Clock::new(header.pairs.into_iter().chain(pairs));
         let calls = call_table(path, bytes, &header)?.into_iter().map(|(name, _)| name).collect();
@@ -170,66 +192,65 @@ fn find_chunks(
         }
     };
     let bytes = &bytes[..len];
-    let mut at = header.header_size;
+    let mut at = header.chunks_at;
     while let Some(raw) = bytes.get(at..).and_then(|rest| rest.first_chunk::<CHUNK_HEADER>()) {
-        let Some(chunk) = ChunkHeader::from_bytes(raw) else {
+        let chunk = ChunkHeader::from_bytes(raw);
+        let span = (chunk.span as usize).max(1).saturating_mul(header.chunk_size);
+        let next = match u32_at(raw, 0) {
+            CHUNK_MARK | HOLE_MARK => at.saturating_add(span),
             // Claimed, but its thread did not come to use it.
-            if raw[..4] != [0; 4] {
-                return Err(damaged(path, at, "no chunk begins here".into()));
-            }
-            at += header.chunk_size;
-            continue;
+            0 => at + header.chunk_size,
+            _ => return Err(damaged(path, at, "no chunk begins here".into())),
         };
-        let span = usize::from(chunk.span).max(1) * header.chunk_size;
-        // Only the last chunk of a closed file is shorter than its span.
-        let end = match header.state {
-            State::Running if at + span > len => {
-                let promised = (at + span) as u64;
-                return Err(CaptureError::Truncated {
-                    place: Place::file(path),
-                    promised,
-                    present: len as u64,
-                });
+        if u32_at(raw, 0) == CHUNK_MARK {
+            let used = chunk.used as usize;
+            if used > span || (used != 0 && used < CHUNK_HEADER) {
+                return Err(damaged(path, at, format!("chunk of {used} bytes")));
             }
-            _ => (at + span).min(len),
-        };
-        let used = chunk.used as usize;
-        if used != 0 && (used < CHUNK_HEADER || at + used > end) {
-            return Err(damaged(path, at, format!("chunk of {used} bytes")));
+            let end = at.saturating_add(if used == 0 { span } else { used });
+            if end > len {
+                let (place, promised, present) = (Place::file(path), end as u64, len as u64);
+                return Err(CaptureError::Truncated { place, promised, present });
+            }
+            let thread = usize::from(chunk.thread);
+            if threads.len() <= thread {
+                threads.resize_with(thread + 1, Chunks::default);
+            }
+            pairs.push(chunk.clock);
+            threads[thread].list.push(Chunk { start: at + CHUNK_HEADER, end, header: chunk });
         }
-        let end = if used == 0 { end } else { at + used };
-        let thread = usize::from(chunk.thread);
-        if threads.len() <= thread {
-            threads.resize_with(thread + 1, Chunks::default);
-        }
-        pairs.push(chunk.clock);
-        threads[thread].list.push(Chunk { start: at + CHUNK_HEADER, end, header: chunk });
-        at += span;
+        at = next;
     }
     for chunks in &mut threads {
-        chunks.list.sort_by_key(|chunk| chunk.header.sequence);
-        let wrong = chunks.list.iter().enumerate().find(|(i, chunk)| chunk.header.sequence as usize != *i);
-        if let Some((i, chunk)) = wrong {
-            let what = format!(
-                "chunk {} of thread {} where {i} should be",
-                chunk.header.sequence, chunk.header.thread
-            );
-            return Err(damaged(path, chunk.start - CHUNK_HEADER, what));
-        }
+        order(path, &mut chunks.list)?;
     }
     Ok((threads, pairs))
 }
 
+/// Puts a thread's chunks in order. One that was copied to its final place may still stand where it was written, too.
+fn order(path: &Path, chunks: &mut Vec<Chunk>) -> Result<(), CaptureError> {
+    chunks.sort_by_key(|chunk| (chunk.header.sequence, !chunk.is_sealed()));
+    chunks.dedup_by(|second, first| {
+        second.header.sequence == first.header.sequence && first.is_sealed() && !second.is_sealed()
+    });
+    match chunks.iter().enumerate().find(|(i, chunk)| chunk.header.sequence as usize != *i) {
+        None => Ok(()),
+        Some((i, Chunk { header, start, .. })) => {
+            let what = format!("chunk {} of thread {} where {i} should be", header.sequence, header.thread);
+            Err(damaged(path, start - CHUNK_HEADER, what))
+        }
+    }
+}
+
 fn call_table(path: &Path, bytes: &[u8], header: &Header) -> Result<Vec<(String, u64)>, CaptureError> {
     let mut calls = Vec::new();
-    for (i, entry) in bytes[CALLS_AT..header.header_size].chunks_exact(CALL_ENTRY).enumerate() {
+    let table = &bytes[header.calls_at..header.calls_at + header.calls * CALL_ENTRY];
+    for (i, entry) in table.chunks_exact(CALL_ENTRY).enumerate() {
         let name = &entry[8..];
         let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());
-        if len == 0 {
-            break;
-        }
         let name = std::str::from_utf8(&name[..len]).map_err(|_| {
-            damaged(path, CALLS_AT + i * CALL_ENTRY + 8, "name of a function is not UTF-8".into())
+            let at = header.calls_at + i * CALL_ENTRY + 8;
+            damaged(path, at, "name of a function is not UTF-8".into())
         })?;
         calls.push((name.to_owned(), u64_at(entry, 0)));
     }

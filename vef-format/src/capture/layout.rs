@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! 0                header: fixed fields, then facts about the rank as `key=value` lines
-//! CALLS_AT         call table: how often each MPI function was called
-//! HEADER_SIZE      chunks of CHUNK_SIZE bytes (or a multiple), each written by one thread
+//! calls at         call table: how often each MPI function was called
+//! chunks at        chunks of CHUNK_SIZE bytes (or a multiple), each written by one thread
 //! ```
 //!
-//! Everything is in the byte order of the writer, which is little-endian (the mark tells). Nothing here is
-//! written twice in place but counters, clock pairs and the state, so that a process that dies at any instruction
-//! leaves a file that can be read.
+//! Everything is in the byte order of the writer, which is little-endian (the mark tells). A process that dies at any
+//! instruction leaves a file that can be read: the chunk that a thread is filling lies in the file (mapped) all the time;
+//! a full one is copied to its final place, whose mark is stored last, before it is used again.
 
 use crate::ids::Rank;
 use std::fmt::Write as _;
@@ -16,25 +16,27 @@ use std::fmt::Write as _;
 /// The first eight bytes of a rank's file.
 pub const MAGIC: [u8; 8] = *b"\x89VEFCAP\n";
 /// The version written here.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Reads as this number in the writer's byte order.
 pub const ENDIANNESS: u32 = 0x0102_0304;
-/// Bytes in front of the first chunk.
+/// Bytes in front of the first chunk while a file is written; a small finished one moves its chunk up.
 pub const HEADER_SIZE: usize = 32 << 10;
 /// Bytes of one chunk; a record that needs more gets a chunk of several times this size.
-pub const CHUNK_SIZE: usize = 256 << 10;
-/// Where the call table begins.
-pub const CALLS_AT: usize = 4 << 10;
+pub const CHUNK_SIZE: usize = 64 << 10;
+/// The header and its facts are not longer than this.
+pub const FACTS_END: usize = 4 << 10;
 /// Bytes of one entry of the call table: a `u64` count, then the name, zero-padded.
 pub const CALL_ENTRY: usize = 48;
 /// How many functions the call table holds.
-pub const CALL_SLOTS: usize = (HEADER_SIZE - CALLS_AT) / CALL_ENTRY;
+pub const CALL_SLOTS: usize = (HEADER_SIZE - FACTS_END) / CALL_ENTRY;
 /// Longest name in the call table.
 pub const CALL_NAME: usize = CALL_ENTRY - 8;
 /// Bytes of a chunk's own header.
-pub const CHUNK_HEADER: usize = 48;
+pub const CHUNK_HEADER: usize = 56;
 /// First field of a chunk that is in use; stored last.
 pub const CHUNK_MARK: u32 = u32::from_le_bytes(*b"CHNK");
+/// First field of a chunk that is being copied to its place.
+pub const HOLE_MARK: u32 = u32::from_le_bytes(*b"HOLE");
 /// What the file of a rank is called after its number.
 pub const EXTENSION: &str = "vefc";
 
@@ -60,6 +62,10 @@ pub mod field {
     pub const LENGTH: usize = 40;
     /// Three clock pairs (`u64` tick, `u64` ns; tick 0: not set): at start, after `MPI_Init`, at the end.
     pub const CLOCK: usize = 48;
+    /// `u32`: where the call table begins.
+    pub const CALLS_AT: usize = 96;
+    /// `u32`: entries of the call table.
+    pub const CALLS: usize = 100;
     /// Where the facts begin.
     pub const FACTS: usize = 128;
 }
@@ -204,10 +210,11 @@ fn unescape(text: &str) -> String {
     plain
 }
 
-/// The first [`CALLS_AT`] bytes of a file that has just begun.
-pub fn header(info: &RankInfo, start: ClockPair) -> [u8; CALLS_AT] {
-    let mut bytes = [0; CALLS_AT];
-    let facts = info.to_facts(CALLS_AT - field::FACTS);
+/// The first bytes of a file that has just begun; the call table follows.
+pub fn header(info: &RankInfo, start: ClockPair) -> Vec<u8> {
+    let facts = info.to_facts(FACTS_END - field::FACTS);
+    let calls_at = (field::FACTS + facts.len()).next_multiple_of(8);
+    let mut bytes = vec![0; calls_at];
     bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
     let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
     put(field::ENDIANNESS, ENDIANNESS);
@@ -218,6 +225,7 @@ pub fn header(info: &RankInfo, start: ClockPair) -> [u8; CALLS_AT] {
     put(field::TASKS, info.tasks);
     put(field::STATE, State::Running as u32);
     put(field::FACTS_LEN, facts.len() as u32);
+    put(field::CALLS_AT, calls_at as u32);
     bytes[field::CLOCK..field::CLOCK + 16].copy_from_slice(&pair_bytes(start));
     bytes[field::FACTS..field::FACTS + facts.len()].copy_from_slice(facts.as_bytes());
     bytes
@@ -237,11 +245,13 @@ pub struct ChunkHeader {
     /// Who writes it.
     pub thread: u16,
     /// How many [`CHUNK_SIZE`] units it is long.
-    pub span: u16,
+    pub span: u32,
     /// The how manyth chunk of its thread, 0-based.
     pub sequence: u32,
     /// Bytes in use, this header included; 0 while the chunk is written.
     pub used: u32,
+    /// The [`checksum`] of a chunk whose bytes in use are known.
+    pub checksum: u32,
     /// How many requests the thread had made before.
     pub requests: u64,
     /// The end of the thread's previous record, in ticks; the first gap counts from here.
@@ -250,8 +260,15 @@ pub struct ChunkHeader {
     pub clock: ClockPair,
 }
 
-/// Offset in a chunk of `u32` [`ChunkHeader::used`].
-pub const CHUNK_USED_AT: usize = 12;
+/// Offsets in a chunk's header.
+pub mod chunk_field {
+    /// `u32`: [`super::CHUNK_MARK`] or [`super::HOLE_MARK`].
+    pub const MARK: usize = 0;
+    /// `u32`: [`super::ChunkHeader::used`].
+    pub const USED: usize = 16;
+    /// `u32`: [`super::ChunkHeader::checksum`].
+    pub const CHECKSUM: usize = 20;
+}
 
 impl ChunkHeader {
     /// As it stands in the file, the mark included.
@@ -259,30 +276,51 @@ impl ChunkHeader {
         let mut bytes = [0; CHUNK_HEADER];
         bytes[..4].copy_from_slice(&CHUNK_MARK.to_le_bytes());
         bytes[4..6].copy_from_slice(&self.thread.to_le_bytes());
-        bytes[6..8].copy_from_slice(&self.span.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.sequence.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.used.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.requests.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.base.to_le_bytes());
-        bytes[32..48].copy_from_slice(&pair_bytes(self.clock));
+        bytes[8..12].copy_from_slice(&self.span.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.used.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.requests.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.base.to_le_bytes());
+        bytes[40..56].copy_from_slice(&pair_bytes(self.clock));
         bytes
     }
 
-    /// `None` where no chunk has begun.
-    pub fn from_bytes(bytes: &[u8; CHUNK_HEADER]) -> Option<Self> {
-        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    /// What the bytes of a chunk, or of a hole, say; the mark is not looked at.
+    pub fn from_bytes(bytes: &[u8; CHUNK_HEADER]) -> Self {
         let u32_at = |at: usize| u32_at(bytes, at);
         let u64_at = |at: usize| u64_at(bytes, at);
-        (u32_at(0) == CHUNK_MARK).then(|| Self {
-            thread: u16_at(4),
-            span: u16_at(6),
-            sequence: u32_at(8),
-            used: u32_at(CHUNK_USED_AT),
-            requests: u64_at(16),
-            base: u64_at(24),
-            clock: ClockPair { tick: u64_at(32), nanos: u64_at(40) },
-        })
+        Self {
+            thread: u16::from_le_bytes([bytes[4], bytes[5]]),
+            span: u32_at(8),
+            sequence: u32_at(12),
+            used: u32_at(chunk_field::USED),
+            checksum: u32_at(chunk_field::CHECKSUM),
+            requests: u64_at(24),
+            base: u64_at(32),
+            clock: ClockPair { tick: u64_at(40), nanos: u64_at(48) },
+        }
     }
+}
+
+/// The CRC-32 of a chunk, given its bytes in use: of all but the mark and itself.
+pub fn checksum(used: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&used[chunk_field::MARK + 4..chunk_field::USED]);
+    // As the header will say it: of a chunk that is being closed it does not yet.
+    hasher.update(&(used.len() as u32).to_le_bytes());
+    hasher.update(&used[chunk_field::CHECKSUM + 4..]);
+    hasher.finalize()
+}
+
+/// Notes in a chunk that its records end with `used` bytes. Until the last store it reads as one that is being written.
+pub fn seal(chunk: &mut [u8], used: usize) {
+    let Some(used) = chunk.get_mut(..used).filter(|used| used.len() >= CHUNK_HEADER) else { return };
+    let sum = checksum(used).to_le_bytes();
+    used[chunk_field::CHECKSUM..chunk_field::CHECKSUM + 4].copy_from_slice(&sum);
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
+    let length = (used.len() as u32).to_le_bytes();
+    used[chunk_field::USED..chunk_field::USED + 4].copy_from_slice(&length);
 }
 
 /// The little-endian `u32` at `at`; 0 beyond the end.
@@ -377,25 +415,40 @@ mod tests {
     fn golden_header() {
         let bytes = header(&info(), ClockPair { tick: 0x1122, nanos: 0x3344 });
         let fixed: [u8; 64] =
-            *b"\x89VEFCAP\n\x04\x03\x02\x01\x01\0\0\0\0\x80\0\0\0\0\x04\0\x03\0\0\0\x08\0\0\0\
+            *b"\x89VEFCAP\n\x04\x03\x02\x01\x02\0\0\0\0\x80\0\0\0\0\x01\0\x03\0\0\0\x08\0\0\0\
             \x01\0\0\0\x9c\0\0\0\0\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0\x44\x33\0\0\0\0\0\0";
         assert_eq!(bytes[..64], fixed);
+        assert_eq!(bytes[field::CALLS_AT..field::CALLS_AT + 8], *b"\x20\x01\0\0\0\0\0\0");
         assert_eq!(bytes[field::FACTS..field::FACTS + 13], *b"host=node\\\\7\n");
+        assert_eq!(bytes.len(), 0x120);
         let chunk = ChunkHeader {
             thread: 1,
             span: 2,
             sequence: 3,
             used: 4,
+            checksum: 9,
             requests: 5,
             base: 6,
             clock: ClockPair { tick: 7, nanos: 8 },
         };
         let expected: [u8; CHUNK_HEADER] =
-            *b"CHNK\x01\0\x02\0\x03\0\0\0\x04\0\0\0\x05\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\
-            \x07\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0";
+            *b"CHNK\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x09\0\0\0\x05\0\0\0\0\0\0\0\
+            \x06\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0";
         assert_eq!(chunk.to_bytes(), expected);
-        assert_eq!(ChunkHeader::from_bytes(&expected), Some(chunk));
-        assert_eq!(ChunkHeader::from_bytes(&[0; CHUNK_HEADER]), None);
+        assert_eq!(ChunkHeader::from_bytes(&expected), chunk);
+    }
+
+    #[test]
+    fn a_sealed_chunk_knows_its_length_and_sum() {
+        let mut bytes = vec![7; 100];
+        bytes[..CHUNK_HEADER]
+            .copy_from_slice(&ChunkHeader { sequence: 3, ..ChunkHeader::default() }.to_bytes());
+        seal(&mut bytes, 90);
+        let header = bytes.first_chunk().map(ChunkHeader::from_bytes).expect("long enough");
+        assert_eq!((header.used, header.checksum), (90, checksum(&bytes[..90])));
+        assert_ne!(header.checksum, checksum(&bytes[..91]));
+        bytes[89] ^= 1;
+        assert_ne!(header.checksum, checksum(&bytes[..90]));
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod legacy;
 
 pub mod encode;
 pub mod varint;
+pub mod word;
 
 mod decode;
 mod digest;

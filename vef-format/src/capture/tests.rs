@@ -4,13 +4,16 @@ use super::event::{
     Action, Collective, Communicator, Completion, Datatype, DatatypeId, Event, Members, Origin, Outcome,
     PostReceive, Receive, RequestId, Send, SendMode,
 };
-use super::layout::{CHUNK_HEADER, CHUNK_SIZE, HEADER_SIZE};
+use super::layout::{
+    CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, VERSION, chunk_field, field, seal,
+};
 use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
 use crate::units::{Bytes, Nanos};
 use proptest::prelude::*;
 use rand_like::Random;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Numbers of every length from a seed: the events must be made twice, and borrow.
@@ -47,6 +50,8 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
     let mut now = 5u64;
     let mut ends = vec![0u64; usize::from(threads)];
     let mut requests = vec![0u64; usize::from(threads)];
+    // A request ends once.
+    let mut ended = HashSet::new();
     let (mut comms, mut types) = (1u32, 1u32);
     // What everything else refers to comes first.
     let world = Communicator { id: CommId(0), origin: Origin::World, members: Members::All, foreign: false };
@@ -61,14 +66,17 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
         let end = now + random.sized(30);
         ends[t] = end;
         let next = RequestId { thread, number: requests[t] };
-        let comm = CommId(random.below(u64::from(comms)) as u32);
-        let datatype = DatatypeId(random.below(u64::from(types)) as u32);
-        let peer = CommRank(random.sized(32) as u32);
-        let tag = random.sized(32) as u32 as i32;
-        let bytes = Bytes(random.sized(63));
+        // Half of the calls are like others of their kind.
+        let usual = random.below(2) == 0;
+        let comm = CommId(if usual { 0 } else { random.below(u64::from(comms)) as u32 });
+        let datatype = DatatypeId(if usual { 0 } else { random.below(u64::from(types)) as u32 });
+        let peer = CommRank(if usual { 3 } else { random.sized(32) as u32 });
+        let tag = if usual { 7 } else { random.sized(32) as u32 as i32 };
+        let bytes = Bytes(if usual { 8 } else { random.sized(63) });
         let flag = random.below(2) == 0;
-        let mode = [SendMode::Standard, SendMode::Buffered, SendMode::Synchronous, SendMode::Ready]
-            [random.below(4) as usize];
+        let mode = if usual { 0 } else { random.below(4) };
+        let mode =
+            [SendMode::Standard, SendMode::Buffered, SendMode::Synchronous, SendMode::Ready][mode as usize];
         let send = Send { comm, dest: peer, tag, bytes, datatype, mode, request: flag.then_some(next) };
         let receive = Receive {
             comm,
@@ -82,7 +90,17 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
         let ranks: Vec<Rank> = (0..random.below(40)).map(|_| Rank(random.sized(32) as u32)).collect();
         let counts: [Vec<u64>; 2] = [0, 1].map(|_| (0..random.below(20)).map(|_| random.sized(60)).collect());
         let mut completions = Vec::new();
-        for _ in 0..random.below(20) {
+        // Some are runs of the thread's own, the others whatever comes.
+        if usual {
+            let run = requests[t].saturating_sub(random.below(70))..requests[t];
+            completions.extend(
+                run.map(|number| RequestId { thread, number })
+                    .skip_while(|request| ended.contains(request))
+                    .take_while(|request| !ended.contains(request))
+                    .map(|request| Completion { request, outcome: Outcome::Done }),
+            );
+        }
+        for _ in 0..if usual { 0 } else { random.below(20) } {
             let maker = random.below(u64::from(threads)) as u16;
             let made = requests[usize::from(maker)];
             if made > 0 {
@@ -93,7 +111,9 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                 completions.push(Completion { request: RequestId { thread: maker, number }, outcome });
             }
         }
-        let action = match random.below(18) {
+        completions.retain(|completion| !ended.contains(&completion.request));
+        completions.dedup_by_key(|completion| completion.request);
+        let action = match random.below(20) {
             0 => Action::Init,
             1 => Action::Abort { code: tag },
             2 => {
@@ -130,7 +150,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                 })
             }
             4 => Action::CommunicatorFree(comm),
-            5 | 6 => Action::Send(send),
+            5 | 6 | 18 | 19 => Action::Send(send),
             7 => Action::Receive(receive),
             8 | 9 => Action::PostReceive(PostReceive {
                 comm,
@@ -141,7 +161,10 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                 request: next,
             }),
             10 => Action::Exchange { send: Send { request: None, ..send }, receive },
-            11 => Action::Complete(&completions),
+            11 => {
+                ended.extend(completions.iter().map(|completion| completion.request));
+                Action::Complete(&completions)
+            }
             12 => match completions.first() {
                 Some(completion) => Action::Forget(completion.request),
                 None => Action::Complete(&[]),
@@ -154,7 +177,10 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                     operation,
                     comm,
                     root: (operation.is_rooted() != (random.below(8) == 0)).then_some(peer),
-                    amounts: Amounts { send: bytes, recv: Bytes(random.sized(64)) },
+                    amounts: Amounts {
+                        send: bytes,
+                        recv: if usual { bytes } else { Bytes(random.sized(64)) },
+                    },
                     datatype,
                     request: (random.below(3) == 0).then_some(next),
                     send_counts: if vector { &counts[0] } else { &[] },
@@ -208,6 +234,14 @@ fn first_difference<'a>(
     (0..a.len().max(b.len())).find(differs).map(|i| (i, a.get(i), b.get(i)))
 }
 
+/// Makes the file of a finished writer, one chunk a thread, that of one at work.
+fn reopen(file: &mut [u8]) {
+    file[field::STATE] = 1;
+    for chunk in file[HEADER_SIZE..].chunks_mut(CHUNK_SIZE).filter(|chunk| chunk.len() >= CHUNK_HEADER) {
+        chunk[chunk_field::USED..chunk_field::USED + 4].fill(0);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -227,18 +261,17 @@ proptest! {
         let expected = write(dir.path(), seed, 60, 1);
         let path = rank_path(dir.path(), Rank(0));
         let whole = std::fs::read(&path)?;
-        let used = whole.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
-        let keep = (used as f64 * cut) as usize;
+        let keep = (whole.len() as f64 * cut) as usize;
 
         std::fs::write(&path, &whole[..keep])?;
         let (events, ending) = read(dir.path());
         prop_assert!(events.is_empty() && ending.is_err(), "a short file is an error at once");
 
         let mut killed = whole;
-        killed[super::layout::field::STATE] = 1;
-        killed[HEADER_SIZE + 12..HEADER_SIZE + 16].fill(0);
-        let from = keep.max(HEADER_SIZE + CHUNK_HEADER);
+        reopen(&mut killed);
+        let from = HEADER_SIZE + CHUNK_HEADER + ((killed.len() - HEADER_SIZE - CHUNK_HEADER) as f64 * cut) as usize;
         killed[from..].fill(0);
+        killed.resize(HEADER_SIZE + CHUNK_SIZE, 0);
         std::fs::write(&path, &killed)?;
         let (events, ending) = read(dir.path());
         // The record that was cut in the middle still has its kind byte here, and reads as something else.
@@ -253,11 +286,16 @@ proptest! {
     /// Changed bytes are an error or other events, never a panic or a hang.
     #[test]
     fn changed_bytes_do_no_harm(seed: u64, threads in 1u16..3, changes in proptest::collection::vec(
-        (any::<u32>(), any::<u8>()), 1..4), header: bool) {
+        (any::<u32>(), any::<u8>()), 1..4), header: bool, running: bool) {
         let dir = tempfile::tempdir()?;
         write(dir.path(), seed, 80, threads);
         let path = rank_path(dir.path(), Rank(0));
         let mut bytes = std::fs::read(&path)?;
+        if running {
+            // Without a checksum in the way.
+            bytes.resize(HEADER_SIZE + usize::from(threads) * CHUNK_SIZE, 0);
+            reopen(&mut bytes);
+        }
         for (at, value) in changes {
             let at = if header { at as usize % 160 } else { HEADER_SIZE + at as usize % 4000 };
             if let Some(byte) = bytes.get_mut(at) {
@@ -308,7 +346,8 @@ fn long_records_and_many_chunks() {
         expected.push(event);
     }
     writer.finish().expect("finished");
-    assert!(std::fs::metadata(rank_path(dir.path(), Rank(0))).expect("there").len() > 20 * CHUNK_SIZE as u64);
+    // Of the sends only the times and the growing sizes; a size comes once, so it gets no shape.
+    assert!(std::fs::metadata(rank_path(dir.path(), Rank(0))).expect("there").len() > 60 * CHUNK_SIZE as u64);
 
     let mut events = Capture::open(dir.path()).and_then(|c| c.events(Rank(0))).expect("opens");
     for event in &expected {
@@ -316,6 +355,108 @@ fn long_records_and_many_chunks() {
     }
     assert!(events.next().expect("readable").is_none());
     assert_eq!(events.ending(), Ending::Cut { torn: 0 }, "no Finalize was written");
+}
+
+/// One record of eight bytes a call that is like another; any changed bit is noticed.
+#[test]
+fn calls_that_are_alike_take_a_word_each() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut writer = RankWriter::create(dir.path(), &info(0, 1)).expect("created");
+    let send = |tag, number| Send {
+        comm: CommId(0),
+        dest: CommRank(1),
+        tag,
+        bytes: Bytes(8),
+        datatype: DatatypeId(0),
+        mode: SendMode::Standard,
+        request: Some(RequestId { thread: 0, number }),
+    };
+    let mut expected = Vec::new();
+    let mut put = |action: Action<'_>| {
+        let start = Nanos(1000 * expected.len() as u64);
+        let event = Event { start, end: Nanos(start.0 + 300), thread: 0, action };
+        expected.push(format!("{event:?}"));
+        writer.event(&event).expect("accepted");
+    };
+    for i in 0..1000 {
+        put(Action::Send(send(5, 2 * i)));
+        put(Action::Send(send(6, 2 * i + 1)));
+        let done = |number| Completion { request: RequestId { thread: 0, number }, outcome: Outcome::Done };
+        put(Action::Complete(&[done(2 * i), done(2 * i + 1)]));
+    }
+    writer.finish().expect("finished");
+    let path = rank_path(dir.path(), Rank(0));
+    let bytes = std::fs::read(&path).expect("there");
+    let records = bytes.len() - HEADER_SIZE - CHUNK_HEADER;
+    assert!((3000 * 8..3000 * 8 + 40).contains(&records), "{records} bytes");
+    let (events, ending) = read(dir.path());
+    assert_eq!(first_difference(&events, &expected), None);
+    ending.expect("readable");
+    for at in [HEADER_SIZE + 40, HEADER_SIZE + CHUNK_HEADER, HEADER_SIZE + 5000, bytes.len() - 1] {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x10;
+        std::fs::write(&path, changed).expect("written");
+        let (_, ending) = read(dir.path());
+        assert!(ending.expect_err("noticed").to_string().contains("checksum"));
+    }
+}
+
+/// A thread's chunk is copied to its place, then begun anew; the writer may end at any instruction of that.
+#[test]
+fn a_chunk_that_was_being_copied_is_read_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let expected = write(dir.path(), 11, 100, 1);
+    let path = rank_path(dir.path(), Rank(0));
+    let finished = std::fs::read(&path).expect("there");
+    let chunk = &finished[HEADER_SIZE..];
+    let read_with = |mark: u32, copied: usize, window_is_begun: bool| {
+        let mut file = finished.clone();
+        file.resize(HEADER_SIZE + CHUNK_SIZE, 0);
+        file.extend_from_slice(&chunk[..copied]);
+        if copied >= 4 {
+            file[HEADER_SIZE + CHUNK_SIZE..][..4].copy_from_slice(&mark.to_le_bytes());
+        }
+        reopen(&mut file[..HEADER_SIZE + CHUNK_SIZE]);
+        if !window_is_begun {
+            file[HEADER_SIZE..HEADER_SIZE + 4].fill(0);
+        }
+        std::fs::write(&path, file).expect("written");
+        read(dir.path())
+    };
+    for (mark, copied, window) in [
+        (HOLE_MARK, 0, true),
+        (HOLE_MARK, 30, true),
+        (HOLE_MARK, 500, true),
+        (HOLE_MARK, chunk.len(), true),
+        (CHUNK_MARK, chunk.len(), true),
+        (CHUNK_MARK, chunk.len(), false),
+    ] {
+        let (events, ending) = read_with(mark, copied, window);
+        assert_eq!(first_difference(&events, &expected), None);
+        assert_eq!(ending.expect("readable"), Ending::Cut { torn: 0 });
+    }
+}
+
+/// A few bytes of a hostile file must not stand for work without end.
+#[test]
+fn requests_do_not_end_twice() {
+    let dir = tempfile::tempdir().expect("a directory");
+    write(dir.path(), 3, 0, 1);
+    let path = rank_path(dir.path(), Rank(0));
+    let mut file = std::fs::read(&path).expect("there");
+    // A send of a request, then its end again and again.
+    file.extend([16 + 4, 1, 1, 1, 1, 1, 1, 1]);
+    for _ in 0..3 {
+        file.extend([13, 1, 1, 3, 1]);
+    }
+    let length = (file.len() as u64).to_le_bytes();
+    file[field::LENGTH..field::LENGTH + 8].copy_from_slice(&length);
+    let used = file.len() - HEADER_SIZE;
+    seal(&mut file[HEADER_SIZE..], used);
+    std::fs::write(&path, file).expect("written");
+    let (events, ending) = read(dir.path());
+    assert_eq!(events.len(), 4);
+    assert!(ending.expect_err("refused").to_string().contains("completed requests: 2"));
 }
 
 #[test]
@@ -386,8 +527,8 @@ fn what_is_no_capture_is_told_apart() {
     };
     changed(8, &[1, 2, 3, 4]);
     assert!(matches!(open(), CaptureError::Endianness(_)));
-    changed(12, &[9]);
-    assert!(matches!(open(), CaptureError::Version { found: 9, known: 1, .. }));
+    changed(12, &[1]);
+    assert!(matches!(open(), CaptureError::Version { found: 1, known: VERSION, .. }));
     changed(24, &[5]);
     assert!(matches!(open(), CaptureError::Damaged { .. }));
     std::fs::write(&path, &good[..HEADER_SIZE - 1]).expect("written");

@@ -7,29 +7,6 @@
 /// The most bytes a value takes.
 pub const MAX_LEN: usize = 9;
 
-/// Takes values one after the other.
-pub trait Put {
-    /// Appends `value`. Touches (with zeros) up to eight bytes beyond what it takes.
-    fn put(&mut self, value: u64);
-
-    /// As [`Put::put`], quicker for values that nearly always take one byte.
-    #[inline(always)]
-    fn put_small(&mut self, value: u64) {
-        self.put(value);
-    }
-
-    /// Appends the length of `text` and its bytes.
-    fn text(&mut self, text: &str);
-
-    /// Appends the values of a list.
-    fn list(&mut self, values: impl ExactSizeIterator<Item = u64>) {
-        self.put(values.len() as u64);
-        for value in values {
-            self.put(value);
-        }
-    }
-}
-
 /// The bytes of `value` where they begin in `room`, and how many they are.
 #[inline(always)]
 fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
@@ -45,54 +22,6 @@ fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
         room[0] = 0;
         room[1..].copy_from_slice(&value.to_le_bytes());
         MAX_LEN
-    }
-}
-
-/// Room for a record of a few values, however large: [`Short`] needs no check of its length.
-pub const SHORT_ROOM: usize = 256 + MAX_LEN;
-
-/// Writes up to 28 values, and no text, into room that is known to suffice.
-#[derive(Debug)]
-pub struct Short<'a> {
-    room: &'a mut [u8; SHORT_ROOM],
-    at: u8,
-}
-
-impl<'a> Short<'a> {
-    /// Starts at byte `at` of `room`.
-    #[inline(always)]
-    pub fn new(room: &'a mut [u8; SHORT_ROOM], at: u8) -> Self {
-        Self { room, at }
-    }
-
-    /// Where the next byte goes.
-    #[inline(always)]
-    pub fn position(&self) -> usize {
-        usize::from(self.at)
-    }
-}
-
-impl Put for Short<'_> {
-    #[inline(always)]
-    fn put(&mut self, value: u64) {
-        // Any `u8` leaves room for a value: no check remains in the machine code.
-        if let Some(room) = self.room[usize::from(self.at)..].first_chunk_mut() {
-            self.at = self.at.wrapping_add(store(value, room) as u8);
-        }
-    }
-
-    #[inline(always)]
-    fn put_small(&mut self, value: u64) {
-        if value >= 1 << 7 {
-            self.put(value);
-        } else if let Some(word) = self.room[usize::from(self.at)..].first_chunk_mut() {
-            *word = (value << 1 | 1).to_le_bytes();
-            self.at = self.at.wrapping_add(1);
-        }
-    }
-
-    fn text(&mut self, _text: &str) {
-        debug_assert!(false, "a text is not short");
     }
 }
 
@@ -117,35 +46,42 @@ impl<'a> Sink<'a> {
         if self.full { None } else { Some(self.at) }
     }
 
-    /// As [`Put::put`].
-    #[inline(always)]
+    /// Appends `value`. Touches (with zeros) up to eight bytes beyond what it takes.
+    #[inline]
     pub fn put(&mut self, value: u64) {
         match self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
             Some(room) => self.at += store(value, room),
             None => self.full = true,
         }
     }
-}
 
-impl Put for Sink<'_> {
-    #[inline(always)]
-    fn put(&mut self, value: u64) {
-        Sink::put(self, value);
-    }
-
-    fn text(&mut self, text: &str) {
-        self.put(text.len() as u64);
-        match self.at.checked_add(text.len()).and_then(|end| self.bytes.get_mut(self.at..end)) {
+    /// Appends bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        match self.at.checked_add(bytes.len()).and_then(|end| self.bytes.get_mut(self.at..end)) {
             Some(room) => {
-                room.copy_from_slice(text.as_bytes());
-                self.at += text.len();
+                room.copy_from_slice(bytes);
+                self.at += bytes.len();
             }
             None => self.full = true,
         }
     }
+
+    /// Appends the length of `text` and its bytes.
+    pub fn text(&mut self, text: &str) {
+        self.put(text.len() as u64);
+        self.raw(text.as_bytes());
+    }
+
+    /// Appends the values of a list.
+    pub fn list(&mut self, values: impl ExactSizeIterator<Item = u64>) {
+        self.put(values.len() as u64);
+        for value in values {
+            self.put(value);
+        }
+    }
 }
 
-/// Reads what a [`Put`] wrote.
+/// Reads what a [`Sink`] wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     bytes: &'a [u8],
@@ -226,10 +162,6 @@ mod tests {
         let mut sink = Sink::new(&mut room, 0);
         sink.put(value);
         let len = sink.position().expect("fits");
-        let mut short = [0; SHORT_ROOM];
-        let mut sink = Short::new(&mut short, 0);
-        sink.put(value);
-        assert_eq!((sink.position(), &short[..len]), (len, &room[..len]));
         room[..len].to_vec()
     }
 

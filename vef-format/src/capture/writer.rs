@@ -1,13 +1,15 @@
 //! Writes one rank's file from events: for generators, tests, and conversions. (The interposer writes the same
 //! layout straight into memory; it shares the encoding, not this writer.)
 
-use super::encode::{self, Author, Times, makes_request};
+use super::encode::{self, Author, Times, can_be_shape, makes_request};
 use super::error::CaptureError;
 use super::event::{Action, Completion, Event, RequestId};
 use super::layout::{
-    CALL_ENTRY, CALL_NAME, CALL_SLOTS, CALLS_AT, CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, ClockPair, EXTENSION,
-    HEADER_SIZE, RankInfo, State, field, header,
+    CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, ClockPair, EXTENSION,
+    HEADER_SIZE, RankInfo, State, field, header, seal,
 };
+use super::varint::{MAX_LEN, Sink};
+use super::word::{Head, RUN, SHAPES, WORD};
 use crate::ids::Rank;
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,9 +26,10 @@ pub fn rank_path(dir: &Path, rank: Rank) -> PathBuf {
 pub struct RankWriter {
     path: PathBuf,
     file: File,
+    calls_at: usize,
+    /// Where the next chunk goes.
+    end: u64,
     threads: Vec<Option<Buffer>>,
-    /// Units claimed so far.
-    units: u64,
     calls: HashMap<String, u32>,
     names: Vec<(String, u64)>,
     events: u64,
@@ -37,12 +40,106 @@ pub struct RankWriter {
 #[derive(Debug)]
 struct Buffer {
     header: ChunkHeader,
-    offset: u64,
     bytes: Vec<u8>,
     at: usize,
     /// End of the thread's previous record, ns.
     base: u64,
     requests: u64,
+    shapes: Shapes,
+}
+
+/// The shapes of a thread's calls: what they did, as the body of a record, which may have a number.
+#[derive(Debug, Default)]
+struct Shapes {
+    seen: HashMap<Vec<u8>, Option<u16>>,
+    next: u16,
+}
+
+/// What the shapes have to say of an action.
+enum Shape {
+    /// It has this one.
+    Known(u16),
+    /// It gets this one.
+    New(u16),
+    /// It has none.
+    None,
+}
+
+impl Shapes {
+    /// An action that comes twice gets a shape, as long as there are some.
+    fn of(&mut self, author: Author, action: &Action<'_>) -> Shape {
+        if !can_be_shape(action) {
+            return Shape::None;
+        }
+        let mut bytes = vec![0; 16 * MAX_LEN];
+        let mut sink = Sink::new(&mut bytes, 1);
+        let kind = encode::body(&mut sink, author, action, 0);
+        let Some(len) = sink.position() else { return Shape::None };
+        bytes[0] = kind;
+        bytes.truncate(len);
+        let full = self.seen.len() >= usize::from(SHAPES);
+        match self.seen.get_mut(&bytes) {
+            Some(Some(known)) => Shape::Known(*known),
+            Some(unnumbered) => {
+                *unnumbered = Some(self.next);
+                self.next += 1;
+                Shape::New(self.next - 1)
+            }
+            None => {
+                if !full {
+                    self.seen.insert(bytes, None);
+                }
+                Shape::None
+            }
+        }
+    }
+}
+
+impl Buffer {
+    fn new(thread: u16, start: u64) -> Self {
+        let header = ChunkHeader { thread, base: start, ..ChunkHeader::default() };
+        let (base, bytes, shapes) = (start, Vec::new(), Shapes::default());
+        let mut buffer = Self { header, bytes, at: 0, base, requests: 0, shapes };
+        buffer.renew(1);
+        buffer
+    }
+
+    /// Begins the chunk of its header's sequence, `span` units long.
+    fn renew(&mut self, span: u32) {
+        self.header = ChunkHeader { span, base: self.base, requests: self.requests, ..self.header };
+        self.bytes.clear();
+        self.bytes.resize(span as usize * CHUNK_SIZE, 0);
+        self.at = CHUNK_HEADER;
+    }
+
+    /// Appends a record; `None`: there is no room for it.
+    fn put(&mut self, event: &Event<'_>, shape: &Shape, slot: u32) -> Option<()> {
+        let times = Times { gap: event.start.0 - self.base, duration: event.end.0 - event.start.0 };
+        let author = Author { thread: event.thread, requests: self.requests };
+        let run = match event.action {
+            Action::Complete(list) => {
+                encode::as_run(list, author).filter(|&(n, after)| n.max(after + 1) <= RUN)
+            }
+            _ => None,
+        };
+        let head = match (shape, run) {
+            (&Shape::Known(shape), _) => Some(Head::shape(shape)),
+            (_, Some((count, after))) => Some(Head::run(count, after)),
+            _ => None,
+        };
+        if let Some(word) = head.and_then(|head| head.with(times.gap, times.duration)) {
+            *self.bytes.get_mut(self.at..)?.first_chunk_mut()? = word.to_le_bytes();
+            self.at += WORD;
+            return Some(());
+        }
+        let (bytes, at) = (&mut self.bytes, self.at);
+        self.at = match *shape {
+            Shape::Known(shape) => encode::shape(bytes, at, times, shape)?,
+            Shape::New(shape) => encode::define(bytes, at, times, author, &event.action, shape)?,
+            Shape::None => encode::record(bytes, at, times, author, &event.action, slot)?,
+        };
+        Some(())
+    }
 }
 
 impl RankWriter {
@@ -51,14 +148,14 @@ impl RankWriter {
         std::fs::create_dir_all(dir).map_err(|e| CaptureError::io(dir, e))?;
         let path = rank_path(dir, info.rank);
         let mut file = File::create(&path).map_err(|e| CaptureError::io(&path, e))?;
-        let mut start = vec![0; HEADER_SIZE];
-        start[..CALLS_AT].copy_from_slice(&header(info, ClockPair { tick: 1, nanos: 1 }));
+        let start = header(info, ClockPair { tick: 1, nanos: 1 });
         file.write_all(&start).map_err(|e| CaptureError::io(&path, e))?;
         Ok(Self {
             path,
             file,
+            calls_at: start.len(),
+            end: HEADER_SIZE as u64,
             threads: Vec::new(),
-            units: 0,
             calls: HashMap::new(),
             names: Vec::new(),
             events: 0,
@@ -80,23 +177,17 @@ impl RankWriter {
         }
         let mut buffer = match self.threads[index].take() {
             Some(buffer) => buffer,
-            None => self.new_chunk(event.thread, None, event.start.0, 1)?,
+            None => Buffer::new(event.thread, event.start.0),
         };
-        loop {
-            let times = Times { gap: event.start.0 - buffer.base, duration: event.end.0 - event.start.0 };
-            let author = Author { thread: event.thread, requests: buffer.requests };
-            match encode::record(&mut buffer.bytes, buffer.at, times, author, &event.action, slot) {
-                Some(end) => {
-                    buffer.at = end;
-                    break;
-                }
-                // A fresh chunk that is too short calls for a longer one.
-                None => {
-                    let fresh = buffer.at == CHUNK_HEADER;
-                    let span = if fresh { 2 * buffer.header.span } else { 1 };
-                    buffer = self.new_chunk(event.thread, Some(buffer), event.start.0, span)?;
-                }
+        let author = Author { thread: event.thread, requests: buffer.requests };
+        let shape = buffer.shapes.of(author, &event.action);
+        // A fresh chunk that is too short calls for a longer one.
+        while buffer.put(event, &shape, slot).is_none() {
+            let span = if buffer.at == CHUNK_HEADER { 2 * buffer.header.span } else { 1 };
+            if buffer.at > CHUNK_HEADER {
+                self.flush(&mut buffer)?;
             }
+            buffer.renew(span);
         }
         buffer.base = event.end.0;
         buffer.requests += u64::from(makes_request(&event.action).is_some());
@@ -119,16 +210,18 @@ impl RankWriter {
 
     /// Writes what is left. Without a `Finalize` (or `Stopped`) event, the file reads as that of a killed process.
     pub fn finish(mut self) -> Result<(), CaptureError> {
-        for buffer in std::mem::take(&mut self.threads).into_iter().flatten() {
-            self.flush(buffer)?;
+        for mut buffer in std::mem::take(&mut self.threads).into_iter().flatten() {
+            self.flush(&mut buffer)?;
         }
-        let length = HEADER_SIZE as u64 + self.units * CHUNK_SIZE as u64;
-        self.file.set_len(length).map_err(|e| CaptureError::io(&self.path, e))?;
         for (slot, (name, count)) in std::mem::take(&mut self.names).iter().enumerate() {
-            let at = (CALLS_AT + slot * CALL_ENTRY) as u64;
+            let at = (self.calls_at + slot * CALL_ENTRY) as u64;
             self.put(at, &count.to_le_bytes())?;
             self.put(at + 8, name.as_bytes())?;
         }
+        self.put(field::CALLS as u64, &(self.calls.len() as u32).to_le_bytes())?;
+        let length = self.file.seek(SeekFrom::End(0)).map_err(|e| CaptureError::io(&self.path, e))?;
+        let length = length.max(HEADER_SIZE as u64);
+        self.file.set_len(length).map_err(|e| CaptureError::io(&self.path, e))?;
         self.put(field::LENGTH as u64, &length.to_le_bytes())?;
         self.put(field::STATE as u64, &(self.ending as u32).to_le_bytes())
     }
@@ -182,33 +275,14 @@ impl RankWriter {
         Ok(slot)
     }
 
-    /// Ends `previous` and begins the next chunk of its thread.
-    fn new_chunk(
-        &mut self,
-        thread: u16,
-        previous: Option<Buffer>,
-        start: u64,
-        span: u16,
-    ) -> Result<Buffer, CaptureError> {
-        let (sequence, base, requests) = match &previous {
-            Some(buffer) => (buffer.header.sequence + 1, buffer.base, buffer.requests),
-            None => (0, start, 0),
-        };
-        if let Some(buffer) = previous {
-            self.flush(buffer)?;
-        }
-        let header =
-            ChunkHeader { thread, span, sequence, used: 0, requests, base, clock: ClockPair::default() };
-        let offset = HEADER_SIZE as u64 + self.units * CHUNK_SIZE as u64;
-        self.units += u64::from(span);
-        let bytes = vec![0; CHUNK_SIZE * usize::from(span)];
-        Ok(Buffer { header, offset, bytes, at: CHUNK_HEADER, base, requests })
-    }
-
-    fn flush(&mut self, mut buffer: Buffer) -> Result<(), CaptureError> {
-        buffer.header.used = buffer.at as u32;
+    /// Writes a chunk.
+    fn flush(&mut self, buffer: &mut Buffer) -> Result<(), CaptureError> {
         buffer.bytes[..CHUNK_HEADER].copy_from_slice(&buffer.header.to_bytes());
-        self.put(buffer.offset, &buffer.bytes[..buffer.at])
+        seal(&mut buffer.bytes, buffer.at);
+        let offset = self.end;
+        self.end += u64::from(buffer.header.span) * CHUNK_SIZE as u64;
+        buffer.header.sequence += 1;
+        self.put(offset, &buffer.bytes[..buffer.at])
     }
 
     fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), CaptureError> {
