@@ -102,13 +102,12 @@ macro_rules! c_wrapper {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $call($($a: usize),*) -> i32 {
             row!($call ($($a : $k),*));
-            // SAFETY: the prototype of the table, and the arguments of the program.
-            let next = &NEXT[Call::$call as usize];
-            if let Some(real) = next.if_known()
-                && let Some(code) =
-                    hooks::again::<This, C<false>, _>([$($a),*], |words| unsafe { real.call(words) })
-            {
-                return code;
+            if let Some(real) = NEXT[Call::$call as usize].if_known() {
+                // SAFETY: the prototype of the table, and the arguments of the program.
+                let next = |words| unsafe { real.call(words) };
+                if let Some(code) = hooks::again::<This, C<false>, _>([$($a),*], next) {
+                    return code;
+                }
             }
             #[inline(never)]
             extern "C" fn usual($($a: usize),*) -> i32 {

@@ -187,8 +187,8 @@ pub(crate) unsafe fn free<H: Handle>(handle: *mut H) {
 /// `out` is null, or something of that type can be written there.
 #[inline(always)]
 pub(crate) unsafe fn write<T>(out: *mut T, value: T) {
-    // SAFETY: by this function's own contract, and not null.
     if !out.is_null() {
+        // SAFETY: by this function's own contract, and not null.
         unsafe { out.write(value) }
     }
 }

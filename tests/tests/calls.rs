@@ -284,9 +284,7 @@ fn a_call_of_each_is_in_the_capture() {
             let fails_here = call.category() == Category::Process;
             match treatment(call) {
                 Other(what) if tally.is_null() => {
-                    if !fails_here {
-                        wrong.push(format!("{name} ({what}) left no event"));
-                    }
+                    wrong.extend((!fails_here).then(|| format!("{name} ({what}) left no event")));
                 }
                 Other(what) => {
                     let ends = name.ends_with("_end");

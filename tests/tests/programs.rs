@@ -67,7 +67,7 @@ fn lammps_on_4_and_8_ranks() {
         ["time", "Performance", "CPU", "%", "|", "timesteps/s", "Section", "Pair  ", "Other", "Total wall"];
     for ranks in [4, 8] {
         let program = ["lmp", "-log", "none", "-in", "in.lj"];
-        verify(Mpi::OpenMpi, ranks, &program, &[input.clone()], None, &of_time);
+        verify(Mpi::OpenMpi, ranks, &program, std::slice::from_ref(&input), None, &of_time);
     }
 }
 

@@ -71,7 +71,7 @@ impl Header {
             let what = format!("header of {chunks_at} bytes with {calls} functions from {calls_at} on");
             return Err(damaged(path, field::HEADER_SIZE, what));
         }
-        if chunk_size < CHUNK_HEADER || chunk_size > 1 << 30 {
+        if !(CHUNK_HEADER..=1 << 30).contains(&chunk_size) {
             return Err(damaged(path, field::CHUNK_SIZE, format!("chunks of {chunk_size} bytes")));
         }
         if present < chunks_at as u64 {
