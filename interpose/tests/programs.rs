@@ -79,7 +79,9 @@ fn library() -> &'static Path {
         let test = std::env::current_exe().expect("this test's path");
         let profile = test.parent().and_then(Path::parent).expect("target/<profile>/deps");
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "interpose"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.args(["build", "--quiet"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        // The same set as scripts/test builds, with the same features: alone it would be compiled once more.
+        build.args(["-p", "cli", "-p", "interpose", "-p", "replay-ffi"]);
         if profile.ends_with("release") {
             build.arg("--release");
         }
