@@ -59,7 +59,8 @@ fn the_program_does_not_notice() {
             let capture = work.path().join(arguments[0]);
             let (without, with) =
                 (plain(mpi, &program, arguments), traced(mpi, &program, arguments, &capture));
-            assert_eq!(with.stdout(), without.stdout(), "{arguments:?}");
+            // A launcher whose ranks leave without goodbye may lose the end of their last line.
+            assert_eq!(with.stdout().trim_end(), without.stdout().trim_end(), "{arguments:?}");
             assert_eq!(with.output.status.code(), without.output.status.code(), "{arguments:?}");
             assert_eq!(complaints(&with), [""; 0], "{arguments:?}");
             let said = mixes(&capture, &[]);
@@ -119,7 +120,7 @@ fn a_directory_that_disappears_is_told_at_the_end() {
     let work = tempfile::tempdir().expect("a directory");
     let program = faults(mpi, work.path());
     let capture = work.path().join("capture");
-    let child = start_long(mpi, &program, "0.5", &capture);
+    let child = start_long(mpi, &program, "4", &capture);
     std::fs::remove_dir_all(&capture).expect("the capture");
     let said = end(child);
     assert_eq!(said.matches("vef: the capture of rank ").count(), 2, "{said}");
