@@ -242,7 +242,7 @@ fn the_size_limit_stops_the_recording_alone() {
     let program = mpi.compile(dir.path(), "traps.c", &[]);
     let capture = dir.path().join("capture");
     let mut command = mpi.launch(2, &capture, &program, &["threads"]);
-    let out = command.env("VEF_MAX_SIZE", "300k").output().expect("starts");
+    let out = command.env("VEF_MAX_SIZE", "150k").output().expect("starts");
     let errors = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{errors}");
     assert!(
