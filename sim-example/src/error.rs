@@ -21,7 +21,7 @@ pub enum SimError {
     #[error(transparent)]
     Placement(#[from] UnknownRule),
     /// A placement as captured, and a trace that does not say it.
-    #[error("the trace does not say where its tasks ran: a container mixed from a capture does")]
+    #[error("the trace does not say where its tasks ran: only a container can")]
     NotCaptured,
     /// The placement needs a node that the topology does not have.
     #[error("{}task {task} is placed on node {node}, but the last node of {topology} is {}", Job(*.job), .nodes - 1)]
