@@ -30,9 +30,10 @@ pub fn in_one_line(error: &Failure) -> String {
     text
 }
 
-/// A line on stderr that begins with the program's name. Nobody may be reading: a failed write is no reason to stop.
+/// A line on stderr that begins with the program's name, in one write: ranks may share the terminal. Nobody may be
+/// reading: a failed write is no reason to stop.
 pub fn remark(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "vef: {text}");
+    let _ = io::stderr().write_all(format!("vef: {text}\n").as_bytes());
 }
 
 /// Text on stdout.

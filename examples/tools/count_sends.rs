@@ -5,11 +5,10 @@
 //! vef run --tool target/debug/examples/libcount_sends.so --tool capture -n 4 -- ./program
 //! ```
 
-#![allow(clippy::print_stderr)]
-
 use mpi_abi::prototypes::{Call, Category};
 use mpi_abi::tool::{Intercepted, Place, Tool};
 use std::ffi::CStr;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 struct CountSends {
@@ -34,7 +33,10 @@ impl Tool for CountSends {
     }
 
     fn close(&self) {
-        eprintln!("count_sends at {}: {} messages", self.position, self.sends.load(Ordering::Relaxed));
+        // One write: the ranks share the terminal, and `eprintln!` writes each piece of a line by itself.
+        let sends = self.sends.load(Ordering::Relaxed);
+        let line = format!("count_sends at {}: {sends} messages\n", self.position);
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
 
