@@ -70,6 +70,9 @@ pub struct Run {
     /// The program is a script that calls the launcher itself: reach the ranks through its environment
     #[arg(long, conflicts_with_all = ["ranks", "mpirun"])]
     pub script: bool,
+    /// Compress the files of the capture once the program has ended (zstd); every reader here takes them as they are
+    #[arg(long)]
+    pub compress: bool,
     /// Stop recording a rank when its file reaches this size (suffixes K, M, G, T); the program goes on
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub max_size: Option<String>,
@@ -269,6 +272,9 @@ pub struct Convert {
     /// The file to write; its suffix says what it becomes
     #[arg(value_name = "TO")]
     pub to: PathBuf,
+    /// Compress the container's blocks (zstd)
+    #[arg(long)]
+    pub compress: bool,
 }
 
 #[derive(Args, Debug)]

@@ -73,6 +73,19 @@ impl Comms {
         }
     }
 
+    /// Numbers and describes `MPI_COMM_WORLD`, be it that the program has none: others are described by its ranks.
+    pub(crate) fn describe_world(&mut self, lane: &mut Lane) {
+        let tracer = lane.tracer;
+        let comm = Comm {
+            id: CommId(self.next),
+            size: tracer.tasks,
+            rank: tracer.rank.0.try_into().unwrap_or(0),
+            foreign: false,
+        };
+        let now = lane.now();
+        self.add(lane, tracer.mpi.abi().predefined.comm_world, comm, Origin::World, Members::All, (now, now));
+    }
+
     /// The communicator behind `handle`, which MPI has just accepted in a call of `lane`.
     #[inline(always)]
     pub(crate) fn get(&mut self, lane: &mut Lane, handle: usize) -> Comm {
@@ -128,7 +141,6 @@ impl Comms {
         let asked = unsafe { handles::Comm::from_word(like.unwrap_or(handle)) };
         let Membership { ranks, foreign } = membership(mpi, asked);
         let origin = match made {
-            _ if handle == predefined.comm_world => Origin::World,
             _ if handle == predefined.comm_self => Origin::SelfOnly,
             Made::Child(parent, ordinal) => Origin::Child { parent, ordinal },
             Made::Group(parent, tag) => {
@@ -138,13 +150,25 @@ impl Comms {
         };
         let rank = mpi.comm_rank(asked).unwrap_or(0);
         let comm = Comm { id: CommId(self.next), size: ranks.len() as u32, rank, foreign };
-        self.next += 1;
         let members = compact(&ranks, lane.tracer.tasks);
-        let described = Communicator { id: comm.id, origin, members, foreign };
+        self.add(lane, handle, comm, origin, members, times);
+        comm
+    }
+
+    fn add(
+        &mut self,
+        lane: &mut Lane,
+        handle: usize,
+        comm: Comm,
+        origin: Origin,
+        members: Members<'_>,
+        times: (u64, u64),
+    ) {
+        self.next += 1;
+        let described = Communicator { id: comm.id, origin, members, foreign: comm.foreign };
         lane.put(times.0, times.1, &Action::Communicator(described), 0);
         // Known to other threads only now that its record is written.
         self.known.insert(handle, comm);
-        comm
     }
 
     /// The handle was freed and may come to mean another communicator.

@@ -11,6 +11,7 @@ use crate::requests::Template;
 use crate::settings::Settings;
 use crate::types::Types;
 use mpi_abi::api::{Mpi, ThreadLevel};
+use mpi_abi::handles;
 use mpi_abi::prototypes::Call;
 use mpi_abi::tables::Flavour;
 use std::cell::UnsafeCell;
@@ -45,6 +46,55 @@ pub(crate) struct Tracer {
     lanes: Mutex<Lanes>,
     /// The phase that alone is recorded.
     pub(crate) phase: Option<OnlyPhase>,
+    pub(crate) sessions: Sessions,
+}
+
+/// The processes to be traced together.
+pub(crate) struct World {
+    mpi: Mpi,
+    multiple: bool,
+    /// Whether another program started them.
+    spawned: bool,
+    sessions: Sessions,
+}
+
+impl World {
+    /// `MPI_COMM_WORLD`.
+    pub(crate) fn loaded() -> mpi_abi::Result<Self> {
+        let mpi = Mpi::loaded()?;
+        let multiple = mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
+        let spawned = mpi.comm_parent().is_ok_and(|parent| parent.is_some());
+        Ok(Self { mpi, multiple, spawned, sessions: Sessions(None) })
+    }
+
+    /// All processes that a session knows.
+    pub(crate) fn of_session(mpi: Mpi, session: handles::Session) -> mpi_abi::Result<Self> {
+        // A later session may allow threads that this one does not.
+        let (multiple, spawned) = (true, false);
+        Ok(Self {
+            mpi: mpi.in_session(session)?,
+            multiple,
+            spawned,
+            sessions: Sessions(Some(AtomicU32::new(1))),
+        })
+    }
+}
+
+/// How many sessions are open, in a program whose first one started tracing.
+pub(crate) struct Sessions(Option<AtomicU32>);
+
+impl Sessions {
+    /// One begins.
+    pub(crate) fn begin(&self) {
+        if let Some(open) = &self.0 {
+            open.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// One is about to end; whether tracing ends with it.
+    pub(crate) fn end(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.fetch_sub(1, Ordering::Relaxed) == 1)
+    }
 }
 
 /// A phase that alone is recorded.
@@ -148,8 +198,13 @@ impl Tracer {
 
     /// Starts tracing, at the end of an `MPI_Init` that was entered at `loaded.tick` or later. `None`: not wanted, or not
     /// possible; then the reason is on stderr.
-    pub(crate) fn start(settings: &Settings, loaded: ClockPair) -> Option<NonNull<Lane>> {
-        match Self::try_start(settings, loaded) {
+    pub(crate) fn start(
+        settings: &Settings,
+        loaded: ClockPair,
+        world: impl FnOnce() -> mpi_abi::Result<World>,
+    ) -> Option<NonNull<Lane>> {
+        let world = world().map_err(|error| error.to_string());
+        match world.and_then(|world| Self::try_start(settings, loaded, world)) {
             Ok(lane) => Some(lane),
             Err(reason) => {
                 complain(&format!("this process is not traced: {reason}"));
@@ -158,15 +213,13 @@ impl Tracer {
         }
     }
 
-    fn try_start(settings: &Settings, loaded: ClockPair) -> Result<NonNull<Lane>, String> {
-        let mpi = Mpi::loaded().map_err(|error| error.to_string())?;
-        let world = mpi.abi().comm_world();
+    fn try_start(settings: &Settings, loaded: ClockPair, world: World) -> Result<NonNull<Lane>, String> {
+        let World { mpi, multiple, spawned, sessions } = world;
         let number = |result: mpi_abi::Result<i32>| -> Result<u32, String> {
             u32::try_from(result.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
         };
-        let rank = Rank(number(mpi.comm_rank(world))?);
-        let tasks = number(mpi.comm_size(world))?;
-        let multiple = mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
+        let rank = Rank(number(mpi.world_rank())?);
+        let tasks = number(mpi.world_size())?;
         let info = rank_info(&mpi, rank, tasks);
         let dir = &settings.dir;
         let place = |error: std::io::Error| match error.kind() {
@@ -177,7 +230,6 @@ impl Tracer {
             _ => format!("{}: {error}", dir.display()),
         };
         std::fs::create_dir_all(dir).map_err(place)?;
-        let spawned = mpi.comm_parent().is_ok_and(|parent| parent.is_some());
         let dir = &if spawned { directory_of_spawned(&mpi, dir, rank).map_err(place)? } else { dir.clone() };
         if rank.0 == 0 && !settings.fresh && !spawned {
             remove_leftovers(dir, tasks);
@@ -193,6 +245,7 @@ impl Tracer {
             rank,
             tasks,
             multiple,
+            sessions,
             phase: settings.phase.as_deref().map(OnlyPhase::new),
             output,
             mpi,

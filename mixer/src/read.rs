@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use vef_format::capture::{Capture, Ending, Layout, rank_path};
+use vef_format::capture::{Capture, Ending, Layout, rank_file};
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
@@ -158,7 +158,7 @@ impl<'a> Reading<'a> {
         let older = || Some(self.path.parent()?.join(format!("{rank}.veft")));
         let size = |path: PathBuf| std::fs::metadata(path).ok().map(|file| file.len());
         let inside = || size(self.path.join(format!("{rank}.veft")));
-        size(rank_path(self.path, rank)).or_else(inside).or_else(|| size(older()?)).unwrap_or(0)
+        size(rank_file(self.path, rank)).or_else(inside).or_else(|| size(older()?)).unwrap_or(0)
     }
 }
 

@@ -166,3 +166,54 @@ fn spawned_worlds_have_captures_of_their_own() {
         assert!(ended.stderr().contains(&format!("spawned-{number}:")), "{}", ended.stderr());
     }
 }
+
+#[test]
+fn a_compressed_capture_mixes_as_the_plain_one() {
+    for mpi in Mpi::installed() {
+        let (work, program) = prepare(mpi);
+        let launcher = mpi.launcher().join(" ");
+        let plain = work.path().join("plain.vef");
+        let mix = plain.to_str().expect("a path");
+        let options = ["-n", "2", "--mpirun", &launcher, "--compress", "--mix", mix];
+        let (ended, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
+        assert!(ended.stderr().contains("compressed from "), "{}", ended.stderr());
+        let mut names: Vec<_> = std::fs::read_dir(&capture)
+            .expect("there")
+            .map(|entry| entry.expect("there").file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["0.vefc.zst", "1.vefc.zst"]);
+        is_whole(&capture);
+        let again = work.path().join("again.vef");
+        run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&again)).success();
+        assert_eq!(std::fs::read(&plain).expect("a trace"), std::fs::read(&again).expect("a trace"));
+        std::fs::write(capture.join("1.vefc.zst"), b"\x28\xb5\x2f\xfd no frame").expect("written");
+        let failed = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&again)).exited(2);
+        assert!(failed.stderr().contains("1.vefc.zst"), "{}", failed.stderr());
+    }
+}
+
+#[test]
+fn programs_with_sessions_alone() {
+    // Open MPI 4 has no sessions.
+    let Some(mpi) = Mpi::installed().into_iter().find(|&mpi| mpi == Mpi::Mpich) else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let program = mpi.compile(work.path(), "sessions", &["tests/c/sessions.c"]);
+    let program = program.to_str().expect("a path");
+    let launcher = mpi.launcher().join(" ");
+    let (ended, capture) = vef_run(work.path(), &["-n", "3", "--mpirun", &launcher], &[program]);
+    assert!(ended.stdout().contains("sum 12"), "{}", ended.stdout());
+    let digest = digest(&capture);
+    // Twice: a message of each rank, a sum of all and one of each half.
+    assert_eq!((digest.tasks, digest.messages, digest.collectives), (3, 6, 12));
+    assert!(digest.unfinished.is_empty() && digest.stopped.is_empty());
+    let trace = work.path().join("sessions.vef");
+    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+    let checked = run(vef().arg("check").arg(&trace)).success().stdout();
+    assert!(checked.contains("complete: every record replays"), "{checked}");
+    // Tools wait for MPI_Init, and the program does not mind.
+    let ended = run(vef()
+        .current_dir(work.path())
+        .args(["run", "-n", "2", "--mpirun", &launcher, "--tool", "profile", "--", program]));
+    assert!(ended.success().stdout().contains("sum 2"));
+}

@@ -6,8 +6,12 @@ use crate::progress::Busy;
 use vef_format::container::{self, About, Settings};
 
 pub fn execute(convert: &Convert) -> Result<(), Failure> {
+    if convert.compress && !convert.to.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx")) {
+        return Err("--compress is for containers: OUT.vefx".into());
+    }
+    let settings = Settings { compress: convert.compress, ..Settings::default() };
     let busy = Busy::new("converting");
-    container::convert(&convert.from, &convert.to, &About::default(), Settings::default())?;
+    container::convert(&convert.from, &convert.to, &About::default(), settings)?;
     drop(busy);
     let size = |path: &std::path::Path| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
     output::result(format_args!(

@@ -6,10 +6,14 @@ use crate::library;
 use crate::output::{self, Failure, grouped};
 use crate::progress::Bar;
 use crate::tools::Tools;
+use rayon::prelude::*;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicU64, Ordering};
 use vef_format::capture::{Capture, CaptureError, Digest};
+use vef_format::ids::Rank;
+use vef_format::units::Bytes;
 
 /// Tells the library where to write.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
@@ -46,13 +50,11 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
         None => launch::through_environment(&run.program, &variables)?,
     };
     let status = start(&plan)?;
-    if tools.record() {
-        report(run, &directory)?;
-    }
+    let captured = tools.record() && report(run, &directory)?;
     tools.report(&directory);
     if let Some(trace) = &run.mix {
         super::mix::execute(&Mix {
-            input: directory,
+            input: directory.clone(),
             output: trace.clone(),
             jobs: None,
             memory: None,
@@ -62,6 +64,9 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
             op_codes: None,
             json: false,
         })?;
+    }
+    if captured && run.compress {
+        compress(&directory)?;
     }
     Ok(status)
 }
@@ -166,9 +171,37 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-/// One line about what was captured, on stderr: stdout is the program's. A program that made no MPI call leaves no
-/// capture, and that is worth a line too, not an error.
-fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
+/// Compresses the files of all ranks, also of the worlds that the program spawned; says in one line what that gave.
+fn compress(directory: &Path) -> Result<(), Failure> {
+    let bar = Bar::new("compressing the capture");
+    let mut files = Vec::new();
+    for directory in std::iter::once(directory.to_owned()).chain(spawned(directory)) {
+        let tasks = Capture::open(&directory)?.tasks();
+        files.extend((0..tasks).map(|rank| (directory.clone(), Rank(rank))));
+    }
+    let done = AtomicU64::new(0);
+    let sizes = files.par_iter().map(|(directory, rank)| {
+        let sizes = vef_format::capture::compress(directory, *rank)?;
+        bar.set(done.fetch_add(1, Ordering::Relaxed) + 1, files.len() as u64);
+        Ok((sizes.plain, sizes.compressed))
+    });
+    let sizes: Result<Vec<_>, CaptureError> = sizes.collect();
+    let (plain, compressed) =
+        sizes?.into_iter().fold((0, 0), |(plain, packed), (one, two)| (plain + one, packed + two));
+    drop(bar);
+    output::remark(format_args!("compressed from {} to {}", Bytes(plain), Bytes(compressed)));
+    Ok(())
+}
+
+/// The captures of worlds that the program spawned.
+fn spawned(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let named = (1u32..).map(move |number| directory.join(format!("spawned-{number}")));
+    named.take_while(|directory| directory.is_dir()).collect::<Vec<_>>().into_iter()
+}
+
+/// One line about what was captured, on stderr: stdout is the program's; whether there is a capture. A program that made
+/// no MPI call leaves none, and that is worth a line too, not an error.
+fn report(run: &Run, directory: &Path) -> Result<bool, Failure> {
     let capture = match Capture::open(directory) {
         Ok(capture) => capture,
         Err(CaptureError::NoCapture(_)) => {
@@ -180,14 +213,14 @@ fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
                 "{}: nothing was captured: no rank called MPI_Init with the library loaded",
                 directory.display()
             ));
-            return Ok(());
+            return Ok(false);
         }
         Err(_) if !directory.is_dir() => {
             output::remark(format_args!(
                 "{}: was removed during the run; nothing is left of the capture",
                 directory.display()
             ));
-            return Ok(());
+            return Ok(false);
         }
         Err(error) => return Err(error.into()),
     };
@@ -195,8 +228,7 @@ fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
     let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())))?;
     drop(bar);
     output::remark(format_args!("captured in {}: {}", directory.display(), summary(&digest)));
-    let spawned = (1u32..).map(|number| directory.join(format!("spawned-{number}")));
-    for directory in spawned.take_while(|directory| directory.is_dir()) {
+    for directory in spawned(directory) {
         match Capture::open(&directory).and_then(|capture| Digest::of(&capture, |_| {})) {
             Ok(digest) => {
                 output::remark(format_args!(
@@ -215,7 +247,7 @@ fn report(run: &Run, directory: &Path) -> Result<(), Failure> {
             digest.tasks
         ));
     }
-    Ok(())
+    Ok(true)
 }
 
 fn summary(digest: &Digest) -> String {

@@ -4,8 +4,11 @@ use crate::clock;
 use crate::lane::{self, Lane};
 use crate::languages::Fortran;
 use crate::settings::Settings;
-use crate::tracer::Tracer;
-use crate::wrap::{Args, Language, Row, SUCCESS, around};
+use crate::tracer::{Tracer, World};
+use crate::wrap::{Args, Language, Row, SUCCESS, around, find};
+use mpi_abi::api::Mpi;
+use mpi_abi::arguments::Kind;
+use mpi_abi::handles;
 use mpi_abi::prototypes::Call;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -13,6 +16,15 @@ use vef_format::capture::event::Action;
 
 /// `MPI_Init`, `MPI_Init_thread`: tracing starts when they have succeeded.
 pub(crate) fn initialize(call: Call, next: impl FnOnce() -> i32) -> i32 {
+    initialize_in(call, next, World::loaded)
+}
+
+/// Tracing starts when `next` has succeeded, among the processes of `world`.
+fn initialize_in(
+    call: Call,
+    next: impl FnOnce() -> i32,
+    world: impl FnOnce() -> mpi_abi::Result<World>,
+) -> i32 {
     // Fortran's calls C's; only the outer one counts.
     if INSIDE.with(|inside| inside.replace(true)) {
         return next();
@@ -28,15 +40,14 @@ pub(crate) fn initialize(call: Call, next: impl FnOnce() -> i32) -> i32 {
         return code;
     }
     // What follows is ours alone: whatever goes wrong there must not reach the program.
-    let started = catch_unwind(AssertUnwindSafe(|| Tracer::start(&settings, before))).ok().flatten();
+    let started = catch_unwind(AssertUnwindSafe(|| Tracer::start(&settings, before, world))).ok().flatten();
     if let Some(lane) = started {
         // SAFETY: this thread's own, and no call is under way.
         let lane = unsafe { &mut *lane.as_ptr() };
         lane.begin_at(start);
         lane.tracer.count(call);
         lane.put(start, end, &Action::Init, 0);
-        let world = lane.tracer.mpi.abi().comm_world().word();
-        lane.tracer.shared().comms.get(lane, world);
+        lane.tracer.shared().comms.describe_world(lane);
         forget_in_children();
         if settings.ranks.is_some_and(|ranks| !ranks.has(lane.tracer.rank.0)) {
             lane.tracer.stop_quietly(lane, "not among the ranks to be recorded");
@@ -58,7 +69,7 @@ fn forget_in_children() {
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
-/// `MPI_Finalize`, `MPI_Abort`; the others are answered by MPI alone.
+/// `MPI_Finalize`, `MPI_Abort`, and the ends of sessions; the others are answered by MPI alone.
 #[allow(non_snake_case)]
 pub(crate) fn Lifecycle<R: Row, L: Language, const N: usize>(
     words: [usize; N],
@@ -67,6 +78,8 @@ pub(crate) fn Lifecycle<R: Row, L: Language, const N: usize>(
     match R::CALL {
         Call::MPI_Finalize => finalize::<R, L, N>(words, next),
         Call::MPI_Abort => abort::<R, L, N>(words, next),
+        Call::MPI_Session_init => begin_session::<R, L, N>(words, next),
+        Call::MPI_Session_finalize => end_session::<R, L, N>(words, next),
         _ => next(words),
     }
 }
@@ -94,6 +107,47 @@ fn finalize<R: Row, L: Language, const N: usize>(
         let _ = catch_unwind(AssertUnwindSafe(|| tracer.finish()));
     }
     code
+}
+
+/// The first session of a program that has not called `MPI_Init` starts tracing, as that does; but tools wait for `MPI_Init`.
+fn begin_session<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce([usize; N]) -> i32,
+) -> i32 {
+    if let Some(tracer) = Tracer::active() {
+        let code = next(words);
+        if code == SUCCESS {
+            tracer.sessions.begin();
+        }
+        return code;
+    }
+    let Some(place) = (const { find(R::NAMES, &["session"]) }) else { return next(words) };
+    if Settings::from_env().tools.is_some() {
+        return next(words);
+    }
+    initialize_in(
+        R::CALL,
+        || next(words),
+        || {
+            let mpi = Mpi::loaded()?;
+            // SAFETY: the call has succeeded and written this session to where the program wants it.
+            let session = unsafe {
+                handles::Session::from_word(L::handle_at(mpi.abi(), Kind::SessionPtr, words[place], 0))
+            };
+            World::of_session(mpi, session)
+        },
+    )
+}
+
+/// The last session of a program without `MPI_Init` ends tracing, as `MPI_Finalize` does.
+fn end_session<R: Row, L: Language, const N: usize>(
+    words: [usize; N],
+    next: impl FnOnce([usize; N]) -> i32,
+) -> i32 {
+    match Tracer::active().is_some_and(|tracer| tracer.sessions.end()) {
+        true => finalize::<R, L, N>(words, next),
+        false => next(words),
+    }
 }
 
 /// This thread's lane, unless it is inside a recorded call.

@@ -36,6 +36,28 @@ impl Mpi {
         Ok(size)
     }
 
+    /// This process's rank in `MPI_COMM_WORLD`.
+    ///
+    /// # Errors
+    /// As [`Mpi::comm_rank`].
+    pub fn world_rank(&self) -> Result<i32> {
+        let Some(world) = self.world else { return self.comm_rank(self.abi().comm_world()) };
+        let mut rank: c_int = 0;
+        pmpi!(self, MPI_Group_rank(world.word(), &raw mut rank))?;
+        Ok(rank)
+    }
+
+    /// The size of `MPI_COMM_WORLD`.
+    ///
+    /// # Errors
+    /// As [`Mpi::comm_rank`].
+    pub fn world_size(&self) -> Result<i32> {
+        match self.world {
+            Some(world) => self.group_size(world),
+            None => self.comm_size(self.abi().comm_world()),
+        }
+    }
+
     /// `MPI_Comm_remote_size` of an intercommunicator.
     ///
     /// # Errors
@@ -191,10 +213,15 @@ impl Mpi {
     /// # Errors
     /// As [`Mpi::comm_rank`].
     pub fn group_members(&self, group: Group) -> Result<Vec<Option<i32>>> {
+        let in_group = |world| {
+            let ranks: Vec<_> = (0..self.group_size(group)?).collect();
+            self.group_translate_ranks(group, &ranks, world)
+        };
+        if let Some(world) = self.world {
+            return in_group(world);
+        }
         let world = self.comm_group(self.abi().comm_world())?;
-        let members = self
-            .group_size(group)
-            .and_then(|size| self.group_translate_ranks(group, &(0..size).collect::<Vec<_>>(), world));
+        let members = in_group(world);
         // SAFETY: made here and not given away.
         unsafe { self.group_free(world) }?;
         members
@@ -232,7 +259,7 @@ impl Mpi {
         Ok(unsafe { Comm::from_word(self.abi().read_handle((&raw const word).cast())) })
     }
 
-    fn new_group(&self, make: impl FnOnce(*mut usize) -> Result<()>) -> Result<Group> {
+    pub(super) fn new_group(&self, make: impl FnOnce(*mut usize) -> Result<()>) -> Result<Group> {
         let mut word = 0usize;
         make(&raw mut word)?;
         // SAFETY: the call succeeded and wrote a group.

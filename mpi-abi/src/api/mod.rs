@@ -20,7 +20,7 @@ use std::path::Path;
 
 use crate::detect::Abi;
 use crate::error::{Error, Result};
-use crate::handles::{Comm, Datatype};
+use crate::handles::{Comm, Datatype, Group, Session};
 
 pub use collective::{Pieces, Reduction};
 pub use comm::Split;
@@ -31,6 +31,8 @@ pub use point_to_point::{Envelope, Received};
 #[derive(Clone, Debug)]
 pub struct Mpi {
     abi: Abi,
+    /// All processes, where there is no `MPI_COMM_WORLD`.
+    world: Option<Group>,
 }
 
 /// Calls a `PMPI_` function that returns an error code; the arguments become words.
@@ -91,7 +93,19 @@ impl Mpi {
     /// # Errors
     /// As [`Abi::detect`].
     pub fn loaded() -> Result<Mpi> {
-        Ok(Mpi { abi: Abi::detect()? })
+        Ok(Mpi { abi: Abi::detect()?, world: None })
+    }
+
+    /// This MPI for a program without `MPI_Init`: its processes are those of the session's `mpi://WORLD`, wherever
+    /// ranks in `MPI_COMM_WORLD` are spoken of. That group is never freed.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn in_session(self, session: Session) -> Result<Mpi> {
+        let name = c"mpi://WORLD".as_ptr();
+        let world =
+            self.new_group(|word| pmpi!(self, MPI_Group_from_session_pset(session.word(), name, word)))?;
+        Ok(Mpi { world: Some(world), ..self })
     }
 
     /// The MPI of this process; loads one where there is none.
@@ -104,7 +118,7 @@ impl Mpi {
     pub fn open(library: Option<&Path>) -> Result<Mpi> {
         match Abi::detect() {
             Err(Error::NotLoaded) => {}
-            found => return found.map(|abi| Mpi { abi }),
+            found => return found.map(|abi| Mpi { abi, world: None }),
         }
         let names = match library {
             Some(path) => vec![path.to_string_lossy().into_owned()],

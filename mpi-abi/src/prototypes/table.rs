@@ -312,13 +312,13 @@ macro_rules! for_each_mpi_function {
                 MPI_Sendrecv_replace "mpi_sendrecv_replace" SendRecv (buf: Buffer, count: Count, datatype: Datatype, dest: Rank, sendtag: Tag, source: Rank, recvtag: Tag, comm: Comm, status: StatusPtr) [];
                 MPI_Session_call_errhandler "mpi_session_call_errhandler" ErrorHandling (session: Session, errorcode: Int) [];
                 MPI_Session_create_errhandler "mpi_session_create_errhandler" ErrorHandling (session_errhandler_fn: Function, errhandler: ErrhandlerPtr) [];
-                MPI_Session_finalize "mpi_session_finalize" Session (session: SessionPtr) [];
+                MPI_Session_finalize "mpi_session_finalize" Lifecycle (session: SessionPtr) [];
                 MPI_Session_get_errhandler "mpi_session_get_errhandler" ErrorHandling (session: Session, errhandler: ErrhandlerPtr) [];
                 MPI_Session_get_info "mpi_session_get_info" Session (session: Session, info_used: InfoPtr) [];
                 MPI_Session_get_nth_pset "mpi_session_get_nth_pset" Session (session: Session, info: Info, n: Int, pset_len: IntPtr, pset_name: StrOut) [pset_name_len];
                 MPI_Session_get_num_psets "mpi_session_get_num_psets" Session (session: Session, info: Info, npset_names: IntPtr) [];
                 MPI_Session_get_pset_info "mpi_session_get_pset_info" Session (session: Session, pset_name: Str, info: InfoPtr) [pset_name_len];
-                MPI_Session_init "mpi_session_init" Session (info: Info, errhandler: Errhandler, session: SessionPtr) [];
+                MPI_Session_init "mpi_session_init" Lifecycle (info: Info, errhandler: Errhandler, session: SessionPtr) [];
                 MPI_Session_set_errhandler "mpi_session_set_errhandler" ErrorHandling (session: Session, errhandler: Errhandler) [];
                 MPI_Ssend "mpi_ssend" Send (buf: Buffer, count: Count, datatype: Datatype, dest: Rank, tag: Tag, comm: Comm) [];
                 MPI_Ssend_init "mpi_ssend_init" SendPersistent (buf: Buffer, count: Count, datatype: Datatype, dest: Rank, tag: Tag, comm: Comm, request: RequestPtr) [];

@@ -5,10 +5,9 @@ use super::layout::{
     CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HOLE_MARK,
     MAGIC, RankInfo, State, VERSION, field, u32_at, u64_at,
 };
-use super::map::Map;
+use super::map::{self, Map};
 use crate::error::Place;
 use crate::ids::Rank;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What the fixed fields of a header say.
@@ -28,10 +27,7 @@ pub(super) struct Header {
 impl Header {
     /// Reads the header alone.
     pub(super) fn read(path: &Path) -> Result<Self, CaptureError> {
-        let file = std::fs::File::open(path).map_err(|e| CaptureError::io(path, e))?;
-        let present = file.metadata().map_err(|e| CaptureError::io(path, e))?.len();
-        let mut bytes = Vec::with_capacity(FACTS_END);
-        file.take(FACTS_END as u64).read_to_end(&mut bytes).map_err(|e| CaptureError::io(path, e))?;
+        let (bytes, present) = map::head(path, FACTS_END).map_err(|e| CaptureError::io(path, e))?;
         Self::parse(path, &bytes, present)
     }
 

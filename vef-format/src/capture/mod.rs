@@ -12,6 +12,7 @@ pub mod encode;
 pub mod varint;
 pub mod word;
 
+mod compressed;
 mod decode;
 mod digest;
 mod error;
@@ -20,6 +21,7 @@ mod file;
 mod map;
 mod writer;
 
+pub use compressed::{Sizes, compress, rank_file};
 pub use digest::Digest;
 pub use error::CaptureError;
 pub use events::Ending;
@@ -35,7 +37,7 @@ use std::path::{Path, PathBuf};
 /// How the files of a capture are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Our own: a `<rank>.vefc` a rank.
+    /// Our own: a `<rank>.vefc` a rank, or a `<rank>.vefc.zst`.
     Vefc,
     /// The older one of VEF-Prospector ([`legacy`]): `VEFT.main`, and a `<rank>.veft` and a `<rank>.comm` a rank.
     /// Its point-to-point calls do not tell their communicator.
@@ -90,7 +92,7 @@ impl Capture {
                 EventSource::Legacy(Box::new(legacy::Events::open(main, rank, options)?))
             }
             None => {
-                let file = file::RankFile::open(&rank_path(&self.dir, rank))?;
+                let file = file::RankFile::open(&rank_file(&self.dir, rank))?;
                 EventSource::Vefc(Box::new(events::FileEvents::new(file)?))
             }
         };
@@ -102,7 +104,7 @@ impl Capture {
     pub fn calls(&self, rank: Rank) -> Result<Vec<(String, u64)>, CaptureError> {
         match self.legacy {
             Some(_) => Ok(Vec::new()),
-            None => file::RankFile::open(&rank_path(&self.dir, rank))?.counts(),
+            None => file::RankFile::open(&rank_file(&self.dir, rank))?.counts(),
         }
     }
 }
@@ -146,16 +148,13 @@ fn legacy_ranks(main: &legacy::Main) -> Vec<RankInfo> {
     main.tasks.iter().enumerate().map(info).collect()
 }
 
-/// The `<rank>.vefc` files of `dir`.
+/// The rank files of `dir`.
 fn rank_files(dir: &Path) -> Result<BTreeMap<Rank, PathBuf>, CaptureError> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(dir).map_err(|e| CaptureError::io(dir, e))? {
         let path = entry.map_err(|e| CaptureError::io(dir, e))?.path();
-        if path.extension().is_some_and(|extension| extension == layout::EXTENSION)
-            && let Some(rank) =
-                path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok())
-        {
-            found.insert(Rank(rank), path);
+        if let Some(rank) = compressed::rank_of(&path) {
+            found.entry(rank).or_insert_with(|| rank_file(dir, rank));
         }
     }
     Ok(found)

@@ -29,7 +29,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { compress: cfg!(feature = "zstd"), keep_order: true }
+        Self { compress: false, keep_order: true }
     }
 }
 

@@ -1,0 +1,250 @@
+//! Rank files compressed as a whole, `<rank>.vefc.zst`: what the `zstd` program makes of a file, and takes back.
+//!
+//! They are read by way of an unlinked plain copy on disk, so that a reader's memory stays what it is for plain files.
+
+use super::error::CaptureError;
+use super::layout::EXTENSION;
+use super::writer::rank_path;
+use crate::ids::Rank;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Suffix behind that of a plain file.
+pub(super) const SUFFIX: &str = "zst";
+/// How a compressed file begins.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The file of `rank` in the capture `dir`, plain or compressed; the plain one's path if there is neither.
+pub fn rank_file(dir: &Path, rank: Rank) -> PathBuf {
+    let plain = rank_path(dir, rank);
+    let packed = dir.join(format!("{rank}.{EXTENSION}.{SUFFIX}"));
+    // A plain one beside it is newer, or its compression did not come to its end.
+    if !plain.exists() && packed.exists() { packed } else { plain }
+}
+
+/// Whose file of a capture `path` is, by its name.
+pub(super) fn rank_of(path: &Path) -> Option<Rank> {
+    let stem = match path.extension()?.to_str()? {
+        SUFFIX => Path::new(path.file_stem()?),
+        _ => path,
+    };
+    (stem.extension()? == EXTENSION).then_some(())?;
+    stem.file_stem()?.to_str()?.parse().ok().map(Rank)
+}
+
+/// Whether a file that begins so is a compressed one.
+pub(super) fn is_compressed(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// Bytes of a file before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of the plain file.
+    pub plain: u64,
+    /// Of the compressed one; the plain one's if it was compressed already.
+    pub compressed: u64,
+}
+
+/// Replaces the plain file of `rank` by a compressed one, which is whole before the plain one goes.
+///
+/// # Errors
+/// [`CaptureError::Io`]; the plain file is then still there.
+pub fn compress(dir: &Path, rank: Rank) -> Result<Sizes, CaptureError> {
+    let from = rank_file(dir, rank);
+    let io = |error| CaptureError::io(&from, error);
+    let mut plain = File::open(&from).map_err(io)?;
+    let size = plain.metadata().map_err(io)?.len();
+    if from.extension().is_some_and(|extension| extension == SUFFIX) {
+        return Ok(Sizes { plain: size, compressed: size });
+    }
+    let to = dir.join(format!("{rank}.{EXTENSION}.{SUFFIX}"));
+    let draft = dir.join(format!(".{rank}.{EXTENSION}.{SUFFIX}"));
+    let written = codec::compress(&mut plain, size, &draft).and_then(|compressed| {
+        std::fs::rename(&draft, &to)?;
+        Ok(compressed)
+    });
+    match written {
+        Ok(compressed) => {
+            std::fs::remove_file(&from).map_err(io)?;
+            Ok(Sizes { plain: size, compressed })
+        }
+        Err(error) => {
+            let _ = std::fs::remove_file(&draft);
+            Err(CaptureError::io(&to, error))
+        }
+    }
+}
+
+/// The first `len` bytes of the plain file behind a compressed one, and how many it has in all.
+pub(super) fn head(packed: &File, len: usize) -> io::Result<(Vec<u8>, u64)> {
+    codec::head(packed, len)
+}
+
+/// The plain file behind the compressed one at `path`: without a name, and gone when it is closed.
+pub(super) fn expand(path: &Path, packed: &[u8]) -> io::Result<File> {
+    codec::expand(path, packed)
+}
+
+#[cfg(feature = "zstd")]
+mod codec {
+    use std::fs::File;
+    use std::io::{self, Read, Write};
+    use std::path::Path;
+    use zstd::stream::{read::Decoder, write::Encoder};
+    use zstd::zstd_safe::get_frame_content_size;
+
+    /// Longer than any header of a frame.
+    const FRAME_HEADER: u64 = 18;
+
+    pub(super) fn compress(plain: &mut File, size: u64, to: &Path) -> io::Result<u64> {
+        let mut encoder = Encoder::new(File::create(to)?, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+        encoder.include_checksum(true)?;
+        encoder.set_pledged_src_size(Some(size))?;
+        io::copy(plain, &mut encoder)?;
+        let file = encoder.finish()?;
+        Ok(file.metadata()?.len())
+    }
+
+    pub(super) fn head(packed: &File, len: usize) -> io::Result<(Vec<u8>, u64)> {
+        let mut frame = Vec::new();
+        packed.take(FRAME_HEADER).read_to_end(&mut frame)?;
+        let size = content_size(&frame)?;
+        let mut first = Vec::with_capacity(len);
+        Decoder::new(frame.chain(packed))?.take(len as u64).read_to_end(&mut first)?;
+        Ok((first, size))
+    }
+
+    pub(super) fn expand(path: &Path, packed: &[u8]) -> io::Result<File> {
+        let size = content_size(packed)?;
+        // Where the compressed file lies there is likely room, and no memory disguised as a disk.
+        let beside =
+            path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+        let beside = beside.and_then(|parent| tempfile::tempfile_in(parent).ok());
+        let mut plain = beside.map_or_else(tempfile::tempfile, Ok)?;
+        let mut decoder = Decoder::with_buffer(packed)?.single_frame();
+        let written = io::copy(&mut (&mut decoder).take(size.saturating_add(1)), &mut plain)?;
+        if written != size || !decoder.finish().is_empty() {
+            return Err(damaged("its length is not that of what is compressed in it"));
+        }
+        plain.flush()?;
+        Ok(plain)
+    }
+
+    fn content_size(packed: &[u8]) -> io::Result<u64> {
+        match get_frame_content_size(packed) {
+            Ok(Some(size)) => Ok(size),
+            _ => Err(damaged("compressed by zstd without telling the length (compress files, not streams)")),
+        }
+    }
+
+    fn damaged(what: &str) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+mod codec {
+    use std::fs::File;
+    use std::io;
+    use std::path::Path;
+
+    pub(super) fn compress(_: &mut File, _: u64, _: &Path) -> io::Result<u64> {
+        Err(unknown())
+    }
+
+    pub(super) fn head(_: &File, _: usize) -> io::Result<(Vec<u8>, u64)> {
+        Err(unknown())
+    }
+
+    pub(super) fn expand(_: &Path, _: &[u8]) -> io::Result<File> {
+        Err(unknown())
+    }
+
+    fn unknown() -> io::Error {
+        io::Error::new(io::ErrorKind::Unsupported, "compressed files need a program that was built with zstd")
+    }
+}
+
+#[cfg(all(test, feature = "zstd"))]
+mod tests {
+    use super::*;
+    use crate::capture::event::{Action, Event};
+    use crate::capture::{Capture, RankInfo, RankWriter};
+    use crate::units::Nanos;
+
+    /// A capture of two ranks with a few thousand events each.
+    fn capture(dir: &Path) {
+        for rank in 0..2 {
+            let info = RankInfo { rank: Rank(rank), tasks: 2, host: "here".into(), ..RankInfo::default() };
+            let mut writer = RankWriter::create(dir, &info).expect("a file");
+            for at in 0..5000u64 {
+                let name = if at % 3 == 0 { "MPI_Put" } else { "MPI_Win_fence" };
+                let action = Action::Other { name, bytes: crate::units::Bytes(at * 7) };
+                writer
+                    .event(&Event {
+                        thread: 0,
+                        start: Nanos(at * 1000),
+                        end: Nanos(at * 1000 + 10 + at % 7),
+                        action,
+                    })
+                    .expect("written");
+            }
+            writer.finish().expect("a capture");
+        }
+    }
+
+    fn text(dir: &Path) -> Vec<String> {
+        let capture = Capture::open(dir).expect("a capture");
+        let mut all = Vec::new();
+        for rank in 0..capture.tasks() {
+            let mut events = capture.events(Rank(rank)).expect("events");
+            while let Some(event) = events.next().expect("an event") {
+                all.push(format!("{event:?}"));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_compressed_capture_reads_as_the_plain_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        capture(dir.path());
+        let before = text(dir.path());
+        let sizes = compress(dir.path(), Rank(1)).expect("compressed");
+        assert!(sizes.compressed < sizes.plain, "{sizes:?}");
+        assert!(!rank_path(dir.path(), Rank(1)).exists() && rank_file(dir.path(), Rank(1)).exists());
+        assert_eq!(text(dir.path()), before);
+        // Again does nothing, and leaves nothing behind.
+        assert_eq!(compress(dir.path(), Rank(1)).expect("as it is").compressed, sizes.compressed);
+        compress(dir.path(), Rank(0)).expect("compressed");
+        assert_eq!(text(dir.path()), before);
+        assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 2);
+    }
+
+    #[test]
+    fn every_flip_and_every_cut_of_a_compressed_file_is_noticed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        capture(dir.path());
+        compress(dir.path(), Rank(0)).expect("compressed");
+        let path = rank_file(dir.path(), Rank(0));
+        let whole = std::fs::read(&path).expect("a file");
+        let before = text(dir.path());
+        let check = |bytes: &[u8], what: String| {
+            std::fs::write(&path, bytes).expect("written");
+            let read = Capture::open(dir.path()).and_then(|capture| capture.events(Rank(0)).map(drop));
+            match read {
+                Err(error) => assert!(error.to_string().contains("0.vefc.zst"), "{what}: {error}"),
+                Ok(()) => assert_eq!(text(dir.path()), before, "{what}"),
+            }
+        };
+        for at in (0..whole.len()).step_by(1 + whole.len() / 300) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            check(&bytes, format!("byte {at}"));
+            check(&whole[..at], format!("first {at} bytes"));
+        }
+        check(&[&whole[..], b"more"].concat(), "with more behind".into());
+    }
+}
