@@ -120,10 +120,7 @@ impl Feed {
                 *row = source.next_row(task);
                 Ok(())
             }
-            Self::Stream(source) => {
-                *row = source.next_row(task)?;
-                Ok(())
-            }
+            Self::Stream(source) => source.next_row(task, row),
             Self::Other(source) => {
                 *row = source.next(task)?.map_or(Row::NOTHING, |step| Row::from_step(&step));
                 Ok(())

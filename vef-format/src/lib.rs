@@ -12,6 +12,7 @@
 pub mod error;
 pub mod ids;
 pub mod operation;
+pub mod raw;
 pub mod record;
 pub mod units;
 

@@ -66,12 +66,11 @@ impl Container {
     }
 }
 
-#[inline(always)]
+/// A function of its own, lest the engine's registers be spilled around it.
+#[inline(never)]
 fn next_record(streams: &mut Streams, task: Rank, row: &mut Row) -> Result<(), SourceError> {
-    match streams.next_raw(task) {
-        Ok(Some(raw)) => *row = Row::from_raw(&raw),
-        Ok(None) => *row = Row::NOTHING,
-        Err(error) => return Err(error),
+    if !streams.next_raw(task, |raw| *row = Row::from_raw(raw))? {
+        *row = Row::NOTHING;
     }
     Ok(())
 }

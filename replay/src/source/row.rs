@@ -1,9 +1,9 @@
 //! A record as the engine reads it: plain fields of a fixed place, without the task that it belongs to.
 
 use super::Step;
-use vef_format::container::{Raw, RawKind};
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, OpCode};
+use vef_format::raw::{Raw, RawKind};
 use vef_format::record::{Dependency, LocalCollective, Message};
 use vef_format::units::{Bytes, Ticks};
 

@@ -5,10 +5,11 @@
 
 use super::packed::{NIL, Packed};
 use super::roots::Roots;
-use super::row::{Row, What};
+use super::row::Row;
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
@@ -27,13 +28,7 @@ pub struct Stream {
     length: u64,
     codes: OpCodes,
     ended: bool,
-    records: Vec<Packed>,
-    free: Vec<u32>,
-    /// Rows that do not fit.
-    wide: Vec<Row>,
-    free_wide: Vec<u32>,
-    /// First and last record that waits for each task.
-    queues: Vec<(u32, u32)>,
+    waiting: Waiting,
     communicators: HashMap<CommId, Vec<Rank>>,
     roots: Roots,
 }
@@ -52,11 +47,7 @@ impl Stream {
             length: std::fs::metadata(path).map_or(0, |about| about.len()),
             codes,
             ended: false,
-            records: Vec::new(),
-            free: Vec::new(),
-            wide: Vec::new(),
-            free_wide: Vec::new(),
-            queues: Vec::new(),
+            waiting: Waiting::default(),
             communicators: HashMap::new(),
             roots: Roots::default(),
         })
@@ -64,50 +55,55 @@ impl Stream {
 
     /// Records read and not yet taken by their tasks.
     pub fn waiting(&self) -> usize {
-        self.records.len() - self.free.len()
+        self.waiting.records.len() - self.waiting.free.len()
     }
 
-    /// The next record of a task.
+    /// Puts the next record of a task into `row`.
     #[inline]
-    pub(crate) fn next_row(&mut self, task: Rank) -> Result<Row, SourceError> {
-        if let Some((first, last)) = self.queues.get_mut(task.index())
-            && *first != NIL
-        {
-            let at = *first;
-            let packed = self.records[at as usize];
-            *first = packed.next;
-            if packed.next == NIL {
-                *last = NIL;
-            }
-            self.free.push(at);
-            return Ok(match packed.unpack() {
-                Ok(row) => row,
-                Err(place) => {
-                    self.free_wide.push(place);
-                    self.wide[place as usize]
-                }
-            });
+    pub(crate) fn next_row(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
+        if self.waiting.take(task, row) {
+            return Ok(());
         }
         while !self.ended {
-            let row = self.read(Some(task))?;
-            if row.what != What::Nothing {
-                return Ok(row);
+            if let Some(found) = self.read(Some(task))? {
+                *row = found;
+                return Ok(());
             }
         }
-        Ok(Row::NOTHING)
+        *row = Row::NOTHING;
+        Ok(())
     }
 
-    /// Reads one line; gives the row if it is one of `task`, for which none waits.
-    #[inline]
-    fn read(&mut self, task: Option<Rank>) -> Result<Row, SourceError> {
+    /// Reads on, one line at least, up to a record of `task`, for which none waits: gives it if it comes soon.
+    #[inline(never)]
+    fn read(&mut self, task: Option<Rank>) -> Result<Option<Row>, SourceError> {
+        let Self { reader, waiting, .. } = self;
+        let found = reader.messages(|of, raw| {
+            let row = Row::from_raw(raw);
+            if Some(of) == task {
+                return ControlFlow::Break(Ok(row));
+            }
+            match waiting.keep(of, row) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(Err(error)),
+            }
+        });
+        match found {
+            Some(row) => row.map(Some),
+            None => self.read_line(task),
+        }
+    }
+
+    /// [`Stream::read`] of one line, of any kind.
+    fn read_line(&mut self, task: Option<Rank>) -> Result<Option<Row>, SourceError> {
         let step = match self.reader.next()? {
             None => {
                 self.ended = true;
-                return Ok(Row::NOTHING);
+                return Ok(None);
             }
             Some(Line::Communicator { id, members }) => {
                 self.communicators.insert(id, members.to_vec());
-                return Ok(Row::NOTHING);
+                return Ok(None);
             }
             Some(Line::Message(message)) => Step::Message(message),
             Some(Line::Collective(collective)) => {
@@ -117,23 +113,55 @@ impl Stream {
         };
         let row = Row::from_step(&step);
         if Some(step.task()) == task {
-            return Ok(row);
+            return Ok(Some(row));
         }
-        self.keep(step.task().index(), row)?;
-        Ok(Row::NOTHING)
+        self.waiting.keep(step.task(), row)?;
+        Ok(None)
+    }
+}
+
+/// What was read past: a list of records a task, all in one table.
+#[derive(Debug, Default)]
+struct Waiting {
+    records: Vec<Packed>,
+    free: Vec<u32>,
+    /// Rows that do not fit.
+    wide: Vec<Row>,
+    free_wide: Vec<u32>,
+    /// First and last record that waits for each task.
+    queues: Vec<(u32, u32)>,
+}
+
+impl Waiting {
+    /// Takes the first record that waits for `task`, if there is one.
+    #[inline]
+    fn take(&mut self, task: Rank, row: &mut Row) -> bool {
+        let Some(queue) = self.queues.get_mut(task.index()) else { return false };
+        let at = queue.0;
+        let Some(packed) = self.records.get(at as usize) else { return false };
+        queue.0 = packed.next;
+        if packed.next == NIL {
+            queue.1 = NIL;
+        }
+        *row = packed.unpack().unwrap_or_else(|place| {
+            self.free_wide.push(place);
+            self.wide[place as usize]
+        });
+        self.free.push(at);
+        true
     }
 
     #[inline]
-    fn keep(&mut self, task: usize, row: Row) -> Result<(), SourceError> {
+    fn keep(&mut self, task: Rank, row: Row) -> Result<(), SourceError> {
         let packed = match Packed::pack(&row) {
             Some(packed) => packed,
             None => Packed::in_table(put(&mut self.wide, &mut self.free_wide, row)?),
         };
         let at = put(&mut self.records, &mut self.free, packed)?;
-        if task >= self.queues.len() {
-            self.queues.resize(task + 1, (NIL, NIL));
+        if task.index() >= self.queues.len() {
+            self.queues.resize(task.index() + 1, (NIL, NIL));
         }
-        let (first, last) = &mut self.queues[task];
+        let (first, last) = &mut self.queues[task.index()];
         match std::mem::replace(last, at) {
             NIL => *first = at,
             before => self.records[before as usize].next = at,
@@ -165,15 +193,17 @@ impl Source for Stream {
     }
 
     fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
-        Ok(self.next_row(task)?.to_step(task))
+        let mut row = Row::NOTHING;
+        self.next_row(task, &mut row)?;
+        Ok(row.to_step(task))
     }
 
     fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
         loop {
             match self.communicators.remove(&comm) {
-                None if !self.ended => self.read(None)?,
+                None if !self.ended => drop(self.read(None)?),
                 members => return Ok(members),
-            };
+            }
         }
     }
 
@@ -187,8 +217,8 @@ impl Source for Stream {
             match self.roots.known(id, members, known) {
                 Some(root) => return Ok(root),
                 None if self.ended => return Ok(self.roots.last_word(id)),
-                None => self.read(None)?,
-            };
+                None => drop(self.read(None)?),
+            }
         }
     }
 

@@ -8,25 +8,20 @@
 
 use crate::capture::encode::{unzigzag, zigzag};
 use crate::capture::varint::{Ended, MAX_LEN, Sink, Source};
-use crate::ids::{CollectiveId, CommId, MessageId, Rank};
-use crate::operation::{Amounts, OpCode};
+use crate::ids::Rank;
+use crate::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
 use crate::record::{Dependency, LocalCollective, Message};
-use crate::text::Line;
-use crate::units::{Bytes, Ticks};
 
-/// Bits of a record's first word: dependency (2), awaited (1), kind (2), whether all fields have eight bytes (1), and
-/// the widths of the first five fields (2 each).
-const AWAITED: u64 = 4;
-const MARK: u64 = 0;
-const MESSAGE: u64 = 8;
-const COLLECTIVE: u64 = 16;
-const KIND: u64 = 24;
-const WIDE: u64 = 32;
+/// Bits of a record's first word: its tag (5, see [`Raw`]), whether all fields have eight bytes (1), and the widths
+/// of the first five fields (2 each).
+const TAG: u16 = 31;
+const WIDE: u16 = 32;
 const WIDTHS: u32 = 6;
 /// Bytes of the longest record.
-pub(super) const LONGEST: usize = 3 + 7 * 8;
-/// Bytes that can be read behind the last record, whatever they are.
-pub(super) const MARGIN: usize = 40;
+pub(super) const LONGEST: usize = 2 + 7 * 8;
+/// Bytes that can be read behind the beginning of any record, whatever they are: as far as an 8-bit distance goes, so
+/// that none has to be checked.
+pub(super) const ROOM: usize = 256 + 8;
 
 /// What is wrong with the content of a block, whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,300 +102,297 @@ pub(super) struct Before {
 }
 
 impl Before {
-    #[inline]
-    fn step(previous: &mut u64, id: u64) -> u64 {
-        let step = id.wrapping_sub(*previous);
-        *previous = id;
-        zigzag(step as i64)
-    }
-
-    #[inline]
-    fn follow(previous: &mut u64, step: u64) -> u64 {
-        *previous = previous.wrapping_add(unzigzag(step) as u64);
-        *previous
-    }
-
     /// Appends a message or a local mark.
     #[inline]
     pub(super) fn message(&mut self, out: &mut Packed, message: &Message) {
-        let tag = u64::from(message.after.code()) | if message.awaited { AWAITED } else { 0 };
-        let after = self.dependency(message.after);
-        let id = Self::step(&mut self.message, message.id.0);
-        let time = message.time.0;
+        let tag = message.after.code() | if message.awaited { AWAITED } else { 0 };
+        let (after, time) = (self.dependency(message.after), Field::unsigned(message.time.0));
+        let id = Field::difference(std::mem::replace(&mut self.message, message.id.0), message.id.0);
         if message.is_mark() {
-            out.record(tag | MARK, [id, time, after, 0, 0], None);
+            out.record(tag | MARK, [id, time, after, Field::ZERO, Field::ZERO], None);
         } else {
-            let distance = i64::from(message.dst.0) - i64::from(message.src.0);
-            out.record(tag | MESSAGE, [id, time, after, zigzag(distance), message.bytes.0], None);
+            let distance = Field::signed(i64::from(message.dst.0) - i64::from(message.src.0));
+            out.record(tag | MESSAGE, [id, time, after, distance, Field::unsigned(message.bytes.0)], None);
         }
     }
 
     /// Appends a part of a collective.
     #[inline]
     pub(super) fn collective(&mut self, out: &mut Packed, part: &LocalCollective) {
-        let tag = u64::from(part.after.code()) | COLLECTIVE;
-        let after = self.dependency(part.after);
-        let id = Self::step(&mut self.collective, part.id.0);
-        let Amounts { send, recv } = part.amounts;
-        let more = [part.comm.0.into(), part.op.0.into()];
-        out.record(tag, [id, part.time.0, after, send.0, recv.0], Some(more));
+        let tag = part.after.code() | COLLECTIVE;
+        let (after, time) = (self.dependency(part.after), Field::unsigned(part.time.0));
+        let id = Field::difference(std::mem::replace(&mut self.collective, part.id.0), part.id.0);
+        let [send, recv] = [part.amounts.send.0, part.amounts.recv.0].map(Field::unsigned);
+        let more = [part.comm.0.into(), part.op.0.into()].map(Field::unsigned);
+        out.record(tag, [id, time, after, send, recv], Some(more));
     }
 
     /// A dependency's difference from the task's last record of its sort.
     #[inline]
-    fn dependency(&self, after: Dependency) -> u64 {
-        let difference = |id: u64, previous: u64| zigzag(id.wrapping_sub(previous) as i64);
+    fn dependency(&self, after: Dependency) -> Field {
         match after {
-            Dependency::Start => 0,
-            Dependency::Sent(id) | Dependency::Received(id) => difference(id.0, self.message),
-            Dependency::Collective(id) => difference(id.0, self.collective),
+            Dependency::Start => Field::ZERO,
+            Dependency::Sent(id) | Dependency::Received(id) => Field::difference(self.message, id.0),
+            Dependency::Collective(id) => Field::difference(self.collective, id.0),
         }
     }
 
-    /// The record at `at` of a task in a trace of `tasks` tasks; `at` moves behind it. There are [`MARGIN`] bytes
-    /// behind whatever is a record.
+    /// Gives the record at `at` of a task in a trace of `tasks` tasks to `take`; `at` moves behind it, at most to `end`.
+    /// There are [`ROOM`] bytes behind the beginning of whatever is a record.
+    ///
+    /// A record that is taken, not returned, is never in memory as a whole.
     #[inline(always)]
     pub(super) fn read(
         &mut self,
         bytes: &[u8],
         at: &mut usize,
-        task: Rank,
-        tasks: u32,
-    ) -> Result<Raw, Garbled> {
-        let Some(room) = bytes.get(*at..).and_then(|rest| rest.first_chunk::<MARGIN>()) else {
+        end: usize,
+        (task, tasks): (Rank, u32),
+        take: impl FnOnce(&Raw),
+    ) -> Result<(), Garbled> {
+        let Some(room) = bytes.get(*at..).and_then(|rest| rest.first_chunk::<ROOM>()) else {
             return Err(Garbled::Length);
         };
-        let head = u64::from(u16::from_le_bytes([room[0], room[1]]));
-        if head & WIDE != 0 {
-            return self.read_wide(bytes, at, task, tasks);
+        let head = head(room);
+        if head & (WIDE | u16::from(COLLECTIVE)) != 0 {
+            let (raw, length) = self.read_other(room, (task, tasks))?;
+            *at += length;
+            take(&raw);
+            return if *at <= end { Ok(()) } else { Err(Garbled::Length) };
         }
-        let mut fields = Fields { room, at: 2 };
-        let id = fields.take(head >> WIDTHS);
-        let time = fields.take(head >> (WIDTHS + 2));
-        let after = fields.take(head >> (WIDTHS + 4));
-        let one = fields.take(head >> (WIDTHS + 6));
-        let other = fields.take(head >> (WIDTHS + 8));
-        let mut more = [0, 0];
-        if head & KIND == COLLECTIVE {
-            let widths = fields.byte();
-            more = [fields.take(widths), fields.take(widths >> 2)];
+        let tag = (head & TAG) as u8;
+        let layout = &LAYOUTS[usize::from(head >> WIDTHS)];
+        *at += usize::from(layout.end);
+        if *at > end {
+            return Err(Garbled::Length);
         }
-        *at += fields.at;
-        self.assemble(head, [id, time, after, one, other], more, task, tasks)
-    }
-
-    #[cold]
-    fn read_wide(&mut self, bytes: &[u8], at: &mut usize, task: Rank, tasks: u32) -> Result<Raw, Garbled> {
-        let head = u64::from(u16::from_le_bytes([bytes[*at], bytes[*at + 1]]));
-        *at += 2;
-        let mut next = || {
-            let word = bytes.get(*at..).and_then(|rest| rest.first_chunk()).ok_or(Garbled::Length)?;
-            *at += 8;
-            Ok::<u64, Garbled>(u64::from_le_bytes(*word))
-        };
-        let (mut fields, mut more) = ([0; 5], [0; 2]);
-        for field in &mut fields {
-            *field = next()?;
-        }
-        if head & KIND == COLLECTIVE {
-            more = [next()?, next()?];
-        }
-        self.assemble(head, fields, more, task, tasks)
-    }
-
-    /// Fields, as they are stored, as what they mean.
-    #[inline(always)]
-    fn assemble(
-        &mut self,
-        head: u64,
-        [id, time, after, one, other]: [u64; 5],
-        [comm, op]: [u64; 2],
-        task: Rank,
-        tasks: u32,
-    ) -> Result<Raw, Garbled> {
-        let tag = head as u8 & 31;
-        let previous = if tag & 3 == 3 { self.collective } else { self.message };
-        let after = if tag & 3 == 0 { 0 } else { previous.wrapping_add(unzigzag(after) as u64) };
-        let mut raw = Raw { tag, op: 0, to: task.0, id: 0, bytes: one, recv: other, time, after };
-        if head & KIND == MESSAGE {
-            raw.id = Self::follow(&mut self.message, id);
-            let dst = i64::from(task.0).wrapping_add(unzigzag(one));
-            raw.to = u32::try_from(dst).ok().filter(|&dst| dst < tasks).ok_or(Garbled::Value("dst"))?;
-            (raw.bytes, raw.recv) = (other, 0);
-        } else if head & (KIND | AWAITED) == MARK && one | other == 0 {
-            raw.id = Self::follow(&mut self.message, id);
-        } else if head & (KIND | AWAITED) == COLLECTIVE {
-            raw.id = Self::follow(&mut self.collective, id);
-            raw.to = u32::try_from(comm).map_err(|_| Garbled::Value("comm"))?;
-            raw.op = u16::try_from(op).map_err(|_| Garbled::Value("op"))?;
+        let after = self.depends(tag, layout.signed(room, 2));
+        self.message = self.message.wrapping_add(layout.signed(room, 0));
+        let (id, time) = (self.message, layout.unsigned(room, 1));
+        if tag & KIND == MARK {
+            if tag & AWAITED != 0 || head >> (WIDTHS + 2 * 3) != 0 {
+                return Err(Garbled::Value("the first word"));
+            }
+            take(&Raw { tag, op: 0, to: task.0, id, bytes: 0, recv: 0, time, after });
         } else {
-            return Err(Garbled::Value("the first word"));
+            let to = receiver(task, layout.signed(room, 3), tasks)?;
+            take(&Raw { tag, op: 0, to, id, bytes: layout.unsigned(room, 4), recv: 0, time, after });
         }
-        Ok(raw)
+        Ok(())
     }
+
+    /// A collective, or any record with fields of eight bytes, and its length.
+    #[inline(never)]
+    fn read_other(&mut self, room: &[u8; ROOM], (task, tasks): (Rank, u32)) -> Result<(Raw, usize), Garbled> {
+        let head = head(room);
+        let tag = (head & TAG) as u8;
+        let ([id, time, after, one, other, comm, op], length) = match head & WIDE {
+            0 => collective_fields(room, &LAYOUTS[usize::from(head >> WIDTHS)]),
+            _ => wide_fields(room, tag),
+        };
+        let after = self.depends(tag, after);
+        if tag & KIND == COLLECTIVE && tag & AWAITED == 0 {
+            self.collective = self.collective.wrapping_add(id);
+            let to = u32::try_from(comm).map_err(|_| Garbled::Value("comm"))?;
+            let op = u16::try_from(op).map_err(|_| Garbled::Value("op"))?;
+            let raw = Raw { tag, op, to, id: self.collective, bytes: one, recv: other, time, after };
+            return Ok((raw, length));
+        }
+        self.message = self.message.wrapping_add(id);
+        let (to, bytes) = match tag & KIND {
+            MESSAGE => (receiver(task, one, tasks)?, other),
+            MARK if tag & AWAITED == 0 && one | other == 0 => (task.0, 0),
+            _ => return Err(Garbled::Value("the first word")),
+        };
+        Ok((Raw { tag, op: 0, to, id: self.message, bytes, recv: 0, time, after }, length))
+    }
+
+    /// The id of what a record waits for, by its difference from the last of that sort.
+    #[inline(always)]
+    fn depends(&self, tag: u8, difference: u64) -> u64 {
+        match tag & DEPENDENCY {
+            0 => 0,
+            3 => self.collective.wrapping_add(difference),
+            _ => self.message.wrapping_add(difference),
+        }
+    }
+}
+
+/// The first word of a record.
+#[inline(always)]
+fn head(room: &[u8; ROOM]) -> u16 {
+    room.first_chunk().map_or(0, |head| u16::from_le_bytes(*head))
+}
+
+/// The task that is so far from another.
+#[inline(always)]
+fn receiver(task: Rank, distance: u64, tasks: u32) -> Result<u32, Garbled> {
+    let to = u64::from(task.0).wrapping_add(distance);
+    if to < u64::from(tasks) { Ok(to as u32) } else { Err(Garbled::Value("dst")) }
+}
+
+/// The fields of a record in which all have eight bytes, and its length.
+fn wide_fields(room: &[u8; ROOM], tag: u8) -> ([u64; 7], usize) {
+    let count = if tag & KIND == COLLECTIVE { 7 } else { 5 };
+    let mut fields = [0; 7];
+    for (field, word) in fields[..count].iter_mut().zip(room[2..].as_chunks().0) {
+        *field = u64::from_le_bytes(*word);
+    }
+    (fields, 2 + 8 * count)
+}
+
+/// The fields of a collective, and its length: behind the first five stand the widths of the last two.
+fn collective_fields(room: &[u8; ROOM], layout: &Layout) -> ([u64; 7], usize) {
+    let mut at = usize::from(layout.end) + 1;
+    let widths = usize::from(room[at - 1]);
+    let [comm, op] = [widths & 3, widths >> 2 & 3].map(|width| {
+        let word = room[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        at += usize::from(BYTES[width]);
+        u64::from(word & MASKS[width])
+    });
+    let [id, after] = [0, 2].map(|number| layout.signed(room, number));
+    let [time, send, recv] = [1, 3, 4].map(|number| layout.unsigned(room, number));
+    ([id, time, after, send, recv, comm, op], at)
 }
 
 /// How many bytes a field has by its two bits.
 const BYTES: [u8; 4] = [0, 1, 2, 4];
 /// Those bytes of a word.
-const MASKS: [u64; 4] = [0, 0xff, 0xffff, 0xffff_ffff];
+const MASKS: [u32; 4] = [0, 0xff, 0xffff, 0xffff_ffff];
+/// What is added to a difference in so many bytes so that it is not negative.
+const EXCESS: [u32; 4] = [0, 1 << 7, 1 << 15, 1 << 31];
 
-/// The fields of a record, one after the other.
-struct Fields<'a> {
-    room: &'a [u8; MARGIN],
-    /// Never beyond `3 + 7 × 4`.
-    at: usize,
+/// Where the first five fields of a record are, by the bits that tell their widths.
+#[derive(Clone, Copy)]
+struct Layout {
+    masks: [u32; 5],
+    excess: [u32; 5],
+    starts: [u8; 5],
+    /// Where the last of them ends.
+    end: u8,
 }
 
-impl Fields<'_> {
-    /// The next field, whose width are the two low bits.
+static LAYOUTS: [Layout; 1 << 10] = {
+    let mut layouts = [Layout { masks: [0; 5], excess: [0; 5], starts: [0; 5], end: 2 }; 1 << 10];
+    let mut widths = 0;
+    while widths < layouts.len() {
+        let layout = &mut layouts[widths];
+        let mut number = 0;
+        while number < 5 {
+            let width = widths >> (2 * number) & 3;
+            layout.masks[number] = MASKS[width];
+            layout.excess[number] = EXCESS[width];
+            layout.starts[number] = layout.end;
+            layout.end += BYTES[width];
+            number += 1;
+        }
+        widths += 1;
+    }
+    layouts
+};
+
+impl Layout {
     #[inline(always)]
-    fn take(&mut self, width: u64) -> u64 {
-        let width = (width & 3) as usize;
-        // Masked, so that no check remains in the machine code.
-        let word = self.room[self.at & 31..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        self.at += usize::from(BYTES[width]);
-        word & MASKS[width]
+    fn field(&self, room: &[u8; ROOM], number: usize) -> u32 {
+        let word = room[usize::from(self.starts[number])..]
+            .first_chunk()
+            .map_or(0, |word| u32::from_le_bytes(*word));
+        word & self.masks[number]
     }
 
     #[inline(always)]
-    fn byte(&mut self) -> u64 {
-        self.at += 1;
-        self.room[(self.at - 1) & 31].into()
+    fn unsigned(&self, room: &[u8; ROOM], number: usize) -> u64 {
+        self.field(room, number).into()
+    }
+
+    /// A difference, as a number that wraps.
+    #[inline(always)]
+    fn signed(&self, room: &[u8; ROOM], number: usize) -> u64 {
+        i64::from(self.field(room, number).wrapping_sub(self.excess[number]) as i32) as u64
+    }
+}
+
+/// A value to be written: with how many bytes it can be, and what is added to it then.
+#[derive(Clone, Copy)]
+struct Field {
+    value: u64,
+    /// Its two bits, or [`Field::WIDE`].
+    width: u8,
+    excess: u32,
+}
+
+impl Field {
+    const ZERO: Self = Self { value: 0, width: 0, excess: 0 };
+    /// Eight bytes are needed.
+    const WIDE: u8 = 4;
+
+    #[inline(always)]
+    fn unsigned(value: u64) -> Self {
+        let wider = |than: u32| u8::from(value > than.into());
+        let width = wider(0) + wider(MASKS[1]) + wider(MASKS[2]) + wider(MASKS[3]);
+        Self { value, width, excess: 0 }
+    }
+
+    #[inline(always)]
+    fn signed(value: i64) -> Self {
+        // As many bytes as the same number without a sign and its highest bit take.
+        // One bit more than the magnitude has; zero takes no byte at all.
+        let magnitude = (value ^ value >> 63) as u64;
+        let wider = |bits: u32| u8::from(magnitude >> bits != 0);
+        let width = u8::from(value != 0) + wider(7) + wider(15) + wider(31);
+        Self { value: value as u64, width, excess: EXCESS[usize::from(width & 3)] }
+    }
+
+    /// From one id to another.
+    #[inline(always)]
+    fn difference(from: u64, to: u64) -> Self {
+        Self::signed(to.wrapping_sub(from) as i64)
     }
 }
 
 impl Packed {
     /// Appends a record: its first word but the widths, its first five fields, and a collective's last two.
     #[inline]
-    fn record(&mut self, tag: u64, fields: [u64; 5], more: Option<[u64; 2]>) {
+    fn record(&mut self, tag: u8, fields: [Field; 5], more: Option<[Field; 2]>) {
         // A field may be written as a word, whatever its width.
         let room = self.len + LONGEST + 8;
         if self.bytes.len() < room {
             self.bytes.resize(room.next_power_of_two(), 0);
         }
-        let mut head = tag;
+        let mut head = u16::from(tag);
         let start = self.len;
         self.len += 2;
-        let all = fields.iter().chain(more.iter().flatten()).fold(0, |all, &field| all | field);
-        if all >> 32 != 0 {
+        let mut all = fields.iter().chain(more.iter().flatten());
+        if all.any(|field| field.width == Field::WIDE) {
             head |= WIDE;
             for field in fields.iter().chain(more.iter().flatten()) {
-                self.field(*field, 8);
+                self.append_word(field.value, 8);
             }
         } else {
-            for (number, &field) in fields.iter().enumerate() {
-                let width = width(field);
-                head |= (width as u64) << (WIDTHS + 2 * number as u32);
-                self.field(field, BYTES[width].into());
+            for (number, field) in fields.iter().enumerate() {
+                head |= u16::from(field.width) << (WIDTHS + 2 * number as u32);
+                self.field(field);
             }
-            if let Some([comm, op]) = more {
-                let widths = [width(comm), width(op)];
-                self.field((widths[0] | widths[1] << 2) as u64, 1);
-                self.field(comm, BYTES[widths[0]].into());
-                self.field(op, BYTES[widths[1]].into());
+            if let Some([comm, op]) = &more {
+                self.append_word((comm.width | op.width << 2).into(), 1);
+                self.field(comm);
+                self.field(op);
             }
         }
-        self.bytes[start..start + 2].copy_from_slice(&(head as u16).to_le_bytes());
+        self.bytes[start..start + 2].copy_from_slice(&head.to_le_bytes());
+    }
+
+    /// Appends a value of up to four bytes.
+    #[inline(always)]
+    fn field(&mut self, field: &Field) {
+        let value = field.value.wrapping_add(field.excess.into());
+        self.append_word(value, BYTES[usize::from(field.width & 3)].into());
     }
 
     #[inline(always)]
-    fn field(&mut self, value: u64, bytes: usize) {
+    fn append_word(&mut self, value: u64, bytes: usize) {
         self.bytes[self.len..self.len + 8].copy_from_slice(&value.to_le_bytes());
         self.len += bytes;
-    }
-}
-
-/// The two bits for the width of a value below 2^32.
-#[inline(always)]
-fn width(value: u64) -> usize {
-    usize::from(value > 0) + usize::from(value > 0xff) + usize::from(value > 0xffff)
-}
-
-/// A record as plain fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw {
-    tag: u8,
-    /// The operation's code, of a collective.
-    pub op: u16,
-    /// The receiver, or the collective's communicator; a mark's own task.
-    pub to: u32,
-    /// The id, of a message or mark, or of a collective.
-    pub id: u64,
-    /// Payload, or what the task contributes to a collective.
-    pub bytes: u64,
-    /// What the task obtains from a collective.
-    pub recv: u64,
-    /// Computing time in front of it, in ticks.
-    pub time: u64,
-    /// The id of what it waits for; 0 where that is nothing.
-    pub after: u64,
-}
-
-/// What a [`Raw`] record is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RawKind {
-    /// A local mark.
-    Mark,
-    /// A message.
-    Message,
-    /// A part of a collective.
-    Collective,
-}
-
-impl Raw {
-    /// What it is.
-    #[inline(always)]
-    pub fn kind(&self) -> RawKind {
-        match u64::from(self.tag) & KIND {
-            MESSAGE => RawKind::Message,
-            COLLECTIVE => RawKind::Collective,
-            _ => RawKind::Mark,
-        }
-    }
-
-    /// Whether somebody waits for the reception of this message.
-    #[inline(always)]
-    pub fn awaited(&self) -> bool {
-        u64::from(self.tag) & AWAITED != 0
-    }
-
-    /// What [`Raw::after`] is, as [`Dependency::code`] numbers it.
-    #[inline(always)]
-    pub fn dependency_code(&self) -> u8 {
-        self.tag & 3
-    }
-
-    /// The record of `task` that this is.
-    #[inline]
-    pub(super) fn line(self, task: Rank) -> Line<'static> {
-        let after = match self.dependency_code() {
-            0 => Dependency::Start,
-            1 => Dependency::Sent(MessageId(self.after)),
-            2 => Dependency::Received(MessageId(self.after)),
-            _ => Dependency::Collective(CollectiveId(self.after)),
-        };
-        let time = Ticks(self.time);
-        match self.kind() {
-            RawKind::Collective => Line::Collective(LocalCollective {
-                id: CollectiveId(self.id),
-                comm: CommId(self.to),
-                op: OpCode(self.op),
-                task,
-                amounts: Amounts { send: Bytes(self.bytes), recv: Bytes(self.recv) },
-                after,
-                time,
-            }),
-            RawKind::Mark | RawKind::Message => Line::Message(Message {
-                id: MessageId(self.id),
-                src: task,
-                dst: Rank(self.to),
-                bytes: Bytes(self.bytes),
-                awaited: self.awaited(),
-                after,
-                time,
-            }),
-        }
     }
 }
 

@@ -30,7 +30,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use code::{Raw, RawKind};
 pub(crate) use convert::unfinished;
 pub use convert::{ConvertError, convert};
 pub use notes::{Note, Notes, Section};
@@ -89,7 +88,7 @@ pub enum Problem {
     #[error("not a VEF container")]
     NotAContainer,
     /// A version of the layout that this program does not know.
-    #[error("a container of version {0}; this program reads version 1")]
+    #[error("a container of version {0}; this program reads version {known}", known = block::VERSION)]
     Version(u8),
     /// There is no footer at the end: the writer was stopped, or the file cut.
     #[error("the file is cut off, or its writer was stopped: it has no footer")]

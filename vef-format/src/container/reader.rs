@@ -1,13 +1,14 @@
 //! Reads a container: as a whole in the order of the file, or task by task.
 
 use super::block::{Block, FOOTER, FRAME, Frame, Kind, MAGIC, MAGIC_END, START, VERSION, read_footer};
-use super::code::{Before, Garbled, MARGIN, Runs};
+use super::code::{Before, Garbled, ROOM, Runs};
 use super::index::{Index, List, Places, Spot, read_about};
 use super::input::{Input, Scan, Trouble};
 use super::{About, ContainerError, Problem};
 use crate::capture::varint::Source;
 use crate::error::Place;
 use crate::ids::{CommId, Rank};
+use crate::raw::Raw;
 use crate::record::Header;
 use crate::text::Line;
 use std::collections::HashMap;
@@ -319,15 +320,15 @@ impl TaskRecords<'_> {
             let Some(spot) = self.reader.next_place(&mut self.places)? else { return Ok(None) };
             self.block = self.reader.content(Kind::Records, self.task.0, spot)?;
             self.end = self.block.len();
-            self.block.resize(self.end + MARGIN, 0);
+            self.block.resize(self.end + ROOM, 0);
             (self.offset, self.at, self.left, self.before) = (spot.offset, 0, spot.items, Before::default());
         }
-        match self.before.read(&self.block, &mut self.at, self.task, self.reader.header.tasks) {
-            Ok(raw) if self.at <= self.end => {
-                self.left -= 1;
-                Ok(Some(raw.line(self.task)))
-            }
-            Ok(_) => Err(self.reader.garbled(self.offset, Garbled::Length)),
+        let (task, tasks) = (self.task, self.reader.header.tasks);
+        let mut line = None;
+        let take = |raw: &Raw| line = Some(raw.line(task));
+        self.left -= 1;
+        match self.before.read(&self.block, &mut self.at, self.end, (task, tasks), take) {
+            Ok(()) => Ok(line),
             Err(garbled) => Err(self.reader.garbled(self.offset, garbled)),
         }
     }

@@ -5,18 +5,21 @@
 //! begun; what does not fit into the window is read again when it is needed.
 
 use super::block::{FRAME, Frame, Kind, MOST_RAW, checksum};
-use super::code::{Before, Garbled, LONGEST, MARGIN, Raw};
+use super::code::{Before, Garbled, LONGEST, ROOM};
 use super::index::{Places, Spot};
 use super::reader::Reader;
 use super::{ContainerError, Problem};
 use crate::ids::Rank;
+use crate::raw::Raw;
 use crate::text::Line;
 use std::sync::Arc;
 
 /// Bytes of windows that all tasks have together, if that leaves each at least [`SMALLEST`].
 const WINDOWS: usize = 6 << 20;
-const LARGEST: usize = (64 << 10) + MARGIN;
-const SMALLEST: usize = 104 + MARGIN;
+const LARGEST: usize = 64 << 10;
+const SMALLEST: usize = 144;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// Readings of all tasks of a container.
 ///
@@ -56,6 +59,13 @@ struct Stream {
     left: u32,
 }
 
+impl Stream {
+    #[inline(always)]
+    fn must_fetch(&self) -> bool {
+        self.left == 0 || self.at > self.refill_at
+    }
+}
+
 impl Streams {
     /// At the first record of every task.
     pub fn new(reader: Arc<Reader>) -> Self {
@@ -71,9 +81,13 @@ impl Streams {
             left: 0,
         };
         let streams: Vec<_> = reader.index.tasks.iter().map(|task| stream(task.list)).collect();
-        let window = (WINDOWS / streams.len().max(1)).clamp(SMALLEST, LARGEST);
+        let mut window = (WINDOWS / streams.len().max(1)).clamp(SMALLEST, LARGEST);
+        if window > LINE * LINE {
+            // An odd number of cache lines: tasks that go on in step would otherwise all be in the same few sets.
+            window = (window - window % LINE) | LINE;
+        }
         // Pages that nobody has touched take no memory.
-        let windows = vec![0; window * streams.len()];
+        let windows = vec![0; window * streams.len() + ROOM];
         let tasks = reader.header().tasks;
         let dense = reader.index.tasks.last().is_none_or(|last| last.task as usize == streams.len() - 1);
         Self { reader, streams, windows, window, scratch: Vec::new(), tasks, dense }
@@ -87,36 +101,30 @@ impl Streams {
     /// The next record of `task` (never a communicator), or `None` behind its last.
     #[inline]
     pub fn next(&mut self, task: Rank) -> Result<Option<Line<'static>>, ContainerError> {
-        self.next_raw(task).map(|raw| raw.map(|raw| raw.line(task))).map_err(|error| *error)
+        let mut line = None;
+        self.next_raw(task, |raw| line = Some(raw.line(task))).map_err(|error| *error)?;
+        Ok(line)
     }
 
-    /// As [`Streams::next`], the record in its plainest form.
+    /// As [`Streams::next`], the record in its plainest form, which goes to `take`; false behind the last.
     #[inline(always)]
-    pub fn next_raw(&mut self, task: Rank) -> Result<Option<Raw>, Box<ContainerError>> {
-        let Some(number) = self.number_of(task) else { return Ok(None) };
-        let stream = &mut self.streams[number];
-        if (stream.left == 0 || stream.at > stream.refill_at) && !self.fetch(number, task)? {
-            return Ok(None);
+    pub fn next_raw(&mut self, task: Rank, take: impl FnOnce(&Raw)) -> Result<bool, Box<ContainerError>> {
+        // In most traces every task has records.
+        let number = if self.dense { Some(task.index()) } else { self.reader.index.number_of(task.0) };
+        let Some(number) = number else { return Ok(false) };
+        while self.streams.get(number).is_none_or(Stream::must_fetch) {
+            if number >= self.streams.len() || !self.fetch(number, task)? {
+                return Ok(false);
+            }
         }
         let stream = &mut self.streams[number];
-        let window = &self.windows[number * self.window..][..self.window];
-        let mut at = stream.at as usize;
-        let raw = stream.before.read(window, &mut at, task, self.tasks);
-        stream.at = at as u32;
+        // Behind what the window holds stands the next one, or room.
+        let window = number * self.window;
+        let (mut at, end) = (window + stream.at as usize, window + stream.end as usize);
+        let read = stream.before.read(&self.windows, &mut at, end, (task, self.tasks), take);
+        stream.at = (at - window) as u32;
         stream.left -= 1;
-        match raw {
-            Ok(raw) if stream.at <= stream.end => Ok(Some(raw)),
-            Ok(_) => Err(self.garbled(number, Garbled::Length).into()),
-            Err(garbled) => Err(self.garbled(number, garbled).into()),
-        }
-    }
-
-    #[inline(always)]
-    fn number_of(&self, task: Rank) -> Option<usize> {
-        match self.dense {
-            true => Some(task.index()).filter(|&number| number < self.streams.len()),
-            false => self.reader.index.number_of(task.0),
-        }
+        read.map(|()| true).map_err(|garbled| self.garbled(number, garbled))
     }
 
     /// Brings more of a task's records into its window; says whether there are any.
@@ -125,7 +133,7 @@ impl Streams {
         while self.streams[number].left == 0 {
             let stream = &mut self.streams[number];
             if stream.at != stream.end || stream.read != stream.raw {
-                return Err(self.garbled(number, Garbled::Length).into());
+                return Err(self.garbled(number, Garbled::Length));
             }
             let Some(spot) = self.reader.next_place(&mut stream.places)? else { return Ok(false) };
             stream.spot = spot;
@@ -165,7 +173,7 @@ impl Streams {
         if frame.packed() {
             return self.refill(number, task);
         }
-        let part = stored.len().min(self.window - MARGIN);
+        let part = stored.len().min(self.window);
         self.windows[number * self.window..][..part].copy_from_slice(&stored[..part]);
         (stream.end, stream.read) = (part as u32, part as u32);
         Ok(())
@@ -177,7 +185,7 @@ impl Streams {
         let window = &mut self.windows[number * self.window..][..self.window];
         window.copy_within(stream.at as usize..stream.end as usize, 0);
         let kept = (stream.end - stream.at) as usize;
-        let part = (self.window - MARGIN - kept).min((stream.raw - stream.read) as usize);
+        let part = (self.window - kept).min((stream.raw - stream.read) as usize);
         let into = &mut window[kept..kept + part];
         let spot = stream.spot;
         if spot.length == FRAME as u64 + u64::from(stream.raw) {
@@ -197,8 +205,8 @@ impl Streams {
     }
 
     #[cold]
-    fn garbled(&self, number: usize, garbled: Garbled) -> ContainerError {
-        self.reader.garbled(self.streams[number].spot.offset, garbled)
+    fn garbled(&self, number: usize, garbled: Garbled) -> Box<ContainerError> {
+        Box::new(self.reader.garbled(self.streams[number].spot.offset, garbled))
     }
 }
 

@@ -221,9 +221,9 @@ fn every_changed_byte_is_an_error() {
         }
     }
     let mut other = bytes.clone();
-    other[4] = 2;
+    other[4] = 1;
     let error = read(&other).unwrap_err().to_string();
-    assert_eq!(error, "t.vefx at byte 4: a container of version 2; this program reads version 1");
+    assert_eq!(error, "t.vefx at byte 4: a container of version 1; this program reads version 2");
 }
 
 /// Makes every checksum right again after a change, as a writer with a mistake would.

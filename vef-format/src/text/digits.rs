@@ -7,29 +7,58 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// Ten to the power of 0…8.
-const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+pub(super) const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// Most digits a `u64` has.
 pub(super) const MAX_DIGITS: usize = 20;
 
-/// The digits at the front of eight characters (the first in the lowest byte): their value and how many.
+/// What [`others`] has when already the first character is no digit, and when the last is none.
+pub(super) const FIRST: u64 = 0x80;
+pub(super) const LAST: u64 = FIRST << 56;
+
+/// Of eight characters (the first in the lowest byte), which are no digits: their high bits. The characters behind
+/// the first such one may be told wrongly.
 #[inline(always)]
-fn leading(word: u64) -> (u64, usize) {
+pub(super) fn others(word: u64) -> u64 {
     let values = word ^ ZEROS;
     // A byte above 9 sets its high bit; carries reach only bytes behind the first such one.
-    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH;
-    let count = (others.trailing_zeros() / 8) as usize;
-    if count == 0 {
-        return (0, 0);
+    (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH
+}
+
+/// The digits in front of the first of the characters that are `others` (not none): their value, and eight times
+/// their number.
+#[inline(always)]
+pub(super) fn short(word: u64, others: u64) -> (u64, u32) {
+    let high_bit = others.trailing_zeros();
+    // Leading zeros in front make it eight digits. In two steps, because it may be all eight that come.
+    let eight = (word ^ ZEROS) << 8 << (63 ^ high_bit);
+    (join(eight), high_bit & !7)
+}
+
+/// The value of eight digits.
+#[inline(always)]
+pub(super) fn eight_at_once(word: u64) -> u64 {
+    join(word ^ ZEROS)
+}
+
+/// The number of eight digits (0 to 9) of which the lowest byte is the first: neighbours joined, pairs, fours.
+#[inline(always)]
+fn join(digits: u64) -> u64 {
+    let pairs = (digits.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(10_000 << 32 | 1) >> 32
+}
+
+/// The digits at the front of eight characters: their value and how many.
+#[inline(always)]
+fn leading(word: u64) -> (u64, usize) {
+    match others(word) {
+        0 => (eight_at_once(word), 8),
+        others => {
+            let (value, bits) = short(word, others);
+            (value, bits as usize / 8)
+        }
     }
-    // Leading zeros in front make it eight digits.
-    let eight = values << (64 - 8 * count);
-    let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
-    let value = (pairs & 0x0000_00ff_0000_00ff)
-        .wrapping_mul(0x000f_4240_0000_0064)
-        .wrapping_add(((pairs >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001))
-        >> 32;
-    (value, count)
 }
 
 /// Eight characters of `text` from `at` on; zero bytes behind its end.

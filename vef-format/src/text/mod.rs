@@ -15,6 +15,7 @@
 
 mod digits;
 mod error;
+mod quick;
 mod reader;
 mod scan;
 mod writer;
