@@ -44,9 +44,18 @@ pub(crate) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_REALTIME`, ns since 1970.
-pub(crate) fn realtime() -> u64 {
-    read(libc::CLOCK_REALTIME)
+/// `CLOCK_REALTIME`, ns since 1970, as it was at `pair`: by the difference of both clocks now, the closest of a few tries.
+pub(crate) fn realtime_at(pair: ClockPair) -> u64 {
+    let mut best = (u64::MAX, 0);
+    for _ in 0..4 {
+        let before = monotonic();
+        let real = read(libc::CLOCK_REALTIME);
+        let spread = monotonic().saturating_sub(before);
+        if spread < best.0 {
+            best = (spread, real.wrapping_sub(before + spread / 2));
+        }
+    }
+    pair.nanos.wrapping_add(best.1)
 }
 
 /// Both clocks at (nearly) the same instant: the closest of a few tries.

@@ -220,7 +220,7 @@ impl Tracer {
         };
         let rank = Rank(number(mpi.world_rank())?);
         let tasks = number(mpi.world_size())?;
-        let info = rank_info(&mpi, rank, tasks);
+        let info = rank_info(&mpi, rank, tasks, loaded);
         let dir = &settings.dir;
         let place = |error: std::io::Error| match error.kind() {
             ErrorKind::AlreadyExists => format!(
@@ -445,7 +445,7 @@ fn remove_leftovers(dir: &Path, tasks: u32) {
     }
 }
 
-fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32) -> RankInfo {
+fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, start: ClockPair) -> RankInfo {
     let abi = mpi.abi();
     let local = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
     RankInfo {
@@ -463,7 +463,7 @@ fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32) -> RankInfo {
         library: abi.version.lines().next().unwrap_or_default().trim().to_owned(),
         program: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         pid: std::process::id(),
-        realtime: clock::realtime(),
+        realtime: clock::realtime_at(start),
     }
 }
 

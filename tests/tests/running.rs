@@ -217,3 +217,29 @@ fn programs_with_sessions_alone() {
         .args(["run", "-n", "2", "--mpirun", &launcher, "--tool", "profile", "--", program]));
     assert!(ended.success().stdout().contains("sum 2"));
 }
+
+#[test]
+fn ranks_on_several_hosts() {
+    let shell = vef_tests::root().join("tests/sh/other_host.sh");
+    let shell = shell.to_str().expect("a path");
+    if !run(Command::new(shell).args(["elsewhere", "hostname"])).stdout().starts_with("elsewhere") {
+        return vef_tests::skipped("a process must not have a host name of its own here");
+    }
+    for mpi in Mpi::installed() {
+        let (work, program) = prepare(mpi);
+        let launcher = match mpi {
+            Mpi::Mpich => format!("mpiexec.mpich -launcher ssh -launcher-exec {shell} -hosts one,two"),
+            Mpi::OpenMpi => format!("mpirun.openmpi --mca plm_rsh_agent {shell} -host one,two"),
+        };
+        let options = ["-n", "2", "--mpirun", &launcher, "--max-size", "1G"];
+        let (_, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
+        is_whole(&capture);
+        let files = Capture::open(&capture).expect("a capture");
+        let hosts = [0, 1].map(|rank| files.rank(Rank(rank)).expect("a rank").host.clone());
+        assert_eq!(hosts, ["one", "two"]);
+        // Hosts' clocks are made one by their wall clocks, which here are the same.
+        let mixed =
+            run(vef().args(["mix", "--json", "-i"]).arg(&capture).arg("-o").arg(work.path().join("a.vef")));
+        assert!(mixed.success().stdout().contains("\"early_receptions\": 0"), "clocks of two hosts");
+    }
+}

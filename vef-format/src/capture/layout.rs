@@ -112,7 +112,7 @@ pub struct RankInfo {
     pub program: Vec<String>,
     /// Process number.
     pub pid: u32,
-    /// `CLOCK_REALTIME` at `MPI_Init`, ns since 1970.
+    /// `CLOCK_REALTIME` when `MPI_Init` was entered, ns since 1970.
     pub realtime: u64,
 }
 
