@@ -6,10 +6,13 @@
  *     faults limited N         the same, while files may have 600 KiB at most
  *     faults exit              ends without MPI_Finalize
  *     faults fork              forks and executes between calls
+ *     faults threads           four threads a rank exchange messages at once
+ *     faults abort             rank 0 ends all by MPI_Abort
  *     faults long SECONDS      exchanges messages for so long
  */
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,18 +168,54 @@ static void exchange(void)
     MPI_Comm_free(&half);
 }
 
+/* Of thread number `argument`: its messages differ by their tags. */
+static void *thread(void *argument)
+{
+    int tag = (int)(long)argument, out = 0, in = 0, index, flag;
+    for (int i = 0; i < 300; i++) {
+        MPI_Request q[2];
+        out = i + 1000 * tag;
+        MPI_Irecv(&in, 1, MPI_INT, i % 3 ? left : MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, q);
+        MPI_Isend(&out, 1, MPI_INT, right, tag, MPI_COMM_WORLD, q + 1);
+        if (i % 2) MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+        else for (int done = 0; done < 2; done += flag) MPI_Testany(2, q, &index, &flag, MPI_STATUS_IGNORE);
+        if (in != out) return "wrong message";
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t all[4];
+    int wrong = 0;
+    for (long i = 0; i < 4; i++) pthread_create(all + i, NULL, thread, (void *)(i + 1));
+    for (int i = 0; i < 4; i++) {
+        void *answer;
+        pthread_join(all[i], &answer);
+        wrong += answer != NULL;
+    }
+    say("threads", wrong, 0, 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "edges";
     int flag, version, subversion;
     MPI_Initialized(&flag);
     MPI_Get_version(&version, &subversion);
-    MPI_Init(&argc, &argv);
+    int level = strcmp(mode, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, provided;
+    MPI_Init_thread(&argc, &argv, level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     left = (rank + size - 1) % size;
     right = (rank + 1) % size;
     if (!strcmp(mode, "edges")) edges();
+    if (!strcmp(mode, "threads") && provided == MPI_THREAD_MULTIPLE) threads();
+    if (!strcmp(mode, "abort")) {
+        exchange();
+        if (rank == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     if (!strcmp(mode, "limited")) {
         struct rlimit limit = { 600 << 10, 600 << 10 };
         setrlimit(RLIMIT_FSIZE, &limit);

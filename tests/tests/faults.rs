@@ -29,8 +29,13 @@ fn plain(mpi: Mpi, program: &Path, arguments: &[&str]) -> Ended {
 }
 
 fn traced(mpi: Mpi, program: &Path, arguments: &[&str], capture: &Path) -> Ended {
+    with_tools(mpi, program, arguments, capture, &[])
+}
+
+fn with_tools(mpi: Mpi, program: &Path, arguments: &[&str], capture: &Path, tools: &[&str]) -> Ended {
     let mut command = vef();
-    command.args(["run", "-o"]).arg(capture).arg("--").args(line(mpi, program, arguments));
+    command.arg("run").args(tools.iter().flat_map(|tool| ["--tool", tool]));
+    command.arg("-o").arg(capture).arg("--").args(line(mpi, program, arguments));
     run(&mut command)
 }
 
@@ -55,7 +60,7 @@ fn the_program_does_not_notice() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let program = faults(mpi, work.path());
-        for arguments in [&["edges"][..], &["many", &many], &["fork"], &["exit"]] {
+        for arguments in [&["edges"][..], &["many", &many], &["fork"], &["exit"], &["threads"]] {
             let capture = work.path().join(arguments[0]);
             let (without, with) =
                 (plain(mpi, &program, arguments), traced(mpi, &program, arguments, &capture));
@@ -65,6 +70,26 @@ fn the_program_does_not_notice() {
             assert_eq!(complaints(&with), [""; 0], "{arguments:?}");
             let said = mixes(&capture, &[]);
             assert_eq!(said.contains("without MPI_Finalize"), arguments[0] == "exit", "{said}");
+        }
+    }
+}
+
+#[test]
+fn nor_does_it_notice_a_chain_of_tools() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = faults(mpi, work.path());
+        for mode in ["edges", "fork", "exit", "threads", "abort"] {
+            let capture = work.path().join(mode);
+            let without = plain(mpi, &program, &[mode]);
+            let tools = ["profile", "text", "capture", "profile"];
+            let with = with_tools(mpi, &program, &[mode], &capture, &tools);
+            assert_eq!(with.stdout().trim_end(), without.stdout().trim_end(), "{mode}");
+            assert_eq!(with.output.status.code(), without.output.status.code(), "{mode}");
+            // The last records of ranks that were aborted have no other half.
+            let options: &[&str] = if mode == "abort" { &["--lenient"] } else { &[] };
+            let said = mixes(&capture, options);
+            assert!(said.contains(if mode == "threads" { "2 400 messages matched" } else { "matched" }), "{said}");
         }
     }
 }
