@@ -89,7 +89,10 @@ fn nor_does_it_notice_a_chain_of_tools() {
             // The last records of ranks that were aborted have no other half.
             let options: &[&str] = if mode == "abort" { &["--lenient"] } else { &[] };
             let said = mixes(&capture, options);
-            assert!(said.contains(if mode == "threads" { "2 400 messages matched" } else { "matched" }), "{said}");
+            assert!(
+                said.contains(if mode == "threads" { "2 400 messages matched" } else { "matched" }),
+                "{said}"
+            );
         }
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Arguments {
     pub(super) request: Place,
     pub(super) requests: Place,
     pub(super) length: Place,
+    /// Of a partitioned request: how many parts of `count` elements it has.
+    pub(super) partitions: Place,
     pub(super) status: Place,
     pub(super) flag: Place,
     pub(super) index: Place,
@@ -81,6 +83,7 @@ impl Arguments {
             request: place(&["request"]),
             requests: place(&["array_of_requests", "request"]),
             length: place(&["incount", "count"]).filter(|_| place(&["array_of_requests"]).is_some()),
+            partitions: place(&["partitions"]),
             status: place(&["status", "array_of_statuses"]),
             flag: place(&["flag"]),
             index: place(&["indx", "outcount"]),

@@ -1,8 +1,9 @@
 //! `profile`: how often each function was called, how long that took and how much it moved, and to whom. One file a rank,
 //! `profile/<rank>.json`, written at the end; `vef profile` adds them up.
 //!
-//! Two clock reads and a lock a call, no allocation. Bytes are those of the buffer that this rank gives (of a receive:
-//! that it asks for); peers are those it sends to.
+//! Two clock reads and a lock a call, no allocation but for persistent requests. Bytes are those of the buffer that this rank
+//! gives (of a receive: that it asks for); peers are those it sends to. What a persistent or partitioned request moves
+//! counts where it is started.
 
 use super::arguments::{self, Arguments, is_beyond_a_trace};
 use super::handles::{Communicators, Types};
@@ -10,6 +11,7 @@ use crate::clock;
 use mpi_abi::api::Mpi;
 use mpi_abi::prototypes::{Call, Category};
 use mpi_abi::tool::{Intercepted, Place, Tool};
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -34,10 +36,19 @@ struct World {
 struct Counts {
     /// By function.
     calls: Vec<Tally>,
-    /// By rank in `MPI_COMM_WORLD`.
-    peers: Vec<Peer>,
+    peers: Peers,
     comms: Communicators,
     types: Types,
+    /// What each start of a persistent or partitioned request moves, by handle.
+    persistent: HashMap<usize, Transfer>,
+}
+
+/// What a call moves.
+#[derive(Clone, Copy, Default)]
+struct Transfer {
+    bytes: u64,
+    /// The rank in `MPI_COMM_WORLD` that it is sent to, if it is sent to one.
+    to: Option<u32>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -54,15 +65,30 @@ struct Peer {
     bytes: u64,
 }
 
+/// By rank in `MPI_COMM_WORLD`.
+struct Peers(Vec<Peer>);
+
+impl Peers {
+    /// Notes whom a message goes to; its bytes.
+    fn note(&mut self, Transfer { bytes, to }: Transfer) -> u64 {
+        if let Some(peer) = to.and_then(|to| self.0.get_mut(to as usize)) {
+            peer.messages += 1;
+            peer.bytes += bytes;
+        }
+        bytes
+    }
+}
+
 impl Tool for Profile {
     const NAME: &'static CStr = c"profile";
 
     fn open(place: &Place) -> Result<Self, String> {
         let counts = Counts {
             calls: vec![Tally::default(); Call::COUNT],
-            peers: Vec::new(),
+            peers: Peers(Vec::new()),
             comms: Communicators::new(),
             types: Types::new(),
+            persistent: HashMap::new(),
         };
         Ok(Self {
             directory: super::directory(&place.directory, "profile", place.instance),
@@ -107,6 +133,7 @@ impl Tool for Profile {
         // Forgotten before: the handle may come to mean another as soon as it is free.
         match function.category() {
             Category::CommFree | Category::TypeFree => self.forget(call),
+            _ if function == Call::MPI_Request_free => self.forget(call),
             _ => {}
         }
         let start = clock::now();
@@ -149,7 +176,7 @@ impl Profile {
             (mpi.comm_rank(comm).unwrap_or(0) as u32, mpi.comm_size(comm).unwrap_or(1) as u32);
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         // Pages of zeros that nobody writes to take no memory.
-        counts.peers = vec![Peer::default(); tasks as usize];
+        counts.peers = Peers(vec![Peer::default(); tasks as usize]);
         let _ = self.mpi.set(World { mpi, rank, tasks });
     }
 
@@ -160,7 +187,8 @@ impl Profile {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         match call.function().category() {
             Category::CommFree => _ = counts.comms.forget(handle),
-            _ => counts.types.forget(handle),
+            Category::TypeFree => counts.types.forget(handle),
+            _ => _ = counts.persistent.remove(&handle),
         }
     }
 
@@ -196,7 +224,7 @@ impl Profile {
         text.push_str("],\n \"peers\": [");
         let mut comma = "\n";
         for (rank, Peer { messages, bytes }) in
-            counts.peers.iter().enumerate().filter(|(_, p)| p.messages > 0)
+            counts.peers.0.iter().enumerate().filter(|(_, p)| p.messages > 0)
         {
             let _ =
                 write!(text, "{comma}  {{\"rank\": {rank}, \"messages\": {messages}, \"bytes\": {bytes}}}");
@@ -211,43 +239,80 @@ impl Counts {
     /// The bytes of a call that has succeeded; notes the peer of a send.
     fn moved(&mut self, world: &World, function: Call, words: &[usize]) -> u64 {
         use Category::*;
+        let a = arguments::of(function);
+        // SAFETY: the call has succeeded, so what the table says of its arguments holds.
+        let request = |index| unsafe { arguments::handle_at(world.mpi.abi(), words, a.requests, index) };
+        match function.category() {
+            SendPersistent
+            | RecvPersistent
+            | CollectivePersistent
+            | VectorCollectivePersistent
+            | NeighborCollectivePersistent => {
+                let transfer = self.transfer(world, function, words);
+                self.persistent.insert(request(0), transfer);
+                0
+            }
+            Partitioned if a.partitions.is_some() => {
+                let mut transfer = self.transfer(world, function, words);
+                transfer.bytes = transfer.bytes.wrapping_mul(arguments::int(words, a.partitions) as u64);
+                self.persistent.insert(request(0), transfer);
+                0
+            }
+            Start => {
+                let requests = if a.length.is_some() { arguments::int(words, a.length) as usize } else { 1 };
+                let started = (0..requests).map(|index| {
+                    let transfer = self.persistent.get(&request(index)).copied().unwrap_or_default();
+                    self.peers.note(transfer)
+                });
+                started.fold(0, u64::wrapping_add)
+            }
+            _ => {
+                let transfer = self.transfer(world, function, words);
+                self.peers.note(transfer)
+            }
+        }
+    }
+
+    /// What a call moves, or each start of the request that it makes.
+    fn transfer(&mut self, world: &World, function: Call, words: &[usize]) -> Transfer {
+        use Category::*;
         let (mpi, abi) = (&world.mpi, world.mpi.abi());
         let a = arguments::of(function);
         match function.category() {
-            Send | SendImmediate | SendRecv | SendRecvImmediate => {
-                let size = self.types.get(mpi, arguments::handle(abi, words, a.datatype)).size;
-                let bytes = size.wrapping_mul(a.number(words, a.count) as u64);
+            Send | SendImmediate | SendRecv | SendRecvImmediate | SendPersistent | Partitioned
+                if a.dest.is_some() =>
+            {
                 let dest = arguments::int(words, a.dest);
                 if dest == abi.constants.proc_null {
-                    return 0;
+                    return Transfer::default();
                 }
                 let comm = self.comms.get(mpi, arguments::handle(abi, words, a.comm));
-                if !comm.foreign
-                    && let Some(peer) = self.peers.get_mut(comm.world_rank(dest) as usize)
-                {
-                    peer.messages += 1;
-                    peer.bytes += bytes;
-                }
-                bytes
+                let to = (!comm.foreign).then(|| comm.world_rank(dest) as u32);
+                Transfer { bytes: self.bytes(mpi, words, a), to }
             }
-            Recv | RecvImmediate if a.source.is_some() => {
-                if arguments::int(words, a.source) == abi.constants.proc_null {
-                    return 0;
-                }
-                self.bytes(mpi, words, a)
+            Recv | RecvImmediate | RecvPersistent | Partitioned
+                if a.source.is_some() && arguments::int(words, a.source) == abi.constants.proc_null =>
+            {
+                Transfer::default()
             }
             Recv
             | RecvImmediate
+            | RecvPersistent
+            | Partitioned
             | Rma
             | RmaRequest
             | Io
             | IoImmediate
             | NeighborCollective
-            | NeighborCollectiveImmediate => self.bytes(mpi, words, a),
-            Collective | CollectiveImmediate | VectorCollective | VectorCollectiveImmediate => {
-                self.given(mpi, words, a)
-            }
-            _ => 0,
+            | NeighborCollectiveImmediate
+            | NeighborCollectivePersistent => Transfer { bytes: self.bytes(mpi, words, a), to: None },
+            Collective
+            | CollectiveImmediate
+            | CollectivePersistent
+            | VectorCollective
+            | VectorCollectiveImmediate
+            | VectorCollectivePersistent => Transfer { bytes: self.given(mpi, words, a), to: None },
+            _ => Transfer::default(),
         }
     }
 
