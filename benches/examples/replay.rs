@@ -3,16 +3,18 @@
 //! ```text
 //! cargo run --release -p vef-benches --example replay -- make ring 256 20000 RING.vefx
 //! cargo run --release -p vef-benches --example replay -- make barriers 1024 200 BARRIERS.vefx
+//! cargo run --release -p vef-benches --example replay -- repeat LAMMPS.vef 1000 LAMMPS.vefx
 //! cargo run --release -p vef-benches --example replay -- run RING.vefx [REPETITIONS]
 //! cargo run --release -p vef-benches --example replay -- memory RING.vefx
 //! cargo run --release -p vef-benches --example replay -- delays RING.vefx
 //! ```
 //!
-//! A name in `.vefx` makes a container (without compression), any other text. `run` delivers every message when it is
-//! handed out; its time is that on the processor. `delays` times each message by itself, from asking for it to the return from its delivery.
+//! A name in `.vefx` makes a container (without compression), any other text. `repeat` makes a long trace of a real one, in text:
+//! every task does the same so many times. `run` delivers every message when it is
+//! handed out, message by message and in batches; its time is that on the processor, opening the trace included. `delays` times each message by itself, from asking for it to the return from its delivery.
 #![allow(clippy::print_stdout)]
 
-use replay::{Job, Loaded, Replay};
+use replay::{Job, Loaded, Replay, ReplayError};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,12 +31,15 @@ fn main() -> Outcome {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["make", kind, tasks, times, path] => make(kind, tasks.parse()?, times.parse()?, Path::new(path)),
+        ["repeat", trace, times, path] => {
+            write(&Trace::repeated(Path::new(trace), times.parse()?)?, Path::new(path))
+        }
         ["run", path] => run(path, 1, false),
         ["run", path, repetitions] => run(path, repetitions.parse()?, false),
         ["memory", path] => run(path, 1, true),
         ["memory", path, repetitions] => run(path, repetitions.parse()?, true),
         ["delays", path] => delays(Path::new(path)),
-        _ => Err("make ring|barriers TASKS TIMES FILE, run FILE [N], memory FILE [N] or delays FILE".into()),
+        _ => Err("make ring|barriers TASKS TIMES FILE, repeat TRACE TIMES FILE, run FILE [N], memory FILE [N] or delays FILE".into()),
     }
 }
 
@@ -44,6 +49,10 @@ fn make(kind: &str, tasks: u32, times: u32, path: &Path) -> Outcome {
         "barriers" => Trace::Barriers { tasks, rounds: times },
         _ => return Err("ring or barriers".into()),
     };
+    write(&trace, path)
+}
+
+fn write(trace: &Trace, path: &Path) -> Outcome {
     match path.extension().is_some_and(|suffix| suffix == "vefx") {
         true => trace.write_container(path, Settings { compress: false, keep_order: true })?,
         false => trace.write_text(path)?,
@@ -53,36 +62,56 @@ fn make(kind: &str, tasks: u32, times: u32, path: &Path) -> Outcome {
 }
 
 /// Every message arrives when it is handed out.
-fn immediately(replay: &mut Replay) -> Result<u64, Box<dyn Error>> {
-    let mut messages = 0;
+fn one_by_one(replay: &mut Replay) -> Result<(), ReplayError> {
     while let Some(now) = replay.next_ready() {
         while let Some(message) = replay.pop_ready(now)? {
             replay.delivered(message.id, now)?;
-            messages += 1;
         }
     }
-    match replay.stuck() {
-        None => Ok(messages),
-        Some(stuck) => Err(stuck.to_string().into()),
-    }
+    Ok(())
 }
 
+/// All messages of one moment are taken, then all of them arrive.
+fn in_batches(replay: &mut Replay) -> Result<(), ReplayError> {
+    let mut ids = Vec::new();
+    while let Some(now) = replay.next_ready() {
+        loop {
+            ids.clear();
+            replay.pop_ready_batch(now, BATCH, |message| ids.push(message.id))?;
+            replay.delivered_batch(ids.iter().copied(), now)?;
+            if ids.len() < BATCH {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Messages in a batch, at most.
+const BATCH: usize = 64;
+
 fn run(path: &str, repetitions: u32, in_memory: bool) -> Outcome {
+    let ways: [(&str, fn(&mut Replay) -> Result<(), ReplayError>); 2] =
+        [("one by one", one_by_one), ("in batches", in_batches)];
     let loaded = in_memory.then(|| Loaded::open(Path::new(path)).map(Arc::new)).transpose()?;
-    for _ in 0..repetitions {
+    for (name, way) in (0..repetitions).flat_map(|_| ways) {
         let clock = Clock::start();
         let job = match &loaded {
             Some(loaded) => Job::loaded(loaded),
             None => Job::open(Path::new(path))?,
         };
         let mut replay = Replay::builder().job(job).build()?;
-        let messages = immediately(&mut replay)?;
+        way(&mut replay)?;
+        if let Some(stuck) = replay.stuck() {
+            return Err(stuck.to_string().into());
+        }
         let seconds = clock.elapsed().as_secs_f64();
+        let messages = replay.stats().total().messages;
         let rate = messages as f64 / seconds / 1e6;
         let peak =
             memory::peak().map_or("unknown".into(), |bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0));
         println!(
-            "{messages} messages, {seconds:.3} s on the processor, {rate:.2} M messages/s, memory {peak}"
+            "{name}: {messages} messages, {seconds:.3} s on the processor, {rate:.2} M messages/s, memory {peak}"
         );
     }
     Ok(())

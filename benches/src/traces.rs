@@ -1,17 +1,22 @@
-//! Traces to replay, made up reproducibly and record by record, so that they may be larger than memory.
+//! Traces to replay, made up reproducibly and record by record, so that they may be larger than memory; or a real one
+//! over and over.
 
+use replay::{Job, Loaded, Replay, yardstick};
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
+use std::sync::Arc;
 use vef_format::container::{self, About, ContainerWriteError};
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
+use vef_format::operation::OpCodes;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
-use vef_format::text::{WriteError, Writer};
+use vef_format::text::{Line, Reader, WriteError, Writer};
 use vef_format::units::{Bytes, Picos, Ticks};
 
 /// A trace to be made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Trace {
     /// Every task computes, sends 8 KiB to the next and receives from the one before, over and over: a message and a
     /// mark each time, the tasks in turn.
@@ -28,11 +33,45 @@ pub enum Trace {
         /// Barriers.
         rounds: u32,
     },
+    /// A trace so many times, one after the other in every task.
+    Repeated {
+        /// The header of the trace.
+        header: Header,
+        /// Its records.
+        records: Vec<Record>,
+        /// Messages that a replay of it hands out.
+        messages: u64,
+        /// How many times.
+        times: u32,
+    },
 }
 
 impl Trace {
+    /// The trace of the text file `path` so many times.
+    pub fn repeated(path: &Path, times: u32) -> Result<Self, Box<dyn Error>> {
+        let mut reader = Reader::open(path)?;
+        let header = *reader.header();
+        let mut records = Vec::new();
+        while let Some(line) = reader.next()? {
+            records.push(match line {
+                Line::Communicator { id, members } => {
+                    Record::Communicator(Communicator { id, members: members.to_vec() })
+                }
+                Line::Message(message) => Record::Message(message),
+                Line::Collective(part) => Record::Collective(part),
+            });
+        }
+        let loaded = Loaded::from_records(header, OpCodes::default(), records.iter().cloned())?;
+        let mut once = Replay::builder().job(Job::loaded(&Arc::new(loaded))).build()?;
+        if let Some(stuck) = yardstick::run(&mut once, &yardstick::default_link())?.stuck {
+            return Err(stuck.to_string().into());
+        }
+        let messages = once.stats().total().messages;
+        Ok(Self::Repeated { header, records, messages, times })
+    }
+
     /// Its first line.
-    pub fn header(self) -> Header {
+    pub fn header(&self) -> Header {
         let none = Header {
             version: Version::V3,
             tasks: 0,
@@ -43,7 +82,7 @@ impl Trace {
             received: 0,
             clock: Picos(1000),
         };
-        match self {
+        match *self {
             Self::Ring { tasks, messages } => {
                 Header { tasks, messages: 2 * u64::from(tasks) * u64::from(messages), ..none }
             }
@@ -54,12 +93,19 @@ impl Trace {
                 local_collectives: u64::from(tasks) * u64::from(rounds),
                 ..none
             },
+            Self::Repeated { header, times, .. } => Header {
+                messages: header.messages * u64::from(times),
+                collectives: header.collectives * u64::from(times),
+                local_collectives: header.local_collectives * u64::from(times),
+                ..header
+            },
         }
     }
 
     /// Messages that a replay hands out; a barrier by dissemination has `tasks × ⌈log₂ tasks⌉`.
-    pub fn messages(self) -> u64 {
-        match self {
+    pub fn messages(&self) -> u64 {
+        match *self {
+            Self::Repeated { messages, times, .. } => messages * u64::from(times),
             Self::Ring { tasks, messages } => u64::from(tasks) * u64::from(messages),
             Self::Barriers { tasks, rounds } => {
                 u64::from(tasks) * u64::from(rounds) * u64::from(tasks.next_power_of_two().ilog2())
@@ -68,9 +114,47 @@ impl Trace {
     }
 
     /// All other lines, in the order in which they happen.
-    pub fn records<E>(self, mut take: impl FnMut(Record) -> Result<(), E>) -> Result<(), E> {
+    pub fn records<E>(&self, mut take: impl FnMut(Record) -> Result<(), E>) -> Result<(), E> {
         let computing = |rank: u32| Ticks(1000 + u64::from(rank * 37 % 101));
-        match self {
+        match *self {
+            Self::Repeated { ref records, times, .. } => {
+                // The ids of one time follow those of the time before.
+                let ids = |id: fn(&Record) -> Option<u64>| {
+                    records.iter().filter_map(id).max().map_or(0, |id| id + 1)
+                };
+                let lines =
+                    ids(|record| if let Record::Message(line) = record { Some(line.id.0) } else { None });
+                let operations =
+                    ids(|record| if let Record::Collective(part) = record { Some(part.id.0) } else { None });
+                for time in 0..u64::from(times) {
+                    let line = |id: MessageId| MessageId(id.0 + time * lines);
+                    let operation = |id: CollectiveId| CollectiveId(id.0 + time * operations);
+                    let after = |after: Dependency| match after {
+                        // The first record of a task now comes behind its last, without waiting for anything.
+                        Dependency::Start => Dependency::Start,
+                        Dependency::Sent(id) => Dependency::Sent(line(id)),
+                        Dependency::Received(id) => Dependency::Received(line(id)),
+                        Dependency::Collective(id) => Dependency::Collective(operation(id)),
+                    };
+                    for record in records {
+                        match *record {
+                            Record::Communicator(_) if time > 0 => {}
+                            Record::Communicator(_) => take(record.clone())?,
+                            Record::Message(message) => take(Record::Message(Message {
+                                id: line(message.id),
+                                after: after(message.after),
+                                ..message
+                            }))?,
+                            Record::Collective(part) => take(Record::Collective(LocalCollective {
+                                id: operation(part.id),
+                                after: after(part.after),
+                                ..part
+                            }))?,
+                        }
+                    }
+                }
+                Ok(())
+            }
             Self::Ring { tasks, messages } => {
                 for round in 0..u64::from(messages) {
                     // In each round the messages have the first ids, the marks the others.
@@ -128,7 +212,7 @@ impl Trace {
     }
 
     /// Writes it as text.
-    pub fn write_text(self, path: &Path) -> Result<(), WriteError> {
+    pub fn write_text(&self, path: &Path) -> Result<(), WriteError> {
         let mut writer = Writer::new(create(path)?, &self.header())?;
         self.records(|record| match &record {
             Record::Communicator(communicator) => writer.communicator(communicator.id, &communicator.members),
@@ -140,7 +224,7 @@ impl Trace {
 
     /// Writes it as a container.
     pub fn write_container(
-        self,
+        &self,
         path: &Path,
         settings: container::Settings,
     ) -> Result<(), ContainerWriteError> {

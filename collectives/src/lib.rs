@@ -35,7 +35,7 @@ mod step;
 
 pub use error::Error;
 pub use operation::{Algorithm, Operation};
-pub use schedule::{Choice, Cursor, Shape, steps};
+pub use schedule::{Choice, Cursor, Exchange, Shape, steps};
 pub use sizes::{Counts, Order, Sizes};
 pub use step::{Buffer, Combine, Data, Layout, Step};
 

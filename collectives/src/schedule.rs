@@ -85,6 +85,17 @@ pub struct Cursor {
     pub(crate) segment: u64,
 }
 
+/// A round of a schedule: [`Step::Send`], [`Step::Recv`] and [`Step::Wait`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The receiver of what is sent.
+    pub to: u32,
+    /// How much that is.
+    pub bytes: u64,
+    /// The sender of what is received.
+    pub from: u32,
+}
+
 /// How `total` falls into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
@@ -167,6 +178,23 @@ impl Cursor {
                 }
             }
         }
+    }
+
+    /// The next round, if it is a message out, a message in and a wait for both, of one of the phases in which every
+    /// round is like that and which make up most messages: [`Cursor::next`] would give its steps one by one. `None`
+    /// otherwise, and in the middle of a round.
+    #[inline]
+    pub fn exchange(&mut self) -> Option<Exchange> {
+        if self.pos != 0 {
+            return None;
+        }
+        let exchange = match self.phases.first()? {
+            Phase::Dissemination => self.dissemination_round()?,
+            Phase::Doubling => self.doubling_round()?,
+            _ => return None,
+        };
+        self.round += 1;
+        Some(exchange)
     }
 
     fn cut_segments(&mut self, algorithm: Algorithm, segment: u64) -> Result<(), Error> {
@@ -376,5 +404,42 @@ mod tests {
     #[test]
     fn a_cursor_is_small() {
         assert!(size_of::<Cursor>() <= 100, "{}", size_of::<Cursor>());
+    }
+
+    /// What moves of a step: direction, peer, bytes; none for a wait. Work in memory is left out.
+    fn moved(step: Step) -> Option<Option<(bool, u32, u64)>> {
+        match step {
+            Step::Send { to, data } => Some(Some((true, to, data.len))),
+            Step::Recv { from, data, .. } => Some(Some((false, from, data.len))),
+            Step::Wait => Some(None),
+            Step::Local { .. } => None,
+        }
+    }
+
+    #[test]
+    fn an_exchange_is_its_steps() {
+        let mut exchanges = 0;
+        for &operation in Operation::ALL {
+            for algorithm in Algorithm::of(operation) {
+                for (ranks, rank) in (1..20).flat_map(|ranks| (0..ranks).map(move |rank| (ranks, rank))) {
+                    let sizes = Sizes::Bytes(if operation == Operation::Barrier { 0 } else { 24 });
+                    let shape = Shape { operation, ranks, rank, root: ranks / 2, unit: 8 };
+                    let Ok(cursor) = Cursor::new(shape, Choice::plain(algorithm), sizes) else { continue };
+                    let (mut slow, mut fast, mut steps) = (cursor, cursor, Vec::new());
+                    loop {
+                        while let Some(Exchange { to, bytes, from }) = fast.exchange() {
+                            steps.extend([Some((true, to, bytes)), Some((false, from, bytes)), None]);
+                            exchanges += 1;
+                        }
+                        let Some(step) = fast.next(sizes) else { break };
+                        steps.extend(moved(step));
+                    }
+                    let expected: Vec<_> =
+                        std::iter::from_fn(|| slow.next(sizes)).filter_map(moved).collect();
+                    assert_eq!(steps, expected, "{shape:?} {algorithm}");
+                }
+            }
+        }
+        assert!(exchanges > 500, "{exchanges}");
     }
 }

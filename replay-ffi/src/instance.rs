@@ -171,14 +171,16 @@ pub unsafe extern "C" fn vef_replay_pop_ready_batch(
         with(replay, |replay| {
             border::present(messages, "messages")?;
             let mut count = 0;
-            while count < room {
-                match replay.pop(Picos(now)) {
-                    Ok(Some(message)) => border::write(messages.add(count), message),
-                    Ok(None) => break,
-                    Err(_) if count > 0 => break,
-                    Err(failure) => return Err(failure),
-                }
+            let take = |message| {
+                border::write(messages.add(count), Message::from(message));
                 count += 1;
+            };
+            let popped = replay.engine.pop_ready_batch(Picos(now), room, take);
+            if let Err(error) = popped {
+                let failure = replay.refusal(error);
+                if count == 0 {
+                    return Err(failure);
+                }
             }
             Ok(count as isize)
         })
@@ -226,14 +228,22 @@ pub unsafe extern "C" fn vef_replay_delivered_batch(
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         with(replay, |replay| {
-            let mut taken = 0;
-            for &id in border::array(ids, count, "ids")? {
-                match replay.delivered(id, at) {
-                    Ok(()) => taken += 1,
-                    Err(_) if taken > 0 => break,
-                    Err(failure) => return Err(failure),
+            let mut looked_at = 0;
+            let ids = border::array(ids, count, "ids")?.iter().map(|&id| {
+                looked_at += 1;
+                LiveId::from_raw(id)
+            });
+            let taken = match replay.engine.delivered_batch(ids, Picos(at)) {
+                Ok(()) => looked_at,
+                // The last is the one that is refused.
+                Err(error) => {
+                    let failure = replay.refusal(error);
+                    if looked_at == 1 {
+                        return Err(failure);
+                    }
+                    looked_at - 1
                 }
-            }
+            };
             Ok(taken)
         })
     }

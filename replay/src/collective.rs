@@ -11,11 +11,12 @@ use crate::engine::{Departure, PART, Replay, Running};
 use crate::error::{CollectiveProblem, ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
 use crate::message::Kind;
+use crate::options::SameNode;
 use crate::progress::State;
 use crate::ready::Due;
 use crate::task::Wait;
 use collectives::choose::Table;
-use collectives::{Choice, Cursor, Shape, Sizes, Step as Stage};
+use collectives::{Choice, Cursor, Exchange, Shape, Sizes, Step as Stage};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::{OpCode, Operation};
@@ -42,6 +43,8 @@ pub(crate) struct Collectives {
 pub(crate) struct Open {
     pub(crate) id: CollectiveId,
     pub(crate) job: u32,
+    /// The job's first task.
+    first_task: u32,
     comm: CommId,
     code: OpCode,
     pub(crate) operation: Operation,
@@ -79,6 +82,8 @@ pub(crate) struct Part {
     at: Picos,
     /// The message it is about to send: to whom, and bytes.
     pending: (u32, u64),
+    /// From whom it receives behind that and waits for both, or [`NOBODY`]: the rest of a [`collectives::Exchange`].
+    then_from: u32,
     /// Posted receives whose messages have not come.
     pub(crate) missing: u32,
     /// Sends that are not complete.
@@ -87,11 +92,36 @@ pub(crate) struct Part {
     /// Messages that came before their receives (positive) or receives whose messages have not come (negative), by
     /// peer; the first few, the others are in [`Collectives::far`].
     near: [(u32, i32); NEAR],
+    /// How many of these there are.
+    near_used: u32,
     /// Balances in [`Collectives::far`].
     far: u32,
 }
 
 const NEAR: usize = 3;
+const NOBODY: u32 = u32::MAX;
+
+impl Part {
+    /// Adds to a balance that it has room for; gives the balance before, or `None` if there is no room.
+    #[inline(always)]
+    fn count(&mut self, peer: u32, change: i32) -> Option<i32> {
+        let used = self.near_used as usize;
+        for at in 0..used.min(NEAR) {
+            if self.near[at].0 == peer {
+                let before = self.near[at].1;
+                self.near[at].1 += change;
+                if self.near[at].1 == 0 {
+                    self.near[at] = self.near[used.min(NEAR) - 1];
+                    self.near_used -= 1;
+                }
+                return Some(before);
+            }
+        }
+        *self.near.get_mut(used)? = (peer, change);
+        self.near_used += 1;
+        Some(0)
+    }
+}
 
 /// A communicator.
 #[derive(Debug)]
@@ -161,10 +191,12 @@ impl Collectives {
             rank,
             at: Picos::ZERO,
             pending: (0, 0),
+            then_from: NOBODY,
             missing: 0,
             unsent: 0,
             waits: false,
             near: [(0, 0); NEAR],
+            near_used: 0,
             far: 0,
         };
         let at = match self.free_parts.pop() {
@@ -183,37 +215,36 @@ impl Collectives {
     }
 
     /// Adds to the balance of a part with a peer; gives the balance before.
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, at: u32, peer: u32, change: i32) -> i32 {
         let part = &mut self.parts[at as usize];
-        if part.far > 0
-            && let Some(balance) = self.far.get_mut(&(at, peer))
-        {
-            let before = *balance;
-            *balance += change;
-            if *balance == 0 {
-                self.far.remove(&(at, peer));
-                part.far -= 1;
-            }
-            return before;
+        if part.far > 0 {
+            return self.count_far(at, peer, change);
         }
-        let mut free = None;
-        for (near, entry) in part.near.iter_mut().enumerate() {
-            if entry.1 == 0 {
-                free = Some(near);
-            } else if entry.0 == peer {
-                entry.1 += change;
-                return entry.1 - change;
-            }
+        match part.count(peer, change) {
+            Some(before) => before,
+            None => self.count_far(at, peer, change),
         }
-        match free {
-            Some(near) => part.near[near] = (peer, change),
-            None => {
+    }
+
+    /// The same where some balances of the part have no room in it.
+    #[cold]
+    fn count_far(&mut self, at: u32, peer: u32, change: i32) -> i32 {
+        let part = &mut self.parts[at as usize];
+        let Some(balance) = self.far.get_mut(&(at, peer)) else {
+            return part.count(peer, change).unwrap_or_else(|| {
                 part.far += 1;
                 self.far.insert((at, peer), change);
-            }
+                0
+            });
+        };
+        let before = *balance;
+        *balance += change;
+        if *balance == 0 {
+            self.far.remove(&(at, peer));
+            part.far -= 1;
         }
-        0
+        before
     }
 
     /// Closes a collective that is over for all its members.
@@ -226,7 +257,8 @@ impl Collectives {
 
     /// Peers whose messages a part has asked for and not got, the lowest first.
     pub(crate) fn peers_missing(&self, at: u32) -> Vec<u32> {
-        let near = self.parts[at as usize].near.iter().copied();
+        let part = &self.parts[at as usize];
+        let near = part.near[..part.near_used as usize].iter().copied();
         let far = self
             .far
             .iter()
@@ -300,21 +332,17 @@ impl Replay {
         loop {
             let part = &mut self.collectives.parts[at as usize];
             let Some(cursor) = &mut part.cursor else { return Ok(()) };
+            if let Some(Exchange { to, bytes, from }) = cursor.exchange() {
+                part.then_from = from;
+                self.post(at, to, bytes);
+                return Ok(());
+            }
             match cursor.next(part.sizes) {
                 Some(Stage::Send { to, data }) => {
-                    part.pending = (to, data.len);
-                    let due = Due { at: part.at, task: part.task, what: PART | at };
-                    let open = &self.collectives.open[part.open as usize];
-                    let dst = self.collectives.groups[open.group as usize].members[to as usize].0;
-                    let dst = self.jobs[open.job as usize].first_task + dst;
-                    self.schedule(due, dst);
+                    self.post(at, to, data.len);
                     return Ok(());
                 }
-                Some(Stage::Recv { from, .. }) => {
-                    if self.collectives.count(at, from, -1) <= 0 {
-                        self.collectives.parts[at as usize].missing += 1;
-                    }
-                }
+                Some(Stage::Recv { from, .. }) => self.expect(at, from),
                 Some(Stage::Local { .. }) => {}
                 Some(Stage::Wait) if part.missing + part.unsent == 0 => {}
                 None if part.missing + part.unsent == 0 => return self.complete_part(at),
@@ -327,8 +355,31 @@ impl Replay {
         }
     }
 
+    /// A part is about to send a message.
+    #[inline(always)]
+    fn post(&mut self, at: u32, to: u32, bytes: u64) {
+        let part = &mut self.collectives.parts[at as usize];
+        part.pending = (to, bytes);
+        let due = Due { at: part.at, task: part.task, what: PART | at };
+        if self.same_node == SameNode::HandOut {
+            return self.ready.push(due);
+        }
+        let open = &self.collectives.open[part.open as usize];
+        let dst = self.collectives.groups[open.group as usize].members[to as usize];
+        let dst = open.first_task + dst.0;
+        self.schedule(due, dst);
+    }
+
+    /// A part receives a message, when it comes or if it has.
+    #[inline(always)]
+    fn expect(&mut self, at: u32, from: u32) {
+        if self.collectives.count(at, from, -1) <= 0 {
+            self.collectives.parts[at as usize].missing += 1;
+        }
+    }
+
     /// What a part waited for may have come, now.
-    #[inline]
+    #[inline(always)]
     fn wake_part(&mut self, at: u32) -> Run<()> {
         let part = &mut self.collectives.parts[at as usize];
         if !part.waits || part.missing + part.unsent > 0 {
@@ -350,10 +401,10 @@ impl Replay {
         let id = open.id;
         self.unfinished -= 1;
         self.close_if_over(open_at);
-        let task_entry = &mut self.tasks[task as usize];
-        task_entry.left = task_entry.left.max(time);
-        task_entry.last_collective = Some(id);
-        match task_entry.waits_for(Wait::Collective, id.0) {
+        let past = &mut self.pasts[task as usize];
+        past.left = past.left.max(time);
+        past.last_collective = Some(id);
+        match self.tasks[task as usize].waits_for(Wait::Collective, id.0) {
             true => self.release(task, time),
             false => Ok(()),
         }
@@ -372,7 +423,7 @@ impl Replay {
     }
 
     /// The message that a part was about to send starts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn depart_part(&mut self, due: Due) -> Run<Departure> {
         let part = &mut self.collectives.parts[(due.what & !PART) as usize];
         let (to, bytes) = part.pending;
@@ -382,18 +433,30 @@ impl Replay {
         open.on_their_way += 1;
         let dst = self.collectives.groups[open.group as usize].members[to as usize];
         let flight = Flight::new(Of::Collective(part.open), part.rank, to, completes);
-        Ok(Departure { dst, bytes: Bytes(bytes), kind: Kind::Collective(open.operation), flight })
+        let Open { job, first_task, operation, .. } = *open;
+        let (dst, kind) = (first_task + dst.0, Kind::Collective(operation));
+        Ok(Departure { job, first_task, dst, bytes: Bytes(bytes), kind, flight })
     }
 
     /// A part has handed its message over and goes on, at `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn resume_part(&mut self, at: u32, now: Picos) -> Run<()> {
-        self.collectives.parts[at as usize].at = now;
+        let part = &mut self.collectives.parts[at as usize];
+        part.at = now;
+        let from = std::mem::replace(&mut part.then_from, NOBODY);
+        if from != NOBODY {
+            self.expect(at, from);
+            let part = &mut self.collectives.parts[at as usize];
+            if part.missing + part.unsent > 0 {
+                part.waits = true;
+                return Ok(());
+            }
+        }
         self.run_part(at)
     }
 
     /// A message of a collective arrives, now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive_part(&mut self, open_at: u32, flight: Flight) -> Run<()> {
         let open = &mut self.collectives.open[open_at as usize];
         open.on_their_way -= 1;
@@ -478,6 +541,7 @@ impl Collectives {
         let open = Open {
             id: record.id,
             job: job_number,
+            first_task: job.first_task,
             comm: record.comm,
             code: record.op,
             operation,

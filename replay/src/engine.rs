@@ -9,21 +9,21 @@
 //! is not before any event reported so far; a dependency that is fulfilled by then cannot delay record k beyond
 //! `start(k−1)`, and one that is not yet fulfilled will be released by an event, whose moment is the release.
 
+use crate::builder::Builder;
 use crate::collective::Collectives;
-use crate::error::{BuildError, CollectiveProblem, RecordPlace, ReplayError, Run};
-use crate::job::{Job, Scale};
+use crate::error::{CollectiveProblem, RecordPlace, ReplayError, Run};
+use crate::job::Scale;
 use crate::live::{Completes, Flight, Live, Of, Refused};
 use crate::message::{Kind, LiveId, Message};
 use crate::options::{SameNode, SendCompletion};
 use crate::progress::{Progress, State};
 use crate::ready::{Due, Ready};
-use crate::source::{Feed, Row, SourceError, Step, Waits, What};
+use crate::source::Feed;
 use crate::stats::Stats;
-use crate::task::{Task, Wait};
-use collectives::choose::Table;
+use crate::task::{Past, Task, Wait};
 use hashbrown::HashMap;
-use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
-use vef_format::units::{Bytes, Picos, Ticks};
+use vef_format::ids::{CollectiveId, CommId, Rank};
+use vef_format::units::{Bytes, Picos};
 
 /// Traces being replayed: gives messages when they are ready and takes deliveries.
 ///
@@ -33,28 +33,31 @@ pub struct Replay {
     pub(crate) jobs: Vec<Running>,
     /// The tasks of all jobs, one job after the other.
     pub(crate) tasks: Vec<Task>,
+    pub(crate) pasts: Vec<Past>,
+    /// End node of each task.
+    pub(crate) nodes: Vec<u32>,
     pub(crate) collectives: Collectives,
     /// Messages for the simulator.
     pub(crate) ready: Ready,
     /// What the engine does itself at a time: messages within a node.
-    inside: Ready,
+    pub(crate) inside: Ready,
     pub(crate) live: Live,
     /// Messages within a node that are on their way.
-    live_inside: Live,
+    pub(crate) live_inside: Live,
     pub(crate) clock: Picos,
     pub(crate) stats: Stats,
     /// Tasks with records left, parts of collectives and messages within a node in progress.
     pub(crate) unfinished: u64,
     pub(crate) send_completion: SendCompletion,
-    same_node: SameNode,
-    ended: bool,
+    pub(crate) same_node: SameNode,
+    pub(crate) ended: bool,
 }
 
 /// A job in progress.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) source: Feed,
-    scale: Scale,
+    pub(crate) scale: Scale,
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
     pub(crate) lines: Progress,
@@ -67,118 +70,23 @@ pub(crate) struct Running {
 
 /// A message that starts.
 pub(crate) struct Departure {
-    /// The receiver.
-    pub(crate) dst: Rank,
+    pub(crate) job: u32,
+    /// The job's first task.
+    pub(crate) first_task: u32,
+    /// The receiver, counted over all jobs.
+    pub(crate) dst: u32,
     pub(crate) bytes: Bytes,
     pub(crate) kind: Kind,
     /// What its arrival will have to know.
     pub(crate) flight: Flight,
 }
 
-/// Collects jobs and options.
-#[derive(Debug, Default)]
-pub struct Builder {
-    jobs: Vec<Job>,
-    send_completion: SendCompletion,
-    same_node: SameNode,
-    table: Table,
-}
-
 /// [`Due::what`] of the message that a task's record is.
-const OWN: u32 = 0;
+pub(crate) const OWN: u32 = 0;
 /// Bit of [`Due::what`]: the message that the part of that place is about to send.
 pub(crate) const PART: u32 = 1 << 30;
 /// Bit of [`Due::what`]: the arrival of the message in that slot of those inside.
 const ARRIVAL: u32 = 1 << 31;
-
-/// So many tasks a header may promise of however short a trace.
-const FREE_TASKS: u64 = 1 << 16;
-
-impl Builder {
-    /// Adds a trace.
-    pub fn job(mut self, job: Job) -> Self {
-        self.jobs.push(job);
-        self
-    }
-
-    /// When sends are complete for their senders; [`SendCompletion::Eager`] without it.
-    pub fn send_completion(mut self, send_completion: SendCompletion) -> Self {
-        self.send_completion = send_completion;
-        self
-    }
-
-    /// What happens between tasks of one node; [`SameNode::HandOut`] without it.
-    pub fn same_node(mut self, same_node: SameNode) -> Self {
-        self.same_node = same_node;
-        self
-    }
-
-    /// Which algorithm plays which collective; [`Table::default`] without it.
-    pub fn algorithms(mut self, table: Table) -> Self {
-        self.table = table;
-        self
-    }
-
-    /// Starts all tasks.
-    pub fn build(self) -> Result<Replay, BuildError> {
-        if self.jobs.is_empty() {
-            return Err(BuildError::NoJobs);
-        }
-        let (mut jobs, mut tasks) = (Vec::new(), Vec::new());
-        for (number, mut job) in (0u32..).zip(self.jobs) {
-            if self.send_completion != SendCompletion::Eager {
-                job.source.tell_sends().map_err(ReplayError::Source)?;
-            }
-            let (count, clock) = (job.source.header().tasks, job.source.header().clock);
-            let scale = Scale::new(clock, job.factor)
-                .ok_or(BuildError::Factor { job: number, factor: job.factor })?;
-            // The memory of a task must not follow from a mere promise of the header.
-            if u64::from(count) > job.source.most_tasks().max(FREE_TASKS) {
-                return Err(BuildError::Tasks { job: number, tasks: count });
-            }
-            let placed = job.nodes.as_ref().map_or(count as usize, Vec::len);
-            if placed < count as usize {
-                return Err(BuildError::Placement { job: number, tasks: count, placed });
-            }
-            let first_task =
-                u32::try_from(tasks.len()).ok().filter(|first| first.checked_add(count).is_some());
-            let first_task = first_task.ok_or(BuildError::TooManyTasks)?;
-            tasks.extend((0..count).map(|rank| {
-                let node = job.nodes.as_ref().map_or(rank, |nodes| nodes[rank as usize]);
-                Task::new(number, node, job.start)
-            }));
-            jobs.push(Running {
-                source: job.source,
-                scale,
-                first_task,
-                tasks: count,
-                lines: Progress::default(),
-                operations: Progress::default(),
-                groups: HashMap::new(),
-                open: HashMap::new(),
-            });
-        }
-        let mut replay = Replay {
-            unfinished: tasks.len() as u64,
-            jobs,
-            tasks,
-            collectives: Collectives::new(self.table),
-            ready: Ready::default(),
-            inside: Ready::default(),
-            live: Live::default(),
-            live_inside: Live::default(),
-            clock: Picos::ZERO,
-            stats: Stats::new(),
-            send_completion: self.send_completion,
-            same_node: self.same_node,
-            ended: false,
-        };
-        for task in 0..replay.tasks.len() as u32 {
-            replay.advance(task).map_err(|error| *error)?;
-        }
-        Ok(replay)
-    }
-}
 
 impl Replay {
     /// Begins to describe a replay.
@@ -204,6 +112,31 @@ impl Replay {
     pub fn pop_ready(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
         self.check_time(now)?;
         self.move_clock(now)?;
+        self.pop_now(now)
+    }
+
+    /// Gives `take` the next messages that are ready at `now`, one after the other and at most so many: the same as
+    /// [`Replay::pop_ready`] as often as that, in less time. After an error in the trace those that were given are taken all the same.
+    pub fn pop_ready_batch(
+        &mut self,
+        now: Picos,
+        most: usize,
+        mut take: impl FnMut(Message),
+    ) -> Result<(), ReplayError> {
+        self.check_time(now)?;
+        self.move_clock(now)?;
+        for _ in 0..most {
+            match self.pop_now(now)? {
+                Some(message) => take(message),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Replay::pop_ready`], `now` being the clock.
+    #[inline(always)]
+    fn pop_now(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
         let Some(due) = self.ready.pop(now) else { return Ok(None) };
         // Two ways, so that each is straight.
         let handed_out = match due.what & PART {
@@ -221,20 +154,17 @@ impl Replay {
         depart: impl FnOnce(&mut Self, Due) -> Run<Departure>,
         after: impl FnOnce(&mut Self, Due, Picos) -> Run<()>,
     ) -> Run<Message> {
-        let Departure { dst, bytes, kind, flight } = depart(self, due)?;
-        let task = &self.tasks[due.task as usize];
-        let (job, src_node) = (task.job, task.node);
-        let first_task = self.jobs[job as usize].first_task;
+        let Departure { job, first_task, dst, bytes, kind, flight } = depart(self, due)?;
         self.stats.started(kind, bytes);
         self.stats.live += 1;
         let message = Message {
             id: self.live.insert(flight),
-            src_node,
-            dst_node: self.tasks[(first_task + dst.0) as usize].node,
+            src_node: self.nodes[due.task as usize],
+            dst_node: self.nodes[dst as usize],
             bytes,
             job,
             src: Rank(due.task - first_task),
-            dst,
+            dst: Rank(dst - first_task),
             kind,
             ready: due.at,
         };
@@ -256,11 +186,29 @@ impl Replay {
 
     /// Reports that a message has arrived, whole, at its destination at `at`.
     pub fn delivered(&mut self, id: LiveId, at: Picos) -> Result<(), ReplayError> {
+        self.deliver(id, at)
+    }
+
+    #[inline(always)]
+    fn deliver(&mut self, id: LiveId, at: Picos) -> Result<(), ReplayError> {
         self.check_time(at)?;
-        let (flight, was_sent) = self.live.remove(id).map_err(|refused| refusal(refused, id))?;
+        let Some(flight) = self.live.remove(id) else { return Err(ReplayError::NotLive { id }) };
         self.move_clock(at)?;
         self.stats.live -= 1;
-        self.arrive(flight, was_sent).map_err(|error| self.end(error))
+        self.arrive(flight).map_err(|error| self.end(error))
+    }
+
+    /// Reports that messages have arrived at `at`, in this order: the same as [`Replay::delivered`] for each, in less time.
+    /// An id that is refused is the last that is looked at.
+    pub fn delivered_batch(
+        &mut self,
+        ids: impl IntoIterator<Item = LiveId>,
+        at: Picos,
+    ) -> Result<(), ReplayError> {
+        for id in ids {
+            self.deliver(id, at)?;
+        }
+        Ok(())
     }
 
     /// The latest moment of any call.
@@ -294,17 +242,22 @@ impl Replay {
             .jobs
             .get(job as usize)
             .map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize);
-        self.tasks[range].iter().map(|task| TaskProgress {
-            records: task.records,
-            finished: (task.wait == Wait::Finished).then_some(task.finish()),
-            node: task.node,
+        range.map(|at| TaskProgress {
+            records: self.pasts[at].records,
+            finished: (self.tasks[at].wait == Wait::Finished).then_some(self.finish_of(at)),
+            node: self.nodes[at],
         })
     }
 
     /// When the last task finished, computing included: the simulated run time of all jobs, once complete.
     pub fn finish(&self) -> Picos {
-        let tasks = self.tasks.iter().map(Task::finish).max().unwrap_or_default();
+        let tasks = (0..self.tasks.len()).map(|at| self.finish_of(at)).max().unwrap_or_default();
         tasks.max(self.stats.last_delivery)
+    }
+
+    /// When the last thing that a task did was over.
+    fn finish_of(&self, at: usize) -> Picos {
+        self.tasks[at].at.max(self.pasts[at].left)
     }
 
     #[inline(always)]
@@ -321,7 +274,7 @@ impl Replay {
     /// Makes it `now`, which is not before the clock, doing on the way what the engine does itself.
     #[inline(always)]
     fn move_clock(&mut self, now: Picos) -> Result<(), ReplayError> {
-        if !self.inside.is_empty() {
+        if self.same_node != SameNode::HandOut && !self.inside.is_empty() {
             self.run_inside_until(now).map_err(|error| self.end(error))?;
         }
         self.clock = now;
@@ -354,7 +307,7 @@ impl Replay {
             let slot = due.what & !ARRIVAL;
             self.unfinished -= 1;
             return match self.live_inside.remove_slot(slot) {
-                Some(flight) => self.arrive(flight, false),
+                Some(flight) => self.arrive(flight),
                 None => Ok(()),
             };
         }
@@ -368,39 +321,11 @@ impl Replay {
             SameNode::HandOut => Some(Picos::ZERO),
         };
         let arrival = took.and_then(|took| due.at.checked_add(took));
-        let arrival =
-            arrival.ok_or_else(|| Box::new(ReplayError::Overflow { place: self.place(due.task) }))?;
+        let arrival = arrival.ok_or_else(|| self.overflow(due.task))?;
         let slot = self.live_inside.insert(flight).slot();
         self.unfinished += 1;
         self.inside.push(Due { at: arrival, task: due.task, what: ARRIVAL | slot });
         if part { self.after_part(due, due.at) } else { self.after_line(due, due.at) }
-    }
-
-    /// A task's message starts: what it is, and what its arrival will have to know.
-    #[inline(always)]
-    fn depart_line(&mut self, due: Due) -> Run<Departure> {
-        let at = due.task;
-        let task = &mut self.tasks[at as usize];
-        let Row { id, bytes, to, op, .. } = task.next;
-        let bytes = Bytes(bytes);
-        let completes = self.send_completion.of(bytes);
-        task.last_line = Some(id);
-        task.last_complete = completes == Completes::AtStart || op & Row::DETACHED != 0;
-        let state = if completes == Completes::AtStart { State::Complete } else { State::Started };
-        let job = &mut self.jobs[task.job as usize];
-        if job.lines.set(id, state) != State::Unseen {
-            return Err(self.duplicate(at, id));
-        }
-        let flight = Flight::new(Of::Line(id), at, job.first_task + to, completes);
-        Ok(Departure { dst: Rank(to), bytes, kind: Kind::PointToPoint, flight })
-    }
-
-    /// The sender goes on.
-    #[inline(always)]
-    fn after_line(&mut self, due: Due, now: Picos) -> Run<()> {
-        let task = &mut self.tasks[due.task as usize];
-        task.started(now);
-        self.advance(due.task)
     }
 
     #[inline(always)]
@@ -409,21 +334,21 @@ impl Replay {
     }
 
     /// A message arrives, now.
-    #[inline]
-    fn arrive(&mut self, flight: Flight, was_sent: bool) -> Run<()> {
+    #[inline(always)]
+    fn arrive(&mut self, flight: Flight) -> Run<()> {
         self.stats.delivered += 1;
         self.stats.last_delivery = self.clock;
-        if flight.completes != Completes::AtStart && !(was_sent && flight.completes == Completes::WhenSent) {
+        if flight.completes_by_arrival() {
             self.complete_send(flight)?;
         }
         match flight.of() {
             Of::Line(id) => {
                 let task = &self.tasks[flight.dst as usize];
-                self.jobs[task.job as usize].lines.set(id, State::Done);
-                if task.waits_for(Wait::Received, id) {
-                    self.release(flight.dst, self.clock)?;
+                self.jobs[task.job as usize].lines.finish(id);
+                match task.waits_for(Wait::Received, id) {
+                    true => self.release(flight.dst, self.clock),
+                    false => Ok(()),
                 }
-                Ok(())
             }
             Of::Collective(open) => self.arrive_part(open, flight),
         }
@@ -444,108 +369,10 @@ impl Replay {
         }
     }
 
-    /// What a task waited for has come.
-    #[inline]
-    pub(crate) fn release(&mut self, at: u32, time: Picos) -> Run<()> {
-        let task = &mut self.tasks[at as usize];
-        task.at = task.at.max(time);
-        if self.start_next(at)? { self.advance(at) } else { Ok(()) }
-    }
-
-    /// Lets a task go on as far as it can.
-    pub(crate) fn advance(&mut self, at: u32) -> Run<()> {
-        while self.may_start(at)? && self.start_next(at)? {}
-        Ok(())
-    }
-
-    /// Reads a task's next record and looks whether what it depends on is fulfilled; otherwise the task waits.
-    #[inline(always)]
-    fn may_start(&mut self, at: u32) -> Run<bool> {
-        let task = &mut self.tasks[at as usize];
-        let job = &mut self.jobs[task.job as usize];
-        let rank = Rank(at - job.first_task);
-        if let Err(error) = job.source.next(rank, &mut task.next) {
-            return Err(unreadable(error));
-        }
-        let id = task.next.after;
-        let (over, otherwise) = match task.next.waits {
-            Waits::Start => (true, Wait::Nothing),
-            Waits::Sent => {
-                // What was complete as it started need not be looked up.
-                let at_once = task.last_line == Some(id) && task.last_complete;
-                (at_once || job.lines.get(id) >= State::Complete, Wait::Sent)
-            }
-            Waits::Complete => (job.lines.get(id) >= State::Complete, Wait::Sent),
-            Waits::Received => (job.lines.get(id) == State::Done, Wait::Received),
-            Waits::Collective => {
-                let id = CollectiveId(id);
-                let over = task.last_collective == Some(id) || self.collectives.is_over(job, id, rank);
-                (over, Wait::Collective)
-            }
-        };
-        task.wait = if over { Wait::Nothing } else { otherwise };
-        Ok(over)
-    }
-
-    /// Starts a task's next record, or puts it in the queue if it is a message; says whether the task goes on at once.
-    #[inline(always)]
-    fn start_next(&mut self, at: u32) -> Run<bool> {
-        let task = &mut self.tasks[at as usize];
-        let job = &mut self.jobs[task.job as usize];
-        let row = &task.next;
-        let start = job.scale.picos(Ticks(row.time)).and_then(|time| task.at.checked_add(time));
-        let Some(start) = start else {
-            return Err(self.overflow(at));
-        };
-        match row.what {
-            What::Mark => {
-                let id = row.id;
-                if job.lines.set(id, State::Done) != State::Unseen {
-                    return Err(self.duplicate(at, id));
-                }
-                (task.last_line, task.last_complete) = (Some(id), true);
-                task.started(start);
-                self.stats.marks += 1;
-                Ok(true)
-            }
-            What::Message => {
-                task.wait = Wait::Turn;
-                let due = Due { at: start, task: at, what: OWN };
-                if self.same_node == SameNode::HandOut {
-                    self.ready.push(due);
-                } else {
-                    let dst = job.first_task + row.to;
-                    self.schedule(due, dst);
-                }
-                Ok(false)
-            }
-            What::Pause => {
-                task.at = start;
-                Ok(true)
-            }
-            What::Collective => {
-                let part = row.to_step(Rank(at - job.first_task));
-                // It does not wait any more, so that what it enters does not release it.
-                task.wait = Wait::Nothing;
-                task.at = start;
-                if let Some(Step::Collective(part)) = part {
-                    self.enter(at, part)?;
-                }
-                self.tasks[at as usize].started(start);
-                Ok(true)
-            }
-            What::Nothing => {
-                task.wait = Wait::Finished;
-                self.unfinished -= 1;
-                Ok(false)
-            }
-        }
-    }
-
     /// Puts a message in the queue of the simulator, or in that of the engine.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn schedule(&mut self, due: Due, dst: u32) {
-        let node = |task: u32| self.tasks[task as usize].node;
+        let node = |task: u32| self.nodes[task as usize];
         if self.same_node != SameNode::HandOut && node(due.task) == node(dst) {
             self.inside.push(due);
         } else {
@@ -558,17 +385,7 @@ impl Replay {
     pub(crate) fn place(&self, at: u32) -> RecordPlace {
         let task = &self.tasks[at as usize];
         let first_task = self.jobs[task.job as usize].first_task;
-        RecordPlace { job: task.job, task: Rank(at - first_task), record: task.records }
-    }
-
-    #[cold]
-    fn overflow(&self, at: u32) -> Box<ReplayError> {
-        Box::new(ReplayError::Overflow { place: self.place(at) })
-    }
-
-    #[cold]
-    fn duplicate(&self, at: u32, id: u64) -> Box<ReplayError> {
-        Box::new(ReplayError::DuplicateId { place: self.place(at), id: MessageId(id) })
+        RecordPlace { job: task.job, task: Rank(at - first_task), record: self.pasts[at as usize].records }
     }
 
     #[cold]
@@ -604,11 +421,6 @@ pub struct TaskProgress {
     pub finished: Option<Picos>,
     /// Its end node.
     pub node: u32,
-}
-
-#[cold]
-fn unreadable(error: SourceError) -> Box<ReplayError> {
-    Box::new(ReplayError::Source(error))
 }
 
 #[cold]

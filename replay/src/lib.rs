@@ -33,6 +33,7 @@
 
 #![forbid(unsafe_code)]
 
+mod builder;
 mod engine;
 mod job;
 mod message;
@@ -42,6 +43,7 @@ mod stats;
 mod stuck;
 pub mod yardstick;
 
+mod advance;
 mod error;
 
 mod collective;
@@ -50,8 +52,9 @@ mod progress;
 mod ready;
 mod task;
 
+pub use builder::Builder;
 pub use collectives::choose::Table;
-pub use engine::{Builder, Replay, TaskProgress};
+pub use engine::{Replay, TaskProgress};
 pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
 pub use job::Job;
 pub use message::{Kind, LiveId, Message};

@@ -4,21 +4,27 @@ use crate::message::LiveId;
 
 /// Slots, and which are free. A slot costs 32 bytes and is reused last in, first out, so that a steady
 /// traffic stays in the cache.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Live {
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    /// The slot that was freed last, or [`NONE`].
+    free: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     generation: u32,
-    state: State,
+    /// The slot that was freed before this one.
+    free: u32,
     flight: Flight,
 }
 
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// Whether the simulator has a message, and has said that it left its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     Free,
     Live,
     Sent,
@@ -26,6 +32,7 @@ enum State {
 
 /// What the engine must know when a message arrives.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Flight {
     /// The id of a line, or a place in the table of open collectives.
     whose: u64,
@@ -36,6 +43,7 @@ pub(crate) struct Flight {
     /// When its sender may go on.
     pub(crate) completes: Completes,
     of_collective: bool,
+    state: State,
 }
 
 impl Flight {
@@ -45,7 +53,7 @@ impl Flight {
             Of::Line(id) => (id, false),
             Of::Collective(place) => (place.into(), true),
         };
-        Self { whose, src, dst, completes, of_collective }
+        Self { whose, src, dst, completes, of_collective, state: State::Live }
     }
 
     /// Whose message it is.
@@ -54,6 +62,16 @@ impl Flight {
         match self.of_collective {
             false => Of::Line(self.whose),
             true => Of::Collective(self.whose as u32),
+        }
+    }
+
+    /// Whether its sender waits for its arrival.
+    #[inline(always)]
+    pub(crate) fn completes_by_arrival(&self) -> bool {
+        match self.completes {
+            Completes::AtStart => false,
+            Completes::WhenSent => self.state != State::Sent,
+            Completes::WhenDelivered => true,
         }
     }
 }
@@ -82,30 +100,43 @@ pub(crate) enum Refused {
     AlreadySent,
 }
 
+impl Default for Live {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: NONE }
+    }
+}
+
 impl Live {
     /// Takes a message in.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, flight: Flight) -> LiveId {
-        if let Some(at) = self.free.pop() {
-            let slot = &mut self.slots[at as usize];
-            slot.state = State::Live;
-            slot.flight = flight;
-            return LiveId::new(at, slot.generation);
-        }
-        let at = self.slots.len() as u32;
-        self.slots.push(Slot { generation: 1, state: State::Live, flight });
-        LiveId::new(at, 1)
+        let at = match self.free {
+            NONE => self.grow(),
+            free => free,
+        };
+        let slot = &mut self.slots[at as usize];
+        self.free = slot.free;
+        slot.flight = flight;
+        LiveId::new(at, slot.generation)
+    }
+
+    /// A new slot.
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let flight = Flight { state: State::Free, ..Flight::new(Of::Line(0), 0, 0, Completes::AtStart) };
+        self.slots.push(Slot { generation: 1, free: NONE, flight });
+        (self.slots.len() - 1) as u32
     }
 
     /// Marks a message as gone from its source.
     #[inline]
     pub(crate) fn sent(&mut self, id: LiveId) -> Result<Flight, Refused> {
         match self.slots.get_mut(id.slot() as usize) {
-            Some(slot) if slot.generation == id.generation() => match slot.state {
+            Some(slot) if slot.generation == id.generation() => match slot.flight.state {
                 State::Free => Err(Refused::NotLive),
                 State::Sent => Err(Refused::AlreadySent),
                 State::Live => {
-                    slot.state = State::Sent;
+                    slot.flight.state = State::Sent;
                     Ok(slot.flight)
                 }
             },
@@ -113,35 +144,34 @@ impl Live {
         }
     }
 
-    /// Lets a message go; says whether it had been reported sent.
-    #[inline]
-    pub(crate) fn remove(&mut self, id: LiveId) -> Result<(Flight, bool), Refused> {
-        match self.slots.get_mut(id.slot() as usize) {
-            Some(slot) if slot.generation == id.generation() && slot.state != State::Free => {
-                let was_sent = slot.state == State::Sent;
-                slot.state = State::Free;
-                // A slot used 2^32 times is retired: its ids would begin to repeat.
-                if let Some(next) = slot.generation.checked_add(1) {
-                    slot.generation = next;
-                    self.free.push(id.slot());
-                }
-                Ok((slot.flight, was_sent))
-            }
-            _ => Err(Refused::NotLive),
+    /// Lets a message go; `None` if there is none of that id.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, id: LiveId) -> Option<Flight> {
+        let slot = self.slots.get_mut(id.slot() as usize)?;
+        if slot.generation != id.generation() || slot.flight.state == State::Free {
+            return None;
         }
+        let flight = slot.flight;
+        slot.flight.state = State::Free;
+        // A slot used 2^32 times is retired: its ids would begin to repeat.
+        if let Some(next) = slot.generation.checked_add(1) {
+            slot.generation = next;
+            slot.free = std::mem::replace(&mut self.free, id.slot());
+        }
+        Some(flight)
     }
 
     /// Lets the message in a slot go.
     pub(crate) fn remove_slot(&mut self, at: u32) -> Option<Flight> {
         let generation = self.slots.get(at as usize)?.generation;
-        self.remove(LiveId::new(at, generation)).ok().map(|(flight, _)| flight)
+        self.remove(LiveId::new(at, generation))
     }
 
     /// The live messages, in the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (LiveId, Flight)> {
         (0u32..)
             .zip(&self.slots)
-            .filter(|(_, slot)| slot.state != State::Free)
+            .filter(|(_, slot)| slot.flight.state != State::Free)
             .map(|(at, slot)| (LiveId::new(at, slot.generation), slot.flight))
     }
 }
@@ -160,13 +190,13 @@ mod tests {
         let first = live.insert(flight(7));
         assert!(matches!(live.sent(first).unwrap().of(), Of::Line(7)));
         assert_eq!(live.sent(first).unwrap_err(), Refused::AlreadySent);
-        let (removed, was_sent) = live.remove(first).unwrap();
-        assert!(matches!(removed.of(), Of::Line(7)) && was_sent);
-        assert_eq!(live.remove(first).unwrap_err(), Refused::NotLive);
+        let removed = live.remove(first).unwrap();
+        assert!(matches!(removed.of(), Of::Line(7)) && removed.state == State::Sent);
+        assert!(live.remove(first).is_none());
         let second = live.insert(flight(8));
         assert_eq!(second.slot(), first.slot());
         assert_ne!(second, first);
-        assert_eq!(live.remove(first).unwrap_err(), Refused::NotLive);
+        assert!(live.remove(first).is_none());
         assert_eq!(live.sent(first).unwrap_err(), Refused::NotLive);
         assert_eq!(live.iter().map(|(id, _)| id).collect::<Vec<_>>(), [second]);
     }
@@ -176,7 +206,7 @@ mod tests {
         let mut live = Live::default();
         let id = live.insert(flight(0));
         for raw in [0, 1, u64::MAX, id.to_raw() + 1, id.to_raw() ^ 1 << 40] {
-            assert_eq!(live.remove(LiveId::from_raw(raw)).unwrap_err(), Refused::NotLive, "{raw:#x}");
+            assert!(live.remove(LiveId::from_raw(raw)).is_none(), "{raw:#x}");
         }
     }
 
@@ -185,8 +215,8 @@ mod tests {
         let mut live = Live::default();
         let id = live.insert(flight(0));
         live.slots[0].generation = u32::MAX;
-        assert!(live.remove(LiveId::new(id.slot(), u32::MAX)).is_ok());
-        assert!(live.remove(LiveId::new(id.slot(), u32::MAX)).is_err());
+        assert!(live.remove(LiveId::new(id.slot(), u32::MAX)).is_some());
+        assert!(live.remove(LiveId::new(id.slot(), u32::MAX)).is_none());
         assert_eq!(live.insert(flight(1)).slot(), 1);
     }
 

@@ -22,7 +22,7 @@ pub(crate) enum State {
 
 impl State {
     /// The state of an id in its word.
-    #[inline]
+    #[inline(always)]
     fn of(bits: u64, id: u64) -> Self {
         match bits >> shift(id) & 3 {
             0 => Self::Unseen,
@@ -65,26 +65,60 @@ impl Default for Progress {
 
 impl Progress {
     /// The state of an id.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, id: u64) -> State {
         let word = id / PER_WORD;
-        let place = self.place(word);
-        match self.ring.get(place) {
-            Some(&bits) if word.wrapping_sub(self.base) < self.ring.len() as u64 => State::of(bits, id),
+        match self.ring.get(self.place(word)) {
+            Some(&bits) if self.reaches(word) => State::of(bits, id),
             _ => self.get_outside(id),
         }
     }
 
+    /// An id is seen for the first time and gets its state at once; `false`, and nothing done, if it was seen before.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, id: u64, state: State) -> bool {
+        let word = id / PER_WORD;
+        let (place, inside) = (self.place(word), self.reaches(word));
+        match self.ring.get_mut(place) {
+            Some(bits) if inside => {
+                if State::of(*bits, id) != State::Unseen {
+                    return false;
+                }
+                *bits |= (state as u64) << shift(id);
+                self.seen += 1;
+                if *bits == u64::MAX {
+                    self.move_on();
+                }
+                true
+            }
+            _ => self.set_outside(id, state) == State::Unseen,
+        }
+    }
+
+    /// An id that was seen is done.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, id: u64) {
+        let word = id / PER_WORD;
+        let (place, inside) = (self.place(word), self.reaches(word));
+        match self.ring.get_mut(place) {
+            Some(bits) if inside => {
+                *bits |= (State::Done as u64) << shift(id);
+                if *bits == u64::MAX {
+                    self.move_on();
+                }
+            }
+            _ => drop(self.set_outside(id, State::Done)),
+        }
+    }
+
     /// Changes the state of an id; gives the state before. An id never goes back.
-    #[inline]
     pub(crate) fn set(&mut self, id: u64, state: State) -> State {
         let word = id / PER_WORD;
-        let place = self.place(word);
-        let inside = word.wrapping_sub(self.base) < self.ring.len() as u64;
+        let (place, inside) = (self.place(word), self.reaches(word));
         match self.ring.get_mut(place) {
             Some(bits) if inside => {
                 let before = State::put(bits, id, state);
-                let full = *bits == u64::MAX && word == self.base;
+                let full = *bits == u64::MAX;
                 self.seen += u64::from(before == State::Unseen);
                 if full {
                     self.move_on();
@@ -93,6 +127,12 @@ impl Progress {
             }
             _ => self.set_outside(id, state),
         }
+    }
+
+    /// Whether the ring has that word.
+    #[inline(always)]
+    fn reaches(&self, word: u64) -> bool {
+        word.wrapping_sub(self.base) < self.ring.len() as u64
     }
 
     #[cold]
@@ -118,11 +158,13 @@ impl Progress {
         before
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&self, word: u64) -> usize {
         word as usize & (self.ring.len() - 1)
     }
 
+    /// Lets go of the first words, as far as all their ids are done.
+    #[cold]
     fn move_on(&mut self) {
         loop {
             let place = self.place(self.base);
@@ -162,7 +204,7 @@ impl Progress {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn shift(id: u64) -> u32 {
     (id % PER_WORD * 2) as u32
 }
@@ -185,7 +227,12 @@ mod tests {
                 let state = [State::Unseen, State::Started, State::Complete, State::Done][state as usize];
                 let before = *plain.get(&id).unwrap_or(&State::Unseen);
                 prop_assert_eq!(progress.get(id), before);
-                prop_assert_eq!(progress.set(id, state), before);
+                match (before, state) {
+                    (State::Unseen, _) => prop_assert!(progress.begin(id, state)),
+                    (_, State::Started) => prop_assert!(!progress.begin(id, state)),
+                    (_, State::Done) => progress.finish(id),
+                    _ => prop_assert_eq!(progress.set(id, state), before),
+                }
                 plain.insert(id, state.max(before));
             }
             for (&id, &state) in &plain {

@@ -8,10 +8,11 @@
 //! each so moves a few times, however many there are, where a heap would compare on each of log n levels. The things
 //! of a slot are a list through one table, so that nothing is allocated or copied when they move.
 
+use std::cmp::Ordering;
 use vef_format::units::Picos;
 
 /// What becomes ready: of which task (counted over all jobs), and what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
     /// When.
     pub(crate) at: Picos,
@@ -21,170 +22,179 @@ pub(crate) struct Due {
     pub(crate) what: u32,
 }
 
-/// Bits of a digit.
-const BITS: u32 = 10;
+/// Bits of a digit. Two of them are four microseconds: most computing times are shorter, and end in a nanosecond that
+/// few share, so that their ends move from the second level straight to the front.
+const BITS: u32 = 11;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 /// Slots whose occupation is told by one word.
 const WORD: usize = u64::BITS as usize;
-/// No place in the table.
-const NONE: u32 = u32::MAX;
+/// No place in the table of things, whose first place is therefore not used.
+const NONE: u32 = 0;
+
+/// Bit of a slot beside its last thing.
+const MIXED: u32 = 1 << 31;
 
 #[derive(Debug)]
 pub(crate) struct Ready {
     /// The wheel's present, not after the last moment asked for.
     present: u64,
-    /// What is ready at the wheel's present.
-    fifo: List,
+    /// What is ready at the wheel's present: first and last (where there is a first).
+    head: u32,
+    tail: u32,
+    /// Places of the table that can be used again.
+    free: u32,
+    things: Vec<Thing>,
     /// Which levels hold anything, which words of them, and which of their slots.
     levels: u32,
     words: [u32; LEVELS],
     occupied: [[u64; SLOTS / WORD]; LEVELS],
-    slots: Box<[[Slot; SLOTS]; LEVELS]>,
-    things: Vec<Thing>,
-    free: u32,
+    /// The last thing of each slot, whose next is the first again. The first is the earliest; [`MIXED`] tells that not all
+    /// are of its moment.
+    slots: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    /// The earliest time in it.
-    first: u64,
-    list: List,
-}
-
-/// First and last of a list of things.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    head: u32,
-    tail: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Thing {
     due: Due,
     next: u32,
 }
 
-const EMPTY: List = List { head: NONE, tail: NONE };
-
-impl List {
-    #[inline(always)]
-    fn append(&mut self, things: &mut [Thing], at: u32) {
-        match things.get_mut(self.tail as usize) {
-            Some(tail) => tail.next = at,
-            None => self.head = at,
-        }
-        self.tail = at;
-    }
-}
-
 impl Default for Ready {
     fn default() -> Self {
-        let slots = vec![[Slot { first: u64::MAX, list: EMPTY }; SLOTS]; LEVELS];
         Self {
             present: 0,
-            fifo: EMPTY,
+            head: NONE,
+            tail: NONE,
+            free: NONE,
+            things: vec![Thing::default()],
             levels: 0,
             words: [0; LEVELS],
             occupied: [[0; SLOTS / WORD]; LEVELS],
-            // It has just been made with that many.
-            slots: slots.try_into().unwrap_or_else(|_| unreachable!()),
-            things: Vec::new(),
-            free: NONE,
+            // Zeros from the system: a page that no time falls into takes no memory.
+            slots: vec![NONE; LEVELS << BITS],
         }
     }
 }
 
 impl Ready {
     /// Puts something in.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, due: Due) {
-        let at = self.free;
-        let thing = Thing { due, next: NONE };
-        let at = match self.things.get_mut(at as usize) {
-            Some(place) => {
-                self.free = place.next;
-                *place = thing;
-                at
-            }
-            None => self.grow(thing),
+        let at = match self.free {
+            NONE => self.grow(),
+            free => free,
         };
+        let thing = &mut self.things[at as usize];
+        self.free = thing.next;
+        thing.due = due;
         self.place(at, due.at.0);
     }
 
+    /// A new place in the table.
     #[cold]
-    fn grow(&mut self, thing: Thing) -> u32 {
-        self.things.push(thing);
+    fn grow(&mut self) -> u32 {
+        self.things.push(Thing::default());
         (self.things.len() - 1) as u32
     }
 
     /// Puts a thing, which is in no list, into its list.
     #[inline(always)]
     fn place(&mut self, thing: u32, at: u64) {
-        if at <= self.present {
-            self.fifo.append(&mut self.things, thing);
-            return;
+        match at <= self.present {
+            true => self.append(thing),
+            false => self.file(thing, at),
         }
-        let level = ((u64::BITS - 1 - (at ^ self.present).leading_zeros()) / BITS) as usize;
+    }
+
+    /// Puts a thing at the end of what is ready.
+    #[inline(always)]
+    fn append(&mut self, thing: u32) {
+        self.things[thing as usize].next = NONE;
+        match self.head {
+            NONE => self.head = thing,
+            _ => self.things[self.tail as usize].next = thing,
+        }
+        self.tail = thing;
+    }
+
+    /// Puts a thing of a later moment into its slot.
+    #[inline(always)]
+    fn file(&mut self, thing: u32, at: u64) {
+        // The lowest bit does not change the level.
+        let level = (((at ^ self.present) | 1).ilog2() / BITS) as usize;
         let digit = (at >> (level as u32 * BITS)) as usize % SLOTS;
         self.levels |= 1 << level;
         self.words[level] |= 1 << (digit / WORD);
         self.occupied[level][digit / WORD] |= 1 << (digit % WORD);
-        let slot = &mut self.slots[level][digit];
-        slot.first = slot.first.min(at);
-        slot.list.append(&mut self.things, thing);
+        let slot = &mut self.slots[level << BITS | digit];
+        if *slot == NONE {
+            *slot = thing;
+            self.things[thing as usize].next = thing;
+            return;
+        }
+        let last = *slot & !MIXED;
+        let first = std::mem::replace(&mut self.things[last as usize].next, thing);
+        self.things[thing as usize].next = first;
+        match at.cmp(&self.things[first as usize].due.at.0) {
+            Ordering::Equal => *slot = thing | *slot & MIXED,
+            Ordering::Greater => *slot = thing | MIXED,
+            // It is the first, and the last remains the last.
+            Ordering::Less => *slot |= MIXED,
+        }
     }
 
     /// When the first is ready.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&self) -> Option<Picos> {
-        if self.fifo.head != NONE {
+        if self.head != NONE {
             return Some(Picos(self.present));
         }
         let (level, digit) = self.first_slot()?;
-        Some(Picos(self.slots[level][digit].first))
+        Some(self.first_of(self.slots[level << BITS | digit]).1)
     }
 
     /// Takes the first if it is ready at `now`.
     #[inline(always)]
     pub(crate) fn pop(&mut self, now: Picos) -> Option<Due> {
-        let at = match self.fifo.head {
+        let at = match self.head {
             NONE => self.turn(now)?,
             head => head,
         };
-        let thing = self.things.get_mut(at as usize)?;
-        self.fifo.head = thing.next;
-        if thing.next == NONE {
-            self.fifo.tail = NONE;
-        }
-        thing.next = self.free;
+        let thing = &mut self.things[at as usize];
+        self.head = std::mem::replace(&mut thing.next, self.free);
         self.free = at;
         Some(thing.due)
     }
 
     /// Moves the wheel's present on to the first moment at which anything is ready, if that is not after `now`; gives
     /// the first of what is ready then.
+    #[inline(always)]
     fn turn(&mut self, now: Picos) -> Option<u32> {
-        loop {
-            let (level, digit) = self.first_slot()?;
-            let slot = &mut self.slots[level][digit];
-            if slot.first > now.0 {
-                return None;
-            }
-            // Nothing comes before the first of this slot, so the wheel's present can move on to it.
-            self.present = std::mem::replace(&mut slot.first, u64::MAX);
-            let list = std::mem::replace(&mut slot.list, EMPTY);
-            self.vacate(level, digit);
-            // The things of a slot of the lowest level are of one time.
-            if level == 0 || list.head == list.tail {
-                self.fifo = list;
-            } else {
-                self.spread(list);
-            }
-            if self.fifo.head != NONE {
-                return Some(self.fifo.head);
-            }
+        let (level, digit) = self.first_slot()?;
+        let slot = self.slots[level << BITS | digit];
+        let (first, at) = self.first_of(slot);
+        if at > now {
+            return None;
         }
+        // Nothing comes before the first of this slot, so the wheel's present can move on to it.
+        self.present = at.0;
+        self.slots[level << BITS | digit] = NONE;
+        self.vacate(level, digit);
+        let last = slot & !MIXED;
+        self.things[last as usize].next = NONE;
+        match slot & MIXED {
+            0 => (self.head, self.tail) = (first, last),
+            _ => self.spread(first),
+        }
+        Some(first)
+    }
+
+    /// The first thing of a slot, and its moment.
+    #[inline(always)]
+    fn first_of(&self, slot: u32) -> (u32, Picos) {
+        let first = self.things[(slot & !MIXED) as usize].next;
+        (first, self.things[first as usize].due.at)
     }
 
     #[inline(always)]
@@ -200,21 +210,20 @@ impl Ready {
     }
 
     /// Puts the things of a list in again, as the wheel's present is now.
-    fn spread(&mut self, list: List) {
-        let mut at = list.head;
-        while let Some(thing) = self.things.get_mut(at as usize) {
-            let next = std::mem::replace(&mut thing.next, NONE);
-            let time = thing.due.at.0;
-            self.place(at, time);
+    fn spread(&mut self, first: u32) {
+        let mut at = first;
+        while at != NONE {
+            let Thing { due, next } = self.things[at as usize];
+            self.place(at, due.at.0);
             at = next;
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.fifo.head == NONE && self.levels == 0
+        self.head == NONE && self.levels == 0
     }
 
-    /// The slot of the first thing that is not yet in the FIFO.
+    /// The slot of the first thing that is not yet ready.
     #[inline(always)]
     fn first_slot(&self) -> Option<(usize, usize)> {
         let level = self.levels.trailing_zeros() as usize;

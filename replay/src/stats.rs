@@ -5,10 +5,11 @@ use vef_format::units::{Bytes, Picos};
 
 /// What a replay has done so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
+// In this order, so that `live` stands beside nothing that changes with it: changed as one vector, the two would wait for the
+// store to the one that was changed last.
+#[repr(C)]
 pub struct Stats {
     kinds: [Count; Kind::COUNT],
-    /// Messages handed out and not yet delivered.
-    pub live: u64,
     /// Messages delivered, those inside included.
     pub delivered: u64,
     /// Messages between tasks of one node that the engine completed itself; also counted by kind.
@@ -19,6 +20,8 @@ pub struct Stats {
     pub collective_parts: u64,
     /// Collectives that are over for all their members.
     pub collectives: u64,
+    /// Messages handed out and not yet delivered.
+    pub live: u64,
     /// The moment of the last delivery.
     pub last_delivery: Picos,
 }

@@ -203,7 +203,7 @@ impl Replay {
                 told.push(StuckTask {
                     job: number,
                     task: rank(at),
-                    record: task.records,
+                    record: self.pasts[at as usize].records,
                     line: own.and_then(|own| own.line),
                     step: task.next.to_step(rank(at)),
                     waits_for,

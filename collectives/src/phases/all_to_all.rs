@@ -1,7 +1,7 @@
 //! Everybody with everybody, in p − 1 exchanges or in ⌈log₂ p⌉ rounds.
 
 use super::{Next, WAIT, is_silent, local, recv, reduce, send};
-use crate::{Buffer, Combine, Cursor, Data, Layout, Sizes, Step};
+use crate::{Buffer, Combine, Cursor, Data, Exchange, Layout, Sizes, Step};
 
 impl Cursor {
     /// Where the block from a rank goes in an all-to-all. Under sums the length is a guess.
@@ -141,16 +141,23 @@ impl Cursor {
     }
 
     pub(crate) fn dissemination(&self) -> Next {
-        let distance = 1 << self.round;
-        if distance >= self.ranks {
-            return Next::Done;
-        }
+        let Some(Exchange { to, from, .. }) = self.dissemination_round() else { return Next::Done };
         match self.pos {
-            0 => send(self.plus(self.rank, distance), Buffer::Input, (0, 0)),
-            1 => recv(self.minus(self.rank, distance), Buffer::Output, (0, 0)),
+            0 => send(to, Buffer::Input, (0, 0)),
+            1 => recv(from, Buffer::Output, (0, 0)),
             2 => WAIT,
             _ => Next::Round,
         }
+    }
+
+    #[inline]
+    pub(crate) fn dissemination_round(&self) -> Option<Exchange> {
+        let distance = 1 << self.round;
+        (distance < self.ranks).then(|| Exchange {
+            to: self.plus(self.rank, distance),
+            bytes: 0,
+            from: self.minus(self.rank, distance),
+        })
     }
 }
 

@@ -5,7 +5,7 @@
 //! order. In a barrier, where order is nothing, the surplus ranks are the last ones.
 
 use super::{Next, WAIT, Which, is_silent, recv, reduce, send};
-use crate::{Buffer, Combine, Cursor, Operation, Sizes};
+use crate::{Buffer, Combine, Cursor, Exchange, Operation, Sizes};
 
 /// What a rank does while the powers of two are at work.
 pub(crate) enum Role {
@@ -141,17 +141,20 @@ impl Cursor {
     }
 
     pub(crate) fn doubling(&self) -> Next {
-        let Role::Core { core, .. } = self.role(self.rank) else { return Next::Done };
-        if self.round == self.log_core() {
-            return Next::Done;
-        }
-        let partner = self.core_number(core ^ (1 << self.round));
+        let Some(Exchange { to: partner, .. }) = self.doubling_round() else { return Next::Done };
         match self.pos {
             0 => send(partner, Buffer::Output, self.all()),
             1 => reduce(partner, Buffer::Output, self.all(), order_of(partner, self.rank)),
             2 => WAIT,
             _ => Next::Round,
         }
+    }
+
+    #[inline]
+    pub(crate) fn doubling_round(&self) -> Option<Exchange> {
+        let Role::Core { core, .. } = self.role(self.rank) else { return None };
+        let partner = || self.core_number(core ^ (1 << self.round));
+        (self.round < self.log_core()).then(|| Exchange { to: partner(), bytes: self.total, from: partner() })
     }
 
     pub(crate) fn doubling_gather(&self, which: Which, sizes: Sizes<'_>) -> Next {
