@@ -2,7 +2,7 @@
 //! its first chunk; the file has its full length, zeros else.
 #![no_main]
 
-use vef_format::capture::{Capture, rank_path};
+use vef_format::capture::{Capture, CaptureError, rank_path};
 use vef_format::ids::Rank;
 
 vef_fuzz::target!(|bytes| {
@@ -12,7 +12,7 @@ vef_fuzz::target!(|bytes| {
         let Ok(capture) = Capture::open(directory) else { return };
         let _ = capture.calls(Rank(0));
         let Ok(mut events) = capture.events(Rank(0)) else { return };
-        while let Ok(Some(_)) = events.next() {}
+        let _ = events.each(|_| Ok::<_, CaptureError>(()));
         let _ = events.ending();
     });
 });

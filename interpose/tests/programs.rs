@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use vef_format::capture::event::{Action, Completion, Outcome, RequestId};
-use vef_format::capture::{Capture, Ending};
+use vef_format::capture::event::{Action, Completion, Event, Outcome, RequestId};
+use vef_format::capture::{Capture, CaptureError, Ending};
 use vef_format::ids::Rank;
 
 /// An MPI: its compilers and its launcher.
@@ -101,9 +101,11 @@ fn succeeded(out: &Output) {
 fn each_action(capture: &Path, rank: u32, mut each: impl FnMut(u16, &Action<'_>)) -> Ending {
     let capture = Capture::open(capture).expect("a capture");
     let mut events = capture.events(Rank(rank)).expect("its events");
-    while let Some(event) = events.next().expect("readable") {
+    let tell = |event: &Event<'_>| {
         each(event.thread, &event.action);
-    }
+        Ok::<_, CaptureError>(())
+    };
+    events.each(tell).expect("readable");
     events.ending()
 }
 

@@ -9,7 +9,8 @@ use crate::bytes::{Author, Garbled, Reader};
 use crate::communicators::{Communicators, Known};
 use crate::error::{JobError, MixError};
 use crate::matching::Matched;
-use crate::order::{Samples, Window};
+use crate::order::Samples;
+use crate::prepare::Prepared;
 use crate::summary::Summary;
 use crate::wire;
 use mpi_abi::api::{Envelope, Mpi, ThreadLevel};
@@ -329,7 +330,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Adds the records of all others in the next window.
-    pub(crate) fn fill(&mut self, window: &mut Window) -> Outcome<()> {
+    pub(crate) fn fill(&mut self, records: &mut Vec<Prepared>) -> Outcome<()> {
         while self.asked < self.windows.min(self.came + AHEAD) {
             self.ask(GO)?;
         }
@@ -337,7 +338,7 @@ impl<'a> Tokens<'a> {
         let mut outcome = Ok(());
         for from in 1..self.job.size {
             let block = self.job.receive(from)?;
-            outcome = outcome.and_then(|()| wire::decode(&block, window));
+            outcome = outcome.and_then(|()| wire::decode(&block, records));
         }
         Ok(outcome?)
     }

@@ -19,10 +19,10 @@ mod mix;
 
 mod read;
 mod task;
+mod walk;
 
 mod communicators;
 mod lower;
-mod requests;
 
 mod channels;
 mod packed;

@@ -8,9 +8,9 @@ use collectives::{Algorithm, Choice, Counts, Cursor, Error, Shape, Sizes, Step};
 use vef_format::capture::event::Collective;
 use vef_format::operation::Operation;
 
-/// The rest of one task's part of a collective.
+/// The rest of one task's part of a collective, step by step.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct Steps {
     cursor: Cursor,
     sizes: Known,
 }
@@ -52,7 +52,7 @@ impl Known {
     }
 }
 
-impl Part {
+impl Steps {
     /// The part of communicator rank `rank` of `ranks`.
     pub(crate) fn new(table: &Table, call: &Collective<'_>, ranks: u32, rank: u32) -> Result<Self, Error> {
         let sizes = Known::of(call, ranks)?;

@@ -7,7 +7,7 @@
 use crate::bytes::{Author, Garbled, Reader};
 use crate::channels::{Channel, Grouped, NONE, Side};
 use crate::communicators::Identity;
-use crate::packed::{Body, Unpacker};
+use crate::packed::{Body, Cursor};
 use crate::summary::{Loner, LonerKind, SHOWN, Unmatched};
 use crate::task::{Task, Wait};
 use rayon::prelude::*;
@@ -280,17 +280,19 @@ fn settle(
 /// Reads the records of `task` once more for what depends on the size of single messages: those to itself that
 /// look like marks, and the report of those without a partner.
 fn look_at_messages(own: Rank, task: &Task, partners: &mut Partners, settled: &mut Matched) {
-    let mut records = Unpacker::default();
+    let mut records = Cursor::default();
     let mut message = 0u32;
     while let Some(record) = records.next(&task.records) {
-        let Body::Message { dst, bytes } = record.body else { continue };
+        let Body::Message(bytes) = record.body else { continue };
+        let channel = task.sends.of(message);
+        let to_itself = channel.is_some_and(|channel| channel.peer == own);
         let fate = &mut partners.fates[message as usize];
-        if *fate == Fate::Unawaited && dst == own && bytes == Bytes::ZERO {
+        if *fate == Fate::Unawaited && to_itself && bytes == Bytes::ZERO {
             *fate = Fate::Dropped;
             settled.empty_self += 1;
         } else if *fate == Fate::Dropped {
             settled.dropped_bytes = settled.dropped_bytes.saturating_add(bytes.0);
-            match task.sends.of(message) {
+            match channel {
                 // A cancelled one has lost its channel.
                 None => settled.cancelled += 1,
                 Some(channel) => {
@@ -299,7 +301,7 @@ fn look_at_messages(own: Rank, task: &Task, partners: &mut Partners, settled: &m
                         settled.unmatched.first.push(Loner {
                             kind: LonerKind::Send,
                             task: own,
-                            peer: Some(dst),
+                            peer: Some(channel.peer),
                             tag: Some(channel.tag),
                             bytes: Some(bytes),
                         });

@@ -6,7 +6,7 @@ use crate::communicators::{Communicators, Known};
 use crate::error::MixError;
 use crate::job::Job;
 use crate::matching::{Matched, Matching, Partners, ends};
-use crate::order::{Samples, Window};
+use crate::order::Samples;
 use crate::parts::{Blocks, Place, Spill};
 use crate::prepare::{Preparer, Shared};
 use crate::read::{Clocks, Reading};
@@ -25,7 +25,7 @@ use vef_format::units::Bytes;
 
 /// Records that are ordered and resolved at a time: at least so many in all, and so many a task, so that what a task
 /// needs at hand is fetched once for several records.
-const WINDOW: (usize, usize) = (1 << 15, 16);
+const WINDOW: (usize, usize) = (1 << 14, 16);
 
 /// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3.
 ///
@@ -177,7 +177,7 @@ impl<'a> Mix<'a> {
         self.summary.communicators = communicators.len() as u64;
         let writing = Writing { ends: &common.ends, communicators: &communicators, traced: &traced };
         let outcome = match self.job {
-            Some(job) if job.rank() > 0 => writing.serve(source, job, &common.names, self.summary.tasks),
+            Some(job) if job.rank() > 0 => writing.serve(source, job, &common.names),
             job => writing.write(source, job, self.output, &mut self.summary, self.progress),
         };
         agreed(self.job, outcome)?.map_or(Ok(()), |output| output.finish())?;
@@ -249,7 +249,7 @@ impl<'a> Mix<'a> {
         let ends = match self.job {
             None => samples.ends(window),
             // What the process of rank 0 has under way comes on top of its share.
-            Some(job) => job.ends(samples, window / 4)?,
+            Some(job) => job.ends(samples, WINDOW.0.max(window / 4))?,
         };
         Ok(Common { known, names, operations, all_operations, lenient, shifts, ends })
     }
@@ -309,13 +309,12 @@ impl<'a> Mix<'a> {
             all.merge(matched);
             let shifts = &common.shifts[part.start as usize..part.end as usize];
             let mut preparer = Preparer::new(first, &tasks, &partners, shifts, shared);
-            let mut window = Window::default();
+            let mut records = Vec::new();
             let mut prepared = Blocks::default();
             for &end in &common.ends {
-                window.clear();
-                preparer.fill(end, &mut window);
-                window.close(self.summary.tasks);
-                prepared.add(spill, &wire::encode(&window, &|comm| comm))?;
+                records.clear();
+                preparer.fill(end, &mut records);
+                prepared.add(spill, &wire::encode(&records, &|comm| comm))?;
             }
             blocks.push(prepared);
         }

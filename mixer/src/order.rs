@@ -4,90 +4,55 @@
 //! The turns are taken window by window. A window's records are put into as many buckets of time as there are
 //! records, in linear time, and each bucket is sorted. Where windows end has no influence on the order.
 
-use crate::packed::{StartCursor, Starts};
+use crate::packed::{Records, SAMPLE};
 use crate::prepare::Prepared;
-use vef_format::ids::Rank;
 
-/// Every how manyth start of a task is looked at to choose the windows.
-const SAMPLE: usize = 64;
 /// At most so many starts are kept to choose the windows by.
 const KEPT: usize = 1 << 18;
 
-/// The records of a window of time.
+/// Puts the records of a window of time in order.
 #[derive(Debug, Default)]
-pub(crate) struct Window {
-    /// Whose turn it is, by time.
-    pub(crate) turns: Vec<u32>,
-    /// The records, task by task.
-    pub(crate) records: Vec<Prepared>,
-    /// Where each task's records begin; one more at the end.
-    pub(crate) begins: Vec<u32>,
-    /// When each record began, and whose it is.
-    found: Vec<(u64, u32)>,
-    sorted: Vec<(u64, u32)>,
+pub(crate) struct Sorter {
     /// Where each bucket of time begins.
     buckets: Vec<u32>,
 }
 
-impl Window {
-    /// Makes it empty.
-    pub(crate) fn clear(&mut self) {
-        self.turns.clear();
-        self.records.clear();
-        self.begins.clear();
-        self.found.clear();
-    }
-
-    /// Adds a record of `task`, which is no lower than that of the record before.
-    #[inline]
-    pub(crate) fn push(&mut self, task: Rank, record: Prepared) {
-        if self.begins.len() <= task.index() {
-            self.begins.resize(task.index() + 1, self.records.len() as u32);
-        }
-        self.found.push((record.start, task.0));
-        self.records.push(record);
-    }
-
-    /// All records of `tasks` tasks are here.
-    pub(crate) fn close(&mut self, tasks: u32) {
-        self.begins.resize(tasks as usize + 1, self.records.len() as u32);
-    }
-
-    /// All records of `tasks` tasks are here: puts their turns in order.
-    pub(crate) fn sort(&mut self, tasks: u32) {
-        self.close(tasks);
-        let Self { turns, found, sorted, buckets, .. } = self;
-        let begin = found.iter().map(|&(start, _)| start).min().unwrap_or(0);
-        let end = found.iter().map(|&(start, _)| start).max().unwrap_or(0);
-        let bits = found.len().next_power_of_two().trailing_zeros();
-        let shift = (64 - (end - begin).leading_zeros()).saturating_sub(bits);
-        let bucket = |start: u64| ((start - begin) >> shift) as usize;
+impl Sorter {
+    /// Gives `sorted` what is in `records`, task by task there, in the order of turns.
+    pub(crate) fn sort(&mut self, records: &[Prepared], sorted: &mut Vec<Prepared>) {
+        let wider =
+            |(from, to): (u64, u64), record: &Prepared| (from.min(record.start), to.max(record.start));
+        let (begin, end) = records.iter().fold((u64::MAX, 0), wider);
+        let bits = records.len().next_power_of_two().trailing_zeros();
+        let shift = (64 - end.saturating_sub(begin).leading_zeros()).saturating_sub(bits);
+        let bucket = |record: &Prepared| ((record.start - begin) >> shift) as usize;
+        let buckets = &mut self.buckets;
         buckets.clear();
         buckets.resize((1 << bits) + 1, 0);
-        for &(start, _) in found.iter() {
-            buckets[bucket(start) + 1] += 1;
+        for record in records {
+            buckets[bucket(record) + 1] += 1;
         }
         let mut sum = 0;
         for begin in buckets.iter_mut() {
             sum += *begin;
             *begin = sum;
         }
-        sorted.clear();
-        sorted.resize(found.len(), (0, 0));
-        for &(start, task) in found.iter() {
-            let at = &mut buckets[bucket(start)];
-            sorted[*at as usize] = (start, task);
+        // All of them are overwritten.
+        sorted.truncate(records.len());
+        sorted.extend_from_slice(&records[sorted.len()..]);
+        for record in records {
+            let at = &mut buckets[bucket(record)];
+            sorted[*at as usize] = *record;
             *at += 1;
         }
         let mut from = 0;
         for &to in buckets.iter() {
             if to - from > 1 {
                 // Tasks came in ascending order, and a stable sort leaves them so.
-                sorted[from as usize..to as usize].sort_by_key(|&(start, _)| start);
+                sorted[from as usize..to as usize].sort_by_key(|record| record.start);
             }
             from = to;
         }
-        turns.extend(sorted.iter().map(|&(_, task)| task));
     }
 }
 
@@ -106,19 +71,12 @@ impl Samples {
         Self { starts: Vec::new(), each: SAMPLE, latest: 0 }
     }
 
-    /// Looks at the records that began at `starts`; `shift` makes their clock that of all.
-    pub(crate) fn add(&mut self, starts: &Starts, shift: i64) {
-        let mut cursor = StartCursor::default();
-        let mut at = 0;
-        while let Some(start) = cursor.next(starts) {
-            at += 1;
-            let start = start.saturating_add_signed(shift);
-            self.latest = self.latest.max(start);
-            if at % self.each == 0 {
-                self.starts.push(start);
-            }
-        }
-        self.thin();
+    /// Of the records of one task; `shift` makes their clock that of all.
+    pub(crate) fn of(records: &Records, shift: i64) -> Self {
+        let (starts, last) = records.samples();
+        let starts = starts.iter().map(|start| start.saturating_add_signed(shift)).collect();
+        let latest = if records.len() > 0 { last.saturating_add_signed(shift) } else { 0 };
+        Self { starts, each: SAMPLE, latest }
     }
 
     /// Those of `other` too.
@@ -179,24 +137,29 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packed::{After, Body, Record};
     use crate::prepare::{Awaits, What};
     use proptest::prelude::*;
+    use vef_format::ids::Rank;
 
     fn turns(times: &[Vec<u64>]) -> Vec<u32> {
-        let mut window = Window::default();
-        for (rank, times) in times.iter().enumerate() {
-            for &start in times {
-                let record = Prepared { start, time: 0, awaits: Awaits::Start, what: What::Mark };
-                window.push(Rank(rank as u32), record);
-            }
-        }
-        window.sort(times.len() as u32);
-        assert_eq!(window.begins.len(), times.len() + 1);
-        for (rank, times) in times.iter().enumerate() {
-            let records = window.begins[rank] as usize..window.begins[rank + 1] as usize;
-            assert!(window.records[records].iter().map(|record| record.start).eq(times.iter().copied()));
-        }
-        window.turns
+        let (awaits, what) = (Awaits::Start, What::Mark);
+        let record = |task, start| Prepared { task, start, time: 0, awaits, what };
+        let of_task = |(rank, times): (u32, &Vec<u64>)| {
+            times.iter().map(|&start| record(Rank(rank), start)).collect::<Vec<_>>()
+        };
+        let records: Vec<_> = (0..).zip(times).flat_map(of_task).collect();
+        let mut sorted = vec![record(Rank(7), 7)];
+        Sorter::default().sort(&records, &mut sorted);
+        assert!(sorted.is_sorted_by_key(|record| record.start));
+        sorted.iter().map(|record| record.task.0).collect()
+    }
+
+    fn marks(starts: impl Iterator<Item = u64>) -> Records {
+        let mut records = Records::default();
+        let mark = Record { body: Body::Mark, after: After::Sent, time: 0 };
+        starts.for_each(|start| records.push(start, &mark));
+        records
     }
 
     proptest! {
@@ -221,11 +184,7 @@ mod tests {
 
         #[test]
         fn windows_are_about_as_large_as_wanted(count in 0u64..20_000, window in 1usize..3_000) {
-            let mut starts = Starts::default();
-            (0..count).for_each(|at| starts.push(at * 10));
-            let mut samples = Samples::new();
-            samples.add(&starts, 5);
-            let ends = samples.ends(window);
+            let ends = Samples::of(&marks((0..count).map(|at| at * 10)), 5).ends(window);
             prop_assert!(ends.is_sorted());
             prop_assert_eq!(ends.last().copied(), Some(count.saturating_sub(1) * 10 + if count > 0 { 5 } else { 0 }));
             for pair in ends.windows(2) {
@@ -243,13 +202,10 @@ mod tests {
 
     #[test]
     fn samples_of_several_merge_to_a_bounded_number() {
-        let mut starts = Starts::default();
-        (0..1_000_000).for_each(|at| starts.push(at));
+        let records = marks(0..1_000_000);
         let mut all = Samples::new();
         for _ in 0..40 {
-            let mut some = Samples::new();
-            some.add(&starts, 0);
-            all.merge(some);
+            all.merge(Samples::of(&records, 0));
         }
         assert!(all.starts.len() <= KEPT && all.each > SAMPLE);
         let ends = all.ends(1_000_000);

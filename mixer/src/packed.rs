@@ -1,18 +1,8 @@
-//! The records of one task between the walk that makes them and the output that writes them: some eight bytes
-//! each, because every field takes only the bytes its value needs and references are distances.
+//! The records of one task between the walk that makes them and the output that writes them: sixteen bytes each.
 //!
-//! A record is two bytes of shape, then its fields:
-//!
-//! | byte | bits | |
-//! |---|---|---|
-//! | 0 | 0–1 | what it is: mark, message, collective |
-//! | 0 | 2–3 | what it waits for: [`After`] |
-//! | 0 | 4–7 | a collective: two bits a field for the widths of its amounts |
-//! | 1 | 0–7 | two bits a field: width of the time, of the reference, of the peer, of the bytes |
-//!
-//! A width of `w` stands for `1 << w` bytes, little-endian.
+//! References are distances, times are steps, and what does not fit (computing for four seconds, a message of four
+//! gigabytes) stands in a list beside.
 
-use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
@@ -34,27 +24,26 @@ pub(crate) enum After {
 pub(crate) enum Body {
     /// A local mark.
     Mark,
-    /// A message, the next of its task.
-    Message {
-        /// To whom.
-        dst: Rank,
-        /// Payload.
-        bytes: Bytes,
-    },
+    /// A message of so many bytes, the next of its task.
+    Message(Bytes),
     /// A part of a collective, the next of its task on that communicator.
-    Collective {
-        /// Which of the task's communicators.
-        slot: u32,
-        /// Which operation.
-        operation: Operation,
-        /// What the task contributes and obtains.
-        amounts: Amounts,
-    },
+    Collective(Part),
+}
+
+/// One task's part of a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Which of the task's communicators.
+    pub(crate) slot: u32,
+    /// Which operation.
+    pub(crate) operation: Operation,
+    /// What the task contributes and obtains.
+    pub(crate) amounts: Amounts,
 }
 
 /// A record as its task alone can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Packed {
+pub(crate) struct Record {
     /// What it is.
     pub(crate) body: Body,
     /// What it waits for.
@@ -63,233 +52,202 @@ pub(crate) struct Packed {
     pub(crate) time: u64,
 }
 
+/// The records of one task, in order, and when they began.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    packed: Vec<Packed>,
+    /// The parts of collectives; the same as just before are not repeated.
+    parts: Vec<Part>,
+    /// The records that do not fit, and their steps.
+    long: Vec<(u64, Record)>,
+    /// The start of every [`SAMPLE`]th record.
+    sampled: Vec<u64>,
+    /// The start of the last one.
+    last: u64,
+    before: Before,
+}
+
+/// Of so many records, the start of one is at hand.
+pub(crate) const SAMPLE: usize = 64;
+
+/// A record; all zeros but the kind if it is among the long ones.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    /// From the start of the record before to its own.
+    step: u32,
+    time: u32,
+    /// Bytes of a message, or the place of a part.
+    value: u32,
+    /// From the lowest bit: two bits what it is, two bits what it waits for, then how far that is away.
+    link: u32,
+}
+
+const MARK: u32 = 0;
+const MESSAGE: u32 = 1;
+const COLLECTIVE: u32 = 2;
+const LONG: u32 = 3;
+
+const START: u32 = 0;
+const SENT: u32 = 1;
+const RECEIVED: u32 = 2;
+
 /// What references are distances from; the same on the writing and the reading side.
 #[derive(Clone, Copy, Debug, Default)]
-struct Context {
+struct Before {
+    /// The receive that was referred to last.
     receive: u32,
+    /// How many collectives there were.
     collectives: u32,
 }
 
-impl Context {
-    /// `after` as a small number.
+impl Before {
+    /// What `after` is, and how far away.
     #[inline]
-    fn shrink(&mut self, after: After) -> u32 {
+    fn shrink(self, after: After) -> (u32, u32) {
         match after {
-            After::Start | After::Sent => 0,
+            After::Start => (START, 0),
+            After::Sent => (SENT, 0),
             After::Received(receive) => {
                 let step = receive.wrapping_sub(self.receive) as i32;
-                self.receive = receive;
-                ((step << 1) ^ (step >> 31)) as u32
+                (RECEIVED, ((step << 1) ^ (step >> 31)) as u32)
             }
-            After::Collective(number) => self.collectives.wrapping_sub(number),
+            After::Collective(number) => (RECEIVED + 1, self.collectives.wrapping_sub(number)),
+        }
+    }
+
+    /// The other way round.
+    #[inline]
+    fn grow(self, what: u32, distance: u32) -> After {
+        match what {
+            START => After::Start,
+            SENT => After::Sent,
+            RECEIVED => {
+                let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
+                After::Received(self.receive.wrapping_add(step))
+            }
+            _ => After::Collective(self.collectives.wrapping_sub(distance)),
         }
     }
 
     #[inline]
-    fn receive(&mut self, small: u32) -> After {
-        let step = (small >> 1) ^ (small & 1).wrapping_neg();
-        self.receive = self.receive.wrapping_add(step);
-        After::Received(self.receive)
-    }
-
-    #[inline]
-    fn pass(&mut self, body: Body) {
-        self.collectives += u32::from(matches!(body, Body::Collective { .. }));
+    fn pass(&mut self, after: After, is_collective: bool) {
+        if let After::Received(receive) = after {
+            self.receive = receive;
+        }
+        self.collectives += u32::from(is_collective);
     }
 }
 
-/// More bytes than any record and a margin need.
-const ROOM: usize = 64;
-/// Bytes behind the last record, so that a field can be read eight at a time.
-const MARGIN: usize = 8;
+impl Records {
+    /// Adds a record that began at `start`, or with the one before if that is later.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, start: u64, record: &Record) {
+        let step = start.saturating_sub(self.last);
+        self.last += step;
+        let (kind, value) = match record.body {
+            Body::Mark => (MARK, 0),
+            Body::Message(bytes) => (MESSAGE, bytes.0),
+            Body::Collective(part) => (COLLECTIVE, self.part(part)),
+        };
+        let (what, distance) = self.before.shrink(record.after);
+        let packed = if (step | record.time | value) >> 32 == 0 && distance >> 28 == 0 {
+            let link = kind | what << 2 | distance << 4;
+            Packed { step: step as u32, time: record.time as u32, value: value as u32, link }
+        } else {
+            self.long.push((step, *record));
+            Packed { step: 0, time: 0, value: 0, link: LONG }
+        };
+        self.packed.push(packed);
+        self.before.pass(record.after, kind == COLLECTIVE);
+        if self.packed.len().is_multiple_of(SAMPLE) {
+            self.sampled.push(self.last);
+        }
+    }
 
-/// Writes the records of one task.
-#[derive(Debug, Default)]
-pub(crate) struct Packer {
-    /// Records up to `at`, then room.
-    bytes: Vec<u8>,
-    at: usize,
-    context: Context,
-}
+    /// The place of `part`.
+    fn part(&mut self, part: Part) -> u64 {
+        if self.parts.last() != Some(&part) {
+            self.parts.push(part);
+        }
+        self.parts.len() as u64 - 1
+    }
 
-/// The bytes of all records of one task.
-#[derive(Debug, Default)]
-pub(crate) struct Stream(Vec<u8>);
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.packed.len()
+    }
 
-impl Stream {
-    /// The memory it takes.
+    /// When every [`SAMPLE`]th record began, and the last one.
+    pub(crate) fn samples(&self) -> (&[u64], u64) {
+        (&self.sampled, self.last)
+    }
+
+    /// The memory they take.
     pub(crate) fn memory(&self) -> usize {
-        self.0.capacity()
+        size_of::<Packed>() * self.packed.capacity()
+            + size_of::<Part>() * self.parts.capacity()
+            + size_of::<(u64, Record)>() * self.long.capacity()
+            + size_of::<u64>() * self.sampled.capacity()
+    }
+
+    /// Gives back unused memory.
+    pub(crate) fn shrink(&mut self) {
+        self.packed.shrink_to_fit();
+        self.parts.shrink_to_fit();
+        self.long.shrink_to_fit();
+        self.sampled.shrink_to_fit();
     }
 }
 
 /// Reads the records of one task, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Unpacker {
-    at: usize,
-    context: Context,
-}
-
-/// The width code of `value`.
-#[inline(always)]
-fn width(value: u64) -> u8 {
-    // 0…8 significant bytes → log2 of the next power of two.
-    const CODES: [u8; 9] = [0, 0, 1, 2, 2, 3, 3, 3, 3];
-    CODES[(64 - value.leading_zeros()).div_ceil(8) as usize]
-}
-
-impl Packer {
-    /// Adds a record.
-    #[inline]
-    pub(crate) fn push(&mut self, record: &Packed) {
-        let reference = u64::from(self.context.shrink(record.after));
-        let after = match record.after {
-            After::Start => 0,
-            After::Sent => 1,
-            After::Received(_) => 2,
-            After::Collective(_) => 3,
-        };
-        if self.bytes.len() - self.at < ROOM {
-            self.bytes.resize(2 * self.bytes.len() + ROOM, 0);
-        }
-        let line = &mut self.bytes[self.at..self.at + ROOM];
-        let mut at = 2;
-        let mut field = |value: u64| {
-            let code = width(value);
-            line[at..at + 8].copy_from_slice(&value.to_le_bytes());
-            at += 1 << code;
-            code
-        };
-        let mut widths = field(record.time);
-        if after >= 2 {
-            widths |= field(reference) << 2;
-        }
-        let kind = match record.body {
-            Body::Mark => 0,
-            Body::Message { dst, bytes } => {
-                widths |= field(dst.0.into()) << 4;
-                widths |= field(bytes.0) << 6;
-                1
-            }
-            Body::Collective { slot, operation, amounts } => {
-                widths |= field(slot.into()) << 4;
-                widths |= field(operation as u64) << 6;
-                2 | field(amounts.send.0) << 4 | field(amounts.recv.0) << 6
-            }
-        };
-        line[0] = kind | after << 2;
-        line[1] = widths;
-        self.at += at;
-        self.context.pass(record.body);
-    }
-
-    /// Ends the stream.
-    pub(crate) fn finish(mut self) -> Stream {
-        self.bytes.resize(self.at + MARGIN, 0);
-        self.bytes.shrink_to_fit();
-        Stream(self.bytes)
-    }
-}
-
-impl Unpacker {
-    /// The next record, `None` behind the last.
-    #[inline]
-    pub(crate) fn next(&mut self, stream: &Stream) -> Option<Packed> {
-        let bytes = stream.0.get(self.at..)?;
-        if bytes.len() <= MARGIN {
-            return None;
-        }
-        let (shape, widths) = (bytes[0], bytes[1]);
-        let mut at = 2;
-        let mut field = |code: u8| {
-            let code = code & 3;
-            let word = match bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-                Some(chunk) => u64::from_le_bytes(*chunk),
-                // Cannot be: the margin is behind every field.
-                None => 0,
-            };
-            at += 1 << code;
-            word & (u64::MAX >> (64 - (8 << code)))
-        };
-        let time = field(widths);
-        let after = match shape >> 2 & 3 {
-            0 => After::Start,
-            1 => After::Sent,
-            2 => self.context.receive(field(widths >> 2) as u32),
-            _ => After::Collective(self.context.collectives.wrapping_sub(field(widths >> 2) as u32)),
-        };
-        let body = match shape & 3 {
-            0 => Body::Mark,
-            1 => Body::Message { dst: Rank(field(widths >> 4) as u32), bytes: Bytes(field(widths >> 6)) },
-            _ => Body::Collective {
-                slot: field(widths >> 4) as u32,
-                operation: Operation::ALL[field(widths >> 6) as usize],
-                amounts: Amounts { send: Bytes(field(shape >> 4)), recv: Bytes(field(shape >> 6)) },
-            },
-        };
-        self.at += at;
-        self.context.pass(body);
-        Some(Packed { body, after, time })
-    }
-}
-
-/// When the records of one task began, as steps from each to the next: four bytes a record.
-#[derive(Debug, Default)]
-pub(crate) struct Starts {
-    steps: Vec<u32>,
-    /// The steps that do not fit, in order.
-    long: Vec<u64>,
-    last: u64,
-}
-
-/// Reads [`Starts`] in order.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StartCursor {
+pub(crate) struct Cursor {
     at: usize,
     long: usize,
+    /// When the record before began.
     now: u64,
+    before: Before,
 }
 
-impl Starts {
-    /// Adds the start of a record, at least that of the one before.
+impl Cursor {
+    /// When the next record began; `None` behind the last.
     #[inline]
-    pub(crate) fn push(&mut self, start: u64) {
-        let step = start.saturating_sub(self.last);
-        self.last += step;
-        match u32::try_from(step) {
-            Ok(step) if step != u32::MAX => self.steps.push(step),
-            _ => {
-                self.steps.push(u32::MAX);
-                self.long.push(step);
-            }
-        }
-    }
-
-    /// The memory they take.
-    pub(crate) fn memory(&self) -> usize {
-        4 * self.steps.capacity() + 8 * self.long.capacity()
-    }
-
-    /// Gives back unused memory.
-    pub(crate) fn shrink(&mut self) {
-        self.steps.shrink_to_fit();
-        self.long.shrink_to_fit();
-    }
-}
-
-impl StartCursor {
-    /// The start of the next record.
-    #[inline]
-    pub(crate) fn next(&mut self, starts: &Starts) -> Option<u64> {
-        let &step = starts.steps.get(self.at)?;
-        self.at += 1;
-        self.now += if step == u32::MAX {
-            self.long += 1;
-            starts.long[self.long - 1]
-        } else {
-            step.into()
+    pub(crate) fn start(&self, records: &Records) -> Option<u64> {
+        let packed = records.packed.get(self.at)?;
+        let step = match packed.link & 3 {
+            LONG => records.long[self.long].0,
+            _ => packed.step.into(),
         };
-        Some(self.now)
+        Some(self.now + step)
+    }
+
+    /// The next record; `None` behind the last.
+    #[inline]
+    pub(crate) fn next(&mut self, records: &Records) -> Option<Record> {
+        let &Packed { step, time, value, link } = records.packed.get(self.at)?;
+        self.at += 1;
+        let kind = link & 3;
+        if kind == LONG {
+            return Some(self.next_long(records));
+        }
+        self.now += u64::from(step);
+        let body = match kind {
+            MARK => Body::Mark,
+            MESSAGE => Body::Message(Bytes(value.into())),
+            _ => Body::Collective(records.parts[value as usize]),
+        };
+        let after = self.before.grow(link >> 2 & 3, link >> 4);
+        self.before.pass(after, kind == COLLECTIVE);
+        Some(Record { body, after, time: time.into() })
+    }
+
+    #[cold]
+    fn next_long(&mut self, records: &Records) -> Record {
+        let (step, record) = records.long[self.long];
+        self.long += 1;
+        self.now += step;
+        self.before.pass(record.after, matches!(record.body, Body::Collective(_)));
+        record
     }
 }
 
@@ -302,69 +260,67 @@ mod tests {
         (0u32..64, any::<u64>()).prop_map(|(shift, value)| value >> shift)
     }
 
-    fn record() -> impl Strategy<Value = Packed> {
+    fn record() -> impl Strategy<Value = Record> {
         let after = prop_oneof![
             Just(After::Start),
             Just(After::Sent),
             any::<u32>().prop_map(After::Received),
             any::<u32>().prop_map(After::Collective),
         ];
+        let part = (any::<u32>(), 0..Operation::ALL.len(), number(), number());
         let body = prop_oneof![
             Just(Body::Mark),
-            (any::<u32>(), number())
-                .prop_map(|(dst, bytes)| Body::Message { dst: Rank(dst), bytes: Bytes(bytes) }),
-            (any::<u32>(), 0..Operation::ALL.len(), number(), number()).prop_map(|(slot, op, send, recv)| {
-                Body::Collective {
-                    slot,
-                    operation: Operation::ALL[op],
-                    amounts: Amounts { send: Bytes(send), recv: Bytes(recv) },
-                }
+            number().prop_map(|bytes| Body::Message(Bytes(bytes))),
+            part.prop_map(|(slot, op, send, recv)| {
+                let amounts = Amounts { send: Bytes(send), recv: Bytes(recv) };
+                Body::Collective(Part { slot, operation: Operation::ALL[op], amounts })
             }),
         ];
-        (body, after, number()).prop_map(|(body, after, time)| Packed { body, after, time })
+        (body, after, number()).prop_map(|(body, after, time)| Record { body, after, time })
     }
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(records in proptest::collection::vec(record(), 0..60)) {
-            let mut packer = Packer::default();
-            for record in &records {
-                packer.push(record);
+        fn what_goes_in_comes_out(list in proptest::collection::vec((number(), record(), 1usize..3), 0..60)) {
+            let mut starts: Vec<_> = list.iter().map(|&(start, ..)| start).collect();
+            starts.sort_unstable();
+            // Some come twice.
+            let list: Vec<_> = starts
+                .into_iter()
+                .zip(&list)
+                .flat_map(|(start, &(_, record, times))| std::iter::repeat_n((start, record), times))
+                .collect();
+            let mut records = Records::default();
+            for (start, record) in &list {
+                records.push(*start, record);
             }
-            let stream = packer.finish();
-            let mut unpacker = Unpacker::default();
-            for record in &records {
-                prop_assert_eq!(unpacker.next(&stream), Some(*record));
+            prop_assert_eq!(records.len(), list.len());
+            let mut cursor = Cursor::default();
+            for &(start, record) in &list {
+                prop_assert_eq!(cursor.start(&records), Some(start));
+                prop_assert_eq!(cursor.next(&records), Some(record));
             }
-            prop_assert_eq!(unpacker.next(&stream), None);
-        }
-
-        #[test]
-        fn starts_come_back(mut times in proptest::collection::vec(number(), 0..60)) {
-            times.sort_unstable();
-            let mut starts = Starts::default();
-            for &time in &times {
-                starts.push(time);
-            }
-            let mut cursor = StartCursor::default();
-            for &time in &times {
-                prop_assert_eq!(cursor.next(&starts), Some(time));
-            }
-            prop_assert_eq!(cursor.next(&starts), None);
+            prop_assert_eq!(cursor.start(&records), None);
+            prop_assert_eq!(cursor.next(&records), None);
         }
     }
 
     #[test]
-    fn operations_are_numbered_as_listed() {
-        for (at, &operation) in Operation::ALL.iter().enumerate() {
-            assert_eq!(operation as usize, at);
+    fn usual_records_are_not_long() {
+        let amounts = Amounts { send: Bytes(48), recv: Bytes(48) };
+        let part = Part { slot: 1, operation: Operation::Allreduce, amounts };
+        let mut records = Records::default();
+        for at in 0..1000 {
+            let body = match at % 3 {
+                0 => Body::Mark,
+                1 => Body::Message(Bytes(1 << 31)),
+                _ => Body::Collective(part),
+            };
+            let record = Record { body, after: After::Received(at), time: 4_000_000_000 };
+            records.push(u64::from(at) * 4_000_000_000, &record);
         }
-    }
-
-    #[test]
-    fn a_usual_mark_takes_five_bytes() {
-        let mut packer = Packer::default();
-        packer.push(&Packed { body: Body::Mark, after: After::Received(1), time: 1500 });
-        assert_eq!(packer.at, 5);
+        assert_eq!((records.long.len(), records.parts.len()), (0, 1));
+        assert_eq!(records.samples().0.len(), 1000 / SAMPLE);
+        assert_eq!(size_of::<Packed>(), 16);
     }
 }

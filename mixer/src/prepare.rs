@@ -4,17 +4,18 @@
 use crate::agreement::Operations;
 use crate::channels::NONE;
 use crate::matching::{Fate, Partners};
-use crate::order::Window;
-use crate::packed::{After, Body, StartCursor, Unpacker};
+use crate::packed::{After, Body, Cursor};
 use crate::task::Task;
 use std::collections::VecDeque;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, OpCode, OpCodes, Operation};
 use vef_format::units::Bytes;
 
-/// A record before it has an id.
+/// A record before it has an id: a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prepared {
+    /// Whose it is.
+    pub(crate) task: Rank,
     /// When its turn comes, on the clock of all.
     pub(crate) start: u64,
     /// Computing time in front of it.
@@ -25,6 +26,8 @@ pub(crate) struct Prepared {
     pub(crate) what: What,
 }
 
+const _: () = assert!(size_of::<Prepared>() == 64);
+
 /// What a record waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaits {
@@ -32,8 +35,8 @@ pub(crate) enum Awaits {
     Start,
     /// The latest message or mark of its task.
     Sent,
-    /// The how manyth message of which task; `last`: no later record waits for it.
-    Received { source: Rank, message: u32, last: bool },
+    /// The how manyth message of which task. No other record waits for it.
+    Received { source: Rank, message: u32 },
     /// The operation at a position of a communicator (by identity).
     Collective { comm: u32, position: u32 },
 }
@@ -82,10 +85,7 @@ pub(crate) struct Preparer<'a> {
 /// Where in its records a task is.
 #[derive(Debug)]
 struct Place {
-    records: Unpacker,
-    starts: StartCursor,
-    /// When the next record's turn comes; `None` behind the last.
-    next: Option<u64>,
+    records: Cursor,
     /// What makes this task's clock that of all.
     shift: i64,
     messages: u32,
@@ -109,59 +109,53 @@ impl<'a> Preparer<'a> {
         shifts: &[i64],
         shared: &'a Shared<'a>,
     ) -> Self {
-        let place = |(task, &shift): (&Task, &i64)| {
-            let mut place = Place {
-                records: Unpacker::default(),
-                starts: StartCursor::default(),
-                next: None,
-                shift,
-                messages: 0,
-                anchored: false,
-                calls: task.calls.iter().map(|calls| (calls.comm.0, 0)).collect(),
-                recent: VecDeque::new(),
-                recent_first: 0,
-                legacy: None,
-            };
-            place.step(task);
-            place
+        let place = |(task, &shift): (&Task, &i64)| Place {
+            records: Cursor::default(),
+            shift,
+            messages: 0,
+            anchored: false,
+            calls: task.calls.iter().map(|calls| (calls.comm.0, 0)).collect(),
+            recent: VecDeque::new(),
+            recent_first: 0,
+            legacy: None,
         };
         let places = tasks.iter().zip(shifts).map(place).collect();
         Self { first: first.0, tasks, partners, shared, places }
     }
 
     /// Adds the records whose turn comes up to `end` inclusive.
-    pub(crate) fn fill(&mut self, end: u64, window: &mut Window) {
+    pub(crate) fn fill(&mut self, end: u64, records: &mut Vec<Prepared>) {
         let Self { first, tasks, partners, shared, places } = self;
         for (at, place) in places.iter_mut().enumerate() {
-            while let Some(start) = place.next.filter(|&start| start <= end) {
-                let record = place.take(start, &tasks[at], &partners[at], shared);
-                place.step(&tasks[at]);
-                if let Some(record) = record {
-                    window.push(Rank(*first + at as u32), record);
-                }
+            let (rank, task, partners) = (Rank(*first + at as u32), &tasks[at], &partners[at]);
+            while let Some(start) = place.start(task).filter(|&start| start <= end) {
+                records.extend(place.take(rank, start, task, partners, shared));
             }
         }
     }
 }
 
 impl Place {
-    fn step(&mut self, task: &Task) {
-        self.next = self.starts.next(&task.starts).map(|start| start.saturating_add_signed(self.shift));
+    /// When the next record's turn comes; `None` behind the last.
+    #[inline(always)]
+    fn start(&self, task: &Task) -> Option<u64> {
+        self.records.start(&task.records).map(|start| start.saturating_add_signed(self.shift))
     }
 
     /// The next record, which began at `start`; `None`: it is dropped.
-    #[inline]
+    #[inline(always)]
     fn take(
         &mut self,
+        rank: Rank,
         start: u64,
         task: &Task,
         partners: &Partners,
         shared: &Shared<'_>,
     ) -> Option<Prepared> {
-        let packed = self.records.next(&task.records)?;
+        let record = self.records.next(&task.records)?;
         let anchor = if self.anchored { Awaits::Sent } else { Awaits::Start };
         // What it waits for, and whether that is what stands just before, which may have been dropped.
-        let (awaits, bequeathed) = match packed.after {
+        let (awaits, bequeathed) = match record.after {
             After::Start => (Awaits::Start, true),
             After::Sent => (anchor, true),
             After::Collective(number) => {
@@ -176,23 +170,20 @@ impl Place {
             After::Received(receive) => {
                 match (partners.messages[receive as usize], task.receives.of(receive)) {
                     (NONE, _) | (_, None) => (anchor, false),
-                    (message, Some(channel)) => {
-                        let last = !task.waits_again;
-                        (Awaits::Received { source: channel.peer, message, last }, false)
-                    }
+                    (message, Some(channel)) => (Awaits::Received { source: channel.peer, message }, false),
                 }
             }
         };
         let (awaits, time) = match self.legacy.take() {
             Some((awaits, since)) if bequeathed => (awaits, start.saturating_sub(since)),
-            _ => (awaits, packed.time),
+            _ => (awaits, record.time),
         };
-        let what = match packed.body {
+        let what = match record.body {
             Body::Mark => {
                 self.anchored = true;
                 What::Mark
             }
-            Body::Message { dst, bytes } => {
+            Body::Message(bytes) => {
                 let number = self.messages;
                 self.messages += 1;
                 let fate = partners.fates[number as usize];
@@ -201,10 +192,11 @@ impl Place {
                     return None;
                 }
                 self.anchored = true;
+                let dst = task.sends.of(number)?.peer;
                 What::Message { number, dst, bytes, fate }
             }
-            Body::Collective { slot, operation, amounts } => {
-                let (comm, calls) = &mut self.calls[slot as usize];
+            Body::Collective(part) => {
+                let (comm, calls) = &mut self.calls[part.slot as usize];
                 let (comm, position) = (*comm, *calls);
                 *calls += 1;
                 self.recent.push_back((comm, position));
@@ -216,10 +208,11 @@ impl Place {
                     self.legacy = Some((awaits, start.saturating_sub(time)));
                     return None;
                 }
-                What::Collective { comm, position, code: shared.codes[operation as usize], amounts }
+                let code = shared.codes[part.operation as usize];
+                What::Collective { comm, position, code, amounts: part.amounts }
             }
         };
-        Some(Prepared { start, time, awaits, what })
+        Some(Prepared { task: rank, start, time, awaits, what })
     }
 }
 

@@ -6,7 +6,8 @@ use crate::communicators::Communicators;
 use crate::error::MixError;
 use crate::order::Samples;
 use crate::parts;
-use crate::task::{Manner, Task, Walk};
+use crate::task::Task;
+use crate::walk::{Manner, Walk};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -113,9 +114,7 @@ impl<'a> Reading<'a> {
     ) -> Result<Walked, MixError> {
         let mut events = self.capture.events(rank)?;
         let mut walk = Walk::new(rank, communicators, manner);
-        while let Some(event) = events.next()? {
-            walk.event(&event)?;
-        }
+        events.each(|event| walk.event(event))?;
         let skipped = events.skipped().values().sum();
         let torn = match events.ending() {
             Ending::Cut { torn } => torn.into(),
@@ -144,11 +143,7 @@ impl<'a> Reading<'a> {
         let sampled: Vec<_> = tasks
             .par_iter()
             .zip(&shifts[part.start as usize..part.end as usize])
-            .map(|(task, &shift)| {
-                let mut samples = Samples::new();
-                samples.add(&task.starts, shift);
-                samples
-            })
+            .map(|(task, &shift)| Samples::of(&task.records, shift))
             .collect();
         sampled.into_iter().for_each(|samples| self.samples.merge(samples));
     }

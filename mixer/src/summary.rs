@@ -66,8 +66,8 @@ impl Summary {
             let Walked { task, skipped, torn } = walked;
             let counts = task.counts;
             self.events += counts.events;
-            self.messages += counts.messages;
-            self.marks += counts.marks;
+            self.messages += task.messages();
+            self.marks += task.marks();
             self.local_collectives += counts.collectives;
             self.bytes.0 = self.bytes.0.saturating_add(counts.bytes);
             self.negative_times += counts.negative_times;

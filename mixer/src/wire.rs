@@ -5,7 +5,6 @@
 
 use crate::bytes::{Author, Garbled, Reader};
 use crate::matching::Fate;
-use crate::order::Window;
 use crate::prepare::{Awaits, Prepared, What};
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, OpCode};
@@ -17,21 +16,19 @@ const COLLECTIVE: u64 = 2;
 const START: u64 = 0;
 const SENT: u64 = 1;
 const RECEIVED: u64 = 2;
-const FOR_LAST: u64 = 3;
-const AFTER_COLLECTIVE: u64 = 4;
+const AFTER_COLLECTIVE: u64 = 3;
 
-/// The records of `window`; `comm` gives the number that all know of one's own communicator.
-pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
-    let mut author = Author(Vec::with_capacity(16 * window.records.len()));
+/// Prepared `records`, task by task; `comm` gives the number that all know of one's own communicator.
+pub(crate) fn encode(records: &[Prepared], comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
+    let mut author = Author(Vec::with_capacity(16 * records.len()));
     let mut last = 0;
-    for (task, pair) in window.begins.windows(2).enumerate() {
-        let records = &window.records[pair[0] as usize..pair[1] as usize];
-        let Some(first) = records.first() else { continue };
-        author.put((task - last) as u64);
+    for records in records.chunk_by(|a, b| a.task == b.task) {
+        let Prepared { task, start, .. } = records[0];
+        author.put((task.0 - last).into());
         author.put(records.len() as u64);
-        last = task;
-        let mut before = first.start;
-        author.put(before);
+        author.put(start);
+        last = task.0;
+        let mut before = start;
         for record in records {
             put(&mut author, record, record.start - before, comm);
             before = record.start;
@@ -49,17 +46,16 @@ fn put(author: &mut Author, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> 
     let awaits = match record.awaits {
         Awaits::Start => START,
         Awaits::Sent => SENT,
-        Awaits::Received { last: false, .. } => RECEIVED,
-        Awaits::Received { last: true, .. } => FOR_LAST,
+        Awaits::Received { .. } => RECEIVED,
         Awaits::Collective { .. } => AFTER_COLLECTIVE,
     };
-    // Below 60, so it is one byte.
-    author.put(kind + 3 * awaits + 15 * fate as u64);
+    // Below 48, so it is one byte.
+    author.put(kind + 3 * awaits + 12 * fate as u64);
     author.put(step);
     author.put(record.time);
     match record.awaits {
         Awaits::Start | Awaits::Sent => {}
-        Awaits::Received { source, message, .. } => {
+        Awaits::Received { source, message } => {
             author.put(source.0.into());
             author.put(message.into());
         }
@@ -85,8 +81,8 @@ fn put(author: &mut Author, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> 
     }
 }
 
-/// Adds the records in `bytes` to `window`.
-pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), Garbled> {
+/// Adds the records in `bytes` to `records`.
+pub(crate) fn decode(bytes: &[u8], records: &mut Vec<Prepared>) -> Result<(), Garbled> {
     let mut reader = Reader::new(bytes);
     let mut task = 0u32;
     while reader.more() {
@@ -94,31 +90,27 @@ pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), Garbled> {
         let count = reader.get()?;
         let mut start = reader.get()?;
         for _ in 0..count {
-            let record = get(&mut reader, &mut start)?;
-            window.push(Rank(task), record);
+            records.push(get(&mut reader, Rank(task), &mut start)?);
         }
     }
     Ok(())
 }
 
 #[inline]
-fn get(reader: &mut Reader<'_>, start: &mut u64) -> Result<Prepared, Garbled> {
+fn get(reader: &mut Reader<'_>, task: Rank, start: &mut u64) -> Result<Prepared, Garbled> {
     let shape = reader.get()?;
     *start = start.checked_add(reader.get()?).ok_or(Garbled)?;
     let time = reader.get()?;
-    let awaits = match shape / 3 % 5 {
+    let awaits = match shape / 3 % 4 {
         START => Awaits::Start,
         SENT => Awaits::Sent,
         AFTER_COLLECTIVE => Awaits::Collective { comm: reader.get_u32()?, position: reader.get_u32()? },
-        received => {
-            let source = Rank(reader.get_u32()?);
-            Awaits::Received { source, message: reader.get_u32()?, last: received == FOR_LAST }
-        }
+        _ => Awaits::Received { source: Rank(reader.get_u32()?), message: reader.get_u32()? },
     };
     let what = match shape % 3 {
         MARK => What::Mark,
         MESSAGE => {
-            let fate = match shape / 15 {
+            let fate = match shape / 12 {
                 0 => Fate::Unawaited,
                 1 => Fate::Awaited,
                 2 => Fate::Expected,
@@ -134,7 +126,7 @@ fn get(reader: &mut Reader<'_>, start: &mut u64) -> Result<Prepared, Garbled> {
             What::Collective { comm, position, code, amounts }
         }
     };
-    Ok(Prepared { start: *start, time, awaits, what })
+    Ok(Prepared { task, start: *start, time, awaits, what })
 }
 
 #[cfg(test)]
@@ -146,11 +138,8 @@ mod tests {
         let awaits = prop_oneof![
             Just(Awaits::Start),
             Just(Awaits::Sent),
-            any::<(u32, u32, bool)>().prop_map(|(source, message, last)| Awaits::Received {
-                source: Rank(source),
-                message,
-                last
-            }),
+            any::<(u32, u32)>()
+                .prop_map(|(source, message)| Awaits::Received { source: Rank(source), message }),
             any::<(u32, u32)>().prop_map(|(comm, position)| Awaits::Collective { comm, position }),
         ];
         let fate = prop_oneof![Just(Fate::Unawaited), Just(Fate::Awaited), Just(Fate::Expected)];
@@ -167,8 +156,10 @@ mod tests {
                 What::Collective { comm, position, code: OpCode(code), amounts }
             }),
         ];
-        (any::<u32>(), any::<u64>(), awaits, what)
-            .prop_map(|(step, time, awaits, what)| (step.into(), Prepared { start: 0, time, awaits, what }))
+        let task = Rank(0);
+        (any::<u32>(), any::<u64>(), awaits, what).prop_map(move |(step, time, awaits, what)| {
+            (step.into(), Prepared { task, start: 0, time, awaits, what })
+        })
     }
 
     proptest! {
@@ -177,24 +168,20 @@ mod tests {
             tasks in proptest::collection::vec(proptest::collection::vec(record(), 0..8), 0..8),
             cut: usize,
         ) {
-            let mut window = Window::default();
-            for (rank, records) in tasks.iter().enumerate() {
+            let mut records = Vec::new();
+            for (rank, of_task) in (0..).zip(&tasks) {
                 let mut start = 1u64 << 40;
-                for &(step, record) in records {
+                for &(step, record) in of_task {
                     start += step;
-                    window.push(Rank(rank as u32), Prepared { start, ..record });
+                    records.push(Prepared { task: Rank(rank), start, ..record });
                 }
             }
-            window.sort(tasks.len() as u32);
-            let bytes = encode(&window, &|comm| comm);
-            let mut other = Window::default();
-            prop_assert_eq!(decode(&bytes, &mut other), Ok(()));
-            other.sort(tasks.len() as u32);
-            prop_assert_eq!(&window.records, &other.records);
-            prop_assert_eq!(&window.begins, &other.begins);
-            prop_assert_eq!(&window.turns, &other.turns);
+            let bytes = encode(&records, &|comm| comm);
+            let mut decoded = Vec::new();
+            prop_assert_eq!(decode(&bytes, &mut decoded), Ok(()));
+            prop_assert_eq!(&records, &decoded);
             // Whatever is cut off: no panic.
-            let _ = decode(&bytes[..cut % (bytes.len() + 1)], &mut Window::default());
+            let _ = decode(&bytes[..cut % (bytes.len() + 1)], &mut Vec::new());
         }
     }
 }

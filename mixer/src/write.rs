@@ -6,18 +6,19 @@ use crate::channels::NONE;
 use crate::communicators::Known;
 use crate::error::MixError;
 use crate::job::{Job, Tokens};
-use crate::order::Window;
+use crate::order::Sorter;
 use crate::output::Output;
 use crate::parts::{Blocks, Spill};
-use crate::prepare::Preparer;
+use crate::prepare::{Prepared, Preparer};
 use crate::resolve::{Line, Resolver, Traced};
 use crate::summary::Summary;
 use crate::wire;
+use rayon::prelude::*;
 use std::io::Write;
 use std::path::Path;
 use vef_format::ids::{CommId, Rank};
 use vef_format::record::{Communicator, Header, Version};
-use vef_format::text::{WriteError, Writer};
+use vef_format::text::{Lines, WriteError, Writer};
 use vef_format::units::Picos;
 
 /// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
@@ -32,13 +33,13 @@ pub(crate) enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Adds the records up to `end` inclusive, which is the end of the next window.
-    fn fill(&mut self, end: u64, window: &mut Window) -> Result<(), MixError> {
+    /// Adds the records up to `end` inclusive, which is the end of the next window, task by task.
+    fn fill(&mut self, end: u64, records: &mut Vec<Prepared>) -> Result<(), MixError> {
         match self {
-            Self::Here(preparer) => preparer.fill(end, window),
+            Self::Here(preparer) => preparer.fill(end, records),
             Self::Spilled(spill, parts) => {
                 for part in parts {
-                    wire::decode(&part.next(spill)?, window)?;
+                    wire::decode(&part.next(spill)?, records)?;
                 }
             }
         }
@@ -99,22 +100,29 @@ impl Writing<'_> {
         }
         let mut resolver = Resolver::new(tasks, self.traced);
         // Three windows are under way at once: one is prepared, one resolved, one written.
-        let (mut window, mut window_ahead) = (Window::default(), Window::default());
+        let (mut unsorted, mut sorter) = (Vec::new(), Sorter::default());
+        let (mut records, mut records_ahead) = (Vec::new(), Vec::new());
         let (mut lines, mut lines_ahead) = (Vec::new(), Vec::new());
+        let mut texts = Texts::new(tasks);
         let mut ends = self.ends.iter();
         loop {
             let end = ends.next();
             let ((written, ()), prepared) = rayon::join(
-                || rayon::join(|| put(&mut writer, &lines), || resolver.take(&window, &mut lines_ahead)),
                 || {
-                    window_ahead.clear();
+                    rayon::join(
+                        || texts.write(&lines, &mut writer),
+                        || resolver.take(&records, &mut lines_ahead),
+                    )
+                },
+                || {
+                    unsorted.clear();
                     if let Some(&end) = end {
-                        source.fill(end, &mut window_ahead)?;
+                        source.fill(end, &mut unsorted)?;
                         if let Some(others) = &mut others {
-                            others.fill(&mut window_ahead)?;
+                            others.fill(&mut unsorted)?;
                         }
                     }
-                    window_ahead.sort(tasks);
+                    sorter.sort(&unsorted, &mut records_ahead);
                     Ok::<_, MixError>(())
                 },
             );
@@ -122,8 +130,8 @@ impl Writing<'_> {
             prepared?;
             progress.advance(lines.len() as u64);
             std::mem::swap(&mut lines, &mut lines_ahead);
-            std::mem::swap(&mut window, &mut window_ahead);
-            if end.is_none() && lines.is_empty() && window.turns.is_empty() {
+            std::mem::swap(&mut records, &mut records_ahead);
+            if end.is_none() && lines.is_empty() && records.is_empty() {
                 break;
             }
         }
@@ -139,14 +147,12 @@ impl Writing<'_> {
         mut source: Source<'_>,
         job: &Job,
         names: &[u32],
-        tasks: u32,
     ) -> Result<Option<Output>, MixError> {
-        let mut window = Window::default();
+        let mut records = Vec::new();
         for &end in self.ends {
-            window.clear();
-            source.fill(end, &mut window)?;
-            window.close(tasks);
-            let block = wire::encode(&window, &|own| names[own as usize]);
+            records.clear();
+            source.fill(end, &mut records)?;
+            let block = wire::encode(&records, &|own| names[own as usize]);
             if !job.answer(&block)? {
                 break;
             }
@@ -155,12 +161,36 @@ impl Writing<'_> {
     }
 }
 
-/// Writes a window.
-fn put<W: Write>(writer: &mut Writer<W>, lines: &[Line]) -> Result<(), WriteError> {
-    lines.iter().try_for_each(|line| match line {
-        Line::Message(message) => writer.message(message),
-        Line::Collective(collective) => writer.collective(collective),
-    })
+/// The text of a window, in pieces that several threads make.
+struct Texts {
+    tasks: u32,
+    pieces: Vec<Lines>,
+}
+
+impl Texts {
+    /// Lines in a piece.
+    const PIECE: usize = 1 << 11;
+
+    fn new(tasks: u32) -> Self {
+        Self { tasks, pieces: Vec::new() }
+    }
+
+    /// Writes a window.
+    fn write<W: Write>(&mut self, lines: &[Line], writer: &mut Writer<W>) -> Result<(), WriteError> {
+        let count = lines.len().div_ceil(Self::PIECE);
+        if self.pieces.len() < count {
+            self.pieces.resize_with(count, || Lines::new(self.tasks));
+        }
+        let pieces = &mut self.pieces[..count];
+        pieces.par_iter_mut().zip(lines.par_chunks(Self::PIECE)).try_for_each(|(piece, lines)| {
+            piece.clear();
+            lines.iter().try_for_each(|line| match line {
+                Line::Message(message) => piece.message(message),
+                Line::Collective(collective) => piece.collective(collective),
+            })
+        })?;
+        pieces.iter().try_for_each(|piece| writer.lines(piece))
+    }
 }
 
 /// The communicators of a trace: all tasks first, then those with collectives, by the lowest member that knows them

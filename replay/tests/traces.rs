@@ -6,7 +6,8 @@ use replay::{
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use vef_format::capture::Capture;
+use vef_format::capture::event::Event;
+use vef_format::capture::{Capture, CaptureError};
 use vef_format::container::{self, About, Note, Settings};
 use vef_format::ids::Rank;
 use vef_format::operation::{OpCodes, Operation};
@@ -110,10 +111,12 @@ fn captured_nanos(folder: &Path) -> u64 {
     let task = |rank| {
         let mut events = capture.events(Rank(rank)).unwrap();
         let (mut first, mut last) = (None, 0);
-        while let Some(event) = events.next().unwrap() {
+        let note = |event: &Event<'_>| {
             first.get_or_insert(event.start.0);
             last = event.start.0;
-        }
+            Ok::<_, CaptureError>(())
+        };
+        events.each(note).unwrap();
         last - first.unwrap()
     };
     (0..capture.tasks()).map(task).max().unwrap()

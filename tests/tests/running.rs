@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vef_format::capture::event::Action;
-use vef_format::capture::{Capture, Digest, Ending};
+use vef_format::capture::event::{Action, Event};
+use vef_format::capture::{Capture, CaptureError, Digest, Ending};
 use vef_format::ids::Rank;
 use vef_tests::{Ended, Mpi, run, vef};
 
@@ -80,12 +80,14 @@ fn actions(capture: &Path, rank: u32) -> (Vec<String>, Ending) {
     let capture = Capture::open(capture).expect("a capture");
     let mut events = capture.events(Rank(rank)).expect("its events");
     let mut list = Vec::new();
-    while let Some(event) = events.next().expect("readable") {
-        list.push(match event.action {
+    let tell = |event: &Event<'_>| {
+        list.push(match &event.action {
             Action::Phase { begin, name } => format!("{name} {begin}"),
             other => format!("{other:?}").split(['(', ' ']).next().unwrap_or_default().to_owned(),
         });
-    }
+        Ok::<_, CaptureError>(())
+    };
+    events.each(tell).expect("readable");
     (list, events.ending())
 }
 

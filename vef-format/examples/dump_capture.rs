@@ -21,13 +21,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut events = capture.events(rank)?;
         let mut zero = None;
         let mut count = 0u64;
-        while let Some(event) = events.next()? {
+        events.each(|event| {
             let zero = *zero.get_or_insert(event.start.0);
             let at = event.start.0 as i64 - zero as i64;
             let took = event.end.0 - event.start.0;
             writeln!(out, "{rank}.{} {at:>12} +{took:<8} {:?}", event.thread, event.action)?;
             count += 1;
-        }
+            Ok::<_, Box<dyn Error>>(())
+        })?;
         writeln!(
             out,
             "rank {rank}: {count} events, {:?}; calls: {:?}",

@@ -11,7 +11,7 @@ use vef_format::capture::event::{
     RequestId, Send, SendMode,
 };
 use vef_format::capture::layout::{HEADER_SIZE, field};
-use vef_format::capture::{Capture, Ending, RankInfo, RankWriter, rank_path};
+use vef_format::capture::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::record::{Header, Record};
 use vef_format::text::Reader;
@@ -159,9 +159,11 @@ fn write_capture(directory: &Path) -> usize {
 fn events(directory: &Path) -> Option<(Vec<String>, Ending)> {
     let mut events = Capture::open(directory).and_then(|capture| capture.events(Rank(0))).ok()?;
     let mut told = Vec::new();
-    while let Some(event) = events.next().ok()? {
+    let tell = |event: &Event<'_>| {
         told.push(format!("{event:?}"));
-    }
+        Ok::<_, CaptureError>(())
+    };
+    events.each(tell).ok()?;
     Some((told, events.ending()))
 }
 

@@ -1,15 +1,15 @@
 //! From the bytes of a record to an [`Action`]; [`super::encode`] is the way there.
 
-use super::encode::{kind, outcome, shape, unzigzag};
+use super::encode::{kind, makes_request, outcome, shape, unzigzag};
 use super::event::{
-    Action, Collective, Communicator, Completion, Datatype, DatatypeId, Members, Origin, Outcome,
+    Action, Collective, Communicator, Completion, Datatype, DatatypeId, Event, Members, Origin, Outcome,
     PostReceive, Receive, RequestId, Send, SendMode,
 };
 use super::varint::{Ended, Source};
 use super::word;
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 /// Why bytes are no record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,10 +48,10 @@ pub(super) struct Context<'a> {
 /// The shapes of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
-    /// By number: the place in `actions`, plus one; 0: not defined.
+    /// By number: the place in `calls`, plus one; 0: not defined.
     places: Vec<u16>,
-    /// What calls did, but for the numbers of their requests.
-    actions: Vec<Action<'static>>,
+    /// The latest call of each, which the next one overwrites where it differs; and whether each makes a request.
+    calls: Vec<(Event<'static>, bool)>,
 }
 
 impl Shapes {
@@ -63,28 +63,38 @@ impl Shapes {
         if self.places.len() <= number {
             self.places.resize(number + 1, 0);
         }
+        let makes = makes_request(&action).is_some();
+        let call = (Event { start: Nanos(0), end: Nanos(0), thread: 0, action }, makes);
         match self.places[number] {
             0 => {
-                self.actions.push(action);
-                self.places[number] = self.actions.len() as u16;
+                self.calls.push(call);
+                self.places[number] = self.calls.len() as u16;
             }
-            place => self.actions[usize::from(place) - 1] = action,
+            place => self.calls[usize::from(place) - 1] = call,
         }
         Ok(())
     }
 
-    /// What a call of this shape does that makes, if it makes one, the request `next`.
-    pub(super) fn get(&self, shape: u64, next: RequestId) -> Result<Action<'static>, Fault> {
+    /// A call of this shape, which began and ended at `times`, and whether it makes a request.
+    #[inline(always)]
+    pub(super) fn call(
+        &mut self,
+        shape: u64,
+        times: (Nanos, Nanos),
+        context: &Context<'_>,
+    ) -> Result<(&Event<'static>, bool), Fault> {
+        let next = RequestId { thread: context.thread, number: context.requests };
         let place = usize::try_from(shape).ok().and_then(|shape| self.places.get(shape)).copied();
-        let known = place.and_then(|place| self.actions.get(usize::from(place).wrapping_sub(1)));
-        let mut action = known.ok_or(Fault::Nonsense("shape that was not defined", shape))?.clone();
-        match &mut action {
+        let known = place.and_then(|place| self.calls.get_mut(usize::from(place).wrapping_sub(1)));
+        let (call, makes) = known.ok_or(Fault::Nonsense("shape that was not defined", shape))?;
+        (call.start, call.end, call.thread) = (times.0, times.1, next.thread);
+        match &mut call.action {
             Action::Send(Send { request: Some(request), .. })
             | Action::PostReceive(PostReceive { request, .. })
             | Action::Collective(Collective { request: Some(request), .. }) => *request = next,
             _ => {}
         }
-        Ok(action)
+        Ok((call, *makes))
     }
 }
 
@@ -135,30 +145,25 @@ pub(super) fn run<'a>(
     Ok(Action::Complete(&lists.completions))
 }
 
-/// Reads what follows the times of a record of kind `kind`.
+/// Reads what follows the times of a record of kind `kind`, which is no call of a shape that was defined.
+#[inline]
 pub(super) fn action<'a>(
     source: &mut Source<'a>,
     kind: u8,
     context: &Context<'a>,
     lists: &'a mut Lists,
     shapes: &mut Shapes,
-) -> Result<Action<'a>, Fault> {
-    match kind {
-        kind::DEFINE => {
-            let shape = source.get()?;
-            let code = source.get()?;
-            let kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
-            let action = plain(source, kind, context, lists)?;
-            let defined = as_shape(&action).ok_or(Fault::Nonsense("kind of a shape", code))?;
-            shapes.define(shape, defined)?;
-            Ok(action)
-        }
-        kind::SHAPE => {
-            let next = RequestId { thread: context.thread, number: context.requests };
-            shapes.get(source.get()?, next)
-        }
-        kind => plain(source, kind, context, lists),
+    action: &mut Action<'a>,
+) -> Result<(), Fault> {
+    if kind != kind::DEFINE {
+        return plain(source, kind, context, lists, action);
     }
+    let shape = source.get()?;
+    let code = source.get()?;
+    let kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
+    plain(source, kind, context, lists, action)?;
+    let defined = as_shape(action).ok_or(Fault::Nonsense("kind of a shape", code))?;
+    shapes.define(shape, defined)
 }
 
 /// [`action`] of a record that has nothing to do with shapes.
@@ -167,9 +172,10 @@ fn plain<'a>(
     kind: u8,
     context: &Context<'a>,
     lists: &'a mut Lists,
-) -> Result<Action<'a>, Fault> {
+    action: &mut Action<'a>,
+) -> Result<(), Fault> {
     let own_next = RequestId { thread: context.thread, number: context.requests };
-    Ok(match kind {
+    *action = match kind {
         kind::INIT => Action::Init,
         kind::FINALIZE => Action::Finalize,
         kind::ABORT => Action::Abort { code: get_u32(source, "error code")? as i32 },
@@ -250,7 +256,8 @@ fn plain<'a>(
             collective(source, operation, root | made, own_next, lists)?
         }
         other => return Err(Fault::Nonsense("kind of record", u64::from(other))),
-    })
+    };
+    Ok(())
 }
 
 fn completions(
@@ -295,6 +302,7 @@ fn request(source: &mut Source<'_>, head: u64, own: u16, previous: u64) -> Resul
     }
 }
 
+#[inline(always)]
 fn send(source: &mut Source<'_>, mode: SendMode, request: Option<RequestId>) -> Result<Send, Fault> {
     Ok(Send {
         comm: comm(source)?,
@@ -307,6 +315,7 @@ fn send(source: &mut Source<'_>, mode: SendMode, request: Option<RequestId>) -> 
     })
 }
 
+#[inline(always)]
 fn receive(source: &mut Source<'_>, flags: u8) -> Result<Receive, Fault> {
     Ok(Receive {
         comm: comm(source)?,
@@ -400,6 +409,7 @@ fn list_len(source: &mut Source<'_>) -> Result<usize, Fault> {
     }
 }
 
+#[inline(always)]
 fn mode(code: u8) -> SendMode {
     match code {
         0 => SendMode::Standard,
@@ -414,23 +424,28 @@ fn operation(code: u64) -> Result<Operation, Fault> {
     operation.copied().ok_or(Fault::Nonsense("collective operation", code))
 }
 
+#[inline(always)]
 fn get_u32(source: &mut Source<'_>, what: &'static str) -> Result<u32, Fault> {
     let value = source.get()?;
     u32::try_from(value).map_err(|_| Fault::Nonsense(what, value))
 }
 
+#[inline(always)]
 fn comm(source: &mut Source<'_>) -> Result<CommId, Fault> {
     Ok(CommId(get_u32(source, "communicator")?))
 }
 
+#[inline(always)]
 fn comm_rank(source: &mut Source<'_>) -> Result<CommRank, Fault> {
     Ok(CommRank(get_u32(source, "rank")?))
 }
 
+#[inline(always)]
 fn tag(source: &mut Source<'_>) -> Result<i32, Fault> {
     Ok(get_u32(source, "tag")? as i32)
 }
 
+#[inline(always)]
 fn datatype(source: &mut Source<'_>) -> Result<DatatypeId, Fault> {
     Ok(DatatypeId(get_u32(source, "datatype")?))
 }

@@ -43,9 +43,10 @@ impl Digest {
                 *digest.calls.entry(name).or_default() += count;
             }
             let mut events = capture.events(rank)?;
-            while let Some(event) = events.next()? {
+            events.each(|event| {
                 digest.add(&event.action);
-            }
+                Ok::<_, CaptureError>(())
+            })?;
             match events.ending() {
                 Ending::Finished => {}
                 Ending::Cut { .. } => digest.unfinished.push(rank),

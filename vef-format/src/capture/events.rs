@@ -3,7 +3,7 @@
 use super::decode::{self, Context, Fault, Lists, Shapes};
 use super::encode::{kind, makes_request};
 use super::error::CaptureError;
-use super::event::{Action, Event, Origin, RequestId};
+use super::event::{Action, Event, Origin};
 use super::file::{Chunk, RankFile, damaged};
 use super::layout::{CHUNK_HEADER, State, checksum};
 use super::varint::Source;
@@ -48,17 +48,23 @@ struct Thread {
     /// The chunk that is read, and how many were begun.
     chunk: Option<Chunk>,
     begun: usize,
-    /// Offset in the file of the next record.
+    next: Next,
+    shapes: Shapes,
+}
+
+/// What is known of a thread's next record before it is read.
+#[derive(Debug, Default)]
+struct Next {
+    /// Its offset in the file.
     at: usize,
-    /// End of the previous record, ticks.
+    /// End of the record before, ticks.
     base: u64,
-    /// How many requests it has made.
+    /// How many requests the thread has made.
     requests: u64,
     /// How many of them ended in runs.
     ended: u64,
     /// How many records were read.
     records: u64,
-    shapes: Shapes,
 }
 
 /// A record taken apart up to its action.
@@ -121,43 +127,80 @@ impl FileEvents {
         }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Event<'_>>, CaptureError> {
+    /// Gives `take` all events; ends early with its first error.
+    #[inline]
+    pub(super) fn each<E: From<CaptureError>>(
+        &mut self,
+        mut take: impl FnMut(&Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.threads.len() > 1 {
-            return self.next_of_many();
+            return self.each_of_many(take);
         }
-        let Some(head) = self.head(0)? else { return Ok(None) };
-        let thread = &mut self.threads[0];
-        let (action, after) = decode(&self.file, &mut self.lists, thread, thread.requests, &head)?;
-        thread.advance(&self.file, &head, after, &action)?;
-        Ok(Some(event(&self.file, thread.number, &head, action)))
+        while let Some(head) = self.head(0)? {
+            let Self { file, lists, threads, .. } = self;
+            let Thread { number, next, shapes, .. } = &mut threads[0];
+            let requests = next.requests;
+            let step = |event: &Event<'_>, step| {
+                next.pass(&head, step)?;
+                Ok(take(event))
+            };
+            match decode(file, lists, *number, shapes, requests, &head, step) {
+                Ok(taken) => taken?,
+                Err(fault) => return Err(self.located(0, &fault).into()),
+            }
+        }
+        Ok(())
     }
 
-    /// The event that begins first, or a definition that it needs.
-    fn next_of_many(&mut self) -> Result<Option<Event<'_>>, CaptureError> {
+    /// [`FileEvents::each`] where several threads wrote: the event that begins first comes first, or a definition that it needs.
+    fn each_of_many<E: From<CaptureError>>(
+        &mut self,
+        mut take: impl FnMut(&Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         while let Some(&Reverse((_, index))) = self.order.peek() {
             let Some(head) = self.head(index)? else {
                 self.order.pop();
                 continue;
             };
-            let thread = &mut self.threads[index];
-            let requests = thread.requests;
-            let (action, after) = decode(&self.file, &mut self.lists, thread, requests, &head)?;
-            let needs = Needs::of(&action);
+            let requests = self.threads[index].next.requests;
+            let needs = self.read(index, requests, &head, |event| Needs::of(&event.action))?;
             if let Some((definition, owner)) = self.definitions.next_up_to(&needs) {
-                let thread = &mut self.threads[owner];
-                let (action, _) = decode(&self.file, &mut self.lists, thread, 0, &definition)?;
-                return Ok(Some(event(&self.file, thread.number, &head, action)));
+                // It comes early, at the time of what needs it.
+                let times = Head { start: head.start, end: head.end, ..definition };
+                self.read(owner, 0, &times, &mut take)??;
+                continue;
             }
-            thread.advance(&self.file, &head, after, &action)?;
+            self.pass(index, &head)?;
             self.order.pop();
             self.enqueue(index)?;
             if !needs.is_definition {
-                let thread = &mut self.threads[index];
-                let (action, _) = decode(&self.file, &mut self.lists, thread, requests, &head)?;
-                return Ok(Some(event(&self.file, thread.number, &head, action)));
+                self.read(index, requests, &head, &mut take)??;
             }
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// Gives `take` the event of thread `index` with this head.
+    fn read<R>(
+        &mut self,
+        index: usize,
+        requests: u64,
+        head: &Head,
+        take: impl FnOnce(&Event<'_>) -> R,
+    ) -> Result<R, CaptureError> {
+        let Self { file, lists, threads, .. } = self;
+        let Thread { number, shapes, .. } = &mut threads[index];
+        let taken = decode(file, lists, *number, shapes, requests, head, |event, _| Ok(take(event)));
+        taken.map_err(|fault| self.located(index, &fault))
+    }
+
+    /// Steps behind the record of thread `index` with this head.
+    fn pass(&mut self, index: usize, head: &Head) -> Result<(), CaptureError> {
+        let Self { file, lists, threads, .. } = self;
+        let Thread { number, next, shapes, .. } = &mut threads[index];
+        let requests = next.requests;
+        let passed = decode(file, lists, *number, shapes, requests, head, |_, step| next.pass(head, step));
+        passed.map_err(|fault| self.located(index, &fault))
     }
 
     /// Puts the start of thread `index`'s next record, if it has one, into the order.
@@ -172,18 +215,16 @@ impl FileEvents {
     fn find_definitions(&mut self) -> Result<(), CaptureError> {
         for index in 0..self.threads.len() {
             while let Some(head) = self.head(index)? {
-                let thread = &mut self.threads[index];
-                let (action, after) = decode(&self.file, &mut self.lists, thread, thread.requests, &head)?;
-                match &action {
-                    Action::Communicator(comm) => {
-                        self.definitions.communicators.push((comm.id.0, index, head))
-                    }
-                    Action::Datatype(datatype) => {
-                        self.definitions.datatypes.push((datatype.id.0, index, head))
-                    }
-                    _ => {}
-                }
-                thread.advance(&self.file, &head, after, &action)?;
+                let requests = self.threads[index].next.requests;
+                let defined = self.read(index, requests, &head, |event| match &event.action {
+                    Action::Communicator(comm) => (Some(comm.id.0), None),
+                    Action::Datatype(datatype) => (None, Some(datatype.id.0)),
+                    _ => (None, None),
+                })?;
+                let Definitions { communicators, datatypes } = &mut self.definitions;
+                communicators.extend(defined.0.map(|id| (id, index, head)));
+                datatypes.extend(defined.1.map(|id| (id, index, head)));
+                self.pass(index, &head)?;
             }
         }
         self.definitions.communicators.sort_by_key(|&(id, ..)| Reverse(id));
@@ -192,37 +233,53 @@ impl FileEvents {
     }
 
     /// The head of thread `index`'s next record; moves on to the chunk it is in. `None`: no more.
+    #[inline(always)]
     fn head(&mut self, index: usize) -> Result<Option<Head>, CaptureError> {
-        let Some(thread) = self.threads.get_mut(index) else { return Ok(None) };
-        let bytes = self.file.map.bytes();
-        loop {
-            if let Some(chunk) = &thread.chunk {
-                let bytes = &bytes[..chunk.end];
-                match bytes.get(thread.at) {
-                    Some(&kind) if kind != 0 => {
-                        return match thread.parse(bytes, kind) {
-                            Ok(head) => Ok(Some(head)),
-                            Err(fault) => Err(located(&self.file, thread, &fault)),
-                        };
-                    }
-                    Some(_) if chunk.is_sealed() => {
-                        let fault = Fault::Nonsense("record before the end of its chunk", 0);
-                        return Err(located(&self.file, thread, &fault));
-                    }
-                    // A record that was being written has left its numbers behind a kind that is still zero.
-                    Some(_) if self.file.header.state == State::Running => {
-                        let rest = &bytes[thread.at..];
-                        self.torn += u32::from(rest.iter().take(TORN_WINDOW).any(|&byte| byte != 0));
-                    }
-                    _ => {}
-                }
-                thread.chunk = None;
-            }
-            match self.file.threads[usize::from(thread.number)].list.get(thread.begun) {
-                None => return Ok(None),
-                Some(next) => thread.begin(&self.file, next)?,
+        let Some(thread) = self.threads.get(index) else { return Ok(None) };
+        if let Some(chunk) = &thread.chunk {
+            let bytes = &self.file.map.bytes()[..chunk.end];
+            if let Some(&kind) = bytes.get(thread.next.at)
+                && kind != 0
+            {
+                return match thread.next.parse(bytes, kind) {
+                    Ok(head) => Ok(Some(head)),
+                    Err(fault) => Err(self.located(index, &fault)),
+                };
             }
         }
+        self.head_in_next_chunk(index)
+    }
+
+    /// [`FileEvents::head`] where no record begins.
+    #[cold]
+    fn head_in_next_chunk(&mut self, index: usize) -> Result<Option<Head>, CaptureError> {
+        let thread = &mut self.threads[index];
+        if let Some(chunk) = thread.chunk.take() {
+            match self.file.map.bytes()[..chunk.end].get(thread.next.at..) {
+                Some([_, ..]) if chunk.is_sealed() => {
+                    let fault = Fault::Nonsense("record before the end of its chunk", 0);
+                    return Err(self.located(index, &fault));
+                }
+                // A record that was being written has left its numbers behind a kind that is still zero.
+                Some(rest) if self.file.header.state == State::Running => {
+                    self.torn += u32::from(rest.iter().take(TORN_WINDOW).any(|&byte| byte != 0));
+                }
+                _ => {}
+            }
+        }
+        match self.file.threads[usize::from(thread.number)].list.get(thread.begun) {
+            None => Ok(None),
+            Some(chunk) => {
+                thread.begin(&self.file, chunk)?;
+                self.head(index)
+            }
+        }
+    }
+
+    /// `fault` in the record that thread `index` is about to read.
+    #[cold]
+    fn located(&self, index: usize, fault: &Fault) -> CaptureError {
+        located(&self.file, &self.threads[index], fault)
     }
 }
 
@@ -232,13 +289,13 @@ const TORN_WINDOW: usize = 64;
 impl Thread {
     /// Goes to its next chunk.
     fn begin(&mut self, file: &RankFile, chunk: &Chunk) -> Result<(), CaptureError> {
-        self.at = chunk.start;
-        self.base = chunk.header.base;
+        self.next.at = chunk.start;
+        self.next.base = chunk.header.base;
         if chunk.is_sealed() && chunk.header.checksum != checksum(chunk.bytes(file)) {
             let what = "these bytes are not those that were written (wrong checksum)";
             return Err(damaged(&file.path, chunk.start - CHUNK_HEADER, what.to_owned()));
         }
-        if chunk.header.requests != self.requests {
+        if chunk.header.requests != self.next.requests {
             let what = "count of requests in the head of a chunk";
             return Err(located(file, self, &Fault::Nonsense(what, chunk.header.requests)));
         }
@@ -246,8 +303,11 @@ impl Thread {
         self.begun += 1;
         Ok(())
     }
+}
 
-    /// Takes the next record apart, which begins with `kind`.
+impl Next {
+    /// Takes the record apart, which begins with `kind`.
+    #[inline(always)]
     fn parse(&self, chunk: &[u8], kind: u8) -> Result<Head, Fault> {
         let (form, gap, duration, at);
         if kind & word::MARK == 0 {
@@ -268,39 +328,31 @@ impl Thread {
         }
     }
 
-    /// Steps behind the record with `head`, whose last byte is before `after`.
-    fn advance(
-        &mut self,
-        file: &RankFile,
-        head: &Head,
-        after: usize,
-        action: &Action<'_>,
-    ) -> Result<(), CaptureError> {
-        if let Action::Complete(list) = action
-            && head.is_run()
-        {
-            self.ended += list.len() as u64;
-            // Each request ends once: few bytes must not keep the reader busy for long.
-            if self.ended > self.requests {
-                return Err(located(
-                    file,
-                    self,
-                    &Fault::Nonsense("number of completed requests", self.ended),
-                ));
-            }
+    /// Steps behind the record with `head`.
+    #[inline(always)]
+    fn pass(&mut self, head: &Head, step: Step) -> Result<(), Fault> {
+        self.ended += step.ends;
+        // Each request ends once: few bytes must not keep the reader busy for long.
+        if self.ended > self.requests {
+            return Err(Fault::Nonsense("number of completed requests", self.ended));
         }
-        self.requests += u64::from(makes_request(action).is_some());
-        self.at = after;
+        self.requests += u64::from(step.makes);
+        self.at = step.after;
         self.base = head.end;
         self.records += 1;
         Ok(())
     }
 }
 
-impl Head {
-    fn is_run(&self) -> bool {
-        matches!(self.form, Form::Word(Code::Run { .. }) | Form::Kind(kind::COMPLETE_RUN))
-    }
+/// What a record is to those behind it.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// Where the next one begins.
+    after: usize,
+    /// Whether it makes a request.
+    makes: bool,
+    /// How many requests end in it, if it is a run.
+    ends: u64,
 }
 
 impl Definitions {
@@ -354,36 +406,45 @@ fn begin(file: &RankFile) -> Vec<Thread> {
     threads.map(|(number, _)| Thread { number: number as u16, ..Thread::default() }).collect()
 }
 
-/// The action of the record with `head`, and where the next record begins.
-fn decode<'a>(
-    file: &'a RankFile,
-    lists: &'a mut Lists,
-    thread: &mut Thread,
+/// Gives `take` the record with `head` as an event, and what it is to those behind it. Its thread is `number`, has these
+/// `shapes` and had made so many `requests` before.
+#[inline(always)]
+fn decode<R>(
+    file: &RankFile,
+    lists: &mut Lists,
+    number: u16,
+    shapes: &mut Shapes,
     requests: u64,
     head: &Head,
-) -> Result<(Action<'a>, usize), CaptureError> {
+    take: impl FnOnce(&Event<'_>, Step) -> Result<R, Fault>,
+) -> Result<R, Fault> {
     let mut source = Source::new(&file.map.bytes()[..head.limit], head.at);
-    let context = Context { thread: thread.number, requests, calls: &file.calls };
-    let action = match head.form {
-        Form::Kind(kind) => decode::action(&mut source, kind, &context, lists, &mut thread.shapes),
+    let times = (Nanos(file.clock.nanos(head.start)), Nanos(file.clock.nanos(head.end)));
+    let context = Context { thread: number, requests, calls: &file.calls };
+    let mut own = Event { start: times.0, end: times.1, thread: number, action: Action::Init };
+    let (event, makes, ends) = match head.form {
         Form::Word(Code::Shape(shape)) => {
-            thread.shapes.get(u64::from(shape), RequestId { thread: thread.number, number: requests })
+            let (event, makes) = shapes.call(shape.into(), times, &context)?;
+            (event, makes, 0)
         }
-        Form::Word(Code::Run { count, after }) => decode::run(count, after, &context, lists),
+        Form::Kind(kind::SHAPE) => {
+            let (event, makes) = shapes.call(source.get()?, times, &context)?;
+            (event, makes, 0)
+        }
+        Form::Word(Code::Run { count, after }) => {
+            own.action = decode::run(count, after, &context, lists)?;
+            (&own, false, count)
+        }
+        Form::Kind(kind) => {
+            decode::action(&mut source, kind, &context, lists, shapes, &mut own.action)?;
+            let ends = match own.action {
+                Action::Complete(list) if kind == kind::COMPLETE_RUN => list.len() as u64,
+                _ => 0,
+            };
+            (&own, makes_request(&own.action).is_some(), ends)
+        }
     };
-    match action {
-        Ok(action) => Ok((action, source.position())),
-        Err(fault) => Err(located(file, thread, &fault)),
-    }
-}
-
-fn event<'a>(file: &RankFile, thread: u16, head: &Head, action: Action<'a>) -> Event<'a> {
-    Event {
-        start: Nanos(file.clock.nanos(head.start)),
-        end: Nanos(file.clock.nanos(head.end)),
-        thread,
-        action,
-    }
+    take(event, Step { after: source.position(), makes, ends })
 }
 
 /// `fault` in the record that `thread` is about to read.
@@ -394,7 +455,7 @@ fn located(file: &RankFile, thread: &Thread, fault: &Fault) -> CaptureError {
     };
     let of = if file.threads.len() > 1 { format!(" (thread {})", thread.number) } else { String::new() };
     CaptureError::Damaged {
-        place: Place::record(&file.path, thread.records, thread.at as u64),
+        place: Place::record(&file.path, thread.next.records, thread.next.at as u64),
         what: format!("{what}{of}"),
     }
 }

@@ -338,7 +338,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub struct Clock {
     zero: ClockPair,
     /// Nanoseconds in one tick, times 2^[`Clock::SHIFT`].
-    slope: u128,
+    slope: u64,
 }
 
 impl Clock {
@@ -359,7 +359,7 @@ impl Clock {
         }
         let slope = match (last.tick.checked_sub(first.tick), last.nanos.checked_sub(first.nanos)) {
             (Some(ticks), Some(nanos)) if ticks > 0 && nanos > 0 => {
-                ((u128::from(nanos) << Self::SHIFT) / u128::from(ticks)).min(1 << 60)
+                ((u128::from(nanos) << Self::SHIFT) / u128::from(ticks)).min(1 << 60) as u64
             }
             _ => 1 << Self::SHIFT,
         };
@@ -372,8 +372,10 @@ impl Clock {
     /// `CLOCK_MONOTONIC` of the host at `tick`, ns; held to the range of `u64`.
     #[inline]
     pub fn nanos(&self, tick: u64) -> u64 {
-        let scale =
-            |ticks: u64| u64::try_from((u128::from(ticks) * self.slope) >> Self::SHIFT).unwrap_or(u64::MAX);
+        let scale = |ticks: u64| {
+            let nanos = (u128::from(ticks) * u128::from(self.slope)) >> Self::SHIFT;
+            u64::try_from(nanos).unwrap_or(u64::MAX)
+        };
         if tick >= self.zero.tick {
             self.zero.nanos.saturating_add(scale(tick - self.zero.tick))
         } else {

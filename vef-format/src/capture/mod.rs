@@ -173,16 +173,27 @@ enum EventSource {
 }
 
 impl Events {
-    /// The next event, or `None` after the last. Communicators and datatypes come before what uses them.
-    #[expect(clippy::should_implement_trait, reason = "the event borrows from the reader")]
-    pub fn next(&mut self) -> Result<Option<Event<'_>>, CaptureError> {
+    /// Gives `take` the events, in order; its first error ends that. Communicators and datatypes come before what uses them.
+    ///
+    /// # Errors
+    /// Those of `take`, and of the file, where the events before have been given.
+    #[inline]
+    pub fn each<E: From<CaptureError>>(
+        &mut self,
+        mut take: impl FnMut(&Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         match &mut self.source {
-            EventSource::Vefc(events) => events.next(),
-            EventSource::Legacy(events) => Ok(events.next()?),
+            EventSource::Vefc(events) => events.each(take),
+            EventSource::Legacy(events) => {
+                while let Some(event) = events.next().map_err(CaptureError::from)? {
+                    take(&event)?;
+                }
+                Ok(())
+            }
         }
     }
 
-    /// How the events end; meaningful once [`Events::next`] has given `None`.
+    /// How the events end; meaningful once [`Events::each`] came to the last.
     pub fn ending(&self) -> Ending {
         match &self.source {
             EventSource::Vefc(events) => events.ending(),

@@ -217,13 +217,11 @@ fn read(dir: &Path) -> (Vec<String>, Result<Ending, CaptureError>) {
         Err(error) => return (Vec::new(), Err(error)),
     };
     let mut list = Vec::new();
-    loop {
-        match events.next() {
-            Ok(Some(event)) => list.push(format!("{event:?}")),
-            Ok(None) => return (list, Ok(events.ending())),
-            Err(error) => return (list, Err(error)),
-        }
-    }
+    let read = events.each(|event| {
+        list.push(format!("{event:?}"));
+        Ok(())
+    });
+    (list, read.map(|()| events.ending()))
 }
 
 fn first_difference<'a>(
@@ -350,10 +348,14 @@ fn long_records_and_many_chunks() {
     assert!(std::fs::metadata(rank_path(dir.path(), Rank(0))).expect("there").len() > 60 * CHUNK_SIZE as u64);
 
     let mut events = Capture::open(dir.path()).and_then(|c| c.events(Rank(0))).expect("opens");
-    for event in &expected {
-        assert_eq!(events.next().expect("readable").as_ref(), Some(event));
-    }
-    assert!(events.next().expect("readable").is_none());
+    let mut left = expected.iter();
+    events
+        .each(|event| {
+            assert_eq!(Some(event), left.next());
+            Ok::<_, CaptureError>(())
+        })
+        .expect("readable");
+    assert_eq!(left.len(), 0);
     assert_eq!(events.ending(), Ending::Cut { torn: 0 }, "no Finalize was written");
 }
 
@@ -485,9 +487,12 @@ fn a_definition_of_another_thread_comes_before_its_use() {
 
     let mut reader = Capture::open(dir.path()).and_then(|c| c.events(Rank(0))).expect("opens");
     let mut order = Vec::new();
-    while let Some(event) = reader.next().expect("readable") {
-        order.push((event.thread, format!("{:?}", event.action)));
-    }
+    reader
+        .each(|event| {
+            order.push((event.thread, format!("{:?}", event.action)));
+            Ok::<_, CaptureError>(())
+        })
+        .expect("readable");
     events = format!("{world:?}");
     assert!(order[1].1.contains(&events), "{order:?}");
     let threads = order.iter().map(|(thread, _)| *thread).collect::<Vec<_>>();

@@ -103,6 +103,15 @@ fn parse_long(text: &[u8], mut at: usize, mut value: u64) -> Option<(u64, usize)
     }
 }
 
+/// The four digits of `value` (below 10^4), as [`eight`].
+#[inline(always)]
+fn four(value: u64) -> u64 {
+    let hundreds = value.wrapping_mul(10_486) >> 20;
+    let pairs = hundreds | (value - hundreds * 100) << 16;
+    let tens = (pairs.wrapping_mul(103) >> 10) & 0x000f_000f;
+    tens | (pairs - tens * 10) << 8
+}
+
 /// The eight digits of `value` (below 10^8), leading zeros included, one a byte, the first in the lowest.
 #[inline(always)]
 fn eight(value: u64) -> u64 {
@@ -114,37 +123,65 @@ fn eight(value: u64) -> u64 {
     tens | (pairs - tens * 10) << 8
 }
 
-/// Writes `value` at `at` and says where it ends. Up to [`MAX_DIGITS`] + 4 bytes from `at` on are overwritten;
-/// `out` must have them.
+/// Writes `value` and then the character `end` at `at`; says where that ends. Up to [`MAX_DIGITS`] + 4 bytes from `at` on
+/// are overwritten; `out` must have them.
 #[inline(always)]
-pub(super) fn write(out: &mut [u8], at: usize, value: u64) -> usize {
-    if value < POWERS[8] {
-        write_front(out, at, value)
-    } else if value < POWERS[8] * POWERS[8] {
-        let at = write_front(out, at, value / POWERS[8]);
-        write_eight(out, at, value % POWERS[8])
+pub(super) fn write(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
+    if value < POWERS[7] {
+        // The first of the eight digits is a zero; in its place the character fits into the word, behind the others.
+        let digits = eight(value) >> 8;
+        let zeros = (digits.trailing_zeros() / 8).min(6);
+        put(out, at, (digits | ZEROS >> 8 | u64::from(end) << 56) >> (8 * zeros));
+        at + 8 - zeros as usize
     } else {
-        let at = write_front(out, at, value / (POWERS[8] * POWERS[8]));
-        let at = write_eight(out, at, value / POWERS[8] % POWERS[8]);
-        write_eight(out, at, value % POWERS[8])
+        write_long(out, at, value, end)
     }
 }
 
-/// Writes `value` (below 10^8) without leading zeros.
+/// As [`write`], for values that mostly are below 10^4.
 #[inline(always)]
+pub(super) fn write_small(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
+    if value < POWERS[4] {
+        let digits = four(value);
+        let zeros = (digits.trailing_zeros() / 8).min(3);
+        put(out, at, (digits | ZEROS >> 32 | u64::from(end) << 32) >> (8 * zeros));
+        at + 5 - zeros as usize
+    } else {
+        write(out, at, value, end)
+    }
+}
+
+/// [`write`] for values of eight digits and more.
+fn write_long(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
+    let (front, middle, back) =
+        (value / (POWERS[8] * POWERS[8]), value / POWERS[8] % POWERS[8], value % POWERS[8]);
+    // The digits but the last eight begin without zeros; each part overwrites the character behind the part before.
+    let at = match (front, middle) {
+        (0, 0) => at,
+        (0, _) => write_front(out, at, middle),
+        _ => {
+            let at = write_front(out, at, front);
+            put(out, at, eight(middle) | ZEROS);
+            at + 8
+        }
+    };
+    put(out, at, eight(back) | ZEROS);
+    out[at + 8] = end;
+    at + 9
+}
+
+/// Writes `value` (below 10^8) without leading zeros.
 fn write_front(out: &mut [u8], at: usize, value: u64) -> usize {
     let digits = eight(value);
-    // Zero is one digit.
-    let zeros = (digits.trailing_zeros() / 8).min(7);
-    out[at..at + 8].copy_from_slice(&((digits | ZEROS) >> (8 * zeros)).to_le_bytes());
+    let zeros = digits.trailing_zeros() / 8;
+    put(out, at, (digits | ZEROS) >> (8 * zeros));
     at + 8 - zeros as usize
 }
 
-/// Writes `value` (below 10^8) as eight digits.
+/// Writes eight characters.
 #[inline(always)]
-fn write_eight(out: &mut [u8], at: usize, value: u64) -> usize {
-    out[at..at + 8].copy_from_slice(&(eight(value) | ZEROS).to_le_bytes());
-    at + 8
+fn put(out: &mut [u8], at: usize, word: u64) {
+    out[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -153,9 +190,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn written(value: u64) -> String {
-        let mut out = [0; MAX_DIGITS + 4];
-        let end = write(&mut out, 0, value);
-        String::from_utf8(out[..end].to_vec()).unwrap()
+        let text = |write: fn(&mut [u8], usize, u64, u8) -> usize| {
+            let mut out = [0; MAX_DIGITS + 4];
+            let end = write(&mut out, 0, value, b';');
+            String::from_utf8(out[..end].to_vec()).unwrap()
+        };
+        assert_eq!(text(write), text(write_small));
+        text(write).strip_suffix(';').unwrap().to_owned()
     }
 
     #[test]
@@ -165,6 +206,8 @@ mod tests {
             let high = eight(value * 10_000 + 9_999 - value);
             let text = |digits: u64| String::from_utf8((digits | ZEROS).to_le_bytes().to_vec()).unwrap();
             assert_eq!(text(low), format!("{value:08}"));
+            assert_eq!(four(value), low >> 32);
+            assert_eq!(written(value), value.to_string());
             assert_eq!(text(high), format!("{value:04}{:04}", 9_999 - value));
         }
     }

@@ -15,6 +15,7 @@
 
 mod digits;
 mod error;
+mod lines;
 mod quick;
 mod reader;
 mod scan;
@@ -24,5 +25,6 @@ mod writer;
 mod tests;
 
 pub use error::{Expected, Field, Problem, TextError, WriteError};
+pub use lines::Lines;
 pub use reader::{Line, Reader};
 pub use writer::Writer;

@@ -21,7 +21,18 @@ struct Ring<T> {
     open: u64,
 }
 
+impl<T> Default for Ring<T> {
+    fn default() -> Self {
+        Self { first: 0, end: 0, places: Vec::new(), open: 0 }
+    }
+}
+
 impl<T> Ring<T> {
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.end - self.first == self.places.len() as u64
+    }
+
     #[inline]
     fn place(&mut self, number: u64) -> Option<&mut Option<T>> {
         let at = number as usize & self.places.len().wrapping_sub(1);
@@ -52,27 +63,14 @@ impl<T> Requests<T> {
     }
 
     /// Adds the request `id`; `false` if it is not the next of its thread.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, id: RequestId, what: T) -> bool {
-        let thread = usize::from(id.thread);
-        if thread >= self.threads.len() {
-            let ring = || Ring { first: 0, end: 0, places: Vec::new(), open: 0 };
-            self.threads.resize_with(thread + 1, ring);
+        if self.threads.get(usize::from(id.thread)).is_none_or(Ring::is_full) {
+            self.make_room(id.thread);
         }
-        let ring = &mut self.threads[thread];
+        let ring = &mut self.threads[usize::from(id.thread)];
         if id.number != ring.end {
             return false;
-        }
-        let length = ring.end - ring.first;
-        if length >= LONG && ring.open < length / 4 {
-            for number in ring.first..ring.end {
-                if let Some(what) = ring.place(number).and_then(Option::take) {
-                    self.old.insert(RequestId { thread: id.thread, number }, what);
-                }
-            }
-            (ring.first, ring.open) = (id.number, 0);
-        } else if length == ring.places.len() as u64 {
-            ring.grow();
         }
         ring.end += 1;
         ring.open += 1;
@@ -82,8 +80,28 @@ impl<T> Requests<T> {
         true
     }
 
+    /// Makes room for another request of `thread`.
+    #[cold]
+    fn make_room(&mut self, thread: u16) {
+        let at = usize::from(thread);
+        if self.threads.len() <= at {
+            self.threads.resize_with(at + 1, Ring::default);
+        }
+        let ring = &mut self.threads[at];
+        let length = ring.end - ring.first;
+        if length < LONG || ring.open >= length / 4 {
+            return ring.grow();
+        }
+        for number in ring.first..ring.end {
+            if let Some(what) = ring.place(number).and_then(Option::take) {
+                self.old.insert(RequestId { thread, number }, what);
+            }
+        }
+        (ring.first, ring.open) = (ring.end, 0);
+    }
+
     /// Takes out the request `id`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<T> {
         let ring = self.threads.get_mut(usize::from(id.thread))?;
         if id.number < ring.first {

@@ -1,0 +1,120 @@
+//! The part of one task's walk that is about collectives: as such, or as the messages that replace them.
+
+use super::timeline::add;
+use super::{Pending, Walk};
+use crate::agreement::CallList;
+use crate::channels::Channel;
+use crate::error::{Call, Problem};
+use crate::lower::Steps;
+use crate::packed::{After, Body, Part};
+use crate::task::{Calls, Wait};
+use collectives::Step;
+use vef_format::capture::event::{Collective, Event, RequestId};
+use vef_format::ids::CommRank;
+use vef_format::units::Bytes;
+
+impl Walk<'_> {
+    /// Rule 6, and 9 for the non-blocking ones.
+    pub(super) fn collective(&mut self, event: &Event<'_>, call: &Collective<'_>) -> Result<(), Problem> {
+        let local = self.comms.get(call.comm)?;
+        if local.foreign {
+            self.not_representable("collective between communicators", call.amounts.send);
+            return self.start(call.request, Pending::Quiet);
+        }
+        let size = local.group.count();
+        if let Some(root) = call.root.filter(|root| root.0 >= size) {
+            return Err(Problem::Peer { comm: call.comm.0, size, rank: root.0 });
+        }
+        if call.root.is_some() != call.operation.is_rooted() {
+            return Err(Problem::Root(call.operation));
+        }
+        if size == 1 {
+            return self.start(call.request, Pending::Quiet);
+        }
+        let slot = match local.slot {
+            Some(slot) => slot,
+            None => {
+                local.rank = local.group.rank_of(self.rank).ok_or(Problem::NotAMember(call.comm.0))?;
+                self.task.calls.push(Calls { comm: local.identity, made: CallList::default() });
+                *local.slot.insert(self.task.calls.len() as u32 - 1)
+            }
+        };
+        let made = &mut self.task.calls[slot as usize].made;
+        made.push(Call { operation: call.operation, root: call.root.map(|root| root.0) });
+        if let Some(table) = self.manner.lower {
+            let steps = Steps::new(table, call, size, local.rank.0)
+                .map_err(|error| Problem::Schedule(call.operation, error))?;
+            // Those that overlap do not come in the same order everywhere, so each has a tag of its own.
+            let tag = if call.request.is_some() { made.len() as i32 } else { 0 };
+            let (comm, group) = (local.identity.lowered(), local.group.clone());
+            let channel = |rank: u32| match group.get(CommRank(rank)) {
+                Some(peer) => Ok(Channel { comm, peer, tag, length: 0 }),
+                None => Err(Problem::Peer { comm: call.comm.0, size, rank }),
+            };
+            return self.as_messages(event, call.request, steps, channel);
+        }
+        let number = self.task.counts.collectives as u32;
+        self.task.counts.collectives += 1;
+        let body = Body::Collective(Part { slot, operation: call.operation, amounts: call.amounts });
+        if call.request.is_some() {
+            self.start(call.request, Pending::Collective(number))?;
+            self.timeline.place(&mut self.task, event, Body::Mark);
+            add(&mut self.task, event.start, 0, After::Sent, body);
+            self.timeline.done(event, After::Sent);
+        } else {
+            self.place(event, body, After::Collective(number));
+        }
+        Ok(())
+    }
+
+    /// A collective as messages, `channel` giving that with each of its ranks. A non-blocking one sends all of them at
+    /// once and waits for what it receives when it is waited for: in between, nothing that the program does would
+    /// wait for the rounds of the algorithm.
+    #[cold]
+    fn as_messages(
+        &mut self,
+        event: &Event<'_>,
+        request: Option<RequestId>,
+        mut steps: Steps,
+        channel: impl Fn(u32) -> Result<Channel, Problem>,
+    ) -> Result<(), Problem> {
+        let (mut chained, mut receives) = (None, Vec::new());
+        while let Some(step) = steps.next() {
+            match step {
+                Step::Send { to, data } => {
+                    let (_, body) = self.message(channel(to)?, Bytes(data.len));
+                    let record = (body, After::Sent);
+                    self.timeline.chain(&mut self.task, event, event.start, &mut chained, record);
+                }
+                Step::Recv { from, data, .. } => {
+                    let number = self.task.receives.channel(channel(from)?);
+                    receives.push(self.posted(number, Wait::Not, Bytes(data.len)));
+                }
+                Step::Wait if request.is_none() => {
+                    self.collect(event, &receives, &mut chained);
+                    receives.clear();
+                }
+                Step::Wait | Step::Local { .. } => {}
+            }
+        }
+        if request.is_none() {
+            self.collect(event, &receives, &mut chained);
+        } else {
+            self.start(request, Pending::Lowered(self.lowered.len() as u32))?;
+            self.lowered.push(receives);
+        }
+        if let Some(after) = chained {
+            self.timeline.done(event, after);
+        }
+        Ok(())
+    }
+
+    /// Waits for `receives` within the call `event`.
+    pub(super) fn collect(&mut self, event: &Event<'_>, receives: &[u32], chained: &mut Option<After>) {
+        for &number in receives {
+            self.task.waits[number as usize] = Wait::Waited;
+            let record = (Body::Mark, After::Received(number));
+            self.timeline.chain(&mut self.task, event, event.start, chained, record);
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! The walk over one task's events, in program order: they become records, and places in channels.
+//!
+//! Numbers in comments are the rules of `docs/mixing.md`.
+
+mod collective;
+mod locals;
+mod requests;
+mod timeline;
+
+use crate::channels::{Channel, NONE};
+use crate::communicators::{Communicators, Group, Identity};
+use crate::error::{MixError, Problem};
+use crate::packed::{After, Body};
+use crate::summary::{Loner, LonerKind, Tally};
+use crate::task::{Task, Wait};
+use collectives::choose::Table;
+use hashbrown::HashMap;
+use locals::{Local, Locals};
+use requests::Requests;
+use std::sync::Arc;
+use timeline::{Timeline, add};
+use vef_format::capture::event::{
+    Action, Communicator, Completion, Event, Outcome, PostReceive, Receive, RequestId, Send,
+};
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::units::Bytes;
+
+/// How to walk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner<'a> {
+    /// Whether channels tell lengths apart ([`Channel::length`]), because the capture does not tell communicators.
+    pub(crate) by_length: bool,
+    /// Whether to note the room of every receive ([`Task::room`]).
+    pub(crate) with_room: bool,
+    /// With what table to replace collectives by messages, if at all.
+    pub(crate) lower: Option<&'a Table>,
+}
+
+/// Walks over the events of one task.
+pub(crate) struct Walk<'a> {
+    rank: Rank,
+    communicators: &'a Communicators,
+    manner: Manner<'a>,
+    comms: Locals,
+    requests: Requests<Pending>,
+    /// What receives under way asked for whose channel is not known yet, by their numbers.
+    asked: HashMap<u32, Asked>,
+    /// The receives that replaced collectives wait for ([`Pending::Lowered`]).
+    lowered: Vec<Vec<u32>>,
+    timeline: Timeline,
+    task: Task,
+}
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug)]
+enum Pending {
+    /// Nobody learns anything from its completion.
+    Quiet,
+    /// The how manyth message.
+    Send(u32),
+    /// The how manyth receive.
+    Receive(u32),
+    /// The how manyth collective.
+    Collective(u32),
+    /// The how manyth collective that was replaced by messages.
+    Lowered(u32),
+}
+
+/// What a receive asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    comm: CommId,
+    source: Option<Rank>,
+    tag: Option<i32>,
+    room: Bytes,
+}
+
+impl<'a> Walk<'a> {
+    /// At the front of the events of `rank`.
+    pub(crate) fn new(rank: Rank, communicators: &'a Communicators, manner: Manner<'a>) -> Self {
+        let task = Task { room: manner.with_room.then(Vec::new), ..Task::default() };
+        Self {
+            rank,
+            communicators,
+            manner,
+            comms: Locals::default(),
+            requests: Requests::new(),
+            asked: HashMap::new(),
+            lowered: Vec::new(),
+            timeline: Timeline::default(),
+            task,
+        }
+    }
+
+    /// Takes the next event.
+    #[inline]
+    pub(crate) fn event(&mut self, event: &Event<'_>) -> Result<(), MixError> {
+        // Every number a task gives is at most its number of events, and one is kept for `NONE`.
+        if self.task.counts.events >= u64::from(NONE - 1) {
+            return Err(MixError::TooMany("events of one task"));
+        }
+        let number = self.task.counts.events;
+        self.task.counts.events += 1;
+        self.timeline.meet(event);
+        self.act(event).map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
+    }
+
+    /// Ends the walk.
+    pub(crate) fn finish(mut self) -> Task {
+        let receive = |pending| if let Pending::Receive(number) = pending { Some(number) } else { None };
+        let mut open: Vec<_> = self.requests.drain().filter_map(receive).collect();
+        open.sort_unstable();
+        open.into_iter().for_each(|number| self.abandon(number));
+        self.task.shrink();
+        self.task
+    }
+
+    #[inline]
+    fn act(&mut self, event: &Event<'_>) -> Result<(), Problem> {
+        match &event.action {
+            Action::Init => {
+                // Rule 1.
+                if self.timeline.begin(event) {
+                    self.task.zero = event.start;
+                }
+                Ok(())
+            }
+            Action::Finalize => {
+                // Rule 7.
+                self.task.counts.finalized = true;
+                self.place(event, Body::Mark, After::Sent);
+                Ok(())
+            }
+            Action::Communicator(communicator) => self.communicator(communicator),
+            Action::Send(send) => self.send(event, send).map(|_| ()),
+            Action::Receive(receive) => {
+                if let Some(number) = self.receive(receive)? {
+                    self.place(event, Body::Mark, After::Received(number));
+                }
+                Ok(())
+            }
+            Action::PostReceive(posted) => self.post(posted),
+            Action::Exchange { send, receive } => self.exchange(event, send, receive),
+            Action::Complete(completions) => self.complete(event, completions),
+            Action::Forget(request) => {
+                match self.requests.remove(*request) {
+                    Some(Pending::Receive(number)) => self.abandon(number),
+                    Some(_) => {}
+                    None => self.task.counts.unknown_requests += 1,
+                }
+                Ok(())
+            }
+            Action::Collective(collective) => self.collective(event, collective),
+            Action::Other { name, bytes } => {
+                self.not_representable(name, *bytes);
+                Ok(())
+            }
+            Action::Datatype(_)
+            | Action::CommunicatorFree(_)
+            | Action::Probe { .. }
+            | Action::Phase { .. }
+            | Action::Abort { .. }
+            | Action::Stopped { .. } => Ok(()),
+        }
+    }
+
+    fn communicator(&mut self, told: &Communicator<'_>) -> Result<(), Problem> {
+        let (identity, group) = if told.foreign {
+            // Only its own task's table needs it; its members may be of another world.
+            (Identity(NONE), Arc::new(Group::Strided { first: 0, stride: 1, count: 0 }))
+        } else {
+            let parent = |comm| self.comms.get(comm).ok().map(|local| local.identity);
+            self.communicators.intern(self.rank, told.id.0, told.origin, told.members, parent)?
+        };
+        self.comms
+            .add(told.id, Local { identity, group, foreign: told.foreign, slot: None, rank: CommRank(0) })
+    }
+
+    /// Rule 3. Says whether it gave a record.
+    #[inline]
+    fn send(&mut self, event: &Event<'_>, send: &Send) -> Result<bool, Problem> {
+        let Some((comm, peer)) = self.comms.peer(send.comm, send.dest)? else {
+            self.not_representable("point-to-point between communicators", send.bytes);
+            self.start(send.request, Pending::Quiet)?;
+            return Ok(false);
+        };
+        let length = if self.manner.by_length { send.bytes.0 } else { 0 };
+        let (number, body) = self.message(Channel { comm, peer, tag: send.tag, length }, send.bytes);
+        self.start(send.request, Pending::Send(number))?;
+        self.place(event, body, After::Sent);
+        Ok(true)
+    }
+
+    /// A message takes its place: its number, and its record.
+    #[inline]
+    fn message(&mut self, channel: Channel, bytes: Bytes) -> (u32, Body) {
+        let number = self.task.sends.channel(channel);
+        let number = self.task.sends.post(number);
+        self.task.counts.bytes = self.task.counts.bytes.saturating_add(bytes.0);
+        (number, Body::Message(bytes))
+    }
+
+    /// A receive that is over: its number in posting order, unless its communicator has no place in a trace.
+    fn receive(&mut self, receive: &Receive) -> Result<Option<u32>, Problem> {
+        let Some((comm, peer)) = self.comms.peer(receive.comm, receive.source)? else { return Ok(None) };
+        let length = if self.manner.by_length { receive.bytes.0 } else { 0 };
+        let channel = self.task.receives.channel(Channel { comm, peer, tag: receive.tag, length });
+        Ok(Some(self.posted(channel, Wait::Waited, receive.bytes)))
+    }
+
+    /// Rule 8. Both halves begin at once, so the receive takes its place in its channel here.
+    fn exchange(&mut self, event: &Event<'_>, send: &Send, receive: &Receive) -> Result<(), Problem> {
+        let sent = self.send(event, send)?;
+        let Some(number) = self.receive(receive)? else { return Ok(()) };
+        let after = After::Received(number);
+        if sent {
+            add(&mut self.task, event.start, 0, After::Sent, Body::Mark);
+            self.timeline.done(event, after);
+        } else {
+            self.place(event, Body::Mark, after);
+        }
+        Ok(())
+    }
+
+    /// Rule 2.
+    #[inline]
+    fn post(&mut self, posted: &PostReceive) -> Result<(), Problem> {
+        let anybody = CommRank(0);
+        let Some((comm, peer)) = self.comms.peer(posted.comm, posted.source.unwrap_or(anybody))? else {
+            return self.start(Some(posted.request), Pending::Quiet);
+        };
+        let number = match (posted.source, posted.tag) {
+            (Some(_), Some(tag)) if !self.manner.by_length => {
+                let channel = self.task.receives.channel(Channel { comm, peer, tag, length: 0 });
+                self.posted(channel, Wait::Not, posted.bytes)
+            }
+            (source, tag) => {
+                let number = self.posted(NONE, Wait::Not, posted.bytes);
+                let source = source.map(|_| peer);
+                self.asked.insert(number, Asked { comm: posted.comm, source, tag, room: posted.bytes });
+                number
+            }
+        };
+        self.start(Some(posted.request), Pending::Receive(number))
+    }
+
+    /// Rules 4, 5 and, for non-blocking collectives, 9: a mark for each receive and collective, the first with
+    /// the time, each behind the one before.
+    #[inline]
+    fn complete(&mut self, event: &Event<'_>, completions: &[Completion]) -> Result<(), Problem> {
+        let later = self.timeline.later(event);
+        let mut chained = None;
+        for completion in completions {
+            let after = match self.requests.remove(completion.request) {
+                Some(Pending::Receive(number)) if completion.outcome == Outcome::Cancelled => {
+                    self.asked.remove(&number);
+                    self.task.receives.assign(number, NONE);
+                    continue;
+                }
+                Some(Pending::Receive(number)) => {
+                    self.resolve(number, completion.outcome)?;
+                    self.task.waits[number as usize] = Wait::Waited;
+                    After::Received(number)
+                }
+                Some(Pending::Collective(number)) => After::Collective(number),
+                Some(Pending::Lowered(number)) => {
+                    let receives = std::mem::take(&mut self.lowered[number as usize]);
+                    self.collect(event, &receives, &mut chained);
+                    continue;
+                }
+                Some(Pending::Send(number)) => {
+                    if completion.outcome == Outcome::Cancelled {
+                        self.task.sends.assign(number, NONE);
+                    }
+                    continue;
+                }
+                Some(Pending::Quiet) => continue,
+                None => {
+                    self.task.counts.unknown_requests += 1;
+                    continue;
+                }
+            };
+            self.timeline.chain(&mut self.task, event, later, &mut chained, (Body::Mark, after));
+        }
+        if let Some(after) = chained {
+            self.timeline.done(event, after);
+        }
+        Ok(())
+    }
+
+    /// A receive is over; it gets its channel, if its posting could not give it one.
+    #[inline]
+    fn resolve(&mut self, number: u32, outcome: Outcome) -> Result<(), Problem> {
+        match outcome {
+            Outcome::Received { source, tag, bytes } => self.met(number, source, tag, bytes),
+            _ if self.task.receives.number(number) == NONE => Err(Problem::Unresolved),
+            _ => Ok(()),
+        }
+    }
+
+    /// A receive met a message from `source` with `tag`.
+    fn met(&mut self, number: u32, source: CommRank, tag: i32, bytes: Option<Bytes>) -> Result<(), Problem> {
+        if let Some(channel) = self.task.receives.of(number) {
+            let same = self.comms.rank_of(channel.comm, source) == Some(channel.peer) && tag == channel.tag;
+            return if same { Ok(()) } else { Err(Problem::OtherMessage) };
+        }
+        let asked = self.asked.remove(&number).ok_or(Problem::Unresolved)?;
+        let Some((comm, peer)) = self.comms.peer(asked.comm, source)? else { return Ok(()) };
+        if asked.source.is_some_and(|asked| asked != peer) || asked.tag.is_some_and(|asked| asked != tag) {
+            return Err(Problem::OtherMessage);
+        }
+        let length = match bytes {
+            Some(bytes) if self.manner.by_length => bytes.0,
+            _ => 0,
+        };
+        let channel = self.task.receives.channel(Channel { comm, peer, tag, length });
+        self.task.receives.assign(number, channel);
+        Ok(())
+    }
+
+    /// A receive takes its place.
+    #[inline]
+    fn posted(&mut self, channel: u32, wait: Wait, room: Bytes) -> u32 {
+        self.task.waits.push(wait);
+        if let Some(rooms) = &mut self.task.room {
+            rooms.push(room);
+        }
+        self.task.receives.post(channel)
+    }
+
+    #[inline]
+    fn start(&mut self, request: Option<RequestId>, pending: Pending) -> Result<(), Problem> {
+        let Some(request) = request else { return Ok(()) };
+        match self.requests.insert(request, pending) {
+            true => Ok(()),
+            false => Err(Problem::Request { thread: request.thread, number: request.number }),
+        }
+    }
+
+    /// Nobody will wait for a receive; one from anybody that is not resolved yet never will be.
+    fn abandon(&mut self, number: u32) {
+        let Some(Asked { comm, source, tag, room }) = self.asked.remove(&number) else { return };
+        match (source, tag, self.comms.get(comm)) {
+            (Some(peer), Some(tag), Ok(local)) => {
+                let channel = Channel { comm: local.identity, peer, tag, length: room.0 };
+                let channel = self.task.receives.channel(channel);
+                self.task.receives.assign(number, channel);
+            }
+            _ => {
+                let kind = LonerKind::Receive;
+                let loner = Loner { kind, task: self.rank, peer: source, tag, bytes: Some(room) };
+                self.task.unresolved.push(loner);
+            }
+        }
+    }
+
+    /// A record at the start of `event`; what follows the event waits for `after`.
+    #[inline]
+    fn place(&mut self, event: &Event<'_>, body: Body, after: After) {
+        self.timeline.place(&mut self.task, event, body);
+        self.timeline.done(event, after);
+    }
+
+    #[cold]
+    fn not_representable(&mut self, name: &str, bytes: Bytes) {
+        match self.task.not_representable.get_mut(name) {
+            Some(tally) => tally.add(bytes),
+            None => {
+                self.task.not_representable.insert(name.to_owned(), Tally { count: 1, bytes });
+            }
+        }
+    }
+}
