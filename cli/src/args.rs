@@ -144,8 +144,8 @@ pub struct Mix {
     /// The capture: its directory, or the VEFT.main of an older one
     #[arg(short, long, value_name = "DIR|VEFT.main")]
     pub input: PathBuf,
-    /// The trace to write
-    #[arg(short, long, value_name = "OUT.vef")]
+    /// The trace to write: text, or a container if its name ends in .vefx
+    #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

@@ -37,6 +37,8 @@ mod resolve;
 mod output;
 mod write;
 
+mod contained;
+
 mod bytes;
 mod job;
 mod parts;

@@ -3,6 +3,7 @@
 use crate::agreement::{Operations, Rolls};
 use crate::channels::NONE;
 use crate::communicators::{Communicators, Known};
+use crate::contained::{self, Draft};
 use crate::error::MixError;
 use crate::job::Job;
 use crate::matching::{Matched, Matching, Partners, ends};
@@ -27,7 +28,8 @@ use vef_format::units::Bytes;
 /// needs at hand is fetched once for several records.
 const WINDOW: (usize, usize) = (1 << 14, 16);
 
-/// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3.
+/// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3: a container if its
+/// name ends in `.vefx`, else text.
 ///
 /// # Errors
 /// See [`MixError`]. There is no output file then; one that was there before stays as it was.
@@ -63,6 +65,36 @@ fn alone_or_among(
     progress: &dyn Progress,
     job: Option<&Job>,
 ) -> Result<Summary, MixError> {
+    if !contained::named(output) {
+        return text(capture, output, options, progress, job);
+    }
+    let draft = Draft::beside(output);
+    let summary = text(capture, draft.path(), options, progress, job)?;
+    let outcome = match job {
+        Some(job) if job.rank() > 0 => Ok(()),
+        _ => open(capture, options)
+            .and_then(|capture| contained::write(&capture, &draft, output, options, &summary)),
+    };
+    agreed(job, outcome).map(|()| summary)
+}
+
+fn open(capture: &Path, options: &Options) -> Result<Capture, MixError> {
+    let unknown = match options.skip_unknown {
+        true => legacy::UnknownEvents::Skip,
+        false => legacy::UnknownEvents::Refuse,
+    };
+    let older = legacy::Options { unknown, op_codes: None };
+    Ok(Capture::open_with(capture, &older)?)
+}
+
+/// Mixes into text.
+fn text(
+    capture: &Path,
+    output: &Path,
+    options: &Options,
+    progress: &dyn Progress,
+    job: Option<&Job>,
+) -> Result<Summary, MixError> {
     // Processes of a job share the cores of their node.
     let jobs = if job.is_some() { options.jobs.max(1) } else { options.jobs };
     let pool = rayon::ThreadPoolBuilder::new()
@@ -70,12 +102,7 @@ fn alone_or_among(
         .build()
         .map_err(|source| MixError::Threads { jobs, source })?;
     pool.install(|| {
-        let unknown = match options.skip_unknown {
-            true => legacy::UnknownEvents::Skip,
-            false => legacy::UnknownEvents::Refuse,
-        };
-        let older = legacy::Options { unknown, op_codes: None };
-        let opened = Capture::open_with(capture, &older).map_err(MixError::from);
+        let opened = open(capture, options);
         let opened = agreed(job, opened)?;
         let reading = Reading::new(&opened, capture, options, progress);
         Mix {

@@ -105,6 +105,11 @@ impl<'a> Walk<'a> {
         self.act(event).map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
     }
 
+    /// How many records the events so far gave.
+    pub(crate) fn records(&self) -> u64 {
+        self.task.records.len() as u64
+    }
+
     /// Ends the walk.
     pub(crate) fn finish(mut self) -> Task {
         let receive = |pending| if let Pending::Receive(number) = pending { Some(number) } else { None };

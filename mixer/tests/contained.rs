@@ -1,0 +1,102 @@
+//! Traces mixed into containers: the records of the text, and what text cannot say.
+
+mod capture;
+
+use capture::{Program, sending};
+use mixer::{Options, Quiet, mix};
+use std::fs;
+use vef_format::capture::event::*;
+use vef_format::container::{Note, Reader, Section, Settings, convert};
+use vef_format::ids::Rank;
+use vef_format::operation::{Amounts, Operation};
+use vef_format::units::{Bytes, Ticks};
+
+/// An Isend and its wait with computing between, a phase, a collective with counts, a blocking send.
+fn program() -> Program {
+    let mut program = Program::new(2);
+    let request = Some(RequestId { thread: 0, number: 0 });
+    program.call(0, Action::Send(sending(1, 7, 64, request)));
+    program.receive(1, 0, 7);
+    program.call(0, Action::Phase { begin: true, name: "solve" });
+    program.complete(0, 0, Outcome::Done);
+    for rank in 0..2 {
+        program.call(
+            rank,
+            Action::Collective(Collective {
+                operation: Operation::Alltoallv,
+                comm: capture::WORLD,
+                root: None,
+                amounts: Amounts { send: Bytes(12), recv: Bytes(12) },
+                datatype: DatatypeId(0),
+                request: None,
+                send_counts: &[5, 7],
+                recv_counts: &[5, 7],
+            }),
+        );
+    }
+    program.send(0, 1, 8, 3);
+    program.receive(1, 0, 8);
+    program.finish();
+    program
+}
+
+#[test]
+fn a_container_says_what_text_cannot() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program().tasks);
+    let summary = mix(&place("capture"), &place("t.vef"), &Options::default(), &Quiet).unwrap();
+    let contained = mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    assert_eq!(summary.records, contained.records);
+    convert(&place("t.vefx"), &place("back.vef"), &Default::default(), Settings::default()).unwrap();
+    assert_eq!(fs::read(place("back.vef")).unwrap(), fs::read(place("t.vef")).unwrap());
+    let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["back.vef", "capture", "t.vef", "t.vefx"], "nothing unfinished is left");
+
+    let reader = Reader::open(&place("t.vefx")).unwrap();
+    assert_eq!(reader.hosts().unwrap().unwrap(), ["one", "one"]);
+    let origin = &reader.about().origin;
+    assert!(origin.iter().any(|(name, value)| name == "host" && value == "one"), "{origin:?}");
+    assert!(origin.iter().any(|(name, _)| name == "version"), "{origin:?}");
+    let said = |section, expected: &[(u64, Note<'_>)]| {
+        let mut notes = reader.notes(section, Rank(0)).unwrap();
+        for note in expected {
+            assert_eq!(notes.next(&reader).unwrap(), Some(*note));
+        }
+        assert_eq!(notes.next(&reader).unwrap(), None);
+    };
+    // Calls are 10 ns long and 100 apart: the Isend's end, a receive, a phase, the wait.
+    let wait = Note::SendWait { send: 0, before: Ticks(290), took: Ticks(10) };
+    said(Section::Sends, &[(0, Note::Detached), (1, wait)]);
+    said(Section::Tags, &[(0, Note::Tag(7)), (2, Note::Tag(8))]);
+    said(Section::Phases, &[(1, Note::Phase { begin: true, name: "solve" })]);
+    said(Section::Counts, &[(1, Note::Counts { sent: &[5, 7], received: &[5, 7] })]);
+    let calls = ["MPI_Isend", "MPI_Alltoallv", "MPI_Send", "MPI_Finalize"];
+    said(Section::Calls, &[0, 1, 2, 3].map(|at| (at, Note::Call(calls[at as usize]))));
+    // The wait lies within the computing time of the record behind it.
+    let mut records = reader.task(Rank(0));
+    let times: Vec<String> = std::iter::from_fn(|| records.next().unwrap())
+        .map(|line| format!("{:?}", line.to_record()))
+        .collect();
+    assert!(times[1].contains("time: Ticks(390)"), "{}", times[1]);
+}
+
+#[test]
+fn a_mix_that_dropped_records_leaves_notes_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    let mut program = program();
+    program.tasks[0].insert(2, {
+        let mut lost = Program::new(2);
+        lost.now = 1150;
+        lost.send(0, 1, 99, 1);
+        lost.tasks[0].pop().unwrap()
+    });
+    capture::write(&place("capture"), &program.tasks);
+    let lenient = Options { lenient: true, ..Options::default() };
+    let summary = mix(&place("capture"), &place("t.vefx"), &lenient, &Quiet).unwrap();
+    assert_eq!(summary.dropped.sends, 1);
+    let reader = Reader::open(&place("t.vefx")).unwrap();
+    assert_eq!(reader.section_names().collect::<Vec<_>>(), ["placement"]);
+}
