@@ -18,21 +18,24 @@ impl Replay {
     pub(crate) fn depart_line(&mut self, due: Due) -> Run<Departure> {
         let at = due.task;
         let task = &self.tasks[at as usize];
+        let job_number = task.job;
         let Row { id, bytes, to, op, .. } = task.next;
         let bytes = Bytes(bytes);
         let completes = self.send_completion.of(bytes);
         let state = if completes == Completes::AtStart { State::Complete } else { State::Started };
-        let job = &mut self.jobs[task.job as usize];
+        let job = &mut self.jobs[job_number as usize];
         if !job.lines.begin(id, state) {
             return Err(self.duplicate(at, id));
         }
-        if self.send_completion != SendCompletion::Eager {
-            let detached = completes != Completes::AtStart && op & Row::DETACHED != 0;
-            self.pasts[at as usize].detached = detached.then_some(id);
+        let first_task = job.first_task;
+        if completes != Completes::AtStart && op & Row::DETACHED != 0 {
+            self.detached.insert(at, id);
+        } else if !self.detached.is_empty() {
+            self.detached.remove(&at);
         }
-        let (first_task, dst) = (job.first_task, job.first_task + to);
+        let dst = first_task + to;
         let flight = Flight::new(Of::Line(id), at, dst, completes);
-        Ok(Departure { job: task.job, first_task, dst, bytes, kind: Kind::PointToPoint, flight })
+        Ok(Departure { job: job_number, first_task, dst, bytes, kind: Kind::PointToPoint, flight })
     }
 
     /// The sender goes on.
@@ -46,20 +49,22 @@ impl Replay {
     }
 
     /// What a task waited for has come.
-    #[inline(always)]
     pub(crate) fn release(&mut self, at: u32, time: Picos) -> Run<()> {
         let task = &mut self.tasks[at as usize];
-        task.at = task.at.max(time);
-        let job = &self.jobs[task.job as usize];
-        if task.next.what != What::Message {
-            return self.go_on_released(at);
+        let next = self.jobs[task.job as usize].released(task, time);
+        self.go_on_with(at, next)
+    }
+
+    /// A task that waited goes on, with the message that [`Running::released`] gave.
+    #[inline(always)]
+    pub(crate) fn go_on_with(&mut self, at: u32, next: Option<NextMessage>) -> Run<()> {
+        match next {
+            Some(NextMessage { start, dst }) => {
+                self.schedule(Due { at: start, task: at, what: OWN }, dst);
+                Ok(())
+            }
+            None => self.go_on_released(at),
         }
-        // The most frequent of all ways to go on.
-        let Some(start) = job.start(task) else { return Err(self.overflow(at)) };
-        task.wait = Wait::Turn;
-        let dst = job.first_task + task.next.to;
-        self.schedule(Due { at: start, task: at, what: OWN }, dst);
-        Ok(())
     }
 
     #[inline(never)]
@@ -89,8 +94,8 @@ impl Replay {
                     let (over, otherwise) = match task.next.waits {
                         Waits::Start => (true, Wait::Nothing),
                         Waits::Sent => {
-                            let at_once = go.complete == Some(id) || past.detached == Some(id);
-                            (at_once || job.lines.get(id) >= State::Complete, Wait::Sent)
+                            let complete = go.complete == Some(id) || job.lines.get(id) >= State::Complete;
+                            (complete || self.detached.get(&at) == Some(&id), Wait::Sent)
                         }
                         Waits::Complete => (job.lines.get(id) >= State::Complete, Wait::Sent),
                         Waits::Received => (job.lines.get(id) == State::Done, Wait::Received),
@@ -121,7 +126,9 @@ impl Replay {
                             return Err(self.duplicate(at, id));
                         }
                         go.complete = Some(id);
-                        past.detached = None;
+                        if !self.detached.is_empty() {
+                            self.detached.remove(&at);
+                        }
                         task.at = start;
                         past.records += 1;
                         self.stats.marks += 1;
@@ -175,7 +182,25 @@ struct Go {
     complete: Option<u64>,
 }
 
+/// When a task's next message is ready, and its receiver, counted over all jobs.
+pub(crate) struct NextMessage {
+    start: Picos,
+    dst: u32,
+}
+
 impl Running {
+    /// A task waits no longer, from that time on. Its next message, if its next record is one, as it is most often.
+    #[inline(always)]
+    pub(crate) fn released(&self, task: &mut Task, time: Picos) -> Option<NextMessage> {
+        task.at = task.at.max(time);
+        if task.next.what != What::Message {
+            return None;
+        }
+        let start = self.start(task)?;
+        task.wait = Wait::Turn;
+        Some(NextMessage { start, dst: self.first_task + task.next.to })
+    }
+
     /// When a task's next record starts, if that is not past the end of time.
     #[inline(always)]
     fn start(&self, task: &Task) -> Option<Picos> {

@@ -95,12 +95,13 @@ impl Builder {
         }
         let mut replay = Replay {
             unfinished: tasks.len() as u64,
+            ready: Ready::with_room(tasks.len()),
+            detached: HashMap::new(),
             jobs,
             tasks,
             pasts,
             nodes,
             collectives: Collectives::new(self.table),
-            ready: Ready::default(),
             inside: Ready::default(),
             live: Live::default(),
             live_inside: Live::default(),

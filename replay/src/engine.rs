@@ -34,6 +34,8 @@ pub struct Replay {
     /// The tasks of all jobs, one job after the other.
     pub(crate) tasks: Vec<Task>,
     pub(crate) pasts: Vec<Past>,
+    /// Of tasks that started a send last at which they do not wait: that line.
+    pub(crate) detached: HashMap<u32, u64>,
     /// End node of each task.
     pub(crate) nodes: Vec<u32>,
     pub(crate) collectives: Collectives,
@@ -343,12 +345,14 @@ impl Replay {
         }
         match flight.of() {
             Of::Line(id) => {
-                let task = &self.tasks[flight.dst as usize];
-                self.jobs[task.job as usize].lines.finish(id);
-                match task.waits_for(Wait::Received, id) {
-                    true => self.release(flight.dst, self.clock),
-                    false => Ok(()),
+                let task = &mut self.tasks[flight.dst as usize];
+                let job = &mut self.jobs[task.job as usize];
+                job.lines.finish(id);
+                if !task.waits_for(Wait::Received, id) {
+                    return Ok(());
                 }
+                let next = job.released(task, self.clock);
+                self.go_on_with(flight.dst, next)
             }
             Of::Collective(open) => self.arrive_part(open, flight),
         }

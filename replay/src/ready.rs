@@ -3,7 +3,7 @@
 //! Order: by time; at equal times first in, first out. Time never goes back: nothing may be put in for a moment
 //! before the last that was asked for ([`Ready::pop`]).
 //!
-//! A thing lies on the level of the highest digit (of [`BITS`] bits) in which its time differs from the wheel's
+//! A thing lies on the level of the highest digit (of [`BITS`] bits, most of them) in which its time differs from the wheel's
 //! present, in the slot of that digit. When the wheel's present comes to a slot, its things move to lower levels;
 //! each so moves a few times, however many there are, where a heap would compare on each of log n levels. The things
 //! of a slot are a list through one table, so that nothing is allocated or copied when they move.
@@ -22,11 +22,12 @@ pub(crate) struct Due {
     pub(crate) what: u32,
 }
 
-/// Bits of a digit. Two of them are four microseconds: most computing times are shorter, and end in a nanosecond that
-/// few share, so that their ends move from the second level straight to the front.
-const BITS: u32 = 11;
+/// Bits of a digit, of which the lowest has fewer: a slot of the second level is a nanosecond, which few share who compute for
+/// different times, so that most move from there straight to the front; and all of them are four microseconds.
+const BITS: u32 = 12;
+const FEWER: u32 = 2;
 const SLOTS: usize = 1 << BITS;
-const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
+const LEVELS: usize = (u64::BITS + FEWER).div_ceil(BITS) as usize;
 /// Slots whose occupation is told by one word.
 const WORD: usize = u64::BITS as usize;
 /// No place in the table of things, whose first place is therefore not used.
@@ -47,7 +48,7 @@ pub(crate) struct Ready {
     things: Vec<Thing>,
     /// Which levels hold anything, which words of them, and which of their slots.
     levels: u32,
-    words: [u32; LEVELS],
+    words: [u64; LEVELS],
     occupied: [[u64; SLOTS / WORD]; LEVELS],
     /// The last thing of each slot, whose next is the first again. The first is the earliest; [`MIXED`] tells that not all
     /// are of its moment.
@@ -78,6 +79,13 @@ impl Default for Ready {
 }
 
 impl Ready {
+    /// One that has room for so many things.
+    pub(crate) fn with_room(things: usize) -> Self {
+        let mut ready = Self::default();
+        ready.things.reserve_exact(things);
+        ready
+    }
+
     /// Puts something in.
     #[inline(always)]
     pub(crate) fn push(&mut self, due: Due) {
@@ -122,8 +130,9 @@ impl Ready {
     #[inline(always)]
     fn file(&mut self, thing: u32, at: u64) {
         // The lowest bit does not change the level.
-        let level = (((at ^ self.present) | 1).ilog2() / BITS) as usize;
-        let digit = (at >> (level as u32 * BITS)) as usize % SLOTS;
+        let level = (((at ^ self.present) | 1).ilog2() + FEWER) / BITS;
+        let digit = (at >> (level * BITS).saturating_sub(FEWER)) as usize % SLOTS;
+        let level = level as usize;
         self.levels |= 1 << level;
         self.words[level] |= 1 << (digit / WORD);
         self.occupied[level][digit / WORD] |= 1 << (digit % WORD);

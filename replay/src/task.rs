@@ -26,8 +26,6 @@ pub(crate) struct Past {
     pub(crate) left: Picos,
     /// The collective that it completed last: nearly every dependency on one names this.
     pub(crate) last_collective: Option<CollectiveId>,
-    /// The point-to-point line it started last, if that is a send at which it does not wait.
-    pub(crate) detached: Option<u64>,
 }
 
 /// What keeps a task from going on; of which id, [`Row::after`] of its next record says.
@@ -61,7 +59,7 @@ impl Task {
 
 impl Past {
     pub(crate) fn new(start: Picos) -> Self {
-        Self { records: 0, left: start, last_collective: None, detached: None }
+        Self { records: 0, left: start, last_collective: None }
     }
 }
 
@@ -72,6 +70,6 @@ mod tests {
     #[test]
     fn a_task_is_small() {
         assert_eq!(size_of::<Task>(), 64);
-        assert!(size_of::<Past>() <= 48, "{}", size_of::<Past>());
+        assert!(size_of::<Past>() <= 32, "{}", size_of::<Past>());
     }
 }
