@@ -2,11 +2,12 @@
 
 use super::index::Places;
 use super::{About, ContainerError, Note, Problem, Reader, Section, Settings, Streams, Writer, convert};
-use crate::ids::{CommId, Rank};
-use crate::operation::OpCodes;
-use crate::record::{Header, Record};
+use crate::ids::{CollectiveId, CommId, Rank};
+use crate::operation::{Amounts, OpCode, OpCodes};
+use crate::record::{Dependency, Header, LocalCollective, Record};
 use crate::testing::trace;
 use crate::text;
+use crate::units::{Bytes, Ticks};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs;
@@ -269,6 +270,46 @@ fn right_checksums_do_not_hide_contradictions() {
         }
     }
     assert!(refused > 500 && other > 100, "{refused} {other}");
+}
+
+#[test]
+fn numbers_beyond_their_range_are_placed() {
+    // Wide, so that every field has room for more than it may hold.
+    let part = LocalCollective {
+        id: CollectiveId(1 << 63),
+        comm: CommId(0x5a5b_5c5d),
+        op: OpCode(0x6a6b),
+        task: Rank(1),
+        amounts: Amounts { send: Bytes(1 << 63), recv: Bytes(u64::MAX) },
+        after: Dependency::Start,
+        time: Ticks(1 << 63),
+    };
+    let header =
+        Header { tasks: 2, messages: 0, communicators: 0, collectives: 1, local_collectives: 1, ..small().0 };
+    let bytes = write(&header, &about(), PLAIN, &[Record::Collective(part)], &[]);
+    assert_eq!(read(&bytes).unwrap().2, [Record::Collective(part)]);
+    let said = |word: u64| {
+        let word = word.to_le_bytes();
+        let at = bytes.windows(8).position(|bytes| bytes == word).unwrap();
+        let mut bad = bytes.clone();
+        bad[at + 4] = 1;
+        reseal(&mut bad);
+        read(&bad).unwrap_err().to_string()
+    };
+    let block = |field| format!(": a block with a value of {field} that is out of range");
+    for (word, field) in [(0x5a5b_5c5d, "comm"), (0x6a6b, "op")] {
+        let error = said(word);
+        assert!(error.starts_with("t.vefx at byte ") && error.ends_with(&block(field)), "{error}");
+    }
+    let mut bad = bytes.clone();
+    let footer = bytes.len() - 24;
+    bad[footer + 8..footer + 16].copy_from_slice(&(1u64 << 63).to_le_bytes());
+    reseal(&mut bad);
+    let error = read(&bad).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!("t.vefx at byte {footer}: a footer that does not point at an index in front of it")
+    );
 }
 
 #[test]

@@ -122,6 +122,16 @@ fn every_field_lands_where_it_belongs() {
 }
 
 #[test]
+fn the_largest_numbers_are_exact() {
+    let text = |bytes: &str| format!("VEF3 2 1 0 0 0 0 1\n0 0 1 {bytes} 4 9223372036854775808 -1\n");
+    let (_, records) = parse(text("9223372036854775808").as_bytes()).unwrap();
+    let Record::Message(message) = &records[0] else { panic!("{records:?}") };
+    assert_eq!((message.bytes, message.time), (Bytes(1 << 63), Ticks(1 << 63)));
+    let error = parse(text("18446744073709551616").as_bytes()).unwrap_err().to_string();
+    assert_eq!(error, "t.vef:2: field bytes is `18446744073709551616`, not a number from 0 to 2^64 - 1");
+}
+
+#[test]
 fn blanks_and_line_ends_of_any_kind() {
     let odd = SMALL.replace(' ', "\t  ").replace('\n', " \r\n\n \t\n").replacen("\nC0", "\n  C0", 1);
     assert_eq!(parse(odd.as_bytes()).unwrap(), parse(SMALL.as_bytes()).unwrap());
@@ -306,6 +316,34 @@ fn the_writer_refuses_what_cannot_be_read() {
 }
 
 proptest! {
+    /// A blank in front of a line keeps it from the quick way.
+    #[test]
+    fn the_quick_way_reads_what_the_careful_one_does(
+        fields in proptest::collection::vec(prop_oneof![
+            6 => (any::<u64>(), 0u32..64).prop_map(|(number, shift)| (number >> shift).to_string()),
+            4 => (0u64..8).prop_map(|number| number.to_string()),
+            1 => prop_oneof!["-1", "G[0-9]{1,9}", "", "0[0-9]{1,17}"],
+        ], 6..9),
+        last in prop_oneof!["-1", "[0-9]{1,12}", "G[0-9]{1,9}"],
+        change in proptest::option::of((0usize..80, prop_oneof![any::<u8>(), Just(b' '), Just(b'7'), Just(b'\n')])),
+    ) {
+        let mut line = (fields[..6].join(" ") + " " + &last).into_bytes();
+        if let Some((at, byte)) = change {
+            let at = at % line.len();
+            line[at] = byte;
+        }
+        let whole = |front: &str| {
+            let rest = "1 0 1 8 4 20 -1\n".repeat(8);
+            [b"VEF3 9 9 0 0 0 0 1\n", front.as_bytes(), &line, b"\n", rest.as_bytes()].concat()
+        };
+        match (parse(&whole("")), parse(&whole(" "))) {
+            (Ok(quick), Ok(careful)) => prop_assert_eq!(quick, careful),
+            (quick, careful) => {
+                prop_assert_eq!(quick.unwrap_err().to_string(), careful.unwrap_err().to_string());
+            }
+        }
+    }
+
     #[test]
     fn what_is_written_is_read((header, records) in trace()) {
         let text = print(&header, &records);
