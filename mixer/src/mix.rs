@@ -26,7 +26,7 @@ use vef_format::units::Bytes;
 
 /// Records that are ordered and resolved at a time: at least so many in all, and so many a task, so that what a task
 /// needs at hand is fetched once for several records.
-const WINDOW: (usize, usize) = (1 << 14, 16);
+const WINDOW: (usize, usize) = (1 << 15, 16);
 
 /// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3: a container if its
 /// name ends in `.vefx`, else text.
@@ -276,7 +276,7 @@ impl<'a> Mix<'a> {
         let ends = match self.job {
             None => samples.ends(window),
             // What the process of rank 0 has under way comes on top of its share.
-            Some(job) => job.ends(samples, WINDOW.0.max(window / 4))?,
+            Some(job) => job.ends(samples, window / 4)?,
         };
         Ok(Common { known, names, operations, all_operations, lenient, shifts, ends })
     }

@@ -15,6 +15,8 @@ const KEPT: usize = 1 << 18;
 pub(crate) struct Sorter {
     /// Where each bucket of time begins.
     buckets: Vec<u32>,
+    /// The start and the place of each record, in order.
+    keys: Vec<(u64, u32)>,
 }
 
 impl Sorter {
@@ -26,7 +28,7 @@ impl Sorter {
         let bits = records.len().next_power_of_two().trailing_zeros();
         let shift = (64 - end.saturating_sub(begin).leading_zeros()).saturating_sub(bits);
         let bucket = |record: &Prepared| ((record.start - begin) >> shift) as usize;
-        let buckets = &mut self.buckets;
+        let Self { buckets, keys } = self;
         buckets.clear();
         buckets.resize((1 << bits) + 1, 0);
         for record in records {
@@ -37,22 +39,22 @@ impl Sorter {
             sum += *begin;
             *begin = sum;
         }
-        // All of them are overwritten.
-        sorted.truncate(records.len());
-        sorted.extend_from_slice(&records[sorted.len()..]);
-        for record in records {
+        keys.resize(records.len(), (0, 0));
+        for (place, record) in (0..).zip(records) {
             let at = &mut buckets[bucket(record)];
-            sorted[*at as usize] = *record;
+            keys[*at as usize] = (record.start, place);
             *at += 1;
         }
         let mut from = 0;
         for &to in buckets.iter() {
             if to - from > 1 {
-                // Tasks came in ascending order, and a stable sort leaves them so.
-                sorted[from as usize..to as usize].sort_by_key(|record| record.start);
+                // Tasks came in ascending order, and so do the places of their records.
+                keys[from as usize..to as usize].sort_unstable();
             }
             from = to;
         }
+        sorted.clear();
+        sorted.extend(keys.iter().map(|&(_, place)| records[place as usize]));
     }
 }
 
@@ -150,7 +152,8 @@ mod tests {
         };
         let records: Vec<_> = (0..).zip(times).flat_map(of_task).collect();
         let mut sorted = vec![record(Rank(7), 7)];
-        Sorter::default().sort(&records, &mut sorted);
+        let mut sorter = Sorter { keys: vec![(7, 7)], ..Sorter::default() };
+        sorter.sort(&records, &mut sorted);
         assert!(sorted.is_sorted_by_key(|record| record.start));
         sorted.iter().map(|record| record.task.0).collect()
     }

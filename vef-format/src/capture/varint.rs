@@ -112,7 +112,7 @@ impl<'a> Source<'a> {
     }
 
     /// The next value.
-    #[inline]
+    #[inline(always)]
     pub fn get(&mut self) -> Result<u64, Ended> {
         let rest = self.bytes.get(self.at..).ok_or(Ended)?;
         if let Some(window) = rest.first_chunk::<8>() {

@@ -130,9 +130,9 @@ pub(super) fn write(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
     if value < POWERS[7] {
         // The first of the eight digits is a zero; in its place the character fits into the word, behind the others.
         let digits = eight(value) >> 8;
-        let zeros = (digits.trailing_zeros() / 8).min(6);
-        put(out, at, (digits | ZEROS >> 8 | u64::from(end) << 56) >> (8 * zeros));
-        at + 8 - zeros as usize
+        let zeros = zeros(digits, 6);
+        put(out, at, (digits | ZEROS >> 8 | u64::from(end) << 56) >> zeros);
+        at + 8 - zeros as usize / 8
     } else {
         write_long(out, at, value, end)
     }
@@ -143,9 +143,9 @@ pub(super) fn write(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
 pub(super) fn write_small(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
     if value < POWERS[4] {
         let digits = four(value);
-        let zeros = (digits.trailing_zeros() / 8).min(3);
-        put(out, at, (digits | ZEROS >> 32 | u64::from(end) << 32) >> (8 * zeros));
-        at + 5 - zeros as usize
+        let zeros = zeros(digits, 3);
+        put(out, at, (digits | ZEROS >> 32 | u64::from(end) << 32) >> zeros);
+        at + 5 - zeros as usize / 8
     } else {
         write(out, at, value, end)
     }
@@ -176,6 +176,12 @@ fn write_front(out: &mut [u8], at: usize, value: u64) -> usize {
     let zeros = digits.trailing_zeros() / 8;
     put(out, at, (digits | ZEROS) >> (8 * zeros));
     at + 8 - zeros as usize
+}
+
+/// The bits of the leading zeros of `digits`, of which digit `last` (from 0) counts for none.
+#[inline(always)]
+fn zeros(digits: u64, last: u32) -> u32 {
+    (digits | 1 << (8 * last)).trailing_zeros() & !7
 }
 
 /// Writes eight characters.
