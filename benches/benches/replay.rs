@@ -1,7 +1,8 @@
 //! The replay engine: messages a second with immediate delivery, from memory, from a container and from text.
 //!
 //! Workloads: a ring (each rank computes, sends 8 KiB to the next rank and receives from the one before, over and
-//! over), and dissemination barriers as collectives. Each iteration replays a whole trace; throughput counts its
+//! over), dissemination barriers as collectives, and a captured trace over and over: the text file that
+//! `VEF_BENCH_TRACE` names, as `vef run --mix` leaves it. Each iteration replays a whole trace; throughput counts its
 //! messages, and time is that on the processor, so that other programs disturb less.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -42,7 +43,9 @@ fn replays(criterion: &mut Criterion) {
     group.sample_size(10);
     let rings = ("ring", Trace::Ring { tasks: 256, messages: 20_000 / 8 });
     let barriers = ("barriers", Trace::Barriers { tasks: 1024, rounds: 200 / 4 });
-    for (name, trace) in [rings, barriers] {
+    let captured = std::env::var_os("VEF_BENCH_TRACE");
+    let repeated = captured.map(|path| ("repeated", Trace::repeated(path.as_ref(), 100).expect("a trace")));
+    for (name, trace) in [rings, barriers].into_iter().chain(repeated) {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("trace.vef");
         trace.write_text(&path).expect("a trace");
