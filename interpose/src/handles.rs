@@ -107,15 +107,19 @@ impl<V: Copy + Default> HandleMap<V> {
 }
 
 /// A handle, and what is under way behind it.
-pub(crate) type Slot = (usize, Waiting);
+type Slot = (usize, Waiting);
 
 /// Requests under way, by handle. Several may share one handle (a library gives the same finished request to many
 /// small sends): they are taken in the order they came.
+///
+/// Most requests are soon over, in the order they were made: the latest are in a list ([`Recent`]), and only when others are
+/// asked for, they go into the table.
 ///
 /// Libraries use few handles again and again, so a handle keeps its slot when nothing is under way behind it; such slots
 /// are given up when the table would have to grow.
 #[derive(Debug)]
 pub(crate) struct Pending {
+    recent: Recent,
     /// Power of two; key 0: never used. Of several requests of a handle the oldest, with [`Waiting::SHARED`].
     slots: Vec<Slot>,
     /// Their number less one.
@@ -125,52 +129,162 @@ pub(crate) struct Pending {
     /// Handles that had several requests: where in `rest` the others are.
     shared: HandleMap<u32>,
     rest: Vec<VecDeque<Waiting>>,
+    /// How many in the table there are whose status is of interest.
+    curious: usize,
+}
+
+/// The latest requests of a thread: ordinary ones, made one after the other.
+#[derive(Debug)]
+struct Recent {
+    handles: [usize; RECENT],
+    /// How many there are.
+    len: usize,
+    /// The request that would be the next of them.
+    next: Waiting,
+}
+
+/// How many are listed at most.
+const RECENT: usize = 256;
+
+/// How far in the list one is looked for: further would take long where many others are under way.
+const NEAR: usize = 16;
+
+/// Some of the listed requests, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    start: usize,
+    end: usize,
 }
 
 impl Pending {
     pub(crate) fn new() -> Self {
         let slots = vec![(0, Waiting::NEVER); 256];
-        Self { mask: slots.len() - 1, slots, used: 0, shared: HandleMap::new(), rest: Vec::new() }
-    }
-
-    /// The slot with `key`, or the unused one where it would be.
-    #[inline(always)]
-    pub(crate) fn find(&mut self, key: usize) -> &mut Slot {
-        let mut at = home(key, self.mask);
-        loop {
-            // SAFETY: masked by the length, a power of two, less one.
-            let slot = unsafe { &mut *self.slots.as_mut_ptr().add(at) };
-            if slot.0 == key || slot.0 == 0 {
-                return slot;
-            }
-            at = (at + 1) & self.mask;
+        let recent = Recent { handles: [0; RECENT], len: 0, next: Waiting::NEVER };
+        Self {
+            recent,
+            mask: slots.len() - 1,
+            slots,
+            used: 0,
+            shared: HandleMap::new(),
+            rest: Vec::new(),
+            curious: 0,
         }
-    }
-
-    /// The oldest of `key`.
-    pub(crate) fn get_mut(&mut self, key: usize) -> Option<&mut Waiting> {
-        let (found, waiting) = self.find(key);
-        (*found == key && waiting.is_pending()).then_some(waiting)
     }
 
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: usize, waiting: Waiting) {
-        let slot = self.find(key);
-        if slot.0 == key && slot.1.is_over() {
-            slot.1 = waiting;
+        let Recent { handles, len, next } = &mut self.recent;
+        if waiting == *next
+            && let Some(handle) = handles.get_mut(*len)
+        {
+            *handle = key;
+            *len += 1;
+            *next = waiting.next();
         } else {
-            self.insert_further(key, waiting);
+            self.insert_unlisted(key, waiting);
         }
+    }
+
+    /// Whether the `count` requests with these handles are those in the list, in order, and `next` is the one that is made next.
+    #[inline(always)]
+    pub(crate) fn are_listed(&self, count: usize, next: Waiting, handle: impl Fn(usize) -> usize) -> bool {
+        let Recent { handles, len, next: own } = &self.recent;
+        // SAFETY: `len` is at most RECENT, their number.
+        let same = |i: usize| unsafe { *handles.get_unchecked(i) } == handle(i);
+        count == *len && count > 0 && next == *own && (0..*len).all(same)
+    }
+
+    /// How many are listed.
+    #[inline(always)]
+    pub(crate) fn listed(&self) -> usize {
+        self.recent.len
+    }
+
+    /// Takes the listed requests.
+    #[inline(always)]
+    pub(crate) fn take_listed(&mut self) {
+        self.recent.len = 0;
+    }
+
+    /// Where the `count` requests with these handles are in the list, if they are one after the other and of the thread that
+    /// makes `next` next.
+    #[inline]
+    pub(crate) fn find_run(
+        &self,
+        count: usize,
+        next: Waiting,
+        handle: impl Fn(usize) -> usize,
+    ) -> Option<Run> {
+        let handles = &self.recent.handles[..self.recent.len];
+        if count == 0 || !next.is_ordinary_like(self.recent.next) {
+            return None;
+        }
+        let last = handles.len().checked_sub(count)?.min(NEAR);
+        let start = handles[..=last].iter().position(|&listed| listed == handle(0))?;
+        let end = start + count;
+        let same = handles[start..end].iter().enumerate().all(|(i, &listed)| listed == handle(i));
+        same.then_some(Run { start, end })
+    }
+
+    /// Takes some of the listed requests. Gives how many were made after them, if `next` is made next.
+    #[inline]
+    pub(crate) fn take_run(&mut self, run: Run, next: Waiting) -> u64 {
+        let Recent { handles, len, next: end } = &mut self.recent;
+        let after = next.since(*end) + (*len - run.end) as u64;
+        if run.end == *len {
+            // The others are still one after the other.
+            *end = end.before(run.end - run.start);
+            *len = run.start;
+        } else if run.start == 0 {
+            handles.copy_within(run.end..*len, 0);
+            *len -= run.end;
+        } else {
+            self.take_inner_run(run);
+        }
+        after
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_inner_run(&mut self, run: Run) {
+        let (len, next) = (self.recent.len, self.recent.next);
+        for (at, waiting) in (0..run.start).zip(next.before(len).on()) {
+            self.insert_settled(self.recent.handles[at], waiting);
+        }
+        self.recent.handles.copy_within(run.end..len, 0);
+        self.recent.len = len - run.end;
+    }
+
+    /// All listed requests.
+    pub(crate) fn all_listed(&self) -> Run {
+        Run { start: 0, end: self.recent.len }
+    }
+
+    /// The handles of listed requests.
+    pub(crate) fn handles_of(&self, run: Run) -> &[usize] {
+        &self.recent.handles[run.start..run.end]
+    }
+
+    /// Whether the status of any of them is of interest: receives with a wildcard, cancelled ones.
+    pub(crate) fn is_curious(&mut self) -> bool {
+        self.settle();
+        self.curious > 0
+    }
+
+    /// From now on the oldest of `key`, if there is any, has this flag.
+    pub(crate) fn mark(&mut self, key: usize, flag: u8) {
+        let Some(waiting) = self.get_mut(key) else { return };
+        let before = *waiting;
+        *waiting = before.with(flag);
+        let newly = waiting.curious() && !before.curious();
+        self.curious += usize::from(newly);
     }
 
     /// Takes the oldest of `key`.
     pub(crate) fn take(&mut self, key: usize) -> Option<Waiting> {
-        let slot = self.find(key);
-        if slot.0 != key || !slot.1.is_pending() {
-            return None;
-        }
-        let taken = slot.1;
-        slot.1 = taken.over();
+        let taken = *self.get_mut(key)?;
+        self.find(key).1 = taken.over();
+        self.curious -= usize::from(taken.curious());
         if taken.has(Waiting::SHARED) {
             self.promote(key);
         }
@@ -180,6 +294,7 @@ impl Pending {
     /// Takes the only one of `key` if it is an ordinary one `like` this.
     #[inline(always)]
     pub(crate) fn take_ordinary(&mut self, key: usize, like: Waiting) -> Option<Waiting> {
+        self.settle();
         let slot = self.find(key);
         if slot.0 == key && slot.1.is_ordinary_like(like) {
             let taken = slot.1;
@@ -204,24 +319,72 @@ impl Pending {
         self.take(key)
     }
 
-    /// The handles of `count` requests that are over, from `first` on, one after the other.
-    pub(crate) fn handles_of(&self, first: Waiting, count: usize) -> Vec<usize> {
-        let mut handles = vec![0; count];
-        for (handle, waiting) in self.slots.iter().filter(|slot| slot.1.is_over()) {
-            let index = waiting.number().wrapping_sub(first.number());
-            if let Some(place) = usize::try_from(index).ok().and_then(|index| handles.get_mut(index)) {
-                *place = *handle;
+    /// The oldest of `key`.
+    fn get_mut(&mut self, key: usize) -> Option<&mut Waiting> {
+        self.settle();
+        let (found, waiting) = self.find(key);
+        (*found == key && waiting.is_pending()).then_some(waiting)
+    }
+
+    /// The slot with `key`, or the unused one where it would be.
+    #[inline(always)]
+    fn find(&mut self, key: usize) -> &mut Slot {
+        let mut at = home(key, self.mask);
+        loop {
+            // SAFETY: masked by the length, a power of two, less one.
+            let slot = unsafe { &mut *self.slots.as_mut_ptr().add(at) };
+            if slot.0 == key || slot.0 == 0 {
+                return slot;
             }
+            at = (at + 1) & self.mask;
         }
-        handles
+    }
+
+    /// From now on all are in the table.
+    #[inline(always)]
+    fn settle(&mut self) {
+        if self.recent.len > 0 {
+            self.settle_listed();
+        }
+    }
+
+    #[inline(never)]
+    fn settle_listed(&mut self) {
+        let len = std::mem::take(&mut self.recent.len);
+        for (at, waiting) in (0..len).zip(self.recent.next.before(len).on()) {
+            self.insert_settled(self.recent.handles[at], waiting);
+        }
+    }
+
+    /// One that is not the next of those in the list, or for which there is no room.
+    #[cold]
+    #[inline(never)]
+    fn insert_unlisted(&mut self, key: usize, waiting: Waiting) {
+        self.settle();
+        if waiting.is_ordinary() {
+            self.recent.next = waiting;
+            self.insert(key, waiting);
+        } else {
+            self.insert_settled(key, waiting);
+        }
+    }
+
+    fn insert_settled(&mut self, key: usize, waiting: Waiting) {
+        if key == 0 {
+            return;
+        }
+        self.curious += usize::from(waiting.curious());
+        let slot = self.find(key);
+        if slot.0 == key && slot.1.is_over() {
+            slot.1 = waiting;
+        } else {
+            self.insert_new(key, waiting);
+        }
     }
 
     /// A handle that is new, or has a request under way already.
     #[inline(never)]
-    fn insert_further(&mut self, key: usize, waiting: Waiting) {
-        if key == 0 {
-            return;
-        }
+    fn insert_new(&mut self, key: usize, waiting: Waiting) {
         if self.find(key).0 == 0 {
             if (self.used + 1) * 4 > self.slots.len() * 3 {
                 self.make_room();
@@ -306,6 +469,60 @@ mod tests {
             assert_eq!(pending.take(key), None);
         }
         assert!(pending.slots.iter().all(|slot| !slot.1.is_pending()));
+    }
+
+    /// Runs of requests that are taken while others are under way, against a list of what there is.
+    #[test]
+    fn runs_are_taken_from_wherever_they_are() {
+        let own = |number| Waiting::new(RequestId { thread: 0, number }, 0);
+        let mut pending = Pending::new();
+        let mut model: Vec<(usize, Waiting)> = Vec::new();
+        let (mut state, mut made, mut runs) = (11u64, 0u64, 0);
+        for _ in 0..100_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let chosen = (state >> 32) as usize;
+            if chosen % 5 < 2 && model.len() < 400 {
+                // Now and then another thread's, or a receive with a wildcard.
+                let flags = if chosen % 61 == 0 { Waiting::WILDCARD } else { 0 };
+                let thread = u16::from(chosen % 67 == 0);
+                let request = Waiting::new(RequestId { thread, number: made }, flags);
+                let handle = 0x1000 + made as usize * 8;
+                pending.insert(handle, request);
+                model.push((handle, request));
+                made += 1;
+            } else if !model.is_empty() {
+                let start = if chosen % 3 == 0 { 0 } else { chosen % model.len() };
+                let count = (1 + chosen / 64 % 4).min(model.len() - start);
+                let handles: Vec<usize> =
+                    model[start..start + count].iter().map(|(handle, _)| *handle).collect();
+                if pending.are_listed(count, own(made), |i| handles[i]) {
+                    assert_eq!((pending.listed(), count), (count, model.len().min(count)));
+                    assert_eq!(
+                        pending.find_run(count, own(made), |i| handles[i]),
+                        Some(pending.all_listed())
+                    );
+                }
+                match pending.find_run(count, own(made), |i| handles[i]) {
+                    Some(run) => {
+                        runs += 1;
+                        assert_eq!(pending.handles_of(run), handles);
+                        let ids: Vec<Waiting> = model[start..start + count].iter().map(|of| of.1).collect();
+                        let after = pending.take_run(run, own(made));
+                        let first = made - after - count as u64;
+                        assert_eq!(ids, (0..count as u64).map(|i| own(first + i)).collect::<Vec<_>>());
+                    }
+                    None => (0..count).for_each(|i| {
+                        assert_eq!(pending.take(handles[i]), Some(model[start + i].1), "{i} of {count}");
+                    }),
+                }
+                model.drain(start..start + count);
+            }
+            let wildcards = model.iter().filter(|of| of.1.curious()).count();
+            if chosen % 97 == 0 {
+                assert_eq!(pending.is_curious(), wildcards > 0);
+            }
+        }
+        assert!(runs > 1000, "{runs}");
     }
 
     #[test]

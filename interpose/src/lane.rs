@@ -7,8 +7,9 @@
 
 use crate::clock;
 use crate::output::{Piece, Rest};
+use crate::place::Place;
 use crate::requests::Waiting;
-use crate::shapes::{Function, Shapes};
+use crate::shapes::{AnyKey, Function, Shapes};
 use crate::tracer::{TRACER, Tracer};
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
@@ -23,8 +24,8 @@ static MAIN_THREAD: AtomicUsize = AtomicUsize::new(0);
 /// The same, and the tracer, while tracing is on but recording is paused.
 static PAUSED_THREAD: AtomicUsize = AtomicUsize::new(0);
 pub(crate) static PAUSED: AtomicPtr<Tracer> = AtomicPtr::new(null_mut());
-/// Its lane.
-static MAIN_LANE: AtomicPtr<Lane> = AtomicPtr::new(null_mut());
+/// Its lane, the first there is: at an address that the code knows.
+static MAIN_LANE: Place<Lane> = Place::new();
 
 /// Whether there are tools in front of the recorder: calls reach it from them alone.
 static CHAINED: AtomicBool = AtomicBool::new(false);
@@ -60,6 +61,8 @@ pub(crate) struct Lane {
 pub(crate) struct Scratch {
     /// Handles of requests before the call.
     pub(crate) handles: Vec<usize>,
+    /// Those of them that a call has completed.
+    pub(crate) chosen: Vec<usize>,
     pub(crate) completions: Vec<Completion>,
     /// Statuses that the program does not want and the recorder does; `u64` for their alignment.
     pub(crate) statuses: Vec<u64>,
@@ -78,8 +81,7 @@ pub(crate) fn current() -> Option<NonNull<Lane>> {
 #[inline(always)]
 pub(crate) fn alone() -> Option<NonNull<Lane>> {
     match thread_pointer() == MAIN_THREAD.load(Ordering::Relaxed) {
-        // SAFETY: this thread has set both, this one first.
-        true => Some(unsafe { NonNull::new_unchecked(MAIN_LANE.load(Ordering::Relaxed)) }),
+        true => Some(MAIN_LANE.address()),
         false => None,
     }
 }
@@ -120,44 +122,26 @@ thread_local!(static HELD: Held = const { Held(Cell::new(null_mut())) });
 /// The lane of a thread that is not alone.
 #[inline(never)]
 fn held() -> Option<NonNull<Lane>> {
-    if CHAINED.load(Ordering::Relaxed) { None } else { chained() }
-}
-
-/// The lane of this thread, for a call from a tool in front of the recorder.
-pub(crate) fn chained() -> Option<NonNull<Lane>> {
-    // SAFETY: set to a leaked box, or null.
+    // SAFETY: set to the tracer, or null.
     lane_in(unsafe { TRACER.load(Ordering::Acquire).as_ref() }?)
-}
-
-/// The lane of this thread, for a call from the program or from a tool in front of the recorder.
-pub(crate) fn any() -> Option<NonNull<Lane>> {
-    if CHAINED.load(Ordering::Relaxed) { chained() } else { current() }
 }
 
 /// The lane of this thread while recording is paused; `None` while it is not.
 #[cold]
 #[inline(never)]
 pub(crate) fn paused() -> Option<NonNull<Lane>> {
-    if CHAINED.load(Ordering::Relaxed) {
-        return None;
-    }
-    // SAFETY: set to a leaked box, or null.
+    // SAFETY: set to the tracer, or null.
     let tracer = unsafe { PAUSED.load(Ordering::Acquire).as_ref() }?;
     if thread_pointer() == PAUSED_THREAD.load(Ordering::Relaxed) {
-        return NonNull::new(MAIN_LANE.load(Ordering::Relaxed));
+        return Some(MAIN_LANE.address());
     }
     lane_in(tracer)
 }
 
-/// [`paused`] for a call from a tool in front of the recorder.
-pub(crate) fn chained_paused() -> Option<NonNull<Lane>> {
-    // SAFETY: set to a leaked box, or null.
-    lane_in(unsafe { PAUSED.load(Ordering::Acquire).as_ref() }?)
-}
-
-/// [`paused`] for a call from the program or from a tool in front of the recorder.
-pub(crate) fn any_paused() -> Option<NonNull<Lane>> {
-    if CHAINED.load(Ordering::Relaxed) { chained_paused() } else { paused() }
+/// Whether there are tools in front of the recorder: then what the program calls is not what it records.
+#[inline(always)]
+pub(crate) fn is_behind_tools() -> bool {
+    CHAINED.load(Ordering::Relaxed)
 }
 
 /// The lane that this thread, which is not alone, has or gets of `tracer`.
@@ -173,16 +157,20 @@ fn lane_in(tracer: &'static Tracer) -> Option<NonNull<Lane>> {
     .flatten()
 }
 
+/// Keeps a lane for ever.
+pub(crate) fn keep(lane: Lane) -> NonNull<Lane> {
+    MAIN_LANE.put(lane).unwrap_or_else(|lane| NonNull::from(Box::leak(Box::new(lane))))
+}
+
 /// From now on, the calling thread records through `lane`, and others get theirs from `tracer`. `chained`: there are tools in
 /// front of the recorder.
 pub(crate) fn begin(tracer: &'static Tracer, lane: NonNull<Lane>, chained: bool) {
     CHAINED.store(chained, Ordering::Relaxed);
     TRACER.store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
-    if chained || tracer.multiple || !clock::is_cycles() {
+    if chained || tracer.multiple || !clock::is_cycles() || lane != MAIN_LANE.address() {
         HELD.with(|held| held.0.set(lane.as_ptr()));
         return;
     }
-    MAIN_LANE.store(lane.as_ptr(), Ordering::Relaxed);
     MAIN_THREAD.store(thread_pointer(), Ordering::Release);
 }
 
@@ -265,7 +253,17 @@ impl Lane {
 
     /// Writes the record of a call that has completed `count` of the lane's own requests, made one after the other, and after
     /// which `after` were made before the call.
+    #[inline(always)]
     pub(crate) fn put_run(&mut self, start: u64, end: u64, count: u64, after: u64) {
+        if count <= RUN && after == 0 {
+            self.put_head(start, end, Head::run(count, 0));
+        } else {
+            self.put_any_run(start, end, count, after);
+        }
+    }
+
+    #[inline(never)]
+    fn put_any_run(&mut self, start: u64, end: u64, count: u64, after: u64) {
         if count <= RUN && after < RUN {
             return self.put_head(start, end, Head::run(count, after));
         }
@@ -284,12 +282,12 @@ impl Lane {
     /// As [`Lane::put`]; later calls of `function` with arguments that give this key are known to be like this one, and to make
     /// requests with these flags.
     #[inline(never)]
-    pub(crate) fn put_first<const K: usize>(
+    pub(crate) fn put_first(
         &mut self,
         times: (u64, u64),
         action: &Action<'_>,
         function: Function,
-        key: &[u64; K],
+        key: &impl AnyKey,
         flags: u8,
     ) {
         let shape = self.shapes.choose(function, key);

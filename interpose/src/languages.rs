@@ -1,30 +1,18 @@
 //! How arguments arrive: in C as words, in Fortran as addresses of what C has, with handles that are integers.
 
-use crate::lane::{self, Lane};
 use crate::wrap::Language;
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::symbols::{self, Function};
 use mpi_abi::tables::Flavour;
 use std::ffi::CStr;
-use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-/// C: from the program, or (`CHAINED`) from a tool in front of the recorder.
-pub(crate) struct C<const CHAINED: bool>;
+/// C.
+pub(crate) struct C;
 
-impl<const CHAINED: bool> Language for C<CHAINED> {
+impl Language for C {
     const FIRST_INDEX: i32 = 0;
-
-    #[inline(always)]
-    fn lane() -> Option<NonNull<Lane>> {
-        if CHAINED { lane::chained() } else { lane::current() }
-    }
-
-    #[inline(always)]
-    fn paused() -> Option<NonNull<Lane>> {
-        if CHAINED { lane::chained_paused() } else { lane::paused() }
-    }
 
     #[inline(always)]
     unsafe fn int(word: usize) -> i32 {
@@ -90,14 +78,6 @@ pub(crate) struct Fortran;
 
 impl Language for Fortran {
     const FIRST_INDEX: i32 = 1;
-
-    fn lane() -> Option<NonNull<Lane>> {
-        lane::any()
-    }
-
-    fn paused() -> Option<NonNull<Lane>> {
-        lane::any_paused()
-    }
 
     unsafe fn int(word: usize) -> i32 {
         // SAFETY: the contract: the address of an INTEGER.

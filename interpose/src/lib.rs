@@ -22,6 +22,7 @@ mod lane;
 mod languages;
 mod output;
 mod phases;
+mod place;
 mod requests;
 mod settings;
 mod shapes;

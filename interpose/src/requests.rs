@@ -67,6 +67,16 @@ impl Waiting {
         self.0.wrapping_sub(earlier.0) >> Self::LOW_BITS
     }
 
+    /// The one that the thread made `count` before it, with the same flags.
+    pub(crate) fn before(self, count: usize) -> Self {
+        Self(self.0.wrapping_sub((count as u64) << Self::LOW_BITS))
+    }
+
+    /// It and the thread's next ones, with the same flags.
+    pub(crate) fn on(self) -> impl Iterator<Item = Self> {
+        std::iter::successors(Some(self), |waiting| Some(waiting.next()))
+    }
+
     /// Whether it was under way.
     #[inline(always)]
     pub(crate) fn is_over(self) -> bool {
@@ -97,6 +107,11 @@ impl Waiting {
 
     pub(crate) fn without(self, flag: u8) -> Self {
         Self(self.0 & !u64::from(flag))
+    }
+
+    /// Whether nothing is special about its completion.
+    pub(crate) fn is_ordinary(self) -> bool {
+        !self.has(Self::OVER)
     }
 
     /// Whether the same thread made both and nothing is special about their completion.

@@ -15,8 +15,64 @@ use vef_format::ids::CommId;
 /// How many shapes a lane keeps; a power of two.
 const SLOTS: usize = 1024;
 const _: () = assert!(SLOTS <= SHAPES as usize && SLOTS.is_power_of_two());
-/// Words of the longest key.
-const KEY: usize = 7;
+/// Members of the longest key.
+const HANDLES: usize = 3;
+const COUNTS: usize = 2;
+const INTS: usize = 4;
+
+/// What tells calls of a function apart: its arguments as they came, but for buffers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key<const H: usize, const C: usize, const I: usize> {
+    pub(crate) handles: [u64; H],
+    pub(crate) counts: [i64; C],
+    pub(crate) ints: [i32; I],
+}
+
+/// A [`Key`] of any size.
+pub(crate) trait AnyKey: Copy {
+    /// Where it is looked for first.
+    fn home(&self, function: Function) -> usize;
+
+    /// Whether it is this slot's.
+    fn is_in(&self, slot: &Slot) -> bool;
+
+    /// Makes it the slot's.
+    fn put_into(&self, slot: &Slot);
+}
+
+impl<const H: usize, const C: usize, const I: usize> AnyKey for Key<H, C, I> {
+    #[inline(always)]
+    fn home(&self, function: Function) -> usize {
+        // Several, so that each is part of its instruction.
+        const ODD: [u32; INTS + 1] = [0x9e37_79b1, 0x85eb_ca6b, 0xc2b2_ae35, 0x27d4_eb2f, 0x1656_67b1];
+        let mut mixed = function.0;
+        for (i, handle) in self.handles.iter().enumerate() {
+            mixed = mixed.wrapping_add((*handle as u32) << i);
+        }
+        for (i, count) in self.counts.iter().enumerate() {
+            mixed = mixed.wrapping_add((*count as u32) << (2 + i));
+        }
+        for (int, odd) in self.ints.iter().zip(ODD) {
+            mixed = mixed.wrapping_mul(odd).wrapping_add(*int as u32);
+        }
+        (mixed.wrapping_mul(ODD[I]) >> (u32::BITS - SLOTS.trailing_zeros())) as usize
+    }
+
+    #[inline(always)]
+    fn is_in(&self, slot: &Slot) -> bool {
+        // One by one: what makes one long word of them takes longer than it saves.
+        let (handles, counts, ints) = (slot.handles.get(), slot.counts.get(), slot.ints.get());
+        (0..I).all(|i| ints[i] == self.ints[i])
+            && (0..C).all(|i| counts[i] == self.counts[i])
+            && (0..H).all(|i| handles[i] == self.handles[i])
+    }
+
+    fn put_into(&self, slot: &Slot) {
+        slot.handles.set(std::array::from_fn(|i| self.handles.get(i).copied().unwrap_or_default()));
+        slot.counts.set(std::array::from_fn(|i| self.counts.get(i).copied().unwrap_or_default()));
+        slot.ints.set(std::array::from_fn(|i| self.ints.get(i).copied().unwrap_or_default()));
+    }
+}
 
 /// A function, called in a language.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,13 +106,16 @@ impl Shape {
 
 /// One cache line.
 #[repr(C, align(64))]
-struct Slot {
-    key: Cell<[u64; KEY]>,
+pub(crate) struct Slot {
+    handles: Cell<[u64; HANDLES]>,
+    counts: Cell<[i64; COUNTS]>,
+    ints: Cell<[i32; INTS]>,
     /// 0: empty. Another lane that frees a handle may empty the slot.
     function: AtomicU32,
     head: Cell<Head>,
     flags: Cell<u8>,
 }
+const _: () = assert!(size_of::<Slot>() == 64);
 
 /// What a shape is made of, for the day when that is freed; ids plus one, or 0.
 #[derive(Default)]
@@ -78,7 +137,9 @@ unsafe impl Sync for Slot {}
 impl Shapes {
     pub(crate) fn new() -> Self {
         let slot = || Slot {
-            key: Cell::new([0; KEY]),
+            handles: Cell::default(),
+            counts: Cell::default(),
+            ints: Cell::default(),
             function: AtomicU32::new(0),
             head: Cell::new(Head::shape(0)),
             flags: Cell::new(0),
@@ -86,53 +147,40 @@ impl Shapes {
         Self { slots: forever(slot), parts: forever(Parts::default) }
     }
 
-    /// Where a key is looked for first.
     #[inline(always)]
-    fn home<const K: usize>(function: Function, key: &[u64; K]) -> usize {
-        let mut mixed = u64::from(function.0);
-        for word in key {
-            mixed = mixed.rotate_left(15) ^ word;
-        }
-        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS.trailing_zeros())) as usize
-    }
-
-    #[inline(always)]
-    fn at<const K: usize>(self, place: usize, function: Function, key: &[u64; K]) -> Option<Shape> {
+    fn at(self, place: usize, function: Function, key: &impl AnyKey) -> Option<Shape> {
         // SAFETY: every place is below SLOTS, the number of slots.
         let slot = unsafe { self.slots.get_unchecked(place) };
-        let mut same = slot.function.load(Ordering::Relaxed) == function.0;
-        for (own, word) in slot.key.get().iter().zip(key) {
-            same = same && own == word;
-        }
+        let same = slot.function.load(Ordering::Relaxed) == function.0 && key.is_in(slot);
         same.then_some(Shape(slot))
     }
 
     /// The shape of a call with these arguments, where it is looked for first.
     #[inline(always)]
-    pub(crate) fn find<const K: usize>(self, function: Function, key: &[u64; K]) -> Option<Shape> {
-        self.at(Self::home(function, key), function, key)
+    pub(crate) fn find(self, function: Function, key: &impl AnyKey) -> Option<Shape> {
+        self.at(key.home(function), function, key)
     }
 
     /// As [`Shapes::find`], also where it would be if another took its place.
-    pub(crate) fn find_anywhere<const K: usize>(self, function: Function, key: &[u64; K]) -> Option<Shape> {
-        let home = Self::home(function, key);
+    pub(crate) fn find_anywhere(self, function: Function, key: &impl AnyKey) -> Option<Shape> {
+        let home = key.home(function);
         self.at(home, function, key).or_else(|| self.at(home ^ 1, function, key))
     }
 
     /// The number that a new shape of calls with these arguments gets.
-    pub(crate) fn choose<const K: usize>(&self, function: Function, key: &[u64; K]) -> u16 {
-        let home = Self::home(function, key);
+    pub(crate) fn choose(&self, function: Function, key: &impl AnyKey) -> u16 {
+        let home = key.home(function);
         let is_free = |place: &usize| self.slots[*place].function.load(Ordering::Relaxed) == 0;
         // The newest is the most likely to come again: it gets the place where it is found first.
         [home, home ^ 1].into_iter().find(is_free).unwrap_or(home) as u16
     }
 
     /// From now on calls with these arguments have the shape `number`, which was defined by a record of `action`.
-    pub(crate) fn keep<const K: usize>(
+    pub(crate) fn keep(
         &self,
         number: u16,
         function: Function,
-        key: &[u64; K],
+        key: &impl AnyKey,
         action: &Action<'_>,
         flags: u8,
     ) {
@@ -146,9 +194,7 @@ impl Shapes {
         };
         let place = usize::from(number) % SLOTS;
         let (slot, parts) = (&self.slots[place], &self.parts[place]);
-        let mut words = [0; KEY];
-        words[..K].copy_from_slice(key);
-        slot.key.set(words);
+        key.put_into(slot);
         slot.flags.set(flags);
         slot.head.set(Head::shape(number));
         parts.comm.store(comm.0 + 1, Ordering::Relaxed);

@@ -7,6 +7,7 @@ use crate::comms::Comms;
 use crate::handles::{HandleMap, Pending};
 use crate::lane::{self, Lane};
 use crate::output::Output;
+use crate::place::Place;
 use crate::requests::Template;
 use crate::settings::Settings;
 use crate::types::Types;
@@ -22,15 +23,21 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use vef_format::capture::event::DatatypeId;
-use vef_format::capture::layout::ClockPair;
+use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
 use vef_format::capture::{RankInfo, rank_path};
 use vef_format::ids::{CommId, Rank};
 
 /// The tracer, while tracing is on. Never freed: threads may be in the middle of a call when it ends.
 pub(crate) static TRACER: AtomicPtr<Tracer> = AtomicPtr::new(null_mut());
 
+/// It, whether tracing is on or not.
+static PLACE: Place<Tracer> = Place::new();
+
 /// Where each function's count is in the call table; null before its first call.
 static COUNTS: [AtomicPtr<AtomicU64>; Call::COUNT] = [const { AtomicPtr::new(null_mut()) }; Call::COUNT];
+
+// Every function has room in the call table: what was called once is counted there.
+const _: () = assert!(Call::COUNT <= CALL_SLOTS);
 
 /// What all threads share.
 pub(crate) struct Tracer {
@@ -142,8 +149,6 @@ pub(crate) struct Shared {
     pub(crate) template_list: Vec<Option<Template>>,
     /// Places of the list that are free.
     pub(crate) free_templates: Vec<u32>,
-    /// Requests under way whose status the recorder wants to see: receives with a wildcard, cancelled ones.
-    pub(crate) curious: u64,
 }
 
 #[derive(Default)]
@@ -238,7 +243,7 @@ impl Tracer {
         let output =
             Output::create(&path, &info, loaded, settings.max_size, settings.fresh).map_err(place)?;
         output.set_pair(1, clock::pair());
-        let tracer: &'static Self = Box::leak(Box::new(Self {
+        let placed = PLACE.put(Self {
             shared: UnsafeCell::new(Shared::new()),
             lanes: Mutex::default(),
             locked: AtomicBool::new(false),
@@ -249,7 +254,10 @@ impl Tracer {
             phase: settings.phase.as_deref().map(OnlyPhase::new),
             output,
             mpi,
-        }));
+        });
+        let tracer = placed.map_err(|_| "it was traced before")?;
+        // SAFETY: it was put there, for ever, and no other kind of reference is made to it.
+        let tracer: &'static Self = unsafe { tracer.as_ref() };
         let lane = tracer.new_lane().ok_or("no memory")?;
         lane::begin(tracer, lane, chain::recorder() == Recorder::Behind);
         Ok(lane)
@@ -313,6 +321,16 @@ impl Tracer {
         SharedGuard { tracer: self }
     }
 
+    /// The tracer of a thread that is [alone](lane::alone).
+    ///
+    /// # Safety
+    /// There must be such a thread: tracing has begun.
+    #[inline(always)]
+    pub(crate) unsafe fn alone() -> &'static Self {
+        // SAFETY: the contract; see `try_start`.
+        unsafe { PLACE.address().as_ref() }
+    }
+
     /// As [`Tracer::shared`], without the lock.
     ///
     /// # Safety
@@ -374,7 +392,7 @@ impl Tracer {
             return Some(lane.0);
         }
         let thread = u16::try_from(lanes.all.len()).ok()?;
-        let lane = NonNull::from(Box::leak(Box::new(Lane::new(self, thread, clock::now()))));
+        let lane = lane::keep(Lane::new(self, thread, clock::now()));
         lanes.all.push(LanePointer(lane));
         Some(lane)
     }
@@ -395,7 +413,6 @@ impl Shared {
             templates: HandleMap::new(),
             template_list: Vec::new(),
             free_templates: Vec::new(),
-            curious: 0,
         }
     }
 }

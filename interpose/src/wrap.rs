@@ -3,9 +3,8 @@
 use crate::clock;
 use crate::comms::Comm;
 use crate::hooks::message_came;
-use crate::lane::Lane;
-use crate::requests::Waiting;
-use crate::shapes::{Function, Shape};
+use crate::lane::{self, Lane};
+use crate::shapes::{AnyKey, Function, Shape};
 use crate::tracer::{Shared, SharedGuard};
 use crate::types::Type;
 use mpi_abi::arguments::Kind;
@@ -29,12 +28,6 @@ pub(crate) trait Row {
 pub(crate) trait Language {
     /// What the first element of an array is called.
     const FIRST_INDEX: i32;
-
-    /// What the calling thread records through; `None`: nothing is to be recorded here.
-    fn lane() -> Option<NonNull<Lane>>;
-
-    /// The same while recording is paused; `None` while it is not.
-    fn paused() -> Option<NonNull<Lane>>;
 
     /// A C `int` (or Fortran `INTEGER`).
     ///
@@ -281,9 +274,9 @@ impl Done<'_> {
     }
 
     /// As [`Done::put`], of a call that makes requests with `flags`, if any, and whose arguments gave `key`.
-    pub(crate) fn put_first<R: Row, L: Language, const K: usize>(
+    pub(crate) fn put_first<R: Row, L: Language>(
         &mut self,
-        key: Option<&[u64; K]>,
+        key: Option<&impl AnyKey>,
         action: &Action<'_>,
         flags: u8,
     ) {
@@ -344,7 +337,7 @@ pub(crate) fn around<R: Row, L: Language, const N: usize, P>(
     prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi) -> P,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, P, i32),
 ) -> i32 {
-    around_in(L::lane(), words, next, prepare, record)
+    around_in(lane::current(), words, next, prepare, record)
 }
 
 /// [`around`] for calls that are looked at also outside the phase that is to be recorded: they say what handles mean, or
@@ -356,7 +349,7 @@ pub(crate) fn around_even_paused<R: Row, L: Language, const N: usize, P>(
     prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi) -> P,
     record: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, P, i32),
 ) -> i32 {
-    around_in(L::lane().or_else(L::paused), words, next, prepare, record)
+    around_in(lane::current().or_else(lane::paused), words, next, prepare, record)
 }
 
 #[inline(always)]
@@ -395,13 +388,13 @@ fn around_in<R: Row, L: Language, const N: usize, P>(
 /// record is of the same shape, and then `like` does what else there is to do. Others, and those without a key,
 /// go to `first`, which records them by [`Done::put_first`].
 #[inline(always)]
-pub(crate) fn alike<R: Row, L: Language, const N: usize, const K: usize>(
+pub(crate) fn alike<R: Row, L: Language, const N: usize, K: AnyKey>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
     prepare: impl FnOnce(&mut Lane, &mut [usize; N], &'static Abi),
-    key: impl FnOnce(&Args<'_, R, L>) -> Option<[u64; K]>,
+    key: impl FnOnce(&Args<'_, R, L>) -> Option<K>,
     like: impl FnOnce(&mut Lane, &mut Shared, &Args<'_, R, L>, Shape),
-    first: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, Option<&[u64; K]>),
+    first: impl FnOnce(&mut Done<'_>, &Args<'_, R, L>, Option<&K>),
 ) -> i32 {
     around::<R, L, N, ()>(words, next, prepare, |done, args, (), code| {
         if code != SUCCESS && !came_in_spite_of::<R>(&done.lane.tracer.mpi, code) {
@@ -423,12 +416,6 @@ pub(crate) fn came_in_spite_of<R: Row>(mpi: &mpi_abi::api::Mpi, code: i32) -> bo
     matches!(R::CALL.category(), Category::Recv | Category::SendRecv) && message_came(mpi, code)
 }
 
-/// Two C `int`s in a word.
-#[inline(always)]
-pub(crate) fn pair(low: i32, high: i32) -> u64 {
-    u64::from(low as u32) | u64::from(high as u32) << 32
-}
-
 /// Remembers the request that a call of a known shape has made.
 #[inline(always)]
 pub(crate) fn pend_like<R: Row, L: Language>(
@@ -439,9 +426,6 @@ pub(crate) fn pend_like<R: Row, L: Language>(
 ) {
     let request = lane.take_request().with(shape.flags());
     let handle = args.handle_at(Kind::RequestPtr, args.request(), 0);
-    if shape.flags() & Waiting::WILDCARD != 0 {
-        shared.curious += 1;
-    }
     shared.requests.insert(handle, request);
 }
 

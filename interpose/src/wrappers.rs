@@ -4,6 +4,7 @@
 use crate::chain::entries::NEXT;
 use crate::chain::{self, Recorder};
 use crate::hooks;
+use crate::lane;
 use crate::languages::{C, Fortran};
 use crate::phases;
 use crate::wrap::{Row, SUCCESS};
@@ -82,38 +83,53 @@ macro_rules! c_passage {
 /// The row of a function as a type.
 macro_rules! row {
     ($call:ident ($($a:ident : $k:ident),*)) => {
-        struct This;
+        /// What the table says of the function.
+        pub(crate) struct This;
         impl Row for This {
             const CALL: Call = Call::$call;
             const NAMES: &'static [&'static str] = &[$(stringify!($a)),*];
             const KINDS: &'static [Kind] = &[$(Kind::$k),*];
         }
+        /// How many arguments it has.
+        pub(crate) const COUNT: usize = <This as Row>::NAMES.len();
     };
 }
-pub(crate) use row;
 
-/// A wrapper for C.
+/// A wrapper for C, and what it and the recorder as one of the tools share.
 macro_rules! c_wrapper {
     ($hook:ident $call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
+        #[allow(non_snake_case)]
+        pub(crate) mod $call {
+            use super::*;
+
+            row!($call ($($a : $k),*));
+
+            /// A call that does not go the short way.
+            #[inline(never)]
+            pub(crate) fn record(words: [usize; COUNT], next: &mut dyn FnMut([usize; COUNT]) -> i32) -> i32 {
+                hooks::$hook::<This, C, COUNT>(words, next)
+            }
+        }
+
         /// Recorded by the hook of its category.
         ///
         /// # Safety
         /// As the MPI function of this name.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $call($($a: usize),*) -> i32 {
-            row!($call ($($a : $k),*));
-            if let Some(real) = NEXT[Call::$call as usize].if_known() {
-                // SAFETY: the prototype of the table, and the arguments of the program.
-                let next = |words| unsafe { real.call(words) };
-                if let Some(code) = hooks::again::<This, C<false>, _>([$($a),*], next) {
-                    return code;
-                }
+            // SAFETY: the prototype of the table, and the arguments of the program.
+            let next = |words| unsafe { NEXT[Call::$call as usize].call_or(words, ERR_NO_SUCH_FUNCTION) };
+            if let Some(code) = hooks::again::<$call::This, C, _>([$($a),*], next) {
+                return code;
             }
             #[inline(never)]
             extern "C" fn usual($($a: usize),*) -> i32 {
                 // SAFETY: as above.
-                let next = |words| unsafe { NEXT[Call::$call as usize].call_or(words, ERR_NO_SUCH_FUNCTION) };
-                hooks::$hook::<This, C<false>, _>([$($a),*], next)
+                let mut next = |words| unsafe { NEXT[Call::$call as usize].call_or(words, ERR_NO_SUCH_FUNCTION) };
+                if lane::is_behind_tools() {
+                    return next([$($a),*]);
+                }
+                $call::record([$($a),*], &mut next)
             }
             // With the arguments where they are.
             usual($($a),*)
@@ -128,15 +144,13 @@ macro_rules! fortran_wrappers {
         #[allow(non_snake_case)]
         mod $call {
             use super::*;
+            use super::super::$call::{COUNT, This};
 
             fn record(words: [usize; COUNT], next: &mut dyn FnMut([usize; COUNT]) -> i32) {
-                row!($call ($($a : $k),*));
                 if hooks::again::<This, Fortran, COUNT>(words, &mut *next).is_none() {
                     hooks::$hook::<This, Fortran, COUNT>(words, next);
                 }
             }
-
-            const COUNT: usize = { let names: &[&str] = &[$(stringify!($a)),*]; names.len() };
 
             fn as_c(words: &[usize], descriptors: bool) -> Option<i32> {
                 let wrapper = super::super::$call as *const std::ffi::c_void;
@@ -156,15 +170,13 @@ macro_rules! fortran_large_wrappers {
         #[allow(non_snake_case)]
         mod $call {
             use super::*;
+            use super::super::$call::{COUNT, This};
 
             fn record(words: [usize; COUNT], next: &mut dyn FnMut([usize; COUNT]) -> i32) {
-                row!($call ($($a : $k),*));
                 if hooks::again::<This, Fortran, COUNT>(words, &mut *next).is_none() {
                     hooks::$hook::<This, Fortran, COUNT>(words, next);
                 }
             }
-
-            const COUNT: usize = { let names: &[&str] = &[$(stringify!($a)),*]; names.len() };
 
             fn as_c(words: &[usize], descriptors: bool) -> Option<i32> {
                 let wrapper = super::super::$call as *const std::ffi::c_void;

@@ -86,12 +86,6 @@ impl Function {
         self.address.store(null_mut(), Ordering::Release);
     }
 
-    /// It, if it was looked up before.
-    #[inline(always)]
-    pub fn if_known(&self) -> Option<Known> {
-        self.known().map(Known)
-    }
-
     #[inline(always)]
     fn known(&self) -> Option<NonNull<c_void>> {
         // Acquire pairs with the Release below; what is published is only the address of code that the
@@ -106,25 +100,6 @@ impl Function {
         // Two threads may both get here; they store the same address.
         self.address.store(found.as_ptr(), Ordering::Release);
         Some(found)
-    }
-}
-
-/// A function that was looked up. Calling it costs what any call by address does.
-#[derive(Clone, Copy, Debug)]
-pub struct Known(NonNull<c_void>);
-
-impl Known {
-    /// Calls it with arguments as they came.
-    ///
-    /// # Safety
-    /// As [`Function::call`].
-    #[inline(always)]
-    pub unsafe fn call<R, const N: usize>(self, words: [usize; N]) -> R
-    where
-        [usize; N]: Words,
-    {
-        // SAFETY: the contract.
-        unsafe { words.pass_to(self.0) }
     }
 }
 

@@ -3,10 +3,7 @@
 
 use super::{Seat, close, head};
 use crate::hooks;
-use crate::languages::C;
-use crate::wrap::Row;
-use crate::wrappers::{c_name, row, with_hook};
-use mpi_abi::arguments::Kind;
+use crate::wrappers::{self, c_name, with_hook};
 use mpi_abi::prototypes::Call;
 use mpi_abi::symbols::{Function, Words};
 use mpi_abi::tool::{AnyCall, Cell, Layer};
@@ -23,10 +20,6 @@ unsafe impl Sync for Address {}
 thread_local! {
     /// Whether this thread's call is in the chain already: what MPI and the tools call by name goes past it.
     static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-macro_rules! count {
-    ($($word:ident)*) => { { let words: &[&str] = &[$(stringify!($word)),*]; words.len() } };
 }
 
 /// The program's call enters the chain.
@@ -86,9 +79,7 @@ macro_rules! go_on {
 macro_rules! recorder {
     ($hook:ident $cells:ident $layer:ident $call:ident ($($a:ident : $k:ident),*)) => {
         unsafe extern "C" fn $call(layer: *mut Layer $(, $a: usize)*) -> i32 {
-            row!($call ($($a : $k),*));
-            let next: &mut dyn FnMut([usize; count!($($a)*)]) -> i32 = &mut |[$($a),*]| go_on!(layer $call $($a)*);
-            hooks::$hook::<This, C<true>, _>([$($a),*], next)
+            wrappers::$call::record([$($a),*], &mut |[$($a),*]| go_on!(layer $call $($a)*))
         }
         $cells[Call::$call as usize] = cell($call as *const c_void, $layer);
     };

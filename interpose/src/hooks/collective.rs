@@ -5,6 +5,7 @@
 
 use crate::comms::Comm;
 use crate::requests::{CollectiveTemplate, Template};
+use crate::shapes::Key;
 use crate::types::Type;
 use crate::wrap::{Args, Done, Language, Row, alike, find, pend_like, simply, simply_even_paused};
 use mpi_abi::arguments::Kind;
@@ -65,7 +66,7 @@ pub(crate) fn Collective<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    alike::<R, L, N, 6>(
+    alike::<R, L, N, _>(
         words,
         next,
         |_, _, _| (),
@@ -81,7 +82,7 @@ pub(crate) fn CollectiveImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    alike::<R, L, N, 6>(
+    alike::<R, L, N, _>(
         words,
         next,
         |_, _, _| (),
@@ -124,29 +125,32 @@ struct Moved {
     datatype: DatatypeId,
 }
 
+type CollectiveKey = Key<3, 2, 1>;
+
 /// What tells a call without lists from others of its function. Arguments that are not significant at this rank are in it, too.
 #[inline(always)]
-pub(crate) fn collective_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> [u64; 6] {
+pub(crate) fn collective_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> CollectiveKey {
     macro_rules! if_any {
         ($value:expr, $($name:literal)|+) => {
             if const { find(R::NAMES, &[$($name),+]).is_some() } { $value } else { 0 }
         };
     }
-    [
-        if_any!(args.root() as u64, "root"),
-        args.raw_comm(),
-        if_any!(args.raw_datatype(), "datatype" | "sendtype"),
-        if_any!(args.count() as u64, "count" | "sendcount"),
-        if_any!(args.raw_recvtype(), "recvtype"),
-        if_any!(args.recvcount() as u64, "recvcount"),
-    ]
+    Key {
+        handles: [
+            args.raw_comm(),
+            if_any!(args.raw_datatype(), "datatype" | "sendtype"),
+            if_any!(args.raw_recvtype(), "recvtype"),
+        ],
+        counts: [if_any!(args.count(), "count" | "sendcount"), if_any!(args.recvcount(), "recvcount")],
+        ints: [if_any!(args.root(), "root")],
+    }
 }
 
 fn record<R: Row, L: Language>(
     done: &mut Done<'_>,
     args: &Args<'_, R, L>,
     kept: Kept,
-    key: Option<&[u64; 6]>,
+    key: Option<&CollectiveKey>,
 ) {
     let found = const { operation(R::CALL) };
     let Some(operation) = found else { return };
@@ -175,9 +179,9 @@ fn record<R: Row, L: Language>(
         recv_counts: &recv_counts,
     };
     match kept {
-        Kept::Blocking => done.put_first::<R, L, 6>(key, &Action::Collective(part), 0),
+        Kept::Blocking => done.put_first::<R, L>(key, &Action::Collective(part), 0),
         Kept::Immediate => {
-            done.put_first::<R, L, 6>(key, &Action::Collective(part), 0);
+            done.put_first::<R, L>(key, &Action::Collective(part), 0);
             done.pend(args, args.request(), request, 0);
         }
         Kept::Persistent => {

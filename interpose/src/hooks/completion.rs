@@ -32,7 +32,6 @@ impl Done<'_> {
     /// How a receive with a wildcard, or a cancelled request, ended.
     #[cold]
     fn unusual_outcome(&mut self, waiting: Waiting, status: Option<Status<'_>>) -> Outcome {
-        self.shared.curious = self.shared.curious.saturating_sub(u64::from(waiting.curious()));
         let Some(status) = status else { return Outcome::Done };
         let mpi = &self.lane.tracer.mpi;
         if waiting.has(Waiting::CANCELLED) && mpi.status_cancelled(&status).unwrap_or(false) {
@@ -57,6 +56,15 @@ impl Done<'_> {
         self.put(&Action::Complete(&list));
         self.lane.scratch.completions = list;
         self.lane.scratch.completions.clear();
+    }
+
+    /// Leaves only those of `scratch.handles` that these are the indices of.
+    #[inline(always)]
+    fn choose(&mut self, indices: impl Iterator<Item = i32>) {
+        let Scratch { handles, chosen, .. } = &mut self.lane.scratch;
+        chosen.clear();
+        chosen.extend(indices.filter_map(|index| handles.get(index as usize)));
+        std::mem::swap(handles, chosen);
     }
 
     /// Completes the requests behind all `scratch.handles` and records that, if each is the only one of its handle, this thread's
@@ -125,7 +133,7 @@ fn before<R: Row, L: Language, const N: usize>(lane: &mut Lane, words: &mut [usi
     unsafe { L::handles(abi, Kind::RequestArray, args.requests(), count, handles) };
     let index = const { find(R::NAMES, &["status", "array_of_statuses"]) };
     if let Some(index) = index
-        && lane.tracer.shared().curious > 0
+        && lane.tracer.shared().requests.is_curious()
         && (words[index] == 0 || L::ignores_statuses(abi, words[index]))
     {
         let array = const { find(R::NAMES, &["array_of_statuses"]).is_some() };
@@ -165,40 +173,28 @@ fn after<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<'_, R, L>) {
     if flag && args.int_at(args.flag(), 0) == 0 {
         return;
     }
-    if !matches!(R::CALL, MPI_Waitany | MPI_Testany | MPI_Waitsome | MPI_Testsome) {
-        let ordinary = done.complete_ordinary(args.abi.predefined.request_null);
-        if ordinary < done.lane.scratch.handles.len() {
-            after_each(done, args, ordinary);
-        }
-        return;
-    }
-    let handles = std::mem::take(&mut done.lane.scratch.handles);
-    let status = |i: usize| args.status_at(args.status(), i);
     let undefined = args.abi.constants.undefined;
     match R::CALL {
         MPI_Waitany | MPI_Testany => {
             let index = args.int_at(args.index(), 0);
-            if index != undefined
-                && let Some(&handle) = handles.get((index - L::FIRST_INDEX) as usize)
-            {
-                done.complete(handle, status(0));
-                done.put_completions();
+            if index == undefined {
+                return;
             }
+            done.choose([index - L::FIRST_INDEX].into_iter());
         }
-        _ => {
+        MPI_Waitsome | MPI_Testsome => {
             let count = args.int_at(args.index(), 0);
-            if count != undefined {
-                for i in 0..count as usize {
-                    let index = args.int_at(args.indices(), i) - L::FIRST_INDEX;
-                    if let Some(&handle) = handles.get(index as usize) {
-                        done.complete(handle, status(i));
-                    }
-                }
-                done.put_completions();
+            if count == undefined {
+                return;
             }
+            done.choose((0..count as usize).map(|i| args.int_at(args.indices(), i) - L::FIRST_INDEX));
         }
+        _ => {}
     }
-    done.lane.scratch.handles = handles;
+    let ordinary = done.complete_ordinary(args.abi.predefined.request_null);
+    if ordinary < done.lane.scratch.handles.len() {
+        after_each(done, args, ordinary);
+    }
 }
 
 /// From handle number `from` on, one by one.
@@ -234,8 +230,8 @@ pub(crate) fn after_error<R: Row, L: Language>(done: &mut Done<'_>, args: &Args<
         };
         if came {
             done.complete(handle, status);
-        } else if let Some(waiting) = done.shared.requests.take(handle) {
-            done.shared.curious = done.shared.curious.saturating_sub(u64::from(waiting.curious()));
+        } else {
+            done.shared.requests.take(handle);
         }
     }
     done.lane.scratch.handles = handles;
@@ -333,18 +329,12 @@ pub(crate) fn RequestFree<R: Row, L: Language, const N: usize>(
 impl Done<'_> {
     /// From now on the request's status is of interest.
     fn cancel(&mut self, handle: usize) {
-        let shared = &mut *self.shared;
-        if let Some(waiting) = shared.requests.get_mut(handle) {
-            let before = waiting.curious();
-            *waiting = waiting.with(Waiting::CANCELLED);
-            shared.curious += u64::from(waiting.curious()) - u64::from(before);
-        }
+        self.shared.requests.mark(handle, Waiting::CANCELLED);
     }
 
     /// Nobody will wait for it.
     fn free(&mut self, handle: usize) {
         while let Some(waiting) = self.shared.requests.take(handle) {
-            self.shared.curious = self.shared.curious.saturating_sub(u64::from(waiting.curious()));
             self.put(&Action::Forget(waiting.request()));
             if !waiting.has(Waiting::TWIN) {
                 break;

@@ -2,7 +2,6 @@
 
 use crate::clock;
 use crate::lane::{self, Lane};
-use crate::languages::Fortran;
 use crate::settings::Settings;
 use crate::tracer::{Tracer, World};
 use crate::wrap::{Args, Language, Row, SUCCESS, around, find};
@@ -88,7 +87,7 @@ fn finalize<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    let Some(lane) = own_lane::<L>() else { return next(words) };
+    let Some(lane) = own_lane() else { return next(words) };
     // SAFETY: see `around`.
     unsafe {
         let lane = &mut *lane.as_ptr();
@@ -151,9 +150,9 @@ fn end_session<R: Row, L: Language, const N: usize>(
 }
 
 /// This thread's lane, unless it is inside a recorded call.
-fn own_lane<L: Language>() -> Option<NonNull<Lane>> {
+fn own_lane() -> Option<NonNull<Lane>> {
     // SAFETY: a lane lives for ever, and only its own thread looks at it.
-    L::lane().or_else(L::paused).filter(|lane| unsafe { !(*lane.as_ptr()).inside })
+    lane::current().or_else(lane::paused).filter(|lane| unsafe { !(*lane.as_ptr()).inside })
 }
 
 /// Recorded before the call, which does not return.
@@ -173,16 +172,16 @@ fn abort<R: Row, L: Language, const N: usize>(
     )
 }
 
-/// A phase of the program, which it names itself. Called from any language; Fortran's lane is anybody's.
+/// A phase of the program, which it names itself.
 pub(crate) fn phase(begin: bool, name: &str) {
-    let Some(lane) = own_lane::<Fortran>() else { return };
+    let Some(lane) = own_lane() else { return };
     // SAFETY: this thread's own, and no call is under way.
     let lane = unsafe { &mut *lane.as_ptr() };
     let only = lane.tracer.phase.as_ref();
     if let Some(only) = only.filter(|_| begin) {
         only.begin(name);
     }
-    if lane::any().is_some() {
+    if lane::current().is_some() {
         let now = clock::now();
         lane.put(now, now, &Action::Phase { begin, name }, 0);
     }

@@ -3,8 +3,9 @@
 use crate::comms::Comm;
 use crate::lane::Lane;
 use crate::requests::{Template, Waiting};
+use crate::shapes::Key;
 use crate::wrap::{
-    Args, Done, Language, Row, SUCCESS, alike, around, find, pair, pend_like, simply, simply_even_paused,
+    Args, Done, Language, Row, SUCCESS, alike, around, find, pend_like, simply, simply_even_paused,
 };
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
@@ -151,7 +152,6 @@ impl Done<'_> {
 
     #[inline(always)]
     pub(crate) fn pend_handle(&mut self, handle: usize, request: RequestId, flags: u8) {
-        self.shared.curious += u64::from(flags & Waiting::WILDCARD != 0);
         self.shared.requests.insert(handle, Waiting::new(request, flags));
     }
 
@@ -179,30 +179,37 @@ pub(crate) fn flags(post: &PostReceive) -> u8 {
     if post.source.is_none() || post.tag.is_none() { Waiting::WILDCARD } else { 0 }
 }
 
+type MessageKey = Key<2, 1, 2>;
+type ExchangeKey = Key<3, 2, 4>;
+
 /// What tells a send from others of its function.
 #[inline(always)]
-pub(crate) fn send_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> [u64; 4] {
-    [pair(args.dest(), args.tag()), args.raw_comm(), args.raw_datatype(), args.count() as u64]
+pub(crate) fn send_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> MessageKey {
+    Key {
+        handles: [args.raw_comm(), args.raw_datatype()],
+        counts: [args.count()],
+        ints: [args.dest(), args.tag()],
+    }
 }
 
 /// What tells what a receive asks for from others of its function.
 #[inline(always)]
-pub(crate) fn receive_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> [u64; 4] {
-    [pair(args.source(), args.tag()), args.raw_comm(), args.raw_recvtype(), args.recvcount() as u64]
+pub(crate) fn receive_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> MessageKey {
+    Key {
+        handles: [args.raw_comm(), args.raw_recvtype()],
+        counts: [args.recvcount()],
+        ints: [args.source(), args.tag()],
+    }
 }
 
 /// As [`send_key`], of both halves of a call.
 #[inline(always)]
-pub(crate) fn exchange_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> [u64; 7] {
-    [
-        pair(args.dest(), args.tag()),
-        pair(args.source(), args.recvtag()),
-        args.raw_comm(),
-        args.raw_datatype(),
-        args.raw_recvtype(),
-        args.count() as u64,
-        args.recvcount() as u64,
-    ]
+pub(crate) fn exchange_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> ExchangeKey {
+    Key {
+        handles: [args.raw_comm(), args.raw_datatype(), args.raw_recvtype()],
+        counts: [args.count(), args.recvcount()],
+        ints: [args.dest(), args.source(), args.tag(), args.recvtag()],
+    }
 }
 
 /// `MPI_Send` and its like.
@@ -211,7 +218,7 @@ pub(crate) fn Send<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    alike::<R, L, N, 4>(
+    alike::<R, L, N, _>(
         words,
         next,
         |_, _, _| (),
@@ -219,7 +226,7 @@ pub(crate) fn Send<R: Row, L: Language, const N: usize>(
         |_, _, _, _| (),
         |done, args, key| {
             if let Some(send) = sending(done, args, None) {
-                done.put_first::<R, L, 4>(key, &Action::Send(send), 0);
+                done.put_first::<R, L>(key, &Action::Send(send), 0);
             }
         },
     )
@@ -231,7 +238,7 @@ pub(crate) fn SendImmediate<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    alike::<R, L, N, 4>(
+    alike::<R, L, N, _>(
         words,
         next,
         |_, _, _| (),
@@ -240,7 +247,7 @@ pub(crate) fn SendImmediate<R: Row, L: Language, const N: usize>(
         |done, args, key| {
             let request = done.next_request();
             if let Some(send) = sending(done, args, Some(request)) {
-                done.put_first::<R, L, 4>(key, &Action::Send(send), 0);
+                done.put_first::<R, L>(key, &Action::Send(send), 0);
                 done.pend(args, args.request(), request, 0);
             }
         },
@@ -270,7 +277,7 @@ pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
     if const { find(R::NAMES, &["message"]).is_some() } {
         return receive_matched::<R, L, N>(words, next);
     }
-    alike::<R, L, N, 4>(
+    alike::<R, L, N, _>(
         words,
         next,
         |lane, words, abi| {
@@ -284,7 +291,7 @@ pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
         |done, args, key| {
             if let Some(post) = posting(done, args, args.tag(), done.next_request()) {
                 let receive = resolved(&post, args.status_at(args.status(), 0));
-                done.put_first::<R, L, 4>(key, &Action::Receive(receive), 0);
+                done.put_first::<R, L>(key, &Action::Receive(receive), 0);
             }
         },
     )
@@ -299,7 +306,7 @@ pub(crate) fn RecvImmediate<R: Row, L: Language, const N: usize>(
     if const { find(R::NAMES, &["message"]).is_some() } {
         return receive_matched::<R, L, N>(words, next);
     }
-    alike::<R, L, N, 4>(
+    alike::<R, L, N, _>(
         words,
         next,
         |_, _, _| (),
@@ -308,7 +315,7 @@ pub(crate) fn RecvImmediate<R: Row, L: Language, const N: usize>(
         |done, args, key| {
             let request = done.next_request();
             if let Some(post) = posting(done, args, args.tag(), request) {
-                done.put_first::<R, L, 4>(key, &Action::PostReceive(post), flags(&post));
+                done.put_first::<R, L>(key, &Action::PostReceive(post), flags(&post));
                 done.pend(args, args.request(), request, flags(&post));
             }
         },
@@ -363,7 +370,7 @@ pub(crate) fn SendRecv<R: Row, L: Language, const N: usize>(
     words: [usize; N],
     next: impl FnOnce([usize; N]) -> i32,
 ) -> i32 {
-    alike::<R, L, N, 7>(
+    alike::<R, L, N, _>(
         words,
         next,
         |lane, words, abi| {
@@ -383,7 +390,7 @@ pub(crate) fn SendRecv<R: Row, L: Language, const N: usize>(
                 (None, Some(receive)) => Action::Receive(receive),
                 (None, None) => return,
             };
-            done.put_first::<R, L, 7>(key, &action, 0);
+            done.put_first::<R, L>(key, &action, 0);
         },
     )
 }
