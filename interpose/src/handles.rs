@@ -483,15 +483,15 @@ mod tests {
             let chosen = (state >> 32) as usize;
             if chosen % 5 < 2 && model.len() < 400 {
                 // Now and then another thread's, or a receive with a wildcard.
-                let flags = if chosen % 61 == 0 { Waiting::WILDCARD } else { 0 };
-                let thread = u16::from(chosen % 67 == 0);
+                let flags = if chosen.is_multiple_of(61) { Waiting::WILDCARD } else { 0 };
+                let thread = u16::from(chosen.is_multiple_of(67));
                 let request = Waiting::new(RequestId { thread, number: made }, flags);
                 let handle = 0x1000 + made as usize * 8;
                 pending.insert(handle, request);
                 model.push((handle, request));
                 made += 1;
             } else if !model.is_empty() {
-                let start = if chosen % 3 == 0 { 0 } else { chosen % model.len() };
+                let start = if chosen.is_multiple_of(3) { 0 } else { chosen % model.len() };
                 let count = (1 + chosen / 64 % 4).min(model.len() - start);
                 let handles: Vec<usize> =
                     model[start..start + count].iter().map(|(handle, _)| *handle).collect();
@@ -518,7 +518,7 @@ mod tests {
                 model.drain(start..start + count);
             }
             let wildcards = model.iter().filter(|of| of.1.curious()).count();
-            if chosen % 97 == 0 {
+            if chosen.is_multiple_of(97) {
                 assert_eq!(pending.is_curious(), wildcards > 0);
             }
         }
