@@ -217,6 +217,11 @@ fn find_chunks(
         }
         at = next;
     }
+    // Every run that came to its end has at least recorded that it began.
+    if header.state == State::Finished && threads.is_empty() {
+        let what = format!("a finished file without a chunk from {} to {len}", header.chunks_at);
+        return Err(damaged(path, field::HEADER_SIZE, what));
+    }
     for chunks in &mut threads {
         order(path, &mut chunks.list)?;
     }
