@@ -61,6 +61,9 @@ fn write(trace: &Trace, path: &Path) -> Outcome {
     Ok(())
 }
 
+/// A way of calling the engine.
+type Way = fn(&mut Replay) -> Result<(), ReplayError>;
+
 /// Every message arrives when it is handed out.
 fn one_by_one(replay: &mut Replay) -> Result<(), ReplayError> {
     while let Some(now) = replay.next_ready() {
@@ -91,8 +94,7 @@ fn in_batches(replay: &mut Replay) -> Result<(), ReplayError> {
 const BATCH: usize = 64;
 
 fn run(path: &str, repetitions: u32, in_memory: bool) -> Outcome {
-    let ways: [(&str, fn(&mut Replay) -> Result<(), ReplayError>); 2] =
-        [("one by one", one_by_one), ("in batches", in_batches)];
+    let ways: [(&str, Way); 2] = [("one by one", one_by_one), ("in batches", in_batches)];
     let loaded = in_memory.then(|| Loaded::open(Path::new(path)).map(Arc::new)).transpose()?;
     for (name, way) in (0..repetitions).flat_map(|_| ways) {
         let clock = Clock::start();
