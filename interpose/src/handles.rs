@@ -137,8 +137,9 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 struct Recent {
     handles: [usize; RECENT],
-    /// How many there are.
-    len: usize,
+    /// The first of them, and the end; both 0 if there are none.
+    first: usize,
+    end: usize,
     /// The request that would be the next of them.
     next: Waiting,
 }
@@ -146,10 +147,7 @@ struct Recent {
 /// How many are listed at most.
 const RECENT: usize = 256;
 
-/// How far in the list one is looked for: further would take long where many others are under way.
-const NEAR: usize = 16;
-
-/// Some of the listed requests, one after the other.
+/// The first or the last of the listed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     start: usize,
@@ -159,7 +157,7 @@ pub(crate) struct Run {
 impl Pending {
     pub(crate) fn new() -> Self {
         let slots = vec![(0, Waiting::NEVER); 256];
-        let recent = Recent { handles: [0; RECENT], len: 0, next: Waiting::NEVER };
+        let recent = Recent { handles: [0; RECENT], first: 0, end: 0, next: Waiting::NEVER };
         Self {
             recent,
             mask: slots.len() - 1,
@@ -173,91 +171,77 @@ impl Pending {
 
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: usize, waiting: Waiting) {
-        let Recent { handles, len, next } = &mut self.recent;
+        let Recent { handles, end, next, .. } = &mut self.recent;
         if waiting == *next
-            && let Some(handle) = handles.get_mut(*len)
+            && let Some(handle) = handles.get_mut(*end)
         {
             *handle = key;
-            *len += 1;
+            *end += 1;
             *next = waiting.next();
         } else {
             self.insert_unlisted(key, waiting);
         }
     }
 
-    /// Whether the `count` requests with these handles are those in the list, in order, and `next` is the one that is made next.
+    /// Whether the `count` requests with these handles are all in the list, in order, and `next` is the one that is made next.
     #[inline(always)]
-    pub(crate) fn are_listed(&self, count: usize, next: Waiting, handle: impl Fn(usize) -> usize) -> bool {
-        let Recent { handles, len, next: own } = &self.recent;
-        // SAFETY: `len` is at most RECENT, their number.
-        let same = |i: usize| unsafe { *handles.get_unchecked(i) } == handle(i);
-        count == *len && count > 0 && next == *own && (0..*len).all(same)
+    pub(crate) fn are_all(&self, count: usize, next: Waiting, handle: impl Fn(usize) -> usize) -> bool {
+        let Recent { handles, first, end, next: own } = &self.recent;
+        // SAFETY: below `end`, which is at most RECENT, their number.
+        let same = |i: usize| unsafe { *handles.get_unchecked(*first + i) } == handle(i);
+        count == *end - *first && count > 0 && next == *own && (0..count).all(same)
     }
 
-    /// How many are listed.
+    /// Takes all in the list. Gives how many there were.
     #[inline(always)]
-    pub(crate) fn listed(&self) -> usize {
-        self.recent.len
+    pub(crate) fn take_all(&mut self) -> usize {
+        let Recent { first, end, .. } = &mut self.recent;
+        let count = *end - *first;
+        (*first, *end) = (0, 0);
+        count
     }
 
-    /// Takes the listed requests.
-    #[inline(always)]
-    pub(crate) fn take_listed(&mut self) {
-        self.recent.len = 0;
-    }
-
-    /// Where the `count` requests with these handles are in the list, if they are one after the other and of the thread that
+    /// The `count` requests with these handles, if they are the first or the last in the list, in order, and of the thread that
     /// makes `next` next.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find_run(
         &self,
         count: usize,
         next: Waiting,
         handle: impl Fn(usize) -> usize,
     ) -> Option<Run> {
-        let handles = &self.recent.handles[..self.recent.len];
-        if count == 0 || !next.is_ordinary_like(self.recent.next) {
+        let Recent { handles, first, end, next: own } = &self.recent;
+        let (first, end) = (*first, *end);
+        if count == 0 || count > end - first || !next.is_ordinary_like(*own) {
             return None;
         }
-        let last = handles.len().checked_sub(count)?.min(NEAR);
-        let start = handles[..=last].iter().position(|&listed| listed == handle(0))?;
-        let end = start + count;
-        let same = handles[start..end].iter().enumerate().all(|(i, &listed)| listed == handle(i));
-        same.then_some(Run { start, end })
+        // SAFETY: asked for below `end` alone, which is at most RECENT.
+        let handle_at = |at: usize| unsafe { *handles.get_unchecked(at) };
+        let sought = handle(0);
+        let start = if handle_at(first) == sought { first } else { end - count };
+        let same = handle_at(start) == sought && (1..count).all(|i| handle_at(start + i) == handle(i));
+        same.then_some(Run { start, end: start + count })
     }
 
-    /// Takes some of the listed requests. Gives how many were made after them, if `next` is made next.
-    #[inline]
+    /// Takes listed requests. Gives how many were made after them, if `next` is made next.
+    #[inline(always)]
     pub(crate) fn take_run(&mut self, run: Run, next: Waiting) -> u64 {
-        let Recent { handles, len, next: end } = &mut self.recent;
-        let after = next.since(*end) + (*len - run.end) as u64;
-        if run.end == *len {
-            // The others are still one after the other.
-            *end = end.before(run.end - run.start);
-            *len = run.start;
-        } else if run.start == 0 {
-            handles.copy_within(run.end..*len, 0);
-            *len -= run.end;
+        let Recent { first, end, next: own, .. } = &mut self.recent;
+        let after = next.since(*own) + (*end - run.end) as u64;
+        if run.end != *end {
+            *first = run.end;
+        } else if run.start == *first {
+            (*first, *end) = (0, 0);
         } else {
-            self.take_inner_run(run);
+            *end = run.start;
+            *own = own.before(run.end - run.start);
         }
         after
     }
 
-    #[cold]
-    #[inline(never)]
-    fn take_inner_run(&mut self, run: Run) {
-        let (len, next) = (self.recent.len, self.recent.next);
-        for (at, waiting) in (0..run.start).zip(next.before(len).on()) {
-            self.insert_settled(self.recent.handles[at], waiting);
-        }
-        self.recent.handles.copy_within(run.end..len, 0);
-        self.recent.len = len - run.end;
-    }
-
-    /// All listed requests.
-    pub(crate) fn all_listed(&self) -> Run {
-        Run { start: 0, end: self.recent.len }
+    /// All in the list.
+    pub(crate) fn all(&self) -> Run {
+        Run { start: self.recent.first, end: self.recent.end }
     }
 
     /// The handles of listed requests.
@@ -291,17 +275,20 @@ impl Pending {
         Some(taken.without(Waiting::SHARED))
     }
 
-    /// Takes the only one of `key` if it is an ordinary one `like` this.
+    /// Takes the oldest of `key` if it is an ordinary one `like` this.
     #[inline(always)]
     pub(crate) fn take_ordinary(&mut self, key: usize, like: Waiting) -> Option<Waiting> {
         self.settle();
         let slot = self.find(key);
-        if slot.0 == key && slot.1.is_ordinary_like(like) {
-            let taken = slot.1;
-            slot.1 = taken.over();
-            return Some(taken);
+        if slot.0 != key || !slot.1.without(Waiting::SHARED).is_ordinary_like(like) {
+            return None;
         }
-        None
+        if slot.1.has(Waiting::SHARED) {
+            return self.take(key);
+        }
+        let taken = slot.1;
+        slot.1 = taken.over();
+        Some(taken)
     }
 
     /// Takes the oldest of `key` that `thread` made, as far as one is near; else the oldest.
@@ -343,15 +330,16 @@ impl Pending {
     /// From now on all are in the table.
     #[inline(always)]
     fn settle(&mut self) {
-        if self.recent.len > 0 {
+        if self.recent.end > 0 {
             self.settle_listed();
         }
     }
 
     #[inline(never)]
     fn settle_listed(&mut self) {
-        let len = std::mem::take(&mut self.recent.len);
-        for (at, waiting) in (0..len).zip(self.recent.next.before(len).on()) {
+        let (first, end, next) = (self.recent.first, self.recent.end, self.recent.next);
+        (self.recent.first, self.recent.end) = (0, 0);
+        for (at, waiting) in (first..end).zip(next.before(end - first).on()) {
             self.insert_settled(self.recent.handles[at], waiting);
         }
     }
@@ -360,6 +348,13 @@ impl Pending {
     #[cold]
     #[inline(never)]
     fn insert_unlisted(&mut self, key: usize, waiting: Waiting) {
+        let Recent { handles, first, end, next } = &mut self.recent;
+        // Moved up only if that makes much room.
+        if waiting == *next && *first >= RECENT / 2 {
+            handles.copy_within(*first..*end, 0);
+            (*first, *end) = (0, *end - *first);
+            return self.insert(key, waiting);
+        }
         self.settle();
         if waiting.is_ordinary() {
             self.recent.next = waiting;
@@ -495,12 +490,8 @@ mod tests {
                 let count = (1 + chosen / 64 % 4).min(model.len() - start);
                 let handles: Vec<usize> =
                     model[start..start + count].iter().map(|(handle, _)| *handle).collect();
-                if pending.are_listed(count, own(made), |i| handles[i]) {
-                    assert_eq!((pending.listed(), count), (count, model.len().min(count)));
-                    assert_eq!(
-                        pending.find_run(count, own(made), |i| handles[i]),
-                        Some(pending.all_listed())
-                    );
+                if pending.are_all(count, own(made), |i| handles[i]) {
+                    assert_eq!(pending.find_run(count, own(made), |i| handles[i]), Some(pending.all()));
                 }
                 match pending.find_run(count, own(made), |i| handles[i]) {
                     Some(run) => {
@@ -579,8 +570,11 @@ mod tests {
         assert_eq!(pending.take(7), Some(waiting(4).with(Waiting::WILDCARD)));
         pending.insert(7, waiting(6));
         pending.insert(7, waiting(8));
-        assert_eq!(pending.take_ordinary(7, like), None, "two share the handle");
-        assert_eq!(pending.take(7), Some(waiting(6)));
+        assert_eq!(
+            pending.take_ordinary(7, like),
+            Some(waiting(6)),
+            "the first of two that share the handle"
+        );
         assert_eq!(pending.take_ordinary(7, like), Some(waiting(8)));
         assert_eq!(pending.take_ordinary(7, like), None);
     }

@@ -255,18 +255,19 @@ impl Lane {
     /// which `after` were made before the call.
     #[inline(always)]
     pub(crate) fn put_run(&mut self, start: u64, end: u64, count: u64, after: u64) {
-        if count <= RUN && after == 0 {
-            self.put_head(start, end, Head::run(count, 0));
+        let head = if count > RUN || after >= RUN {
+            return self.put_long_run(start, end, count, after);
+        } else if after == 0 {
+            Head::run(count, 0)
         } else {
-            self.put_any_run(start, end, count, after);
-        }
+            Head::run(count, after)
+        };
+        self.put_head(start, end, head);
     }
 
+    #[cold]
     #[inline(never)]
-    fn put_any_run(&mut self, start: u64, end: u64, count: u64, after: u64) {
-        if count <= RUN && after < RUN {
-            return self.put_head(start, end, Head::run(count, after));
-        }
+    fn put_long_run(&mut self, start: u64, end: u64, count: u64, after: u64) {
         self.write((start, end), 0, |bytes, at, times, _| encode::run(bytes, at, times, count, after));
     }
 

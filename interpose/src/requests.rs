@@ -105,6 +105,7 @@ impl Waiting {
         Self(self.0 | u64::from(flags))
     }
 
+    #[inline(always)]
     pub(crate) fn without(self, flag: u8) -> Self {
         Self(self.0 & !u64::from(flag))
     }

@@ -142,7 +142,7 @@ fn end<R: Row, L: Language, const N: usize>(
         let args = Args::<R, L>::new(&words, Tracer::alone().mpi.abi());
         let handle = |i| args.handle_at(Kind::RequestArray, args.requests(), i);
         let requests = &Tracer::alone().shared_alone().requests;
-        if !requests.are_listed(count, lane.next_request(), handle) {
+        if !requests.are_all(count, lane.next_request(), handle) {
             return end_some::<R, L, N>(lane.into(), words, count, next);
         }
         add_one(Tracer::alone().counted(R::CALL)?);
@@ -152,7 +152,7 @@ fn end<R: Row, L: Language, const N: usize>(
     let code = next(words);
     if code != SUCCESS {
         // SAFETY: as above.
-        let all = unsafe { Tracer::alone().shared_alone() }.requests.all_listed();
+        let all = unsafe { Tracer::alone().shared_alone() }.requests.all();
         failed::<R, L, N>(lane, words, all, start, code);
         return Some(code);
     }
@@ -161,14 +161,13 @@ fn end<R: Row, L: Language, const N: usize>(
     let (lane, requests) = unsafe { (&mut *lane.as_ptr(), &mut Tracer::alone().shared_alone().requests) };
     lane.inside = false;
     if is_over::<R, L, N>(words) {
-        let count = requests.listed() as u64;
-        requests.take_listed();
-        lane.put_run(start, end, count, 0);
+        let count = requests.take_all();
+        lane.put_run(start, end, count as u64, 0);
     }
     Some(SUCCESS)
 }
 
-/// As [`end`], of some of those that were made lately.
+/// As [`end`], of the first or the last of those that were made lately.
 #[inline(never)]
 fn end_some<R: Row, L: Language, const N: usize>(
     lane: NonNull<Lane>,

@@ -67,7 +67,7 @@ impl Done<'_> {
         std::mem::swap(handles, chosen);
     }
 
-    /// Completes the requests behind all `scratch.handles` and records that, if each is the only one of its handle, this thread's
+    /// Completes the requests behind all `scratch.handles` and records that, if each is the oldest of its handle, this thread's
     /// and of the ordinary kind. Else takes those in front of the first that is not onto the list of completions, and gives
     /// how many handles are done with. Puts numbers of requests in the place of handles.
     fn complete_ordinary(&mut self, null: usize) -> usize {
