@@ -135,7 +135,7 @@ pub struct Profile {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Started by mpirun or srun, its processes share the work; the trace is the same to the byte. -j is then per process
-[default: 1], and --memory has no say: each process keeps its share of the ranks in memory.
+[default: 1], and so is --memory: a share of the ranks that needs more is refused, because processes do not mix in parts.
 
 Examples:
   vef mix -i capture -o app.vef

@@ -5,7 +5,7 @@
 //! so the identity is recursive; interning makes it one number.
 
 use crate::bytes::{Author, Garbled, Reader};
-use crate::error::Problem;
+use crate::error::{MixError, Problem};
 use hashbrown::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vef_format::capture::event::{Members, Origin};
@@ -41,10 +41,14 @@ pub(crate) enum Birth {
     Unseen { ordinal: u32 },
 }
 
+/// So many have an [`Identity`]: the rest of the numbers is for lowered collectives.
+const MOST: usize = 1 << 31;
+
 /// All communicators of a capture.
 #[derive(Debug)]
 pub(crate) struct Communicators {
     tasks: u32,
+    most: usize,
     table: Mutex<Table>,
 }
 
@@ -69,7 +73,12 @@ pub(crate) struct Known {
 impl Communicators {
     /// None yet, in a run of `tasks` tasks.
     pub(crate) fn new(tasks: u32) -> Self {
-        Self { tasks, table: Mutex::default() }
+        Self::with_room(tasks, MOST)
+    }
+
+    /// As [`Communicators::new`], for at most so many.
+    fn with_room(tasks: u32, most: usize) -> Self {
+        Self { tasks, most, table: Mutex::default() }
     }
 
     /// The identity of the communicator that `task` calls `number`, and its members; `parent` gives the identity
@@ -94,7 +103,9 @@ impl Communicators {
             Origin::Unseen { ordinal } => Birth::Unseen { ordinal },
         };
         let group = Arc::new(group);
-        Ok(self.lock().intern(birth, group, (task, number)))
+        let mut table = self.lock();
+        let interned = table.intern(birth, group, (task, number));
+        if table.known.len() > self.most { Err(Problem::TooManyCommunicators(number)) } else { Ok(interned) }
     }
 
     /// What is known of them all, by identity.
@@ -116,7 +127,7 @@ impl Communicators {
     }
 
     /// Adds what another process has encoded: the identity here of each identity there.
-    pub(crate) fn hear(&self, bytes: &[u8]) -> Result<Vec<u32>, Garbled> {
+    pub(crate) fn hear(&self, bytes: &[u8]) -> Result<Vec<u32>, MixError> {
         let mut table = self.lock();
         let mut reader = Reader::new(bytes);
         let mut here = Vec::new();
@@ -125,6 +136,9 @@ impl Communicators {
             let group = Arc::new(Group::decode(&mut reader)?);
             let order = (Rank(reader.get_u32()?), reader.get_u32()?);
             here.push(table.intern(birth, group, order).0.0);
+            if table.known.len() > self.most {
+                return Err(MixError::TooMany("communicators"));
+            }
         }
         Ok(here)
     }
@@ -347,6 +361,23 @@ mod tests {
         assert_eq!(other.known()[there[even.0 as usize] as usize].order, (Rank(0), 3));
         assert_eq!(known[even.0 as usize].order, (Rank(0), 3));
         assert_eq!(known[world.0 as usize].order, (Rank(0), 0));
+    }
+
+    #[test]
+    fn more_than_there_are_numbers_for_are_refused() {
+        let none = |_| None;
+        let all = Communicators::with_room(4, 1);
+        let world =
+            |all: &Communicators, task, number| all.intern(task, number, Origin::World, Members::All, none);
+        let alone = |all: &Communicators, task, number| {
+            all.intern(Rank(task), number, Origin::SelfOnly, Members::List(&ranks([task])), none)
+        };
+        // One that is known already needs no number.
+        assert_eq!(world(&all, Rank(0), 0).unwrap().0, world(&all, Rank(1), 5).unwrap().0);
+        let told = Communicators::new(4);
+        alone(&told, 2, 1).unwrap();
+        assert!(matches!(all.hear(&told.encode()), Err(MixError::TooMany("communicators"))));
+        assert_eq!(alone(&all, 3, 7).unwrap_err(), Problem::TooManyCommunicators(7));
     }
 
     #[test]

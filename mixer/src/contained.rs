@@ -3,12 +3,12 @@
 //! The events are walked once more, by the same walk: it counts the records that each event gave, and so tells to
 //! which record a tag, a wait or a call belongs.
 
-use crate::Options;
 use crate::communicators::Communicators;
 use crate::error::MixError;
 use crate::output::Output;
 use crate::summary::{Dropped, Summary};
 use crate::walk::{Manner, Walk};
+use crate::{Options, Progress, Stage};
 use hashbrown::HashMap;
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,6 +19,9 @@ use vef_format::container::{About, ContainerWriteError, Note, Settings, Writer};
 use vef_format::ids::Rank;
 use vef_format::text::{Line, Reader};
 use vef_format::units::Ticks;
+
+/// After so many lines there is progress.
+const OFTEN: u64 = 1 << 14;
 
 /// Whether a trace of this name is to be a container.
 pub(crate) fn named(path: &Path) -> bool {
@@ -58,15 +61,20 @@ pub(crate) fn write(
     output: &Path,
     options: &Options,
     summary: &Summary,
+    progress: &dyn Progress,
 ) -> Result<(), MixError> {
+    let walked = summary.dropped == Dropped::default();
+    progress.begin(Stage::Container, summary.records * if walked { 2 } else { 1 });
+    let name = output;
     let output = Output::create(output)?;
     let failed = |error: ContainerWriteError| output.error(error);
-    let mut text = Reader::open(draft.path()).map_err(|error| output.error(error))?;
+    let text = File::open(draft.path()).map_err(|error| output.error(error))?;
+    let mut text = Reader::new(text, name).map_err(|error| output.error(error))?;
     let about = About { op_codes: options.op_codes.clone(), origin: origin(capture) };
     let mut writer =
         Writer::new(output.file()?, text.header(), &about, Settings::default()).map_err(failed)?;
     placement(capture, &mut writer).map_err(failed)?;
-    if summary.dropped == Dropped::default() {
+    if walked {
         let manner = Manner {
             by_length: capture.layout() == Layout::Prospector,
             with_room: false,
@@ -82,9 +90,15 @@ pub(crate) fn write(
                 walk.event(event)?;
                 author.event(event, before, walk.records()).map_err(failed)
             })?;
+            progress.advance(walk.records());
         }
     }
+    let mut lines = 0u64;
     while let Some(line) = text.next().map_err(|error| output.error(error))? {
+        lines += 1;
+        if lines.is_multiple_of(OFTEN) {
+            progress.advance(OFTEN);
+        }
         match line {
             Line::Communicator { id, members } => writer.communicator(id, members),
             Line::Message(message) => writer.message(&message),

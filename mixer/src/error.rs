@@ -2,9 +2,11 @@
 
 use crate::summary::Unmatched;
 use std::fmt;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
+use vef_format::units::Bytes;
 
 /// Why a capture cannot be mixed.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +18,7 @@ pub enum MixError {
     /// The trace cannot be written.
     #[error("{}: {source}", path.display())]
     Output {
-        /// The trace, or the temporary file beside it.
+        /// The trace.
         path: PathBuf,
         /// What the operating system, or the writer, says.
         #[source]
@@ -62,9 +64,34 @@ pub enum MixError {
     /// Parts or processes do not understand each other.
     #[error(transparent)]
     Garbled(#[from] crate::bytes::Garbled),
+    /// The share of a process of a job does not fit into the memory that each may use.
+    #[error(
+        "tasks {} to {} need more than {allowed} in one of {processes} processes, which keep their shares in memory: \
+        start about {enough} processes, or one, which mixes in parts", tasks.start, tasks.end - 1
+    )]
+    Share {
+        /// The tasks of the process.
+        tasks: Range<u32>,
+        /// The memory that it may use.
+        allowed: Bytes,
+        /// How many processes there are.
+        processes: u32,
+        /// With how many each share would fit, about.
+        enough: u32,
+    },
     /// More than a trace's ids, or one task's, are made for.
-    #[error("more than 2^32 − 2 {0}")]
+    #[error("more {0} than there are numbers for")]
     TooMany(&'static str),
+}
+
+impl MixError {
+    /// An error of a file that stands for the trace until that is whole is one of the trace, `output`.
+    pub(crate) fn of_trace(self, output: &Path) -> Self {
+        match self {
+            Self::Output { source, .. } => Self::Output { path: output.to_path_buf(), source },
+            other => other,
+        }
+    }
 }
 
 /// Why the processes of a job cannot mix together.
@@ -96,6 +123,9 @@ pub enum Problem {
     /// A communicator that no earlier event described.
     #[error("communicator {0} was never described")]
     UnknownCommunicator(u32),
+    /// More different communicators in all tasks than there are numbers for.
+    #[error("communicator {0} is one more than can be told apart")]
+    TooManyCommunicators(u32),
     /// A communicator without members, or with one outside the run.
     #[error("communicator {0} has no members, or one outside the run")]
     Members(u32),

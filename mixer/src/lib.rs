@@ -64,7 +64,8 @@ pub struct Options {
     pub skip_unknown: bool,
     /// The memory that a mix may use, about: a capture that needs more is read twice and mixed in parts, with a temporary
     /// file beside the output. `None`: half of what is free. A task at least is in memory at a time, and what
-    /// `docs/mixing.md` lists under "Memory". The processes of a job keep their shares in memory, whatever this says.
+    /// `docs/mixing.md` lists under "Memory". Each process of a job may use so much; where given, a share that needs more
+    /// is an error.
     pub memory: Option<Bytes>,
     /// How many threads; 0: as many as the machine has cores.
     pub jobs: usize,
@@ -83,6 +84,8 @@ pub enum Stage {
     Matching,
     /// Writing the trace; counted in records.
     Output,
+    /// Making a container of it: all records once in the events and once in the trace; counted in both.
+    Container,
 }
 
 /// Is told how far a mix has come; may be called by several threads at once.

@@ -8,6 +8,7 @@ use crate::error::MixError;
 use crate::job::Job;
 use crate::matching::{Matched, Matching, Partners, ends};
 use crate::order::Samples;
+use crate::output::Output;
 use crate::parts::{Blocks, Place, Spill};
 use crate::prepare::{Preparer, Shared};
 use crate::read::{Clocks, Reading};
@@ -65,15 +66,27 @@ fn alone_or_among(
     progress: &dyn Progress,
     job: Option<&Job>,
 ) -> Result<Summary, MixError> {
-    if !contained::named(output) {
-        return text(capture, output, options, progress, job);
-    }
+    let mixed = match contained::named(output) {
+        true => container(capture, output, options, progress, job),
+        false => text(capture, output, options, progress, job),
+    };
+    mixed.map_err(|error| error.of_trace(output))
+}
+
+/// Mixes into a container, by way of text.
+fn container(
+    capture: &Path,
+    output: &Path,
+    options: &Options,
+    progress: &dyn Progress,
+    job: Option<&Job>,
+) -> Result<Summary, MixError> {
     let draft = Draft::beside(output);
     let summary = text(capture, draft.path(), options, progress, job)?;
     let outcome = match job {
         Some(job) if job.rank() > 0 => Ok(()),
         _ => open(capture, options)
-            .and_then(|capture| contained::write(&capture, &draft, output, options, &summary)),
+            .and_then(|capture| contained::write(&capture, &draft, output, options, &summary, progress)),
     };
     agreed(job, outcome).map(|()| summary)
 }
@@ -166,6 +179,12 @@ impl<'a> Mix<'a> {
     fn run(mut self) -> Result<Summary, MixError> {
         self.summary.tasks = self.reading.capture.tasks();
         let begun = Instant::now();
+        // A place that cannot be written to shows before the work, not after it.
+        let output = match self.job {
+            Some(job) if job.rank() > 0 => Ok(None),
+            _ => Output::create(self.output).map(Some),
+        };
+        let output = agreed(self.job, output)?;
         let communicators = Communicators::new(self.summary.tasks);
         let outcome = self.read(&communicators);
         let mut read = agreed(self.job, outcome)?;
@@ -203,11 +222,13 @@ impl<'a> Mix<'a> {
             number_communicators(self.summary.tasks, &common.known, &common.all_operations);
         self.summary.communicators = communicators.len() as u64;
         let writing = Writing { ends: &common.ends, communicators: &communicators, traced: &traced };
-        let outcome = match self.job {
-            Some(job) if job.rank() > 0 => writing.serve(source, job, &common.names),
-            job => writing.write(source, job, self.output, &mut self.summary, self.progress),
+        let outcome = match (self.job, &output) {
+            (Some(job), None) => writing.serve(source, job, &common.names),
+            (job, Some(output)) => writing.write(source, job, output, &mut self.summary, self.progress),
+            (None, None) => Ok(()),
         };
-        agreed(self.job, outcome)?.map_or(Ok(()), |output| output.finish())?;
+        agreed(self.job, outcome)?;
+        output.map_or(Ok(()), Output::finish)?;
         self.summary.times.output = matched.elapsed();
         Ok(self.summary)
     }
@@ -218,7 +239,10 @@ impl<'a> Mix<'a> {
         let share = self.job.map_or(0..tasks, |job| job.share(tasks));
         let parts = match self.job {
             // More processes are the way to less memory.
-            Some(_) => vec![share],
+            Some(job) => {
+                self.fits(job, &share, communicators)?;
+                vec![share]
+            }
             None => self.reading.plan(share, communicators)?,
         };
         let again = if parts.len() > 1 { 2 } else { 1 };
@@ -243,6 +267,17 @@ impl<'a> Mix<'a> {
             }
         }
         Ok(Read { parts, told, kept, rolls, zeros })
+    }
+
+    /// Whether `share`, which is kept in memory, needs no more than each process of `job` was allowed.
+    fn fits(&self, job: &Job, share: &Range<u32>, communicators: &Communicators) -> Result<(), MixError> {
+        let Some(allowed) = self.options.memory else { return Ok(()) };
+        let parts = self.reading.plan(share.clone(), communicators)?.len() as u32;
+        if parts < 2 {
+            return Ok(());
+        }
+        let enough = job.size().saturating_mul(parts).min(self.summary.tasks);
+        Err(MixError::Share { tasks: share.clone(), allowed, processes: job.size(), enough })
     }
 
     /// What the parts or processes must know of each other: communicators, collectives, clocks, windows.

@@ -5,6 +5,7 @@
 use crate::error::MixError;
 use crate::output;
 use std::fs::{self, File};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ impl Spill {
     /// An empty one, in the directory of what will be `output`.
     pub(crate) fn beside(output: &Path) -> Result<Self, MixError> {
         let (path, _) = output::beside(output, "spill")?;
-        let failed = |error| output::failed(&path, error);
+        let failed = |error| failed(&path, &error);
         let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
         fs::remove_file(&path).map_err(failed)?;
         Ok(Self { file, path, end: AtomicU64::new(0) })
@@ -40,14 +41,14 @@ impl Spill {
     pub(crate) fn add(&self, bytes: &[u8]) -> Result<Place, MixError> {
         let length = bytes.len() as u64;
         let at = self.end.fetch_add(length, Ordering::Relaxed);
-        self.file.write_all_at(bytes, at).map_err(|error| output::failed(&self.path, error))?;
+        self.file.write_all_at(bytes, at).map_err(|error| failed(&self.path, &error))?;
         Ok(Place { at, length })
     }
 
     /// Reads what lies at `place`.
     pub(crate) fn read(&self, place: Place) -> Result<Vec<u8>, MixError> {
         let mut bytes = vec![0; place.length as usize];
-        self.file.read_exact_at(&mut bytes, place.at).map_err(|error| output::failed(&self.path, error))?;
+        self.file.read_exact_at(&mut bytes, place.at).map_err(|error| failed(&self.path, &error))?;
         Ok(bytes)
     }
 
@@ -55,6 +56,13 @@ impl Spill {
     pub(crate) fn bytes(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
+}
+
+/// An error of the temporary file at `path`, which the user knows by its directory at best.
+fn failed(path: &Path, error: &io::Error) -> MixError {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let what = format!("the temporary file in {}: {error}", dir.display());
+    output::failed(path, io::Error::new(error.kind(), what))
 }
 
 /// The blocks of one part, which are read in the order they were added.

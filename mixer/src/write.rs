@@ -15,7 +15,6 @@ use crate::summary::Summary;
 use crate::wire;
 use rayon::prelude::*;
 use std::io::Write;
-use std::path::Path;
 use vef_format::ids::{CommId, Rank};
 use vef_format::record::{Communicator, Header, Version};
 use vef_format::text::{Lines, WriteError, Writer};
@@ -56,31 +55,31 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the trace. The output is whole, but has not its name yet.
+    /// Writes the trace. `output` is whole then, but has not its name yet.
     pub(crate) fn write(
         &self,
         mut source: Source<'_>,
         job: Option<&Job>,
-        output: &Path,
+        output: &Output,
         summary: &mut Summary,
         progress: &dyn Progress,
-    ) -> Result<Option<Output>, MixError> {
+    ) -> Result<(), MixError> {
         let mut tokens = job.map(|job| Tokens::new(job, self.ends.len()));
         let written = self.write_all(&mut source, tokens.as_mut(), output, summary, progress);
         if let Some(mut tokens) = tokens {
             tokens.finish(written.is_ok())?;
         }
-        written.map(Some)
+        written
     }
 
     fn write_all(
         &self,
         source: &mut Source<'_>,
         mut others: Option<&mut Tokens<'_>>,
-        output: &Path,
+        output: &Output,
         summary: &mut Summary,
         progress: &dyn Progress,
-    ) -> Result<Output, MixError> {
+    ) -> Result<(), MixError> {
         let tasks = summary.tasks;
         let header = Header {
             version: Version::V3,
@@ -92,7 +91,6 @@ impl Writing<'_> {
             received: 0,
             clock: CLOCK,
         };
-        let output = Output::create(output)?;
         let failed = |error| output.error(error);
         let mut writer = Writer::new(output.file()?, &header).map_err(failed)?;
         for communicator in self.communicators {
@@ -138,16 +136,11 @@ impl Writing<'_> {
         resolver.finish()?;
         summary.early_receptions = resolver.early;
         writer.finish().map_err(failed)?;
-        Ok(output)
+        Ok(())
     }
 
     /// Gives the process that writes what this one prepares, whenever it asks.
-    pub(crate) fn serve(
-        &self,
-        mut source: Source<'_>,
-        job: &Job,
-        names: &[u32],
-    ) -> Result<Option<Output>, MixError> {
+    pub(crate) fn serve(&self, mut source: Source<'_>, job: &Job, names: &[u32]) -> Result<(), MixError> {
         let mut records = Vec::new();
         for &end in self.ends {
             records.clear();
@@ -157,7 +150,7 @@ impl Writing<'_> {
                 break;
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 

@@ -75,6 +75,45 @@ impl Mixed {
 }
 
 #[test]
+fn a_trace_that_cannot_be_written_is_told_by_its_name() {
+    let mut program = Program::new(2);
+    program.send(0, 1, 5, 77).receive(1, 0, 5).finish();
+    let mixed = Mixed::new();
+    capture::write(&mixed.capture(), &program.tasks);
+    // In memory and in parts, which have a temporary file of their own.
+    for memory in [None, Some(Bytes(1))] {
+        let refused = |output: &Path, cause: &str| {
+            let options = Options { memory, ..Options::default() };
+            let error = mix(&mixed.capture(), output, &options, &Quiet).expect_err("it must be refused");
+            let said = error.to_string();
+            assert!(said.starts_with(&format!("{}: ", output.display())), "{said}");
+            assert!(said.contains(cause), "{said}");
+            assert!(!said.contains(".part") && !said.contains(".spill"), "{said}");
+        };
+        let missing = mixed.0.path().join("missing");
+        refused(&missing.join("x.vef"), "No such file or directory");
+        refused(&missing.join("x.vefx"), "No such file or directory");
+        refused(&mixed.0.path().join("capture/0.vefc/x.vefx"), "Not a directory");
+        refused(&mixed.0.path().join("out"), "directory");
+        if Path::new("/dev/full").exists() {
+            refused(Path::new("/dev/full"), "No space left on device");
+        }
+    }
+    assert_eq!(mixed.left_behind(), 0);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_shows_before_the_work() {
+    let mut program = Program::new(2);
+    program.send(0, 1, 5, 77).finish();
+    let mixed = Mixed::new();
+    capture::write(&mixed.capture(), &program.tasks);
+    let nowhere = mixed.0.path().join("missing/x.vef");
+    let error = mix(&mixed.capture(), &nowhere, &Options::default(), &Quiet).unwrap_err();
+    assert!(matches!(error, MixError::Output { .. }), "{error}");
+}
+
+#[test]
 fn a_send_without_receive() {
     let mut program = Program::new(2);
     program.send(0, 1, 5, 77).send(0, 1, 6, 8).receive(1, 0, 6).finish();

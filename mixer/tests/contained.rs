@@ -1,12 +1,16 @@
 //! Traces mixed into containers: the records of the text, and what text cannot say.
 
 mod capture;
+#[allow(dead_code, reason = "the truth is looked at elsewhere")]
+mod model;
 
 use capture::{Program, sending};
-use mixer::{Options, Quiet, mix};
+use mixer::{Options, Progress, Quiet, Stage, Summary, mix};
+use proptest::prelude::*;
 use std::fs;
+use std::sync::Mutex;
 use vef_format::capture::event::*;
-use vef_format::container::{Note, Reader, Section, Settings, convert};
+use vef_format::container::{About, Note, Reader, Section, Settings, convert};
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Ticks};
@@ -80,6 +84,55 @@ fn a_container_says_what_text_cannot() {
         .map(|line| format!("{:?}", line.to_record()))
         .collect();
     assert!(times[1].contains("time: Ticks(390)"), "{}", times[1]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn a_container_holds_the_trace_that_text_holds(seed: u64, tasks in 1u32..6, steps in 0usize..250) {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        let (text, container, back) = (place("t.vef"), place("t.vefx"), place("back.vef"));
+        capture::write(&place("capture"), &model::run(seed, tasks, steps).events);
+        let as_text = mix(&place("capture"), &text, &Options::default(), &Quiet).unwrap();
+        let contained = mix(&place("capture"), &container, &Options::default(), &Quiet).unwrap();
+        prop_assert_eq!(Summary { times: as_text.times, ..contained }, as_text);
+        let text = fs::read(text).unwrap();
+        convert(&container, &back, &About::default(), Settings::default()).unwrap();
+        prop_assert!(fs::read(&back).unwrap() == text, "mixing into a container gives another trace");
+        // And through a container that is made of the text.
+        let again = place("again.vefx");
+        convert(&back, &again, &About::default(), Settings::default()).unwrap();
+        convert(&again, &back, &About::default(), Settings::default()).unwrap();
+        prop_assert!(fs::read(&back).unwrap() == text, "converting the text gives another trace");
+    }
+}
+
+#[test]
+fn a_stage_of_its_own_counts_each_record_twice() {
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<(Stage, u64, u64)>>);
+    impl Progress for Heard {
+        fn begin(&self, stage: Stage, total: u64) {
+            self.0.lock().unwrap().push((stage, total, 0));
+        }
+        fn advance(&self, steps: u64) {
+            self.0.lock().unwrap().last_mut().unwrap().2 += steps;
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &model::run(5, 4, 50_000).events);
+    let heard = Heard::default();
+    let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &heard).unwrap();
+    let heard = heard.0.into_inner().unwrap();
+    let stages: Vec<_> = heard.iter().map(|&(stage, ..)| stage).collect();
+    assert_eq!(stages, [Stage::Walk, Stage::Matching, Stage::Output, Stage::Container]);
+    assert_eq!((heard[0].1, heard[0].2), (4, 4));
+    assert_eq!((heard[2].1, heard[2].2), (summary.records, summary.records));
+    assert_eq!(heard[3].1, 2 * summary.records);
+    // The rest of the second half is less than one step of it.
+    assert!((2 * summary.records - (1 << 14)..=2 * summary.records).contains(&heard[3].2), "{heard:?}");
 }
 
 #[test]

@@ -16,11 +16,15 @@ use std::path::Path;
 use std::process::Command;
 use vef_format::capture::event::Action;
 use vef_format::operation::Operation;
+use vef_format::units::Bytes;
 
 /// Where the processes find the capture, and leave what they have to say.
 const PLACE: &str = "VEF_TEST_JOB_PLACE";
 /// Whether they are to lower collectives.
 const LOWER: &str = "VEF_TEST_JOB_LOWER";
+
+/// How much memory they may use.
+const MEMORY: &str = "VEF_TEST_JOB_MEMORY";
 
 fn options(lower: bool) -> Options {
     Options { jobs: 1, lower_collectives: Table::builtin("default").filter(|_| lower), ..Options::default() }
@@ -32,8 +36,10 @@ fn one_process() {
     let place = std::env::var_os(PLACE).expect("started by another test");
     let place = Path::new(&place);
     let lower = std::env::var_os(LOWER).is_some();
+    let memory = std::env::var(MEMORY).ok().map(|bytes| Bytes(bytes.parse().expect("a number")));
+    let options = Options { memory, ..options(lower) };
     let job = Job::of_launcher().expect("MPI starts").expect("one of several processes");
-    let outcome = mix_among(&place.join("capture"), &place.join("out/t.vef"), &options(lower), &Quiet, &job);
+    let outcome = mix_among(&place.join("capture"), &place.join("out/t.vef"), &options, &Quiet, &job);
     let said = match outcome {
         Ok(summary) if job.rank() == 0 => format!("{:?}", alike(summary)),
         Ok(_) => "well".to_owned(),
@@ -122,6 +128,25 @@ fn clocks_that_disagree_are_no_trouble() {
 #[test]
 fn collectives_are_lowered_alike() {
     the_same(&model::run(13, 6, 500).events, &[4], true);
+}
+
+#[test]
+fn a_share_that_needs_more_memory_than_allowed_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path();
+    capture::write(&place.join("capture"), &model::run(14, 8, 2_000).events);
+    fs::create_dir(place.join("out")).unwrap();
+    for mut launcher in launchers(2) {
+        launcher.env(PLACE, place).env(MEMORY, "1");
+        let this = std::env::current_exe().unwrap();
+        launcher.arg(this).args(["--exact", "one_process", "--ignored", "--quiet"]);
+        assert!(launcher.output().unwrap().status.success(), "{launcher:?}");
+        let said = |rank: u32| fs::read_to_string(place.join(format!("said.{rank}"))).unwrap();
+        let expected = "tasks 0 to 3 need more than 1 B in one of 2 processes, which keep their shares in memory: \
+            start about 8 processes, or one, which mixes in parts";
+        assert_eq!((said(0).as_str(), said(1).as_str()), (expected, "elsewhere"));
+        assert_eq!(fs::read_dir(place.join("out")).unwrap().count(), 0);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::args::Mix;
 use crate::output::{self, Failure, grouped};
-use crate::progress::Bar;
+use crate::progress::{Bar, Busy};
 use mixer::{Job, Options, Stage, Summary};
 use sim_example::quantity::parse_bytes;
 use std::process::ExitCode;
@@ -13,14 +13,14 @@ use vef_format::operation::OpCodes;
 
 pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
     let Some(job) = Job::of_launcher()? else {
-        let summary = mixer::mix(&mix.input, &mix.output, &options(mix)?, &Progress::default())?;
+        let summary = mixer::mix(&mix.input, &mix.output, &options(mix)?, &Progress::new())?;
         show(mix, &summary)?;
         return Ok(ExitCode::SUCCESS);
     };
     // One of the processes speaks for all.
     let first = job.rank() == 0;
     let mixed = options(mix).and_then(|options| match first {
-        true => Ok(mixer::mix_among(&mix.input, &mix.output, &options, &Progress::default(), &job)?),
+        true => Ok(mixer::mix_among(&mix.input, &mix.output, &options, &Progress::new(), &job)?),
         false => Ok(mixer::mix_among(&mix.input, &mix.output, &options, &mixer::Quiet, &job)?),
     });
     let shown = mixed.and_then(|summary| if first { show(mix, &summary) } else { Ok(()) });
@@ -121,32 +121,51 @@ fn text(summary: &Summary) -> String {
     lines.join("\n")
 }
 
-/// Shows each counted stage as a bar.
-#[derive(Default)]
+/// Shows each counted stage as a bar, and that the others go on.
 struct Progress {
-    stage: Mutex<Option<Bar>>,
+    stage: Mutex<Shown>,
     done: AtomicU64,
     total: AtomicU64,
 }
 
+/// What is shown of a stage that takes long; it goes when the next begins.
+enum Shown {
+    Counted(Bar),
+    Uncounted { _busy: Busy },
+}
+
+impl Shown {
+    fn uncounted(what: &'static str) -> Self {
+        Self::Uncounted { _busy: Busy::new(what) }
+    }
+}
+
+impl Progress {
+    /// From the beginning, before any stage.
+    fn new() -> Self {
+        let stage = Mutex::new(Shown::uncounted("opening the capture"));
+        Self { stage, done: AtomicU64::new(0), total: AtomicU64::new(0) }
+    }
+}
+
 impl mixer::Progress for Progress {
     fn begin(&self, stage: Stage, total: u64) {
-        let what = match stage {
-            Stage::Walk => "reading ranks",
-            Stage::Matching => "matching",
-            Stage::Output => "writing records",
-        };
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
-        if let Ok(mut bar) = self.stage.lock() {
-            *bar = Some(Bar::new(what));
+        if let Ok(mut shown) = self.stage.lock() {
+            *shown = match stage {
+                Stage::Walk => Shown::Counted(Bar::new("reading ranks")),
+                Stage::Matching => Shown::uncounted("matching"),
+                Stage::Output => Shown::Counted(Bar::new("writing records")),
+                Stage::Container => Shown::Counted(Bar::new("making the container")),
+            };
         }
     }
 
     fn advance(&self, steps: u64) {
         let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
-        if let Ok(bar) = self.stage.try_lock()
-            && let Some(bar) = &*bar
+        if let Ok(shown) = self.stage.try_lock()
+            && let Shown::Counted(bar) = &*shown
         {
             bar.set(done, self.total.load(Ordering::Relaxed));
         }

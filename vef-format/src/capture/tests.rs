@@ -1,5 +1,6 @@
 //! Events to a file and back; files cut short or changed.
 
+use super::encode::kind;
 use super::event::{
     Action, Collective, Communicator, Completion, Datatype, DatatypeId, Event, Members, Origin, Outcome,
     PostReceive, Receive, RequestId, Send, SendMode,
@@ -7,6 +8,7 @@ use super::event::{
 use super::layout::{
     CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, VERSION, chunk_field, field, seal,
 };
+use super::varint::Sink;
 use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
@@ -439,26 +441,62 @@ fn a_chunk_that_was_being_copied_is_read_once() {
     }
 }
 
-/// A few bytes of a hostile file must not stand for work without end.
-#[test]
-fn requests_do_not_end_twice() {
-    let dir = tempfile::tempdir().expect("a directory");
-    write(dir.path(), 3, 0, 1);
-    let path = rank_path(dir.path(), Rank(0));
+/// A sound capture of rank 0 but for these bytes behind its two records, in `dir`, and where they begin.
+fn write_with(dir: &Path, bytes: &[u8]) -> usize {
+    write(dir, 3, 0, 1);
+    let path = rank_path(dir, Rank(0));
     let mut file = std::fs::read(&path).expect("there");
-    // A send of a request, then its end again and again.
-    file.extend([16 + 4, 1, 1, 1, 1, 1, 1, 1]);
-    for _ in 0..3 {
-        file.extend([13, 1, 1, 3, 1]);
-    }
+    let at = file.len();
+    file.extend(bytes);
     let length = (file.len() as u64).to_le_bytes();
     file[field::LENGTH..field::LENGTH + 8].copy_from_slice(&length);
     let used = file.len() - HEADER_SIZE;
     seal(&mut file[HEADER_SIZE..], used);
     std::fs::write(&path, file).expect("written");
+    at
+}
+
+/// A few bytes of a hostile file must not stand for work without end.
+#[test]
+fn requests_do_not_end_twice() {
+    let dir = tempfile::tempdir().expect("a directory");
+    // A send of a request, then its end again and again.
+    let mut bytes = vec![16 + 4, 1, 1, 1, 1, 1, 1, 1];
+    for _ in 0..3 {
+        bytes.extend([13, 1, 1, 3, 1]);
+    }
+    write_with(dir.path(), &bytes);
     let (events, ending) = read(dir.path());
     assert_eq!(events.len(), 4);
     assert!(ending.expect_err("refused").to_string().contains("completed requests: 2"));
+}
+
+/// Tags and communicators have 32 bits; a capture can write more, and is then told off at that record.
+#[test]
+fn numbers_beyond_their_types_are_one_located_error() {
+    // A send's kind, gap and duration, communicator, rank, tag, bytes and datatype.
+    const FIELDS: usize = 8;
+    for (place, what) in [(3, "communicator"), (4, "rank"), (5, "tag"), (7, "datatype")] {
+        for (number, fits) in [(u32::MAX.into(), true), (1 << 32, false), (u64::MAX, false)] {
+            let mut room = [0; 2 * FIELDS + 9];
+            room[0] = kind::SEND;
+            let mut sink = Sink::new(&mut room, 1);
+            (1..FIELDS).for_each(|at| sink.put(if at == place { number } else { 0 }));
+            let length = sink.position().expect("fits");
+            let dir = tempfile::tempdir().expect("a directory");
+            let at = write_with(dir.path(), &room[..length]);
+            let (events, ending) = read(dir.path());
+            if fits {
+                assert_eq!(events.len(), 3);
+                ending.expect("readable");
+                continue;
+            }
+            assert_eq!(events.len(), 2);
+            let file = rank_path(dir.path(), Rank(0));
+            let expected = format!("{}: record 2 at byte {at}: impossible {what}: {number}", file.display());
+            assert_eq!(ending.expect_err("refused").to_string(), expected);
+        }
+    }
 }
 
 #[test]
