@@ -24,6 +24,7 @@ mod output;
 mod phases;
 mod place;
 mod requests;
+mod run;
 mod settings;
 mod shapes;
 mod tools;

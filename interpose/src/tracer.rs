@@ -9,6 +9,7 @@ use crate::lane::{self, Lane};
 use crate::output::Output;
 use crate::place::Place;
 use crate::requests::Template;
+use crate::run;
 use crate::settings::Settings;
 use crate::types::Types;
 use mpi_abi::api::{Mpi, ThreadLevel};
@@ -225,7 +226,6 @@ impl Tracer {
         };
         let rank = Rank(number(mpi.world_rank())?);
         let tasks = number(mpi.world_size())?;
-        let info = rank_info(&mpi, rank, tasks, loaded);
         let dir = &settings.dir;
         let place = |error: std::io::Error| match error.kind() {
             ErrorKind::AlreadyExists => format!(
@@ -239,6 +239,8 @@ impl Tracer {
         if rank.0 == 0 && !settings.fresh && !spawned {
             remove_leftovers(dir, tasks);
         }
+        let run = run::identity(dir.file_name().filter(|_| spawned));
+        let info = rank_info(&mpi, rank, tasks, run, loaded);
         let path = rank_path(dir, rank);
         let output =
             Output::create(&path, &info, loaded, settings.max_size, settings.fresh).map_err(place)?;
@@ -462,12 +464,13 @@ fn remove_leftovers(dir: &Path, tasks: u32) {
     }
 }
 
-fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, start: ClockPair) -> RankInfo {
+fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, run: u64, start: ClockPair) -> RankInfo {
     let abi = mpi.abi();
     let local = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
     RankInfo {
         rank,
         tasks,
+        run,
         host: host_name(),
         local_rank: local.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()),
         cores: cores(),

@@ -1,8 +1,11 @@
 //! The preload library does no harm where it does not belong, and `vef run` reaches the ranks however they are
 //! started.
 
+use std::path::Path;
 use std::process::Command;
-use vef_tests::{Mpi, products, root, run, vef};
+use vef_format::capture::{Capture, compress, rank_path};
+use vef_format::ids::Rank;
+use vef_tests::{Ended, Mpi, products, root, run, vef};
 
 #[test]
 fn a_script_that_starts_other_things_is_not_harmed() {
@@ -54,5 +57,68 @@ fn several_programs_on_one_line() {
         run(&mut command).success();
         let header = std::fs::read_to_string(trace).expect("a trace");
         assert!(header.starts_with("VEF3 4 "), "{}", header.lines().next().unwrap_or_default());
+    }
+}
+
+/// The identity of the run in the files of a capture of two ranks, which must agree.
+fn identity(capture: &Path) -> u64 {
+    let capture = Capture::open(capture).expect("a capture");
+    let runs: Vec<u64> =
+        (0..2).map(|rank| capture.rank(Rank(rank)).map(|info| info.run).expect("a rank")).collect();
+    assert!(runs[0] != 0 && runs[0] == runs[1], "{runs:?}");
+    runs[0]
+}
+
+/// `vef mix` of a capture.
+fn mixed(capture: &Path) -> Ended {
+    run(vef().args(["mix", "-i"]).arg(capture).arg("-o").arg(capture.with_extension("vef")))
+}
+
+#[test]
+fn files_of_two_runs_do_not_pass_for_a_capture() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "phases", &["tests/c/phases.c"]);
+        let program = program.to_str().expect("a path");
+        let wrapper = work.path().join("wrapper.sh");
+        std::fs::write(&wrapper, "#!/bin/sh\n\"$@\"\n").expect("a script");
+        run(Command::new("chmod").arg("+x").arg(&wrapper)).success();
+        let wrapper = wrapper.to_str().expect("a path");
+
+        let lines: [&[&str]; 2] =
+            [&["-n", "2", program], &["-n", "1", program, ":", "-n", "1", wrapper, program]];
+        let captured = |name: &str, by_vef: bool, line: &[&str]| {
+            let capture = work.path().join(name);
+            let mut command = match by_vef {
+                true => vef(),
+                false => Command::new(mpi.launcher()[0]),
+            };
+            if by_vef {
+                command.arg("run").arg("-o").arg(&capture).arg("--").args(mpi.launcher());
+            } else {
+                command.args(&mpi.launcher()[1..]).env("VEF_DIR", &capture);
+                command.env("LD_PRELOAD", products().join("libvef_interpose.so"));
+                command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            }
+            run(command.args(line)).success();
+            (identity(&capture), capture)
+        };
+        for by_vef in [true, false] {
+            let [(one, first), (other, second)] =
+                [0, 1].map(|number| captured(&format!("capture-{by_vef}-{number}"), by_vef, lines[number]));
+            assert_ne!(one, other);
+            mixed(&first).success();
+            let (swapped, whose) = (rank_path(&first, Rank(1)), rank_path(&first, Rank(0)));
+            std::fs::copy(rank_path(&second, Rank(1)), &swapped).expect("copied");
+            let said = mixed(&first).exited(2).stderr();
+            let expected = format!("{}: is of another run than {}\n", swapped.display(), whose.display());
+            assert!(said.ends_with(&expected), "{said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+            // With the other file of that run, compressed, it is one again.
+            compress(&second, Rank(0)).expect("compressed");
+            std::fs::remove_file(&whose).expect("removed");
+            std::fs::copy(second.join("0.vefc.zst"), first.join("0.vefc.zst")).expect("copied");
+            mixed(&first).success();
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::progress::Bar;
 use crate::tools::Tools;
 use rayon::prelude::*;
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,6 +79,7 @@ fn variables(run: &Run, library: &Path, directory: &Path) -> Vec<launch::Variabl
         (DIRECTORY_VARIABLE, directory.into()),
         // The directory was empty: a rank's file that is there is another process's of this run.
         ("VEF_FRESH", "1".into()),
+        ("VEF_RUN", identity().into()),
     ];
     let options =
         [("VEF_MAX_SIZE", &run.max_size), ("VEF_PHASE", &run.only_phase), ("VEF_RANKS", &run.only_ranks)];
@@ -91,6 +93,12 @@ fn variables(run: &Run, library: &Path, directory: &Path) -> Vec<launch::Variabl
         }
     }
     variables
+}
+
+/// A name for this run that no other has: its rank files bear it.
+fn identity() -> String {
+    // The standard library's hasher has a random key.
+    format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// The absolute, new and empty directory for the capture.

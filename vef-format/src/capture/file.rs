@@ -98,6 +98,7 @@ impl Header {
             .map_err(|e| damaged(path, field::FACTS + e.valid_up_to(), "not UTF-8".into()))?;
         let info =
             RankInfo::from_facts(rank, tasks, facts).map_err(|what| damaged(path, field::FACTS, what))?;
+        let info = RankInfo { run: u64_at(bytes, field::RUN), ..info };
         let pair = |i: usize| ClockPair {
             tick: u64_at(bytes, field::CLOCK + 16 * i),
             nanos: u64_at(bytes, field::CLOCK + 16 * i + 8),

@@ -66,6 +66,8 @@ pub mod field {
     pub const CALLS_AT: usize = 96;
     /// `u32`: entries of the call table.
     pub const CALLS: usize = 100;
+    /// `u64`: [`super::RankInfo::run`].
+    pub const RUN: usize = 104;
     /// Where the facts begin.
     pub const FACTS: usize = 128;
 }
@@ -98,6 +100,8 @@ pub struct RankInfo {
     pub rank: Rank,
     /// Size of `MPI_COMM_WORLD`.
     pub tasks: u32,
+    /// The identity of the run: the same in all its rank files, another in those of others; 0: not known.
+    pub run: u64,
     /// The host's name.
     pub host: String,
     /// Rank among the processes of the same host, where the launcher says so.
@@ -142,7 +146,7 @@ impl RankInfo {
         text
     }
 
-    /// Takes what [`RankInfo::to_facts`] wrote; unknown keys are skipped, so that later writers may add some.
+    /// Takes what [`RankInfo::to_facts`] wrote, which does not name the run; unknown keys are skipped, so that later writers may add some.
     pub fn from_facts(rank: Rank, tasks: u32, facts: &str) -> Result<Self, String> {
         let mut info = Self { rank, tasks, ..Self::default() };
         for line in facts.lines() {
@@ -226,6 +230,7 @@ pub fn header(info: &RankInfo, start: ClockPair) -> Vec<u8> {
     put(field::STATE, State::Running as u32);
     put(field::FACTS_LEN, facts.len() as u32);
     put(field::CALLS_AT, calls_at as u32);
+    bytes[field::RUN..field::RUN + 8].copy_from_slice(&info.run.to_le_bytes());
     bytes[field::CLOCK..field::CLOCK + 16].copy_from_slice(&pair_bytes(start));
     bytes[field::FACTS..field::FACTS + facts.len()].copy_from_slice(facts.as_bytes());
     bytes
@@ -392,6 +397,7 @@ mod tests {
         RankInfo {
             rank: Rank(3),
             tasks: 8,
+            run: 0x5566_7788,
             host: "node\\7".into(),
             local_rank: Some(1),
             cores: vec![0, 1, 2, 3, 8, 12, 13],
@@ -407,7 +413,7 @@ mod tests {
     fn facts_come_back() {
         let facts = info().to_facts(4000);
         assert!(facts.contains("cores=0-3,8,12-13\n"), "{facts}");
-        assert_eq!(RankInfo::from_facts(Rank(3), 8, &facts), Ok(info()));
+        assert_eq!(RankInfo::from_facts(Rank(3), 8, &facts), Ok(RankInfo { run: 0, ..info() }));
         let short = info().to_facts(30);
         assert!(short.len() <= 30 && RankInfo::from_facts(Rank(3), 8, &short).is_ok());
     }
@@ -421,6 +427,7 @@ mod tests {
             \x01\0\0\0\x9c\0\0\0\0\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0\x44\x33\0\0\0\0\0\0";
         assert_eq!(bytes[..64], fixed);
         assert_eq!(bytes[field::CALLS_AT..field::CALLS_AT + 8], *b"\x20\x01\0\0\0\0\0\0");
+        assert_eq!(bytes[field::RUN..field::RUN + 8], *b"\x88\x77\x66\x55\0\0\0\0");
         assert_eq!(bytes[field::FACTS..field::FACTS + 13], *b"host=node\\\\7\n");
         assert_eq!(bytes.len(), 0x120);
         let chunk = ChunkHeader {

@@ -121,6 +121,8 @@ fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
         return Err(CaptureError::Mixed { place: Place::file(file), what });
     }
     let mut ranks = Vec::new();
+    // The first that tells its run.
+    let mut known: Option<(u64, &PathBuf)> = None;
     for rank in (0..tasks).map(Rank) {
         let Some(file) = found.get(&rank) else {
             return Err(CaptureError::MissingRank { path: rank_path(dir, rank), rank, tasks });
@@ -129,6 +131,13 @@ fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
         if info.rank != rank || info.tasks != tasks {
             let what = format!("holds rank {} of {} tasks, not {rank} of {tasks}", info.rank, info.tasks);
             return Err(CaptureError::Mixed { place: Place::file(file), what });
+        }
+        if info.run != 0 {
+            let (run, whose) = *known.get_or_insert((info.run, file));
+            if info.run != run {
+                let what = format!("is of another run than {}", whose.display());
+                return Err(CaptureError::Mixed { place: Place::file(file), what });
+            }
         }
         ranks.push(info);
     }

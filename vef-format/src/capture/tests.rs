@@ -577,3 +577,33 @@ fn what_is_no_capture_is_told_apart() {
     std::fs::write(&path, &good[..HEADER_SIZE - 1]).expect("written");
     assert!(matches!(open(), CaptureError::Truncated { .. }));
 }
+
+#[test]
+fn rank_files_of_two_runs_are_no_capture() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |rank: u32, run: u64| {
+        let info = RankInfo { run, ..info(rank, 3) };
+        let writer = RankWriter::create(dir.path(), &info).expect("created");
+        writer.finish().expect("written");
+    };
+    // A file that does not know its run may be of any.
+    for (runs, fits) in [([7, 7, 7], true), ([0, 7, 7], true), ([0, 0, 0], true), ([7, 0, 8], false)] {
+        (0..).zip(runs).for_each(|(rank, run)| write(rank, run));
+        match Capture::open(dir.path()) {
+            Ok(capture) => assert!(fits && capture.rank(Rank(2)).expect("a rank").run == runs[2]),
+            Err(error) => {
+                assert!(!fits && matches!(error, CaptureError::Mixed { .. }), "{error}");
+                let said = error.to_string();
+                assert!(said.contains("2.vefc: is of another run than "), "{said}");
+                assert!(said.ends_with("0.vefc"), "{said}");
+            }
+        }
+    }
+    // Nor does it matter which of them are compressed.
+    #[cfg(feature = "zstd")]
+    {
+        super::compress(dir.path(), Rank(2)).expect("compressed");
+        let said = Capture::open(dir.path()).expect_err("refused").to_string();
+        assert!(said.contains("2.vefc.zst: is of another run than "), "{said}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Which run this process belongs to: a number that all ranks of a run find by themselves, and alike, from what their launcher
+//! gave them. Another run has another one.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// Variables that name a run: together, if the first of them is there.
+const NAMES: [&[&str]; 3] = [
+    // `vef run` sets it.
+    &["VEF_RUN"],
+    // Open MPI 4 numbers its jobs by the process that starts them, and adds a key that is random; others make the name unique.
+    &["PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports"],
+    &["OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_precondition_transports"],
+];
+
+/// What srun names its steps by. Also there where another launcher was started inside a job, with steps of its own.
+const STEP: [&str; 2] = ["SLURM_JOB_ID", "SLURM_STEP_ID"];
+
+/// The identity of the run; 0: nothing tells. `world`: the name of a world that another program of the run started.
+pub(crate) fn identity(world: Option<&OsStr>) -> u64 {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let step = || STEP.map(variable).into_iter().collect::<Option<Vec<_>>>();
+    let found = named(variable).or_else(control_port).or_else(step);
+    found.map_or(0, |parts| hash(parts.iter().map(OsString::as_os_str).chain(world)))
+}
+
+/// The values of the first variables that name a run.
+fn named(variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<OsString>> {
+    NAMES.iter().find_map(|names| {
+        variable(names[0])?;
+        Some(names.iter().filter_map(|name| variable(name)).collect())
+    })
+}
+
+/// Where the `mpiexec` of Hydra listens, a host and a port: it gives its ranks no name of the run, but that to the process which
+/// starts them on each host.
+fn control_port() -> Option<Vec<OsString>> {
+    /// Programs between that process and this one: scripts, debuggers.
+    const MOST: usize = 16;
+    std::env::var_os("PMI_FD")?;
+    // SAFETY: has no conditions.
+    let parent = unsafe { libc::getppid() } as u32;
+    let ancestors = std::iter::successors(Some(parent), |&process| parent_of(process));
+    let port = ancestors
+        .take_while(|&process| process > 1)
+        .take(MOST)
+        .find_map(|process| port_of(&std::fs::read(format!("/proc/{process}/cmdline")).ok()?))?;
+    Some(vec![port])
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // A program's name, in parentheses, may contain anything.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The value of `--control-port` in the command line of Hydra's proxy.
+fn port_of(line: &[u8]) -> Option<OsString> {
+    let mut words = line.split(|&byte| byte == 0);
+    words.next().filter(|program| program.ends_with(b"pmi_proxy"))?;
+    words.find(|word| *word == b"--control-port")?;
+    words.next().map(|port| OsStr::from_bytes(port).to_owned())
+}
+
+/// FNV-1a; never 0.
+fn hash<'a>(parts: impl Iterator<Item = &'a OsStr>) -> u64 {
+    let bytes = parts.flat_map(|part| part.as_bytes().iter().chain(&[0]));
+    bytes
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_launchers_variables_name_the_run() {
+        let of = |set: &[(&str, &str)]| {
+            let variable =
+                |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+            named(variable).map(|parts| hash(parts.iter().map(OsString::as_os_str)))
+        };
+        let (job, key) = (("PMIX_NAMESPACE", "12"), "OMPI_MCA_orte_precondition_transports");
+        assert_eq!(of(&[("PATH", "/bin")]), None);
+        assert_eq!(of(&[job, ("PMIX_RANK", "0")]), of(&[("PMIX_RANK", "1"), job]));
+        assert_ne!(of(&[job, (key, "a")]), of(&[job, (key, "b")]));
+        assert_eq!(of(&[job, (key, "a"), ("VEF_RUN", "x")]), of(&[("VEF_RUN", "x")]));
+        assert_ne!(of(&[("VEF_RUN", "x")]), of(&[("VEF_RUN", "y")]));
+    }
+
+    #[test]
+    fn a_proxy_tells_where_its_mpiexec_listens() {
+        let line = b"/usr/bin/hydra_pmi_proxy\0--rmk\0user\0--control-port\0host:35763\0--pgid\x000\0";
+        assert_eq!(port_of(line), Some("host:35763".into()));
+        assert_eq!(port_of(&line[..30]), None);
+        assert_eq!(port_of(b"sh\0--control-port\0x\0"), None);
+        assert_eq!(parent_of(std::process::id()), Some(std::os::unix::process::parent_id()));
+    }
+}
