@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use vef_format::capture::event::{Action, Completion, Event, Outcome, RequestId};
 use vef_format::capture::{Capture, CaptureError, Ending};
@@ -68,6 +68,9 @@ impl Mpi {
     }
 
     fn run(&self, ranks: u32, capture: &Path, program: &Path, arguments: &[&str]) -> Output {
+        // One after the other: ranks that wait spin, and more of them than cores hinder each other.
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         self.launch(ranks, capture, program, arguments).output().expect("the launcher starts")
     }
 }

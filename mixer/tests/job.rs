@@ -14,6 +14,7 @@ use mixer::{Job, MixError, Options, Quiet, Summary, Table, mix, mix_among};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use vef_format::capture::event::Action;
 use vef_format::operation::Operation;
 use vef_format::units::Bytes;
@@ -93,7 +94,11 @@ fn the_same(tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
             }
             let this = std::env::current_exe().unwrap();
             launcher.arg(this).args(["--exact", "one_process", "--ignored", "--quiet"]);
+            static TURN: Mutex<()> = Mutex::new(());
+            // One after the other: ranks that wait spin, and more of them than cores hinder each other.
+            let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
             let ended = launcher.output().unwrap();
+            drop(turn);
             let noise =
                 || String::from_utf8_lossy(&[&ended.stdout[..], &ended.stderr[..]].concat()).into_owned();
             assert!(ended.status.success(), "{launcher:?}: {}", noise());

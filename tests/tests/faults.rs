@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 use vef_format::capture::Capture;
+use vef_format::capture::layout::HEADER_SIZE;
 use vef_format::ids::Rank;
-use vef_tests::{Ended, Mpi, have, products, run, run_for, skipped, vef};
+use vef_tests::{Ended, Mpi, have, products, run, run_for, skipped, turn, vef};
 
 /// `tests/c/faults.c`, compiled.
 fn faults(mpi: Mpi, work: &Path) -> PathBuf {
@@ -97,23 +99,30 @@ fn nor_does_it_notice_a_chain_of_tools() {
     }
 }
 
-/// Starts a long run under the recorder; returns when both ranks have begun to write.
-fn start_long(mpi: Mpi, program: &Path, seconds: &str, capture: &Path) -> Child {
+/// A run under way, in its turn.
+struct Started(Child, MutexGuard<'static, ()>);
+
+/// Starts a run under the recorder that goes on until there is a file `until`; returns when both ranks record.
+fn start_long(mpi: Mpi, program: &Path, until: &Path, capture: &Path) -> Started {
+    let turn = turn();
+    let until = until.display().to_string();
     let mut command = vef();
-    command.args(["run", "-o"]).arg(capture).arg("--").args(line(mpi, program, &["long", seconds]));
+    command.args(["run", "-o"]).arg(capture).arg("--").args(line(mpi, program, &["long", &until]));
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("vef run");
     let begun = Instant::now();
-    let writes = |rank: &str| std::fs::metadata(capture.join(rank)).is_ok_and(|file| file.len() > 100_000);
-    while !(writes("0.vefc") && writes("1.vefc")) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no capture came");
+    // A rank that records has a window behind its header, from its first record on.
+    let records =
+        |rank: &str| std::fs::metadata(capture.join(rank)).is_ok_and(|file| file.len() > HEADER_SIZE as u64);
+    while !(records("0.vefc") && records("1.vefc")) {
+        assert!(begun.elapsed() < Duration::from_secs(100), "no capture came");
         std::thread::sleep(Duration::from_millis(3));
     }
-    child
+    Started(child, turn)
 }
 
 /// Ends with the run, killed or not; its stderr.
-fn end(child: Child) -> String {
-    let output = child.wait_with_output().expect("the run ends");
+fn end(run: Started) -> String {
+    let output = run.0.wait_with_output().expect("the run ends");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -128,13 +137,13 @@ fn a_rank_killed_at_any_instant_leaves_a_capture_that_mixes() {
     for kill in 0..kills {
         let Some(turn) = (kill as usize).checked_rem(mpis.len()) else { return };
         let capture = work.path().join(format!("{kill}"));
-        let child = start_long(mpis[turn], &programs[turn], "60", &capture);
+        let long = start_long(mpis[turn], &programs[turn], Path::new("/never"), &capture);
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let (victim, micros) = ((seed >> 31), u64::from(seed >> 12) % 150_000);
+        let (victim, micros) = ((seed >> 31), u64::from(seed >> 12) % 300_000);
         let pid = Capture::open(&capture).expect("a capture").rank(Rank(victim)).expect("a rank").pid;
         std::thread::sleep(Duration::from_micros(micros));
         run(Command::new("kill").args(["-9", &pid.to_string()])).success();
-        let said = end(child);
+        let said = end(long);
         assert!(said.contains("ended without MPI_Finalize"), "{said}");
         let mixed = mixes(&capture, &["--lenient"]);
         assert!(mixed.contains("without MPI_Finalize"), "{mixed}");
@@ -148,9 +157,11 @@ fn a_directory_that_disappears_is_told_at_the_end() {
     let work = tempfile::tempdir().expect("a directory");
     let program = faults(mpi, work.path());
     let capture = work.path().join("capture");
-    let child = start_long(mpi, &program, "4", &capture);
+    let stop = work.path().join("stop");
+    let long = start_long(mpi, &program, &stop, &capture);
     std::fs::remove_dir_all(&capture).expect("the capture");
-    let said = end(child);
+    std::fs::write(&stop, "").expect("a file");
+    let said = end(long);
     assert_eq!(said.matches("vef: the capture of rank ").count(), 2, "{said}");
     assert!(said.contains("nothing is left of the capture"), "{said}");
 }
