@@ -1,7 +1,8 @@
 //! A progress bar for what takes more than two seconds; on a terminal only.
 
 use crate::output::grouped;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::{OnceLock, mpsc};
 use std::thread::JoinHandle;
@@ -25,7 +26,7 @@ impl Bar {
 
     /// `done` of `total` units are done. Cheap enough to call often, from any thread.
     pub fn set(&self, done: u64, total: u64) {
-        if let Some(bar) = self.visible("{msg} {wide_bar} {percent}% {per_sec} {eta} left") {
+        if let Some(bar) = self.visible("{msg} {wide_bar} {percent}% {rate} {left}") {
             bar.set_length(total);
             bar.set_position(done);
         }
@@ -48,12 +49,32 @@ impl Bar {
         Some(self.shown.get_or_init(|| {
             let bar = ProgressBar::with_draw_target(None, target()).with_elapsed(self.started.elapsed());
             if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
+                bar.set_style(style.with_key("rate", show_rate).with_key("left", show_left));
             }
             bar.set_message(self.what);
             bar
         }))
     }
+}
+
+/// Done so far, a second. The bar's own rate counts from when it appeared, as if all up to then had taken no time.
+fn rate(state: &ProgressState) -> f64 {
+    state.pos() as f64 / state.elapsed().as_secs_f64().max(1e-3)
+}
+
+fn show_rate(state: &ProgressState, to: &mut dyn Write) {
+    // A bar that cannot be drawn is no reason to stop.
+    let _ = write!(to, "{}/s", grouped(rate(state) as u64));
+}
+
+fn show_left(state: &ProgressState, to: &mut dyn Write) {
+    if state.pos() == 0 {
+        return;
+    }
+    let more = state.len().unwrap_or(0).saturating_sub(state.pos());
+    let seconds = more as f64 / rate(state).max(1e-3);
+    let _ =
+        write!(to, "{:#} left", HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
 }
 
 /// Shows that a job of unknown length goes on, from [`PATIENCE`] after it began until this is dropped.
