@@ -10,8 +10,8 @@ use crate::communicators::{Communicators, Known};
 use crate::error::{JobError, MixError};
 use crate::matching::Matched;
 use crate::order::Samples;
-use crate::prepare::Prepared;
 use crate::summary::Summary;
+use crate::window::Window;
 use crate::wire;
 use mpi_abi::api::{Envelope, Mpi, ThreadLevel};
 use mpi_abi::handles::Comm;
@@ -330,7 +330,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Adds the records of all others in the next window.
-    pub(crate) fn fill(&mut self, records: &mut Vec<Prepared>) -> Outcome<()> {
+    pub(crate) fn fill(&mut self, window: &mut Window) -> Outcome<()> {
         while self.asked < self.windows.min(self.came + AHEAD) {
             self.ask(GO)?;
         }
@@ -338,7 +338,7 @@ impl<'a> Tokens<'a> {
         let mut outcome = Ok(());
         for from in 1..self.job.size {
             let block = self.job.receive(from)?;
-            outcome = outcome.and_then(|()| wire::decode(&block, records));
+            outcome = outcome.and_then(|()| wire::decode(&block, window));
         }
         Ok(outcome?)
     }

@@ -33,6 +33,7 @@ mod matching;
 mod order;
 mod prepare;
 mod resolve;
+mod window;
 
 mod output;
 mod write;

@@ -14,6 +14,7 @@ use crate::prepare::{Preparer, Shared};
 use crate::read::{Clocks, Reading};
 use crate::summary::Summary;
 use crate::task::Task;
+use crate::window::Window;
 use crate::wire;
 use crate::write::{Source, Writing, number_communicators};
 use crate::{Options, Progress, Stage};
@@ -371,12 +372,12 @@ impl<'a> Mix<'a> {
             all.merge(matched);
             let shifts = &common.shifts[part.start as usize..part.end as usize];
             let mut preparer = Preparer::new(first, &tasks, &partners, shifts, shared);
-            let mut records = Vec::new();
+            let mut window = Window::default();
             let mut prepared = Blocks::default();
             for &end in &common.ends {
-                records.clear();
-                preparer.fill(end, &mut records);
-                prepared.add(spill, &wire::encode(&records, &|comm| comm))?;
+                window.clear();
+                preparer.fill(end, &mut window);
+                prepared.add(spill, &wire::encode(&window, &|comm| comm))?;
             }
             blocks.push(prepared);
         }

@@ -5,56 +5,103 @@
 //! records, in linear time, and each bucket is sorted. Where windows end has no influence on the order.
 
 use crate::packed::{Records, SAMPLE};
-use crate::prepare::Prepared;
 
 /// At most so many starts are kept to choose the windows by.
 const KEPT: usize = 1 << 18;
 
-/// Puts the records of a window of time in order.
+/// Finds the order of windows.
 #[derive(Debug, Default)]
 pub(crate) struct Sorter {
     /// Where each bucket of time begins.
     buckets: Vec<u32>,
-    /// The start and the place of each record, in order.
-    keys: Vec<(u64, u32)>,
+    /// The start and the place of each record.
+    keys: Vec<u64>,
+    /// The same where the window is so long that one word does not hold both.
+    wide_keys: Vec<u128>,
 }
 
 impl Sorter {
-    /// Gives `sorted` what is in `records`, task by task there, in the order of turns.
-    pub(crate) fn sort(&mut self, records: &[Prepared], sorted: &mut Vec<Prepared>) {
-        let wider =
-            |(from, to): (u64, u64), record: &Prepared| (from.min(record.start), to.max(record.start));
-        let (begin, end) = records.iter().fold((u64::MAX, 0), wider);
-        let bits = records.len().next_power_of_two().trailing_zeros();
-        let shift = (64 - end.saturating_sub(begin).leading_zeros()).saturating_sub(bits);
-        let bucket = |record: &Prepared| ((record.start - begin) >> shift) as usize;
-        let Self { buckets, keys } = self;
-        buckets.clear();
-        buckets.resize((1 << bits) + 1, 0);
-        for record in records {
-            buckets[bucket(record) + 1] += 1;
+    /// Gives `take` the places of `starts`, and these, in ascending order, the lower place first where starts are the same.
+    pub(crate) fn sort(&mut self, starts: &[u64], mut take: impl FnMut(u32, u64)) {
+        let wider = |(from, to): (u64, u64), &start: &u64| (from.min(start), to.max(start));
+        let (begin, end) = starts.iter().fold((u64::MAX, 0), wider);
+        let bits = starts.len().next_power_of_two().trailing_zeros();
+        let time = 64 - end.saturating_sub(begin).leading_zeros();
+        let span = Span { begin, bits, shift: time.saturating_sub(bits) };
+        let Self { buckets, keys, wide_keys } = self;
+        if time + bits <= 64 {
+            let key = |start: u64, place: u32| start << bits | u64::from(place);
+            span.sort(starts, buckets, keys, key);
+            keys.iter().for_each(|key| take((key & ((1 << bits) - 1)) as u32, begin + (key >> bits)));
+        } else {
+            let key = |start: u64, place: u32| u128::from(start) << 32 | u128::from(place);
+            span.sort(starts, buckets, wide_keys, key);
+            wide_keys.iter().for_each(|&key| take(key as u32, begin + (key >> 32) as u64));
         }
-        let mut sum = 0;
+    }
+}
+
+/// The buckets of a window: `2^bits` of `2^shift` units of time.
+struct Span {
+    begin: u64,
+    bits: u32,
+    shift: u32,
+}
+
+impl Span {
+    /// Leaves `keys` in order, one of each record, which `key` makes of its start in the window and its place.
+    #[inline(always)]
+    fn sort<K: Ord + Copy + Default>(
+        &self,
+        starts: &[u64],
+        buckets: &mut Vec<u32>,
+        keys: &mut Vec<K>,
+        key: impl Fn(u64, u32) -> K,
+    ) {
+        let bucket = |start: u64| ((start - self.begin) >> self.shift) as usize;
+        buckets.clear();
+        buckets.resize((1 << self.bits) + 1, 0);
+        for &start in starts {
+            buckets[bucket(start) + 1] += 1;
+        }
+        let (mut sum, mut most) = (0, 0);
         for begin in buckets.iter_mut() {
+            most = most.max(*begin);
             sum += *begin;
             *begin = sum;
         }
-        keys.resize(records.len(), (0, 0));
-        for (place, record) in (0..).zip(records) {
-            let at = &mut buckets[bucket(record)];
-            keys[*at as usize] = (record.start, place);
+        keys.resize(starts.len(), K::default());
+        for (place, &start) in (0..).zip(starts) {
+            let at = &mut buckets[bucket(start)];
+            keys[*at as usize] = key(start - self.begin, place);
             *at += 1;
+        }
+        if most <= FEW {
+            return insert(keys);
         }
         let mut from = 0;
         for &to in buckets.iter() {
             if to - from > 1 {
-                // Tasks came in ascending order, and so do the places of their records.
                 keys[from as usize..to as usize].sort_unstable();
             }
             from = to;
         }
-        sorted.clear();
-        sorted.extend(keys.iter().map(|&(_, place)| records[place as usize]));
+    }
+}
+
+/// Where no bucket has more, what is out of order is out by less.
+const FEW: u32 = 16;
+
+/// Sorts what is nearly in order.
+fn insert<K: Ord + Copy>(keys: &mut [K]) {
+    for at in 1..keys.len() {
+        let key = keys[at];
+        let mut to = at;
+        while to > 0 && keys[to - 1] > key {
+            keys[to] = keys[to - 1];
+            to -= 1;
+        }
+        keys[to] = key;
     }
 }
 
@@ -140,22 +187,22 @@ impl Samples {
 mod tests {
     use super::*;
     use crate::packed::{After, Body, Record};
-    use crate::prepare::{Awaits, What};
     use proptest::prelude::*;
-    use vef_format::ids::Rank;
 
     fn turns(times: &[Vec<u64>]) -> Vec<u32> {
-        let (awaits, what) = (Awaits::Start, What::Mark);
-        let record = |task, start| Prepared { task, start, time: 0, awaits, what };
-        let of_task = |(rank, times): (u32, &Vec<u64>)| {
-            times.iter().map(|&start| record(Rank(rank), start)).collect::<Vec<_>>()
-        };
-        let records: Vec<_> = (0..).zip(times).flat_map(of_task).collect();
-        let mut sorted = vec![record(Rank(7), 7)];
-        let mut sorter = Sorter { keys: vec![(7, 7)], ..Sorter::default() };
-        sorter.sort(&records, &mut sorted);
-        assert!(sorted.is_sorted_by_key(|record| record.start));
-        sorted.iter().map(|record| record.task.0).collect()
+        let of_task =
+            |(rank, times): (u32, &Vec<u64>)| times.iter().map(|&at| (at, rank)).collect::<Vec<_>>();
+        let records: Vec<(u64, u32)> = (0..).zip(times).flat_map(of_task).collect();
+        let starts: Vec<u64> = records.iter().map(|&(start, _)| start).collect();
+        // What is left of a window before is no trouble.
+        let mut sorter = Sorter { buckets: vec![7; 9], keys: vec![7], wide_keys: vec![7] };
+        let mut order = Vec::new();
+        sorter.sort(&starts, |place, start| {
+            assert_eq!(starts[place as usize], start);
+            order.push(place);
+        });
+        assert!(order.is_sorted_by_key(|&place| (starts[place as usize], place)));
+        order.iter().map(|&place| records[place as usize].1).collect()
     }
 
     fn marks(starts: impl Iterator<Item = u64>) -> Records {
@@ -170,9 +217,12 @@ mod tests {
         fn turns_come_by_time_then_task(
             mut times in proptest::collection::vec(proptest::collection::vec(0u64..5_000, 0..200), 1..6),
             stretch in prop_oneof![Just(1), Just(1u64 << 50)],
+            outlier in proptest::option::of(1u64 << 40..u64::MAX),
         ) {
             for times in &mut times {
                 times.iter_mut().for_each(|time| *time *= stretch);
+                // All others are then in one bucket.
+                times.extend(outlier);
                 times.sort_unstable();
             }
             let mut expected: Vec<_> = times

@@ -6,12 +6,13 @@ use crate::channels::NONE;
 use crate::matching::{Fate, Partners};
 use crate::packed::{After, Body, Cursor};
 use crate::task::Task;
+use crate::window::Window;
 use std::collections::VecDeque;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, OpCode, OpCodes, Operation};
 use vef_format::units::Bytes;
 
-/// A record before it has an id: a cache line.
+/// A record before it has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prepared {
     /// Whose it is.
@@ -25,8 +26,6 @@ pub(crate) struct Prepared {
     /// What it is.
     pub(crate) what: What,
 }
-
-const _: () = assert!(size_of::<Prepared>() == 64);
 
 /// What a record waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,12 +123,14 @@ impl<'a> Preparer<'a> {
     }
 
     /// Adds the records whose turn comes up to `end` inclusive.
-    pub(crate) fn fill(&mut self, end: u64, records: &mut Vec<Prepared>) {
+    pub(crate) fn fill(&mut self, end: u64, window: &mut Window) {
         let Self { first, tasks, partners, shared, places } = self;
         for (at, place) in places.iter_mut().enumerate() {
             let (rank, task, partners) = (Rank(*first + at as u32), &tasks[at], &partners[at]);
             while let Some(start) = place.start(task).filter(|&start| start <= end) {
-                records.extend(place.take(rank, start, task, partners, shared));
+                if let Some(record) = place.take(rank, start, task, partners, shared) {
+                    window.push(&record);
+                }
             }
         }
     }

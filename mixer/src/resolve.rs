@@ -9,7 +9,9 @@ use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
 use crate::matching::Fate;
 use crate::prepare::{Awaits, Prepared, What};
+use crate::window::Window;
 use std::collections::VecDeque;
+use std::ops::Range;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::record::{Dependency, LocalCollective, Message};
 use vef_format::units::{Bytes, Ticks};
@@ -21,6 +23,26 @@ pub(crate) enum Line {
     Message(Message),
     /// A part of a collective.
     Collective(LocalCollective),
+}
+
+/// Takes the lines of a trace in their order.
+pub(crate) trait Lines {
+    /// The next is a message or a mark.
+    fn message(&mut self, message: Message);
+    /// The next is a part of a collective.
+    fn collective(&mut self, part: LocalCollective);
+}
+
+impl Lines for Vec<Line> {
+    #[inline]
+    fn message(&mut self, message: Message) {
+        self.push(Line::Message(message));
+    }
+
+    #[inline]
+    fn collective(&mut self, part: LocalCollective) {
+        self.push(Line::Collective(part));
+    }
 }
 
 /// A communicator in the trace.
@@ -122,10 +144,10 @@ impl Resolver {
         }
     }
 
-    /// Takes the turns of a window; `lines` are what became of them.
-    pub(crate) fn take(&mut self, records: &[Prepared], lines: &mut Vec<Line>) {
-        lines.clear();
-        for record in records {
+    /// Takes the turns of the records at `places` of `window`; `lines` gets what becomes of them.
+    pub(crate) fn take(&mut self, window: &Window, places: Range<usize>, lines: &mut impl Lines) {
+        for place in places {
+            let record = &window.get(place);
             if self.turns[record.task.index()].parked.is_some() {
                 self.behind[record.task.index()].push_back(*record);
             } else if let Err(message) = self.turn(record, lines) {
@@ -148,7 +170,7 @@ impl Resolver {
 
     /// Takes the turns that a task has missed, until it is parked again.
     #[cold]
-    fn make_up(&mut self, rank: u32, lines: &mut Vec<Line>) {
+    fn make_up(&mut self, rank: u32, lines: &mut impl Lines) {
         self.turns[rank as usize].parked = None;
         while let Some(&record) = self.behind[rank as usize].front() {
             if let Err(message) = self.turn(&record, lines) {
@@ -170,7 +192,7 @@ impl Resolver {
 
     /// The turn of a task with its next record; the error is a message that it waits for and that has no line yet.
     #[inline]
-    fn turn(&mut self, record: &Prepared, lines: &mut Vec<Line>) -> Result<(), (Rank, u32)> {
+    fn turn(&mut self, record: &Prepared, lines: &mut impl Lines) -> Result<(), (Rank, u32)> {
         let (task, time) = (record.task, Ticks(record.time));
         let after = match record.awaits {
             Awaits::Start => Dependency::Start,
@@ -200,14 +222,14 @@ impl Resolver {
             What::Collective { comm, position, code: op, amounts } => {
                 let id = self.operation(comm, position);
                 let comm = self.operations[comm as usize].traced.id;
-                lines.push(Line::Collective(LocalCollective { id, comm, op, task, amounts, after, time }));
+                lines.collective(LocalCollective { id, comm, op, task, amounts, after, time });
                 return Ok(());
             }
         };
         self.turns[task.index()].anchor = self.next_message;
         let id = MessageId(self.next_message.into());
         self.next_message += 1;
-        lines.push(Line::Message(Message { id, src: task, dst, bytes, awaited, after, time }));
+        lines.message(Message { id, src: task, dst, bytes, awaited, after, time });
         Ok(())
     }
 

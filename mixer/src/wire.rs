@@ -6,6 +6,7 @@
 use crate::bytes::{Author, Garbled, Reader};
 use crate::matching::Fate;
 use crate::prepare::{Awaits, Prepared, What};
+use crate::window::Window;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, OpCode};
 use vef_format::units::Bytes;
@@ -18,19 +19,20 @@ const SENT: u64 = 1;
 const RECEIVED: u64 = 2;
 const AFTER_COLLECTIVE: u64 = 3;
 
-/// Prepared `records`, task by task; `comm` gives the number that all know of one's own communicator.
-pub(crate) fn encode(records: &[Prepared], comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
-    let mut author = Author(Vec::with_capacity(16 * records.len()));
+/// The records of `window`; `comm` gives the number that all know of one's own communicator.
+pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
+    let mut author = Author(Vec::with_capacity(16 * window.len()));
     let mut last = 0;
-    for records in records.chunk_by(|a, b| a.task == b.task) {
-        let Prepared { task, start, .. } = records[0];
+    for places in window.tasks() {
+        let Prepared { task, start, .. } = window.get(places.start);
         author.put((task.0 - last).into());
-        author.put(records.len() as u64);
+        author.put(places.len() as u64);
         author.put(start);
         last = task.0;
         let mut before = start;
-        for record in records {
-            put(&mut author, record, record.start - before, comm);
+        for place in places {
+            let record = window.get(place);
+            put(&mut author, &record, record.start - before, comm);
             before = record.start;
         }
     }
@@ -81,8 +83,8 @@ fn put(author: &mut Author, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> 
     }
 }
 
-/// Adds the records in `bytes` to `records`.
-pub(crate) fn decode(bytes: &[u8], records: &mut Vec<Prepared>) -> Result<(), Garbled> {
+/// Adds the records in `bytes` to `window`.
+pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), Garbled> {
     let mut reader = Reader::new(bytes);
     let mut task = 0u32;
     while reader.more() {
@@ -90,7 +92,7 @@ pub(crate) fn decode(bytes: &[u8], records: &mut Vec<Prepared>) -> Result<(), Ga
         let count = reader.get()?;
         let mut start = reader.get()?;
         for _ in 0..count {
-            records.push(get(&mut reader, Rank(task), &mut start)?);
+            window.push(&get(&mut reader, Rank(task), &mut start)?);
         }
     }
     Ok(())
@@ -132,56 +134,32 @@ fn get(reader: &mut Reader<'_>, task: Rank, start: &mut u64) -> Result<Prepared,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::window::tests::record;
     use proptest::prelude::*;
-
-    fn record() -> impl Strategy<Value = (u64, Prepared)> {
-        let awaits = prop_oneof![
-            Just(Awaits::Start),
-            Just(Awaits::Sent),
-            any::<(u32, u32)>()
-                .prop_map(|(source, message)| Awaits::Received { source: Rank(source), message }),
-            any::<(u32, u32)>().prop_map(|(comm, position)| Awaits::Collective { comm, position }),
-        ];
-        let fate = prop_oneof![Just(Fate::Unawaited), Just(Fate::Awaited), Just(Fate::Expected)];
-        let what = prop_oneof![
-            Just(What::Mark),
-            (any::<(u32, u32, u64)>(), fate).prop_map(|((number, dst, bytes), fate)| What::Message {
-                number,
-                dst: Rank(dst),
-                bytes: Bytes(bytes),
-                fate
-            }),
-            any::<(u32, u32, u16, u64, u64)>().prop_map(|(comm, position, code, send, recv)| {
-                let amounts = Amounts { send: Bytes(send), recv: Bytes(recv) };
-                What::Collective { comm, position, code: OpCode(code), amounts }
-            }),
-        ];
-        let task = Rank(0);
-        (any::<u32>(), any::<u64>(), awaits, what).prop_map(move |(step, time, awaits, what)| {
-            (step.into(), Prepared { task, start: 0, time, awaits, what })
-        })
-    }
 
     proptest! {
         #[test]
         fn what_goes_in_comes_out(
-            tasks in proptest::collection::vec(proptest::collection::vec(record(), 0..8), 0..8),
+            tasks in proptest::collection::vec(proptest::collection::vec((record(), any::<u32>()), 0..8), 0..8),
             cut: usize,
         ) {
             let mut records = Vec::new();
             for (rank, of_task) in (0..).zip(&tasks) {
                 let mut start = 1u64 << 40;
-                for &(step, record) in of_task {
-                    start += step;
+                for &(record, step) in of_task {
+                    start += u64::from(step);
                     records.push(Prepared { task: Rank(rank), start, ..record });
                 }
             }
-            let bytes = encode(&records, &|comm| comm);
-            let mut decoded = Vec::new();
+            let mut window = Window::default();
+            records.iter().for_each(|record| window.push(record));
+            let bytes = encode(&window, &|comm| comm);
+            let mut decoded = Window::default();
             prop_assert_eq!(decode(&bytes, &mut decoded), Ok(()));
+            let decoded: Vec<_> = (0..decoded.len()).map(|place| decoded.get(place)).collect();
             prop_assert_eq!(&records, &decoded);
             // Whatever is cut off: no panic.
-            let _ = decode(&bytes[..cut % (bytes.len() + 1)], &mut Vec::new());
+            let _ = decode(&bytes[..cut % (bytes.len() + 1)], &mut Window::default());
         }
     }
 }

@@ -9,15 +9,16 @@ use crate::job::{Job, Tokens};
 use crate::order::Sorter;
 use crate::output::Output;
 use crate::parts::{Blocks, Spill};
-use crate::prepare::{Prepared, Preparer};
-use crate::resolve::{Line, Resolver, Traced};
+use crate::prepare::Preparer;
+use crate::resolve::{Line, Lines, Resolver, Traced};
 use crate::summary::Summary;
+use crate::window::Window;
 use crate::wire;
 use rayon::prelude::*;
 use std::io::Write;
 use vef_format::ids::{CommId, Rank};
-use vef_format::record::{Communicator, Header, Version};
-use vef_format::text::{Lines, WriteError, Writer};
+use vef_format::record::{Communicator, Header, LocalCollective, Message, Version};
+use vef_format::text::{self, WriteError, Writer};
 use vef_format::units::Picos;
 
 /// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
@@ -33,12 +34,12 @@ pub(crate) enum Source<'a> {
 
 impl Source<'_> {
     /// Adds the records up to `end` inclusive, which is the end of the next window, task by task.
-    fn fill(&mut self, end: u64, records: &mut Vec<Prepared>) -> Result<(), MixError> {
+    fn fill(&mut self, end: u64, window: &mut Window) -> Result<(), MixError> {
         match self {
-            Self::Here(preparer) => preparer.fill(end, records),
+            Self::Here(preparer) => preparer.fill(end, window),
             Self::Spilled(spill, parts) => {
                 for part in parts {
-                    wire::decode(&part.next(spill)?, records)?;
+                    wire::decode(&part.next(spill)?, window)?;
                 }
             }
         }
@@ -97,42 +98,22 @@ impl Writing<'_> {
             writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
         }
         let mut resolver = Resolver::new(tasks, self.traced);
-        // Three windows are under way at once: one is prepared, one resolved, one written.
-        let (mut unsorted, mut sorter) = (Vec::new(), Sorter::default());
-        let (mut records, mut records_ahead) = (Vec::new(), Vec::new());
-        let (mut lines, mut lines_ahead) = (Vec::new(), Vec::new());
-        let mut texts = Texts::new(tasks);
-        let mut ends = self.ends.iter();
-        loop {
-            let end = ends.next();
-            let ((written, ()), prepared) = rayon::join(
-                || {
-                    rayon::join(
-                        || texts.write(&lines, &mut writer),
-                        || resolver.take(&records, &mut lines_ahead),
-                    )
-                },
-                || {
-                    unsorted.clear();
-                    if let Some(&end) = end {
-                        source.fill(end, &mut unsorted)?;
-                        if let Some(others) = &mut others {
-                            others.fill(&mut unsorted)?;
-                        }
-                    }
-                    sorter.sort(&unsorted, &mut records_ahead);
-                    Ok::<_, MixError>(())
-                },
-            );
-            written.map_err(failed)?;
-            prepared?;
-            progress.advance(lines.len() as u64);
-            std::mem::swap(&mut lines, &mut lines_ahead);
-            std::mem::swap(&mut records, &mut records_ahead);
-            if end.is_none() && lines.is_empty() && records.is_empty() {
-                break;
+        let (mut unsorted, mut sorter) = (Window::default(), Sorter::default());
+        let prepare = |end: Option<&u64>, window: &mut Window| {
+            if let Some(&end) = end {
+                source.fill(end, &mut unsorted)?;
+                if let Some(others) = &mut others {
+                    others.fill(&mut unsorted)?;
+                }
             }
-        }
+            unsorted.sort(&mut sorter, window);
+            Ok::<_, MixError>(())
+        };
+        let stages = Stages { resolver: &mut resolver, writer: &mut writer, tasks, progress };
+        match rayon::current_num_threads() {
+            1 | 2 => stages.in_two(self.ends, prepare, &failed),
+            _ => stages.in_three(self.ends, prepare, &failed),
+        }?;
         resolver.finish()?;
         summary.early_receptions = resolver.early;
         writer.finish().map_err(failed)?;
@@ -141,11 +122,11 @@ impl Writing<'_> {
 
     /// Gives the process that writes what this one prepares, whenever it asks.
     pub(crate) fn serve(&self, mut source: Source<'_>, job: &Job, names: &[u32]) -> Result<(), MixError> {
-        let mut records = Vec::new();
+        let mut window = Window::default();
         for &end in self.ends {
-            records.clear();
-            source.fill(end, &mut records)?;
-            let block = wire::encode(&records, &|own| names[own as usize]);
+            window.clear();
+            source.fill(end, &mut window)?;
+            let block = wire::encode(&window, &|own| names[own as usize]);
             if !job.answer(&block)? {
                 break;
             }
@@ -154,10 +135,129 @@ impl Writing<'_> {
     }
 }
 
+/// What windows go through once they are prepared.
+struct Stages<'a, W: Write> {
+    resolver: &'a mut Resolver,
+    writer: &'a mut Writer<W>,
+    tasks: u32,
+    progress: &'a dyn Progress,
+}
+
+impl<W: Write + Send> Stages<'_, W> {
+    /// One window becomes text as it is resolved, while the next is prepared: nothing but windows goes from one core to
+    /// another.
+    fn in_two(
+        self,
+        ends: &[u64],
+        mut prepare: impl FnMut(Option<&u64>, &mut Window) -> Result<(), MixError> + Send,
+        failed: &(dyn Fn(WriteError) -> MixError + Sync),
+    ) -> Result<(), MixError> {
+        let Self { resolver, writer, tasks, progress } = self;
+        let (mut window, mut window_ahead) = (Window::default(), Window::default());
+        let mut text = Text::new(tasks);
+        let mut ends = ends.iter();
+        loop {
+            let end = ends.next();
+            let write = || {
+                for begin in (0..window.len()).step_by(Text::PIECE) {
+                    let end = window.len().min(begin + Text::PIECE);
+                    resolver.take(&window, begin..end, &mut text);
+                    text.write(writer).map_err(failed)?;
+                    progress.advance(text.count);
+                }
+                Ok::<_, MixError>(())
+            };
+            let (written, prepared) = rayon::join(write, || prepare(end, &mut window_ahead));
+            written?;
+            prepared?;
+            std::mem::swap(&mut window, &mut window_ahead);
+            if end.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Three windows are under way at once: one is prepared, one resolved, one becomes text, which any number of threads make.
+    fn in_three(
+        self,
+        ends: &[u64],
+        mut prepare: impl FnMut(Option<&u64>, &mut Window) -> Result<(), MixError> + Send,
+        failed: &(dyn Fn(WriteError) -> MixError + Sync),
+    ) -> Result<(), MixError> {
+        let Self { resolver, writer, tasks, progress } = self;
+        let (mut window, mut window_ahead) = (Window::default(), Window::default());
+        let (mut lines, mut lines_ahead) = (Vec::new(), Vec::new());
+        let mut texts = Texts::new(tasks);
+        let mut ends = ends.iter();
+        loop {
+            let end = ends.next();
+            let ((written, ()), prepared) = rayon::join(
+                || {
+                    let resolve = || {
+                        lines_ahead.clear();
+                        resolver.take(&window, 0..window.len(), &mut lines_ahead);
+                    };
+                    rayon::join(|| texts.write(&lines, writer), resolve)
+                },
+                || prepare(end, &mut window_ahead),
+            );
+            written.map_err(failed)?;
+            prepared?;
+            progress.advance(lines.len() as u64);
+            std::mem::swap(&mut lines, &mut lines_ahead);
+            std::mem::swap(&mut window, &mut window_ahead);
+            if end.is_none() && lines.is_empty() && window.len() == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Lines that become text as they come.
+struct Text {
+    lines: text::Lines,
+    count: u64,
+    outcome: Result<(), WriteError>,
+}
+
+impl Text {
+    /// Turns between two writes: their text stays in the cache.
+    const PIECE: usize = 1 << 12;
+
+    fn new(tasks: u32) -> Self {
+        Self { lines: text::Lines::new(tasks), count: 0, outcome: Ok(()) }
+    }
+
+    /// Writes the lines that came since this was called before; they are `count`.
+    fn write<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<(), WriteError> {
+        std::mem::replace(&mut self.outcome, Ok(()))?;
+        writer.lines(&self.lines)?;
+        self.count = self.lines.count();
+        self.lines.clear();
+        Ok(())
+    }
+}
+
+impl Lines for Text {
+    #[inline(always)]
+    fn message(&mut self, message: Message) {
+        if let Err(error) = self.lines.message(&message) {
+            self.outcome = Err(error);
+        }
+    }
+
+    #[inline(always)]
+    fn collective(&mut self, part: LocalCollective) {
+        if let Err(error) = self.lines.collective(&part) {
+            self.outcome = Err(error);
+        }
+    }
+}
+
 /// The text of a window, in pieces that several threads make.
 struct Texts {
     tasks: u32,
-    pieces: Vec<Lines>,
+    pieces: Vec<text::Lines>,
 }
 
 impl Texts {
@@ -172,7 +272,7 @@ impl Texts {
     fn write<W: Write>(&mut self, lines: &[Line], writer: &mut Writer<W>) -> Result<(), WriteError> {
         let count = lines.len().div_ceil(Self::PIECE);
         if self.pieces.len() < count {
-            self.pieces.resize_with(count, || Lines::new(self.tasks));
+            self.pieces.resize_with(count, || text::Lines::new(self.tasks));
         }
         let pieces = &mut self.pieces[..count];
         pieces.par_iter_mut().zip(lines.par_chunks(Self::PIECE)).try_for_each(|(piece, lines)| {

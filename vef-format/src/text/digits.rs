@@ -123,10 +123,15 @@ fn eight(value: u64) -> u64 {
     tens | (pairs - tens * 10) << 8
 }
 
+/// Places in what a line is written to: a power of two, and far more than any line takes, so that none needs a check.
+const PLACES: usize = 512;
+/// Its bytes.
+pub(super) const ROOM: usize = PLACES + 8;
+
 /// Writes `value` and then the character `end` at `at`; says where that ends. Up to [`MAX_DIGITS`] + 4 bytes from `at` on
-/// are overwritten; `out` must have them.
+/// are overwritten; they must be below 512.
 #[inline(always)]
-pub(super) fn write(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
+pub(super) fn write(out: &mut [u8; ROOM], at: usize, value: u64, end: u8) -> usize {
     if value < POWERS[7] {
         // The first of the eight digits is a zero; in its place the character fits into the word, behind the others.
         let digits = eight(value) >> 8;
@@ -140,7 +145,7 @@ pub(super) fn write(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
 
 /// As [`write`], for values that mostly are below 10^4.
 #[inline(always)]
-pub(super) fn write_small(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
+pub(super) fn write_small(out: &mut [u8; ROOM], at: usize, value: u64, end: u8) -> usize {
     if value < POWERS[4] {
         let digits = four(value);
         let zeros = zeros(digits, 3);
@@ -152,7 +157,7 @@ pub(super) fn write_small(out: &mut [u8], at: usize, value: u64, end: u8) -> usi
 }
 
 /// [`write`] for values of eight digits and more.
-fn write_long(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
+fn write_long(out: &mut [u8; ROOM], at: usize, value: u64, end: u8) -> usize {
     let (front, middle, back) =
         (value / (POWERS[8] * POWERS[8]), value / POWERS[8] % POWERS[8], value % POWERS[8]);
     // The digits but the last eight begin without zeros; each part overwrites the character behind the part before.
@@ -171,7 +176,7 @@ fn write_long(out: &mut [u8], at: usize, value: u64, end: u8) -> usize {
 }
 
 /// Writes `value` (below 10^8) without leading zeros.
-fn write_front(out: &mut [u8], at: usize, value: u64) -> usize {
+fn write_front(out: &mut [u8; ROOM], at: usize, value: u64) -> usize {
     let digits = eight(value);
     let zeros = digits.trailing_zeros() / 8;
     put(out, at, (digits | ZEROS) >> (8 * zeros));
@@ -184,9 +189,10 @@ fn zeros(digits: u64, last: u32) -> u32 {
     (digits | 1 << (8 * last)).trailing_zeros() & !7
 }
 
-/// Writes eight characters.
+/// Writes eight characters at `at`.
 #[inline(always)]
-fn put(out: &mut [u8], at: usize, word: u64) {
+pub(super) fn put(out: &mut [u8; ROOM], at: usize, word: u64) {
+    let at = at % PLACES;
     out[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
@@ -196,8 +202,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn written(value: u64) -> String {
-        let text = |write: fn(&mut [u8], usize, u64, u8) -> usize| {
-            let mut out = [0; MAX_DIGITS + 4];
+        let text = |write: fn(&mut [u8; ROOM], usize, u64, u8) -> usize| {
+            let mut out = [0; ROOM];
             let end = write(&mut out, 0, value, b';');
             String::from_utf8(out[..end].to_vec()).unwrap()
         };

@@ -1,12 +1,16 @@
 //! Lines of a trace as text in memory, at memory speed.
 
-use super::digits::{self, MAX_DIGITS};
+use super::digits::{self, MAX_DIGITS, ROOM};
 use super::error::WriteError;
 use crate::ids::{CommId, Rank};
 use crate::record::{Dependency, Header, LocalCollective, Message};
 
-/// Room for any point-to-point or collective line: nine numbers, each with a letter and a blank.
+/// Bytes of any point-to-point or collective line: nine numbers, each with a letter and a blank.
 const LINE: usize = 9 * (MAX_DIGITS + 2) + 8;
+const _: () = assert!(LINE < ROOM / 2);
+
+/// Of so many ranks the text is at hand: a few kilobytes of cache.
+const AT_HAND: u32 = 1024;
 
 /// Lines of a trace, of version 3, in the making. Several threads can make some each, which one
 /// [`Writer`](super::Writer) then takes in their order.
@@ -17,14 +21,54 @@ pub struct Lines {
     at: usize,
     /// Ranks are below this.
     tasks: u32,
+    /// The first ranks as text with a blank; the highest byte is the length.
+    ranks: Vec<u64>,
+    ids: Counter,
     pub(super) messages: u64,
     pub(super) local_collectives: u64,
+}
+
+/// The id of the latest message, as text: mostly the next one's is one more.
+#[derive(Debug, Default)]
+struct Counter {
+    next: u64,
+    /// `next`, if its last digit is not zero, up to fifteen digits, and a blank.
+    text: u128,
+    length: usize,
+    /// One in the last digit.
+    one: u128,
+    /// How often that can still be added.
+    left: u32,
+}
+
+impl Counter {
+    /// Another number than the one foreseen, or one that is written anew.
+    #[cold]
+    fn reset(&mut self, id: u64) {
+        let mut room = [0; ROOM];
+        self.length = digits::write(&mut room, 0, id, b' ');
+        let Some(text) = room.first_chunk().filter(|_| self.length <= 16) else {
+            self.left = 0;
+            return;
+        };
+        self.one = 1 << (8 * (self.length - 2));
+        self.text = u128::from_le_bytes(*text) + self.one;
+        self.left = 9 - (id % 10) as u32;
+        self.next = id + 1;
+    }
 }
 
 impl Lines {
     /// None yet, of a trace of `tasks` tasks.
     pub fn new(tasks: u32) -> Self {
-        Self { text: Vec::new(), at: 0, tasks, messages: 0, local_collectives: 0 }
+        let at_hand = |rank: u32| {
+            let mut room = [0; ROOM];
+            let length = digits::write(&mut room, 0, rank.into(), b' ');
+            room.first_chunk().map_or(0, |text| u64::from_le_bytes(*text)) | (length as u64) << 56
+        };
+        let ranks = (0..tasks.min(AT_HAND)).map(at_hand).collect();
+        let ids = Counter::default();
+        Self { text: Vec::new(), at: 0, tasks, ranks, ids, messages: 0, local_collectives: 0 }
     }
 
     /// Makes it empty; it keeps its memory.
@@ -37,6 +81,11 @@ impl Lines {
         &self.text[..self.at]
     }
 
+    /// How many lines of messages, marks and collectives there are.
+    pub fn count(&self) -> u64 {
+        self.messages + self.local_collectives
+    }
+
     /// Adds a message or a local mark.
     ///
     /// # Errors
@@ -47,12 +96,12 @@ impl Lines {
         self.known(message.dst)?;
         self.messages += 1;
         let mut line = self.row();
-        line.number(message.id.0, b' ');
-        line.small(message.src.0.into(), b' ');
-        line.small(message.dst.0.into(), b' ');
+        line.id(message.id.0);
+        line.rank(message.src);
+        line.rank(message.dst);
         line.number(message.bytes.0, b' ');
         line.waits(message.awaited, message.after, message.time.0);
-        self.at = line.at;
+        self.at = line.end();
         Ok(())
     }
 
@@ -70,11 +119,11 @@ impl Lines {
         line.bytes(*b"C");
         line.small(collective.comm.0.into(), b' ');
         line.small(collective.op.0.into(), b' ');
-        line.small(collective.task.0.into(), b' ');
+        line.rank(collective.task);
         line.number(collective.amounts.send.0, b' ');
         line.number(collective.amounts.recv.0, b' ');
         line.waits(false, collective.after, collective.time.0);
-        self.at = line.at;
+        self.at = line.end();
         Ok(())
     }
 
@@ -89,7 +138,7 @@ impl Lines {
         line.number(header.local_collectives, b' ');
         line.number(0, b' ');
         line.number(header.clock.0, b'\n');
-        self.at = line.at;
+        self.at = line.end();
     }
 
     /// Adds a communicator, which has members.
@@ -97,12 +146,12 @@ impl Lines {
         let mut line = self.row();
         line.bytes(*b"C");
         line.number(id.0.into(), b' ');
-        self.at = line.at;
+        self.at = line.end();
         for &member in members {
             self.known(member)?;
             let mut line = self.row();
-            line.small(member.0.into(), b' ');
-            self.at = line.at;
+            line.rank(member);
+            self.at = line.end();
         }
         // In place of the last blank.
         self.text[self.at - 1] = b'\n';
@@ -112,15 +161,19 @@ impl Lines {
     /// The place of the next line (or part of one), with room for it.
     #[inline(always)]
     fn row(&mut self) -> Row<'_> {
-        if self.text.len() - self.at < LINE {
+        if self.text.len() - self.at < ROOM {
             self.grow();
         }
-        Row { text: &mut self.text, at: self.at }
+        let Self { text, at, ranks, ids, .. } = self;
+        match text[*at..].first_chunk_mut() {
+            Some(text) => Row { text, begin: *at, at: 0, ranks, ids },
+            None => unreachable!("there is room"),
+        }
     }
 
     #[cold]
     fn grow(&mut self) {
-        self.text.resize(2 * self.text.len() + 4 * LINE, 0);
+        self.text.resize(2 * self.text.len() + 4 * ROOM, 0);
     }
 
     #[inline(always)]
@@ -132,17 +185,58 @@ impl Lines {
     }
 }
 
-/// A line in the making: a position in text that has room.
+/// A line in the making: a position in room for text.
 struct Row<'a> {
-    text: &'a mut [u8],
+    text: &'a mut [u8; ROOM],
+    begin: usize,
     at: usize,
+    ranks: &'a [u64],
+    ids: &'a mut Counter,
 }
 
 impl Row<'_> {
+    /// Where it ends in all text.
+    #[inline(always)]
+    fn end(&self) -> usize {
+        self.begin + self.at
+    }
+
+    /// Up to eight characters.
     #[inline(always)]
     fn bytes<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.text[self.at..self.at + N].copy_from_slice(&bytes);
+        let mut word = [0; 8];
+        word[..N].copy_from_slice(&bytes);
+        digits::put(self.text, self.at, u64::from_le_bytes(word));
         self.at += N;
+    }
+
+    /// The id of a message and a blank.
+    #[inline(always)]
+    fn id(&mut self, id: u64) {
+        let ids = &mut *self.ids;
+        if ids.left > 0 && ids.next == id {
+            // A line begins with it.
+            self.text[..16].copy_from_slice(&ids.text.to_le_bytes());
+            self.at = ids.length;
+            ids.left -= 1;
+            ids.next += 1;
+            ids.text += ids.one;
+        } else {
+            ids.reset(id);
+            self.number(id, b' ');
+        }
+    }
+
+    /// A rank and a blank.
+    #[inline(always)]
+    fn rank(&mut self, rank: Rank) {
+        match self.ranks.get(rank.index()) {
+            Some(&word) => {
+                digits::put(self.text, self.at, word);
+                self.at += (word >> 56) as usize;
+            }
+            None => self.small(rank.0.into(), b' '),
+        }
     }
 
     /// A number and the character behind it.
