@@ -1,5 +1,6 @@
 //! How a task goes on: from record to record, as far as it can without the simulator.
 
+use crate::collective::Collectives;
 use crate::engine::{Departure, OWN, Replay, Running};
 use crate::error::{ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
@@ -8,44 +9,38 @@ use crate::options::SendCompletion;
 use crate::progress::State;
 use crate::ready::Due;
 use crate::source::{Row, SourceError, Step, Waits, What};
-use crate::task::{Task, Wait};
+use crate::stats::Stats;
+use crate::task::{Past, Task, Wait};
+use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, MessageId, Rank};
 use vef_format::units::{Bytes, Picos, Ticks};
 
 impl Replay {
-    /// A task's message starts: what it is, and what its arrival will have to know.
+    /// What a task's own message is, as it starts at `now` and its task goes on behind it.
     #[inline(always)]
+    pub(crate) fn start_line(&mut self, due: Due, now: Picos) -> Run<Departure> {
+        let completion = self.send_completion;
+        let mut here = self.here(due.task);
+        let Some(departure) = here.depart(completion) else {
+            return Err(self.duplicate(due.task));
+        };
+        let walked = here.walk_behind(completion, now)?;
+        self.go_on_from(due.task, walked)?;
+        Ok(departure)
+    }
+
+    /// A task's message starts: what it is, and what its arrival will have to know.
     pub(crate) fn depart_line(&mut self, due: Due) -> Run<Departure> {
-        let at = due.task;
-        let task = &self.tasks[at as usize];
-        let job_number = task.job;
-        let Row { id, bytes, to, op, .. } = task.next;
-        let bytes = Bytes(bytes);
-        let completes = self.send_completion.of(bytes);
-        let state = if completes == Completes::AtStart { State::Complete } else { State::Started };
-        let job = &mut self.jobs[job_number as usize];
-        if !job.lines.begin(id, state) {
-            return Err(self.duplicate(at, id));
-        }
-        let first_task = job.first_task;
-        if completes != Completes::AtStart && op & Row::DETACHED != 0 {
-            self.detached.insert(at, id);
-        } else if !self.detached.is_empty() {
-            self.detached.remove(&at);
-        }
-        let dst = first_task + to;
-        let flight = Flight::new(Of::Line(id), at, dst, completes);
-        Ok(Departure { job: job_number, first_task, dst, bytes, kind: Kind::PointToPoint, flight })
+        let completion = self.send_completion;
+        let departure = self.here(due.task).depart(completion);
+        departure.ok_or_else(|| self.duplicate(due.task))
     }
 
     /// The sender goes on.
-    #[inline(always)]
     pub(crate) fn after_line(&mut self, due: Due, now: Picos) -> Run<()> {
-        let task = &mut self.tasks[due.task as usize];
-        task.at = now;
-        self.pasts[due.task as usize].records += 1;
-        let line = Some(task.next.id).filter(|_| self.send_completion == SendCompletion::Eager);
-        self.go_on(due.task, Go { released: false, complete: line })
+        let completion = self.send_completion;
+        let walked = self.here(due.task).walk_behind(completion, now)?;
+        self.go_on_from(due.task, walked)
     }
 
     /// What a task waited for has come.
@@ -59,17 +54,12 @@ impl Replay {
     #[inline(always)]
     pub(crate) fn go_on_with(&mut self, at: u32, next: Option<NextMessage>) -> Run<()> {
         match next {
-            Some(NextMessage { start, dst }) => {
-                self.schedule(Due { at: start, task: at, what: OWN }, dst);
+            Some(next) => {
+                self.schedule_next(at, next);
                 Ok(())
             }
-            None => self.go_on_released(at),
+            None => self.go_on(at, Go { released: true, complete: None }),
         }
-    }
-
-    #[inline(never)]
-    fn go_on_released(&mut self, at: u32) -> Run<()> {
-        self.go_on(at, Go { released: true, complete: None })
     }
 
     /// Lets a task go on from its beginning.
@@ -78,82 +68,68 @@ impl Replay {
     }
 
     /// Lets a task go on as far as it can.
-    #[inline(always)]
+    #[inline(never)]
     fn go_on(&mut self, at: u32, mut go: Go) -> Run<()> {
         loop {
-            let task = &mut self.tasks[at as usize];
-            let job = &mut self.jobs[task.job as usize];
-            let past = &mut self.pasts[at as usize];
-            let rank = Rank(at - job.first_task);
-            let start = loop {
-                if !go.released {
-                    if let Err(error) = job.source.next(rank, &mut task.next) {
-                        return Err(unreadable(error));
-                    }
-                    let id = task.next.after;
-                    let (over, otherwise) = match task.next.waits {
-                        Waits::Start => (true, Wait::Nothing),
-                        Waits::Sent => {
-                            let complete = go.complete == Some(id) || job.lines.get(id) >= State::Complete;
-                            (complete || self.detached.get(&at) == Some(&id), Wait::Sent)
-                        }
-                        Waits::Complete => (job.lines.get(id) >= State::Complete, Wait::Sent),
-                        Waits::Received => (job.lines.get(id) == State::Done, Wait::Received),
-                        Waits::Collective => {
-                            let id = CollectiveId(id);
-                            let last = past.last_collective == Some(id);
-                            (last || self.collectives.is_over(job, id, rank), Wait::Collective)
-                        }
-                    };
-                    if !over {
-                        task.wait = otherwise;
-                        return Ok(());
-                    }
-                }
-                go.released = false;
-                let Some(start) = job.start(task) else { return Err(self.overflow(at)) };
-                match task.next.what {
-                    What::Message => {
-                        task.wait = Wait::Turn;
-                        let due = Due { at: start, task: at, what: OWN };
-                        let dst = job.first_task + task.next.to;
-                        self.schedule(due, dst);
-                        return Ok(());
-                    }
-                    What::Mark => {
-                        let id = task.next.id;
-                        if !job.lines.begin(id, State::Done) {
-                            return Err(self.duplicate(at, id));
-                        }
-                        go.complete = Some(id);
-                        if !self.detached.is_empty() {
-                            self.detached.remove(&at);
-                        }
-                        task.at = start;
-                        past.records += 1;
-                        self.stats.marks += 1;
-                    }
-                    What::Pause => task.at = start,
-                    What::Nothing => {
-                        task.wait = Wait::Finished;
-                        self.unfinished -= 1;
-                        return Ok(());
-                    }
-                    What::Collective => break start,
-                }
-            };
-            self.enter_next(at, start)?;
+            let walked = self.here(at).walk(go)?;
+            // A loop: any number of collectives may be over as they are entered.
+            if !matches!(walked, Walked::Collective) {
+                return self.go_on_from(at, walked);
+            }
+            self.enter_next(at)?;
+            go = Go { released: false, complete: None };
+        }
+    }
+
+    /// Lets a task go on as far as it can, from where a walk over its records ended.
+    #[inline(always)]
+    fn go_on_from(&mut self, at: u32, walked: Walked) -> Run<()> {
+        match walked {
+            Walked::Waiting => Ok(()),
+            Walked::Message(next) => {
+                self.schedule_next(at, next);
+                Ok(())
+            }
+            Walked::Collective => {
+                self.enter_next(at)?;
+                self.go_on(at, Go { released: false, complete: None })
+            }
+            Walked::Finished => {
+                self.unfinished -= 1;
+                Ok(())
+            }
+            Walked::Overflow => Err(self.overflow(at)),
+            Walked::Duplicate => Err(self.duplicate(at)),
+        }
+    }
+
+    #[inline(always)]
+    fn schedule_next(&mut self, at: u32, NextMessage { start, dst }: NextMessage) {
+        self.schedule(Due { at: start, task: at, what: OWN }, dst);
+    }
+
+    /// A task, and all that it looks at on its way.
+    #[inline(always)]
+    fn here(&mut self, at: u32) -> Here<'_> {
+        let task = &mut self.tasks[at as usize];
+        let job = &mut self.jobs[task.job as usize];
+        Here {
+            at,
+            rank: Rank(at - job.first_task),
+            task,
+            past: &mut self.pasts[at as usize],
+            job,
+            detached: &mut self.detached,
+            collectives: &self.collectives,
+            stats: &mut self.stats,
         }
     }
 
     /// A task's next record, its part of a collective, starts.
     #[inline(never)]
-    fn enter_next(&mut self, at: u32, start: Picos) -> Run<()> {
-        let task = &mut self.tasks[at as usize];
-        let rank = Rank(at - self.jobs[task.job as usize].first_task);
-        // It does not wait any more, so that what it enters does not release it.
-        task.wait = Wait::Nothing;
-        task.at = start;
+    fn enter_next(&mut self, at: u32) -> Run<()> {
+        let task = &self.tasks[at as usize];
+        let (start, rank) = (task.at, Rank(at - self.jobs[task.job as usize].first_task));
         if let Some(Step::Collective(part)) = task.next.to_step(rank) {
             self.enter(at, part)?;
         }
@@ -167,9 +143,11 @@ impl Replay {
         Box::new(ReplayError::Overflow { place: self.place(at) })
     }
 
+    /// A task's next record has the id of another.
     #[cold]
-    fn duplicate(&self, at: u32, id: u64) -> Box<ReplayError> {
-        Box::new(ReplayError::DuplicateId { place: self.place(at), id: MessageId(id) })
+    fn duplicate(&self, at: u32) -> Box<ReplayError> {
+        let id = MessageId(self.tasks[at as usize].next.id);
+        Box::new(ReplayError::DuplicateId { place: self.place(at), id })
     }
 }
 
@@ -182,10 +160,177 @@ struct Go {
     complete: Option<u64>,
 }
 
+/// Where a walk over a task's records ended.
+enum Walked {
+    /// At a record that waits.
+    Waiting,
+    /// At a message, which is to be scheduled.
+    Message(NextMessage),
+    /// At a part of a collective that starts.
+    Collective,
+    /// Behind the last record.
+    Finished,
+    /// At a record that would start past the end of time.
+    Overflow,
+    /// At a record whose id another has.
+    Duplicate,
+}
+
 /// When a task's next message is ready, and its receiver, counted over all jobs.
 pub(crate) struct NextMessage {
     start: Picos,
     dst: u32,
+}
+
+/// A task, found once, and all that it looks at on its way.
+struct Here<'a> {
+    at: u32,
+    rank: Rank,
+    task: &'a mut Task,
+    past: &'a mut Past,
+    job: &'a mut Running,
+    detached: &'a mut HashMap<u32, u64>,
+    collectives: &'a Collectives,
+    stats: &'a mut Stats,
+}
+
+impl Here<'_> {
+    /// Its message starts: what it is, and what its arrival will have to know. `None` if its id was seen before.
+    #[inline(always)]
+    fn depart(&mut self, completion: SendCompletion) -> Option<Departure> {
+        let Row { id, bytes, to, op, .. } = self.task.next;
+        let bytes = Bytes(bytes);
+        let completes = completion.of(bytes);
+        let state = if completes == Completes::AtStart { State::Complete } else { State::Started };
+        if !self.job.lines.begin(id, state) {
+            return None;
+        }
+        if completes != Completes::AtStart && op & Row::DETACHED != 0 {
+            self.detached.insert(self.at, id);
+        } else {
+            self.forget_detached();
+        }
+        let (job, first_task) = (self.task.job, self.job.first_task);
+        let dst = first_task + to;
+        let flight = Flight::new(Of::Line(id), self.at, dst, completes);
+        Some(Departure { job, first_task, dst, bytes, kind: Kind::PointToPoint, flight })
+    }
+
+    /// Its message has started, at `now`, and it goes on.
+    #[inline(always)]
+    fn walk_behind(&mut self, completion: SendCompletion, now: Picos) -> Run<Walked> {
+        self.task.at = now;
+        self.past.records += 1;
+        let complete = Some(self.task.next.id).filter(|_| completion == SendCompletion::Eager);
+        self.walk(Go { released: false, complete })
+    }
+
+    /// Goes over its records up to one that is more than a mark, or that waits.
+    #[inline(always)]
+    fn walk(&mut self, mut go: Go) -> Run<Walked> {
+        loop {
+            if !go.released {
+                self.read(&mut go).map_err(unreadable)?;
+                if let Some(wait) = self.must_wait(&go) {
+                    self.task.wait = wait;
+                    return Ok(Walked::Waiting);
+                }
+            }
+            go.released = false;
+            let Some(start) = self.job.start(self.task) else { return Ok(Walked::Overflow) };
+            match self.task.next.what {
+                What::Message => {
+                    self.task.wait = Wait::Turn;
+                    let dst = self.job.first_task + self.task.next.to;
+                    return Ok(Walked::Message(NextMessage { start, dst }));
+                }
+                What::Mark => {
+                    let id = self.task.next.id;
+                    if !self.pass(&mut go, id, start) {
+                        return Ok(Walked::Duplicate);
+                    }
+                }
+                What::Pause => self.task.at = start,
+                What::Nothing => {
+                    self.task.wait = Wait::Finished;
+                    return Ok(Walked::Finished);
+                }
+                What::Collective => {
+                    // It does not wait any more, so that what it enters does not release it.
+                    self.task.wait = Wait::Nothing;
+                    self.task.at = start;
+                    return Ok(Walked::Collective);
+                }
+            }
+        }
+    }
+
+    /// Reads its next record. Of marks that are over as they start, because they stand behind what it did last, it makes
+    /// short work: most are such, and they never leave the processor's registers.
+    #[inline(always)]
+    fn read(&mut self, go: &mut Go) -> Result<(), SourceError> {
+        loop {
+            let Some(streams) = self.job.source.plain() else {
+                return self.job.source.next(self.rank, &mut self.task.next);
+            };
+            let Some(raw) = streams.next_raw(self.rank)? else {
+                self.task.next = Row::NOTHING;
+                return Ok(());
+            };
+            // What is wrong with a mark is found, and told, where all other records are looked at.
+            if go.complete.is_some_and(|id| raw.is_mark_behind(id))
+                && let Some(start) = self.job.after(self.task.at, Ticks(raw.time))
+                && self.pass(go, raw.id, start)
+            {
+                continue;
+            }
+            self.task.next = Row::from_raw(&raw);
+            return Ok(());
+        }
+    }
+
+    /// A mark starts, and is over; `false` if its id was seen before.
+    #[inline(always)]
+    fn pass(&mut self, go: &mut Go, id: u64, start: Picos) -> bool {
+        if !self.job.lines.begin(id, State::Done) {
+            return false;
+        }
+        go.complete = Some(id);
+        self.forget_detached();
+        self.task.at = start;
+        self.past.records += 1;
+        self.stats.marks += 1;
+        true
+    }
+
+    /// The task has started something at which it would wait.
+    #[inline(always)]
+    fn forget_detached(&mut self) {
+        if !self.detached.is_empty() {
+            self.detached.remove(&self.at);
+        }
+    }
+
+    /// What keeps it from starting its next record, if anything does.
+    #[inline(always)]
+    fn must_wait(&self, go: &Go) -> Option<Wait> {
+        let (lines, id) = (&self.job.lines, self.task.next.after);
+        let (over, wait) = match self.task.next.waits {
+            Waits::Start => return None,
+            Waits::Received => (lines.get(id) == State::Done, Wait::Received),
+            Waits::Sent => {
+                let complete = go.complete == Some(id) || lines.get(id) >= State::Complete;
+                (complete || self.detached.get(&self.at) == Some(&id), Wait::Sent)
+            }
+            Waits::Complete => (lines.get(id) >= State::Complete, Wait::Sent),
+            Waits::Collective => {
+                let id = CollectiveId(id);
+                let over = self.past.has_left(id);
+                (over.unwrap_or_else(|| self.collectives.is_over(self.job, id, self.rank)), Wait::Collective)
+            }
+        };
+        if over { None } else { Some(wait) }
+    }
 }
 
 impl Running {
@@ -204,8 +349,13 @@ impl Running {
     /// When a task's next record starts, if that is not past the end of time.
     #[inline(always)]
     fn start(&self, task: &Task) -> Option<Picos> {
-        let computing = self.scale.picos(Ticks(task.next.time))?;
-        task.at.checked_add(computing)
+        self.after(task.at, Ticks(task.next.time))
+    }
+
+    /// So much computing later.
+    #[inline(always)]
+    fn after(&self, at: Picos, computing: Ticks) -> Option<Picos> {
+        at.checked_add(self.scale.picos(computing)?)
     }
 }
 

@@ -98,7 +98,7 @@ pub(crate) struct Part {
     far: u32,
 }
 
-const NEAR: usize = 3;
+const NEAR: usize = 8;
 const NOBODY: u32 = u32::MAX;
 
 impl Part {
@@ -280,7 +280,9 @@ impl Replay {
         });
         self.stats.collective_parts += 1;
         self.unfinished += 1;
-        self.run_part(entered?)
+        let part = entered?;
+        self.pasts[task as usize].enter(record.id);
+        self.run_part(part)
     }
 
     fn take_part(&mut self, at: u32, record: &LocalCollective) -> Result<u32, Problem> {
@@ -401,9 +403,7 @@ impl Replay {
         let id = open.id;
         self.unfinished -= 1;
         self.close_if_over(open_at);
-        let past = &mut self.pasts[task as usize];
-        past.left = past.left.max(time);
-        past.last_collective = Some(id);
+        self.pasts[task as usize].leave(id, time);
         match self.tasks[task as usize].waits_for(Wait::Collective, id.0) {
             true => self.release(task, time),
             false => Ok(()),

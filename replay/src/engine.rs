@@ -127,7 +127,11 @@ impl Replay {
     ) -> Result<(), ReplayError> {
         self.check_time(now)?;
         self.move_clock(now)?;
-        for _ in 0..most {
+        for nth in 0..most {
+            // What the message before let go on within its node comes before the next one.
+            if nth > 0 && !self.inside.is_empty() {
+                self.move_clock(now)?;
+            }
             match self.pop_now(now)? {
                 Some(message) => take(message),
                 None => break,
@@ -142,24 +146,25 @@ impl Replay {
         let Some(due) = self.ready.pop(now) else { return Ok(None) };
         // Two ways, so that each is straight.
         let handed_out = match due.what & PART {
-            0 => self.hand_out(due, now, Self::depart_line, Self::after_line),
-            _ => self.hand_out(due, now, Self::depart_part, Self::after_part),
+            0 => self.start_line(due, now).map(|departure| self.hand_out(due, departure)),
+            _ => self.hand_out_part(due, now),
         };
         handed_out.map(Some).map_err(|error| self.end(error))
     }
 
     #[inline(always)]
-    fn hand_out(
-        &mut self,
-        due: Due,
-        now: Picos,
-        depart: impl FnOnce(&mut Self, Due) -> Run<Departure>,
-        after: impl FnOnce(&mut Self, Due, Picos) -> Run<()>,
-    ) -> Run<Message> {
-        let Departure { job, first_task, dst, bytes, kind, flight } = depart(self, due)?;
+    fn hand_out_part(&mut self, due: Due, now: Picos) -> Run<Message> {
+        let departure = self.depart_part(due)?;
+        self.after_part(due, now)?;
+        Ok(self.hand_out(due, departure))
+    }
+
+    #[inline(always)]
+    fn hand_out(&mut self, due: Due, departure: Departure) -> Message {
+        let Departure { job, first_task, dst, bytes, kind, flight } = departure;
         self.stats.started(kind, bytes);
         self.stats.live += 1;
-        let message = Message {
+        Message {
             id: self.live.insert(flight),
             src_node: self.nodes[due.task as usize],
             dst_node: self.nodes[dst as usize],
@@ -169,9 +174,7 @@ impl Replay {
             dst: Rank(dst - first_task),
             kind,
             ready: due.at,
-        };
-        after(self, due, now)?;
-        Ok(message)
+        }
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
@@ -180,7 +183,7 @@ impl Replay {
         self.check_time(at)?;
         let flight = self.live.sent(id).map_err(|refused| refusal(refused, id))?;
         self.move_clock(at)?;
-        if flight.completes == Completes::WhenSent {
+        if flight.completes() == Completes::WhenSent {
             self.complete_send(flight).map_err(|error| self.end(error))?;
         }
         Ok(())

@@ -24,6 +24,7 @@ const NONE: u32 = u32::MAX;
 
 /// Whether the simulator has a message, and has said that it left its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum State {
     Free,
     Live,
@@ -32,7 +33,6 @@ pub(crate) enum State {
 
 /// What the engine must know when a message arrives.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
 pub(crate) struct Flight {
     /// The id of a line, or a place in the table of open collectives.
     whose: u64,
@@ -40,37 +40,64 @@ pub(crate) struct Flight {
     pub(crate) src: u32,
     /// Receiving task or rank likewise.
     pub(crate) dst: u32,
-    /// When its sender may go on.
-    pub(crate) completes: Completes,
-    of_collective: bool,
-    state: State,
+    /// Its [`State`], its [`Completes`] and whether it is of a collective, a byte each: one word, so that no part of it is read
+    /// while another is still being stored.
+    about: u32,
 }
+
+const COMPLETES: u32 = 8;
+const OF_COLLECTIVE: u32 = 1 << 16;
 
 impl Flight {
     #[inline(always)]
     pub(crate) fn new(of: Of, src: u32, dst: u32, completes: Completes) -> Self {
         let (whose, of_collective) = match of {
-            Of::Line(id) => (id, false),
-            Of::Collective(place) => (place.into(), true),
+            Of::Line(id) => (id, 0),
+            Of::Collective(place) => (place.into(), OF_COLLECTIVE),
         };
-        Self { whose, src, dst, completes, of_collective, state: State::Live }
+        let about = of_collective | (completes as u32) << COMPLETES | State::Live as u32;
+        Self { whose, src, dst, about }
     }
 
     /// Whose message it is.
     #[inline(always)]
     pub(crate) fn of(&self) -> Of {
-        match self.of_collective {
-            false => Of::Line(self.whose),
-            true => Of::Collective(self.whose as u32),
+        match self.about & OF_COLLECTIVE {
+            0 => Of::Line(self.whose),
+            _ => Of::Collective(self.whose as u32),
         }
+    }
+
+    /// When its sender may go on.
+    #[inline(always)]
+    pub(crate) fn completes(&self) -> Completes {
+        match self.about >> COMPLETES & 3 {
+            0 => Completes::AtStart,
+            1 => Completes::WhenSent,
+            _ => Completes::WhenDelivered,
+        }
+    }
+
+    #[inline(always)]
+    fn state(&self) -> State {
+        match self.about & 3 {
+            0 => State::Free,
+            1 => State::Live,
+            _ => State::Sent,
+        }
+    }
+
+    #[inline(always)]
+    fn turn(&mut self, state: State) {
+        self.about = self.about & !3 | state as u32;
     }
 
     /// Whether its sender waits for its arrival.
     #[inline(always)]
     pub(crate) fn completes_by_arrival(&self) -> bool {
-        match self.completes {
+        match self.completes() {
             Completes::AtStart => false,
-            Completes::WhenSent => self.state != State::Sent,
+            Completes::WhenSent => self.state() != State::Sent,
             Completes::WhenDelivered => true,
         }
     }
@@ -87,6 +114,7 @@ pub(crate) enum Of {
 
 /// The moment at which a send is complete for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Completes {
     AtStart,
     WhenSent,
@@ -123,7 +151,8 @@ impl Live {
     /// A new slot.
     #[cold]
     fn grow(&mut self) -> u32 {
-        let flight = Flight { state: State::Free, ..Flight::new(Of::Line(0), 0, 0, Completes::AtStart) };
+        let mut flight = Flight::new(Of::Line(0), 0, 0, Completes::AtStart);
+        flight.turn(State::Free);
         self.slots.push(Slot { generation: 1, free: NONE, flight });
         (self.slots.len() - 1) as u32
     }
@@ -132,11 +161,11 @@ impl Live {
     #[inline]
     pub(crate) fn sent(&mut self, id: LiveId) -> Result<Flight, Refused> {
         match self.slots.get_mut(id.slot() as usize) {
-            Some(slot) if slot.generation == id.generation() => match slot.flight.state {
+            Some(slot) if slot.generation == id.generation() => match slot.flight.state() {
                 State::Free => Err(Refused::NotLive),
                 State::Sent => Err(Refused::AlreadySent),
                 State::Live => {
-                    slot.flight.state = State::Sent;
+                    slot.flight.turn(State::Sent);
                     Ok(slot.flight)
                 }
             },
@@ -148,11 +177,11 @@ impl Live {
     #[inline(always)]
     pub(crate) fn remove(&mut self, id: LiveId) -> Option<Flight> {
         let slot = self.slots.get_mut(id.slot() as usize)?;
-        if slot.generation != id.generation() || slot.flight.state == State::Free {
+        if slot.generation != id.generation() || slot.flight.state() == State::Free {
             return None;
         }
         let flight = slot.flight;
-        slot.flight.state = State::Free;
+        slot.flight.turn(State::Free);
         // A slot used 2^32 times is retired: its ids would begin to repeat.
         if let Some(next) = slot.generation.checked_add(1) {
             slot.generation = next;
@@ -171,7 +200,7 @@ impl Live {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (LiveId, Flight)> {
         (0u32..)
             .zip(&self.slots)
-            .filter(|(_, slot)| slot.flight.state != State::Free)
+            .filter(|(_, slot)| slot.flight.state() != State::Free)
             .map(|(at, slot)| (LiveId::new(at, slot.generation), slot.flight))
     }
 }
@@ -191,7 +220,7 @@ mod tests {
         assert!(matches!(live.sent(first).unwrap().of(), Of::Line(7)));
         assert_eq!(live.sent(first).unwrap_err(), Refused::AlreadySent);
         let removed = live.remove(first).unwrap();
-        assert!(matches!(removed.of(), Of::Line(7)) && removed.state == State::Sent);
+        assert!(matches!(removed.of(), Of::Line(7)) && removed.state() == State::Sent);
         assert!(live.remove(first).is_none());
         let second = live.insert(flight(8));
         assert_eq!(second.slot(), first.slot());

@@ -40,6 +40,8 @@ const MIXED: u32 = 1 << 31;
 pub(crate) struct Ready {
     /// The wheel's present, not after the last moment asked for.
     present: u64,
+    /// The first moment of what is in slots; the end of time where there is nothing. Asked for far more often than it changes.
+    earliest: u64,
     /// What is ready at the wheel's present: first and last (where there is a first).
     head: u32,
     tail: u32,
@@ -52,7 +54,7 @@ pub(crate) struct Ready {
     occupied: [[u64; SLOTS / WORD]; LEVELS],
     /// The last thing of each slot, whose next is the first again. The first is the earliest; [`MIXED`] tells that not all
     /// are of its moment.
-    slots: Vec<u32>,
+    slots: Box<[u32; LEVELS << BITS]>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +67,7 @@ impl Default for Ready {
     fn default() -> Self {
         Self {
             present: 0,
+            earliest: u64::MAX,
             head: NONE,
             tail: NONE,
             free: NONE,
@@ -72,10 +75,15 @@ impl Default for Ready {
             levels: 0,
             words: [0; LEVELS],
             occupied: [[0; SLOTS / WORD]; LEVELS],
-            // Zeros from the system: a page that no time falls into takes no memory.
-            slots: vec![NONE; LEVELS << BITS],
+            slots: zeros(),
         }
     }
+}
+
+/// Zeros from the system: a page that no time falls into takes no memory.
+fn zeros() -> Box<[u32; LEVELS << BITS]> {
+    // A vector of that length becomes an array of it.
+    vec![NONE; LEVELS << BITS].try_into().unwrap_or_else(|_| Box::new([NONE; LEVELS << BITS]))
 }
 
 impl Ready {
@@ -129,8 +137,17 @@ impl Ready {
     /// Puts a thing of a later moment into its slot.
     #[inline(always)]
     fn file(&mut self, thing: u32, at: u64) {
-        // The lowest bit does not change the level.
-        let level = (((at ^ self.present) | 1).ilog2() + FEWER) / BITS;
+        self.earliest = self.earliest.min(at);
+        let differs = at ^ self.present;
+        // Most things lie on the second level, whose numbers are then constants.
+        match differs >> (BITS - FEWER) != 0 && differs >> (2 * BITS - FEWER) == 0 {
+            true => self.file_in(thing, at, 1),
+            false => self.file_in(thing, at, level_of(differs)),
+        }
+    }
+
+    #[inline(always)]
+    fn file_in(&mut self, thing: u32, at: u64, level: u32) {
         let digit = (at >> (level * BITS).saturating_sub(FEWER)) as usize % SLOTS;
         let level = level as usize;
         self.levels |= 1 << level;
@@ -156,11 +173,11 @@ impl Ready {
     /// When the first is ready.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Picos> {
-        if self.head != NONE {
-            return Some(Picos(self.present));
+        match self.head {
+            NONE if self.levels == 0 => None,
+            NONE => Some(Picos(self.earliest)),
+            _ => Some(Picos(self.present)),
         }
-        let (level, digit) = self.first_slot()?;
-        Some(self.first_of(self.slots[level << BITS | digit]).1)
     }
 
     /// Takes the first if it is ready at `now`.
@@ -180,30 +197,32 @@ impl Ready {
     /// the first of what is ready then.
     #[inline(always)]
     fn turn(&mut self, now: Picos) -> Option<u32> {
-        let (level, digit) = self.first_slot()?;
-        let slot = self.slots[level << BITS | digit];
-        let (first, at) = self.first_of(slot);
-        if at > now {
+        if self.earliest > now.0 {
             return None;
         }
-        // Nothing comes before the first of this slot, so the wheel's present can move on to it.
-        self.present = at.0;
-        self.slots[level << BITS | digit] = NONE;
+        let (level, digit) = self.first_slot()?;
+        let slot = std::mem::replace(&mut self.slots[level << BITS | digit], NONE);
         self.vacate(level, digit);
         let last = slot & !MIXED;
-        self.things[last as usize].next = NONE;
+        let first = std::mem::replace(&mut self.things[last as usize].next, NONE);
+        // Nothing comes before the first of this slot, so the wheel's present can move on to it.
+        self.present = self.earliest;
         match slot & MIXED {
             0 => (self.head, self.tail) = (first, last),
             _ => self.spread(first),
         }
+        self.earliest = match self.first_slot() {
+            Some((level, digit)) => self.first_of(self.slots[level << BITS | digit]),
+            None => u64::MAX,
+        };
         Some(first)
     }
 
-    /// The first thing of a slot, and its moment.
+    /// The moment of a slot's first thing.
     #[inline(always)]
-    fn first_of(&self, slot: u32) -> (u32, Picos) {
+    fn first_of(&self, slot: u32) -> u64 {
         let first = self.things[(slot & !MIXED) as usize].next;
-        (first, self.things[first as usize].due.at)
+        self.things[first as usize].due.at.0
     }
 
     #[inline(always)]
@@ -240,6 +259,13 @@ impl Ready {
         let bit = self.occupied[level].get(word)?.trailing_zeros() as usize;
         Some((level, word * WORD + bit % WORD))
     }
+}
+
+/// The level of a time that differs so from the wheel's present.
+#[inline(always)]
+fn level_of(differs: u64) -> u32 {
+    // The lowest bit does not change the level.
+    ((differs | 1).ilog2() + FEWER) / BITS
 }
 
 #[cfg(test)]

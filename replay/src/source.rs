@@ -18,6 +18,7 @@ pub(crate) use row::{Row, Waits, What};
 pub use stream::Stream;
 
 use std::error::Error as StdError;
+use vef_format::container::Streams;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::record::{Dependency, Header, LocalCollective, Message};
@@ -111,8 +112,17 @@ pub(crate) enum Feed {
 }
 
 impl Feed {
-    /// Puts the next record of a task, or [`What::Nothing`], into `row`.
+    /// The container that is read as it is, if it is one.
     #[inline(always)]
+    pub(crate) fn plain(&mut self) -> Option<&mut Streams> {
+        match self {
+            Self::Container(source) => source.plain(),
+            _ => None,
+        }
+    }
+
+    /// Puts the next record of a task, or [`What::Nothing`], into `row`.
+    #[inline(never)]
     pub(crate) fn next(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
         match self {
             Self::Container(source) => source.next_row(task, row),

@@ -24,8 +24,17 @@ pub(crate) struct Past {
     pub(crate) records: u64,
     /// When the last of its parts of collectives was complete.
     pub(crate) left: Picos,
-    /// The collective that it completed last: nearly every dependency on one names this.
-    pub(crate) last_collective: Option<CollectiveId>,
+    /// The collective that it entered last, if `part` knows one: nearly every dependency on one names this.
+    entered: CollectiveId,
+    part: LastPart,
+}
+
+/// How far a task's part of the collective is that it entered last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastPart {
+    None,
+    Running,
+    Over,
 }
 
 /// What keeps a task from going on; of which id, [`Row::after`] of its next record says.
@@ -59,7 +68,32 @@ impl Task {
 
 impl Past {
     pub(crate) fn new(start: Picos) -> Self {
-        Self { records: 0, left: start, last_collective: None }
+        Self { records: 0, left: start, entered: CollectiveId(0), part: LastPart::None }
+    }
+
+    /// The task enters a collective.
+    #[inline]
+    pub(crate) fn enter(&mut self, id: CollectiveId) {
+        (self.entered, self.part) = (id, LastPart::Running);
+    }
+
+    /// Its part of a collective is complete.
+    #[inline]
+    pub(crate) fn leave(&mut self, id: CollectiveId, at: Picos) {
+        self.left = self.left.max(at);
+        if self.entered == id {
+            self.part = LastPart::Over;
+        }
+    }
+
+    /// Whether its part of a collective is complete; `None` if that is not the one that it entered last.
+    #[inline(always)]
+    pub(crate) fn has_left(&self, id: CollectiveId) -> Option<bool> {
+        match self.part {
+            LastPart::Running if self.entered == id => Some(false),
+            LastPart::Over if self.entered == id => Some(true),
+            _ => None,
+        }
     }
 }
 

@@ -48,6 +48,12 @@ pub enum RawKind {
 }
 
 impl Raw {
+    /// Whether this is a mark behind a send (or mark) of that id, of its own task.
+    #[inline(always)]
+    pub fn is_mark_behind(&self, id: u64) -> bool {
+        self.tag & (KIND | DEPENDENCY) == MARK | 1 && self.after == id
+    }
+
     /// What it is.
     #[inline(always)]
     pub fn kind(&self) -> RawKind {

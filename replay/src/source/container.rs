@@ -53,25 +53,26 @@ impl Container {
         Ok(())
     }
 
-    /// The next row of a task.
-    #[inline]
+    /// The records of all tasks, if rows are these and nothing else.
+    #[inline(always)]
+    pub(crate) fn plain(&mut self) -> Option<&mut Streams> {
+        match self.sends {
+            None => Some(&mut self.streams),
+            Some(_) => None,
+        }
+    }
+
+    /// The next row of a task, with what is told of sends.
     pub(crate) fn next_row(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
-        match &mut self.sends {
+        match self.sends.as_mut().and_then(|sends| sends.get_mut(&task.0)) {
             None => next_record(&mut self.streams, task, row),
-            Some(sends) => match sends.get_mut(&task.0) {
-                None => next_record(&mut self.streams, task, row),
-                Some(sends) => sends.next_row(&mut self.streams, task, row),
-            },
+            Some(sends) => sends.next_row(&mut self.streams, task, row),
         }
     }
 }
 
-/// A function of its own, lest the engine's registers be spilled around it.
-#[inline(never)]
 fn next_record(streams: &mut Streams, task: Rank, row: &mut Row) -> Result<(), SourceError> {
-    if !streams.next_raw(task, |raw| *row = Row::from_raw(raw))? {
-        *row = Row::NOTHING;
-    }
+    *row = streams.next_raw(task)?.map_or(Row::NOTHING, |raw| Row::from_raw(&raw));
     Ok(())
 }
 

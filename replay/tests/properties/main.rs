@@ -13,6 +13,7 @@ use replay::{
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
+use tempfile::NamedTempFile;
 use vef_format::container::{About, Settings, convert};
 use vef_format::operation::OpCodes;
 use vef_format::record::Record;
@@ -49,6 +50,83 @@ fn run(replay: &mut Replay) -> Vec<Message> {
     seen
 }
 
+/// As [`run`], with at most so many messages and deliveries at a time; gives messages with the moments of their calls.
+fn one_by_one(replay: &mut Replay, most: usize) -> Vec<(Picos, Message)> {
+    in_turns(
+        replay,
+        most,
+        |replay, now, given| {
+            for _ in 0..most {
+                given.extend(replay.pop_ready(now).unwrap());
+            }
+        },
+        |replay, ids, now| ids.iter().for_each(|&id| replay.delivered(id, now).unwrap()),
+    )
+}
+
+/// The same through the calls for several at once.
+fn in_batches(replay: &mut Replay, most: usize) -> Vec<(Picos, Message)> {
+    in_turns(
+        replay,
+        most,
+        |replay, now, given| {
+            replay.pop_ready_batch(now, most, |message| given.push(message)).unwrap();
+        },
+        |replay, ids, now| replay.delivered_batch(ids.iter().copied(), now).unwrap(),
+    )
+}
+
+fn in_turns(
+    replay: &mut Replay,
+    most: usize,
+    pop: impl Fn(&mut Replay, Picos, &mut Vec<Message>),
+    deliver: impl Fn(&mut Replay, &[LiveId], Picos),
+) -> Vec<(Picos, Message)> {
+    let mut arrivals: BTreeMap<(Picos, usize), LiveId> = BTreeMap::new();
+    let mut seen = Vec::new();
+    loop {
+        let arrival = arrivals.first_key_value().map(|(&(at, _), _)| at);
+        let Some(now) = replay.next_ready().into_iter().chain(arrival).min() else { break };
+        let mut ids = Vec::new();
+        while ids.len() < most
+            && let Some(first) = arrivals.first_entry()
+            && first.key().0 <= now
+        {
+            ids.push(first.remove());
+        }
+        deliver(replay, &ids, now);
+        let mut given = Vec::new();
+        pop(replay, now, &mut given);
+        for message in given {
+            let at = Picos(now.0 + flight(message.src.0, message.dst.0));
+            arrivals.insert((at, seen.len()), message.id);
+            seen.push((now, message));
+        }
+    }
+    seen
+}
+
+fn text(program: &Program) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    let mut writer = Writer::new(Vec::new(), &program.header).unwrap();
+    for record in &program.records {
+        match record {
+            Record::Communicator(group) => writer.communicator(group.id, &group.members).unwrap(),
+            Record::Message(message) => writer.message(message).unwrap(),
+            Record::Collective(part) => writer.collective(part).unwrap(),
+        }
+    }
+    file.write_all(&writer.finish().unwrap()).unwrap();
+    file
+}
+
+fn container(program: &Program) -> NamedTempFile {
+    let container = tempfile::Builder::new().suffix(".vefx").tempfile().unwrap();
+    let settings = Settings { keep_order: program.header.messages.is_multiple_of(2), ..Settings::default() };
+    convert(text(program).path(), container.path(), &About::default(), settings).unwrap();
+    container
+}
+
 fn sorted(messages: impl IntoIterator<Item = Message>, with_times: bool) -> Vec<Sent> {
     let name = |message: Message| {
         let at = if with_times { message.ready.0 } else { 0 };
@@ -80,24 +158,49 @@ proptest! {
 
     #[test]
     fn files_are_what_was_in_memory(program in program()) {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        let mut writer = Writer::new(Vec::new(), &program.header).unwrap();
-        for record in &program.records {
-            match record {
-                Record::Communicator(group) => writer.communicator(group.id, &group.members).unwrap(),
-                Record::Message(message) => writer.message(message).unwrap(),
-                Record::Collective(part) => writer.collective(part).unwrap(),
-            }
-        }
-        file.write_all(&writer.finish().unwrap()).unwrap();
-        let container = tempfile::Builder::new().suffix(".vefx").tempfile().unwrap();
-        let settings = Settings { keep_order: program.header.messages % 2 == 0, ..Settings::default() };
-        convert(file.path(), container.path(), &About::default(), settings).unwrap();
+        let (file, container) = (text(&program), container(&program));
         let expected = run(&mut replay(&program));
         for path in [file.path(), container.path()] {
             let mut opened = Replay::builder().job(Job::open(path).unwrap()).build().unwrap();
             prop_assert_eq!(&run(&mut opened), &expected);
             prop_assert!(opened.is_complete());
+        }
+    }
+
+    #[test]
+    fn batches_are_the_calls_one_by_one(
+        program in program(),
+        most in 1usize..9,
+        policy in 0..3,
+        one_node in any::<bool>(),
+    ) {
+        let policy = match policy {
+            0 => SendCompletion::Eager,
+            1 => SendCompletion::WhenSent,
+            _ => SendCompletion::Rendezvous { above: Bytes(20) },
+        };
+        let file = container(&program);
+        let same_node = match one_node {
+            false => SameNode::HandOut,
+            true => SameNode::Inside(Link::new(Picos(700), 1_000_000_000_000).unwrap()),
+        };
+        // In memory and from a container, which is read in another way.
+        for from_file in [false, true] {
+            let engine = || {
+                let job = match from_file {
+                    false => Job::loaded(&loaded(&program)),
+                    true => Job::open(file.path()).unwrap(),
+                };
+                let nodes = (0..program.header.tasks).map(|task| task / 2).collect();
+                let builder = Replay::builder().job(job.nodes(nodes));
+                builder.send_completion(policy).same_node(same_node).build().unwrap()
+            };
+            let (mut one, mut other) = (engine(), engine());
+            let expected = one_by_one(&mut one, most);
+            prop_assert_eq!(in_batches(&mut other, most), expected);
+            prop_assert!(one.is_complete() && other.is_complete());
+            prop_assert_eq!(one.stats(), other.stats());
+            prop_assert_eq!(one.finish(), other.finish());
         }
     }
 

@@ -137,10 +137,8 @@ impl Before {
         }
     }
 
-    /// Gives the record at `at` of a task in a trace of `tasks` tasks to `take`; `at` moves behind it, at most to `end`.
+    /// The record at `at` of a task in a trace of `tasks` tasks; `at` moves behind it, at most to `end`.
     /// There are [`ROOM`] bytes behind the beginning of whatever is a record.
-    ///
-    /// A record that is taken, not returned, is never in memory as a whole.
     #[inline(always)]
     pub(super) fn read(
         &mut self,
@@ -148,8 +146,7 @@ impl Before {
         at: &mut usize,
         end: usize,
         (task, tasks): (Rank, u32),
-        take: impl FnOnce(&Raw),
-    ) -> Result<(), Garbled> {
+    ) -> Result<Raw, Garbled> {
         let Some(room) = bytes.get(*at..).and_then(|rest| rest.first_chunk::<ROOM>()) else {
             return Err(Garbled::Length);
         };
@@ -157,8 +154,7 @@ impl Before {
         if head & (WIDE | u16::from(COLLECTIVE)) != 0 {
             let (raw, length) = self.read_other(room, (task, tasks))?;
             *at += length;
-            take(&raw);
-            return if *at <= end { Ok(()) } else { Err(Garbled::Length) };
+            return if *at <= end { Ok(raw) } else { Err(Garbled::Length) };
         }
         let tag = (head & TAG) as u8;
         let layout = &LAYOUTS[usize::from(head >> WIDTHS)];
@@ -168,17 +164,12 @@ impl Before {
         }
         let after = self.depends(tag, layout.signed(room, 2));
         self.message = self.message.wrapping_add(layout.signed(room, 0));
-        let (id, time) = (self.message, layout.unsigned(room, 1));
-        if tag & KIND == MARK {
-            if tag & AWAITED != 0 || head >> (WIDTHS + 2 * 3) != 0 {
-                return Err(Garbled::Value("the first word"));
-            }
-            take(&Raw { tag, op: 0, to: task.0, id, bytes: 0, recv: 0, time, after });
-        } else {
-            let to = receiver(task, layout.signed(room, 3), tasks)?;
-            take(&Raw { tag, op: 0, to, id, bytes: layout.unsigned(room, 4), recv: 0, time, after });
-        }
-        Ok(())
+        let (to, bytes) = match tag & KIND {
+            MESSAGE => (receiver(task, layout.signed(room, 3), tasks)?, layout.unsigned(room, 4)),
+            _ if tag & AWAITED == 0 && head >> (WIDTHS + 2 * 3) == 0 => (task.0, 0),
+            _ => return Err(Garbled::Value("the first word")),
+        };
+        Ok(Raw { tag, op: 0, to, id: self.message, bytes, recv: 0, time: layout.unsigned(room, 1), after })
     }
 
     /// A collective, or any record with fields of eight bytes, and its length.

@@ -8,7 +8,6 @@ use super::{About, ContainerError, Problem};
 use crate::capture::varint::Source;
 use crate::error::Place;
 use crate::ids::{CommId, Rank};
-use crate::raw::Raw;
 use crate::record::Header;
 use crate::text::Line;
 use std::collections::HashMap;
@@ -324,11 +323,9 @@ impl TaskRecords<'_> {
             (self.offset, self.at, self.left, self.before) = (spot.offset, 0, spot.items, Before::default());
         }
         let (task, tasks) = (self.task, self.reader.header.tasks);
-        let mut line = None;
-        let take = |raw: &Raw| line = Some(raw.line(task));
         self.left -= 1;
-        match self.before.read(&self.block, &mut self.at, self.end, (task, tasks), take) {
-            Ok(()) => Ok(line),
+        match self.before.read(&self.block, &mut self.at, self.end, (task, tasks)) {
+            Ok(raw) => Ok(Some(raw.line(task))),
             Err(garbled) => Err(self.reader.garbled(self.offset, garbled)),
         }
     }

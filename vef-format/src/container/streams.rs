@@ -23,7 +23,7 @@ const LINE: usize = 64;
 
 /// Readings of all tasks of a container.
 ///
-/// Memory: 72 bytes and a window a task; the windows have 64 KiB in traces of less than a hundred tasks, 6 MiB
+/// Memory: 88 bytes and a window a task; the windows have 64 KiB in traces of less than a hundred tasks, 6 MiB
 /// together in larger ones, and never less than 144 bytes each.
 #[derive(Debug)]
 pub struct Streams {
@@ -101,30 +101,32 @@ impl Streams {
     /// The next record of `task` (never a communicator), or `None` behind its last.
     #[inline]
     pub fn next(&mut self, task: Rank) -> Result<Option<Line<'static>>, ContainerError> {
-        let mut line = None;
-        self.next_raw(task, |raw| line = Some(raw.line(task))).map_err(|error| *error)?;
-        Ok(line)
+        let raw = self.next_raw(task).map_err(|error| *error)?;
+        Ok(raw.map(|raw| raw.line(task)))
     }
 
-    /// As [`Streams::next`], the record in its plainest form, which goes to `take`; false behind the last.
+    /// As [`Streams::next`], the record in its plainest form.
     #[inline(always)]
-    pub fn next_raw(&mut self, task: Rank, take: impl FnOnce(&Raw)) -> Result<bool, Box<ContainerError>> {
+    pub fn next_raw(&mut self, task: Rank) -> Result<Option<Raw>, Box<ContainerError>> {
         // In most traces every task has records.
         let number = if self.dense { Some(task.index()) } else { self.reader.index.number_of(task.0) };
-        let Some(number) = number else { return Ok(false) };
+        let Some(number) = number else { return Ok(None) };
         while self.streams.get(number).is_none_or(Stream::must_fetch) {
             if number >= self.streams.len() || !self.fetch(number, task)? {
-                return Ok(false);
+                return Ok(None);
             }
         }
         let stream = &mut self.streams[number];
         // Behind what the window holds stands the next one, or room.
         let window = number * self.window;
         let (mut at, end) = (window + stream.at as usize, window + stream.end as usize);
-        let read = stream.before.read(&self.windows, &mut at, end, (task, self.tasks), take);
+        let read = stream.before.read(&self.windows, &mut at, end, (task, self.tasks));
         stream.at = (at - window) as u32;
         stream.left -= 1;
-        read.map(|()| true).map_err(|garbled| self.garbled(number, garbled))
+        match read {
+            Ok(raw) => Ok(Some(raw)),
+            Err(garbled) => Err(self.garbled(number, garbled)),
+        }
     }
 
     /// Brings more of a task's records into its window; says whether there are any.
