@@ -191,6 +191,12 @@ int vef_builder_nodes(vef_builder *builder, uint32_t job, const uint32_t *nodes,
 /** Places a job by a file: `.toml` or `.json` as `vef place` writes them, else one node number or name a line. */
 int vef_builder_placement(vef_builder *builder, uint32_t job, const char *file);
 
+/**
+ * Which codes stand for which collective operations in a job's text trace: the path of a table, a code and a name a line
+ * (`docs/formats.md`). Without this call they are the default codes. A container has its own and takes none.
+ */
+int vef_builder_op_codes(vef_builder *builder, uint32_t job, const char *table);
+
 /** When a job's ranks start, in picoseconds; 0 without this call. */
 int vef_builder_start(vef_builder *builder, uint32_t job, uint64_t start);
 

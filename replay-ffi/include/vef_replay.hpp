@@ -147,6 +147,13 @@ public:
         return *this;
     }
 
+    /** Which codes stand for which collectives in the job's text trace: a table's path. */
+    Builder &op_codes(const char *table) noexcept
+    {
+        vef_builder_op_codes(get(), job_, table);
+        return *this;
+    }
+
     /** When the job starts, in picoseconds. */
     Builder &start(std::uint64_t start) noexcept
     {

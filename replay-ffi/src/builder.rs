@@ -4,7 +4,7 @@ use crate::border::{self, Failure, Handle, Head, with};
 use crate::instance::Instance;
 use crate::status::*;
 use placement::Placement;
-use replay::{Bytes, Job, Link, Picos, Replay, SameNode, SendCompletion, Table};
+use replay::{Bytes, Job, Link, OpCodes, Picos, Replay, SameNode, SendCompletion, Table};
 use std::ffi::{c_char, c_int};
 
 /// Describes a replay: its jobs, and what is decided for all of them.
@@ -187,6 +187,28 @@ pub unsafe extern "C" fn vef_builder_placement(
             let placement = Placement::read(border::path(file, "file")?);
             let placement = placement.map_err(|error| Failure::new(VEF_ERROR_PLACEMENT, error))?;
             builder.change(job, |job| job.nodes(placement.nodes_of_ranks()))
+        })
+    }
+}
+
+/// Which codes stand for which collective operations in a job's text trace: the path of a table, a code and a name a line
+/// (`docs/formats.md`). Without this call they are the default codes. A container has its own and takes none.
+///
+/// # Safety
+/// `builder` is null or usable; `table` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_op_codes(
+    builder: *mut Builder,
+    job: u32,
+    table: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            let codes = OpCodes::open(border::path(table, "table")?);
+            let codes = codes.map_err(|error| Failure::new(VEF_ERROR_TRACE, error))?;
+            let set = builder.job(job)?.set_op_codes(codes);
+            set.map_err(|error| Failure::new(VEF_ERROR_ARGUMENT, error)).map(|()| 0)
         })
     }
 }

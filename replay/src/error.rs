@@ -41,6 +41,9 @@ pub enum BuildError {
     /// More tasks than can be numbered, over all jobs.
     #[error("more than {} tasks in all jobs", u32::MAX)]
     TooManyTasks,
+    /// A table of codes for a trace that has its own.
+    #[error("only a text trace takes a table of operations' codes: this trace has its own")]
+    OpCodes,
     /// A link without bandwidth.
     #[error("a bandwidth of 0")]
     NoBandwidth,

@@ -1,9 +1,11 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times are scaled.
 
+use crate::error::BuildError;
 use crate::source::{Container, Feed, LoadError, Loaded, Source, Stream, is_container};
 use hashbrown::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use vef_format::operation::OpCodes;
 use vef_format::units::{Picos, Ticks};
 
 /// A trace to be replayed, and how.
@@ -69,6 +71,18 @@ impl Job {
             *numbers.entry(host).or_insert(next)
         };
         Ok(Some(hosts.into_iter().map(&mut number).collect()))
+    }
+
+    /// Which codes stand for which collectives in a text trace that is read while it is replayed; the default codes without it. Others have their own, and
+    /// refuse.
+    pub fn set_op_codes(&mut self, codes: OpCodes) -> Result<(), BuildError> {
+        match &mut self.source {
+            Feed::Stream(stream) => {
+                stream.set_codes(codes);
+                Ok(())
+            }
+            _ => Err(BuildError::OpCodes),
+        }
     }
 
     /// The end node of each task, by rank. Without it, task r is on node r.

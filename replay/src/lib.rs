@@ -62,4 +62,5 @@ pub use options::{Link, SameNode, SendCompletion};
 pub use source::{Container, Found, LoadError, Loaded, Source, SourceError, Step, Stream, Wanted};
 pub use stats::{Count, Stats};
 pub use stuck::{Missing, Stuck, StuckTask, Undelivered, WaitsFor};
+pub use vef_format::operation::{OpCodes, OpCodesError};
 pub use vef_format::units::{Bytes, Picos};

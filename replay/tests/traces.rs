@@ -70,6 +70,25 @@ fn collectives_become_messages() {
 }
 
 #[test]
+fn a_text_takes_other_codes_of_operations() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"VEF3 2 0 1 1 2 0 1000\nC0 0 1\nG0 C0 77 0 8 0 0 1 -1\nG0 C0 77 1 0 8 0 1 -1\n").unwrap();
+    let codes = OpCodes::parse("77 Bcast", Path::new("codes.txt")).unwrap();
+    let mut job = Job::open(file.path()).unwrap();
+    job.set_op_codes(codes.clone()).unwrap();
+    let mut replay = Replay::builder().job(job).build().unwrap();
+    run(&mut replay, 1000);
+    assert!(replay.is_complete());
+    assert_eq!(replay.stats().of(Kind::Collective(Operation::Bcast)).messages, 1);
+    // Without them nobody knows what 77 is.
+    let error = Replay::builder().job(Job::open(file.path()).unwrap()).build().unwrap_err();
+    assert!(error.to_string().contains("77"), "{error}");
+    // What is in memory has its own.
+    let refused = Job::loaded(&loaded("VEF3 1 0 0 0 0 0 1\n")).set_op_codes(codes).unwrap_err();
+    assert!(refused.to_string().contains("only a text trace"), "{refused}");
+}
+
+#[test]
 fn a_circle_is_explained() {
     let trace = loaded("VEF3 2 2 0 0 0 0 1\n0 0 1 1 6 0 1\n1 1 0 1 6 0 0\n");
     let mut replay = Replay::builder().job(Job::loaded(&trace)).build().unwrap();

@@ -167,6 +167,9 @@ static void builders(void)
     REFUSED(vef_builder_nodes(builder, 0, nodes, (size_t)-1), VEF_ERROR_ARGUMENT, "elements");
     REFUSED(vef_builder_placement(builder, 0, "wrong.txt"), VEF_ERROR_PLACEMENT, "wrong.txt:2: ");
     REFUSED(vef_builder_placement(builder, 0, "one.txt"), VEF_ERROR_PLACEMENT, "nodes for 1");
+    REFUSED(vef_builder_op_codes(builder, 0, "wrong.txt"), VEF_ERROR_TRACE, "wrong.txt:");
+    REFUSED(vef_builder_op_codes(builder, 0, NULL), VEF_ERROR_NULL, "table is null");
+    REFUSED(vef_builder_op_codes(builder, 3, "codes.txt"), VEF_ERROR_ARGUMENT, "there is no job 3");
     REFUSED(vef_builder_time_factor(builder, 0, 0.0), VEF_ERROR_ARGUMENT, "no positive number");
     REFUSED(vef_builder_time_factor(builder, 0, -1.0 / 0.0), VEF_ERROR_ARGUMENT, "no positive number");
     REFUSED(vef_builder_same_node_link(builder, 1, 0), VEF_ERROR_ARGUMENT, "bandwidth of 0");
@@ -175,6 +178,13 @@ static void builders(void)
     REFUSED(vef_builder_add_job(builder, "cut.vef"), VEF_ERROR_TRACE, "cut.vef");
     REFUSED(vef_builder_add_job(builder, "empty.vef"), VEF_ERROR_TRACE, "empty.vef");
     REFUSED(vef_builder_start(builder, 0, UINT64_MAX), VEF_ERROR_TRACE, "end of time");
+
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "coded.vef") == 0 && vef_builder_op_codes(builder, 0, "codes.txt") == VEF_OK);
+    CHECK(vef_builder_build(builder, &replay) == VEF_OK);
+    vef_builder_free(builder);
+    CHECK(run(replay, NULL) == VEF_OK && vef_replay_is_complete(replay) == 1);
+    vef_replay_free(replay);
 
     builder = vef_builder_new();
     CHECK(vef_builder_build(builder, &replay) == VEF_ERROR_STATE);
@@ -320,6 +330,8 @@ int main(void)
     write_file("empty.vef", "");
     write_file("wrong.txt", "0\none two\n");
     write_file("one.txt", "0\n");
+    write_file("codes.txt", "77 Bcast\n");
+    write_file("coded.vef", "VEF3 2 0 1 1 2 0 1000\nC0 0 1\nG0 C0 77 0 8 0 0 1 -1\nG0 C0 77 1 0 8 0 1 -1\n");
     write_file("two.txt", "3\n3\n");
     write_file("garbled.vef", "VEF3 2 4 0 0 0 0 1000\n0 0 1 100 4 10 -1\n3 1 0 50 6 3 0\n2 0 1 1oo 4 10 -1\n");
     write_file("cyclic.vef", "VEF3 2 2 0 0 0 0 1\n0 0 1 1 6 0 1\n1 1 0 1 6 0 0\n");

@@ -53,6 +53,11 @@ impl Stream {
         })
     }
 
+    /// Other codes; nothing has been read yet.
+    pub(crate) fn set_codes(&mut self, codes: OpCodes) {
+        self.codes = codes;
+    }
+
     /// Records read and not yet taken by their tasks.
     pub fn waiting(&self) -> usize {
         self.waiting.records.len() - self.waiting.free.len()
