@@ -56,9 +56,10 @@ impl Table {
         let mut rules = vec![Vec::new(); Operation::ALL.len()];
         for (operation, list) in parsed {
             for rule in list {
-                let (line, column) = place(text, rule.span().start);
+                let start = rule.span().start;
                 let rule = rule.into_inner();
-                check(operation, &rule, line, column)?;
+                // Where it stands is looked for only if that is to be told: every replay reads a table.
+                check(operation, &rule, || place(text, start))?;
                 rules[operation as usize].push(rule);
             }
         }
@@ -66,9 +67,14 @@ impl Table {
     }
 }
 
-fn check(operation: Operation, rule: &Rule, line: usize, column: usize) -> Result<(), TableError> {
+fn check(
+    operation: Operation,
+    rule: &Rule,
+    place: impl FnOnce() -> (usize, usize),
+) -> Result<(), TableError> {
     let algorithm = rule.algorithm;
     if !Algorithm::of(operation).any(|known| known == algorithm) {
+        let (line, column) = place();
         return Err(TableError::NoSuchAlgorithm { line, column, operation, algorithm });
     }
     let bounds = [
@@ -77,7 +83,10 @@ fn check(operation: Operation, rule: &Rule, line: usize, column: usize) -> Resul
         ("total", rule.min_total, rule.max_total),
     ];
     match bounds.into_iter().find(|&(_, min, max): &(_, u64, u64)| min > max) {
-        Some((what, ..)) => Err(TableError::NeverHolds { line, column, what }),
+        Some((what, ..)) => {
+            let (line, column) = place();
+            Err(TableError::NeverHolds { line, column, what })
+        }
         None => Ok(()),
     }
 }
