@@ -1,0 +1,284 @@
+//! What is kept of collectives in progress: the open ones, the parts of their members, and the communicators.
+
+use crate::engine::{PART, Running};
+use crate::error::CollectiveProblem;
+use crate::progress::State;
+use collectives::choose::Table;
+use collectives::{Choice, Cursor, Sizes};
+use hashbrown::HashMap;
+use vef_format::ids::{CollectiveId, CommId, Rank};
+use vef_format::operation::{OpCode, Operation};
+use vef_format::units::Picos;
+
+/// The collectives of all jobs that some member has entered and not all have left.
+#[derive(Debug, Default)]
+pub(crate) struct Collectives {
+    pub(super) table: Table,
+    pub(crate) open: Vec<Open>,
+    pub(super) free_open: Vec<u32>,
+    pub(crate) parts: Vec<Part>,
+    pub(super) free_parts: Vec<u32>,
+    pub(crate) groups: Vec<Group>,
+    /// Balances that a part has no room for, by part and peer.
+    far: HashMap<(u32, u32), i32>,
+    /// Tables of parts that were used and can be again.
+    pub(super) spare: Vec<Vec<u32>>,
+}
+
+/// A collective that some member has entered.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) id: CollectiveId,
+    pub(crate) job: u32,
+    /// The job's first task.
+    pub(super) first_task: u32,
+    pub(super) comm: CommId,
+    pub(super) code: OpCode,
+    pub(crate) operation: Operation,
+    /// What the crate of schedules calls that.
+    pub(super) schedule: collectives::Operation,
+    /// Place of its communicator in the table of groups.
+    pub(crate) group: u32,
+    pub(super) root: u32,
+    pub(super) choice: Choice,
+    /// The members' parts by communicator rank: a place in the table of parts, [`NOT_YET`] or [`OVER`].
+    pub(crate) parts: Vec<u32>,
+    pub(super) over: u32,
+    pub(super) on_their_way: u32,
+}
+
+/// A member that has not entered and has no messages waiting.
+pub(crate) const NOT_YET: u32 = u32::MAX;
+/// A member whose part is complete.
+pub(crate) const OVER: u32 = u32::MAX - 1;
+/// Places that [`crate::ready::Due::what`] can name.
+const MOST_PARTS: usize = PART as usize;
+
+/// One task's part of a collective; before the task enters, only the messages that wait for it.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The rest of its schedule, once it has entered.
+    pub(crate) cursor: Option<Cursor>,
+    pub(super) sizes: Sizes<'static>,
+    /// The task, counted over all jobs.
+    pub(crate) task: u32,
+    /// Place of its collective in the table of open ones.
+    pub(crate) open: u32,
+    /// Its rank of the communicator.
+    pub(crate) rank: u32,
+    pub(super) at: Picos,
+    /// The message it is about to send: to whom, and bytes.
+    pub(super) pending: (u32, u64),
+    /// From whom it receives behind that and waits for both, or [`NOBODY`]: the rest of a [`collectives::Exchange`].
+    pub(super) then_from: u32,
+    /// Posted receives whose messages have not come.
+    pub(crate) missing: u32,
+    /// Sends that are not complete.
+    pub(crate) unsent: u32,
+    pub(super) waits: bool,
+    /// Messages that came before their receives (positive) or receives whose messages have not come (negative), by
+    /// peer; the first few, the others are in [`Collectives::far`].
+    near: [(u32, i32); NEAR],
+    /// How many of these there are.
+    near_used: u32,
+    /// Balances in [`Collectives::far`].
+    far: u32,
+}
+
+const NEAR: usize = 8;
+/// No peer.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+impl Part {
+    /// Adds to a balance that it has room for; gives the balance before, or `None` if there is no room.
+    #[inline(always)]
+    fn count(&mut self, peer: u32, change: i32) -> Option<i32> {
+        let used = self.near_used as usize;
+        for at in 0..used.min(NEAR) {
+            if self.near[at].0 == peer {
+                let before = self.near[at].1;
+                self.near[at].1 += change;
+                if self.near[at].1 == 0 {
+                    self.near[at] = self.near[used.min(NEAR) - 1];
+                    self.near_used -= 1;
+                }
+                return Some(before);
+            }
+        }
+        *self.near.get_mut(used)? = (peer, change);
+        self.near_used += 1;
+        Some(0)
+    }
+}
+
+/// A communicator.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) members: Vec<Rank>,
+    /// Communicator ranks in the order of world ranks, where that differs from their own order.
+    order: Option<Vec<u32>>,
+}
+
+impl Group {
+    /// The task that it names twice, if there is one.
+    pub(super) fn new(members: Vec<Rank>) -> Result<Self, Rank> {
+        if members.is_sorted_by(|a, b| a < b) {
+            return Ok(Self { members, order: None });
+        }
+        let mut order: Vec<u32> = (0..members.len() as u32).collect();
+        order.sort_unstable_by_key(|&rank| members[rank as usize]);
+        match order.windows(2).find(|pair| members[pair[0] as usize] == members[pair[1] as usize]) {
+            Some(pair) => Err(members[pair[0] as usize]),
+            None => Ok(Self { members, order: Some(order) }),
+        }
+    }
+
+    pub(crate) fn size(&self) -> u32 {
+        self.members.len() as u32
+    }
+
+    /// The communicator rank of a task.
+    pub(crate) fn rank_of(&self, task: Rank) -> Option<u32> {
+        if self.members.get(task.index()) == Some(&task) {
+            return Some(task.0);
+        }
+        match &self.order {
+            None => self.members.binary_search(&task).ok().map(|rank| rank as u32),
+            Some(order) => {
+                let place = order.binary_search_by_key(&task, |&rank| self.members[rank as usize]);
+                place.ok().map(|place| order[place])
+            }
+        }
+    }
+}
+
+impl Collectives {
+    pub(crate) fn new(table: Table) -> Self {
+        Self { table, ..Self::default() }
+    }
+
+    /// Whether a task's part of a collective is complete.
+    pub(crate) fn is_over(&self, job: &Running, id: CollectiveId, task: Rank) -> bool {
+        job.operations.get(id.0) == State::Done
+            || job.open.get(&id).is_some_and(|&open| self.part_of(open, task) == Some(OVER))
+    }
+
+    /// The entry of a task in an open collective's table of parts.
+    pub(crate) fn part_of(&self, open: u32, task: Rank) -> Option<u32> {
+        let open = &self.open[open as usize];
+        let rank = self.groups[open.group as usize].rank_of(task)?;
+        Some(open.parts[rank as usize])
+    }
+
+    pub(super) fn add_part(&mut self, open: u32, rank: u32) -> Result<u32, CollectiveProblem> {
+        let part = Part {
+            cursor: None,
+            sizes: Sizes::Bytes(0),
+            task: 0,
+            open,
+            rank,
+            at: Picos::ZERO,
+            pending: (0, 0),
+            then_from: NOBODY,
+            missing: 0,
+            unsent: 0,
+            waits: false,
+            near: [(0, 0); NEAR],
+            near_used: 0,
+            far: 0,
+        };
+        let at = match self.free_parts.pop() {
+            Some(at) => {
+                self.parts[at as usize] = part;
+                at
+            }
+            None if self.parts.len() == MOST_PARTS => return Err(CollectiveProblem::TooMany),
+            None => {
+                self.parts.push(part);
+                (self.parts.len() - 1) as u32
+            }
+        };
+        self.open[open as usize].parts[rank as usize] = at;
+        Ok(at)
+    }
+
+    /// Adds to the balance of a part with a peer; gives the balance before.
+    #[inline(always)]
+    pub(super) fn count(&mut self, at: u32, peer: u32, change: i32) -> i32 {
+        let part = &mut self.parts[at as usize];
+        if part.far > 0 {
+            return self.count_far(at, peer, change);
+        }
+        match part.count(peer, change) {
+            Some(before) => before,
+            None => self.count_far(at, peer, change),
+        }
+    }
+
+    /// The same where some balances of the part have no room in it.
+    #[cold]
+    fn count_far(&mut self, at: u32, peer: u32, change: i32) -> i32 {
+        let part = &mut self.parts[at as usize];
+        let Some(balance) = self.far.get_mut(&(at, peer)) else {
+            return part.count(peer, change).unwrap_or_else(|| {
+                part.far += 1;
+                self.far.insert((at, peer), change);
+                0
+            });
+        };
+        let before = *balance;
+        *balance += change;
+        if *balance == 0 {
+            self.far.remove(&(at, peer));
+            part.far -= 1;
+        }
+        before
+    }
+
+    /// Closes a collective that is over for all its members.
+    pub(super) fn close(&mut self, open: u32) {
+        let mut parts = std::mem::take(&mut self.open[open as usize].parts);
+        parts.clear();
+        self.spare.push(parts);
+        self.free_open.push(open);
+    }
+
+    /// Peers whose messages a part has asked for and not got, the lowest first.
+    pub(crate) fn peers_missing(&self, at: u32) -> Vec<u32> {
+        let part = &self.parts[at as usize];
+        let near = part.near[..part.near_used as usize].iter().copied();
+        let far = self
+            .far
+            .iter()
+            .filter(|((part, _), _)| *part == at)
+            .map(|(&(_, peer), &balance)| (peer, balance));
+        let mut peers: Vec<u32> =
+            near.chain(far).filter(|&(_, balance)| balance < 0).map(|(peer, _)| peer).collect();
+        peers.sort_unstable();
+        peers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_small() {
+        assert!(size_of::<Part>() <= 256, "{}", size_of::<Part>());
+    }
+
+    #[test]
+    fn a_group_knows_its_ranks() {
+        let group = |members: &[u32]| Group::new(members.iter().copied().map(Rank).collect());
+        for members in [&[0, 1, 2, 3][..], &[2, 5, 9], &[9, 2, 5], &[1, 0], &[3]] {
+            let known = group(members).unwrap();
+            for task in 0..12 {
+                let rank = members.iter().position(|&member| member == task).map(|rank| rank as u32);
+                assert_eq!(known.rank_of(Rank(task)), rank, "{members:?} {task}");
+            }
+        }
+        assert_eq!(group(&[4, 1, 4]).unwrap_err(), Rank(4));
+        assert_eq!(group(&[4, 4]).unwrap_err(), Rank(4));
+    }
+}
