@@ -93,6 +93,11 @@ impl Side {
         self.of[operation as usize]
     }
 
+    /// The numbers of the channels of operations, from `operation` on.
+    pub(crate) fn numbers_from(&self, operation: usize) -> &[u32] {
+        self.of.get(operation..).unwrap_or_default()
+    }
+
     /// The channel of an operation.
     #[inline]
     pub(crate) fn of(&self, operation: u32) -> Option<Channel> {

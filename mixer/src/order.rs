@@ -1,8 +1,8 @@
 //! In which order the tasks take turns in a trace: by the time at which their records began, the lower task first
 //! where that is the same, so that a reader who replays while he reads holds few records back.
 //!
-//! The turns are taken window by window. A window's records are put into as many buckets of time as there are
-//! records, in linear time, and each bucket is sorted. Where windows end has no influence on the order.
+//! The turns are taken window by window. A window's records are sorted digit by digit, in linear time; only where their
+//! starts are very uneven by comparisons. Where windows end has no influence on the order.
 
 use crate::packed::{Records, SAMPLE};
 
@@ -12,97 +12,88 @@ const KEPT: usize = 1 << 18;
 /// Finds the order of windows.
 #[derive(Debug, Default)]
 pub(crate) struct Sorter {
-    /// Where each bucket of time begins.
-    buckets: Vec<u32>,
-    /// The start and the place of each record.
+    /// The start of each record in the window, then its place in as many bits as that takes.
     keys: Vec<u64>,
-    /// The same where the window is so long that one word does not hold both.
-    wide_keys: Vec<u128>,
+    spare: Vec<u64>,
+    order: Vec<u32>,
 }
+
+/// Bits that are sorted by at a time: so few that what is written to lies in the nearest cache.
+const DIGIT: u32 = 10;
 
 impl Sorter {
-    /// Gives `take` the places of `starts`, and these, in ascending order, the lower place first where starts are the same.
-    pub(crate) fn sort(&mut self, starts: &[u64], mut take: impl FnMut(u32, u64)) {
+    /// The places of `starts` in ascending order, the lower place first where starts are the same.
+    pub(crate) fn sort(&mut self, starts: &[u64]) -> &[u32] {
         let wider = |(from, to): (u64, u64), &start: &u64| (from.min(start), to.max(start));
         let (begin, end) = starts.iter().fold((u64::MAX, 0), wider);
-        let bits = starts.len().next_power_of_two().trailing_zeros();
-        let time = 64 - end.saturating_sub(begin).leading_zeros();
-        let span = Span { begin, bits, shift: time.saturating_sub(bits) };
-        let Self { buckets, keys, wide_keys } = self;
-        if time + bits <= 64 {
-            let key = |start: u64, place: u32| start << bits | u64::from(place);
-            span.sort(starts, buckets, keys, key);
-            keys.iter().for_each(|key| take((key & ((1 << bits) - 1)) as u32, begin + (key >> bits)));
-        } else {
-            let key = |start: u64, place: u32| u128::from(start) << 32 | u128::from(place);
-            span.sort(starts, buckets, wide_keys, key);
-            wide_keys.iter().for_each(|&key| take(key as u32, begin + (key >> 32) as u64));
+        let place_bits = starts.len().next_power_of_two().trailing_zeros();
+        let time_bits = 64 - end.saturating_sub(begin).leading_zeros();
+        let Self { keys, spare, order } = self;
+        order.clear();
+        if time_bits + place_bits > 64 {
+            order.extend(0..starts.len() as u32);
+            order.sort_unstable_by_key(|&place| (starts[place as usize], place));
+            return order;
         }
+        keys.clear();
+        keys.extend((0..).zip(starts).map(|(place, start)| (start - begin) << place_bits | place));
+        // By the highest bits of the starts; what these leave out of order is little, unless starts are unlike others.
+        let low = place_bits + time_bits.saturating_sub(2 * DIGIT);
+        let mut counts = [[0; 1 << DIGIT]; 2];
+        for key in &*keys {
+            counts[0][digit(*key, low)] += 1;
+            counts[1][digit(*key, low + DIGIT)] += 1;
+        }
+        spare.resize(keys.len(), 0);
+        let [first, second] = counts;
+        distribute(keys, spare, low, first);
+        distribute(spare, keys, low + DIGIT, second);
+        if !insert(keys) {
+            keys.sort_unstable();
+        }
+        order.extend(keys.iter().map(|key| (key & ((1 << place_bits) - 1)) as u32));
+        order
     }
 }
 
-/// The buckets of a window: `2^bits` of `2^shift` units of time.
-struct Span {
-    begin: u64,
-    bits: u32,
-    shift: u32,
+/// The digit of `key` whose lowest bit is `low`.
+#[inline(always)]
+fn digit(key: u64, low: u32) -> usize {
+    (key >> low) as usize % (1 << DIGIT)
 }
 
-impl Span {
-    /// Leaves `keys` in order, one of each record, which `key` makes of its start in the window and its place.
-    #[inline(always)]
-    fn sort<K: Ord + Copy + Default>(
-        &self,
-        starts: &[u64],
-        buckets: &mut Vec<u32>,
-        keys: &mut Vec<K>,
-        key: impl Fn(u64, u32) -> K,
-    ) {
-        let bucket = |start: u64| ((start - self.begin) >> self.shift) as usize;
-        buckets.clear();
-        buckets.resize((1 << self.bits) + 1, 0);
-        for &start in starts {
-            buckets[bucket(start) + 1] += 1;
-        }
-        let (mut sum, mut most) = (0, 0);
-        for begin in buckets.iter_mut() {
-            most = most.max(*begin);
-            sum += *begin;
-            *begin = sum;
-        }
-        keys.resize(starts.len(), K::default());
-        for (place, &start) in (0..).zip(starts) {
-            let at = &mut buckets[bucket(start)];
-            keys[*at as usize] = key(start - self.begin, place);
-            *at += 1;
-        }
-        if most <= FEW {
-            return insert(keys);
-        }
-        let mut from = 0;
-        for &to in buckets.iter() {
-            if to - from > 1 {
-                keys[from as usize..to as usize].sort_unstable();
-            }
-            from = to;
-        }
+/// Puts `keys` in the order of a digit, of which there are `counts`; those with the same keep theirs.
+#[inline(always)]
+fn distribute(keys: &[u64], sorted: &mut [u64], low: u32, mut counts: [u32; 1 << DIGIT]) {
+    let mut sum = 0;
+    for count in &mut counts {
+        sum += std::mem::replace(count, sum);
+    }
+    for &key in keys {
+        let at = &mut counts[digit(key, low)];
+        sorted[*at as usize] = key;
+        *at += 1;
     }
 }
 
-/// Where no bucket has more, what is out of order is out by less.
-const FEW: u32 = 16;
-
-/// Sorts what is nearly in order.
-fn insert<K: Ord + Copy>(keys: &mut [K]) {
+/// Sorts what is nearly in order; `false`: it is not.
+fn insert(keys: &mut [u64]) -> bool {
+    let mut steps = 4 * keys.len();
     for at in 1..keys.len() {
         let key = keys[at];
         let mut to = at;
         while to > 0 && keys[to - 1] > key {
+            if steps == 0 {
+                keys[to] = key;
+                return false;
+            }
+            steps -= 1;
             keys[to] = keys[to - 1];
             to -= 1;
         }
         keys[to] = key;
     }
+    true
 }
 
 /// Some starts of many records, each standing for as many.
@@ -195,12 +186,8 @@ mod tests {
         let records: Vec<(u64, u32)> = (0..).zip(times).flat_map(of_task).collect();
         let starts: Vec<u64> = records.iter().map(|&(start, _)| start).collect();
         // What is left of a window before is no trouble.
-        let mut sorter = Sorter { buckets: vec![7; 9], keys: vec![7], wide_keys: vec![7] };
-        let mut order = Vec::new();
-        sorter.sort(&starts, |place, start| {
-            assert_eq!(starts[place as usize], start);
-            order.push(place);
-        });
+        let mut sorter = Sorter { keys: vec![7], spare: vec![7], order: vec![7] };
+        let order = sorter.sort(&starts);
         assert!(order.is_sorted_by_key(|&place| (starts[place as usize], place)));
         order.iter().map(|&place| records[place as usize].1).collect()
     }
@@ -221,7 +208,7 @@ mod tests {
         ) {
             for times in &mut times {
                 times.iter_mut().for_each(|time| *time *= stretch);
-                // All others are then in one bucket.
+                // All others then have the same highest bits.
                 times.extend(outlier);
                 times.sort_unstable();
             }

@@ -221,6 +221,18 @@ impl Cursor {
         Some(self.now + step)
     }
 
+    /// The receive that was referred to last.
+    pub(crate) fn receive(&self) -> u32 {
+        self.before.receive
+    }
+
+    /// Something of the next cache lines.
+    #[inline]
+    pub(crate) fn fetch(&self, records: &Records) -> u32 {
+        let next = records.packed.get(self.at..).unwrap_or_default();
+        next.iter().step_by(4).take(8).fold(0, |sum, packed| sum ^ packed.step)
+    }
+
     /// The next record; `None` behind the last.
     #[inline]
     pub(crate) fn next(&mut self, records: &Records) -> Option<Record> {

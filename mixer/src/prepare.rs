@@ -8,6 +8,7 @@ use crate::packed::{After, Body, Cursor};
 use crate::task::Task;
 use crate::window::Window;
 use std::collections::VecDeque;
+use std::hint::black_box;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, OpCode, OpCodes, Operation};
 use vef_format::units::Bytes;
@@ -125,7 +126,11 @@ impl<'a> Preparer<'a> {
     /// Adds the records whose turn comes up to `end` inclusive.
     pub(crate) fn fill(&mut self, end: u64, window: &mut Window) {
         let Self { first, tasks, partners, shared, places } = self;
-        for (at, place) in places.iter_mut().enumerate() {
+        for at in 0..places.len() {
+            if let Some(next) = places.get(at + 1) {
+                next.fetch(&tasks[at + 1], &partners[at + 1]);
+            }
+            let place = &mut places[at];
             let (rank, task, partners) = (Rank(*first + at as u32), &tasks[at], &partners[at]);
             while let Some(start) = place.start(task).filter(|&start| start <= end) {
                 if let Some(record) = place.take(rank, start, task, partners, shared) {
@@ -141,6 +146,20 @@ impl Place {
     #[inline(always)]
     fn start(&self, task: &Task) -> Option<u64> {
         self.records.start(&task.records).map(|start| start.saturating_add_signed(self.shift))
+    }
+
+    /// Looks at what the next records need, which is long out of the cache: all of it comes at once then, not one after
+    /// the other.
+    #[inline]
+    fn fetch(&self, task: &Task, partners: &Partners) {
+        let sent = self.messages as usize;
+        let received = self.records.receive() as usize;
+        let lines = fetch(task.receives.numbers_from(received))
+            ^ fetch(task.sends.numbers_from(sent))
+            ^ fetch(partners.messages.get(received..).unwrap_or_default())
+            ^ partners.fates.get(sent).map_or(0, |&fate| fate as u32)
+            ^ self.records.fetch(&task.records);
+        black_box(lines);
     }
 
     /// The next record, which began at `start`; `None`: it is dropped.
@@ -215,6 +234,12 @@ impl Place {
         };
         Some(Prepared { task: rank, start, time, awaits, what })
     }
+}
+
+/// Something of the first cache lines of a list.
+#[inline]
+fn fetch(list: &[u32]) -> u32 {
+    list.iter().step_by(16).take(4).fold(0, |sum, item| sum ^ item)
 }
 
 impl Shared<'_> {

@@ -141,10 +141,9 @@ impl Window {
     /// Moves the records, which are task by task in ascending order of tasks, to `sorted` in the order of turns.
     pub(crate) fn sort(&mut self, sorter: &mut Sorter, sorted: &mut Self) {
         sorted.clear();
-        sorter.sort(&self.starts, |place, start| {
-            sorted.packed.push(self.packed[place as usize]);
-            sorted.starts.push(start);
-        });
+        let order = sorter.sort(&self.starts);
+        sorted.packed.extend(order.iter().map(|&place| self.packed[place as usize]));
+        sorted.starts.extend(order.iter().map(|&place| self.starts[place as usize]));
         std::mem::swap(&mut self.parts, &mut sorted.parts);
         std::mem::swap(&mut self.long, &mut sorted.long);
         self.clear();

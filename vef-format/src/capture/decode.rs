@@ -145,6 +145,20 @@ pub(super) fn run<'a>(
     Ok(Action::Complete(&lists.completions))
 }
 
+/// A send of kind `kind`, and whether it makes a request. These are half of all records that are no words: messages of a
+/// size that seldom comes again.
+#[inline(always)]
+pub(super) fn sending(
+    source: &mut Source<'_>,
+    kind: u8,
+    context: &Context<'_>,
+) -> Result<(Action<'static>, bool), Fault> {
+    let flags = kind - kind::SEND;
+    let makes = flags & 4 != 0;
+    let own_next = RequestId { thread: context.thread, number: context.requests };
+    Ok((Action::Send(send(source, mode(flags & 3), makes.then_some(own_next))?), makes))
+}
+
 /// Reads what follows the times of a record of kind `kind`, which is no call of a shape that was defined.
 #[inline]
 pub(super) fn action<'a>(
@@ -213,10 +227,7 @@ fn plain<'a>(
             completions(source, context, &mut lists.completions)?;
             Action::Complete(&lists.completions)
         }
-        kind::SEND..kind::RECEIVE => {
-            let flags = kind - kind::SEND;
-            Action::Send(send(source, mode(flags & 3), (flags & 4 != 0).then_some(own_next))?)
-        }
+        kind::SEND..kind::RECEIVE => sending(source, kind, context)?.0,
         kind::RECEIVE..kind::POST_RECEIVE => Action::Receive(receive(source, kind - kind::RECEIVE)?),
         kind::POST_RECEIVE..kind::EXCHANGE => {
             let flags = kind - kind::POST_RECEIVE;

@@ -435,6 +435,11 @@ fn decode<R>(
             own.action = decode::run(count, after, &context, lists)?;
             (&own, false, count)
         }
+        Form::Kind(kind @ kind::SEND..kind::RECEIVE) => {
+            let makes;
+            (own.action, makes) = decode::sending(&mut source, kind, &context)?;
+            (&own, makes, 0)
+        }
         Form::Kind(kind) => {
             decode::action(&mut source, kind, &context, lists, shapes, &mut own.action)?;
             let ends = match own.action {
