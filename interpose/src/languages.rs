@@ -141,7 +141,7 @@ conversions! {
     Group | GroupPtr: c"PMPI_Group_f2c" c"PMPI_Group_c2f";
     Win | WinPtr: c"PMPI_Win_f2c" c"PMPI_Win_c2f";
     File | FilePtr: c"PMPI_File_f2c" c"PMPI_File_c2f";
-    Info | InfoPtr: c"PMPI_Info_f2c" c"PMPI_Info_c2f";
+    Info | InfoPtr | InfoArray: c"PMPI_Info_f2c" c"PMPI_Info_c2f";
     Errhandler | ErrhandlerPtr: c"PMPI_Errhandler_f2c" c"PMPI_Errhandler_c2f";
 }
 

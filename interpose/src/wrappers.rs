@@ -61,6 +61,8 @@ macro_rules! with_hook {
     (Process $do:ident $($row:tt)*) => { $do! { Other $($row)* } };
     (Lifecycle $do:ident $($row:tt)*) => { $do! { Lifecycle $($row)* } };
     ($category:ident c_wrapper $($row:tt)*) => { c_passage! { $($row)* } };
+    ($category:ident fortran_wrappers $($row:tt)*) => { fortran_passages! { $($row)* } };
+    ($category:ident fortran_large_wrappers $($row:tt)*) => { fortran_large_passages! { $($row)* } };
     ($category:ident $($row:tt)*) => {};
 }
 pub(crate) use with_hook;
@@ -202,8 +204,58 @@ macro_rules! fortran_wrapper {
             }
             static NEXT: Function = Function::named(c_name(concat!($stem, $suffix, "\0")));
             record([$($a),*], &mut |words| {
-                let [$($a),*] = words;
+                let mut real = || {
+                    let [$($a),*] = words;
+                    // SAFETY: the prototype of the table, and the arguments of the program.
+                    unsafe { NEXT.call::<(), _>([$($a,)* ierror $(, $length)*]) };
+                    // SAFETY: null, or an INTEGER that the call has set.
+                    unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
+                };
+                match chain::active() {
+                    true => chain::fortran::show(This::CALL, &words, &[$($length),*], $descriptors, &mut real),
+                    false => real(),
+                }
+            });
+        }
+    };
+}
+
+/// Wrappers for the Fortran names of a function that is not recorded.
+macro_rules! fortran_passages {
+    ($call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
+        #[allow(non_snake_case)]
+        mod $call {
+            use super::*;
+            fortran_passage! { $call plain $stem "_" false ($($a),*) [$($length)*] }
+            fortran_passage! { $call f08 $stem "_f08_" false ($($a),*) [$($length)*] }
+            fortran_passage! { $call f08ts $stem "_f08ts_" true ($($a),*) [$($length)*] }
+        }
+    };
+}
+
+/// As [`fortran_passages`], for the forms with large counts.
+macro_rules! fortran_large_passages {
+    ($call:ident $stem:literal ($($a:ident : $k:ident),*) [$($length:ident)*]) => {
+        #[allow(non_snake_case)]
+        mod $call {
+            use super::*;
+            fortran_passage! { $call f08 $stem "_f08_large_" false ($($a),*) [$($length)*] }
+            fortran_passage! { $call f08ts $stem "_f08ts_large_" true ($($a),*) [$($length)*] }
+        }
+    };
+}
+
+macro_rules! fortran_passage {
+    ($call:ident $function:ident $stem:literal $suffix:literal $descriptors:literal ($($a:ident),*) [$($length:ident)*]) => {
+        #[unsafe(export_name = concat!($stem, $suffix))]
+        unsafe extern "C" fn $function($($a: usize,)* ierror: usize $(, $length: usize)*) {
+            static NEXT: Function = Function::named(c_name(concat!($stem, $suffix, "\0")));
+            if !chain::active() {
                 // SAFETY: the prototype of the table, and the arguments of the program.
+                return unsafe { NEXT.call_or([$($a,)* ierror $(, $length)*], ()) };
+            }
+            chain::fortran::show(Call::$call, &[$($a),*], &[$($length),*], $descriptors, &mut || {
+                // SAFETY: as above.
                 unsafe { NEXT.call::<(), _>([$($a,)* ierror $(, $length)*]) };
                 // SAFETY: null, or an INTEGER that the call has set.
                 unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
@@ -275,7 +327,7 @@ macro_rules! fortran_init {
             };
             chain::build();
             if chain::active() {
-                chain::fortran::initialize(real, || $as_c);
+                chain::fortran::ending_in(Call::$call, real, || $as_c);
             } else {
                 initialize(Call::$call, real);
             }

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use vef_format::capture::Capture;
+use vef_format::ids::Rank;
 use vef_tests::{Ended, Mpi, have, products, root, run, skipped, vef};
 
 const RANKS: u64 = 3;
@@ -179,6 +181,19 @@ fn text_traces_and_their_aggregation() {
     }
 }
 
+/// The ways to MPI in Fortran.
+const INTERFACES: [&str; 3] = ["MPIF_H", "USE_MPI", "MPI_F08"];
+
+/// A program in Fortran, compiled for one of them.
+fn fortran(mpi: Mpi, work: &Path, interface: &str, name: &str) -> PathBuf {
+    let program = work.join(name);
+    let mut compiler = Command::new(mpi.mpicc().replace("mpicc", "mpifort"));
+    compiler.current_dir(root()).args(["-w", "-ffree-line-length-none", "-fallow-argument-mismatch"]);
+    compiler.arg(format!("-D{interface}")).arg("-o").arg(&program);
+    run(compiler.arg(format!("interpose/tests/programs/{name}.F90"))).success();
+    program
+}
+
 #[test]
 fn fortran_reaches_the_tools_as_c_does() {
     if !have("mpifort.mpich") || !have("mpifort.openmpi") {
@@ -186,13 +201,9 @@ fn fortran_reaches_the_tools_as_c_does() {
     }
     let mut traces = Vec::new();
     for mpi in Mpi::installed() {
-        for interface in ["MPIF_H", "USE_MPI", "MPI_F08"] {
+        for interface in INTERFACES {
             let work = tempfile::tempdir().expect("a directory");
-            let program = work.path().join("fortran");
-            let mut compiler = Command::new(mpi.mpicc().replace("mpicc", "mpifort"));
-            compiler.current_dir(root()).args(["-w", "-ffree-line-length-none", "-fallow-argument-mismatch"]);
-            compiler.arg(format!("-D{interface}")).arg("-o").arg(&program);
-            run(compiler.arg("interpose/tests/programs/interfaces.F90")).success();
+            let program = fortran(mpi, work.path(), interface, "interfaces");
             let tools = ["text", "capture", "text"];
             let ended: Ended = run(&mut with_tools(mpi, work.path(), &tools, &program)).success();
             assert!(ended.stdout().contains("fine"), "{mpi:?} {interface}: {}", ended.stdout());
@@ -203,6 +214,41 @@ fn fortran_reaches_the_tools_as_c_does() {
     }
     assert!(traces[0].lines().count() > 20, "{}", traces[0]);
     assert!(traces.windows(2).all(|pair| pair[0] == pair[1]), "{traces:#?}");
+}
+
+/// Once each, with C's strings and handles; and they do what they do without tools.
+#[test]
+fn calls_that_are_fortrans_own_are_shown_to_the_tools() {
+    if !have("mpifort.mpich") || !have("mpifort.openmpi") {
+        return skipped("needs mpifort of both MPIs");
+    }
+    let expected = "rank 0\nset |a world|\nget |a world| 7\ninfo |key| |some value| 1\nop 1 1\nfile |strings.data| 1\n\
+                    win 16 4 1\nsend 4 of 2\n";
+    for mpi in Mpi::installed() {
+        for interface in INTERFACES {
+            let work = tempfile::tempdir().expect("a directory");
+            let program = fortran(mpi, work.path(), interface, "strings");
+            let strings = tool(mpi, work.path(), "strings", "tests/c/strings.c");
+            // The recorder first and last: it counts the same, and its capture mixes.
+            let tools = ["profile", strings.as_str(), "capture"];
+            let ended = run(&mut with_tools(mpi, work.path(), &tools, &program)).success();
+            let said = ended.stdout().replace("fine\n", "");
+            assert!(ended.stdout().contains("fine"), "{mpi:?} {interface}: {said}");
+            assert_eq!(said, expected, "{mpi:?} {interface}");
+            for (function, count) in
+                [("MPI_File_open", RANKS), ("MPI_Win_create", RANKS), ("MPI_Send", RANKS), ("MPI_Put", 1)]
+            {
+                assert_eq!(calls(work.path(), "profile", function), count, "{mpi:?} {interface} {function}");
+            }
+            let trace = work.path().join("out.vef");
+            run(vef().args(["mix", "-i"]).arg(work.path().join("out")).arg("-o").arg(&trace)).success();
+            let capture = Capture::open(&work.path().join("out")).expect("a capture");
+            for function in ["MPI_File_open", "MPI_Win_create", "MPI_Send"] {
+                let counts = capture.calls(Rank(0)).expect("readable");
+                assert!(counts.contains(&(function.into(), 1)), "{mpi:?} {interface} {function}: {counts:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -50,14 +50,12 @@ macro_rules! entry {
 macro_rules! last {
     ($call:ident ($($a:ident),*)) => {
         pub(super) unsafe extern "C" fn $call(_layer: usize $(, $a: usize)*) -> i32 {
-            if const { matches!(Call::$call, Call::MPI_Init | Call::MPI_Init_thread) }
-                && let Some(code) = super::super::fortran::last_of_init()
-            {
-                return code;
-            }
             // It does not return.
             if const { matches!(Call::$call, Call::MPI_Abort) } {
                 close();
+            }
+            if let Some(code) = super::super::fortran::end_of(Call::$call) {
+                return code;
             }
             // SAFETY: the prototype of the table, and the arguments of the program or a tool.
             unsafe { REAL[Call::$call as usize].call_or([$($a),*], ERR_NO_SUCH_FUNCTION) }
@@ -161,9 +159,19 @@ unsafe extern "C" fn record_init_thread(
     hooks::initialize(Call::MPI_Init_thread, || go_on!(layer MPI_Init_thread argc argv required provided))
 }
 
+/// How the program's calls of this function enter; `None`: no tool can intercept it.
+pub(super) fn entrance(call: Call) -> Option<NonNull<c_void>> {
+    NonNull::new(ENTRIES[call as usize].0.cast_mut())
+}
+
+/// Whether this thread's call is in the chain already.
+pub(super) fn is_inside() -> bool {
+    INSIDE.with(std::cell::Cell::get)
+}
+
 /// From now on the program's calls of this function enter the chain.
 pub(super) fn divert(call: Call) {
-    if let Some(entry) = NonNull::new(ENTRIES[call as usize].0.cast_mut()) {
+    if let Some(entry) = entrance(call) {
         // SAFETY: it has the function's prototype, and is part of this library.
         unsafe { NEXT[call as usize].divert(entry) };
     }

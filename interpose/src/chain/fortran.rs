@@ -1,22 +1,29 @@
 //! Fortran calls on their way into the chain: tools see the C function, with C's arguments, and C's MPI is what it ends in.
 //!
 //! Converted are handles (both ways), integers, indices, the addresses that mean something by themselves, and buffers (of
-//! descriptors, those that are contiguous). A call that cannot be shown so (strings, callbacks, attributes, non-contiguous
-//! sections, and everything that is not wrapped in Fortran) goes to Fortran's own function as without tools: the recorder
-//! sees it if it comes first, tools see it only where the library's Fortran calls its C by name (MPICH's `mpif.h`).
+//! descriptors, those that are contiguous). Where that is not all there is to a call (strings, callbacks, attributes,
+//! non-contiguous sections), tools are *shown* it: with C's arguments, but what it ends in is Fortran's own function with the
+//! program's own arguments, so nothing that Fortran knows better is lost.
 
+use super::entries;
 use crate::languages::{Fortran, c_handle, fortran_handle, is_bottom};
-use crate::wrap::Language;
+use crate::wrap::{Language, SUCCESS};
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Prototype};
-use mpi_abi::symbols::call_with;
+use mpi_abi::symbols::{self, call_with};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Makes the call as one of C, through `wrapper`, our function of that name. `None`: it cannot be shown in C, and nothing
+fn abi() -> Option<&'static Abi> {
+    static ABI: OnceLock<Option<Abi>> = OnceLock::new();
+    ABI.get_or_init(|| Abi::detect().ok()).as_ref()
+}
+
+/// Makes the call as one of C, through `wrapper`, our function of that name. `None`: it cannot be made in C, and nothing
 /// was done. `descriptors`: buffers come as descriptors.
 pub(crate) fn call_as_c(
     call: Call,
@@ -24,13 +31,12 @@ pub(crate) fn call_as_c(
     descriptors: bool,
     wrapper: *const c_void,
 ) -> Option<i32> {
-    static ABI: OnceLock<Option<Abi>> = OnceLock::new();
-    let abi = ABI.get_or_init(|| Abi::detect().ok()).as_ref()?;
+    let abi = abi()?;
     let prototype = call.prototype();
     if !is_convertible(prototype) {
         return None;
     }
-    let mut converted = Converted::new(prototype, words, descriptors, abi)?;
+    let mut converted = Converted::new(prototype, words, None, descriptors, abi)?;
     let wrapper = NonNull::new(wrapper.cast_mut())?;
     converted.point(prototype);
     // SAFETY: the wrapper's prototype, and C arguments made of the program's.
@@ -39,32 +45,105 @@ pub(crate) fn call_as_c(
     Some(code)
 }
 
-/// Whether all arguments of a function can be shown in C.
+/// Shows the call to the tools as one of C that ends in `real`, Fortran's own function with the program's own arguments; `real`
+/// alone where that cannot be. `lengths`: those of its strings.
+pub(crate) fn show(
+    call: Call,
+    words: &[usize],
+    lengths: &[usize],
+    descriptors: bool,
+    real: &mut dyn FnMut() -> i32,
+) -> i32 {
+    let prototype = call.prototype();
+    let entry = entries::entrance(call).filter(|_| can_be_shown(prototype) && !entries::is_inside());
+    let Some((entry, abi)) = entry.zip(abi()) else { return real() };
+    let Some(mut shown) = Converted::new(prototype, words, Some(lengths), descriptors, abi) else {
+        return real();
+    };
+    shown.point(prototype);
+    let arguments = shown.words;
+    let real = || {
+        let code = real();
+        if code == SUCCESS {
+            // SAFETY: what has just been made of the program's arguments, which is still there.
+            unsafe { tell_outputs(prototype, &arguments, words, lengths, abi) };
+        }
+        code
+    };
+    // SAFETY: the entry's prototype, and C arguments made of the program's.
+    let code = ending_in(call, real, || unsafe { call_with(entry, &arguments[..words.len()]) });
+    drop(shown);
+    code.unwrap_or(SUCCESS)
+}
+
+/// Writes what a call of Fortran's has given where the tools look for it.
+///
+/// # Safety
+/// `shown` must be the words of a [`Converted`] made of `words`, which were passed to the call.
+unsafe fn tell_outputs(
+    prototype: &Prototype,
+    shown: &[usize; 14],
+    words: &[usize],
+    lengths: &[usize],
+    abi: &Abi,
+) {
+    let mut lengths = lengths.iter();
+    for (i, parameter) in prototype.parameters.iter().enumerate() {
+        let length = if is_string(parameter.kind) { lengths.next().copied().unwrap_or(0) } else { 0 };
+        // SAFETY: our own places, as long as the program's.
+        unsafe {
+            if points_to_handle(parameter.kind) {
+                *(shown[i] as *mut usize) = c_handle(abi, parameter.kind, *(words[i] as *const i32));
+            } else if parameter.kind == Kind::StrOut {
+                let text = c_string(words[i], length);
+                (shown[i] as *mut u8).copy_from_nonoverlapping(text.as_ptr(), text.len());
+            }
+        }
+    }
+}
+
+/// Whether all arguments of a function can be converted, so that C's can be called in the place of Fortran's.
 fn is_convertible(prototype: &Prototype) -> bool {
-    let refused = matches!(prototype.category, Category::Attribute | Category::Process | Category::Session)
-        || matches!(
-            prototype.call,
-            Call::MPI_Dist_graph_create | Call::MPI_Dist_graph_create_adjacent | Call::MPI_Type_get_contents
-        );
-    !refused
+    can_be_shown(prototype)
+        && !matches!(prototype.category, Category::Attribute | Category::Process)
         && prototype.parameters.iter().all(|parameter| {
-            !matches!(
-                parameter.kind,
-                Kind::Str
-                    | Kind::StrOut
-                    | Kind::StrArray
-                    | Kind::Function
-                    | Kind::Pointer
-                    | Kind::Vararg
-                    | Kind::InfoArray
-                    | Kind::Session
-                    | Kind::SessionPtr
-            ) && (!is_handle_array(parameter.kind) || length_name(prototype).is_some())
+            !is_string(parameter.kind)
+                && !matches!(parameter.kind, Kind::Function | Kind::Pointer | Kind::InfoArray)
         })
 }
 
+/// Whether the arguments of a function say in C what they say in Fortran.
+fn can_be_shown(prototype: &Prototype) -> bool {
+    use Call::*;
+    let special_weights = matches!(prototype.call, MPI_Dist_graph_create | MPI_Dist_graph_create_adjacent);
+    // Of MPI 1: where C has addresses, Fortran has integers of half their size.
+    let short_addresses = matches!(
+        prototype.call,
+        MPI_Address
+            | MPI_Attr_get
+            | MPI_Attr_put
+            | MPI_Type_extent
+            | MPI_Type_hindexed
+            | MPI_Type_hvector
+            | MPI_Type_lb
+            | MPI_Type_struct
+            | MPI_Type_ub
+    );
+    let handles_out = prototype.call == MPI_Type_get_contents;
+    !(special_weights || short_addresses || handles_out)
+        && prototype.category != Category::Session
+        && prototype.parameters.iter().all(|parameter| {
+            !matches!(parameter.kind, Kind::Vararg | Kind::Session | Kind::SessionPtr)
+                && (!is_handle_array(parameter.kind) || length_name(prototype).is_some())
+        })
+}
+
+const fn is_string(kind: Kind) -> bool {
+    matches!(kind, Kind::Str | Kind::StrOut | Kind::StrArray)
+}
+
 const fn is_handle_array(kind: Kind) -> bool {
-    matches!(kind, Kind::RequestArray | Kind::DatatypeArray)
+    matches!(kind, Kind::RequestArray | Kind::DatatypeArray | Kind::InfoArray)
 }
 
 /// The parameter that says how long the arrays of handles are.
@@ -112,11 +191,27 @@ struct Converted {
     places: [(usize, usize); 14],
     /// The arrays of handles as C has them, and as they were before the call.
     arrays: Vec<(usize, Vec<u64>, Vec<usize>)>,
+    strings: Vec<Vec<u8>>,
+    /// Addresses of strings, up to a null one.
+    lists: Vec<Vec<usize>>,
 }
 
 impl Converted {
-    fn new(prototype: &Prototype, words: &[usize], descriptors: bool, abi: &Abi) -> Option<Self> {
-        let mut made = Self { words: [0; 14], places: [(0, 0); 14], arrays: Vec::new() };
+    /// `lengths`: those of the strings of a call that is shown; `None`: C's function is to do what Fortran's would.
+    fn new(
+        prototype: &Prototype,
+        words: &[usize],
+        lengths: Option<&[usize]>,
+        descriptors: bool,
+        abi: &Abi,
+    ) -> Option<Self> {
+        let mut made = Self {
+            words: [0; 14],
+            places: [(0, 0); 14],
+            arrays: Vec::new(),
+            strings: Vec::new(),
+            lists: Vec::new(),
+        };
         for (i, (parameter, &word)) in prototype.parameters.iter().zip(words).enumerate() {
             let kind = parameter.kind;
             // SAFETY: the program passed what the table says: addresses of integers and handles that can be read.
@@ -126,7 +221,8 @@ impl Converted {
                         Fortran::int(word) as usize
                     }
                     Kind::BigCount | Kind::Aint | Kind::Offset => Fortran::long(word) as usize,
-                    Kind::Buffer => buffer(word, descriptors, abi)?,
+                    Kind::Buffer => buffer(word, descriptors, lengths.is_some(), abi)?,
+                    Kind::Pointer if descriptors && is_choice(parameter.name) => Descriptor::base(word),
                     Kind::StatusPtr if Fortran::ignores_status(abi, word) => abi.constants.status_ignore,
                     Kind::StatusArray if Fortran::ignores_statuses(abi, word) => {
                         abi.constants.statuses_ignore
@@ -157,7 +253,52 @@ impl Converted {
             }
         }
         made.place_handles(prototype, words, abi);
+        made.place_strings(prototype, words, lengths.unwrap_or_default())?;
         Some(made)
+    }
+
+    /// Strings as C has them: as long as they need to be, with a NUL.
+    fn place_strings(&mut self, prototype: &Prototype, words: &[usize], lengths: &[usize]) -> Option<()> {
+        let mut lengths = lengths.iter();
+        for (i, parameter) in prototype.parameters.iter().enumerate() {
+            if !is_string(parameter.kind) {
+                continue;
+            }
+            let length = *lengths.next()?;
+            self.words[i] = match parameter.kind {
+                // SAFETY: the program passed a string of that length.
+                Kind::Str => self.keep(unsafe { c_string(words[i], length) }),
+                Kind::StrOut => self.keep(vec![0; length + 1]),
+                // Rows of a matrix of strings are not shown: MPI_ARGVS_NULL.
+                _ if parameter.name == "array_of_argv" => 0,
+                _ => {
+                    let most = match length_name(prototype) {
+                        Some(i) => usize::try_from(self.words[i] as i32).unwrap_or(0),
+                        None => usize::MAX,
+                    };
+                    let mut list = Vec::new();
+                    while list.len() < most {
+                        // SAFETY: as above; without a number of them, the last one is blank.
+                        let text = unsafe { c_string(words[i] + list.len() * length, length) };
+                        if text.len() == 1 {
+                            break;
+                        }
+                        list.push(self.keep(text));
+                    }
+                    list.push(0);
+                    self.lists.push(list);
+                    self.lists.last().map_or(0, |list| list.as_ptr() as usize)
+                }
+            };
+        }
+        Some(())
+    }
+
+    /// The address at which the bytes stay.
+    fn keep(&mut self, mut bytes: Vec<u8>) -> usize {
+        let address = bytes.as_mut_ptr() as usize;
+        self.strings.push(bytes);
+        address
     }
 
     /// Addresses of our own places, once those no longer move.
@@ -233,11 +374,13 @@ impl Converted {
 ///
 /// # Safety
 /// `word` must be what the program passed for a buffer.
-unsafe fn buffer(word: usize, descriptor: bool, abi: &Abi) -> Option<usize> {
-    let address = match descriptor {
+unsafe fn buffer(word: usize, descriptor: bool, shown: bool, abi: &Abi) -> Option<usize> {
+    let address = match (descriptor, shown) {
         // SAFETY: the compiler passes the address of one.
-        true => unsafe { Descriptor::contiguous(word)? },
-        false => word,
+        (true, false) => unsafe { Descriptor::contiguous(word)? },
+        // SAFETY: as above.
+        (true, true) => unsafe { Descriptor::base(word) },
+        (false, _) => word,
     };
     Some(if Fortran::is_in_place(abi, address) {
         abi.constants.in_place
@@ -248,68 +391,118 @@ unsafe fn buffer(word: usize, descriptor: bool, abi: &Abi) -> Option<usize> {
     })
 }
 
-/// The beginning of a `CFI_cdesc_t` of gfortran 9 and later.
+/// A Fortran string as C has it: without the blanks at its end, with a NUL.
+///
+/// # Safety
+/// It must be that long.
+unsafe fn c_string(address: usize, length: usize) -> Vec<u8> {
+    // SAFETY: the contract.
+    let text = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
+    let end = text.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+    [&text[..end], &[0]].concat()
+}
+
+/// Whether an address in C is a buffer of any type in Fortran, by its name.
+fn is_choice(name: &str) -> bool {
+    matches!(name, "base" | "buffer" | "location")
+}
+
+/// The beginning of what describes an array that one Fortran procedure passes to another: gfortran's, from its version 9 on. In
+/// those of other compilers only the first word is the same.
 #[repr(C)]
 struct Descriptor {
     base: usize,
+    offset: isize,
     element: usize,
     version: i32,
     rank: i8,
-    attribute: i8,
-    kind: i16,
+    kind: i8,
+    attribute: i16,
+    span: isize,
 }
 
-/// One of its dimensions.
+/// One of its dimensions; strides are in units of the span.
 #[repr(C)]
 struct Dimension {
-    lower: isize,
-    extent: isize,
     stride: isize,
+    lower: isize,
+    upper: isize,
 }
 
 impl Descriptor {
-    /// Where the data is, if it lies in one piece.
+    /// Where the data begins.
+    ///
+    /// # Safety
+    /// `word` must be the address of a descriptor.
+    unsafe fn base(word: usize) -> usize {
+        // SAFETY: the contract.
+        unsafe { (*(word as *const Self)).base }
+    }
+
+    /// Where the data is, if it is known to lie in one piece.
     ///
     /// # Safety
     /// `word` must be the address of a descriptor.
     unsafe fn contiguous(word: usize) -> Option<usize> {
+        static IS_GFORTRAN: OnceLock<bool> = OnceLock::new();
+        if !IS_GFORTRAN.get_or_init(|| symbols::function(c"_gfortran_set_options").is_some()) {
+            return None;
+        }
         // SAFETY: the contract; the dimensions follow.
         let (this, dimensions) = unsafe {
             let this = &*(word as *const Self);
             let first = (word as *const Self).add(1).cast::<Dimension>();
             (this, std::slice::from_raw_parts(first, usize::try_from(this.rank).unwrap_or(0)))
         };
-        let mut expected = this.element as isize;
+        if !dimensions.is_empty() && this.span != this.element as isize {
+            return None;
+        }
+        let mut expected = 1;
         for dimension in dimensions {
-            if dimension.extent > 1 && dimension.stride != expected {
+            let extent = dimension.upper.wrapping_sub(dimension.lower).wrapping_add(1).max(0);
+            if extent > 1 && dimension.stride != expected {
                 return None;
             }
-            // An array of assumed size says -1 in its last dimension.
-            expected = expected.wrapping_mul(dimension.extent.max(0));
+            // The extent of the last dimension may not be known; nothing comes after it.
+            expected = expected.wrapping_mul(extent);
         }
         Some(this.base)
     }
 }
 
-thread_local! {
-    /// What initialises MPI in the place of C's function: Fortran's, which also sets up Fortran.
-    static INITIALIZE: Cell<Option<*mut dyn FnMut() -> i32>> = const { Cell::new(None) };
-}
+/// A call that ends in a function of Fortran's, and that function.
+type End = (Call, *mut dyn FnMut() -> i32);
 
-/// Runs `enter`, the C call that enters the chain, whose last step is `real`.
-pub(crate) fn initialize(mut real: impl FnMut() -> i32, enter: impl FnOnce() -> i32) -> i32 {
+thread_local!(static END: Cell<Option<End>> = const { Cell::new(None) });
+
+/// Whether there was any on any thread.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// Runs `enter`, a C call that enters the chain, whose last step is `real`.
+pub(crate) fn ending_in<T>(call: Call, mut real: impl FnMut() -> i32, enter: impl FnOnce() -> T) -> T {
     let real: &mut dyn FnMut() -> i32 = &mut real;
     // SAFETY: only the lifetime is forgotten; it is taken back before `real` ends.
     let real: *mut (dyn FnMut() -> i32 + 'static) = unsafe { std::mem::transmute(real) };
-    INITIALIZE.set(Some(real));
-    let code = enter();
-    INITIALIZE.set(None);
-    code
+    ENDS.store(true, Ordering::Relaxed);
+    END.set(Some((call, real)));
+    let given = enter();
+    END.set(None);
+    given
 }
 
-/// The last step of `MPI_Init` in a Fortran program.
-pub(super) fn last_of_init() -> Option<i32> {
-    let real = INITIALIZE.take()?;
-    // SAFETY: set by `initialize` on this thread, which has not returned.
-    Some(unsafe { (*real)() })
+/// The last step of a call of this thread, if it is Fortran's.
+#[inline(always)]
+pub(super) fn end_of(call: Call) -> Option<i32> {
+    if ENDS.load(Ordering::Relaxed) { run_end(call) } else { None }
+}
+
+fn run_end(call: Call) -> Option<i32> {
+    let end = END.get();
+    let (_, real) = end.filter(|(of, _)| *of == call)?;
+    // What MPI calls on the way is no call of the program's.
+    END.set(None);
+    // SAFETY: set by `ending_in` on this thread, which has not returned.
+    let code = unsafe { (*real)() };
+    END.set(end);
+    Some(code)
 }
