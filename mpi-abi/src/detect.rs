@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use crate::error::{Error, Result};
 use crate::handles::{Comm, Datatype};
-use crate::symbols::{self, Function};
+use crate::symbols::{self, Function, Words};
 use crate::tables::{Datatypes, Flavour, Handles, Place, Table};
 use crate::{mpich, openmpi, standard};
 
@@ -112,9 +112,10 @@ impl Abi {
     }
 }
 
+static GET_LIBRARY_VERSION: Function = Function::named(c"PMPI_Get_library_version");
+
 /// The text of `MPI_Get_library_version` of the MPI in this process.
 fn library_version() -> Result<String> {
-    static GET_LIBRARY_VERSION: Function = Function::named(c"PMPI_Get_library_version");
     let mut text = vec![0u8; VERSION_ROOM];
     let mut length: c_int = 0;
     // SAFETY: int MPI_Get_library_version(char *version, int *resultlen); the room is twice what any MPI asks for.
@@ -166,11 +167,14 @@ fn flavour_by_symbols(exports: impl Fn(&CStr) -> bool) -> Option<Flavour> {
 
 /// Whether the MPI in this process has the ABI of MPI-5.0: then `MPI_Abi_get_version` gives a version, not -1.
 fn has_standard_abi() -> bool {
-    static ABI_GET_VERSION: Function = Function::named(c"PMPI_Abi_get_version");
+    // Most do not have it: it is not worth a search of all that is loaded.
+    let beside =
+        GET_LIBRARY_VERSION.get().map(|known| symbols::function_beside(known, c"PMPI_Abi_get_version"));
+    let Some(Some(get_version)) = beside else { return false };
     let (mut major, mut minor): (c_int, c_int) = (-1, -1);
     // SAFETY: int MPI_Abi_get_version(int *abi_major, int *abi_minor), callable at any time.
-    let code = unsafe { ABI_GET_VERSION.call::<i32, 2>([&raw mut major as usize, &raw mut minor as usize]) };
-    code == Some(0) && major >= 1
+    let code: i32 = unsafe { [&raw mut major as usize, &raw mut minor as usize].pass_to(get_version) };
+    code == 0 && major >= 1
 }
 
 fn resolve(place: Place) -> Result<usize> {

@@ -202,6 +202,24 @@ pub fn function(name: &CStr) -> Option<NonNull<c_void>> {
         .or_else(|| search_loaded_objects(name))
 }
 
+/// Looks a function up in the object that `known` is in, and in what that depends on.
+pub fn function_beside(known: NonNull<c_void>, name: &CStr) -> Option<NonNull<c_void>> {
+    let path = described(known.as_ptr())?.dli_fname;
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: a path of the loader's; RTLD_NOLOAD only finds what is loaded already.
+    let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    if handle.is_null() {
+        return None;
+    }
+    // SAFETY: `handle` was opened above; `name` is a valid C string.
+    let found = NonNull::new(unsafe { libc::dlsym(handle, name.as_ptr()) });
+    // SAFETY: closes the reference taken above; the object is in use by the one who knows a function of it.
+    unsafe { libc::dlclose(handle) };
+    found
+}
+
 /// Looks data up from the start of the global scope, then in every loaded object.
 pub fn data(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: as in `function`.
@@ -268,12 +286,17 @@ fn loaded_objects() -> Vec<Object> {
 
 /// The base of the loaded object that an address is in, or null.
 fn object_of(address: *const c_void) -> *mut c_void {
+    described(address).map_or(null_mut(), |info| info.dli_fbase)
+}
+
+/// What the loader knows of the object that an address is in.
+fn described(address: *const c_void) -> Option<libc::Dl_info> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: dladdr only compares the address, and fills `info` when it returns non-zero.
     match unsafe { libc::dladdr(address, info.as_mut_ptr()) } {
-        0 => null_mut(),
+        0 => None,
         // SAFETY: filled, see above.
-        _ => unsafe { info.assume_init() }.dli_fbase,
+        _ => Some(unsafe { info.assume_init() }),
     }
 }
 
@@ -295,6 +318,13 @@ mod tests {
             assert_eq!(length, Some(12));
         }
         assert!(!STRLEN.address.load(Ordering::Relaxed).is_null());
+    }
+
+    #[test]
+    fn a_function_is_found_beside_another() {
+        let known = function(c"strlen").expect("the C library");
+        assert_eq!(function_beside(known, c"memcpy"), function(c"memcpy"));
+        assert_eq!(function_beside(known, c"MPI_Nobody_defines_this"), None);
     }
 
     #[test]
