@@ -21,6 +21,7 @@ mod hooks;
 mod lane;
 mod languages;
 mod output;
+mod pending;
 mod phases;
 mod place;
 mod requests;

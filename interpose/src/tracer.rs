@@ -4,9 +4,10 @@
 use crate::chain::{self, Recorder};
 use crate::clock;
 use crate::comms::Comms;
-use crate::handles::{HandleMap, Pending};
+use crate::handles::HandleMap;
 use crate::lane::{self, Lane};
 use crate::output::Output;
+use crate::pending::Pending;
 use crate::place::Place;
 use crate::requests::Template;
 use crate::run;

@@ -250,16 +250,16 @@ macro_rules! fortran_passage {
         #[unsafe(export_name = concat!($stem, $suffix))]
         unsafe extern "C" fn $function($($a: usize,)* ierror: usize $(, $length: usize)*) {
             static NEXT: Function = Function::named(c_name(concat!($stem, $suffix, "\0")));
-            if !chain::active() {
-                // SAFETY: the prototype of the table, and the arguments of the program.
-                return unsafe { NEXT.call_or([$($a,)* ierror $(, $length)*], ()) };
+            // SAFETY: the prototype of the table, and the arguments of the program.
+            unsafe {
+                match chain::active() {
+                    true => {
+                        let words = [$($a,)* ierror $(, $length)*];
+                        chain::fortran::pass(Call::$call, &NEXT, &words, $descriptors);
+                    }
+                    false => NEXT.call_or([$($a,)* ierror $(, $length)*], ()),
+                }
             }
-            chain::fortran::show(Call::$call, &[$($a),*], &[$($length),*], $descriptors, &mut || {
-                // SAFETY: as above.
-                unsafe { NEXT.call::<(), _>([$($a,)* ierror $(, $length)*]) };
-                // SAFETY: null, or an INTEGER that the call has set.
-                unsafe { (ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
-            });
         }
     };
 }

@@ -177,7 +177,7 @@ words! {
 /// Calls the function at `address` with as many words as there are; `None`: more than 14.
 ///
 /// # Safety
-/// As [`Function::call`], for a function that returns an `i32`.
+/// As [`Function::call`], for a function that returns an `i32`, or nothing: then what is given means nothing.
 #[inline]
 pub unsafe fn call_with(address: NonNull<c_void>, words: &[usize]) -> Option<i32> {
     macro_rules! by_count {

@@ -11,7 +11,7 @@ use crate::wrap::{Language, SUCCESS};
 use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Prototype};
-use mpi_abi::symbols::{self, call_with};
+use mpi_abi::symbols::{self, Function, call_with};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -74,6 +74,22 @@ pub(crate) fn show(
     let code = ending_in(call, real, || unsafe { call_with(entry, &arguments[..words.len()]) });
     drop(shown);
     code.unwrap_or(SUCCESS)
+}
+
+/// [`show`] for a call that is not recorded, with all that the program passed: the arguments, the place for the code, the lengths
+/// of strings.
+///
+/// # Safety
+/// `next` must be a Fortran name of the function, and `words` what the program passed to it.
+pub(crate) unsafe fn pass(call: Call, next: &Function, words: &[usize], descriptors: bool) {
+    let (arguments, rest) = words.split_at(call.prototype().parameters.len());
+    let [ierror, lengths @ ..] = rest else { return };
+    show(call, arguments, lengths, descriptors, &mut || {
+        // SAFETY: the contract; what it does not return is not looked at.
+        let _ = next.get().and_then(|address| unsafe { call_with(address, words) });
+        // SAFETY: null, or an INTEGER that the call has set.
+        unsafe { (*ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
+    });
 }
 
 /// Writes what a call of Fortran's has given where the tools look for it.

@@ -7,9 +7,9 @@
 //! out of the ordinary is not in the same function.
 
 use crate::clock::cycles;
-use crate::handles::Run;
 use crate::hooks::{after_error, collective_key, exchange_key, receive_key, send_key};
 use crate::lane::{self, Lane};
+use crate::pending::Run;
 use crate::shapes::{AnyKey, Function};
 use crate::tracer::Tracer;
 use crate::wrap::{Args, Done, Language, Row, SUCCESS, came_in_spite_of, find, pend_like};
