@@ -93,9 +93,9 @@ impl Side {
         self.of[operation as usize]
     }
 
-    /// The numbers of the channels of operations, from `operation` on.
-    pub(crate) fn numbers_from(&self, operation: usize) -> &[u32] {
-        self.of.get(operation..).unwrap_or_default()
+    /// As [`Side::number`], of an operation that there may not be.
+    pub(crate) fn number_at(&self, operation: usize) -> u32 {
+        self.of.get(operation).copied().unwrap_or(NONE)
     }
 
     /// The channel of an operation.

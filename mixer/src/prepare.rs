@@ -154,9 +154,9 @@ impl Place {
     fn fetch(&self, task: &Task, partners: &Partners) {
         let sent = self.messages as usize;
         let received = self.records.receive() as usize;
-        let lines = fetch(task.receives.numbers_from(received))
-            ^ fetch(task.sends.numbers_from(sent))
-            ^ fetch(partners.messages.get(received..).unwrap_or_default())
+        let lines = task.receives.number_at(received)
+            ^ task.sends.number_at(sent)
+            ^ partners.messages.get(received).copied().unwrap_or_default()
             ^ partners.fates.get(sent).map_or(0, |&fate| fate as u32)
             ^ self.records.fetch(&task.records);
         black_box(lines);
@@ -234,12 +234,6 @@ impl Place {
         };
         Some(Prepared { task: rank, start, time, awaits, what })
     }
-}
-
-/// Something of the first cache lines of a list.
-#[inline]
-fn fetch(list: &[u32]) -> u32 {
-    list.iter().step_by(16).take(4).fold(0, |sum, item| sum ^ item)
 }
 
 impl Shared<'_> {
