@@ -100,7 +100,7 @@ fn nor_does_it_notice_a_chain_of_tools() {
 }
 
 /// A run under way, in its turn.
-struct Started(Child, MutexGuard<'static, ()>);
+struct Started(Child, #[expect(dead_code, reason = "held until the run is over")] MutexGuard<'static, ()>);
 
 /// Starts a run under the recorder that goes on until there is a file `until`; returns when both ranks record.
 fn start_long(mpi: Mpi, program: &Path, until: &Path, capture: &Path) -> Started {
