@@ -1,8 +1,12 @@
 //! The command line as typed. What the words mean is resolved by each command.
 
 use clap::{Args, Parser, Subcommand};
+use sim_example::quantity::parse_bytes;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
+use vef_format::units::Bytes;
 
 /// Captures the MPI traffic of real programs and feeds it to network simulators.
 #[derive(Parser, Debug)]
@@ -65,17 +69,18 @@ pub struct Run {
     #[arg(long = "tool", value_name = "NAME|FILE")]
     pub tools: Vec<PathBuf>,
     /// Also mix the capture into this trace
-    #[arg(long, value_name = "OUT.vef")]
+    #[arg(long, value_name = "OUT", value_parser = written)]
     pub mix: Option<PathBuf>,
-    /// The program is a script that calls the launcher itself: reach the ranks through its environment
+    /// The program is a script that calls the launcher itself, once: reach the ranks through its environment. Of further
+    /// launches nothing is recorded
     #[arg(long, conflicts_with_all = ["ranks", "mpirun"])]
     pub script: bool,
     /// Compress the files of the capture once the program has ended (zstd); every reader here takes them as they are
     #[arg(long)]
     pub compress: bool,
-    /// Stop recording a rank when its file reaches this size (suffixes K, M, G, T); the program goes on
-    #[arg(long, value_name = "BYTES", value_parser = size)]
-    pub max_size: Option<String>,
+    /// Stop recording a rank when its file reaches this size (500K, 64MiB); the program goes on
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
+    pub max_size: Option<u64>,
     /// Record only while the program is in the phase of this name (vef_phase_begin)
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub only_phase: Option<String>,
@@ -87,12 +92,22 @@ pub struct Run {
     pub program: Vec<OsString>,
 }
 
-/// A size that the preload library understands: its recorder would take another for no limit.
-fn size(text: &str) -> Result<String, String> {
-    let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T']);
-    match digits.parse::<u64>() {
-        Ok(_) if text.len() - digits.len() <= 1 => Ok(text.to_owned()),
-        _ => Err("not a number of bytes, or of K, M, G or T of them".into()),
+/// A file to write; `-` is the standard output.
+fn written(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(if text == "-" { "/dev/stdout" } else { text }.into())
+}
+
+/// A file to read; `-` is the standard input.
+fn read(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(if text == "-" { "/dev/stdin" } else { text }.into())
+}
+
+/// A limit of a rank's file, in bytes: a header and a chunk have room.
+fn limit(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = (HEADER_SIZE + CHUNK_SIZE) as u64;
+    match parse_bytes(text).map_err(|error| error.to_string())? {
+        Bytes(size) if size < LEAST => Err(format!("nothing can be recorded in less than {}K", LEAST >> 10)),
+        Bytes(size) => Ok(size),
     }
 }
 
@@ -144,13 +159,13 @@ pub struct Mix {
     /// The capture: its directory, or the VEFT.main of an older one
     #[arg(short, long, value_name = "DIR|VEFT.main")]
     pub input: PathBuf,
-    /// The trace to write: text, or a container if its name ends in .vefx
-    #[arg(short, long, value_name = "OUT")]
+    /// The trace to write: text, or a container if its name ends in .vefx; - is the standard output
+    #[arg(short, long, value_name = "OUT", value_parser = written)]
     pub output: PathBuf,
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Memory to use, about: more needs a temporary file beside the trace (4GiB, 500MB) [default: half of what is free]
+    /// Memory to use, about: more needs a temporary file beside the trace (4G, 500MB) [default: half of what is free]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
     /// Drop sends and receives that have no partner instead of refusing the capture
@@ -173,7 +188,7 @@ pub struct Mix {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The exit code is 0 if every record replays, 2 otherwise. With --json there is JSON on stdout also when the trace
-cannot be read: it has `error` then. A trace may come through a pipe (TRACE is /dev/stdin); it is held in memory then.
+cannot be read: it has `error` then. A trace may come through a pipe (TRACE is -); it is held in memory then.
 
 --repair writes counts of the header, trigger bits, ids, dependencies and orders that can have been no other way, says
 what it changed, and writes nothing where more is wrong. docs/formats.md has the rules.
@@ -181,10 +196,10 @@ what it changed, and writes nothing where more is wrong. docs/formats.md has the
 Examples:
   vef check app.vef
   vef check app.vef --repair mended.vef
-  zstdcat app.vef.zst | vef check /dev/stdin --json")]
+  zstdcat app.vef.zst | vef check - --json")]
 pub struct Check {
-    /// The trace
-    #[arg(value_name = "TRACE")]
+    /// The trace; - is the standard input
+    #[arg(value_name = "TRACE", value_parser = read)]
     pub trace: PathBuf,
     /// Mend what follows from the rest of the trace (in text), and write the result if it is sound
     #[arg(long, value_name = "OUT.vef")]
@@ -213,8 +228,8 @@ Examples:
   vef sim app.vef --topology fattree:4x8x2 --bandwidth 100Gbit/s --placement block:4
   vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json")]
 pub struct Sim {
-    /// The trace
-    #[arg(value_name = "TRACE")]
+    /// The trace; - is the standard input
+    #[arg(value_name = "TRACE", value_parser = read)]
     pub trace: PathBuf,
     /// The network's form
     #[arg(long, default_value = "auto", value_name = "T")]
@@ -267,10 +282,10 @@ A container is smaller, checksummed, and gives any task's records without readin
 `vef sim` read both forms.")]
 pub struct Convert {
     /// The trace
-    #[arg(value_name = "FROM")]
+    #[arg(value_name = "FROM", value_parser = read)]
     pub from: PathBuf,
-    /// The file to write; its suffix says what it becomes
-    #[arg(value_name = "TO")]
+    /// The file to write; its suffix says what it becomes; - is the standard output, for text
+    #[arg(value_name = "TO", value_parser = written)]
     pub to: PathBuf,
     /// Compress the container's blocks (zstd)
     #[arg(long)]

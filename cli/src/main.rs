@@ -9,6 +9,7 @@
 
 mod args;
 mod commands;
+mod input;
 mod invoked_as;
 mod launch;
 mod library;

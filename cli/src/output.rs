@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
+use vef_format::new_file::is_stdout;
 
 /// The exit code for a command line or an input that is wrong.
 pub const EXIT_BAD_INPUT: u8 = 2;
@@ -34,6 +36,18 @@ pub fn in_one_line(error: &Failure) -> String {
 /// reading: a failed write is no reason to stop.
 pub fn remark(text: impl Display) {
     let _ = io::stderr().write_all(format!("vef: {text}\n").as_bytes());
+}
+
+/// Text about a file that was written: on stdout, or on stderr where that file is stdout.
+///
+/// # Errors
+/// As [`result`].
+pub fn about(written: &Path, text: impl Display) -> Result<(), Failure> {
+    if is_stdout(written) {
+        let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+        return Ok(());
+    }
+    result(text)
 }
 
 /// Text on stdout.

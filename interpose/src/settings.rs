@@ -21,7 +21,12 @@ pub(crate) struct Settings {
     pub(crate) ranks: Option<RankSet>,
     /// `VEF_FRESH=1`: a rank file that exists is another process's of the same run, never to be overwritten.
     pub(crate) fresh: bool,
+    /// Variables whose values make no sense, `NAME=value`.
+    pub(crate) senseless: Vec<String>,
 }
+
+/// Whether a value of a variable can be understood.
+type MakesSense = fn(&str) -> bool;
 
 /// Some ranks, as inclusive ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +57,18 @@ impl Settings {
 
     fn from(variable: impl Fn(&str) -> Option<String>) -> Self {
         let size = variable("VEF_MAX_SIZE").as_deref().and_then(parse_size);
+        let makes_sense: [(&str, MakesSense); 4] = [
+            ("VEF_MAX_SIZE", |value| parse_size(value).is_some()),
+            ("VEF_RANKS", |value| RankSet::parse(value).is_some()),
+            ("VEF_CLOCK", |value| ["monotonic", "cycles"].contains(&value)),
+            ("VEF_TRACE", |value| ["0", "1"].contains(&value)),
+        ];
+        let senseless = makes_sense.iter().filter_map(|(name, makes_sense)| {
+            let value = variable(name).filter(|value| !value.is_empty() && !makes_sense(value))?;
+            Some(format!("{name}={value}"))
+        });
         Self {
+            senseless: senseless.collect(),
             dir: variable("VEF_DIR")
                 .filter(|dir| !dir.is_empty())
                 .unwrap_or_else(|| "vef-capture".into())
@@ -108,6 +124,19 @@ mod tests {
             _ => None,
         });
         assert_eq!((settings.max_size, settings.enabled), (3 << 20, false));
+        assert!(settings.senseless.is_empty());
+        let settings = Settings::from(|name| match name {
+            "VEF_MAX_SIZE" => Some("lots".into()),
+            "VEF_RANKS" => Some("3-1".into()),
+            "VEF_CLOCK" => Some("sun".into()),
+            "VEF_TRACE" => Some("maybe".into()),
+            _ => None,
+        });
+        assert!(settings.enabled && settings.ranks.is_none() && settings.max_size == u64::MAX);
+        assert_eq!(
+            settings.senseless,
+            ["VEF_MAX_SIZE=lots", "VEF_RANKS=3-1", "VEF_CLOCK=sun", "VEF_TRACE=maybe"]
+        );
         assert_eq!(settings.dir, PathBuf::from("vef-capture"));
         assert_eq!(
             ["7", "1k", "x", "-1", "9999999999T"].map(parse_size),

@@ -230,7 +230,8 @@ impl Tracer {
         let dir = &settings.dir;
         let place = |error: std::io::Error| match error.kind() {
             ErrorKind::AlreadyExists => format!(
-                "another process records as rank {rank} in {} (was the program started by the launcher of another MPI?)",
+                "another process records, or has recorded, as rank {rank} in {} (was the program started by the launcher of another \
+                 MPI, or twice in one run?)",
                 dir.display()
             ),
             _ => format!("{}: {error}", dir.display()),
@@ -246,6 +247,9 @@ impl Tracer {
         let output =
             Output::create(&path, &info, loaded, settings.max_size, settings.fresh).map_err(place)?;
         output.set_pair(1, clock::pair());
+        for given in settings.senseless.iter().filter(|_| rank.0 == 0) {
+            complain(&format!("{given} makes no sense and counts as not given"));
+        }
         let placed = PLACE.put(Self {
             shared: UnsafeCell::new(Shared::new()),
             lanes: Mutex::default(),

@@ -125,6 +125,15 @@ impl Rolls {
         }
     }
 
+    /// The first operation called that is `wanted`.
+    pub(crate) fn operation(&self, wanted: impl Fn(Operation) -> bool) -> Option<Operation> {
+        if !Operation::ALL.iter().any(|&operation| wanted(operation)) {
+            return None;
+        }
+        let lists = self.0.values().flat_map(|roll| &roll.lists);
+        lists.flat_map(CallList::calls).map(|call| call.operation).find(|&called| wanted(called))
+    }
+
     /// For other processes; `comm` gives the number that all know a communicator by.
     pub(crate) fn encode(&self, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
         let mut author = Author::default();

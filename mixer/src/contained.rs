@@ -5,7 +5,7 @@
 
 use crate::communicators::Communicators;
 use crate::error::MixError;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::summary::{Dropped, Summary};
 use crate::walk::{Manner, Walk};
 use crate::{Options, Progress, Stage};
@@ -34,11 +34,8 @@ pub(crate) struct Draft(PathBuf);
 
 impl Draft {
     /// Beside `output`.
-    pub(crate) fn beside(output: &Path) -> Self {
-        let mut name = std::ffi::OsString::from(".");
-        name.push(output.file_name().unwrap_or_default());
-        name.push(format!(".{}.vef", std::process::id()));
-        Self(output.with_file_name(name))
+    pub(crate) fn beside(output: &Path) -> Result<Self, MixError> {
+        Ok(Self(output::beside(output, "vef")?))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -72,7 +69,7 @@ pub(crate) fn write(
     let mut text = Reader::new(text, name).map_err(|error| output.error(error))?;
     let about = About { op_codes: options.op_codes.clone(), origin: origin(capture) };
     let mut writer =
-        Writer::new(output.file()?, text.header(), &about, Settings::default()).map_err(failed)?;
+        Writer::new(output.file(), text.header(), &about, Settings::default()).map_err(failed)?;
     placement(capture, &mut writer).map_err(failed)?;
     if walked {
         let manner = Manner {

@@ -79,6 +79,9 @@ pub enum MixError {
         /// With how many each share would fit, about.
         enough: u32,
     },
+    /// The user's table of codes does not have an operation that tasks call.
+    #[error("the table of codes has none for {0}, which the capture has")]
+    NoCode(Operation),
     /// More than a trace's ids, or one task's, are made for.
     #[error("more {0} than there are numbers for")]
     TooMany(&'static str),

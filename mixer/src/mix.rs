@@ -82,7 +82,7 @@ fn container(
     progress: &dyn Progress,
     job: Option<&Job>,
 ) -> Result<Summary, MixError> {
-    let draft = Draft::beside(output);
+    let draft = Draft::beside(output)?;
     let summary = text(capture, draft.path(), options, progress, job)?;
     let outcome = match job {
         Some(job) if job.rank() > 0 => Ok(()),
@@ -266,6 +266,9 @@ impl<'a> Mix<'a> {
                 self.reading.sample(part.clone(), &kept, &zeros, None);
                 kept = Vec::new();
             }
+        }
+        if let Some(operation) = rolls.operation(|called| self.options.op_codes.code(called).is_none()) {
+            return Err(MixError::NoCode(operation));
         }
         Ok(Read { parts, told, kept, rolls, zeros })
     }

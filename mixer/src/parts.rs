@@ -30,7 +30,7 @@ pub(crate) struct Place {
 impl Spill {
     /// An empty one, in the directory of what will be `output`.
     pub(crate) fn beside(output: &Path) -> Result<Self, MixError> {
-        let (path, _) = output::beside(output, "spill")?;
+        let path = output::beside(output, "spill")?;
         let failed = |error| failed(&path, &error);
         let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
         fs::remove_file(&path).map_err(failed)?;

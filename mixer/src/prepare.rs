@@ -61,7 +61,7 @@ pub(crate) struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    /// With the codes of collectives in the trace.
+    /// With the codes of collectives in the trace; what is called has one.
     pub(crate) fn new(operations: &'a [Operations], codes: &OpCodes) -> Self {
         let mut table = [OpCode(0); Operation::ALL.len()];
         for (code, &operation) in table.iter_mut().zip(Operation::ALL) {

@@ -206,11 +206,18 @@ pub struct Dropped {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Times {
     /// Reading the capture and making the records of each task.
+    #[serde(rename = "walk_ns", serialize_with = "nanos")]
     pub walk: Duration,
     /// Matching sends and receives, and comparing collectives.
+    #[serde(rename = "matching_ns", serialize_with = "nanos")]
     pub matching: Duration,
     /// Ordering, resolving and writing.
+    #[serde(rename = "output_ns", serialize_with = "nanos")]
     pub output: Duration,
+}
+
+fn nanos<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(time.as_nanos().try_into().unwrap_or(u64::MAX))
 }
 
 /// How many, and how much data.

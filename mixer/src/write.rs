@@ -93,7 +93,7 @@ impl Writing<'_> {
             clock: CLOCK,
         };
         let failed = |error| output.error(error);
-        let mut writer = Writer::new(output.file()?, &header).map_err(failed)?;
+        let mut writer = Writer::new(output.file(), &header).map_err(failed)?;
         for communicator in self.communicators {
             writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
         }

@@ -85,9 +85,16 @@ const TIME: Kind = Kind {
 const SIZE: Kind = Kind {
     what: "size",
     example: "4096B or 64KiB",
-    units: "B with k, M, G, T or Ki, Mi, Gi, Ti in front, like 4096B or 64KiB",
+    units: "B with k, M, G, T or Ki, Mi, Gi, Ti in front, or K, M, G, T alone (of 1024), like 4096B or 64K",
     base: "bytes",
-    scale: |unit| prefix_scale(unit.strip_suffix('B')?),
+    scale: |unit| match (unit, unit.strip_suffix('B')) {
+        ("", _) => Some(1),
+        ("k" | "K", _) => Some(1 << 10),
+        ("M", _) => Some(1 << 20),
+        ("G", _) => Some(1 << 30),
+        ("T", _) => Some(1 << 40),
+        (_, with_b) => prefix_scale(with_b?),
+    },
 };
 
 fn prefix_scale(prefix: &str) -> Option<u64> {
@@ -151,10 +158,10 @@ pub fn parse_time(text: &str) -> Result<Picos, QuantityError> {
     TIME.parse(text).map(Picos)
 }
 
-/// Parses an amount of data: `4096B`, `64KiB`, `1.5MB`.
+/// Parses an amount of data: `4096`, `64KiB`, `1.5MB`, `64K` (a letter alone counts in powers of 1024).
 ///
 /// # Errors
-/// Anything but a number and `B` with a decimal or binary prefix, and fractions of a byte.
+/// Anything but a number, and `B` with a decimal or binary prefix or a letter behind it, and fractions of a byte.
 pub fn parse_bytes(text: &str) -> Result<Bytes, QuantityError> {
     SIZE.parse(text).map(Bytes)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use vef_tests::{Mpi, root, run, run_for, shared, vef};
 
@@ -42,6 +43,33 @@ fn the_undamaged_capture_mixes() {
     let work = tempfile::tempdir().expect("a directory");
     let capture = capture(work.path());
     run(vef().args(["mix", "-i"]).arg(capture).arg("-o").arg(work.path().join("out.vef"))).success();
+}
+
+#[test]
+fn what_is_no_file_is_written_through() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    let path = |name: &str| work.path().join(name);
+    let mix = |to: &Path| run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(to)).success();
+    let summary = mix(&path("t.vef")).stdout();
+    let text = fs::read_to_string(path("t.vef")).expect("a trace");
+    // The standard output: the summary is beside it, but for its times.
+    let piped = mix(Path::new("-"));
+    assert_eq!(piped.stdout(), text);
+    assert_eq!(piped.stderr().lines().next(), summary.lines().next());
+    mix(&path("t.vefx"));
+    let pipe = path("pipe");
+    run(Command::new("mkfifo").arg(&pipe)).success();
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read_to_string(pipe)
+    });
+    run(vef().arg("convert").arg(path("t.vefx")).arg(&pipe)).success();
+    assert_eq!(reader.join().expect("a reader").expect("text"), text);
+    // What a repair wrote is read again.
+    let refused = run(vef().args(["check", "--repair"]).arg(&pipe).arg(path("t.vef"))).exited(2);
+    assert!(refused.stderr().contains("pipe: no file"), "{}", refused.stderr());
+    assert!(!fs::metadata(&pipe).expect("the pipe").is_file());
 }
 
 #[test]

@@ -167,6 +167,25 @@ fn a_directory_that_disappears_is_told_at_the_end() {
 }
 
 #[test]
+fn a_run_that_is_asked_to_end_leaves_no_rank_behind_and_tells() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = faults(mpi, work.path());
+        let capture = work.path().join("capture");
+        let long = start_long(mpi, &program, Path::new("/never"), &capture);
+        let ranks = Capture::open(&capture).expect("a capture");
+        let ranks = [0, 1].map(|rank| ranks.rank(Rank(rank)).expect("a rank").pid);
+        run(Command::new("kill").args(["-TERM", &long.0.id().to_string()])).success();
+        let said = end(long);
+        assert!(said.contains("vef: captured in ") && said.contains("ended without MPI_Finalize"), "{said}");
+        for rank in ranks {
+            let ended = !Path::new(&format!("/proc/{rank}/exe")).exists();
+            assert!(ended, "rank {rank} runs on");
+        }
+    }
+}
+
+#[test]
 fn a_limit_on_files_stops_the_recording_alone() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");

@@ -145,7 +145,9 @@ fn a_size_at_most() {
         run(vef().args(["mix", "--lenient", "-i"]).arg(&capture).arg("-o").arg(work.path().join("out.vef")))
             .success();
         let wrong = run(vef().args(["run", "--max-size", "lots", "--", program.to_str().expect("a path")]));
-        assert!(wrong.exited(2).stderr().contains("not a number of bytes"));
+        assert!(wrong.exited(2).stderr().contains("expected a decimal number"));
+        let tight = run(vef().args(["run", "--max-size", "70K", "--", program.to_str().expect("a path")]));
+        assert!(tight.exited(2).stderr().contains("less than 96K"));
     }
 }
 

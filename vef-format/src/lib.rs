@@ -11,6 +11,7 @@
 
 pub mod error;
 pub mod ids;
+pub mod new_file;
 pub mod operation;
 pub mod raw;
 pub mod record;

@@ -74,6 +74,9 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
                 format!("{trace}: a container; `vef convert` makes it text, which can be repaired").into()
             );
         }
+        Some(to) if fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) => {
+            return Err(format!("{}: no file; what is repaired is read again", to.display()).into());
+        }
         Some(to) => {
             let repair = validate::repair(&check.trace, to, &options)?;
             let job = if repair.report.is_complete() { Some(stream(to, &options)?) } else { None };

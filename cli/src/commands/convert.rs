@@ -14,11 +14,12 @@ pub fn execute(convert: &Convert) -> Result<(), Failure> {
     container::convert(&convert.from, &convert.to, &About::default(), settings)?;
     drop(busy);
     let size = |path: &std::path::Path| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
-    output::result(format_args!(
+    let text = format!(
         "{} ({} bytes) → {} ({} bytes)",
         convert.from.display(),
         output::grouped(size(&convert.from)),
         convert.to.display(),
         output::grouped(size(&convert.to))
-    ))
+    );
+    output::about(&convert.to, text)
 }

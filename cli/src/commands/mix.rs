@@ -43,10 +43,11 @@ fn options(mix: &Mix) -> Result<Options, Failure> {
 }
 
 fn show(mix: &Mix, summary: &Summary) -> Result<(), Failure> {
-    match mix.json {
-        true => output::json(summary),
-        false => output::result(text(summary)),
-    }
+    let text = match mix.json {
+        true => serde_json::to_string_pretty(summary)?,
+        false => text(summary),
+    };
+    output::about(&mix.output, text)
 }
 
 /// What was mixed, and everything that a user should know is not in the trace.

@@ -1,6 +1,7 @@
 //! `vef place`: which rank sits on which node, as a launcher would do it, as it was, or better.
 
 use crate::args::Place;
+use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
 use placement::captured::{self, Seen};
@@ -81,7 +82,8 @@ fn as_captured(directory: &Path) -> Result<Placement, Failure> {
 
 /// Starts from the rules where nodes are given, else from one rank a node of the topology.
 fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, Failure> {
-    let job = Job::open(trace)?;
+    let trace = Input::of(trace)?;
+    let job = Job::open(&trace.path).map_err(|error| trace.error(error))?;
     let ranks = job.tasks();
     let nodes_given = place.hostfile.is_some()
         || !place.host.is_empty()

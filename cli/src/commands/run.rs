@@ -11,7 +11,8 @@ use std::ffi::OsString;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vef_format::capture::{Capture, CaptureError, Digest};
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
@@ -26,6 +27,13 @@ pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
 /// Runs the program, says what was captured, mixes where asked; how the program ended.
 pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
     let library = library::find()?;
+    if let Some(first) = run.program.first().filter(|first| first.as_encoded_bytes().starts_with(b"-")) {
+        return Err(format!(
+            "{}: no option of vef run (--help lists them), and no program; a launcher's options: --mpirun 'mpirun OPTION …'",
+            Path::new(first).display()
+        )
+        .into());
+    }
     let line = match run.script {
         true => None,
         false => Some(launch::compose(run.mpirun.as_deref(), run.ranks, &run.program)?),
@@ -40,8 +48,15 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
         }
     }
     let tools = Tools::named(&run.tools)?;
-    if run.mix.is_some() && !tools.record() {
-        return Err("--mix needs a capture: add --tool capture".into());
+    let needs = [
+        ("--mix", run.mix.is_some()),
+        ("--compress", run.compress),
+        ("--max-size", run.max_size.is_some()),
+        ("--only-phase", run.only_phase.is_some()),
+        ("--only-ranks", run.only_ranks.is_some()),
+    ];
+    if let Some((option, _)) = needs.iter().find(|&&(_, given)| given && !tools.record()) {
+        return Err(format!("{option} needs a capture: add --tool capture").into());
     }
     let directory = capture_directory(run)?;
     let mut variables = variables(run, &library, &directory);
@@ -66,8 +81,11 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
             json: false,
         })?;
     }
-    if captured && run.compress {
-        compress(&directory)?;
+    if captured
+        && run.compress
+        && let Err(error) = compress(&directory)
+    {
+        output::error(&error);
     }
     Ok(status)
 }
@@ -81,8 +99,8 @@ fn variables(run: &Run, library: &Path, directory: &Path) -> Vec<launch::Variabl
         ("VEF_FRESH", "1".into()),
         ("VEF_RUN", identity().into()),
     ];
-    let options =
-        [("VEF_MAX_SIZE", &run.max_size), ("VEF_PHASE", &run.only_phase), ("VEF_RANKS", &run.only_ranks)];
+    let size = run.max_size.map(|size| size.to_string());
+    let options = [("VEF_MAX_SIZE", &size), ("VEF_PHASE", &run.only_phase), ("VEF_RANKS", &run.only_ranks)];
     variables.extend(options.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.into()))));
     // Not every launcher hands its own environment to ranks on other hosts.
     for name in ["VEF_TRACE", "VEF_CLOCK", "VEF_MAX_SIZE", "VEF_PHASE", "VEF_RANKS"] {
@@ -146,23 +164,71 @@ pub fn unused(name: OsString) -> PathBuf {
 }
 
 /// Runs the line to its end. Stdin, stdout and stderr are the program's own. An interrupt from the terminal reaches the
-/// launcher, which ends its ranks; `vef` outlives it to report what was captured.
+/// launcher, which ends its ranks; who asks `vef` to end (`kill`, `timeout`, a batch system) asks the launcher. `vef`
+/// outlives it to report what was captured.
 fn start(plan: &launch::Plan) -> Result<ExitStatus, Failure> {
     let (program, arguments) = plan.words.split_first().ok_or("no program given")?;
     ignore_interrupts();
+    let requests = Requests::held_back();
     let mut command = Command::new(program);
     command.args(arguments).envs(plan.environment.iter().cloned());
     // SAFETY: between fork and exec only `signal`, which is async-signal-safe, is called.
     unsafe {
-        std::os::unix::process::CommandExt::pre_exec(&mut command, || {
+        std::os::unix::process::CommandExt::pre_exec(&mut command, move || {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
             libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+            requests.let_through();
             Ok(())
         });
     }
     let mut child =
         command.spawn().map_err(|error| format!("cannot start {}: {error}", Path::new(program).display()))?;
-    Ok(child.wait()?)
+    let over = Arc::new(AtomicBool::new(false));
+    requests.hand_on(child.id(), over.clone());
+    let status = child.wait();
+    over.store(true, Ordering::Release);
+    Ok(status?)
+}
+
+/// The signals by which a process is asked to end.
+#[derive(Clone, Copy)]
+struct Requests(libc::sigset_t);
+
+impl Requests {
+    /// No thread of this process gets them from now on: they wait.
+    fn held_back() -> Self {
+        // SAFETY: the set is made before it is read.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for signal in [libc::SIGTERM, libc::SIGHUP] {
+                libc::sigaddset(&mut set, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            Self(set)
+        }
+    }
+
+    /// Undoes [`Requests::held_back`], in the child.
+    fn let_through(&self) {
+        // SAFETY: the set is valid; async-signal-safe.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.0, std::ptr::null_mut()) };
+    }
+
+    /// Gives those that wait, and that come, to the process `launcher`; once it is `over` they end this one.
+    fn hand_on(self, launcher: u32, over: Arc<AtomicBool>) {
+        std::thread::spawn(move || {
+            let mut signal = 0;
+            // SAFETY: the set and the place for the signal are valid.
+            while unsafe { libc::sigwait(&self.0, &mut signal) } == 0 {
+                if over.load(Ordering::Acquire) {
+                    std::process::exit(128 + signal);
+                }
+                // SAFETY: has no conditions; the process has not been waited for, so the number is still its own.
+                unsafe { libc::kill(launcher as libc::pid_t, signal) };
+            }
+        });
+    }
 }
 
 fn ignore_interrupts() {
@@ -218,7 +284,7 @@ fn report(run: &Run, directory: &Path) -> Result<bool, Failure> {
                 let _ = std::fs::remove_dir(directory);
             }
             output::remark(format_args!(
-                "{}: nothing was captured: no rank called MPI_Init with the library loaded",
+                "{}: nothing was captured: no rank came through MPI_Init with the library loaded and recording",
                 directory.display()
             ));
             return Ok(false);
@@ -230,19 +296,23 @@ fn report(run: &Run, directory: &Path) -> Result<bool, Failure> {
             ));
             return Ok(false);
         }
-        Err(error) => return Err(error.into()),
+        // The exit code is the program's, whatever became of the capture.
+        Err(error) => {
+            output::error(&error.into());
+            return Ok(false);
+        }
     };
     let bar = Bar::new("reading the capture");
     let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())))?;
     drop(bar);
-    output::remark(format_args!("captured in {}: {}", directory.display(), summary(&digest)));
+    output::remark(format_args!("captured in {}: {}", directory.display(), summary(run, &digest)));
     for directory in spawned(directory) {
         match Capture::open(&directory).and_then(|capture| Digest::of(&capture, |_| {})) {
             Ok(digest) => {
                 output::remark(format_args!(
                     "spawned by it, in {}: {}",
                     directory.display(),
-                    summary(&digest)
+                    summary(run, &digest)
                 ));
             }
             Err(error) => output::remark(format_args!("spawned by it: {error}")),
@@ -255,10 +325,16 @@ fn report(run: &Run, directory: &Path) -> Result<bool, Failure> {
             digest.tasks
         ));
     }
+    if run.only_phase.is_some() && digest.messages + digest.collectives == 0 {
+        let phase = run.only_phase.as_deref().unwrap_or_default();
+        output::remark(format_args!(
+            "warning: nothing was sent in a phase {phase:?}: did the program enter one?"
+        ));
+    }
     Ok(true)
 }
 
-fn summary(digest: &Digest) -> String {
+fn summary(run: &Run, digest: &Digest) -> String {
     let mut text = format!(
         "{} ranks, {} calls, {} messages with {}, {} collective calls",
         digest.tasks,
@@ -267,14 +343,17 @@ fn summary(digest: &Digest) -> String {
         digest.bytes,
         grouped(digest.collectives)
     );
-    if !digest.stopped.is_empty() {
+    if run.only_ranks.is_some() && digest.stop_reasons.is_empty() && !digest.stopped.is_empty() {
+        text.push_str(&format!("; {} ranks were not to be recorded", digest.stopped.len()));
+    } else if !digest.stopped.is_empty() {
         let reasons: Vec<String> =
             digest.stop_reasons.iter().map(|(reason, ranks)| format!("{reason} × {ranks}")).collect();
-        text.push_str(&format!(
-            "; INCOMPLETE: recording stopped on {} ranks ({})",
-            digest.stopped.len(),
-            reasons.join(", ")
-        ));
+        let reasons = match reasons.is_empty() {
+            // Not even the reason had room.
+            true => String::new(),
+            false => format!(" ({})", reasons.join(", ")),
+        };
+        text.push_str(&format!("; INCOMPLETE: recording stopped on {} ranks{reasons}", digest.stopped.len()));
     } else if digest.not_representable.is_empty() {
         text.push_str("; all can be represented in a trace");
     }

@@ -1,6 +1,7 @@
 //! `vef sim`: a trace on a simulated network.
 
 use crate::args::Sim;
+use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
 use placement::Placement;
@@ -10,7 +11,11 @@ use std::path::Path;
 
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
     let bar = Bar::new("simulating");
-    let report = simulate(&settings(sim)?, &mut |progress| bar.count(progress.delivered, "messages"))?;
+    let trace = Input::of(&sim.trace)?;
+    let mut progress = |progress: sim_example::Progress| bar.count(progress.delivered, "messages");
+    let report = settings(sim, &trace.path)
+        .and_then(|settings| Ok(simulate(&settings, &mut progress)?))
+        .map_err(|error| trace.error(error))?;
     drop(bar);
     match sim.json {
         true => output::json(&report),
@@ -18,10 +23,10 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     }
 }
 
-fn settings(sim: &Sim) -> Result<Settings, Failure> {
-    let mut job = Workload::new(&sim.trace);
+fn settings(sim: &Sim, trace: &Path) -> Result<Settings, Failure> {
+    let mut job = Workload::new(trace);
     job.places = places(&sim.placement)?;
-    job.op_codes = super::check::op_codes(&sim.trace, sim.op_codes.as_deref())?;
+    job.op_codes = super::check::op_codes(trace, sim.op_codes.as_deref())?;
     let mut settings = Settings { jobs: vec![job], ..Settings::default() };
     let network = &mut settings.network;
     network.topology = sim.topology.parse()?;

@@ -1,11 +1,11 @@
 //! From text to container and back, by the names of the files.
 
-use super::{About, ContainerError, ContainerWriteError, Reader, Section, Settings, Writer};
+use super::{About, ContainerError, ContainerWriteError, Reader, Section, Settings, Writer, is_container};
 use crate::error::Place;
+use crate::new_file::NewFile;
 use crate::text::{self, Line, TextError, WriteError};
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 
 /// Why a trace cannot be converted.
 #[derive(Debug, thiserror::Error)]
@@ -34,31 +34,16 @@ fn named_container(path: &Path) -> bool {
 /// Writes the trace in the file `from` to the file `to`: a container where the name ends in `.vefx`, text otherwise.
 ///
 /// `about` is what a container made of text says of the trace; a container made of another one keeps what that says,
-/// its extension sections included. `to` appears only when it is complete.
+/// its extension sections included. `to` appears only when it is complete ([`NewFile`]).
 pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Result<(), ConvertError> {
     let write = |error: ContainerWriteError| ConvertError::Write { place: Place::file(to), error };
-    let unfinished = unfinished(to);
-    let result = (|| {
-        let input = Input::open(from)?;
-        let file = File::create(&unfinished).map_err(|error| write(error.into()))?;
-        match named_container(to) {
-            true => input.into_container(file, about, settings, &write),
-            false => input.into_text(file, &write),
-        }
-    })();
-    let result = result.and_then(|()| fs::rename(&unfinished, to).map_err(|error| write(error.into())));
-    if result.is_err() {
-        // There may be none; the first error is what matters.
-        let _ = fs::remove_file(&unfinished);
+    let input = Input::open(from)?;
+    let new = NewFile::create(to).map_err(|error| write(error.into()))?;
+    match named_container(to) {
+        true => input.into_container(new.file(), about, settings, &write)?,
+        false => input.into_text(new.file(), &write)?,
     }
-    result
-}
-
-/// The name that `to` has until it is complete.
-pub(crate) fn unfinished(to: &Path) -> PathBuf {
-    let mut name = OsString::from(to);
-    name.push(format!(".{}.unfinished", std::process::id()));
-    name.into()
+    new.finish().map_err(|error| write(error.into()))
 }
 
 enum Input {
@@ -68,7 +53,16 @@ enum Input {
 
 impl Input {
     fn open(path: &Path) -> Result<Self, ConvertError> {
-        Ok(match named_container(path) {
+        // By what is in it, where that can be looked at: a pipe is read once.
+        let is_file = std::fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0);
+        let container = match is_file {
+            true => is_container(path).map_err(|error| {
+                let place = Place::file(path);
+                TextError { place, problem: text::Problem::Io(error) }
+            })?,
+            false => named_container(path),
+        };
+        Ok(match container {
             true => Self::Container(Box::new(Reader::open(path)?)),
             false => Self::Text(Box::new(text::Reader::open(path)?)),
         })
@@ -76,7 +70,7 @@ impl Input {
 
     fn into_text(
         self,
-        file: File,
+        file: &File,
         write: &impl Fn(ContainerWriteError) -> ConvertError,
     ) -> Result<(), ConvertError> {
         let failed = |error: WriteError| write(error.into());
@@ -98,7 +92,7 @@ impl Input {
 
     fn into_container(
         self,
-        file: File,
+        file: &File,
         about: &About,
         settings: Settings,
         write: &impl Fn(ContainerWriteError) -> ConvertError,

@@ -30,7 +30,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use convert::unfinished;
 pub use convert::{ConvertError, convert};
 pub use notes::{Note, Notes, Section};
 pub use reader::{Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};

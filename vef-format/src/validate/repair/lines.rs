@@ -184,7 +184,8 @@ pub(super) fn header(header: &mut Header, records: &[(u64, Record)], log: &mut C
         ),
     ] {
         if *promised != found {
-            log.add(Mended::HeaderCount, 1, || format!("{promised} {what} → {found}"));
+            let lost = if *promised > found { "; if lines were lost, they stay lost" } else { "" };
+            log.add(Mended::HeaderCount, 1, || format!("{promised} {what} → {found}{lost}"));
             *promised = found;
         }
     }

@@ -17,11 +17,12 @@ mod tests;
 use super::{Options, Report, Validator};
 use crate::error::Place;
 use crate::ids::{CollectiveId, CommId, Rank};
+use crate::new_file::NewFile;
 use crate::operation::OpCodes;
 use crate::record::{Communicator, Dependency, Header, Message, Record, Version};
 use crate::text::{Line, Reader, TextError, WriteError, Writer};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -149,24 +150,17 @@ impl Trace {
     }
 
     fn write(&self, to: &Path) -> Result<(), WriteError> {
-        let unfinished = crate::container::unfinished(to);
-        let result = (|| {
-            let mut writer = Writer::new(File::create(&unfinished)?, &self.header)?;
-            for (_, record) in &self.records {
-                match record {
-                    Record::Communicator(comm) => writer.communicator(comm.id, &comm.members)?,
-                    Record::Message(message) => writer.message(message)?,
-                    Record::Collective(part) => writer.collective(part)?,
-                }
+        let new = NewFile::create(to)?;
+        let mut writer = Writer::new(new.file(), &self.header)?;
+        for (_, record) in &self.records {
+            match record {
+                Record::Communicator(comm) => writer.communicator(comm.id, &comm.members)?,
+                Record::Message(message) => writer.message(message)?,
+                Record::Collective(part) => writer.collective(part)?,
             }
-            writer.finish()?;
-            Ok(fs::rename(&unfinished, to)?)
-        })();
-        if result.is_err() {
-            // There may be none; the first error is what matters.
-            let _ = fs::remove_file(&unfinished);
         }
-        result
+        writer.finish()?;
+        Ok(new.finish()?)
     }
 }
 

@@ -1,0 +1,166 @@
+//! A file in the making: it has a hidden name beside its own until it is whole, and nothing of it stays behind otherwise.
+//!
+//! What bears the name already decides where that is: a link stays a link, and what it leads to is replaced; a pipe or a
+//! device, and the standard output (`/dev/stdout`), are written to as they are.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// A file in the making.
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    /// Its name until it is whole, and the name that it gets then; none where it is written to as it is.
+    names: Option<(PathBuf, PathBuf)>,
+}
+
+impl NewFile {
+    /// Begins what will be `path`.
+    ///
+    /// # Errors
+    /// Those of the operating system, before anything is there.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        if is_stdout(path) {
+            let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+            return Ok(Self { file, names: None });
+        }
+        let target = match fs::metadata(path) {
+            Ok(there) if there.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+            Ok(there) if !there.is_file() => {
+                return Ok(Self { file: File::options().write(true).open(path)?, names: None });
+            }
+            Ok(_) => path.canonicalize()?,
+            Err(_) => path.to_path_buf(),
+        };
+        let hidden = hidden(&target, "part")?;
+        Ok(Self { file: File::create(&hidden)?, names: Some((hidden, target)) })
+    }
+
+    /// The file to write to.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the whole file its name.
+    ///
+    /// # Errors
+    /// Those of the operating system; nothing of the file is left then.
+    pub fn finish(mut self) -> io::Result<()> {
+        let Some((hidden, target)) = self.names.take() else { return Ok(()) };
+        fs::rename(&hidden, target).inspect_err(|_| discard(&hidden))
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some((hidden, _)) = &self.names {
+            discard(hidden);
+        }
+    }
+}
+
+/// Whether `path` means the standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
+/// A hidden name beside `path` that no other process takes; among the system's temporary files if `path` is a pipe or
+/// a device.
+///
+/// # Errors
+/// When `path` is not the name of a file (`..`).
+pub fn hidden_beside(path: &Path, suffix: &str) -> io::Result<PathBuf> {
+    let hidden = hidden(path, suffix)?;
+    let is_file =
+        !is_stdout(path) && fs::metadata(path).map_or(true, |there| there.is_file() || there.is_dir());
+    match hidden.file_name() {
+        Some(name) if !is_file => Ok(std::env::temp_dir().join(name)),
+        _ => Ok(hidden),
+    }
+}
+
+fn hidden(path: &Path, suffix: &str) -> io::Result<PathBuf> {
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "not the name of a file"));
+    };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.{suffix}", std::process::id()));
+    Ok(path.with_file_name(hidden))
+}
+
+fn discard(hidden: &Path) {
+    // Nothing better can be done about a file that cannot be removed either.
+    let _ = fs::remove_file(hidden);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn it_appears_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("t.vef");
+        let names = || fs::read_dir(dir.path()).unwrap().count();
+        let new = NewFile::create(&target).unwrap();
+        new.file().write_all(b"half").unwrap();
+        assert!(!target.exists());
+        drop(new);
+        assert_eq!(names(), 0);
+        let new = NewFile::create(&target).unwrap();
+        new.file().write_all(b"whole").unwrap();
+        new.finish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"whole");
+        assert_eq!(names(), 1);
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link) = (dir.path().join("t.vef"), dir.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        symlink(&target, &link).unwrap();
+        let new = NewFile::create(&link).unwrap();
+        new.file().write_all(b"new").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        new.finish().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || {
+                let mut text = String::new();
+                File::open(pipe).unwrap().read_to_string(&mut text).unwrap();
+                text
+            }
+        });
+        let new = NewFile::create(&pipe).unwrap();
+        new.file().write_all(b"through").unwrap();
+        new.finish().unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        assert!(!fs::metadata(&pipe).unwrap().is_file());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_place_that_is_none_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(NewFile::create(&dir.path().join("no/such/t.vef")).is_err());
+        assert_eq!(NewFile::create(dir.path()).unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert!(NewFile::create(Path::new("..")).is_err() && hidden_beside(Path::new("/"), "x").is_err());
+    }
+}
