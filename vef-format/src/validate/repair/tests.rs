@@ -318,8 +318,8 @@ fn changes_are_told_with_their_lines() {
             "7: id 0 → 2, its place among all others",
             "7: waits for G5 → G0, the only event that can have come before",
             "3: message 0 is waited for, now says so (+4)",
-            "1: 9 point-to-point lines → 4",
-            "1: 7 lines of collectives → 2",
+            "1: 9 point-to-point lines → 4; if lines were lost, they stay lost",
+            "1: 7 lines of collectives → 2; if lines were lost, they stay lost",
         ]
     );
     assert_eq!((repair.kinds[&Mended::HeaderCount], written.as_deref()), (2, Some(SOUND)));
