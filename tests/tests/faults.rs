@@ -243,7 +243,7 @@ fn ranks_of_the_wrong_launcher_do_not_overwrite_each_other() {
         let ended = traced(launcher, &program, &["many", "2"], &capture);
         let refused = complaints(&ended);
         assert_eq!(
-            refused.iter().filter(|line| line.contains("another process records as rank 0")).count(),
+            refused.iter().filter(|line| line.contains("has recorded, as rank 0 in ")).count(),
             1,
             "{refused:?}"
         );
