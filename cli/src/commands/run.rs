@@ -197,12 +197,17 @@ struct Requests(libc::sigset_t);
 impl Requests {
     /// No thread of this process gets them from now on: they wait.
     fn held_back() -> Self {
-        // SAFETY: the set is made before it is read.
+        // SAFETY: the set is made before it is read, the action is valid as zeros.
         unsafe {
             let mut set = std::mem::zeroed();
             libc::sigemptyset(&mut set);
             for signal in [libc::SIGTERM, libc::SIGHUP] {
-                libc::sigaddset(&mut set, signal);
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, std::ptr::null(), &mut action);
+                // Held back, one that `nohup` had us ignore would arrive all the same.
+                if action.sa_sigaction != libc::SIG_IGN {
+                    libc::sigaddset(&mut set, signal);
+                }
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
             Self(set)
@@ -224,7 +229,7 @@ impl Requests {
                 if over.load(Ordering::Acquire) {
                     std::process::exit(128 + signal);
                 }
-                // SAFETY: has no conditions; the process has not been waited for, so the number is still its own.
+                // SAFETY: has no conditions. The number is the launcher's until it has been waited for, right before `over`.
                 unsafe { libc::kill(launcher as libc::pid_t, signal) };
             }
         });
