@@ -21,6 +21,7 @@ use std::error::Error as StdError;
 use vef_format::container::Streams;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
+use vef_format::raw::Raw;
 use vef_format::record::{Dependency, Header, LocalCollective, Message};
 use vef_format::units::Ticks;
 
@@ -49,6 +50,15 @@ impl Step {
         match self {
             Self::Message(message) => message.time,
             Self::Collective(collective) => collective.time,
+        }
+    }
+
+    /// As plain numbers.
+    #[inline]
+    pub(crate) fn to_raw(self) -> Raw {
+        match &self {
+            Self::Message(message) => Raw::of_message(message),
+            Self::Collective(part) => Raw::of_collective(part),
         }
     }
 

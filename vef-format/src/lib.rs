@@ -4,8 +4,8 @@
 //! ([`capture`]). A *trace* is what a simulator replays: computing times and dependencies, no absolute
 //! times ([`record`], [`text`]). This crate knows both as data and nothing of how one becomes the other.
 //!
-//! This crate never starts a thread, never calls MPI, never prints, and forbids `unsafe` outside the one
-//! module that maps files into memory.
+//! This crate never starts a thread, never calls MPI, never prints, and forbids `unsafe` outside two
+//! modules: one maps files into memory, one calls the processor's vector instructions.
 
 #![deny(unsafe_code)]
 

@@ -48,6 +48,38 @@ pub enum RawKind {
 }
 
 impl Raw {
+    /// A message, or mark, of task `src`; `dep` is that of its line.
+    #[inline(always)]
+    pub(crate) fn message(dep: u8, src: u32, dst: u32, id: u64, bytes: u64, time: u64, after: u64) -> Self {
+        // As `Message::is_mark` has it.
+        let more_than_a_mark = u64::from(src ^ dst) | bytes | u64::from(dep & AWAITED);
+        let kind = if more_than_a_mark == 0 { MARK } else { MESSAGE };
+        Self { tag: dep | kind, op: 0, to: dst, id, bytes, recv: 0, time, after }
+    }
+
+    /// What its task, `message.src`, makes of a message or mark.
+    #[inline]
+    pub fn of_message(message: &Message) -> Self {
+        let dep = message.after.code() | if message.awaited { AWAITED } else { 0 };
+        let (id, bytes, time) = (message.id.0, message.bytes.0, message.time.0);
+        Self::message(dep, message.src.0, message.dst.0, id, bytes, time, after(message.after))
+    }
+
+    /// What its task makes of its part of a collective.
+    #[inline]
+    pub fn of_collective(part: &LocalCollective) -> Self {
+        Self {
+            tag: part.after.code() | COLLECTIVE,
+            op: part.op.0,
+            to: part.comm.0,
+            id: part.id.0,
+            bytes: part.amounts.send.0,
+            recv: part.amounts.recv.0,
+            time: part.time.0,
+            after: after(part.after),
+        }
+    }
+
     /// Whether this is a mark behind a send (or mark) of that id, of its own task.
     #[inline(always)]
     pub fn is_mark_behind(&self, id: u64) -> bool {
@@ -62,6 +94,13 @@ impl Raw {
             COLLECTIVE => RawKind::Collective,
             _ => RawKind::Mark,
         }
+    }
+
+    /// What it is and waits for, in five bits, for those who keep many: [`Raw::dependency_code`]; 4 if [`Raw::awaited`];
+    /// and 0 for a mark, 8 for a message, 16 for a collective.
+    #[inline(always)]
+    pub fn tag(&self) -> u8 {
+        self.tag
     }
 
     /// Whether somebody waits for the reception of this message.
@@ -106,5 +145,15 @@ impl Raw {
                 time,
             }),
         }
+    }
+}
+
+/// The id of what is waited for; 0 where that is nothing.
+#[inline]
+fn after(dependency: Dependency) -> u64 {
+    match dependency {
+        Dependency::Start => 0,
+        Dependency::Sent(id) | Dependency::Received(id) => id.0,
+        Dependency::Collective(id) => id.0,
     }
 }

@@ -188,9 +188,9 @@ impl Loading {
             Step::Collective(collective) => self.loaded.roots.see(collective, &self.loaded.codes),
         }
         let Loaded { records, wide, first, .. } = &mut self.loaded;
-        let row = Row::from_step(&step);
-        let packed = Packed::pack(&row).unwrap_or_else(|| {
-            wide.push(row);
+        let raw = step.to_raw();
+        let packed = Packed::of(&raw).unwrap_or_else(|| {
+            wide.push(Row::from_raw(&raw));
             Packed::in_table((wide.len() - 1) as u32)
         });
         let at = u32::try_from(records.len()).ok().filter(|&at| at < NIL).ok_or(LoadError::TooLong)?;

@@ -1,6 +1,7 @@
 //! Records in 32 bytes each, linked into one list a task.
 
-use super::row::{Row, Waits, What};
+use super::row::Row;
+use vef_format::raw::{Raw, RawKind};
 
 /// "No record": the end of a list.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -9,7 +10,7 @@ pub(crate) const NIL: u32 = u32::MAX;
 /// bits) stands in a table beside it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed {
-    /// Ticks, above five bits that say what this is.
+    /// Ticks, above the five bits of [`Raw::tag`].
     time: u64,
     bytes: u64,
     /// The id, or the place in the table.
@@ -20,35 +21,20 @@ pub(crate) struct Packed {
     pub(crate) next: u32,
 }
 
-const WHAT_BITS: u32 = 3;
-const TIME_SHIFT: u32 = 5;
-/// In the place of [`What`]: the row is in the table.
-const IN_TABLE: u64 = 0;
+const TAG_BITS: u32 = 5;
+/// In the place of the tag: the row is in the table.
+const IN_TABLE: u64 = 0x1f;
 
 impl Packed {
     /// `None` if it does not fit.
-    #[inline]
-    pub(crate) fn pack(row: &Row) -> Option<Self> {
-        let what = match row.what {
-            What::Mark => 1,
-            What::Message if row.op == 0 => 2,
-            What::Message => 3,
-            What::Nothing | What::Collective | What::Pause => return None,
-        };
-        let (Ok(id), Ok(after)) = (u32::try_from(row.id), u32::try_from(row.after)) else { return None };
-        if row.time >> (u64::BITS - TIME_SHIFT) != 0 {
-            return None;
-        }
-        let waits = match row.waits {
-            Waits::Start => 0,
-            Waits::Sent => 1,
-            Waits::Received => 2,
-            Waits::Collective => 3,
-            // Comes from containers only.
-            Waits::Complete => return None,
-        };
-        let time = row.time << TIME_SHIFT | waits << WHAT_BITS | what;
-        Some(Self { time, bytes: row.bytes, id, after, to: row.to, next: NIL })
+    #[inline(always)]
+    pub(crate) fn of(raw: &Raw) -> Option<Self> {
+        let fits = raw.kind() != RawKind::Collective
+            && (raw.id | raw.after) >> u32::BITS == 0
+            && raw.time >> (u64::BITS - TAG_BITS) == 0;
+        let time = raw.time << TAG_BITS | u64::from(raw.tag());
+        let (id, after) = (raw.id as u32, raw.after as u32);
+        fits.then_some(Self { time, bytes: raw.bytes, id, after, to: raw.to, next: NIL })
     }
 
     /// What stands for the row in that place of the table.
@@ -57,31 +43,14 @@ impl Packed {
     }
 
     /// The row, or its place in the table.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unpack(&self) -> Result<Row, u32> {
-        let (what, op) = match self.time & 7 {
-            IN_TABLE => return Err(self.id),
-            1 => (What::Mark, 0),
-            2 => (What::Message, 0),
-            _ => (What::Message, Row::AWAITED),
-        };
-        let waits = match self.time >> WHAT_BITS & 3 {
-            0 => Waits::Start,
-            1 => Waits::Sent,
-            2 => Waits::Received,
-            _ => Waits::Collective,
-        };
-        Ok(Row {
-            time: self.time >> TIME_SHIFT,
-            id: self.id.into(),
-            after: self.after.into(),
-            bytes: self.bytes,
-            to: self.to,
-            op,
-            what,
-            waits,
-            recv: 0,
-        })
+        let tag = self.time & IN_TABLE;
+        if tag == IN_TABLE {
+            return Err(self.id);
+        }
+        let (time, id, after) = (self.time >> TAG_BITS, self.id.into(), self.after.into());
+        Ok(Row { time, id, after, bytes: self.bytes, to: self.to, ..Row::of_tag(tag as u8) })
     }
 }
 
@@ -94,9 +63,8 @@ mod tests {
     proptest! {
         #[test]
         fn unpacks_what_was_packed(step in step_of_task_3()) {
-            let row = Row::from_step(&step);
-            if let Some(packed) = Packed::pack(&row) {
-                prop_assert_eq!(packed.unpack(), Ok(row));
+            if let Some(packed) = Packed::of(&step.to_raw()) {
+                prop_assert_eq!(packed.unpack(), Ok(Row::from_step(&step)));
             }
             prop_assert_eq!(Packed::in_table(7).unpack(), Err(7));
         }

@@ -3,7 +3,7 @@
 use super::Step;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, OpCode};
-use vef_format::raw::{Raw, RawKind};
+use vef_format::raw::Raw;
 use vef_format::record::{Dependency, LocalCollective, Message};
 use vef_format::units::{Bytes, Ticks};
 
@@ -33,10 +33,10 @@ pub(crate) enum What {
     Mark,
     Message,
     Collective,
-    /// No record, but the moment at which its task had waited for a send.
-    Pause,
     /// No record.
     Nothing,
+    /// No record, but the moment at which its task had waited for a send.
+    Pause,
 }
 
 /// Which kind of thing a row waits for.
@@ -72,61 +72,33 @@ impl Row {
 
     #[inline(always)]
     pub(crate) fn from_raw(raw: &Raw) -> Self {
-        Self {
-            time: raw.time,
-            id: raw.id,
-            after: raw.after,
-            bytes: raw.bytes,
-            to: raw.to,
-            op: raw.op | if raw.awaited() { Self::AWAITED } else { 0 },
-            what: match raw.kind() {
-                RawKind::Mark => What::Mark,
-                RawKind::Message => What::Message,
-                RawKind::Collective => What::Collective,
-            },
-            waits: match raw.dependency_code() {
-                0 => Waits::Start,
-                1 => Waits::Sent,
-                2 => Waits::Received,
-                _ => Waits::Collective,
-            },
-            recv: raw.recv,
-        }
+        let Raw { op, to, id, bytes, recv, time, after, .. } = *raw;
+        let tagged = Self::of_tag(raw.tag());
+        Self { time, id, after, bytes, recv, to, op: op | tagged.op, ..tagged }
+    }
+
+    /// A row without its numbers, from [`Raw::tag`].
+    #[inline(always)]
+    pub(crate) fn of_tag(tag: u8) -> Self {
+        let what = match tag >> 3 {
+            0 => What::Mark,
+            1 => What::Message,
+            2 => What::Collective,
+            _ => What::Nothing,
+        };
+        let waits = match tag & 3 {
+            0 => Waits::Start,
+            1 => Waits::Sent,
+            2 => Waits::Received,
+            _ => Waits::Collective,
+        };
+        let op = if tag & 4 == 0 { 0 } else { Self::AWAITED };
+        Self { op, what, waits, ..Self::NOTHING }
     }
 
     #[inline]
     pub(crate) fn from_step(step: &Step) -> Self {
-        let (waits, after) = match step.after() {
-            Dependency::Start => (Waits::Start, 0),
-            Dependency::Sent(id) => (Waits::Sent, id.0),
-            Dependency::Received(id) => (Waits::Received, id.0),
-            Dependency::Collective(id) => (Waits::Collective, id.0),
-        };
-        let time = step.time().0;
-        match step {
-            Step::Message(message) => Self {
-                time,
-                id: message.id.0,
-                after,
-                bytes: message.bytes.0,
-                recv: 0,
-                to: message.dst.0,
-                op: if message.awaited { Self::AWAITED } else { 0 },
-                what: if message.is_mark() { What::Mark } else { What::Message },
-                waits,
-            },
-            Step::Collective(part) => Self {
-                time,
-                id: part.id.0,
-                after,
-                bytes: part.amounts.send.0,
-                recv: part.amounts.recv.0,
-                to: part.comm.0,
-                op: part.op.0,
-                what: What::Collective,
-                waits,
-            },
-        }
+        Self::from_raw(&step.to_raw())
     }
 
     /// The record of that task, if it is one.

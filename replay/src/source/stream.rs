@@ -13,11 +13,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
+use vef_format::raw::Raw;
 use vef_format::record::Header;
 use vef_format::text::{Line, Reader, TextError};
 
 /// Bytes of the shortest line that is a record: `0 0 0 0 0 0 -1`.
 const SHORTEST_LINE: u64 = 15;
+/// Lines that are read at once: few enough to stay at hand until their tasks take them.
+const AT_ONCE: usize = 64;
 
 /// A text trace being read.
 #[derive(Debug)]
@@ -47,7 +50,7 @@ impl Stream {
             length: std::fs::metadata(path).map_or(0, |about| about.len()),
             codes,
             ended: false,
-            waiting: Waiting::default(),
+            waiting: Waiting::new(),
             communicators: HashMap::new(),
             roots: Roots::default(),
         })
@@ -60,55 +63,51 @@ impl Stream {
 
     /// Records read and not yet taken by their tasks.
     pub fn waiting(&self) -> usize {
-        self.waiting.records.len() - self.waiting.free.len()
+        self.waiting.count()
     }
 
     /// Puts the next record of a task into `row`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_row(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
-        if self.waiting.take(task, row) {
-            return Ok(());
-        }
-        while !self.ended {
-            if let Some(found) = self.read(Some(task))? {
-                *row = found;
-                return Ok(());
+        while !self.waiting.take(task, row) {
+            if self.ended {
+                *row = Row::NOTHING;
+                break;
             }
+            self.read()?;
         }
-        *row = Row::NOTHING;
         Ok(())
     }
 
-    /// Reads on, one line at least, up to a record of `task`, for which none waits: gives it if it comes soon.
+    /// Reads on, one line at least.
     #[inline(never)]
-    fn read(&mut self, task: Option<Rank>) -> Result<Option<Row>, SourceError> {
+    fn read(&mut self) -> Result<(), SourceError> {
         let Self { reader, waiting, .. } = self;
-        let found = reader.messages(|of, raw| {
-            let row = Row::from_raw(raw);
-            if Some(of) == task {
-                return ControlFlow::Break(Ok(row));
-            }
-            match waiting.keep(of, row) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(Err(error)),
+        let mut lines = 0;
+        let full = reader.messages(|task, raw| {
+            lines += 1;
+            match waiting.keep(task, raw) {
+                Ok(()) if lines < AT_ONCE => ControlFlow::Continue(()),
+                kept => ControlFlow::Break(kept),
             }
         });
-        match found {
-            Some(row) => row.map(Some),
-            None => self.read_line(task),
+        match full {
+            Some(kept) => kept,
+            None if lines > 0 => Ok(()),
+            None => self.read_line(),
         }
     }
 
-    /// [`Stream::read`] of one line, of any kind.
-    fn read_line(&mut self, task: Option<Rank>) -> Result<Option<Row>, SourceError> {
+    /// Reads one line, of any kind.
+    fn read_line(&mut self) -> Result<(), SourceError> {
         let step = match self.reader.next()? {
             None => {
                 self.ended = true;
-                return Ok(None);
+                return Ok(());
             }
             Some(Line::Communicator { id, members }) => {
                 self.communicators.insert(id, members.to_vec());
-                return Ok(None);
+                return Ok(());
             }
             Some(Line::Message(message)) => Step::Message(message),
             Some(Line::Collective(collective)) => {
@@ -116,20 +115,16 @@ impl Stream {
                 Step::Collective(collective)
             }
         };
-        let row = Row::from_step(&step);
-        if Some(step.task()) == task {
-            return Ok(Some(row));
-        }
-        self.waiting.keep(step.task(), row)?;
-        Ok(None)
+        self.waiting.keep(step.task(), &step.to_raw())
     }
 }
 
 /// What was read past: a list of records a task, all in one table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
     records: Vec<Packed>,
-    free: Vec<u32>,
+    /// The first of the free places, each of which names the next.
+    free: u32,
     /// Rows that do not fit.
     wide: Vec<Row>,
     free_wide: Vec<u32>,
@@ -138,54 +133,106 @@ struct Waiting {
 }
 
 impl Waiting {
+    fn new() -> Self {
+        let (records, wide, free_wide, queues) = Default::default();
+        Self { records, free: NIL, wide, free_wide, queues }
+    }
+
     /// Takes the first record that waits for `task`, if there is one.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, task: Rank, row: &mut Row) -> bool {
         let Some(queue) = self.queues.get_mut(task.index()) else { return false };
         let at = queue.0;
-        let Some(packed) = self.records.get(at as usize) else { return false };
+        let Some(packed) = self.records.get_mut(at as usize) else { return false };
         queue.0 = packed.next;
         if packed.next == NIL {
             queue.1 = NIL;
         }
-        *row = packed.unpack().unwrap_or_else(|place| {
-            self.free_wide.push(place);
-            self.wide[place as usize]
-        });
-        self.free.push(at);
+        packed.next = self.free;
+        self.free = at;
+        let Ok(unpacked) = packed.unpack() else { return self.take_wide(at, row) };
+        *row = unpacked;
         true
     }
 
-    #[inline]
-    fn keep(&mut self, task: Rank, row: Row) -> Result<(), SourceError> {
-        let packed = match Packed::pack(&row) {
-            Some(packed) => packed,
-            None => Packed::in_table(put(&mut self.wide, &mut self.free_wide, row)?),
-        };
-        let at = put(&mut self.records, &mut self.free, packed)?;
-        if task.index() >= self.queues.len() {
-            self.queues.resize(task.index() + 1, (NIL, NIL));
+    #[cold]
+    fn take_wide(&mut self, at: u32, row: &mut Row) -> bool {
+        let Err(place) = self.records[at as usize].unpack() else { return false };
+        *row = self.wide[place as usize];
+        self.free_wide.push(place);
+        true
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, task: Rank, raw: &Raw) -> Result<(), SourceError> {
+        match Packed::of(raw) {
+            Some(packed) => self.link(task, packed),
+            None => self.keep_wide(task, Row::from_raw(raw)),
         }
-        let (first, last) = &mut self.queues[task.index()];
+    }
+
+    #[cold]
+    fn keep_wide(&mut self, task: Rank, row: Row) -> Result<(), SourceError> {
+        let place = match self.free_wide.pop() {
+            Some(place) => {
+                self.wide[place as usize] = row;
+                place
+            }
+            None => {
+                self.wide.push(row);
+                place(self.wide.len() - 1)?
+            }
+        };
+        self.link(task, Packed::in_table(place))
+    }
+
+    /// Makes it the last that waits for `task`.
+    #[inline(always)]
+    fn link(&mut self, task: Rank, packed: Packed) -> Result<(), SourceError> {
+        if self.free == NIL {
+            self.grow()?;
+        }
+        let at = self.free;
+        let place = &mut self.records[at as usize];
+        self.free = place.next;
+        *place = packed;
+        let Some((first, last)) = self.queues.get_mut(task.index()) else {
+            self.meet(task, at);
+            return Ok(());
+        };
         match std::mem::replace(last, at) {
             NIL => *first = at,
             before => self.records[before as usize].next = at,
         }
         Ok(())
     }
+
+    /// Makes a free place.
+    #[cold]
+    fn grow(&mut self) -> Result<(), SourceError> {
+        self.free = place(self.records.len())?;
+        self.records.push(Packed::in_table(NIL));
+        Ok(())
+    }
+
+    /// The first that waits for a task, and for those below that had none.
+    #[cold]
+    fn meet(&mut self, task: Rank, at: u32) {
+        self.queues.resize(task.index(), (NIL, NIL));
+        self.queues.push((at, at));
+    }
+
+    /// How many wait.
+    fn count(&self) -> usize {
+        let free = std::iter::successors(Some(self.free), |&at| Some(self.records[at as usize].next));
+        self.records.len() - free.take_while(|&at| at != NIL).count()
+    }
 }
 
-/// Puts a thing into a free place of a table.
-#[inline]
-fn put<T>(table: &mut Vec<T>, free: &mut Vec<u32>, thing: T) -> Result<u32, SourceError> {
-    if let Some(at) = free.pop() {
-        table[at as usize] = thing;
-        return Ok(at);
-    }
-    let at = u32::try_from(table.len()).ok().filter(|&at| at < NIL);
-    let at = at.ok_or("more than 4 thousand million records wait for tasks that come later in the file")?;
-    table.push(thing);
-    Ok(at)
+/// A place in a table.
+fn place(at: usize) -> Result<u32, SourceError> {
+    let at = u32::try_from(at).ok().filter(|&at| at < NIL);
+    at.ok_or_else(|| "more than 4 thousand million records wait for tasks that come later in the file".into())
 }
 
 impl Source for Stream {
@@ -206,7 +253,7 @@ impl Source for Stream {
     fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
         loop {
             match self.communicators.remove(&comm) {
-                None if !self.ended => drop(self.read(None)?),
+                None if !self.ended => self.read()?,
                 members => return Ok(members),
             }
         }
@@ -222,7 +269,7 @@ impl Source for Stream {
             match self.roots.known(id, members, known) {
                 Some(root) => return Ok(root),
                 None if self.ended => return Ok(self.roots.last_word(id)),
-                None => drop(self.read(None)?),
+                None => self.read()?,
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Files as memory, for reading. The one place of this crate with `unsafe`.
+//! Files as memory, for reading. A place of `unsafe`, for that alone.
 
 #![allow(unsafe_code)]
 

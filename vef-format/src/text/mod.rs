@@ -19,6 +19,10 @@ mod lines;
 mod quick;
 mod reader;
 mod scan;
+#[cfg(target_arch = "x86_64")]
+mod vector;
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod words;
 mod writer;
 
 #[cfg(test)]

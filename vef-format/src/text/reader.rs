@@ -187,19 +187,20 @@ impl<R: Read> Reader<R> {
             return None;
         }
         let tasks = self.header.tasks;
-        let (mut at, mut messages, mut broken_off) = (self.at, 0, None);
+        let mut from = self.at.checked_sub(quick::BEFORE)?;
+        let (mut messages, mut broken_off) = (0, None);
         let block = &self.block[..self.whole];
-        while let Some(room) = block.get(at..).and_then(|rest| rest.first_chunk())
+        while let Some(room) = block.get(from..).and_then(|rest| rest.first_chunk())
             && let Some((task, raw, length)) = quick::message(room, tasks)
         {
-            at += length;
+            from += length;
             messages += 1;
             if let ControlFlow::Break(with) = take(task, &raw) {
                 broken_off = Some(with);
                 break;
             }
         }
-        self.at = at;
+        self.at = from + quick::BEFORE;
         self.line += messages;
         self.found.messages += messages;
         broken_off

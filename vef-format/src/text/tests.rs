@@ -1,9 +1,10 @@
 //! Reader and writer against each other, against real traces, and against everything a line can have wrong.
 
-use super::{Line, Problem, Reader, TextError, Writer};
+use super::{Line, Problem, Reader, TextError, Writer, quick};
 use crate::error::Spot;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
+use crate::raw::Raw;
 use crate::record::{Dependency, Header, LocalCollective, Message, Record, Version};
 use crate::testing::trace;
 use crate::units::{Bytes, Picos, Ticks};
@@ -315,6 +316,54 @@ fn the_writer_refuses_what_cannot_be_read() {
     assert_eq!(empty.to_string(), "the header promises 3 point-to-point lines, 0 were written");
 }
 
+type QuickWay = fn(&[u8; quick::ROOM], u32) -> Option<(Rank, Raw, usize)>;
+
+/// All that there are for this processor.
+const QUICK_WAYS: &[QuickWay] = &[
+    super::words::message,
+    #[cfg(target_arch = "x86_64")]
+    super::vector::message,
+];
+
+/// What a quick way makes of a line in a trace of nine tasks, with much behind that may mislead it.
+fn quick_line(way: &QuickWay, line: &[u8]) -> Option<(Rank, Raw, usize)> {
+    let mut room = [b'9'; quick::ROOM];
+    let behind = b"\n1 0 1 8 4 20 -1\n".iter().cycle();
+    for (to, from) in room[quick::BEFORE..].iter_mut().zip(line.iter().chain(behind)) {
+        *to = *from;
+    }
+    way(&room, 9)
+}
+
+#[test]
+fn what_is_written_takes_the_quick_way() {
+    for (line, want) in [
+        ("0 0 1 0 0 0 -1", (0, 0, 1, 0, 0)),
+        ("7 0 8 8192 4 1000 -1", (7, 0, 8, 8192, 1000)),
+        ("99999999 8 8 10000000 5 99999999 12345678", (99_999_999, 8, 8, 10_000_000, 99_999_999)),
+        ("100000000 1 2 0 6 123456789 100000001", (100_000_000, 1, 2, 0, 123_456_789)),
+        ("999999999999999 1 2 999999999999999 3 1 G5", (10u64.pow(15) - 1, 1, 2, 10u64.pow(15) - 1, 1)),
+    ] {
+        for way in QUICK_WAYS {
+            let (task, raw, length) = quick_line(way, line.as_bytes()).expect(line);
+            assert_eq!((raw.id, task.0, raw.to, raw.bytes, raw.time), want, "{line}");
+            assert_eq!(length, line.len() + 1);
+        }
+    }
+    for line in [
+        "0 9 1 0 0 0 -1",
+        "0 1 9 0 0 0 -1",
+        "0 0 1 0 8 0 1",
+        "0 0 1 0 0 0 -10",
+        "0 0 1 0 3 0 -1",
+        "G0 C0 6 0 0 0 0 0 -1",
+    ] {
+        for way in QUICK_WAYS {
+            assert!(quick_line(way, line.as_bytes()).is_none(), "{line}");
+        }
+    }
+}
+
 proptest! {
     /// A blank in front of a line keeps it from the quick way.
     #[test]
@@ -336,7 +385,14 @@ proptest! {
             let rest = "1 0 1 8 4 20 -1\n".repeat(8);
             [b"VEF3 9 9 0 0 0 0 1\n", front.as_bytes(), &line, b"\n", rest.as_bytes()].concat()
         };
-        match (parse(&whole("")), parse(&whole(" "))) {
+        let careful = parse(&whole(" "));
+        for way in QUICK_WAYS {
+            let Some((task, raw, length)) = quick_line(way, &line) else { continue };
+            let (_, records) = careful.as_ref().unwrap();
+            prop_assert_eq!(raw.line(task).to_record(), records[0].clone());
+            prop_assert_eq!(length, line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len()) + 1);
+        }
+        match (parse(&whole("")), careful) {
             (Ok(quick), Ok(careful)) => prop_assert_eq!(quick, careful),
             (quick, careful) => {
                 prop_assert_eq!(quick.unwrap_err().to_string(), careful.unwrap_err().to_string());
