@@ -10,37 +10,93 @@ use crate::progress::State;
 use crate::ready::Due;
 use crate::source::{Row, SourceError, Step, Waits, What};
 use crate::stats::Stats;
-use crate::task::{Past, Task, Wait};
+use crate::task::{Task, Wait};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, MessageId, Rank};
+use vef_format::raw::LeadingMark;
 use vef_format::units::{Bytes, Picos, Ticks};
 
 impl Replay {
-    /// What a task's own message is, as it starts at `now` and its task goes on behind it.
-    #[inline(always)]
-    pub(crate) fn start_line(&mut self, due: Due, now: Picos) -> Run<Departure> {
-        let completion = self.send_completion;
-        let mut here = self.here(due.task);
-        let Some(departure) = here.depart(completion) else {
-            return Err(self.duplicate(due.task));
-        };
-        let walked = here.walk_behind(completion, now)?;
-        self.go_on_from(due.task, walked)?;
-        Ok(departure)
-    }
-
     /// A task's message starts: what it is, and what its arrival will have to know.
+    #[inline(always)]
     pub(crate) fn depart_line(&mut self, due: Due) -> Run<Departure> {
         let completion = self.send_completion;
         let departure = self.here(due.task).depart(completion);
         departure.ok_or_else(|| self.duplicate(due.task))
     }
 
-    /// The sender goes on.
-    pub(crate) fn after_line(&mut self, due: Due, now: Picos) -> Run<()> {
-        let completion = self.send_completion;
-        let walked = self.here(due.task).walk_behind(completion, now)?;
-        self.go_on_from(due.task, walked)
+    /// The sender goes on behind its message, which started at `now`.
+    #[inline(always)]
+    pub(crate) fn after_line(&mut self, at: u32, now: Picos) -> Run<()> {
+        let task = &mut self.tasks[at as usize];
+        task.at = now;
+        task.past.records += 1;
+        let id = task.next.id;
+        match self.send_completion {
+            SendCompletion::Eager => self.after_complete(at, id),
+            _ => self.go_on(at, Go { released: false, complete: None }),
+        }
+    }
+
+    /// A task goes on behind the line `id`, which is complete for it. Mostly there comes a mark that waits for that, and behind
+    /// the mark a message; containers have them together, so that they need but one look, and nothing is asked that is known.
+    #[inline(always)]
+    fn after_complete(&mut self, at: u32, id: u64) -> Run<()> {
+        let task = &mut self.tasks[at as usize];
+        let job = &mut self.jobs[task.job as usize];
+        let rank = Rank(at - job.first_task);
+        let take = |raw| task.next = Row::from_raw(&raw);
+        let Some(mark) = job.source.plain().and_then(|streams| streams.next_pair(rank, id, take)) else {
+            return self.go_on(at, Go { released: false, complete: Some(id) });
+        };
+        match job.after(task.at, Ticks(mark.time)) {
+            Some(start) if job.lines.begin(mark.id, State::Done) => task.at = start,
+            _ => return Err(self.wrong_mark(at, mark)),
+        }
+        task.past.records += 1;
+        self.stats.marks += 1;
+        if !self.detached.is_empty() {
+            self.detached.remove(&at);
+        }
+        let over = match task.next.waits {
+            Waits::Received => job.lines.get(task.next.after) == State::Done,
+            _ => return self.go_on_from_row(at, mark.id),
+        };
+        if !over {
+            task.wait = Wait::Received;
+            return Ok(());
+        }
+        match job.released(task, Picos::ZERO) {
+            Some(next) => {
+                self.schedule_next(at, next);
+                Ok(())
+            }
+            None => Err(self.overflow(at)),
+        }
+    }
+
+    /// Lets a task go on from its next record, which has been read.
+    #[inline(never)]
+    fn go_on_from_row(&mut self, at: u32, complete: u64) -> Run<()> {
+        let here = self.here(at);
+        match here.must_wait(&Go { released: false, complete: Some(complete) }) {
+            Some(wait) => {
+                here.task.wait = wait;
+                Ok(())
+            }
+            None => self.go_on(at, Go { released: true, complete: None }),
+        }
+    }
+
+    /// A mark that came with the message behind it has the id of another, or starts past the end of time.
+    #[cold]
+    fn wrong_mark(&mut self, at: u32, mark: LeadingMark) -> Box<ReplayError> {
+        let here = self.here(at);
+        here.task.next = Row::from_raw(&mark.raw(here.rank));
+        match here.job.start(here.task) {
+            Some(_) => self.duplicate(at),
+            None => self.overflow(at),
+        }
     }
 
     /// What a task waited for has come.
@@ -117,7 +173,6 @@ impl Replay {
             at,
             rank: Rank(at - job.first_task),
             task,
-            past: &mut self.pasts[at as usize],
             job,
             detached: &mut self.detached,
             collectives: &self.collectives,
@@ -133,8 +188,9 @@ impl Replay {
         if let Some(Step::Collective(part)) = task.next.to_step(rank) {
             self.enter(at, part)?;
         }
-        self.tasks[at as usize].at = start;
-        self.pasts[at as usize].records += 1;
+        let task = &mut self.tasks[at as usize];
+        task.at = start;
+        task.past.records += 1;
         Ok(())
     }
 
@@ -187,7 +243,6 @@ struct Here<'a> {
     at: u32,
     rank: Rank,
     task: &'a mut Task,
-    past: &'a mut Past,
     job: &'a mut Running,
     detached: &'a mut HashMap<u32, u64>,
     collectives: &'a Collectives,
@@ -214,15 +269,6 @@ impl Here<'_> {
         let dst = first_task + to;
         let flight = Flight::new(Of::Line(id), self.at, dst, completes);
         Some(Departure { job, first_task, dst, bytes, kind: Kind::PointToPoint, flight })
-    }
-
-    /// Its message has started, at `now`, and it goes on.
-    #[inline(always)]
-    fn walk_behind(&mut self, completion: SendCompletion, now: Picos) -> Run<Walked> {
-        self.task.at = now;
-        self.past.records += 1;
-        let complete = Some(self.task.next.id).filter(|_| completion == SendCompletion::Eager);
-        self.walk(Go { released: false, complete })
     }
 
     /// Goes over its records up to one that is more than a mark, or that waits.
@@ -298,7 +344,7 @@ impl Here<'_> {
         go.complete = Some(id);
         self.forget_detached();
         self.task.at = start;
-        self.past.records += 1;
+        self.task.past.records += 1;
         self.stats.marks += 1;
         true
     }
@@ -325,7 +371,7 @@ impl Here<'_> {
             Waits::Complete => (lines.get(id) >= State::Complete, Wait::Sent),
             Waits::Collective => {
                 let id = CollectiveId(id);
-                let over = self.past.has_left(id);
+                let over = self.task.past.has_left(id);
                 (over.unwrap_or_else(|| self.collectives.is_over(self.job, id, self.rank)), Wait::Collective)
             }
         };

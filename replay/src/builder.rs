@@ -9,7 +9,7 @@ use crate::options::{SameNode, SendCompletion};
 use crate::progress::Progress;
 use crate::ready::Ready;
 use crate::stats::Stats;
-use crate::task::{Past, Task};
+use crate::task::Task;
 use collectives::choose::Table;
 use hashbrown::HashMap;
 use vef_format::units::Picos;
@@ -56,7 +56,7 @@ impl Builder {
         if self.jobs.is_empty() {
             return Err(BuildError::NoJobs);
         }
-        let (mut jobs, mut tasks, mut pasts, mut nodes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut jobs, mut tasks, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         for (number, mut job) in (0u32..).zip(self.jobs) {
             if self.send_completion != SendCompletion::Eager {
                 job.source.tell_sends().map_err(ReplayError::Source)?;
@@ -77,7 +77,6 @@ impl Builder {
             let first_task = first_task.ok_or(BuildError::TooManyTasks)?;
             let task_count = first_task as usize + count as usize;
             tasks.resize_with(task_count, || Task::new(number, job.start));
-            pasts.resize_with(task_count, || Past::new(job.start));
             match job.nodes {
                 Some(placed) => nodes.extend_from_slice(&placed[..count as usize]),
                 None => nodes.extend(0..count),
@@ -99,7 +98,6 @@ impl Builder {
             detached: HashMap::new(),
             jobs,
             tasks,
-            pasts,
             nodes,
             collectives: Collectives::new(self.table),
             inside: Ready::default(),

@@ -36,7 +36,7 @@ impl Replay {
         self.stats.collective_parts += 1;
         self.unfinished += 1;
         let part = entered?;
-        self.pasts[task as usize].enter(record.id);
+        self.tasks[task as usize].past.enter(record.id);
         self.run_part(part)
     }
 
@@ -158,7 +158,7 @@ impl Replay {
         let id = open.id;
         self.unfinished -= 1;
         self.close_if_over(open_at);
-        self.pasts[task as usize].leave(id, time);
+        self.tasks[task as usize].past.leave(id, time);
         match self.tasks[task as usize].waits_for(Wait::Collective, id.0) {
             true => self.release(task, time),
             false => Ok(()),

@@ -20,7 +20,7 @@ use crate::progress::{Progress, State};
 use crate::ready::{Due, Ready};
 use crate::source::Feed;
 use crate::stats::Stats;
-use crate::task::{Past, Task, Wait};
+use crate::task::{Task, Wait};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::units::{Bytes, Picos};
@@ -33,7 +33,6 @@ pub struct Replay {
     pub(crate) jobs: Vec<Running>,
     /// The tasks of all jobs, one job after the other.
     pub(crate) tasks: Vec<Task>,
-    pub(crate) pasts: Vec<Past>,
     /// Of tasks that started a send last at which they do not wait: that line.
     pub(crate) detached: HashMap<u32, u64>,
     /// End node of each task.
@@ -144,12 +143,19 @@ impl Replay {
     #[inline(always)]
     fn pop_now(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
         let Some(due) = self.ready.pop(now) else { return Ok(None) };
-        // Two ways, so that each is straight.
         let handed_out = match due.what & PART {
-            0 => self.start_line(due, now).map(|departure| self.hand_out(due, departure)),
+            0 => self.hand_out_line(due, now),
             _ => self.hand_out_part(due, now),
         };
         handed_out.map(Some).map_err(|error| self.end(error))
+    }
+
+    #[inline(always)]
+    fn hand_out_line(&mut self, due: Due, now: Picos) -> Run<Message> {
+        let departure = self.depart_line(due)?;
+        let message = self.hand_out(due, departure);
+        self.after_line(due.task, now)?;
+        Ok(message)
     }
 
     #[inline(always)]
@@ -248,7 +254,7 @@ impl Replay {
             .get(job as usize)
             .map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize);
         range.map(|at| TaskProgress {
-            records: self.pasts[at].records,
+            records: self.tasks[at].past.records,
             finished: (self.tasks[at].wait == Wait::Finished).then_some(self.finish_of(at)),
             node: self.nodes[at],
         })
@@ -262,7 +268,7 @@ impl Replay {
 
     /// When the last thing that a task did was over.
     fn finish_of(&self, at: usize) -> Picos {
-        self.tasks[at].at.max(self.pasts[at].left)
+        self.tasks[at].at.max(self.tasks[at].past.left)
     }
 
     #[inline(always)]
@@ -330,7 +336,7 @@ impl Replay {
         let slot = self.live_inside.insert(flight).slot();
         self.unfinished += 1;
         self.inside.push(Due { at: arrival, task: due.task, what: ARRIVAL | slot });
-        if part { self.after_part(due, due.at) } else { self.after_line(due, due.at) }
+        if part { self.after_part(due, due.at) } else { self.after_line(due.task, due.at) }
     }
 
     #[inline(always)]
@@ -392,7 +398,7 @@ impl Replay {
     pub(crate) fn place(&self, at: u32) -> RecordPlace {
         let task = &self.tasks[at as usize];
         let first_task = self.jobs[task.job as usize].first_task;
-        RecordPlace { job: task.job, task: Rank(at - first_task), record: self.pasts[at as usize].records }
+        RecordPlace { job: task.job, task: Rank(at - first_task), record: task.past.records }
     }
 
     #[cold]

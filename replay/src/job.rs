@@ -133,7 +133,7 @@ impl Scale {
     }
 
     /// `None` past the end of time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn picos(&self, time: Ticks) -> Option<Picos> {
         let picos = time.to_picos(self.clock)?;
         match self.factor {
@@ -144,6 +144,7 @@ impl Scale {
 }
 
 /// `value × mantissa × 2^exponent`, to nearest, halves up.
+#[inline(never)]
 fn scaled(value: u64, mantissa: u64, exponent: i32) -> Option<u64> {
     // At most 64 + 53 bits.
     let product = u128::from(value) * u128::from(mantissa);

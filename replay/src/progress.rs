@@ -1,8 +1,8 @@
 //! How far each id of a trace has come, in two bits an id and only for a window of ids.
 //!
-//! Ids of a trace are dense and used roughly in order, so the states lie in a ring of words that moves on as
-//! soon as its first ids are all [`State::Done`]. Ids far beyond the window (legal, only strange) are kept in
-//! a hash table, so that memory follows the number of ids seen, never their size.
+//! Ids of a trace are dense and used roughly in order, so the states lie in a row of words that is moved on when an id
+//! comes that is behind its end and the first half of the words are all [`State::Done`]. Ids far beyond the window
+//! (legal, only strange) are kept in a hash table, so that memory follows the number of ids seen, never their size.
 
 use hashbrown::HashMap;
 
@@ -43,15 +43,17 @@ impl State {
 
 /// Ids in one word.
 const PER_WORD: u64 = 32;
-/// Words that the ring has from the start.
+/// Words that the window has from the start.
 const FIRST_WORDS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// All ids below `base × PER_WORD` are done.
     base: u64,
-    /// Words `base .. base + ring.len()`, each at its number modulo the length, a power of two.
-    ring: Vec<u64>,
+    /// Words `base .. base + window.len()`.
+    window: Vec<u64>,
+    /// So many of the first words of the window are known to be all done.
+    done: usize,
     far: HashMap<u64, u64>,
     /// Ids that have left [`State::Unseen`].
     seen: u64,
@@ -59,7 +61,7 @@ pub(crate) struct Progress {
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { base: 0, ring: vec![0; FIRST_WORDS], far: HashMap::new(), seen: 0 }
+        Self { base: 0, window: vec![0; FIRST_WORDS], done: 0, far: HashMap::new(), seen: 0 }
     }
 }
 
@@ -67,72 +69,56 @@ impl Progress {
     /// The state of an id.
     #[inline(always)]
     pub(crate) fn get(&self, id: u64) -> State {
-        let word = id / PER_WORD;
-        match self.ring.get(self.place(word)) {
-            Some(&bits) if self.reaches(word) => State::of(bits, id),
-            _ => self.get_outside(id),
+        match self.window.get(self.place(id / PER_WORD)) {
+            Some(&bits) => State::of(bits, id),
+            None => self.get_outside(id),
         }
     }
 
     /// An id is seen for the first time and gets its state at once; `false`, and nothing done, if it was seen before.
     #[inline(always)]
     pub(crate) fn begin(&mut self, id: u64, state: State) -> bool {
-        let word = id / PER_WORD;
-        let (place, inside) = (self.place(word), self.reaches(word));
-        match self.ring.get_mut(place) {
-            Some(bits) if inside => {
+        let place = self.place(id / PER_WORD);
+        match self.window.get_mut(place) {
+            Some(bits) => {
                 if State::of(*bits, id) != State::Unseen {
                     return false;
                 }
                 *bits |= (state as u64) << shift(id);
                 self.seen += 1;
-                if *bits == u64::MAX {
-                    self.move_on();
-                }
                 true
             }
-            _ => self.set_outside(id, state) == State::Unseen,
+            None => self.set_outside(id, state) == State::Unseen,
         }
     }
 
     /// An id that was seen is done.
     #[inline(always)]
     pub(crate) fn finish(&mut self, id: u64) {
-        let word = id / PER_WORD;
-        let (place, inside) = (self.place(word), self.reaches(word));
-        match self.ring.get_mut(place) {
-            Some(bits) if inside => {
-                *bits |= (State::Done as u64) << shift(id);
-                if *bits == u64::MAX {
-                    self.move_on();
-                }
-            }
-            _ => drop(self.set_outside(id, State::Done)),
+        let place = self.place(id / PER_WORD);
+        match self.window.get_mut(place) {
+            Some(bits) => *bits |= (State::Done as u64) << shift(id),
+            None => drop(self.set_outside(id, State::Done)),
         }
     }
 
     /// Changes the state of an id; gives the state before. An id never goes back.
     pub(crate) fn set(&mut self, id: u64, state: State) -> State {
-        let word = id / PER_WORD;
-        let (place, inside) = (self.place(word), self.reaches(word));
-        match self.ring.get_mut(place) {
-            Some(bits) if inside => {
+        let place = self.place(id / PER_WORD);
+        match self.window.get_mut(place) {
+            Some(bits) => {
                 let before = State::put(bits, id, state);
-                let full = *bits == u64::MAX;
                 self.seen += u64::from(before == State::Unseen);
-                if full {
-                    self.move_on();
-                }
                 before
             }
-            _ => self.set_outside(id, state),
+            None => self.set_outside(id, state),
         }
     }
 
-    /// Whether the ring has that word.
+    /// The place of a word in the window: beyond its end for words in front of it too.
     #[inline(always)]
-    fn reaches(&self, word: u64) -> bool {
-        word.wrapping_sub(self.base) < self.ring.len() as u64
+    fn place(&self, word: u64) -> usize {
+        usize::try_from(word.wrapping_sub(self.base)).unwrap_or(usize::MAX)
     }
 
     #[cold]
@@ -150,7 +136,7 @@ impl Progress {
         if word < self.base {
             return State::Done;
         }
-        if self.stretch(word) {
+        if self.reach(word) {
             return self.set(id, state);
         }
         let before = State::put(self.far.entry(word).or_insert(0), id, state);
@@ -158,49 +144,30 @@ impl Progress {
         before
     }
 
-    #[inline(always)]
-    fn place(&self, word: u64) -> usize {
-        word as usize & (self.ring.len() - 1)
-    }
-
-    /// Lets go of the first words, as far as all their ids are done.
-    #[cold]
-    fn move_on(&mut self) {
-        loop {
-            let place = self.place(self.base);
-            if self.ring[place] != u64::MAX {
-                return;
-            }
-            // The freed place now stands for the word one length further on.
-            let entering = self.base + self.ring.len() as u64;
-            self.ring[place] = if self.far.is_empty() { 0 } else { self.far.remove(&entering).unwrap_or(0) };
-            self.base += 1;
-        }
-    }
-
-    /// Makes the ring reach `word`, if the ids seen so far justify its size.
-    #[cold]
-    fn stretch(&mut self, word: u64) -> bool {
-        let justified = self.seen.max(1 << 12);
-        if word - self.base >= justified {
-            return false;
+    /// Makes the window reach `word`, if it can be moved on so far, or the ids seen so far justify a larger one.
+    fn reach(&mut self, word: u64) -> bool {
+        let length = self.window.len();
+        self.done += self.window[self.done..].iter().take_while(|&&bits| bits == u64::MAX).count();
+        // Moved by less it would have to be moved too often.
+        let moves = self.done >= length / 2;
+        if moves {
+            self.window.copy_within(self.done.., 0);
+            self.window[length - self.done..].fill(0);
+            self.base += self.done as u64;
+            self.done = 0;
         }
         let needed = word - self.base + 1;
-        let mut ring = vec![0; (needed as usize).next_power_of_two()];
-        let mask = ring.len() - 1;
-        for word in self.base..self.base + self.ring.len() as u64 {
-            ring[word as usize & mask] = self.ring[self.place(word)];
+        let grows = needed > length as u64 && needed <= self.seen.max(1 << 12);
+        if grows {
+            self.window.resize(needed.next_power_of_two() as usize, 0);
         }
-        let end = self.base + ring.len() as u64;
-        self.far.retain(|&word, bits| {
-            let enters = word < end;
-            if enters {
-                ring[word as usize & mask] = *bits;
-            }
-            !enters
-        });
-        self.ring = ring;
-        true
+        if moves || grows {
+            self.far.retain(|word, bits| {
+                let entered = self.window.get_mut((word - self.base) as usize);
+                entered.map(|place| *place = *bits).is_none()
+            });
+        }
+        needed <= self.window.len() as u64
     }
 }
 
@@ -248,7 +215,7 @@ mod tests {
             progress.set(id + 500, State::Started);
             progress.set(id, State::Done);
         }
-        assert!(progress.ring.len() <= 64 && progress.far.is_empty());
+        assert!(progress.window.len() <= 64 && progress.far.is_empty());
         assert_eq!(progress.get(999_999), State::Done);
         assert_eq!(progress.get(1_000_400), State::Started);
     }
@@ -260,6 +227,6 @@ mod tests {
             assert_eq!(progress.set(id, State::Done), State::Unseen);
             assert_eq!(progress.get(id), State::Done);
         }
-        assert!(progress.ring.len() <= 1 << 13);
+        assert!(progress.window.len() <= 1 << 13);
     }
 }

@@ -203,7 +203,7 @@ impl Replay {
                 told.push(StuckTask {
                     job: number,
                     task: rank(at),
-                    record: self.pasts[at as usize].records,
+                    record: self.tasks[at as usize].past.records,
                     line: own.and_then(|own| own.line),
                     step: task.next.to_step(rank(at)),
                     waits_for,

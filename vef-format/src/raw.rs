@@ -36,6 +36,25 @@ pub struct Raw {
     pub after: u64,
 }
 
+/// A local mark that waits for the send, or the mark, in front of it, as it comes together with the message behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeadingMark {
+    /// The id of what it waits for.
+    pub after: u64,
+    /// Its id.
+    pub id: u64,
+    /// Computing time in front of it, in ticks.
+    pub time: u64,
+}
+
+impl LeadingMark {
+    /// The record of `task` that this is.
+    pub fn raw(self, task: Rank) -> Raw {
+        let Self { after, id, time } = self;
+        Raw { tag: MARK | 1, op: 0, to: task.0, id, bytes: 0, recv: 0, time, after }
+    }
+}
+
 /// What a [`Raw`] record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawKind {

@@ -7,7 +7,7 @@ pub(super) const MAGIC: [u8; 4] = *b"VEFX";
 /// Damaged by whatever treats the file as text.
 pub(super) const MAGIC_END: [u8; 3] = *b"\r\n\x1a";
 /// The version of the layout.
-pub(super) const VERSION: u8 = 2;
+pub(super) const VERSION: u8 = 3;
 /// Bytes of magic and version.
 pub(super) const START: usize = 8;
 /// Bytes of a frame.

@@ -23,6 +23,7 @@ mod index;
 mod input;
 mod notes;
 mod reader;
+mod record;
 mod roots;
 mod streams;
 mod writer;

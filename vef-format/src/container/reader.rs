@@ -1,13 +1,15 @@
 //! Reads a container: as a whole in the order of the file, or task by task.
 
 use super::block::{Block, FOOTER, FRAME, Frame, Kind, MAGIC, MAGIC_END, START, VERSION, read_footer};
-use super::code::{Before, Garbled, ROOM, Runs};
+use super::code::{Garbled, Runs};
 use super::index::{Index, List, Places, Spot, read_about};
 use super::input::{Input, Scan, Trouble};
+use super::record::{Decoder, ROOM};
 use super::{About, ContainerError, Problem};
 use crate::capture::varint::Source;
 use crate::error::Place;
 use crate::ids::{CommId, Rank};
+use crate::raw::Raw;
 use crate::record::Header;
 use crate::text::Line;
 use std::collections::HashMap;
@@ -180,7 +182,8 @@ impl Reader {
             end: 0,
             at: 0,
             left: 0,
-            before: Before::default(),
+            decoder: Decoder::default(),
+            behind: None,
         }
     }
 
@@ -304,7 +307,9 @@ pub struct TaskRecords<'a> {
     end: usize,
     at: usize,
     left: u32,
-    before: Before,
+    decoder: Decoder,
+    /// What came together with the mark that was given last.
+    behind: Option<Raw>,
 }
 
 impl TaskRecords<'_> {
@@ -320,12 +325,21 @@ impl TaskRecords<'_> {
             self.block = self.reader.content(Kind::Records, self.task.0, spot)?;
             self.end = self.block.len();
             self.block.resize(self.end + ROOM, 0);
-            (self.offset, self.at, self.left, self.before) = (spot.offset, 0, spot.items, Before::default());
+            (self.offset, self.at, self.left, self.decoder) =
+                (spot.offset, 0, spot.items, Decoder::default());
         }
         let (task, tasks) = (self.task, self.reader.header.tasks);
         self.left -= 1;
-        match self.before.read(&self.block, &mut self.at, self.end, (task, tasks)) {
-            Ok(raw) => Ok(Some(raw.line(task))),
+        if let Some(raw) = self.behind.take() {
+            return Ok(Some(raw.line(task)));
+        }
+        match self.decoder.read(&self.block, &mut self.at, self.end, (task, tasks)) {
+            Ok((None, raw)) => Ok(Some(raw.line(task))),
+            Ok((Some(mark), raw)) if self.left > 0 => {
+                self.behind = Some(raw);
+                Ok(Some(mark.raw(task).line(task)))
+            }
+            Ok(_) => Err(self.reader.garbled(self.offset, Garbled::Length)),
             Err(garbled) => Err(self.reader.garbled(self.offset, garbled)),
         }
     }

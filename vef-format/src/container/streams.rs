@@ -5,12 +5,14 @@
 //! begun; what does not fit into the window is read again when it is needed.
 
 use super::block::{FRAME, Frame, Kind, MOST_RAW, checksum};
-use super::code::{Before, Garbled, LONGEST, ROOM};
+use super::code::Garbled;
 use super::index::{Places, Spot};
 use super::reader::Reader;
+use super::record::{Decoder, LONGEST, ROOM};
 use super::{ContainerError, Problem};
 use crate::ids::Rank;
-use crate::raw::Raw;
+use crate::prefetch::prefetch;
+use crate::raw::{LeadingMark, Raw};
 use crate::text::Line;
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ const LARGEST: usize = 64 << 10;
 const SMALLEST: usize = 144;
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// So far ahead of a task's records what follows is asked for.
+const AHEAD: usize = 2 * LINE;
 
 /// Readings of all tasks of a container.
 ///
@@ -29,6 +33,7 @@ const LINE: usize = 64;
 pub struct Streams {
     reader: Arc<Reader>,
     streams: Vec<Stream>,
+    blocks: Vec<Present>,
     windows: Vec<u8>,
     /// Bytes of each window.
     window: usize,
@@ -40,23 +45,30 @@ pub struct Streams {
     dense: bool,
 }
 
-/// Where the reading of one task stands.
-#[derive(Debug)]
+/// Where the reading of one task stands: what every record looks at.
+#[derive(Clone, Copy, Debug)]
 struct Stream {
-    places: Places,
-    before: Before,
-    /// The present block.
-    spot: Spot,
-    /// Bytes of its content, and how many have come into the window so far.
-    raw: u32,
-    read: u32,
+    decoder: Decoder,
     /// The window has bytes up to `end`, and the next record begins at `at`.
     at: u32,
     end: u32,
     /// Behind this a record might reach beyond the window although the block goes on.
     refill_at: u32,
-    /// Records of the block that are left.
+    /// Records of the block that are left. [`HALF`]: the mark in front of the next one has been given.
     left: u32,
+}
+
+/// Bit of [`Stream::left`].
+const HALF: u32 = 1 << 31;
+
+/// The block that the reading of one task is in.
+#[derive(Debug)]
+struct Present {
+    places: Places,
+    spot: Spot,
+    /// Bytes of its content, and how many have come into the window so far.
+    raw: u32,
+    read: u32,
 }
 
 impl Stream {
@@ -64,23 +76,21 @@ impl Stream {
     fn must_fetch(&self) -> bool {
         self.left == 0 || self.at > self.refill_at
     }
+
+    /// At the beginning of a block of so many records.
+    fn new(left: u32) -> Self {
+        Self { decoder: Decoder::default(), at: 0, end: 0, refill_at: u32::MAX, left }
+    }
 }
 
 impl Streams {
     /// At the first record of every task.
     pub fn new(reader: Arc<Reader>) -> Self {
-        let stream = |list| Stream {
-            places: Places::new(list),
-            before: Before::default(),
-            spot: Spot { offset: 0, length: 0, items: 0 },
-            raw: 0,
-            read: 0,
-            at: 0,
-            end: 0,
-            refill_at: u32::MAX,
-            left: 0,
-        };
-        let streams: Vec<_> = reader.index.tasks.iter().map(|task| stream(task.list)).collect();
+        let tasks = &reader.index.tasks;
+        let nowhere = Spot { offset: 0, length: 0, items: 0 };
+        let block = |list| Present { places: Places::new(list), spot: nowhere, raw: 0, read: 0 };
+        let blocks: Vec<_> = tasks.iter().map(|task| block(task.list)).collect();
+        let streams = vec![Stream::new(0); tasks.len()];
         let mut window = (WINDOWS / streams.len().max(1)).clamp(SMALLEST, LARGEST);
         if window > LINE * LINE {
             // An odd number of cache lines: tasks that go on in step would otherwise all be in the same few sets.
@@ -88,9 +98,9 @@ impl Streams {
         }
         // Pages that nobody has touched take no memory.
         let windows = vec![0; window * streams.len() + ROOM];
+        let dense = tasks.last().is_none_or(|last| last.task as usize == streams.len() - 1);
         let tasks = reader.header().tasks;
-        let dense = reader.index.tasks.last().is_none_or(|last| last.task as usize == streams.len() - 1);
-        Self { reader, streams, windows, window, scratch: Vec::new(), tasks, dense }
+        Self { reader, streams, blocks, windows, window, scratch: Vec::new(), tasks, dense }
     }
 
     /// The container.
@@ -108,9 +118,7 @@ impl Streams {
     /// As [`Streams::next`], the record in its plainest form.
     #[inline(always)]
     pub fn next_raw(&mut self, task: Rank) -> Result<Option<Raw>, Box<ContainerError>> {
-        // In most traces every task has records.
-        let number = if self.dense { Some(task.index()) } else { self.reader.index.number_of(task.0) };
-        let Some(number) = number else { return Ok(None) };
+        let Some(number) = self.number_of(task) else { return Ok(None) };
         while self.streams.get(number).is_none_or(Stream::must_fetch) {
             if number >= self.streams.len() || !self.fetch(number, task)? {
                 return Ok(None);
@@ -120,35 +128,81 @@ impl Streams {
         // Behind what the window holds stands the next one, or room.
         let window = number * self.window;
         let (mut at, end) = (window + stream.at as usize, window + stream.end as usize);
-        let read = stream.before.read(&self.windows, &mut at, end, (task, self.tasks));
-        stream.at = (at - window) as u32;
-        stream.left -= 1;
-        match read {
-            Ok(raw) => Ok(Some(raw)),
-            Err(garbled) => Err(self.garbled(number, garbled)),
+        let mut decoder = stream.decoder;
+        let (mark, raw) = match decoder.read(&self.windows, &mut at, end, (task, self.tasks)) {
+            Ok((Some(_), _)) if stream.left < 2 => return Err(self.garbled(number, Garbled::Length)),
+            Ok(read) => read,
+            Err(garbled) => return Err(self.garbled(number, garbled)),
+        };
+        match mark {
+            Some(mark) if stream.left < HALF => {
+                // It will be read once more.
+                stream.left = (stream.left - 1) | HALF;
+                Ok(Some(mark.raw(task)))
+            }
+            _ => {
+                (stream.decoder, stream.at) = (decoder, (at - window) as u32);
+                stream.left = (stream.left & !HALF) - 1;
+                Ok(Some(raw))
+            }
         }
+    }
+
+    /// The next two records of `task`, if they are a mark that waits for `after` and a message, the container has them together and
+    /// they are at hand: the message goes to `take`, the mark comes back. Otherwise nothing happens: ask [`Streams::next_raw`].
+    #[inline(always)]
+    pub fn next_pair(&mut self, task: Rank, after: u64, take: impl FnOnce(Raw)) -> Option<LeadingMark> {
+        let number = self.number_of(task)?;
+        let stream = self.streams.get_mut(number)?;
+        if stream.at > stream.refill_at || !(2..HALF).contains(&stream.left) {
+            return None;
+        }
+        let window = number * self.window;
+        let (at, end) = (window + stream.at as usize, window + stream.end as usize);
+        let mut decoder = stream.decoder;
+        let (mark, raw, length) = decoder.pair(&self.windows, at, after, (task, self.tasks))?;
+        if at + length > end {
+            return None;
+        }
+        take(raw);
+        stream.decoder = decoder;
+        stream.at += length as u32;
+        stream.left -= 2;
+        // By the task's next turn the others' records will have driven it out of the cache.
+        prefetch(&self.windows, at + AHEAD);
+        Some(mark)
+    }
+
+    /// The place of a task among those that have records.
+    #[inline(always)]
+    fn number_of(&self, task: Rank) -> Option<usize> {
+        // In most traces every task has records.
+        if self.dense { Some(task.index()) } else { self.reader.index.number_of(task.0) }
     }
 
     /// Brings more of a task's records into its window; says whether there are any.
     #[cold]
     fn fetch(&mut self, number: usize, task: Rank) -> Result<bool, Box<ContainerError>> {
         while self.streams[number].left == 0 {
-            let stream = &mut self.streams[number];
-            if stream.at != stream.end || stream.read != stream.raw {
+            let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
+            if stream.at != stream.end || block.read != block.raw {
                 return Err(self.garbled(number, Garbled::Length));
             }
-            let Some(spot) = self.reader.next_place(&mut stream.places)? else { return Ok(false) };
-            stream.spot = spot;
-            stream.before = Before::default();
-            (stream.at, stream.end, stream.read, stream.left) = (0, 0, 0, spot.items);
+            let Some(spot) = self.reader.next_place(&mut block.places)? else { return Ok(false) };
+            if spot.items >= HALF {
+                return Err(Box::new(self.reader.garbled(spot.offset, Garbled::Length)));
+            }
+            block.spot = spot;
+            block.read = 0;
+            *stream = Stream::new(spot.items);
             self.begin(number, task)?;
         }
-        let stream = &mut self.streams[number];
-        if stream.end - stream.at < LONGEST as u32 && stream.read < stream.raw {
+        let (stream, block) = (&self.streams[number], &self.blocks[number]);
+        if stream.end - stream.at < LONGEST as u32 && block.read < block.raw {
             self.refill(number, task)?;
         }
-        let stream = &mut self.streams[number];
-        stream.refill_at = match stream.read < stream.raw {
+        let (stream, block) = (&mut self.streams[number], &self.blocks[number]);
+        stream.refill_at = match block.read < block.raw {
             true => stream.end.saturating_sub(LONGEST as u32),
             false => u32::MAX,
         };
@@ -157,8 +211,8 @@ impl Streams {
 
     /// Checks the present block and reads its beginning.
     fn begin(&mut self, number: usize, task: Rank) -> Result<(), ContainerError> {
-        let stream = &mut self.streams[number];
-        let spot = stream.spot;
+        let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
+        let spot = block.spot;
         let wrong = |problem| self.reader.error(spot.offset, problem);
         if spot.length > (FRAME + 2 * MOST_RAW) as u64 {
             return Err(wrong(Problem::Inconsistent("a block of records that is too long".to_owned())));
@@ -171,44 +225,44 @@ impl Streams {
         let frame = Frame::read(frame);
         let crc = checksum(&frame.bytes, stored);
         frame.check(Kind::Records, task.0, spot.items, stored.len() as u64, crc).map_err(wrong)?;
-        stream.raw = frame.raw;
+        block.raw = frame.raw;
         if frame.packed() {
             return self.refill(number, task);
         }
         let part = stored.len().min(self.window);
         self.windows[number * self.window..][..part].copy_from_slice(&stored[..part]);
-        (stream.end, stream.read) = (part as u32, part as u32);
+        (stream.end, block.read) = (part as u32, part as u32);
         Ok(())
     }
 
     /// Moves what is left in the window to its front and fills it up from the block.
     fn refill(&mut self, number: usize, task: Rank) -> Result<(), ContainerError> {
-        let stream = &mut self.streams[number];
+        let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
         let window = &mut self.windows[number * self.window..][..self.window];
         window.copy_within(stream.at as usize..stream.end as usize, 0);
         let kept = (stream.end - stream.at) as usize;
-        let part = (self.window - kept).min((stream.raw - stream.read) as usize);
+        let part = (self.window - kept).min((block.raw - block.read) as usize);
         let into = &mut window[kept..kept + part];
-        let spot = stream.spot;
-        if spot.length == FRAME as u64 + u64::from(stream.raw) {
-            self.reader.read_at(into, spot.offset + FRAME as u64 + u64::from(stream.read))?;
+        let spot = block.spot;
+        if spot.length == FRAME as u64 + u64::from(block.raw) {
+            self.reader.read_at(into, spot.offset + FRAME as u64 + u64::from(block.read))?;
         } else {
             // What is compressed can only be had whole.
             let content = self.reader.content(Kind::Records, task.0, spot)?;
-            let from = content.get(stream.read as usize..).and_then(|rest| rest.get(..part));
+            let from = content.get(block.read as usize..).and_then(|rest| rest.get(..part));
             match from {
                 Some(from) => into.copy_from_slice(from),
                 None => return Err(self.reader.garbled(spot.offset, Garbled::Length)),
             }
         }
         (stream.at, stream.end) = (0, (kept + part) as u32);
-        stream.read += part as u32;
+        block.read += part as u32;
         Ok(())
     }
 
     #[cold]
     fn garbled(&self, number: usize, garbled: Garbled) -> Box<ContainerError> {
-        Box::new(self.reader.garbled(self.streams[number].spot.offset, garbled))
+        Box::new(self.reader.garbled(self.blocks[number].spot.offset, garbled))
     }
 }
 
@@ -218,6 +272,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_small() {
-        assert!(size_of::<Stream>() <= 88, "{}", size_of::<Stream>());
+        assert_eq!(size_of::<Stream>(), 32);
+        assert!(size_of::<Present>() <= 56, "{}", size_of::<Present>());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::index::Places;
 use super::{About, ContainerError, Note, Problem, Reader, Section, Settings, Streams, Writer, convert};
-use crate::ids::{CollectiveId, CommId, Rank};
+use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode, OpCodes};
 use crate::record::{Dependency, Header, LocalCollective, Record};
 use crate::testing::trace;
@@ -224,7 +224,7 @@ fn every_changed_byte_is_an_error() {
     let mut other = bytes.clone();
     other[4] = 1;
     let error = read(&other).unwrap_err().to_string();
-    assert_eq!(error, "t.vefx at byte 4: a container of version 1; this program reads version 2");
+    assert_eq!(error, "t.vefx at byte 4: a container of version 1; this program reads version 3");
 }
 
 /// Makes every checksum right again after a change, as a writer with a mistake would.
@@ -396,7 +396,7 @@ fn blocks_larger_than_their_window_are_read_in_parts() {
         ..small().0
     };
     let message = |task: u32, at: u64| crate::record::Message {
-        id: crate::ids::MessageId((u64::from(task) * each + at).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        id: MessageId((u64::from(task) * each + at).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         src: Rank(task),
         dst: Rank((task + 77) % tasks),
         bytes: crate::units::Bytes(u64::MAX - at),
@@ -507,7 +507,84 @@ fn hosts_are_those_of_the_tasks() {
     );
 }
 
+/// A task's messages and marks: for each its id's difference, whether it is a mark, whether it waits for the record before,
+/// and a number for everything else.
+fn steps() -> impl Strategy<Value = Vec<(u64, bool, bool, u64)>> {
+    let number = || {
+        let edges = [
+            0,
+            1,
+            127,
+            128,
+            129,
+            255,
+            256,
+            1 << 15,
+            (1 << 16) - 1,
+            1 << 31,
+            (1 << 32) - 1,
+            1 << 32,
+            u64::MAX,
+        ];
+        prop_oneof![3 => 0..200u64, 1 => any::<u64>(), 2 => proptest::sample::select(edges.to_vec())]
+    };
+    proptest::collection::vec(
+        (number(), any::<bool>(), prop_oneof![4 => Just(true), 1 => Just(false)], number()),
+        0..300,
+    )
+}
+
 proptest! {
+    /// However marks and messages alternate, and whether they are asked for one by one or in pairs.
+    #[test]
+    fn marks_and_messages_come_back(steps in steps(), pairs in any::<u64>()) {
+        use crate::record::Message;
+        let mut id = 0u64;
+        let step = |(difference, mark, behind, number): (u64, bool, bool, u64)| {
+            let before = id;
+            id = id.wrapping_add(difference);
+            let other = if number % 2 == 0 { Dependency::Start } else { Dependency::Received(MessageId(number)) };
+            Message {
+                id: MessageId(id),
+                src: Rank(1),
+                dst: if mark { Rank(1) } else { Rank(number as u32 % 3) },
+                bytes: if mark { Bytes(0) } else { Bytes(number.rotate_left(7).max(1)) },
+                awaited: !mark && number % 3 == 0,
+                after: if behind { Dependency::Sent(MessageId(before)) } else { other },
+                time: Ticks(number.rotate_left(13)),
+            }
+        };
+        let messages: Vec<Message> = steps.into_iter().map(step).collect();
+        let header = Header { tasks: 3, messages: messages.len() as u64, communicators: 0, collectives: 0, local_collectives: 0, ..small().0 };
+        let records: Vec<_> = messages.iter().map(|message| Record::Message(*message)).collect();
+        let bytes = write(&header, &about(), PLAIN, &records, &[]);
+        let reader = Arc::new(Reader::from_bytes(bytes, Path::new("t")).unwrap());
+        let mut alone = reader.task(Rank(1));
+        let mut streams = Streams::new(reader.clone());
+        let mut at = 0;
+        while at < messages.len() {
+            prop_assert_eq!(alone.next().unwrap().unwrap().to_record(), records[at].clone());
+            let mut message = None;
+            let before = at.checked_sub(1).map_or(0, |before| messages[before].id.0);
+            let asked = pairs >> (at % 64) & 1 == 1;
+            match asked.then(|| streams.next_pair(Rank(1), before, |raw| message = Some(raw))).flatten() {
+                None => {
+                    prop_assert!(message.is_none());
+                    prop_assert_eq!(streams.next(Rank(1)).unwrap().unwrap().to_record(), records[at].clone());
+                    at += 1;
+                }
+                Some(mark) => {
+                    prop_assert_eq!(mark.raw(Rank(1)).line(Rank(1)).to_record(), records[at].clone());
+                    prop_assert_eq!(alone.next().unwrap().unwrap().to_record(), records[at + 1].clone());
+                    prop_assert_eq!(message.unwrap().line(Rank(1)).to_record(), records[at + 1].clone());
+                    at += 2;
+                }
+            }
+        }
+        prop_assert!(alone.next().unwrap().is_none() && streams.next_raw(Rank(1)).unwrap().is_none());
+        prop_assert!(streams.next_pair(Rank(1), id, |_| ()).is_none());
+    }
+
     #[test]
     fn notes_come_back(notes in notes(), compress in any::<bool>()) {
         let settings = Settings { compress: compress && cfg!(feature = "zstd"), ..PLAIN };

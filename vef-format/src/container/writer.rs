@@ -1,9 +1,10 @@
 //! Writes a container: begun blocks a task, then the index.
 
 use super::block::{Block, FRAME, Kind, MAGIC, MAGIC_END, MOST_RAW, START, VERSION, footer};
-use super::code::{Before, Packed, Runs};
+use super::code::{Packed, Runs};
 use super::index::{Listings, Spot, about_to_bytes};
 use super::notes::{Note, Piece, Section};
+use super::record::Encoder;
 use super::roots::Roots;
 use super::{About, BUFFERED, ContainerWriteError};
 use crate::id_set::IdSet;
@@ -60,7 +61,7 @@ pub struct Writer<W: Write> {
 struct Begun {
     content: Packed,
     items: u32,
-    before: Before,
+    encoder: Encoder,
 }
 
 impl<W: Write> Writer<W> {
@@ -128,7 +129,7 @@ impl<W: Write> Writer<W> {
         self.known(message.src)?;
         self.known(message.dst)?;
         self.messages += 1;
-        self.record(message.src, |begun| begun.before.message(&mut begun.content, message))
+        self.record(message.src, |begun| begun.encoder.message(&mut begun.content, message))
     }
 
     /// Writes one task's part of a collective operation.
@@ -140,7 +141,7 @@ impl<W: Write> Writer<W> {
         if let Some(root) = self.roots.as_mut().and_then(|roots| roots.see(part)) {
             self.put_note(None, part.id.0, &Note::Root(root))?;
         }
-        self.record(part.task, |begun| begun.before.collective(&mut begun.content, part))
+        self.record(part.task, |begun| begun.encoder.collective(&mut begun.content, part))
     }
 
     /// Says something of a record, a task or a collective; see [`Note`] for what `place` is. `task` is given exactly for
@@ -239,7 +240,8 @@ impl<W: Write> Writer<W> {
         self.end_communicators()?;
         let mut begun: Vec<(u32, Begun)> = self.tasks.drain().filter(|(_, begun)| begun.items > 0).collect();
         begun.sort_unstable_by_key(|&(task, _)| task);
-        for (task, begun) in begun {
+        for (task, mut begun) in begun {
+            begun.encoder.end(&mut begun.content);
             let spot = self.block(Kind::Records, task, begun.items, begun.content.bytes())?;
             self.index.tasks.entry(task).or_default().push(spot);
         }
@@ -271,6 +273,7 @@ impl<W: Write> Writer<W> {
         begun.items += 1;
         if begun.content.bytes().len() >= full {
             let mut begun = std::mem::take(begun);
+            begun.encoder.end(&mut begun.content);
             let spot = self.block(Kind::Records, task.0, begun.items, begun.content.bytes())?;
             self.index.tasks.entry(task.0).or_default().push(spot);
             begun.content.clear();

@@ -1,0 +1,479 @@
+//! A task's records as bytes.
+//!
+//! A block stands alone: differences begin anew in each. Ids of neighbours differ little, so that most fields take one
+//! or two bytes; arithmetic on ids wraps, so that any id comes back.
+//!
+//! A record begins with a word that tells the widths of its fields, so that a reader knows where each field is
+//! before it has read any: nothing waits for anything, and no branch depends on a width.
+//!
+//! A message and the local mark in front of it are one: nearly every message of a real program stands behind the mark of
+//! a reception, and that mark behind the record before. A reader that passes marks so has half as many to look at.
+
+use super::code::{Garbled, Packed};
+use crate::ids::{MessageId, Rank};
+use crate::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, LeadingMark, MARK, MESSAGE, Raw};
+use crate::record::{Dependency, LocalCollective, Message};
+
+/// Bits of a record's first word: its tag (5, see [`Raw`]), whether all fields have eight bytes (1), and the widths
+/// of the first five fields (2 each).
+const TAG: u16 = 31;
+const WIDE: u16 = 32;
+const WIDTHS: u32 = 6;
+/// In place of a kind: a message and the mark in front of it. A third byte then tells the widths of the mark's fields.
+const PAIR: u8 = MESSAGE | COLLECTIVE;
+/// Bytes of the longest record.
+pub(super) const LONGEST: usize = 2 + 7 * 8;
+/// Bytes that can be read behind the beginning of any record, whatever they are: as far as an 8-bit distance and a field
+/// behind it go, so that none has to be checked.
+pub(super) const ROOM: usize = 1 + 256 + 8;
+/// The same behind the beginning of its fields.
+const REACH: usize = ROOM - 1;
+
+/// The ids that the next record's are told from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ids {
+    message: u64,
+    collective: u64,
+}
+
+/// Writes the records of a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Encoder {
+    ids: Ids,
+    /// A mark behind the record before it, which is held back: a message may follow.
+    mark: Option<Message>,
+}
+
+impl Encoder {
+    /// Appends a message or a local mark, soon.
+    #[inline]
+    pub(super) fn message(&mut self, out: &mut Packed, message: &Message) {
+        if let Some(mark) = self.mark.take() {
+            if !message.is_mark() && self.pair(out, &mark, message) {
+                return;
+            }
+            self.alone(out, &mark);
+        }
+        let behind = message.after == Dependency::Sent(MessageId(self.ids.message));
+        match message.is_mark() && !message.awaited && behind {
+            true => self.mark = Some(*message),
+            false => self.alone(out, message),
+        }
+    }
+
+    /// Appends a part of a collective.
+    #[inline]
+    pub(super) fn collective(&mut self, out: &mut Packed, part: &LocalCollective) {
+        self.end(out);
+        let tag = part.after.code() | COLLECTIVE;
+        let (after, time) = (self.ids.dependency(part.after), Field::unsigned(part.time.0));
+        let id = Field::difference(std::mem::replace(&mut self.ids.collective, part.id.0), part.id.0);
+        let [send, recv] = [part.amounts.send.0, part.amounts.recv.0].map(Field::unsigned);
+        let more = [part.comm.0.into(), part.op.0.into()].map(Field::unsigned);
+        out.record(tag, [id, time, after, send, recv], Some(more));
+    }
+
+    /// Appends what is held back: the block ends.
+    pub(super) fn end(&mut self, out: &mut Packed) {
+        if let Some(mark) = self.mark.take() {
+            self.alone(out, &mark);
+        }
+    }
+
+    /// Appends a message or a mark.
+    fn alone(&mut self, out: &mut Packed, message: &Message) {
+        let tag = message.after.code() | if message.awaited { AWAITED } else { 0 };
+        let (after, time) = (self.ids.dependency(message.after), Field::unsigned(message.time.0));
+        let id = Field::difference(std::mem::replace(&mut self.ids.message, message.id.0), message.id.0);
+        if message.is_mark() {
+            out.record(tag | MARK, [id, time, after, Field::ZERO, Field::ZERO], None);
+        } else {
+            out.record(
+                tag | MESSAGE,
+                [id, time, after, distance(message), Field::unsigned(message.bytes.0)],
+                None,
+            );
+        }
+    }
+
+    /// Appends a mark behind the record before it, and a message, as one; says whether they can be.
+    fn pair(&mut self, out: &mut Packed, mark: &Message, message: &Message) -> bool {
+        let ids = Ids { message: mark.id.0, ..self.ids };
+        let fields = [
+            Field::difference(mark.id.0, message.id.0),
+            Field::unsigned(message.time.0),
+            ids.dependency(message.after),
+            distance(message),
+            Field::unsigned(message.bytes.0),
+        ];
+        let more = [Field::difference(self.ids.message, mark.id.0), Field::unsigned(mark.time.0)];
+        if fields.iter().chain(&more).any(|field| field.width == Field::WIDE) {
+            return false;
+        }
+        self.ids.message = message.id.0;
+        let tag = message.after.code() | if message.awaited { AWAITED } else { 0 } | PAIR;
+        out.reserve(LONGEST);
+        out.word(head_of(tag, &fields).into(), 2);
+        out.word((more[0].width | more[1].width << 2).into(), 1);
+        fields.iter().chain(&more).for_each(|field| out.field(field));
+        true
+    }
+}
+
+impl Ids {
+    /// A dependency's difference from the task's last record of its sort.
+    #[inline]
+    fn dependency(&self, after: Dependency) -> Field {
+        match after {
+            Dependency::Start => Field::ZERO,
+            Dependency::Sent(id) | Dependency::Received(id) => Field::difference(self.message, id.0),
+            Dependency::Collective(id) => Field::difference(self.collective, id.0),
+        }
+    }
+
+    /// The id of what a record waits for, by its difference from the last of that sort.
+    #[inline(always)]
+    fn depends(&self, tag: u8, difference: u64) -> u64 {
+        match tag & DEPENDENCY {
+            0 => 0,
+            3 => self.collective.wrapping_add(difference),
+            _ => self.message.wrapping_add(difference),
+        }
+    }
+}
+
+/// How far a message goes.
+#[inline(always)]
+fn distance(message: &Message) -> Field {
+    Field::signed(i64::from(message.dst.0) - i64::from(message.src.0))
+}
+
+/// Reads the records of a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Decoder {
+    ids: Ids,
+}
+
+impl Decoder {
+    /// The record at `at` of a task in a trace of `tasks` tasks, and the mark that stands in front of it if they are one; `at`
+    /// moves behind it, at most to `end`. There are [`ROOM`] bytes behind the beginning of whatever is a record.
+    #[inline(always)]
+    pub(super) fn read(
+        &mut self,
+        bytes: &[u8],
+        at: &mut usize,
+        end: usize,
+        (task, tasks): (Rank, u32),
+    ) -> Result<(Option<LeadingMark>, Raw), Garbled> {
+        let Some(room) = bytes.get(*at..).and_then(|rest| rest.first_chunk::<ROOM>()) else {
+            return Err(Garbled::Length);
+        };
+        let head = head(room);
+        let (record, length) = match head & (WIDE | u16::from(KIND)) {
+            kind if kind == u16::from(PAIR) => {
+                let (mark, raw, length) = self.read_other_pair(room, (task, tasks))?;
+                ((Some(mark), raw), length)
+            }
+            kind if kind == u16::from(MESSAGE) || kind == u16::from(MARK) => {
+                let (raw, length) = self.read_plain(room, (task, tasks))?;
+                ((None, raw), length)
+            }
+            _ => {
+                let (raw, length) = self.read_other(room, (task, tasks))?;
+                ((None, raw), length)
+            }
+        };
+        *at += length;
+        if *at <= end { Ok(record) } else { Err(Garbled::Length) }
+    }
+
+    /// The mark and the message at `at`, which begin a pair behind `after`, and its length, if there is one.
+    #[inline(always)]
+    pub(super) fn pair(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        after: u64,
+        (task, tasks): (Rank, u32),
+    ) -> Option<(LeadingMark, Raw, usize)> {
+        let room = bytes.get(at..)?.first_chunk::<ROOM>()?;
+        if head(room) & (WIDE | u16::from(KIND)) != u16::from(PAIR) || self.ids.message != after {
+            return None;
+        }
+        self.read_pair(room, (task, tasks)).ok()
+    }
+
+    /// A message and the mark in front of it, and their length.
+    #[inline(always)]
+    fn read_pair(
+        &mut self,
+        room: &[u8; ROOM],
+        (task, tasks): (Rank, u32),
+    ) -> Result<(LeadingMark, Raw, usize), Garbled> {
+        let (head, more) = (head(room), usize::from(room[2]));
+        let tag = (head & TAG) as u8;
+        let layout = &LAYOUTS[usize::from(head >> WIDTHS)];
+        let fields: &[u8; REACH] = room.last_chunk().unwrap_or(&[0; REACH]);
+        // Anything but the widths is refused below.
+        let (first, second) = (more & 3, more >> 2 & 3);
+        let start = usize::from(layout.end);
+        let difference = excess_taken(narrow(fields, start), first);
+        let time = narrow(fields, start + usize::from(BYTES[first])) & MASKS[second];
+        let after = self.ids.message;
+        let mark = LeadingMark { after, id: after.wrapping_add(difference), time: time.into() };
+        self.ids.message = mark.id;
+        let after = self.ids.depends(tag, layout.signed(fields, 2));
+        self.ids.message = mark.id.wrapping_add(layout.signed(fields, 0));
+        let to = u64::from(task.0).wrapping_add(layout.signed(fields, 3));
+        if to >= u64::from(tasks) || more >> 4 != 0 {
+            return Err(Garbled::Value(if more >> 4 != 0 { "the widths of a mark" } else { "dst" }));
+        }
+        let (tag, bytes) = (tag & !KIND | MESSAGE, layout.unsigned(fields, 4));
+        let (id, time) = (self.ids.message, layout.unsigned(fields, 1));
+        let raw = Raw { tag, op: 0, to: to as u32, id, bytes, recv: 0, time, after };
+        Ok((mark, raw, 1 + start + usize::from(BYTES[first] + BYTES[second])))
+    }
+
+    /// As [`Decoder::read_pair`], where that is rare.
+    #[inline(never)]
+    fn read_other_pair(
+        &mut self,
+        room: &[u8; ROOM],
+        about: (Rank, u32),
+    ) -> Result<(LeadingMark, Raw, usize), Garbled> {
+        self.read_pair(room, about)
+    }
+
+    /// A message or a mark by itself, and its length.
+    #[inline(always)]
+    fn read_plain(&mut self, room: &[u8; ROOM], (task, tasks): (Rank, u32)) -> Result<(Raw, usize), Garbled> {
+        let head = head(room);
+        let tag = (head & TAG) as u8;
+        let layout = &LAYOUTS[usize::from(head >> WIDTHS)];
+        let room = room.first_chunk().unwrap_or(&[0; REACH]);
+        let after = self.ids.depends(tag, layout.signed(room, 2));
+        self.ids.message = self.ids.message.wrapping_add(layout.signed(room, 0));
+        let (to, bytes) = match tag & KIND {
+            MESSAGE => (receiver(task, layout.signed(room, 3), tasks)?, layout.unsigned(room, 4)),
+            _ if tag & AWAITED == 0 && head >> (WIDTHS + 2 * 3) == 0 => (task.0, 0),
+            _ => return Err(Garbled::Value("the first word")),
+        };
+        let raw = Raw {
+            tag,
+            op: 0,
+            to,
+            id: self.ids.message,
+            bytes,
+            recv: 0,
+            time: layout.unsigned(room, 1),
+            after,
+        };
+        Ok((raw, layout.end.into()))
+    }
+
+    /// A collective, or any record with fields of eight bytes, and its length.
+    #[inline(never)]
+    fn read_other(&mut self, room: &[u8; ROOM], (task, tasks): (Rank, u32)) -> Result<(Raw, usize), Garbled> {
+        let head = head(room);
+        let tag = (head & TAG) as u8;
+        let ([id, time, after, one, other, comm, op], length) = match head & WIDE {
+            0 => collective_fields(room, &LAYOUTS[usize::from(head >> WIDTHS)]),
+            _ => wide_fields(room, tag),
+        };
+        let after = self.ids.depends(tag, after);
+        if tag & KIND == COLLECTIVE && tag & AWAITED == 0 {
+            self.ids.collective = self.ids.collective.wrapping_add(id);
+            let to = u32::try_from(comm).map_err(|_| Garbled::Value("comm"))?;
+            let op = u16::try_from(op).map_err(|_| Garbled::Value("op"))?;
+            let raw = Raw { tag, op, to, id: self.ids.collective, bytes: one, recv: other, time, after };
+            return Ok((raw, length));
+        }
+        self.ids.message = self.ids.message.wrapping_add(id);
+        let (to, bytes) = match tag & KIND {
+            MESSAGE => (receiver(task, one, tasks)?, other),
+            MARK if tag & AWAITED == 0 && one | other == 0 => (task.0, 0),
+            _ => return Err(Garbled::Value("the first word")),
+        };
+        Ok((Raw { tag, op: 0, to, id: self.ids.message, bytes, recv: 0, time, after }, length))
+    }
+}
+
+/// The first word of a record.
+#[inline(always)]
+fn head(room: &[u8; ROOM]) -> u16 {
+    room.first_chunk().map_or(0, |head| u16::from_le_bytes(*head))
+}
+
+/// The task that is so far from another.
+#[inline(always)]
+fn receiver(task: Rank, distance: u64, tasks: u32) -> Result<u32, Garbled> {
+    let to = u64::from(task.0).wrapping_add(distance);
+    if to < u64::from(tasks) { Ok(to as u32) } else { Err(Garbled::Value("dst")) }
+}
+
+/// The fields of a record in which all have eight bytes, and its length.
+fn wide_fields(room: &[u8; ROOM], tag: u8) -> ([u64; 7], usize) {
+    let count = if tag & KIND == COLLECTIVE { 7 } else { 5 };
+    let mut fields = [0; 7];
+    for (field, word) in fields[..count].iter_mut().zip(room[2..].as_chunks().0) {
+        *field = u64::from_le_bytes(*word);
+    }
+    (fields, 2 + 8 * count)
+}
+
+/// The fields of a collective, and its length: behind the first five stand the widths of the last two.
+fn collective_fields(room: &[u8; ROOM], layout: &Layout) -> ([u64; 7], usize) {
+    let room: &[u8; REACH] = room.first_chunk().unwrap_or(&[0; REACH]);
+    let mut at = usize::from(layout.end) + 1;
+    let widths = usize::from(room[at - 1]);
+    let [comm, op] = [widths & 3, widths >> 2 & 3].map(|width| {
+        let word = narrow(room, at) & MASKS[width];
+        at += usize::from(BYTES[width]);
+        u64::from(word)
+    });
+    let [id, after] = [0, 2].map(|number| layout.signed(room, number));
+    let [time, send, recv] = [1, 3, 4].map(|number| layout.unsigned(room, number));
+    ([id, time, after, send, recv, comm, op], at)
+}
+
+/// How many bytes a field has by its two bits.
+const BYTES: [u8; 4] = [0, 1, 2, 4];
+/// Those bytes of a word.
+const MASKS: [u32; 4] = [0, 0xff, 0xffff, 0xffff_ffff];
+/// What is added to a difference in so many bytes so that it is not negative.
+const EXCESS: [u32; 4] = [0, 1 << 7, 1 << 15, 1 << 31];
+
+/// Where the first five fields of a record are, by the bits that tell their widths.
+#[derive(Clone, Copy)]
+struct Layout {
+    masks: [u32; 5],
+    excess: [u32; 5],
+    starts: [u8; 5],
+    /// Where the last of them ends.
+    end: u8,
+}
+
+static LAYOUTS: [Layout; 1 << 10] = {
+    let mut layouts = [Layout { masks: [0; 5], excess: [0; 5], starts: [0; 5], end: 2 }; 1 << 10];
+    let mut widths = 0;
+    while widths < layouts.len() {
+        let layout = &mut layouts[widths];
+        let mut number = 0;
+        while number < 5 {
+            let width = widths >> (2 * number) & 3;
+            layout.masks[number] = MASKS[width];
+            layout.excess[number] = EXCESS[width];
+            layout.starts[number] = layout.end;
+            layout.end += BYTES[width];
+            number += 1;
+        }
+        widths += 1;
+    }
+    layouts
+};
+
+impl Layout {
+    #[inline(always)]
+    fn field(&self, room: &[u8; REACH], number: usize) -> u32 {
+        narrow(room, usize::from(self.starts[number])) & self.masks[number]
+    }
+
+    #[inline(always)]
+    fn unsigned(&self, room: &[u8; REACH], number: usize) -> u64 {
+        self.field(room, number).into()
+    }
+
+    /// A difference, as a number that wraps.
+    #[inline(always)]
+    fn signed(&self, room: &[u8; REACH], number: usize) -> u64 {
+        i64::from(self.field(room, number).wrapping_sub(self.excess[number]) as i32) as u64
+    }
+}
+
+/// The four bytes from `at` on.
+#[inline(always)]
+fn narrow(room: &[u8; REACH], at: usize) -> u32 {
+    room.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+/// A difference of that width, as a number that wraps.
+#[inline(always)]
+fn excess_taken(word: u32, width: usize) -> u64 {
+    i64::from((word & MASKS[width]).wrapping_sub(EXCESS[width]) as i32) as u64
+}
+
+/// A value to be written: with how many bytes it can be, and what is added to it then.
+#[derive(Clone, Copy)]
+struct Field {
+    value: u64,
+    /// Its two bits, or [`Field::WIDE`].
+    width: u8,
+    excess: u32,
+}
+
+impl Field {
+    const ZERO: Self = Self { value: 0, width: 0, excess: 0 };
+    /// Eight bytes are needed.
+    const WIDE: u8 = 4;
+
+    #[inline(always)]
+    fn unsigned(value: u64) -> Self {
+        let wider = |than: u32| u8::from(value > than.into());
+        let width = wider(0) + wider(MASKS[1]) + wider(MASKS[2]) + wider(MASKS[3]);
+        Self { value, width, excess: 0 }
+    }
+
+    #[inline(always)]
+    fn signed(value: i64) -> Self {
+        // As many bytes as the same number without a sign and its highest bit take.
+        // One bit more than the magnitude has; zero takes no byte at all.
+        let magnitude = (value ^ value >> 63) as u64;
+        let wider = |bits: u32| u8::from(magnitude >> bits != 0);
+        let width = u8::from(value != 0) + wider(7) + wider(15) + wider(31);
+        Self { value: value as u64, width, excess: EXCESS[usize::from(width & 3)] }
+    }
+
+    /// From one id to another.
+    #[inline(always)]
+    fn difference(from: u64, to: u64) -> Self {
+        Self::signed(to.wrapping_sub(from) as i64)
+    }
+}
+
+/// The first word of a record that is not wide.
+#[inline(always)]
+fn head_of(tag: u8, fields: &[Field; 5]) -> u16 {
+    let widths =
+        |head, (number, field): (u32, &Field)| head | u16::from(field.width) << (WIDTHS + 2 * number);
+    (0..).zip(fields).fold(tag.into(), widths)
+}
+
+impl Packed {
+    /// Appends a record: its first word but the widths, its first five fields, and a collective's last two.
+    #[inline]
+    fn record(&mut self, tag: u8, fields: [Field; 5], more: Option<[Field; 2]>) {
+        self.reserve(LONGEST);
+        let mut all = fields.iter().chain(more.iter().flatten());
+        if all.any(|field| field.width == Field::WIDE) {
+            self.word((u16::from(tag) | WIDE).into(), 2);
+            for field in fields.iter().chain(more.iter().flatten()) {
+                self.word(field.value, 8);
+            }
+            return;
+        }
+        self.word(head_of(tag, &fields).into(), 2);
+        fields.iter().for_each(|field| self.field(field));
+        if let Some([comm, op]) = &more {
+            self.word((comm.width | op.width << 2).into(), 1);
+            self.field(comm);
+            self.field(op);
+        }
+    }
+
+    /// Appends a value of up to four bytes.
+    #[inline(always)]
+    fn field(&mut self, field: &Field) {
+        let value = field.value.wrapping_add(field.excess.into());
+        self.word(value, BYTES[usize::from(field.width & 3)].into());
+    }
+}
