@@ -30,6 +30,7 @@ mod packed;
 mod agreement;
 mod matching;
 
+mod gate;
 mod order;
 mod prepare;
 mod resolve;

@@ -5,7 +5,7 @@ use crate::channels::NONE;
 use crate::communicators::{Communicators, Known};
 use crate::contained::{self, Draft};
 use crate::error::MixError;
-use crate::job::Job;
+use crate::job::{Job, Tokens};
 use crate::matching::{Matched, Matching, Partners, ends};
 use crate::order::Samples;
 use crate::output::Output;
@@ -195,11 +195,11 @@ impl<'a> Mix<'a> {
         // In parts, what they prepare goes to a file; else it is prepared when its turn comes.
         let shared = Shared::new(&common.operations, &self.options.op_codes);
         let partners;
-        let source = match read.told.take() {
+        let mut sources = match read.told.take() {
             Some((spill, told)) => {
                 let blocks = self.match_parts(&communicators, &read, &spill, &told, &common, &shared)?;
                 self.summary.spilled = Bytes(spill.bytes());
-                Source::Spilled(spill, blocks)
+                vec![Source::Spilled(spill, blocks)]
             }
             None => {
                 let outcome = self.match_all(&communicators, &read, &common);
@@ -208,10 +208,17 @@ impl<'a> Mix<'a> {
                     task.sends.forget_numbers();
                     task.receives.forget_numbers();
                 });
-                let first = read.parts[0].start;
-                let shifts = &common.shifts[read.parts[0].start as usize..read.parts[0].end as usize];
-                let preparer = Preparer::new(Rank(first), &read.kept, &partners, shifts, &shared);
-                Source::Here(preparer)
+                let part = read.parts[0].clone();
+                // Several, so that several threads can be at it.
+                let many = read.kept.len().div_ceil(rayon::current_num_threads()).max(1);
+                let shifts = common.shifts[part.start as usize..part.end as usize].chunks(many);
+                let tasks = read.kept.chunks(many).zip(partners.chunks(many)).zip(shifts);
+                (part.step_by(many).map(Rank))
+                    .zip(tasks)
+                    .map(|(first, ((tasks, partners), shifts))| {
+                        Source::Here(Preparer::new(first, tasks, partners, shifts, &shared))
+                    })
+                    .collect()
             }
         };
         let counted = self.count(&common);
@@ -224,8 +231,11 @@ impl<'a> Mix<'a> {
         self.summary.communicators = communicators.len() as u64;
         let writing = Writing { ends: &common.ends, communicators: &communicators, traced: &traced };
         let outcome = match (self.job, &output) {
-            (Some(job), None) => writing.serve(source, job, &common.names),
-            (job, Some(output)) => writing.write(source, job, output, &mut self.summary, self.progress),
+            (Some(job), None) => writing.serve(sources, job, &common.names),
+            (job, Some(output)) => {
+                sources.extend(job.map(|job| Source::Elsewhere(Tokens::new(job, common.ends.len()))));
+                writing.write(sources, output, &mut self.summary, self.progress)
+            }
             (None, None) => Ok(()),
         };
         agreed(self.job, outcome)?;

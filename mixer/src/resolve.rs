@@ -7,43 +7,10 @@
 
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
-use crate::matching::Fate;
-use crate::prepare::{Awaits, Prepared, What};
-use crate::window::Window;
+use crate::prepare::{Awaits, Prepared};
+use crate::window::{Record, Role, Window};
 use std::collections::VecDeque;
-use std::ops::Range;
-use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
-use vef_format::record::{Dependency, LocalCollective, Message};
-use vef_format::units::{Bytes, Ticks};
-
-/// A line of a trace behind its communicators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// A message or a mark.
-    Message(Message),
-    /// A part of a collective.
-    Collective(LocalCollective),
-}
-
-/// Takes the lines of a trace in their order.
-pub(crate) trait Lines {
-    /// The next is a message or a mark.
-    fn message(&mut self, message: Message);
-    /// The next is a part of a collective.
-    fn collective(&mut self, part: LocalCollective);
-}
-
-impl Lines for Vec<Line> {
-    #[inline]
-    fn message(&mut self, message: Message) {
-        self.push(Line::Message(message));
-    }
-
-    #[inline]
-    fn collective(&mut self, part: LocalCollective) {
-        self.push(Line::Collective(part));
-    }
-}
+use vef_format::ids::{CommId, Rank};
 
 /// A communicator in the trace.
 #[derive(Clone, Copy, Debug)]
@@ -81,50 +48,71 @@ struct Turn {
     /// The latest line of a message or mark, [`NONE`]: none yet.
     anchor: u32,
     /// The message that its next record waits for and that has no line yet.
-    parked: Option<(Rank, u32)>,
+    parked: Option<(u32, u32)>,
     /// How many of its records have their line.
-    taken: u64,
+    taken: u32,
     /// When the task received what it is parked for, on the clock of all, as far as the record tells.
     since: u64,
     /// When the record with the latest line began.
     began: u64,
 }
 
-/// The ids of a task's messages, from the first that some record will wait for: what is on its way, no more.
+/// The ids of a task's messages that some record will wait for: what is on its way, no more. That of message n lies at
+/// place n of a ring, modulo its length, which is a power of two.
 #[derive(Debug, Default)]
 struct Sent {
+    /// Those before `first` have been asked for, those from `end` on have no line yet.
     first: u32,
+    end: u32,
     /// [`NONE`]: nothing will wait for it.
-    ids: VecDeque<u32>,
+    ids: Vec<u32>,
 }
 
 impl Sent {
-    /// The message `number`, higher than all before, has its line.
-    #[inline]
-    fn add(&mut self, number: u32, id: u32, expected: bool) {
-        if self.ids.is_empty() {
-            if !expected {
-                return;
-            }
+    #[inline(always)]
+    fn place(&self, number: u32) -> usize {
+        number as usize & self.ids.len().wrapping_sub(1)
+    }
+
+    /// The message `number`, higher than all before, has its line, and some record will wait for it.
+    #[inline(always)]
+    fn add(&mut self, number: u32, id: u32) {
+        if (number - self.first) as usize >= self.ids.len() {
+            self.make_room(number);
+        }
+        let place = self.place(number);
+        self.ids[place] = id;
+        self.end = number + 1;
+    }
+
+    /// Forgets what was asked for, and grows if that is not enough.
+    #[cold]
+    fn make_room(&mut self, number: u32) {
+        while self.first < self.end && self.ids[self.place(self.first)] == NONE {
+            self.first += 1;
+        }
+        if self.first == self.end {
             self.first = number;
         }
-        let end = (number - self.first) as usize;
-        if self.ids.len() < end {
-            self.ids.resize(end, NONE);
+        let needed = (number - self.first) as usize + 1;
+        if needed > self.ids.len() {
+            let mut wider = Self { ids: vec![NONE; needed.next_power_of_two().max(16)], ..*self };
+            for number in self.first..self.end {
+                let place = wider.place(number);
+                wider.ids[place] = self.ids[self.place(number)];
+            }
+            *self = wider;
         }
-        self.ids.push_back(if expected { id } else { NONE });
     }
 
     /// The id of message `number`, if it has its line. Nobody will ask again.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, number: u32) -> Option<u32> {
-        let at = number.checked_sub(self.first)? as usize;
-        let id = std::mem::replace(self.ids.get_mut(at)?, NONE);
-        while let Some(&NONE) = self.ids.front() {
-            self.ids.pop_front();
-            self.first += 1;
+        if number >= self.end {
+            return None;
         }
-        (id != NONE).then_some(id)
+        let place = self.place(number);
+        Some(std::mem::replace(self.ids.get_mut(place)?, NONE))
     }
 }
 
@@ -144,19 +132,24 @@ impl Resolver {
         }
     }
 
-    /// Takes the turns of the records at `places` of `window`; `lines` gets what becomes of them.
-    pub(crate) fn take(&mut self, window: &Window, places: Range<usize>, lines: &mut impl Lines) {
-        for place in places {
-            let record = &window.get(place);
-            if self.turns[record.task.index()].parked.is_some() {
-                self.behind[record.task.index()].push_back(*record);
-            } else if let Err(message) = self.turn(record, lines) {
-                self.behind[record.task.index()].push_back(*record);
-                self.park(record, message);
-            }
+    /// Takes the turns of the records of `window` in the order of their places in `turns`; they become its lines.
+    pub(crate) fn take(&mut self, window: &mut Window, turns: &[u32]) {
+        for &place in turns {
+            self.take_one(window, place as usize);
             while let Some(woken) = self.awake.pop_front() {
-                self.make_up(woken, lines);
+                self.make_up(woken, window);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn take_one(&mut self, window: &mut Window, place: usize) {
+        let (record, start) = window.record(place);
+        if self.turns[record.task as usize].parked.is_some() {
+            self.behind[record.task as usize].push_back(window.get(place));
+        } else if let Err(message) = self.turn(&record, start, window) {
+            self.behind[record.task as usize].push_back(window.get(place));
+            self.park(place, window, message);
         }
     }
 
@@ -170,11 +163,15 @@ impl Resolver {
 
     /// Takes the turns that a task has missed, until it is parked again.
     #[cold]
-    fn make_up(&mut self, rank: u32, lines: &mut impl Lines) {
+    fn make_up(&mut self, rank: u32, window: &mut Window) {
         self.turns[rank as usize].parked = None;
-        while let Some(&record) = self.behind[rank as usize].front() {
-            if let Err(message) = self.turn(&record, lines) {
-                return self.park(&record, message);
+        while let Some(missed) = self.behind[rank as usize].front() {
+            // Among the records of this window now, whichever it came with.
+            let place = window.len();
+            window.push(missed);
+            let (record, start) = window.record(place);
+            if let Err(message) = self.turn(&record, start, window) {
+                return self.park(place, window, message);
             }
             self.behind[rank as usize].pop_front();
         }
@@ -182,7 +179,8 @@ impl Resolver {
 
     /// The next record of a task waits for a message that has no line yet.
     #[cold]
-    fn park(&mut self, record: &Prepared, message: (Rank, u32)) {
+    fn park(&mut self, place: usize, window: &Window, message: (u32, u32)) {
+        let record = window.get(place);
         let turn = &mut self.turns[record.task.index()];
         turn.parked = Some(message);
         // The later marks of one call begin with it, before any of its messages came.
@@ -191,58 +189,56 @@ impl Resolver {
     }
 
     /// The turn of a task with its next record; the error is a message that it waits for and that has no line yet.
-    #[inline]
-    fn turn(&mut self, record: &Prepared, lines: &mut impl Lines) -> Result<(), (Rank, u32)> {
-        let (task, time) = (record.task, Ticks(record.time));
-        let after = match record.awaits {
-            Awaits::Start => Dependency::Start,
-            Awaits::Sent => Dependency::Sent(MessageId(self.turns[task.index()].anchor.into())),
+    #[inline(always)]
+    fn turn(&mut self, record: &Record, start: u64, window: &mut Window) -> Result<(), (u32, u32)> {
+        let task = record.task;
+        let after = match record.awaits() {
+            Awaits::Start => NONE,
+            Awaits::Sent => self.turns[task as usize].anchor,
             Awaits::Received { source, message } => match self.sent[source.index()].take(message) {
-                Some(id) => Dependency::Received(MessageId(id.into())),
-                None => return Err((source, message)),
+                Some(id) => id,
+                None => return Err((source.0, message)),
             },
             // The task itself was there before, so the operation has its id.
-            Awaits::Collective { comm, position } => Dependency::Collective(self.operation(comm, position)),
+            Awaits::Collective { comm, position } => self.operation(comm, position),
         };
-        let turn = &mut self.turns[task.index()];
+        let turn = &mut self.turns[task as usize];
         turn.taken += 1;
-        turn.began = record.start;
-        let (dst, bytes, awaited) = match record.what {
-            What::Mark => (task, Bytes::ZERO, false),
-            What::Message { number, dst, bytes, fate } => {
-                let expected = fate == Fate::Expected;
-                self.sent[task.index()].add(number, self.next_message, expected);
-                let receiver = &self.turns[dst.index()];
-                if expected && receiver.parked == Some((task, number)) {
-                    self.awake.push_back(dst.0);
-                    self.early += u64::from(receiver.since < record.start);
+        turn.began = start;
+        match record.role() {
+            Role::Mark => {}
+            Role::Message { expected: false, .. } => {}
+            Role::Message { number, dst, .. } => {
+                self.sent[task as usize].add(number, self.next_message);
+                let receiver = &self.turns[dst as usize];
+                if receiver.parked == Some((task, number)) {
+                    self.awake.push_back(dst);
+                    self.early += u64::from(receiver.since < start);
                 }
-                (dst, bytes, fate != Fate::Unawaited)
             }
-            What::Collective { comm, position, code: op, amounts } => {
+            Role::Collective { comm, position } => {
                 let id = self.operation(comm, position);
-                let comm = self.operations[comm as usize].traced.id;
-                lines.collective(LocalCollective { id, comm, op, task, amounts, after, time });
+                window.line(record, after, id, self.operations[comm as usize].traced.id);
                 return Ok(());
             }
         };
-        self.turns[task.index()].anchor = self.next_message;
-        let id = MessageId(self.next_message.into());
+        let id = self.next_message;
         self.next_message += 1;
-        lines.message(Message { id, src: task, dst, bytes, awaited, after, time });
+        self.turns[task as usize].anchor = id;
+        window.line(record, after, id, CommId(NONE));
         Ok(())
     }
 
     /// The id of an operation, the next one if it has none. A communicator's operations come to each member in
     /// their order, so none is left out.
     #[inline]
-    fn operation(&mut self, comm: u32, position: u32) -> CollectiveId {
+    fn operation(&mut self, comm: u32, position: u32) -> u32 {
         let ids = &mut self.operations[comm as usize].ids;
         if position as usize >= ids.len() {
             ids.push(self.next_collective);
             self.next_collective += 1;
         }
-        CollectiveId(ids.get(position as usize).copied().unwrap_or(NONE).into())
+        ids.get(position as usize).copied().unwrap_or(NONE)
     }
 
     /// The parked tasks, followed from `first` until one comes again.
@@ -250,8 +246,8 @@ impl Resolver {
     fn circle(&self, first: usize) -> Vec<Waiting> {
         let waiting = |rank: usize| {
             let (source, message) = self.turns[rank].parked?;
-            let (task, record) = (Rank(rank as u32), self.turns[rank].taken);
-            Some(Waiting { task, record, source, message: message.into() })
+            let (task, record) = (Rank(rank as u32), self.turns[rank].taken.into());
+            Some(Waiting { task, record, source: Rank(source), message: message.into() })
         };
         let mut seen = vec![usize::MAX; self.turns.len()];
         let mut links: Vec<Waiting> = Vec::new();

@@ -1,64 +1,157 @@
-//! The prepared records of a window of time: half a cache line each, so that a window stays in a core's cache from its
-//! preparation to its lines. What does not fit (computing for four seconds, a message of four gigabytes) stands beside.
+//! A window of time: its records as they are prepared, task by task, and then its lines in the order of the trace. Half a
+//! cache line each, so that a window stays in a core's cache all the way. What does not fit (computing for four seconds, a
+//! message of four gigabytes) stands beside.
 
 use crate::matching::Fate;
-use crate::order::Sorter;
 use crate::prepare::{Awaits, Prepared, What};
 use std::ops::Range;
-use vef_format::ids::Rank;
+use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, OpCode};
-use vef_format::units::Bytes;
+use vef_format::record::{Dependency, LocalCollective, Message};
+use vef_format::text::{self, WriteError};
+use vef_format::units::{Bytes, Ticks};
 
-/// The records of a window: task by task as they are prepared, then in the order of turns.
+/// The records of a window, and its lines.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
-    packed: Vec<Packed>,
+    records: Vec<Record>,
     /// When each began: apart, because that is all that sorting looks at.
     starts: Vec<u64>,
+    lines: Vec<Line>,
     /// What collectives are; the same as just before is not repeated.
     parts: Vec<(OpCode, Amounts)>,
-    /// The records that do not fit.
-    long: Vec<Prepared>,
+    /// Times, and bytes of messages, that do not fit.
+    long: Vec<(u64, u64)>,
 }
 
 /// A record but for its start.
 #[derive(Clone, Copy, Debug)]
-struct Packed {
-    task: u32,
-    /// From the lowest bit: two bits what it is, two bits what it waits for, two bits the fate of a message.
-    kind: u32,
+pub(crate) struct Record {
+    pub(crate) task: u32,
+    kind: Kind,
+    /// The place among the long ones, if it is long.
     time: u32,
     /// Source and message, or communicator and position.
     awaits: [u32; 2],
-    /// Number, destination and bytes of a message; communicator and position of a collective, and the place of its part;
-    /// the place among the long ones.
+    /// Number, destination and bytes of a message (so much, and no bytes, for a mark); communicator and position of a
+    /// collective, and the place of its part.
     what: [u32; 3],
 }
 
-const _: () = assert!(size_of::<Packed>() == 32);
+const _: () = assert!(size_of::<Record>() == 32);
+
+/// A line: a record in whose references there are ids.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    task: u32,
+    kind: Kind,
+    time: u32,
+    after: u32,
+    id: u32,
+    /// The destination of a message; the communicator of a collective.
+    place: u32,
+    /// Bytes of a message; the place of a collective's part.
+    value: u32,
+}
+
+/// From the lowest bit: two bits what it is, two bits what it waits for, two bits the fate of a message, and whether it is
+/// long.
+#[derive(Clone, Copy, Debug)]
+struct Kind(u32);
 
 const MARK: u32 = 0;
 const MESSAGE: u32 = 1;
 const COLLECTIVE: u32 = 2;
-const LONG: u32 = 3;
 
 const START: u32 = 0;
 const SENT: u32 = 1;
 const RECEIVED: u32 = 2;
 const AFTER_COLLECTIVE: u32 = 3;
 
+impl Kind {
+    const LONG: u32 = 1 << 6;
+
+    #[inline(always)]
+    fn what(self) -> u32 {
+        self.0 & 3
+    }
+
+    #[inline(always)]
+    fn awaits(self) -> u32 {
+        self.0 >> 2 & 3
+    }
+
+    #[inline(always)]
+    fn fate(self) -> Fate {
+        match self.0 >> 4 & 3 {
+            0 => Fate::Unawaited,
+            1 => Fate::Awaited,
+            2 => Fate::Expected,
+            _ => Fate::Dropped,
+        }
+    }
+
+    fn is_long(self) -> bool {
+        self.0 & Self::LONG != 0
+    }
+}
+
+/// What a record is, as far as its turn asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Role {
+    /// A local mark.
+    Mark,
+    /// The how manyth message of its task, to whom, and whether a record will wait for it.
+    Message { number: u32, dst: u32, expected: bool },
+    /// The operation at a position of a communicator (by identity).
+    Collective { comm: u32, position: u32 },
+}
+
+impl Record {
+    /// What it waits for.
+    #[inline(always)]
+    pub(crate) fn awaits(&self) -> Awaits {
+        let [one, other] = self.awaits;
+        match self.kind.awaits() {
+            START => Awaits::Start,
+            SENT => Awaits::Sent,
+            RECEIVED => Awaits::Received { source: Rank(one), message: other },
+            _ => Awaits::Collective { comm: one, position: other },
+        }
+    }
+
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn role(&self) -> Role {
+        let [one, other, _] = self.what;
+        match self.kind.what() {
+            MARK => Role::Mark,
+            MESSAGE => {
+                Role::Message { number: one, dst: other, expected: self.kind.fate() == Fate::Expected }
+            }
+            _ => Role::Collective { comm: one, position: other },
+        }
+    }
+}
+
 impl Window {
     /// Makes it empty.
     pub(crate) fn clear(&mut self) {
-        self.packed.clear();
+        self.records.clear();
         self.starts.clear();
+        self.lines.clear();
         self.parts.clear();
         self.long.clear();
     }
 
     /// How many records it has.
     pub(crate) fn len(&self) -> usize {
-        self.packed.len()
+        self.records.len()
+    }
+
+    /// When each record began.
+    pub(crate) fn starts(&self) -> &[u64] {
+        &self.starts
     }
 
     /// Adds a record.
@@ -70,8 +163,8 @@ impl Window {
             Awaits::Received { source, message } => (RECEIVED, [source.0, message]),
             Awaits::Collective { comm, position } => (AFTER_COLLECTIVE, [comm, position]),
         };
-        let (mut kind, bytes, mut what) = match record.what {
-            What::Mark => (MARK, 0, [0; 3]),
+        let (kind, bytes, what) = match record.what {
+            What::Mark => (MARK, 0, [0, record.task.0, 0]),
             What::Message { number, dst, bytes, fate } => {
                 (MESSAGE | (fate as u32) << 4, bytes.0, [number, dst.0, bytes.0 as u32])
             }
@@ -79,12 +172,13 @@ impl Window {
                 (COLLECTIVE, 0, [comm, position, self.part((code, amounts))])
             }
         };
+        let (mut kind, mut time) = (kind | after << 2, record.time as u32);
         if (record.time | bytes) >> 32 != 0 {
-            (kind, what) = (LONG, [self.long.len() as u32, 0, 0]);
-            self.long.push(*record);
+            kind |= Kind::LONG;
+            time = self.long.len() as u32;
+            self.long.push((record.time, bytes));
         }
-        let (task, kind, time) = (record.task.0, kind | after << 2, record.time as u32);
-        self.packed.push(Packed { task, kind, time, awaits, what });
+        self.records.push(Record { task: record.task.0, kind: Kind(kind), time, awaits, what });
         self.starts.push(record.start);
     }
 
@@ -96,57 +190,81 @@ impl Window {
         self.parts.len() as u32 - 1
     }
 
-    /// The record at a place.
+    /// The record at a place, and when it began.
     #[inline(always)]
-    pub(crate) fn get(&self, place: usize) -> Prepared {
-        let Packed { task, kind, time, awaits: [one, other], what } = self.packed[place];
-        let awaits = match kind >> 2 & 3 {
-            START => Awaits::Start,
-            SENT => Awaits::Sent,
-            RECEIVED => Awaits::Received { source: Rank(one), message: other },
-            _ => Awaits::Collective { comm: one, position: other },
-        };
-        let what = match kind & 3 {
-            MARK => What::Mark,
-            MESSAGE => {
-                let [number, dst, bytes] = what;
-                let fate = match kind >> 4 {
-                    0 => Fate::Unawaited,
-                    1 => Fate::Awaited,
-                    2 => Fate::Expected,
-                    _ => Fate::Dropped,
-                };
-                What::Message { number, dst: Rank(dst), bytes: Bytes(bytes.into()), fate }
-            }
-            COLLECTIVE => {
-                let [comm, position, part] = what;
-                let (code, amounts) = self.parts[part as usize];
-                What::Collective { comm, position, code, amounts }
-            }
-            _ => return self.long[what[0] as usize],
-        };
-        Prepared { task: Rank(task), start: self.starts[place], time: time.into(), awaits, what }
+    pub(crate) fn record(&self, place: usize) -> (Record, u64) {
+        (self.records[place], self.starts[place])
     }
 
-    /// The places of each task's records, before they are sorted.
+    /// All of the record at a place.
+    pub(crate) fn get(&self, place: usize) -> Prepared {
+        let (record, start) = self.record(place);
+        let Record { task, kind, what: [one, other, value], .. } = record;
+        let (time, bytes) = self.time_and_bytes(kind, record.time, value);
+        let what = match kind.what() {
+            MARK => What::Mark,
+            MESSAGE => What::Message { number: one, dst: Rank(other), bytes, fate: kind.fate() },
+            _ => {
+                let (code, amounts) = self.parts[value as usize];
+                What::Collective { comm: one, position: other, code, amounts }
+            }
+        };
+        Prepared { task: Rank(task), start, time, awaits: record.awaits(), what }
+    }
+
+    /// The time, and the bytes if it is a message.
+    #[inline(always)]
+    fn time_and_bytes(&self, kind: Kind, time: u32, value: u32) -> (u64, Bytes) {
+        if kind.is_long() {
+            let (time, bytes) = self.long[time as usize];
+            (time, Bytes(bytes))
+        } else {
+            (time.into(), Bytes(value.into()))
+        }
+    }
+
+    /// The places of each task's records.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = Range<usize>> {
         let mut end = 0;
-        self.packed.chunk_by(|a, b| a.task == b.task).map(move |records| {
+        self.records.chunk_by(|a, b| a.task == b.task).map(move |records| {
             let begin = end;
             end += records.len();
             begin..end
         })
     }
 
-    /// Moves the records, which are task by task in ascending order of tasks, to `sorted` in the order of turns.
-    pub(crate) fn sort(&mut self, sorter: &mut Sorter, sorted: &mut Self) {
-        sorted.clear();
-        let order = sorter.sort(&self.starts);
-        sorted.packed.extend(order.iter().map(|&place| self.packed[place as usize]));
-        sorted.starts.extend(order.iter().map(|&place| self.starts[place as usize]));
-        std::mem::swap(&mut self.parts, &mut sorted.parts);
-        std::mem::swap(&mut self.long, &mut sorted.long);
-        self.clear();
+    /// `record` has its turn: it becomes the next line, and what it waits for is `after`. `id` is that of the message, mark or
+    /// operation; `comm` is where the operation is.
+    #[inline(always)]
+    pub(crate) fn line(&mut self, record: &Record, after: u32, id: u32, comm: CommId) {
+        let &Record { task, kind, time, what: [_, dst, value], .. } = record;
+        let place = if kind.what() == COLLECTIVE { comm.0 } else { dst };
+        self.lines.push(Line { task, kind, time, after, id, place, value });
+    }
+
+    /// Adds the lines to `text`.
+    pub(crate) fn write(&self, text: &mut text::Lines) -> Result<(), WriteError> {
+        for line in &self.lines {
+            let &Line { kind, id, place, value, .. } = line;
+            let (time, bytes) = self.time_and_bytes(kind, line.time, value);
+            let (task, time) = (Rank(line.task), Ticks(time));
+            let after = u64::from(line.after);
+            let after = match kind.awaits() {
+                START => Dependency::Start,
+                SENT => Dependency::Sent(MessageId(after)),
+                RECEIVED => Dependency::Received(MessageId(after)),
+                _ => Dependency::Collective(CollectiveId(after)),
+            };
+            if kind.what() == COLLECTIVE {
+                let (op, amounts) = self.parts[value as usize];
+                let (id, comm) = (CollectiveId(id.into()), CommId(place));
+                text.collective(&LocalCollective { id, comm, op, task, amounts, after, time })?;
+            } else {
+                let (id, dst, awaited) = (MessageId(id.into()), Rank(place), kind.fate() != Fate::Unawaited);
+                text.message(&Message { id, src: task, dst, bytes, awaited, after, time })?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,28 +1,36 @@
 //! The last stage: window by window, what all parts prepared gets its order and its ids, and becomes text.
+//!
+//! Each thread takes a window all the way, so that it stays in that core's cache; [gates](crate::gate) keep the windows in
+//! their order where that matters. With one thread there is one window at a time.
 
 use crate::Progress;
 use crate::agreement::Operations;
 use crate::channels::NONE;
 use crate::communicators::Known;
 use crate::error::MixError;
+use crate::gate::Gate;
 use crate::job::{Job, Tokens};
 use crate::order::Sorter;
 use crate::output::Output;
 use crate::parts::{Blocks, Spill};
 use crate::prepare::Preparer;
-use crate::resolve::{Line, Lines, Resolver, Traced};
+use crate::resolve::{Resolver, Traced};
 use crate::summary::Summary;
 use crate::window::Window;
 use crate::wire;
-use rayon::prelude::*;
-use std::io::Write;
+use std::fs::File;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use vef_format::ids::{CommId, Rank};
-use vef_format::record::{Communicator, Header, LocalCollective, Message, Version};
-use vef_format::text::{self, WriteError, Writer};
+use vef_format::record::{Communicator, Header, Version};
+use vef_format::text::{Lines, WriteError, Writer};
 use vef_format::units::Picos;
 
 /// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
 const CLOCK: Picos = Picos(1000);
+
+/// At most so many windows are under way at once: more would only wait at the gate where ids are given.
+const UNDER_WAY: usize = 8;
 
 /// Where the prepared records of some consecutive tasks come from.
 pub(crate) enum Source<'a> {
@@ -30,6 +38,8 @@ pub(crate) enum Source<'a> {
     Here(Preparer<'a>),
     /// They lie in a file, each window a block.
     Spilled(Spill, Vec<Blocks>),
+    /// Other processes prepare them.
+    Elsewhere(Tokens<'a>),
 }
 
 impl Source<'_> {
@@ -42,8 +52,17 @@ impl Source<'_> {
                     wire::decode(&part.next(spill)?, window)?;
                 }
             }
+            Self::Elsewhere(others) => others.fill(window)?,
         }
         Ok(())
+    }
+
+    /// After all windows, or those until something failed.
+    fn finish(self, whole: bool) -> Result<(), MixError> {
+        match self {
+            Self::Elsewhere(mut others) => others.finish(whole),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -56,27 +75,25 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the trace. `output` is whole then, but has not its name yet.
+    /// Writes the trace; `sources` are those of ascending tasks. `output` is whole then, but has not its name yet.
     pub(crate) fn write(
         &self,
-        mut source: Source<'_>,
-        job: Option<&Job>,
+        sources: Vec<Source<'_>>,
         output: &Output,
         summary: &mut Summary,
         progress: &dyn Progress,
     ) -> Result<(), MixError> {
-        let mut tokens = job.map(|job| Tokens::new(job, self.ends.len()));
-        let written = self.write_all(&mut source, tokens.as_mut(), output, summary, progress);
-        if let Some(mut tokens) = tokens {
-            tokens.finish(written.is_ok())?;
+        let sources: Vec<_> = sources.into_iter().map(Gate::new).collect();
+        let written = self.write_all(&sources, output, summary, progress);
+        for source in sources {
+            source.into_inner().finish(written.is_ok())?;
         }
         written
     }
 
     fn write_all(
         &self,
-        source: &mut Source<'_>,
-        mut others: Option<&mut Tokens<'_>>,
+        sources: &[Gate<Source<'_>>],
         output: &Output,
         summary: &mut Summary,
         progress: &dyn Progress,
@@ -97,35 +114,41 @@ impl Writing<'_> {
         for communicator in self.communicators {
             writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
         }
-        let mut resolver = Resolver::new(tasks, self.traced);
-        let (mut unsorted, mut sorter) = (Window::default(), Sorter::default());
-        let prepare = |end: Option<&u64>, window: &mut Window| {
-            if let Some(&end) = end {
-                source.fill(end, &mut unsorted)?;
-                if let Some(others) = &mut others {
-                    others.fill(&mut unsorted)?;
-                }
-            }
-            unsorted.sort(&mut sorter, window);
-            Ok::<_, MixError>(())
+        let stages = Stages {
+            ends: self.ends,
+            next: AtomicUsize::new(0),
+            sources,
+            resolver: Gate::new(Resolver::new(tasks, self.traced)),
+            writer: Gate::new(writer),
+            failure: Mutex::new(None),
         };
-        let stages = Stages { resolver: &mut resolver, writer: &mut writer, tasks, progress };
-        match rayon::current_num_threads() {
-            1 | 2 => stages.in_two(self.ends, prepare, &failed),
-            _ => stages.in_three(self.ends, prepare, &failed),
-        }?;
+        rayon::broadcast(|thread| {
+            if thread.index() < UNDER_WAY {
+                stages.take_windows(Lines::new(tasks), &failed, progress);
+            }
+        });
+        let Stages { resolver, writer, failure, .. } = stages;
+        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        let resolver = resolver.into_inner();
         resolver.finish()?;
         summary.early_receptions = resolver.early;
-        writer.finish().map_err(failed)?;
+        writer.into_inner().finish().map_err(failed)?;
         Ok(())
     }
 
     /// Gives the process that writes what this one prepares, whenever it asks.
-    pub(crate) fn serve(&self, mut source: Source<'_>, job: &Job, names: &[u32]) -> Result<(), MixError> {
+    pub(crate) fn serve(
+        &self,
+        mut sources: Vec<Source<'_>>,
+        job: &Job,
+        names: &[u32],
+    ) -> Result<(), MixError> {
         let mut window = Window::default();
         for &end in self.ends {
             window.clear();
-            source.fill(end, &mut window)?;
+            sources.iter_mut().try_for_each(|source| source.fill(end, &mut window))?;
             let block = wire::encode(&window, &|own| names[own as usize]);
             if !job.answer(&block)? {
                 break;
@@ -135,154 +158,71 @@ impl Writing<'_> {
     }
 }
 
-/// What windows go through once they are prepared.
-struct Stages<'a, W: Write> {
-    resolver: &'a mut Resolver,
-    writer: &'a mut Writer<W>,
-    tasks: u32,
-    progress: &'a dyn Progress,
+/// What a window goes through, and where each stage stands.
+struct Stages<'a, 'b> {
+    /// Where windows end, and the first that nobody has taken.
+    ends: &'a [u64],
+    next: AtomicUsize,
+    sources: &'a [Gate<Source<'b>>],
+    resolver: Gate<Resolver>,
+    writer: Gate<Writer<&'a File>>,
+    /// Why the gates were closed.
+    failure: Mutex<Option<MixError>>,
 }
 
-impl<W: Write + Send> Stages<'_, W> {
-    /// One window becomes text as it is resolved, while the next is prepared: nothing but windows goes from one core to
-    /// another.
-    fn in_two(
-        self,
-        ends: &[u64],
-        mut prepare: impl FnMut(Option<&u64>, &mut Window) -> Result<(), MixError> + Send,
-        failed: &(dyn Fn(WriteError) -> MixError + Sync),
-    ) -> Result<(), MixError> {
-        let Self { resolver, writer, tasks, progress } = self;
-        let (mut window, mut window_ahead) = (Window::default(), Window::default());
-        let mut text = Text::new(tasks);
-        let mut ends = ends.iter();
+impl Stages<'_, '_> {
+    /// Takes one window after the other through all stages, until there is none or something failed (`None`).
+    fn take_windows(
+        &self,
+        mut text: Lines,
+        failed: &dyn Fn(WriteError) -> MixError,
+        progress: &dyn Progress,
+    ) -> Option<()> {
+        let (mut window, mut sorter) = (Window::default(), Sorter::default());
+        let _guard = Guard(self);
         loop {
-            let end = ends.next();
-            let write = || {
-                for begin in (0..window.len()).step_by(Text::PIECE) {
-                    let end = window.len().min(begin + Text::PIECE);
-                    resolver.take(&window, begin..end, &mut text);
-                    text.write(writer).map_err(failed)?;
-                    progress.advance(text.count);
-                }
-                Ok::<_, MixError>(())
-            };
-            let (written, prepared) = rayon::join(write, || prepare(end, &mut window_ahead));
-            written?;
-            prepared?;
-            std::mem::swap(&mut window, &mut window_ahead);
-            if end.is_none() {
-                return Ok(());
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(&end) = self.ends.get(number) else { return Some(()) };
+            window.clear();
+            for source in self.sources {
+                let filled = source.pass(number, |source| source.fill(end, &mut window))?;
+                self.go_on(filled)?;
             }
+            let turns = sorter.sort(window.starts());
+            self.resolver.pass(number, |resolver| resolver.take(&mut window, turns))?;
+            text.clear();
+            self.go_on(window.write(&mut text).map_err(failed))?;
+            let written = self.writer.pass(number, |writer| writer.lines(&text))?;
+            self.go_on(written.map_err(failed))?;
+            progress.advance(text.count());
         }
     }
 
-    /// Three windows are under way at once: one is prepared, one resolved, one becomes text, which any number of threads make.
-    fn in_three(
-        self,
-        ends: &[u64],
-        mut prepare: impl FnMut(Option<&u64>, &mut Window) -> Result<(), MixError> + Send,
-        failed: &(dyn Fn(WriteError) -> MixError + Sync),
-    ) -> Result<(), MixError> {
-        let Self { resolver, writer, tasks, progress } = self;
-        let (mut window, mut window_ahead) = (Window::default(), Window::default());
-        let (mut lines, mut lines_ahead) = (Vec::new(), Vec::new());
-        let mut texts = Texts::new(tasks);
-        let mut ends = ends.iter();
-        loop {
-            let end = ends.next();
-            let ((written, ()), prepared) = rayon::join(
-                || {
-                    let resolve = || {
-                        lines_ahead.clear();
-                        resolver.take(&window, 0..window.len(), &mut lines_ahead);
-                    };
-                    rayon::join(|| texts.write(&lines, writer), resolve)
-                },
-                || prepare(end, &mut window_ahead),
-            );
-            written.map_err(failed)?;
-            prepared?;
-            progress.advance(lines.len() as u64);
-            std::mem::swap(&mut lines, &mut lines_ahead);
-            std::mem::swap(&mut window, &mut window_ahead);
-            if end.is_none() && lines.is_empty() && window.len() == 0 {
-                return Ok(());
-            }
+    /// `None`: it failed, and so does all.
+    fn go_on(&self, outcome: Result<(), MixError>) -> Option<()> {
+        if let Err(error) = outcome {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.close();
+            return None;
         }
+        Some(())
+    }
+
+    fn close(&self) {
+        self.sources.iter().for_each(Gate::close);
+        self.resolver.close();
+        self.writer.close();
     }
 }
 
-/// Lines that become text as they come.
-struct Text {
-    lines: text::Lines,
-    count: u64,
-    outcome: Result<(), WriteError>,
-}
+/// Of a thread at work: should it panic, the others do not wait for it.
+struct Guard<'a, 'b, 'c>(&'c Stages<'a, 'b>);
 
-impl Text {
-    /// Turns between two writes: their text stays in the cache.
-    const PIECE: usize = 1 << 12;
-
-    fn new(tasks: u32) -> Self {
-        Self { lines: text::Lines::new(tasks), count: 0, outcome: Ok(()) }
-    }
-
-    /// Writes the lines that came since this was called before; they are `count`.
-    fn write<W: Write>(&mut self, writer: &mut Writer<W>) -> Result<(), WriteError> {
-        std::mem::replace(&mut self.outcome, Ok(()))?;
-        writer.lines(&self.lines)?;
-        self.count = self.lines.count();
-        self.lines.clear();
-        Ok(())
-    }
-}
-
-impl Lines for Text {
-    #[inline(always)]
-    fn message(&mut self, message: Message) {
-        if let Err(error) = self.lines.message(&message) {
-            self.outcome = Err(error);
+impl Drop for Guard<'_, '_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.close();
         }
-    }
-
-    #[inline(always)]
-    fn collective(&mut self, part: LocalCollective) {
-        if let Err(error) = self.lines.collective(&part) {
-            self.outcome = Err(error);
-        }
-    }
-}
-
-/// The text of a window, in pieces that several threads make.
-struct Texts {
-    tasks: u32,
-    pieces: Vec<text::Lines>,
-}
-
-impl Texts {
-    /// Lines in a piece.
-    const PIECE: usize = 1 << 11;
-
-    fn new(tasks: u32) -> Self {
-        Self { tasks, pieces: Vec::new() }
-    }
-
-    /// Writes a window.
-    fn write<W: Write>(&mut self, lines: &[Line], writer: &mut Writer<W>) -> Result<(), WriteError> {
-        let count = lines.len().div_ceil(Self::PIECE);
-        if self.pieces.len() < count {
-            self.pieces.resize_with(count, || text::Lines::new(self.tasks));
-        }
-        let pieces = &mut self.pieces[..count];
-        pieces.par_iter_mut().zip(lines.par_chunks(Self::PIECE)).try_for_each(|(piece, lines)| {
-            piece.clear();
-            lines.iter().try_for_each(|line| match line {
-                Line::Message(message) => piece.message(message),
-                Line::Collective(collective) => piece.collective(collective),
-            })
-        })?;
-        pieces.iter().try_for_each(|piece| writer.lines(piece))
     }
 }
 
