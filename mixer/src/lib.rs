@@ -30,10 +30,10 @@ mod packed;
 mod agreement;
 mod matching;
 
-mod gate;
 mod order;
 mod prepare;
 mod resolve;
+mod stations;
 mod window;
 
 mod output;

@@ -26,9 +26,9 @@ use vef_format::capture::{Capture, legacy};
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
-/// Records that are ordered and resolved at a time: at least so many in all, and so many a task, so that what a task
-/// needs at hand is fetched once for several records.
-const WINDOW: (usize, usize) = (1 << 15, 16);
+/// Records that are ordered and resolved at a time: at least so many in all, which fit into a core's own cache with all that
+/// becomes of them, and so many a task, so that what a task needs at hand is fetched once for several records.
+const WINDOW: (usize, usize) = (1 << 13, 16);
 
 /// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3: a container if its
 /// name ends in `.vefx`, else text.
@@ -209,8 +209,9 @@ impl<'a> Mix<'a> {
                     task.receives.forget_numbers();
                 });
                 let part = read.parts[0].clone();
-                // Several, so that several threads can be at it.
-                let many = read.kept.len().div_ceil(rayon::current_num_threads()).max(1);
+                // One for each thread but that which gives ids.
+                let sources = (rayon::current_num_threads() - 1).max(1);
+                let many = read.kept.len().div_ceil(sources).max(1);
                 let shifts = common.shifts[part.start as usize..part.end as usize].chunks(many);
                 let tasks = read.kept.chunks(many).zip(partners.chunks(many)).zip(shifts);
                 (part.step_by(many).map(Rank))
@@ -325,7 +326,7 @@ impl<'a> Mix<'a> {
         let ends = match self.job {
             None => samples.ends(window),
             // What the process of rank 0 has under way comes on top of its share.
-            Some(job) => job.ends(samples, window / 4)?,
+            Some(job) => job.ends(samples, WINDOW.0.max(window / 4))?,
         };
         Ok(Common { known, names, operations, all_operations, lenient, shifts, ends })
     }

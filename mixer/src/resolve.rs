@@ -132,10 +132,10 @@ impl Resolver {
         }
     }
 
-    /// Takes the turns of the records of `window` in the order of their places in `turns`; they become its lines.
-    pub(crate) fn take(&mut self, window: &mut Window, turns: &[u32]) {
-        for &place in turns {
-            self.take_one(window, place as usize);
+    /// Takes the turns of the records of `window`, which are in that order; they become its lines.
+    pub(crate) fn take(&mut self, window: &mut Window) {
+        for place in 0..window.len() {
+            self.take_one(window, place);
             while let Some(woken) = self.awake.pop_front() {
                 self.make_up(woken, window);
             }

@@ -3,6 +3,7 @@
 //! message of four gigabytes) stands beside.
 
 use crate::matching::Fate;
+use crate::order::Sorter;
 use crate::prepare::{Awaits, Prepared, What};
 use std::ops::Range;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
@@ -149,11 +150,6 @@ impl Window {
         self.records.len()
     }
 
-    /// When each record began.
-    pub(crate) fn starts(&self) -> &[u64] {
-        &self.starts
-    }
-
     /// Adds a record.
     #[inline(always)]
     pub(crate) fn push(&mut self, record: &Prepared) {
@@ -188,6 +184,16 @@ impl Window {
             self.parts.push(part);
         }
         self.parts.len() as u32 - 1
+    }
+
+    /// Moves the records, which are task by task in ascending order of tasks, to `sorted` in the order of turns.
+    pub(crate) fn sort(&mut self, sorter: &mut Sorter, sorted: &mut Self) {
+        sorted.clear();
+        let order = sorter.sort(&self.starts);
+        sorted.records.extend(order.iter().map(|&place| self.records[place as usize]));
+        sorted.starts.extend(order.iter().map(|&place| self.starts[place as usize]));
+        std::mem::swap(&mut self.parts, &mut sorted.parts);
+        std::mem::swap(&mut self.long, &mut sorted.long);
     }
 
     /// The record at a place, and when it began.

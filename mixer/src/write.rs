@@ -1,36 +1,34 @@
 //! The last stage: window by window, what all parts prepared gets its order and its ids, and becomes text.
 //!
-//! Each thread takes a window all the way, so that it stays in that core's cache; [gates](crate::gate) keep the windows in
-//! their order where that matters. With one thread there is one window at a time.
+//! Preparing, giving ids and writing go on from the window before; sorting a window and making text of it do not. How threads
+//! share that, [`stations`] says; with one thread there is one window at a time. What goes from one core to another is read
+//! there in the order that it has in memory.
 
 use crate::Progress;
 use crate::agreement::Operations;
 use crate::channels::NONE;
 use crate::communicators::Known;
 use crate::error::MixError;
-use crate::gate::Gate;
 use crate::job::{Job, Tokens};
 use crate::order::Sorter;
 use crate::output::Output;
 use crate::parts::{Blocks, Spill};
 use crate::prepare::Preparer;
 use crate::resolve::{Resolver, Traced};
+use crate::stations::{self, Station};
 use crate::summary::Summary;
 use crate::window::Window;
 use crate::wire;
-use std::fs::File;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use vef_format::ids::{CommId, Rank};
 use vef_format::record::{Communicator, Header, Version};
-use vef_format::text::{Lines, WriteError, Writer};
+use vef_format::text::{Lines, Writer};
 use vef_format::units::Picos;
 
 /// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
 const CLOCK: Picos = Picos(1000);
 
-/// At most so many windows are under way at once: more would only wait at the gate where ids are given.
-const UNDER_WAY: usize = 8;
+/// At most so many windows are under way at once: more would only wait where ids are given.
+const UNDER_WAY: usize = 12;
 
 /// Where the prepared records of some consecutive tasks come from.
 pub(crate) enum Source<'a> {
@@ -78,22 +76,21 @@ impl Writing<'_> {
     /// Writes the trace; `sources` are those of ascending tasks. `output` is whole then, but has not its name yet.
     pub(crate) fn write(
         &self,
-        sources: Vec<Source<'_>>,
+        mut sources: Vec<Source<'_>>,
         output: &Output,
         summary: &mut Summary,
         progress: &dyn Progress,
     ) -> Result<(), MixError> {
-        let sources: Vec<_> = sources.into_iter().map(Gate::new).collect();
-        let written = self.write_all(&sources, output, summary, progress);
+        let written = self.write_all(&mut sources, output, summary, progress);
         for source in sources {
-            source.into_inner().finish(written.is_ok())?;
+            source.finish(written.is_ok())?;
         }
         written
     }
 
     fn write_all(
         &self,
-        sources: &[Gate<Source<'_>>],
+        sources: &mut [Source<'_>],
         output: &Output,
         summary: &mut Summary,
         progress: &dyn Progress,
@@ -114,27 +111,43 @@ impl Writing<'_> {
         for communicator in self.communicators {
             writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
         }
-        let stages = Stages {
-            ends: self.ends,
-            next: AtomicUsize::new(0),
-            sources,
-            resolver: Gate::new(Resolver::new(tasks, self.traced)),
-            writer: Gate::new(writer),
-            failure: Mutex::new(None),
-        };
-        rayon::broadcast(|thread| {
-            if thread.index() < UNDER_WAY {
-                stages.take_windows(Lines::new(tasks), &failed, progress);
-            }
-        });
-        let Stages { resolver, writer, failure, .. } = stages;
-        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
+        let mut resolver = Resolver::new(tasks, self.traced);
+        let resolving_thread = sources.len();
+        let mut stations = Vec::new();
+        for (at, source) in sources.iter_mut().enumerate() {
+            stations.push(Station::of_thread(at, move |number, work: &mut Work| {
+                if at == 0 {
+                    work.prepared.clear();
+                }
+                source.fill(self.ends[number], &mut work.prepared)
+            }));
         }
-        let resolver = resolver.into_inner();
+        stations.push(Station::anyhow(|work: &mut Work| {
+            work.prepared.sort(&mut work.sorter, &mut work.sorted);
+            Ok(())
+        }));
+        stations.push(Station::of_thread(resolving_thread, |_, work: &mut Work| {
+            resolver.take(&mut work.sorted);
+            Ok(())
+        }));
+        stations.push(Station::anyhow(|work: &mut Work| {
+            work.text.clear();
+            work.sorted.write(&mut work.text).map_err(failed)
+        }));
+        stations.push(Station::in_order(|_, work: &mut Work| {
+            progress.advance(work.text.count());
+            writer.lines(&work.text).map_err(failed)
+        }));
+        let under_way = match rayon::current_num_threads() {
+            1 => 1,
+            threads => UNDER_WAY.min(2 * threads),
+        };
+        let windows = (0..under_way).map(|_| Work::new(tasks)).collect();
+        stations::pass(&stations, windows, self.ends.len())?;
+        drop(stations);
         resolver.finish()?;
         summary.early_receptions = resolver.early;
-        writer.into_inner().finish().map_err(failed)?;
+        writer.finish().map_err(failed)?;
         Ok(())
     }
 
@@ -158,71 +171,18 @@ impl Writing<'_> {
     }
 }
 
-/// What a window goes through, and where each stage stands.
-struct Stages<'a, 'b> {
-    /// Where windows end, and the first that nobody has taken.
-    ends: &'a [u64],
-    next: AtomicUsize,
-    sources: &'a [Gate<Source<'b>>],
-    resolver: Gate<Resolver>,
-    writer: Gate<Writer<&'a File>>,
-    /// Why the gates were closed.
-    failure: Mutex<Option<MixError>>,
+/// A window on its way.
+struct Work {
+    prepared: Window,
+    sorter: Sorter,
+    sorted: Window,
+    text: Lines,
 }
 
-impl Stages<'_, '_> {
-    /// Takes one window after the other through all stages, until there is none or something failed (`None`).
-    fn take_windows(
-        &self,
-        mut text: Lines,
-        failed: &dyn Fn(WriteError) -> MixError,
-        progress: &dyn Progress,
-    ) -> Option<()> {
-        let (mut window, mut sorter) = (Window::default(), Sorter::default());
-        let _guard = Guard(self);
-        loop {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(&end) = self.ends.get(number) else { return Some(()) };
-            window.clear();
-            for source in self.sources {
-                let filled = source.pass(number, |source| source.fill(end, &mut window))?;
-                self.go_on(filled)?;
-            }
-            let turns = sorter.sort(window.starts());
-            self.resolver.pass(number, |resolver| resolver.take(&mut window, turns))?;
-            text.clear();
-            self.go_on(window.write(&mut text).map_err(failed))?;
-            let written = self.writer.pass(number, |writer| writer.lines(&text))?;
-            self.go_on(written.map_err(failed))?;
-            progress.advance(text.count());
-        }
-    }
-
-    /// `None`: it failed, and so does all.
-    fn go_on(&self, outcome: Result<(), MixError>) -> Option<()> {
-        if let Err(error) = outcome {
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            self.close();
-            return None;
-        }
-        Some(())
-    }
-
-    fn close(&self) {
-        self.sources.iter().for_each(Gate::close);
-        self.resolver.close();
-        self.writer.close();
-    }
-}
-
-/// Of a thread at work: should it panic, the others do not wait for it.
-struct Guard<'a, 'b, 'c>(&'c Stages<'a, 'b>);
-
-impl Drop for Guard<'_, '_, '_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.close();
-        }
+impl Work {
+    fn new(tasks: u32) -> Self {
+        let (prepared, sorted) = (Window::default(), Window::default());
+        Self { prepared, sorter: Sorter::default(), sorted, text: Lines::new(tasks) }
     }
 }
 

@@ -79,13 +79,40 @@ struct Head {
     limit: usize,
 }
 
-/// How a record tells its action.
+/// How a record tells its action: as one number, which goes from one register to another while an enum of two sizes goes by
+/// way of memory.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+struct Form(u32);
+
+/// What a [`Form`] is.
+enum Told {
     /// By a kind and numbers.
     Kind(u8),
     /// In its one word.
     Word(Code),
+}
+
+impl Form {
+    /// Set where it is a word.
+    const WORD: u32 = 1 << 16;
+
+    #[inline(always)]
+    fn kind(kind: u8) -> Self {
+        Self(kind.into())
+    }
+
+    #[inline(always)]
+    fn word(head: word::Head) -> Self {
+        Self(Self::WORD | u32::from(head.bits()))
+    }
+
+    #[inline(always)]
+    fn told(self) -> Told {
+        match self.0 & Self::WORD {
+            0 => Told::Kind(self.0 as u8),
+            _ => Told::Word(word::Head::of_bits(self.0 as u16).code()),
+        }
+    }
 }
 
 /// Definitions of communicators and datatypes (number, index of the thread, record), next one last.
@@ -313,12 +340,12 @@ impl Next {
         if kind & word::MARK == 0 {
             let mut source = Source::new(chunk, self.at + 1);
             (gap, duration) = (source.get()?, source.get()?);
-            (form, at) = (Form::Kind(kind), source.position());
+            (form, at) = (Form::kind(kind), source.position());
         } else {
             let raw = chunk[self.at..].first_chunk().ok_or(Fault::Ended)?;
-            let code;
-            (code, gap, duration) = word::parse(u64::from_le_bytes(*raw));
-            (form, at) = (Form::Word(code), self.at + word::WORD);
+            let head;
+            (head, gap, duration) = word::parse(u64::from_le_bytes(*raw));
+            (form, at) = (Form::word(head), self.at + word::WORD);
         }
         let start = self.base.checked_add(gap);
         let end = start.and_then(|start| start.checked_add(duration));
@@ -422,25 +449,25 @@ fn decode<R>(
     let times = (Nanos(file.clock.nanos(head.start)), Nanos(file.clock.nanos(head.end)));
     let context = Context { thread: number, requests, calls: &file.calls };
     let mut own = Event { start: times.0, end: times.1, thread: number, action: Action::Init };
-    let (event, makes, ends) = match head.form {
-        Form::Word(Code::Shape(shape)) => {
+    let (event, makes, ends) = match head.form.told() {
+        Told::Word(Code::Shape(shape)) => {
             let (event, makes) = shapes.call(shape.into(), times, &context)?;
             (event, makes, 0)
         }
-        Form::Kind(kind::SHAPE) => {
+        Told::Kind(kind::SHAPE) => {
             let (event, makes) = shapes.call(source.get()?, times, &context)?;
             (event, makes, 0)
         }
-        Form::Word(Code::Run { count, after }) => {
+        Told::Word(Code::Run { count, after }) => {
             own.action = decode::run(count, after, &context, lists)?;
             (&own, false, count)
         }
-        Form::Kind(kind @ kind::SEND..kind::RECEIVE) => {
+        Told::Kind(kind @ kind::SEND..kind::RECEIVE) => {
             let makes;
             (own.action, makes) = decode::sending(&mut source, kind, &context)?;
             (&own, makes, 0)
         }
-        Form::Kind(kind) => {
+        Told::Kind(kind) => {
             decode::action(&mut source, kind, &context, lists, shapes, &mut own.action)?;
             let ends = match own.action {
                 Action::Complete(list) if kind == kind::COMPLETE_RUN => list.len() as u64,

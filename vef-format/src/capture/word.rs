@@ -50,7 +50,20 @@ impl Head {
         Self(code & 0x7f | MARK as u16 | (code >> 7) << 8)
     }
 
+    /// As a number.
+    #[inline(always)]
+    pub(super) const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The other way round.
+    #[inline(always)]
+    pub(super) const fn of_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
     /// What words with this head say.
+    #[inline(always)]
     pub const fn code(self) -> Code {
         let code = self.0 & 0x7f | self.0 >> 8 << 7;
         match code.checked_sub(SHAPES) {
@@ -84,10 +97,11 @@ pub enum Code {
     },
 }
 
-/// Takes a word apart: its code, gap and duration.
-pub(super) fn parse(word: u64) -> (Code, u64, u64) {
+/// Takes a word apart: its head, gap and duration.
+#[inline(always)]
+pub(super) fn parse(word: u64) -> (Head, u64, u64) {
     let head = Head((word & ((1 << GAP_AT) - 1)) as u16);
-    (head.code(), word >> GAP_AT & (TIME - 1), word >> DURATION_AT)
+    (head, word >> GAP_AT & (TIME - 1), word >> DURATION_AT)
 }
 
 #[cfg(test)]
@@ -99,13 +113,14 @@ mod tests {
         for time in [0, 1, 77, TIME - 1] {
             for shape in [0, 1, 127, 128, 1023, SHAPES - 1] {
                 let word = Head::shape(shape).with(time, TIME - 1 - time).expect("short");
-                assert_eq!(parse(word), (Code::Shape(shape), time, TIME - 1 - time));
+                assert_eq!(parse(word), (Head::shape(shape), time, TIME - 1 - time));
                 assert_ne!(word as u8 & MARK, 0);
                 assert_eq!(Head::shape(shape).code(), Code::Shape(shape));
             }
             for (count, after) in [(1, 0), (2, 0), (64, 63), (17, 5)] {
                 let word = Head::run(count, after).with(time, 3).expect("short");
-                assert_eq!(parse(word), (Code::Run { count, after }, time, 3));
+                assert_eq!(parse(word), (Head::run(count, after), time, 3));
+                assert_eq!(Head::run(count, after).code(), Code::Run { count, after });
             }
         }
         assert_eq!(Head::shape(1).with(TIME, 0), None);
