@@ -180,6 +180,12 @@ impl Ready {
         }
     }
 
+    /// Whether the first is ready at `now`, which is not before the wheel's present.
+    #[inline(always)]
+    pub(crate) fn has(&self, now: Picos) -> bool {
+        self.head != NONE || self.earliest <= now.0
+    }
+
     /// Takes the first if it is ready at `now`.
     #[inline(always)]
     pub(crate) fn pop(&mut self, now: Picos) -> Option<Due> {
