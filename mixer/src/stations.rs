@@ -9,7 +9,7 @@ type Outcome = Result<(), MixError>;
 
 /// A place where windows, of type `W`, are worked on.
 pub(crate) enum Station<'a, W> {
-    /// One after the other; by a certain thread, if there is one that high.
+    /// One after the other; all by that thread (modulo their number), if one is named.
     InOrder { work: Mutex<InOrder<'a, W>>, thread: Option<usize> },
     /// All at once.
     Anyhow(Anyhow<'a, W>),
@@ -45,8 +45,8 @@ impl<'a, W> Station<'a, W> {
     }
 }
 
-/// Takes `count` windows through all stations, with all threads of the pool; as many are under way as there are `windows`,
-/// which are used over and over.
+/// Takes `count` windows through all stations, the first of which has an order, with all threads of the pool; as many are under
+/// way as there are `windows`, which are used over and over.
 pub(crate) fn pass<W: Send>(stations: &[Station<'_, W>], windows: Vec<W>, count: usize) -> Outcome {
     let threads = rayon::current_num_threads();
     let queue = |station: &Station<'_, W>| match station {

@@ -28,7 +28,7 @@ use vef_format::units::Picos;
 const CLOCK: Picos = Picos(1000);
 
 /// At most so many windows are under way at once: more would only wait where ids are given.
-const UNDER_WAY: usize = 12;
+const UNDER_WAY: usize = 8;
 
 /// Where the prepared records of some consecutive tasks come from.
 pub(crate) enum Source<'a> {
@@ -113,12 +113,12 @@ impl Writing<'_> {
         }
         let mut resolver = Resolver::new(tasks, self.traced);
         let resolving_thread = sources.len();
-        let mut stations = Vec::new();
-        for (at, source) in sources.iter_mut().enumerate() {
-            stations.push(Station::of_thread(at, move |number, work: &mut Work| {
-                if at == 0 {
-                    work.prepared.clear();
-                }
+        let mut stations = vec![Station::in_order(|_, work: &mut Work| {
+            work.prepared.clear();
+            Ok(())
+        })];
+        for (thread, source) in sources.iter_mut().enumerate() {
+            stations.push(Station::of_thread(thread, move |number, work: &mut Work| {
                 source.fill(self.ends[number], &mut work.prepared)
             }));
         }
@@ -140,7 +140,7 @@ impl Writing<'_> {
         }));
         let under_way = match rayon::current_num_threads() {
             1 => 1,
-            threads => UNDER_WAY.min(2 * threads),
+            threads => UNDER_WAY.min(threads + 1),
         };
         let windows = (0..under_way).map(|_| Work::new(tasks)).collect();
         stations::pass(&stations, windows, self.ends.len())?;
