@@ -6,11 +6,13 @@ use super::row::Row;
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vef_format::container::{self, ContainerError};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
+use vef_format::raw::Raw;
 use vef_format::record::{Communicator, Header, Record};
 use vef_format::text::{Line, Reader, TextError};
 
@@ -82,10 +84,20 @@ impl Loaded {
     /// Reads all that `reader` gives.
     pub fn read<R: Read>(mut reader: Reader<R>, codes: OpCodes) -> Result<Self, LoadError> {
         let mut loading = Loading::new(*reader.header(), codes);
-        while let Some(line) = reader.next()? {
-            loading.line(line)?;
+        loop {
+            // A reader knows the ranks that it gives to be below the header's.
+            let full = reader.messages(|task, raw| match loading.keep(task, raw) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(full) => ControlFlow::Break(full),
+            });
+            if let Some(full) = full {
+                return Err(full);
+            }
+            match reader.next()? {
+                Some(line) => loading.line(line)?,
+                None => return Ok(loading.finish()),
+            }
         }
-        Ok(loading.finish())
     }
 
     /// Takes records from anywhere: a generator, a test, another format.
@@ -187,10 +199,15 @@ impl Loading {
             Step::Message(message) => self.check(message.dst)?,
             Step::Collective(collective) => self.loaded.roots.see(collective, &self.loaded.codes),
         }
+        self.keep(task, &step.to_raw())
+    }
+
+    /// Appends a record of a task, whose ranks are checked.
+    #[inline]
+    fn keep(&mut self, task: Rank, raw: &Raw) -> Result<(), LoadError> {
         let Loaded { records, wide, first, .. } = &mut self.loaded;
-        let raw = step.to_raw();
-        let packed = Packed::of(&raw).unwrap_or_else(|| {
-            wide.push(Row::from_raw(&raw));
+        let packed = Packed::of(raw).unwrap_or_else(|| {
+            wide.push(Row::from_raw(raw));
             Packed::in_table((wide.len() - 1) as u32)
         });
         let at = u32::try_from(records.len()).ok().filter(|&at| at < NIL).ok_or(LoadError::TooLong)?;

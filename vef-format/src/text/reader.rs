@@ -206,11 +206,26 @@ impl<R: Read> Reader<R> {
         broken_off
     }
 
+    /// The next record, if [`Reader::messages`] would give it.
+    #[inline(always)]
+    fn next_message(&mut self) -> Option<Line<'static>> {
+        if self.header.version != Version::V3 {
+            return None;
+        }
+        let from = self.at.checked_sub(quick::BEFORE)?;
+        let room = self.block[..self.whole].get(from..)?.first_chunk()?;
+        let (task, raw, length) = quick::message(room, self.header.tasks)?;
+        self.at += length;
+        self.line += 1;
+        self.found.messages += 1;
+        Some(raw.line(task))
+    }
+
     /// [`Reader::next`], with the number of the line (1-based).
     #[inline]
     pub fn next_numbered(&mut self) -> Result<Option<(u64, Line<'_>)>, TextError> {
-        if let Some((task, raw)) = self.messages(|task, raw| ControlFlow::Break((task, *raw))) {
-            return Ok(Some((self.line, raw.line(task))));
+        if let Some(line) = self.next_message() {
+            return Ok(Some((self.line, line)));
         }
         let begin = loop {
             if self.at == self.whole && !self.refill()? {
