@@ -23,6 +23,14 @@ pub enum Error {
         /// What is wrong there.
         problem: Problem,
     },
+    /// The nodes that a file lists are not those that are wanted.
+    #[error("{file}: {problem}")]
+    OfFile {
+        /// The file's name.
+        file: String,
+        /// What is wrong with them.
+        problem: Problem,
+    },
     /// The request itself cannot be met.
     #[error("{0}")]
     Request(Problem),
@@ -239,6 +247,20 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// Whether it lies in which nodes there are.
+    pub(crate) fn is_of_nodes(&self) -> bool {
+        matches!(
+            self,
+            Problem::NoNodes
+                | Problem::UnknownHost(_)
+                | Problem::NotEnoughSlots { .. }
+                | Problem::NodeFull { .. }
+                | Problem::AllFull
+                | Problem::NoProcessCount
+                | Problem::NoObjects(_)
+        )
+    }
+
     /// The problem, placed at a line of a file.
     pub(crate) fn at(self, file: &str, line: usize) -> Error {
         Error::InFile { file: file.to_owned(), line, problem: self }

@@ -101,6 +101,15 @@ impl Request {
     /// The first thing that is wrong with the request or one of its files, with file and line where it has them.
     pub fn place(&self) -> Result<Placement, Error> {
         self.check_options()?;
+        self.by_model().map_err(|error| match (error, &self.hostfile) {
+            (Error::Request(problem), Some(path)) if problem.is_of_nodes() => {
+                Error::OfFile { file: path.display().to_string(), problem }
+            }
+            (error, _) => error,
+        })
+    }
+
+    fn by_model(&self) -> Result<Placement, Error> {
         match self.model {
             Model::OpenMpi => match &self.rankfile {
                 Some(path) => self.by_rankfile(path),

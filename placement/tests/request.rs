@@ -33,6 +33,23 @@ fn hosts(request: &Request) -> Vec<String> {
     (0..placement.ranks.len() as u32).map(|rank| placement.host_of(rank).unwrap().to_owned()).collect()
 }
 
+#[test]
+fn errors_about_the_nodes_name_their_file() {
+    let files = Files::new();
+    for model in [Model::OpenMpi, Model::Hydra, Model::Slurm] {
+        let empty = Request { model, hostfile: files.with("empty", "# none\n"), ..Request::default() };
+        assert!(error(&empty).contains("/empty"), "{}", error(&empty));
+    }
+    let hostfile = files.with("two", "a slots=2\n");
+    let full = Request { processes: Some(3), hostfile, ..Request::default() };
+    assert!(error(&full).contains("/two: there are not enough slots"), "{}", error(&full));
+    let elsewhere = Request { hosts: vec!["b".into()], ..full };
+    assert!(error(&elsewhere).contains("/two: at least one of the requested hosts"), "{}", error(&elsewhere));
+    let without_file =
+        Request { processes: Some(3), nodes: Some(1), slots: Some("2".into()), ..Request::default() };
+    assert!(error(&without_file).starts_with("there are not enough slots"), "{}", error(&without_file));
+}
+
 /// Figures 5.5 to 5.8 of GetInfo's description.
 #[test]
 fn getinfo_s_figures() {

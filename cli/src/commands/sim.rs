@@ -5,8 +5,9 @@ use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
 use placement::Placement;
+use replay::BuildError;
 use sim_example::quantity::{parse_bytes, parse_time};
-use sim_example::{Link, Places, SameNode, SendCompletion, Settings, Workload, simulate};
+use sim_example::{Link, Places, SameNode, SendCompletion, Settings, SimError, Workload, simulate};
 use std::path::Path;
 
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
@@ -14,12 +15,26 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     let trace = Input::of(&sim.trace)?;
     let mut progress = |progress: sim_example::Progress| bar.count(progress.delivered, "messages");
     let report = settings(sim, &trace.path)
-        .and_then(|settings| Ok(simulate(&settings, &mut progress)?))
+        .and_then(|settings| {
+            simulate(&settings, &mut progress)
+                .map_err(|error| about_placement(&settings, &sim.placement, error))
+        })
         .map_err(|error| trace.error(error))?;
     drop(bar);
     match sim.json {
         true => output::json(&report),
         false => output::result(report.to_text().trim_end()),
+    }
+}
+
+/// An error, with the name of the placement file if it is about that.
+fn about_placement(settings: &Settings, file: &str, error: SimError) -> Failure {
+    let given = settings.jobs.iter().any(|job| matches!(job.places, Places::Given(_)));
+    match error {
+        SimError::TooFewNodes { .. } | SimError::Build(BuildError::Placement { .. }) if given => {
+            format!("{file}: {error}").into()
+        }
+        error => error.into(),
     }
 }
 
