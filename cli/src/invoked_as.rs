@@ -2,23 +2,27 @@
 //!
 //! | called as | is |
 //! |---|---|
-//! | `vmpirun [mpirun's arguments]` | `vef run -- mpirun [mpirun's arguments]` |
+//! | `vmpirun [mpirun's arguments]` | `vef run -- mpirun [mpirun's arguments]`, by the launcher of the program's MPI |
 //! | `vef_mixer -i VEFT.main -o out.vef` | `vef mix -i VEFT.main -o out.vef` |
 //! | `traceter out.vef` | `vef check out.vef` |
 
+use crate::launch;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// The command line as `vef` reads it, whatever name the program was called by.
 pub fn translate(mut words: Vec<OsString>) -> Vec<OsString> {
     let name = words.first().and_then(|first| Path::new(first).file_name()).and_then(OsStr::to_str);
-    let instead: &[&str] = match name {
-        Some("vmpirun") => &["vef", "run", "--", "mpirun"],
-        Some("vef_mixer") => &["vef", "mix"],
-        Some("traceter") => &["vef", "check"],
+    let mut instead: Vec<OsString> = match name {
+        Some("vmpirun") => ["vef", "run", "--"].map(Into::into).into(),
+        Some("vef_mixer") => ["vef", "mix"].map(Into::into).into(),
+        Some("traceter") => ["vef", "check"].map(Into::into).into(),
         _ => return words,
     };
-    words.splice(..1, instead.iter().map(OsString::from));
+    if name == Some("vmpirun") {
+        instead.push(launch::mpirun_for(&words[1..]));
+    }
+    words.splice(..1, instead);
     words
 }
 

@@ -224,6 +224,18 @@ fn is_launcher_name(word: &OsStr) -> bool {
     LAUNCHER_NAMES.contains(&stem)
 }
 
+/// What `mpirun` is to mean in front of `arguments`: the first in PATH, unless the program among them is linked to
+/// another MPI whose launcher is there.
+pub fn mpirun_for(arguments: &[OsString]) -> OsString {
+    let mpirun = || OsString::from("mpirun");
+    let linked = |word: &OsString| Some((word.clone(), linked_mpi(Path::new(word))?));
+    let Some((program, mpi)) = arguments.iter().find_map(linked) else { return mpirun() };
+    match identify(Path::new("mpirun")) {
+        Ok(launcher) if launcher == mpi => mpirun(),
+        _ => find(Path::new(&program)).unwrap_or_else(|_| mpirun()),
+    }
+}
+
 /// The launcher for `program`: that of the MPI it is linked to where both can be told, else the first there is.
 fn find(program: &Path) -> Result<OsString, String> {
     let specific: &[&str] = match linked_mpi(program) {

@@ -18,13 +18,23 @@ mod progress;
 mod tools;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words = invoked_as::translate(std::env::args_os().collect());
     let command = match args::Arguments::try_parse_from(words) {
         Ok(arguments) => arguments.command,
-        Err(error) => error.exit(),
+        // Help and version, asked for or in place of no command at all.
+        Err(error)
+            if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            error.exit()
+        }
+        Err(error) => {
+            output::remark(output::usage_in_one_line(&error.render().to_string()));
+            return ExitCode::from(output::EXIT_BAD_INPUT);
+        }
     };
     match commands::execute(command) {
         Ok(code) => code,

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
-use vef_format::new_file::is_stdout;
+use vef_format::new_file::{NewFile, is_stdout};
 
 /// The exit code for a command line or an input that is wrong.
 pub const EXIT_BAD_INPUT: u8 = 2;
@@ -30,6 +30,21 @@ pub fn in_one_line(error: &Failure) -> String {
         cause = inner.source();
     }
     text
+}
+
+/// What is wrong with a command line, as its parser says it in several paragraphs: what, what may be meant, and where
+/// to read more.
+pub fn usage_in_one_line(said: &str) -> String {
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
+    let mut line = joined(what);
+    for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
+        line += &format!("; {}", joined(tip));
+    }
+    let usage = rest.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("vef");
+    let command: Vec<&str> =
+        usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
+    format!("{line}; see '{} --help'", command.join(" "))
 }
 
 /// A line on stderr that begins with the program's name, in one write: ranks may share the terminal. Nobody may be
@@ -64,6 +79,19 @@ pub fn result(text: impl Display) -> Result<(), Failure> {
     }
 }
 
+/// Text in a file, which is there when it is whole.
+///
+/// # Errors
+/// The system's, with the file's name.
+pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    let write = || {
+        let new = NewFile::create(path)?;
+        new.file().write_all(text.as_bytes())?;
+        new.finish()
+    };
+    write().map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
 /// `value` as indented JSON on stdout.
 ///
 /// # Errors
@@ -88,6 +116,33 @@ pub fn grouped(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Arguments;
+    use clap::Parser;
+
+    #[test]
+    fn a_wrong_command_line_is_told_in_one_line() {
+        for (words, said) in [
+            (
+                &["vef", "mix", "--otput", "x"][..],
+                "error: unexpected argument '--otput' found; a similar argument exists: '--output'; see 'vef mix --help'",
+            ),
+            (
+                &["vef", "check"],
+                "error: the following required arguments were not provided: <TRACE>; see 'vef check --help'",
+            ),
+            (
+                &["vef", "chek"],
+                "error: unrecognized subcommand 'chek'; a similar subcommand exists: 'check'; see 'vef --help'",
+            ),
+            (
+                &["vef", "run", "-n", "0", "x"],
+                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..4294967295; see 'vef run --help'",
+            ),
+        ] {
+            let error = Arguments::try_parse_from(words).err().expect("it is wrong");
+            assert_eq!(usage_in_one_line(&error.render().to_string()), said);
+        }
+    }
 
     #[test]
     fn groups_of_three() {

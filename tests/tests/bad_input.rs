@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use vef_tests::{Mpi, root, run, run_for, shared, vef};
+use vef_tests::{Ended, Mpi, root, run, run_for, shared, vef};
 
 /// A copy of the capture that `vef demo` carries, to be damaged.
 fn capture(work: &Path) -> PathBuf {
@@ -237,6 +237,43 @@ fn a_trace_is_repaired_read_from_a_pipe_and_refused_in_json() {
             "{refused}"
         );
     }
+}
+
+/// One line on stderr that has all of `parts`, and exit code 2.
+fn says(ended: Ended, parts: &[&str]) {
+    let said = ended.exited(2).stderr();
+    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    for part in parts {
+        assert!(said.contains(part), "no {part} in: {said}");
+    }
+}
+
+#[test]
+fn a_placement_is_written_whole_or_not_at_all_and_named_in_errors() {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| work.path().join(name);
+    // As on a full disk.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" place --nodes 4 --slots 2 -n 8 -o \"$1\""]);
+    says(run(shell.arg(vef().get_program()).arg(path("nodes.toml"))), &["nodes.toml", "too large"]);
+    assert_eq!(fs::read_dir(work.path()).expect("the directory").count(), 0);
+
+    fs::write(path("t.vef"), "VEF3 2 2 0 0 0 0 1000\n0 0 1 8 0 10 -1\n1 1 1 0 0 5 -1\n").expect("a write");
+    for (nodes, parts) in [("0\n", ["few.txt", "2 tasks"]), ("0\n99\n", ["few.txt", "node 99"])] {
+        fs::write(path("few.txt"), nodes).expect("a write");
+        let mut sim = vef();
+        sim.args(["sim", "--topology", "torus:2x2"])
+            .arg(path("t.vef"))
+            .arg("--placement")
+            .arg(path("few.txt"));
+        says(run(&mut sim), &parts);
+    }
+}
+
+#[test]
+fn a_wrong_command_line_gets_one_line() {
+    says(run(vef().args(["mix", "--otput", "x"])), &["'--otput'", "'--output'", "see 'vef mix --help'"]);
+    says(run(vef().args(["check"])), &["<TRACE>", "see 'vef check --help'"]);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `vef run` as people use it: wrappers, application files, scripts, several programs, and each of its options on a real run.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use vef_format::capture::event::{Action, Event};
 use vef_format::capture::{Capture, CaptureError, Digest, Ending};
 use vef_format::ids::Rank;
@@ -245,5 +247,88 @@ fn ranks_on_several_hosts() {
         let mixed =
             run(vef().args(["mix", "--json", "-i"]).arg(&capture).arg("-o").arg(work.path().join("a.vef")));
         assert!(mixed.success().stdout().contains("\"early_receptions\": 0"), "clocks of two hosts");
+    }
+}
+
+/// `vef run` of two ranks that are shells, in the background, once they are up.
+fn running(work: &Path, nohup: bool, mpi: Mpi, script: &str) -> Child {
+    let mut command = as_vef(Path::new(if nohup { "nohup" } else { "env" }));
+    command.current_dir(work).arg(vef().get_program()).args(["run", "-o", "capture", "--"]);
+    command.args(mpi.launcher()).args(["-n", "2", "sh", "-c", &format!("touch up.$$; {script}")]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = child.expect("env and nohup are everywhere");
+    eventually("two ranks are up", || ups(work).len() == 2);
+    child
+}
+
+/// `program` in the environment of [`vef`].
+fn as_vef(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (name, value) in vef().get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// The processes that made `up.PID`.
+fn ups(work: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(work).expect("there").map(|entry| entry.expect("an entry").file_name());
+    names.filter_map(|name| Some(name.to_str()?.strip_prefix("up.")?.to_owned())).collect()
+}
+
+fn eventually(what: &str, mut is: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(status.expect("kill is everywhere").success());
+}
+
+#[test]
+fn a_request_to_end_reaches_all_ranks() {
+    for mpi in Mpi::installed() {
+        for name in ["TERM", "HUP"] {
+            let work = tempfile::tempdir().expect("a directory");
+            let mut child = running(work.path(), false, mpi, "exec sleep 300");
+            signal(&child, name);
+            eventually("it ends", || child.try_wait().expect("a child").is_some());
+            assert!(!child.wait().expect("a child").success());
+            let gone = |pid: &String| !Path::new("/proc").join(pid).join("exe").exists();
+            eventually("its ranks end", || ups(work.path()).iter().all(gone));
+        }
+    }
+}
+
+#[test]
+fn a_hangup_that_is_ignored_ends_nothing() {
+    for mpi in Mpi::installed() {
+        let (work, program) = prepare(mpi);
+        let mut child = running(work.path(), true, mpi, &format!("sleep 1; exec {}", program.display()));
+        signal(&child, "HUP");
+        eventually("it ends", || child.try_wait().expect("a child").is_some());
+        assert!(child.wait().expect("a child").success());
+        is_whole(&work.path().join("capture"));
+    }
+}
+
+#[test]
+fn vmpirun_takes_the_launcher_of_the_program() {
+    for mpi in Mpi::installed() {
+        let (work, program) = prepare(mpi);
+        let link = work.path().join("vmpirun");
+        symlink(vef().get_program(), &link).expect("a link");
+        let mut vmpirun = as_vef(&link);
+        vmpirun.current_dir(work.path()).args(&mpi.launcher()[1..]).args(["-np", "2"]).arg(&program);
+        run(&mut vmpirun).success();
+        // Under the other MPI's launcher each rank would be a world of its own.
+        is_whole(&work.path().join("vef-capture"));
     }
 }

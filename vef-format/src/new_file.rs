@@ -1,20 +1,31 @@
-//! A file in the making: it has a hidden name beside its own until it is whole, and nothing of it stays behind otherwise.
+//! A file in the making: it has no name until it is whole, so that nothing of it stays behind otherwise, however its
+//! process ends. Where the file system cannot do that it has a hidden name beside its own, which only a kill leaves.
 //!
 //! What bears the name already decides where that is: a link stays a link, and what it leads to is replaced; a pipe or a
 //! device, and the standard output (`/dev/stdout`), are written to as they are.
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 /// A file in the making.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// Its name until it is whole, and the name that it gets then; none where it is written to as it is.
-    names: Option<(PathBuf, PathBuf)>,
+    names: Names,
+}
+
+#[derive(Debug)]
+enum Names {
+    /// It is written to as it is.
+    Its,
+    /// It has none yet. It gets the first to be moved to the second.
+    None(PathBuf, PathBuf),
+    /// It has the first, and gets the second.
+    Hidden(PathBuf, PathBuf),
 }
 
 impl NewFile {
@@ -25,18 +36,21 @@ impl NewFile {
     pub fn create(path: &Path) -> io::Result<Self> {
         if is_stdout(path) {
             let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-            return Ok(Self { file, names: None });
+            return Ok(Self { file, names: Names::Its });
         }
         let target = match fs::metadata(path) {
             Ok(there) if there.is_dir() => return Err(ErrorKind::IsADirectory.into()),
             Ok(there) if !there.is_file() => {
-                return Ok(Self { file: File::options().write(true).open(path)?, names: None });
+                return Ok(Self { file: File::options().write(true).open(path)?, names: Names::Its });
             }
             Ok(_) => path.canonicalize()?,
             Err(_) => path.to_path_buf(),
         };
         let hidden = hidden(&target, "part")?;
-        Ok(Self { file: File::create(&hidden)?, names: Some((hidden, target)) })
+        Ok(match nameless_beside(&target) {
+            Some(file) => Self { file, names: Names::None(hidden, target) },
+            None => Self { file: File::create(&hidden)?, names: Names::Hidden(hidden, target) },
+        })
     }
 
     /// The file to write to.
@@ -49,17 +63,38 @@ impl NewFile {
     /// # Errors
     /// Those of the operating system; nothing of the file is left then.
     pub fn finish(mut self) -> io::Result<()> {
-        let Some((hidden, target)) = self.names.take() else { return Ok(()) };
-        fs::rename(&hidden, target).inspect_err(|_| discard(&hidden))
+        if let Names::None(hidden, target) = &self.names {
+            // One of a process of the same number that was killed right here.
+            discard(hidden);
+            linkat(CWD, by_number(&self.file), CWD, hidden, AtFlags::SYMLINK_FOLLOW)?;
+            self.names = Names::Hidden(hidden.clone(), target.clone());
+        }
+        if let Names::Hidden(hidden, target) = &self.names {
+            fs::rename(hidden, target)?;
+            self.names = Names::Its;
+        }
+        Ok(())
     }
 }
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if let Some((hidden, _)) = &self.names {
+        if let Names::Hidden(hidden, _) = &self.names {
             discard(hidden);
         }
     }
+}
+
+/// A file without a name in the directory of `target`, if that can be and it can get a name later.
+fn nameless_beside(target: &Path) -> Option<File> {
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(directory, flags, Mode::from_raw_mode(0o666)).ok()?);
+    fs::exists(by_number(&file)).unwrap_or(false).then_some(file)
+}
+
+fn by_number(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// Whether `path` means the standard output.
@@ -110,7 +145,8 @@ mod tests {
         let names = || fs::read_dir(dir.path()).unwrap().count();
         let new = NewFile::create(&target).unwrap();
         new.file().write_all(b"half").unwrap();
-        assert!(!target.exists());
+        // A process that is killed now leaves no more than this.
+        assert_eq!(names(), usize::from(nameless_beside(&target).is_none()));
         drop(new);
         assert_eq!(names(), 0);
         let new = NewFile::create(&target).unwrap();

@@ -27,7 +27,7 @@ pub fn execute(place: &Place) -> Result<(), Failure> {
         _ => by_rules(place)?,
     };
     if let Some(path) = &place.output {
-        placement.write(path)?;
+        output::file(path, &placement.to_text(Format::of_path(path)))?;
     }
     output::result(shown(&placement, &place.format)?.trim_end())
 }

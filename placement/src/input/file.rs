@@ -80,15 +80,6 @@ impl Placement {
         }
     }
 
-    /// Writes a placement file; its name says which form it gets.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), Error> {
-        fs::write(path, self.to_text(Format::of_path(path)))
-            .map_err(|e| Error::Io { path: path.to_owned(), reason: e.to_string() })
-    }
-
     fn structured(&self) -> Structured {
         let ranks = self.ranks.iter().map(|place| Entry::Place {
             node: place.node.into(),
