@@ -139,7 +139,7 @@ mod tests {
                 "error: invalid value '0' for '--ranks <N>': 0 is not in 1..=4294967295; see 'vef --help'",
             ),
         ] {
-            let error = Arguments::try_parse_from(words).err().expect("it is wrong");
+            let Err(error) = Arguments::try_parse_from(words) else { panic!("it is wrong: {words:?}") };
             assert_eq!(usage_in_one_line(&error.render().to_string()), said);
         }
     }
