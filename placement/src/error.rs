@@ -128,6 +128,14 @@ pub enum Problem {
         "the number of processes to start was omitted, and the hosts do not say how many slots they have; give -np N"
     )]
     NoProcessCount,
+    /// Nobody said how many processes, and the slots are more than anybody means.
+    #[error(
+        "the number of processes to start was omitted, and the hosts have room for {room}; if so many are meant, give -np {room}"
+    )]
+    TooManyImplied {
+        /// Slots, or what a mapping makes of them.
+        room: u64,
+    },
     /// Nodes were not given in any way.
     #[error("no nodes: give a hostfile, --host, or --nodes N --slots M")]
     NoCluster,
@@ -254,6 +262,7 @@ impl Problem {
             Problem::NoNodes
                 | Problem::UnknownHost(_)
                 | Problem::NotEnoughSlots { .. }
+                | Problem::TooManyImplied { .. }
                 | Problem::NodeFull { .. }
                 | Problem::AllFull
                 | Problem::NoProcessCount

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::in_slots;
+use super::{as_many_as, in_slots};
 use crate::error::{Error, Problem};
 use crate::input::machinefile::Turn;
 use crate::place::{Node, Placement};
@@ -32,8 +32,7 @@ pub(crate) fn place(
     let room: u64 = turns.iter().map(|turn| u64::from(turn.processes)).sum();
     let processes = match processes {
         Some(processes) => processes,
-        None => u32::try_from(room)
-            .map_err(|_| Problem::NotEnoughSlots { requested: room, slots: u32::MAX.into() })?,
+        None => as_many_as(room)?,
     };
     let once = || {
         hosts.iter().zip(&turns).flat_map(|(&host, turn)| std::iter::repeat_n(host, turn.processes as usize))
@@ -61,5 +60,7 @@ mod tests {
         let placement = place(parse("a\nb", "m").unwrap(), Some(3), None).unwrap();
         assert!(placement.ranks[2].oversubscribed && !placement.ranks[1].oversubscribed);
         assert!(place(parse("a", "m").unwrap(), Some(1), Some(0)).is_err());
+        let error = place(parse("a:22222222", "m").unwrap(), None, None).unwrap_err().to_string();
+        assert!(error.contains("room for 22222222; if so many are meant, give -np 22222222"), "{error}");
     }
 }

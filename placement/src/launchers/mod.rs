@@ -6,7 +6,17 @@ pub(crate) mod openmpi;
 mod openmpi_rank;
 pub(crate) mod slurm;
 
+use crate::error::{Error, Problem};
 use crate::place::Place;
+
+/// Most processes that are started because there is room for so many, when nobody said how many: a slip in a file must not take all memory.
+const MOST_IMPLIED: u32 = 1 << 20;
+
+/// As many processes as there is room for.
+pub(crate) fn as_many_as(room: u64) -> Result<u32, Error> {
+    let count = u32::try_from(room).ok().filter(|&count| count <= MOST_IMPLIED);
+    count.ok_or_else(|| Problem::TooManyImplied { room }.into())
+}
 
 /// The places of ranks that come node by node: each node's n-th rank takes its n-th slot, around again when there are
 /// no more.

@@ -3,8 +3,8 @@
 //!
 //! The rules are those that `mpirun --display-map --do-not-launch` shows; `tests/mpirun.rs` compares with it.
 
-use super::nth_place;
 use super::openmpi_rank::rank;
+use super::{as_many_as, nth_place};
 use crate::error::{Error, Problem};
 use crate::input::hwloc::Topology;
 use crate::place::{Node, Placement};
@@ -146,8 +146,7 @@ fn count_processes(nodes: &[Node], job: &Job) -> Result<u32, Error> {
         // Nodes without any slot still get one process to oversubscribe them with.
         _ => all_slots().ok_or(Problem::NoProcessCount)?.max(1),
     };
-    u32::try_from(processes)
-        .map_err(|_| Problem::NotEnoughSlots { requested: processes, slots: u32::MAX.into() }.into())
+    as_many_as(processes)
 }
 
 /// Where in the list of targets each mapped node stands, in the order in which the mapper first used it.

@@ -1,7 +1,7 @@
 //! Slurm's `srun --distribution`: how many tasks a node takes is settled as if they were dealt out one by one to nodes
 //! with a free CPU; the distribution then says which task goes where (srun(1)).
 
-use super::in_slots;
+use super::{as_many_as, in_slots};
 use crate::error::{Error, Problem};
 use crate::place::{Node, Placement};
 
@@ -44,13 +44,12 @@ pub(crate) fn place(
 ) -> Result<Placement, Error> {
     let cpus: Vec<u32> = nodes.iter().map(|node| node.slots.unwrap_or(1)).collect();
     let room: u64 = cpus.iter().map(|&cpus| u64::from(cpus)).sum();
-    let requested = tasks.map_or(room, u64::from);
-    let tasks = u32::try_from(requested).map_err(|_| Problem::NotEnoughSlots { requested, slots: room })?;
+    let tasks = tasks.map_or_else(|| as_many_as(room), Ok)?;
     if tasks == 0 {
         return Err(Problem::NoRanks.into());
     }
-    if requested > room && !oversubscribe {
-        return Err(Problem::NotEnoughSlots { requested, slots: room }.into());
+    if u64::from(tasks) > room && !oversubscribe {
+        return Err(Problem::NotEnoughSlots { requested: tasks.into(), slots: room }.into());
     }
     let mut left = tasks_of_nodes(&cpus, tasks);
     let size = match distribution {
