@@ -45,13 +45,16 @@ impl Replay {
         let task = &mut self.tasks[at as usize];
         let job = &mut self.jobs[task.job as usize];
         let rank = Rank(at - job.first_task);
-        let take = |raw| task.next = Row::from_raw(&raw);
-        let Some(mark) = job.source.plain().and_then(|streams| streams.next_pair(rank, id, take)) else {
+        let Some(streams) = job.source.plain() else {
             return self.go_on(at, Go { released: false, complete: Some(id) });
         };
-        match job.after(task.at, Ticks(mark.time)) {
-            Some(start) if job.lines.begin(mark.id, State::Done) => task.at = start,
-            _ => return Err(self.wrong_mark(at, mark)),
+        let Some(mark) = streams.next_pair(rank, id, |raw| task.next = Row::from_raw(&raw)) else {
+            return self.go_on(at, Go { released: false, complete: Some(id) });
+        };
+        let LeadingMark { id, time, .. } = mark;
+        match job.after(task.at, Ticks(time)) {
+            Some(start) if job.lines.begin(id, State::Done) => task.at = start,
+            _ => return Err(self.wrong_mark(at, id, time)),
         }
         task.past.records += 1;
         self.stats.marks += 1;
@@ -60,7 +63,7 @@ impl Replay {
         }
         let over = match task.next.waits {
             Waits::Received => job.lines.get(task.next.after) == State::Done,
-            _ => return self.go_on_from_row(at, mark.id),
+            _ => return self.go_on_from_row(at, id),
         };
         if !over {
             task.wait = Wait::Received;
@@ -90,9 +93,9 @@ impl Replay {
 
     /// A mark that came with the message behind it has the id of another, or starts past the end of time.
     #[cold]
-    fn wrong_mark(&mut self, at: u32, mark: LeadingMark) -> Box<ReplayError> {
+    fn wrong_mark(&mut self, at: u32, id: u64, time: u64) -> Box<ReplayError> {
         let here = self.here(at);
-        here.task.next = Row::from_raw(&mark.raw(here.rank));
+        (here.task.next.id, here.task.next.time) = (id, time);
         match here.job.start(here.task) {
             Some(_) => self.duplicate(at),
             None => self.overflow(at),
