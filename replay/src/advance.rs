@@ -38,7 +38,7 @@ impl Replay {
         }
     }
 
-    /// A task goes on behind the line `id`, which is complete for it. Mostly there comes a mark that waits for that, and behind
+    /// A task goes on behind the line `id`, which is complete for it. Often there comes a mark that waits for that, and behind
     /// the mark a message; containers have them together, so that they need but one look, and nothing is asked that is known.
     #[inline(always)]
     fn after_complete(&mut self, at: u32, id: u64) -> Run<()> {

@@ -6,8 +6,9 @@
 //! A record begins with a word that tells the widths of its fields, so that a reader knows where each field is
 //! before it has read any: nothing waits for anything, and no branch depends on a width.
 //!
-//! A message and the local mark in front of it are one: nearly every message of a real program stands behind the mark of
-//! a reception, and that mark behind the record before. A reader that passes marks so has half as many to look at.
+//! A message and the local mark in front of it are one, if the mark waits for the record before: so it is wherever a program
+//! waits for one message at a time, and a reader that passes marks then has half as many records to look at. Marks of
+//! waits for several messages stand alone.
 
 use super::code::{Garbled, Packed};
 use crate::ids::{MessageId, Rank};
