@@ -1,8 +1,9 @@
 //! A file in the making: it has no name until it is whole, so that nothing of it stays behind otherwise, however its
 //! process ends. Where the file system cannot do that it has a hidden name beside its own, which only a kill leaves.
 //!
-//! What bears the name already decides where that is: a link stays a link, and what it leads to is replaced; a pipe or a
-//! device, and the standard output (`/dev/stdout`), are written to as they are.
+//! What bears the name already decides where that is: a link stays a link, and what it leads to, or is to lead to, is replaced; a
+//! pipe or a device, and the standard output (`/dev/stdout`), are written to as they are. A file that is replaced passes its
+//! permissions on, and is not replaced by somebody who may not write to it.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use std::ffi::OsString;
@@ -38,19 +39,26 @@ impl NewFile {
             let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
             return Ok(Self { file, names: Names::Its });
         }
-        let target = match fs::metadata(path) {
+        let (target, permissions) = match fs::metadata(path) {
             Ok(there) if there.is_dir() => return Err(ErrorKind::IsADirectory.into()),
-            Ok(there) if !there.is_file() => {
-                return Ok(Self { file: File::options().write(true).open(path)?, names: Names::Its });
+            Ok(there) => {
+                let file = File::options().write(true).open(path)?;
+                if !there.is_file() {
+                    return Ok(Self { file, names: Names::Its });
+                }
+                (path.canonicalize()?, Some(there.permissions()))
             }
-            Ok(_) => path.canonicalize()?,
-            Err(_) => path.to_path_buf(),
+            Err(_) => (led_to(path)?, None),
         };
         let hidden = hidden(&target, "part")?;
-        Ok(match nameless_beside(&target) {
+        let new = match nameless_beside(&target) {
             Some(file) => Self { file, names: Names::None(hidden, target) },
             None => Self { file: File::create(&hidden)?, names: Names::Hidden(hidden, target) },
-        })
+        };
+        if let Some(permissions) = permissions {
+            new.file.set_permissions(permissions)?;
+        }
+        Ok(new)
     }
 
     /// The file to write to.
@@ -83,6 +91,19 @@ impl Drop for NewFile {
             discard(hidden);
         }
     }
+}
+
+/// Where links from `path` lead, the last of them to nothing.
+fn led_to(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_path_buf();
+    // As many as the system follows.
+    for _ in 0..40 {
+        match fs::read_link(&path) {
+            Ok(link) => path = path.parent().unwrap_or(Path::new("")).join(link),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "too many levels of symbolic links"))
 }
 
 /// A file without a name in the directory of `target`, if that can be and it can get a name later.
@@ -169,6 +190,34 @@ mod tests {
         assert_eq!(fs::read(&target).unwrap(), b"new");
         assert!(link.is_symlink());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_a_link_is_to_lead_to_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("scratch")).unwrap();
+        let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+        symlink("second", &first).unwrap();
+        symlink("scratch/t.vef", &second).unwrap();
+        NewFile::create(&first).unwrap().finish().unwrap();
+        assert!(first.is_symlink() && second.is_symlink() && dir.path().join("scratch/t.vef").is_file());
+        symlink("circle", dir.path().join("circle")).unwrap();
+        assert!(NewFile::create(&dir.path().join("circle")).is_err());
+    }
+
+    #[test]
+    fn permissions_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("t.vef");
+        fs::write(&target, "private").unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
+        NewFile::create(&target).unwrap().finish().unwrap();
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o444)).unwrap();
+        // Nothing is read-only for root.
+        let writable = File::options().write(true).open(&target).is_ok();
+        assert_eq!(NewFile::create(&target).is_ok(), writable);
     }
 
     #[test]

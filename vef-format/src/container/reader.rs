@@ -225,6 +225,20 @@ impl Reader {
         Ok(lists.into_iter().map(stream).collect())
     }
 
+    /// Reads all extension sections, to see whether they are whole: what they say is another matter.
+    ///
+    /// # Errors
+    /// The first that is damaged.
+    pub fn check_sections(&self) -> Result<(), ContainerError> {
+        for name in self.section_names() {
+            for stream in self.section(name)? {
+                let mut pieces = self.pieces(&stream);
+                while pieces.next(self)?.is_some() {}
+            }
+        }
+        Ok(())
+    }
+
     /// The pieces of a stream of an extension section, in the order in which they were written.
     pub fn pieces(&self, stream: &SectionStream) -> Pieces {
         Pieces { task: stream.task.map_or(0, |task| task.0), places: Places::new(stream.list) }

@@ -221,6 +221,14 @@ fn every_changed_byte_is_an_error() {
             assert!(read(&bad).is_err(), "byte {at} changed by {change:#x}");
         }
     }
+    // What is in a section nobody reads who only wants the records.
+    let place = bytes.windows(3).position(|bytes| bytes == b"abc").unwrap();
+    let mut bad = bytes.clone();
+    bad[place] ^= 1;
+    assert!(Reader::from_bytes(bytes.clone(), Path::new("t.vefx")).unwrap().check_sections().is_ok());
+    let error =
+        Reader::from_bytes(bad, Path::new("t.vefx")).unwrap().check_sections().unwrap_err().to_string();
+    assert!(error.ends_with("the checksum of the block does not fit its content"), "{error}");
     let mut other = bytes.clone();
     other[4] = 1;
     let error = read(&other).unwrap_err().to_string();

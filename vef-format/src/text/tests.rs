@@ -381,18 +381,19 @@ proptest! {
             let at = at % line.len();
             line[at] = byte;
         }
-        let whole = |front: &str| {
+        let whole = |front: &str, line: &[u8]| {
             let rest = "1 0 1 8 4 20 -1\n".repeat(8);
-            [b"VEF3 9 9 0 0 0 0 1\n", front.as_bytes(), &line, b"\n", rest.as_bytes()].concat()
+            [b"VEF3 9 9 0 0 0 0 1\n", front.as_bytes(), line, b"\n", rest.as_bytes()].concat()
         };
-        let careful = parse(&whole(" "));
+        // The change may have made two lines of it.
+        let first = line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len());
         for way in QUICK_WAYS {
             let Some((task, raw, length)) = quick_line(way, &line) else { continue };
-            let (_, records) = careful.as_ref().unwrap();
+            let (_, records) = parse(&whole(" ", &line[..first])).unwrap();
             prop_assert_eq!(raw.line(task).to_record(), records[0].clone());
-            prop_assert_eq!(length, line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len()) + 1);
+            prop_assert_eq!(length, first + 1);
         }
-        match (parse(&whole("")), careful) {
+        match (parse(&whole("", &line)), parse(&whole(" ", &line))) {
             (Ok(quick), Ok(careful)) => prop_assert_eq!(quick, careful),
             (quick, careful) => {
                 prop_assert_eq!(quick.unwrap_err().to_string(), careful.unwrap_err().to_string());

@@ -54,6 +54,7 @@ pub fn validate(path: &Path, options: &Options) -> Result<Report, TextError> {
 /// Problems name the lines that the trace would have as text. An error means that a part could not be read.
 pub fn validate_container(path: &Path, options: &Options) -> Result<Report, ContainerError> {
     let reader = container::Reader::open(path)?;
+    reader.check_sections()?;
     let options = Options { op_codes: reader.about().op_codes.clone(), ..options.clone() };
     let mut validator = Validator::new(reader.header(), &options);
     let mut lines = reader.lines();
