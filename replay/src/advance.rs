@@ -45,22 +45,19 @@ impl Replay {
         let task = &mut self.tasks[at as usize];
         let job = &mut self.jobs[task.job as usize];
         let rank = Rank(at - job.first_task);
-        let Some(streams) = job.source.plain() else {
+        let mark = match job.source.plain() {
+            Some(streams) => streams.next_pair(rank, id, |raw| task.next = Row::from_raw(&raw)),
+            None => None,
+        };
+        let Some(LeadingMark { id, time, .. }) = mark else {
             return self.go_on(at, Go { released: false, complete: Some(id) });
         };
-        let Some(mark) = streams.next_pair(rank, id, |raw| task.next = Row::from_raw(&raw)) else {
-            return self.go_on(at, Go { released: false, complete: Some(id) });
-        };
-        let LeadingMark { id, time, .. } = mark;
         match job.after(task.at, Ticks(time)) {
             Some(start) if job.lines.begin(id, State::Done) => task.at = start,
             _ => return Err(self.wrong_mark(at, id, time)),
         }
         task.past.records += 1;
         self.stats.marks += 1;
-        if !self.detached.is_empty() {
-            self.detached.remove(&at);
-        }
         let over = match task.next.waits {
             Waits::Received => job.lines.get(task.next.after) == State::Done,
             _ => return self.go_on_from_row(at, id),
