@@ -149,12 +149,14 @@ pub struct Profile {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Started by mpirun or srun, its processes share the work; the trace is the same to the byte. -j is then per process
-[default: 1], and so is --memory: a share of the ranks that needs more is refused, because processes do not mix in parts.
+Started by mpirun or srun, its processes share the work; the trace is the same to the byte. -j and --memory are then per
+process [default: 1, and a part of half of what is free on the node], and each process that needs more memory has a
+temporary file of its own. Where /tmp is memory, as on many nodes, it is no place for these.
 
 Examples:
   vef mix -i capture -o app.vef
-  mpirun -n 8 vef mix -i capture -o app.vef")]
+  mpirun -n 8 vef mix -i capture -o app.vef
+  srun -n 8 vef mix -i capture -o app.vef --memory 4G --tmpdir /local/scratch")]
 pub struct Mix {
     /// The capture: its directory, or the VEFT.main of an older one
     #[arg(short, long, value_name = "DIR|VEFT.main")]
@@ -165,9 +167,13 @@ pub struct Mix {
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Memory to use, about: more needs a temporary file beside the trace (4G, 500MB) [default: half of what is free]
+    /// Memory to use, about (4G, 500MB): a capture that needs more is read twice and mixed in parts, with a temporary file
+    /// [default: half of what is free]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
+    /// Directory for temporary files, which have no name there [default: that of the trace]
+    #[arg(long, value_name = "DIR")]
+    pub tmpdir: Option<PathBuf>,
     /// Drop sends and receives that have no partner instead of refusing the capture
     #[arg(long)]
     pub lenient: bool,

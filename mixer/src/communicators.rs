@@ -15,10 +15,44 @@ use vef_format::ids::{CommId, CommRank, Rank};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity(pub(crate) u32);
 
+/// The messages of lowered collectives travel apart from all others.
+const LOWERED: u32 = 1 << 31;
+
 impl Identity {
-    /// What the messages of lowered collectives travel on: apart from all others.
+    /// What the messages of lowered collectives travel on.
     pub(crate) fn lowered(self) -> Self {
-        Self(self.0 | 1 << 31)
+        Self(self.0 | LOWERED)
+    }
+}
+
+/// The numbers that all processes know this one's communicators by, and the other way round.
+#[derive(Debug)]
+pub(crate) struct Names {
+    common: Vec<u32>,
+    own: HashMap<u32, u32>,
+}
+
+impl Names {
+    /// From the number that all know each of one's own by.
+    pub(crate) fn new(common: Vec<u32>) -> Self {
+        let own = (0..).zip(&common).map(|(own, &common)| (common, own)).collect();
+        Self { common, own }
+    }
+
+    /// The number that all know each of one's own by.
+    pub(crate) fn common(&self) -> &[u32] {
+        &self.common
+    }
+
+    /// The number that all know one's own by; that of its lowered collectives goes with it.
+    pub(crate) fn of_own(&self, own: u32) -> u32 {
+        // One's own are all known.
+        self.common.get((own & !LOWERED) as usize).map_or(u32::MAX, |common| common | own & LOWERED)
+    }
+
+    /// One's own number, if one knows the communicator.
+    pub(crate) fn own(&self, common: u32) -> Option<u32> {
+        self.own.get(&(common & !LOWERED)).map(|own| own | common & LOWERED)
     }
 }
 
@@ -42,7 +76,7 @@ pub(crate) enum Birth {
 }
 
 /// So many have an [`Identity`]: the rest of the numbers is for lowered collectives.
-const MOST: usize = 1 << 31;
+const MOST: usize = LOWERED as usize;
 
 /// All communicators of a capture.
 #[derive(Debug)]

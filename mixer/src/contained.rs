@@ -5,14 +5,15 @@
 
 use crate::communicators::Communicators;
 use crate::error::MixError;
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::summary::{Dropped, Summary};
 use crate::walk::{Manner, Walk};
 use crate::{Options, Progress, Stage};
 use hashbrown::HashMap;
 use std::borrow::Cow;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::io::Seek;
+use std::path::Path;
 use vef_format::capture::event::{Action, Completion, Event, Outcome, RequestId, Send, SendMode};
 use vef_format::capture::{Capture, Layout};
 use vef_format::container::{About, ContainerWriteError, Note, Settings, Writer};
@@ -28,45 +29,22 @@ pub(crate) fn named(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"))
 }
 
-/// The text of a trace that is on its way to a container; the file goes with this.
-#[derive(Debug)]
-pub(crate) struct Draft(PathBuf);
-
-impl Draft {
-    /// Beside `output`.
-    pub(crate) fn beside(output: &Path) -> Result<Self, MixError> {
-        Ok(Self(output::beside(output, "vef")?))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // There is none if mixing failed.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// Writes the container `output` of the text in `draft`, which was mixed from `capture`. Where records
-/// of the walk were dropped, places of the others are not known: what is said of single records is left out.
+/// Writes the container `output` of the text in `draft`, which was mixed from `capture`; it has not its name yet. Where
+/// records of the walk were dropped, places of the others are not known: what is said of single records is left out.
 pub(crate) fn write(
     capture: &Capture,
-    draft: &Draft,
-    output: &Path,
+    draft: &Output,
+    output: &Output,
     options: &Options,
     summary: &Summary,
     progress: &dyn Progress,
 ) -> Result<(), MixError> {
     let walked = summary.dropped == Dropped::default();
     progress.begin(Stage::Container, summary.records * if walked { 2 } else { 1 });
-    let name = output;
-    let output = Output::create(output)?;
     let failed = |error: ContainerWriteError| output.error(error);
-    let text = File::open(draft.path()).map_err(|error| output.error(error))?;
-    let mut text = Reader::new(text, name).map_err(|error| output.error(error))?;
+    let mut text = draft.file();
+    text.rewind().map_err(|error| output.error(error))?;
+    let mut text = Reader::new(text, output.path()).map_err(|error| output.error(error))?;
     let about = About { op_codes: options.op_codes.clone(), origin: origin(capture) };
     let mut writer =
         Writer::new(output.file(), text.header(), &about, Settings::default()).map_err(failed)?;
@@ -104,7 +82,7 @@ pub(crate) fn write(
         .map_err(failed)?;
     }
     writer.finish().map_err(failed)?;
-    output.finish()
+    Ok(())
 }
 
 /// Where the trace comes from, as task 0 tells it.

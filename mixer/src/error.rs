@@ -2,11 +2,9 @@
 
 use crate::summary::Unmatched;
 use std::fmt;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
-use vef_format::units::Bytes;
 
 /// Why a capture cannot be mixed.
 #[derive(Debug, thiserror::Error)]
@@ -64,37 +62,12 @@ pub enum MixError {
     /// Parts or processes do not understand each other.
     #[error(transparent)]
     Garbled(#[from] crate::bytes::Garbled),
-    /// The share of a process of a job does not fit into the memory that each may use.
-    #[error(
-        "tasks {} to {} need more than {allowed} in one of {processes} processes, which keep their shares in memory: \
-        start about {enough} processes, or one, which mixes in parts", tasks.start, tasks.end - 1
-    )]
-    Share {
-        /// The tasks of the process.
-        tasks: Range<u32>,
-        /// The memory that it may use.
-        allowed: Bytes,
-        /// How many processes there are.
-        processes: u32,
-        /// With how many each share would fit, about.
-        enough: u32,
-    },
     /// The user's table of codes does not have an operation that tasks call.
     #[error("the table of codes has none for {0}, which the capture has")]
     NoCode(Operation),
     /// More than a trace's ids, or one task's, are made for.
     #[error("more {0} than there are numbers for")]
     TooMany(&'static str),
-}
-
-impl MixError {
-    /// An error of a file that stands for the trace until that is whole is one of the trace, `output`.
-    pub(crate) fn of_trace(self, output: &Path) -> Self {
-        match self {
-            Self::Output { source, .. } => Self::Output { path: output.to_path_buf(), source },
-            other => other,
-        }
-    }
 }
 
 /// Why the processes of a job cannot mix together.

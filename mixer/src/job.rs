@@ -1,15 +1,17 @@
 //! The processes of an MPI job that mix one capture together: `mpirun -n P vef mix …`.
 //!
-//! Each reads the ranks of its share, and each pair tells each other the ends of the channels between them. The process of
-//! rank 0 asks all for their records window by window, puts them in order and writes. MPI is found at run time.
+//! Each reads the ranks of its share, in parts if need be, and each pair tells each other the ends of the channels between
+//! them. The process of rank 0 asks all for their records window by window, puts them in order and writes. MPI is found at
+//! run time.
 //! Who waits sleeps: processes may outnumber cores.
 
 use crate::agreement::{Operations, Rolls};
 use crate::bytes::{Author, Garbled, Reader};
-use crate::communicators::{Communicators, Known};
+use crate::communicators::{Communicators, Known, Names};
 use crate::error::{JobError, MixError};
 use crate::matching::Matched;
 use crate::order::Samples;
+use crate::parts::Parts;
 use crate::summary::Summary;
 use crate::window::Window;
 use crate::wire;
@@ -87,9 +89,47 @@ impl Job {
         share(tasks, self.rank, self.size)
     }
 
-    /// The shares of all processes.
-    pub(crate) fn shares(&self, tasks: u32) -> Vec<Range<u32>> {
-        (0..self.size).map(|rank| share(tasks, rank, self.size)).collect()
+    /// How many processes there are on the node of this one, itself included.
+    pub(crate) fn on_this_node(&self) -> Outcome<u64> {
+        // Without a name each is alone on its node.
+        let nameless = || format!("process {}", self.rank);
+        let node = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| nameless());
+        let mut nodes = Author::default();
+        self.gather(node.as_bytes(), |_, node| {
+            nodes.put_bytes(&node);
+            Ok(())
+        })?;
+        let nodes = self.spread(&nodes.0)?;
+        let (mut reader, mut count) = (Reader::new(&nodes), 0);
+        while reader.more() {
+            count += u64::from(reader.get_bytes()? == node.as_bytes());
+        }
+        Ok(count)
+    }
+
+    /// The parts of all processes, from this one's.
+    pub(crate) fn all_parts(&self, own: &[Range<u32>], tasks: u32) -> Outcome<Parts> {
+        let mut author = Author::default();
+        own.iter().for_each(|part| author.put(part.end.into()));
+        let mut all = Author::default();
+        self.gather(&author.0, |_, ends| {
+            all.put_bytes(&ends);
+            Ok(())
+        })?;
+        let all = self.spread(&all.0)?;
+        let mut reader = Reader::new(&all);
+        let of = |rank: u32| {
+            let (mut begin, mut parts) = (share(tasks, rank, self.size).start, Vec::new());
+            let mut ends = Reader::new(reader.get_bytes()?);
+            while ends.more() {
+                let end = ends.get_u32()?;
+                parts.push(begin..end);
+                begin = end;
+            }
+            Ok(parts)
+        };
+        let parts = (0..self.size).map(of).collect::<Outcome<Vec<_>>>()?;
+        Ok(Parts::new(parts, self.rank))
     }
 
     /// What came of a step, if all processes came through it. Else the process of rank 0 has the error of the lowest.
@@ -145,11 +185,7 @@ impl Job {
     }
 
     /// The communicators that any process knows, and the number there of each of one's own.
-    pub(crate) fn all_communicators(
-        &self,
-        own: &Communicators,
-        tasks: u32,
-    ) -> Outcome<(Vec<u32>, Vec<Known>)> {
+    pub(crate) fn all_communicators(&self, own: &Communicators, tasks: u32) -> Outcome<(Names, Vec<Known>)> {
         let mut tables = Author::default();
         self.gather(&own.encode(), |_, table| {
             tables.put_bytes(&table);
@@ -164,18 +200,18 @@ impl Job {
                 names = here;
             }
         }
-        Ok((names, all.known()))
+        Ok((Names::new(names), all.known()))
     }
 
-    /// Compares what all members of all communicators called; `name` gives the number that all know one's own by.
+    /// Compares what all members of all communicators called.
     pub(crate) fn compare(
         &self,
         mut rolls: Rolls,
-        name: &dyn Fn(u32) -> u32,
+        names: &Names,
         known: &[Known],
         lenient: bool,
     ) -> Outcome<Vec<Operations>> {
-        let own = rolls.encode(name);
+        let own = rolls.encode(&|own| names.of_own(own));
         // The numbers of the process of rank 0 are those that all know.
         self.gather(&own, |from, told| if from > 0 { Ok(rolls.hear(&told)?) } else { Ok(()) })?;
         let compared = match self.rank {
@@ -196,10 +232,11 @@ impl Job {
 
     /// Where windows of about `window` records end, from some starts of all processes.
     pub(crate) fn ends(&self, samples: Samples, window: usize) -> Outcome<Vec<u64>> {
-        let own = samples.encode(self.size as usize);
+        // Few enough that all together are not too many.
+        let own = samples.encode((1 << 18) / self.size as usize);
         let mut all = Samples::new();
         self.gather(&own, |_, told| {
-            all.merge(Samples::decode(&told)?);
+            all.merge(Samples::decode(&told, 0)?);
             Ok(())
         })?;
         let mut author = Author::default();
@@ -214,19 +251,39 @@ impl Job {
         Ok(ends)
     }
 
-    /// Each tells each other `tell(rank)`, and `hear`s what those say.
+    /// The processes tell each other what each of their parts must know: `tell(part)` of another's, `hear(part, told)` of
+    /// one's own. All go on if one fails, so that none waits for ever.
     pub(crate) fn exchange(
         &self,
-        tell: impl Fn(usize) -> Vec<u8>,
-        mut hear: impl FnMut(Vec<u8>) -> Outcome<()>,
+        parts: &Parts,
+        tell: impl Fn(usize) -> Outcome<Vec<u8>>,
+        mut hear: impl FnMut(usize, Vec<u8>) -> Outcome<()>,
     ) -> Outcome<()> {
+        let mut outcome = Ok(());
         for step in 1..self.size {
             let to = (self.rank + step) % self.size;
             let from = (self.rank + self.size - step) % self.size;
-            let heard = self.swap(&tell(to as usize), to, from)?;
-            hear(heard)?;
+            let (mut theirs, mut own) = (parts.of(to), parts.own());
+            loop {
+                let (about, mine) = (theirs.next(), own.next());
+                if about.is_none() && mine.is_none() {
+                    break;
+                }
+                let mut told = Vec::new();
+                if let (Some(part), Ok(())) = (about, &outcome) {
+                    match tell(part) {
+                        Ok(bytes) => told = bytes,
+                        Err(error) => outcome = Err(error),
+                    }
+                }
+                let heard = self.swap(about.map(|_| (&told[..], to)), mine.map(|_| from))?;
+                drop(told);
+                if let (Some(part), Ok(())) = (mine, &outcome) {
+                    outcome = hear(part, heard);
+                }
+            }
         }
-        Ok(())
+        outcome
     }
 
     /// Adds up what became of the messages of all processes, in the process of rank 0.
@@ -238,6 +295,17 @@ impl Job {
             }
             Ok(())
         })
+    }
+
+    /// The numbers of all processes, in the process of rank 0.
+    pub(crate) fn numbers(&self, own: u64) -> Outcome<Vec<u64>> {
+        let (mut all, mut author) = (Vec::new(), Author::default());
+        author.put(own);
+        self.gather(&author.0, |_, number| {
+            all.push(Reader::new(&number).get()?);
+            Ok(())
+        })?;
+        Ok(all)
     }
 
     /// Gives the process of rank 0 a window when it asks; `false`: it wants no more.
@@ -279,28 +347,24 @@ impl Job {
     }
 
     fn send(&self, bytes: &[u8], to: u32) -> Outcome<()> {
-        self.transfer(Some((&(bytes.len() as u64).to_le_bytes(), to)), None)?;
-        bytes.chunks(CHUNK).try_for_each(|chunk| self.transfer(Some((chunk, to)), None))
+        self.swap(Some((bytes, to)), None).map(drop)
     }
 
     fn receive(&self, from: u32) -> Outcome<Vec<u8>> {
-        let mut length = [0; 8];
-        self.transfer(None, Some((&mut length, from)))?;
-        let mut bytes = vec![0; u64::from_le_bytes(length) as usize];
-        bytes.chunks_mut(CHUNK).try_for_each(|chunk| self.transfer(None, Some((chunk, from))))?;
-        Ok(bytes)
+        self.swap(None, Some(from))
     }
 
-    /// Sends to one and receives from another at once.
-    fn swap(&self, bytes: &[u8], to: u32, from: u32) -> Outcome<Vec<u8>> {
-        let mut length = [0; 8];
-        self.transfer(Some((&(bytes.len() as u64).to_le_bytes(), to)), Some((&mut length, from)))?;
-        let mut heard = vec![0; u64::from_le_bytes(length) as usize];
+    /// Sends to one, receives from another, or both at once.
+    fn swap(&self, said: Option<(&[u8], u32)>, from: Option<u32>) -> Outcome<Vec<u8>> {
+        let (bytes, to) = said.unwrap_or_default();
+        let (ours, mut theirs) = ((bytes.len() as u64).to_le_bytes(), [0; 8]);
+        self.transfer(said.map(|_| (&ours[..], to)), from.map(|from| (&mut theirs[..], from)))?;
+        let mut heard = vec![0; u64::from_le_bytes(theirs) as usize];
         let (mut out, mut into) = (bytes.chunks(CHUNK), heard.chunks_mut(CHUNK));
         loop {
             match (out.next(), into.next()) {
                 (None, None) => return Ok(heard),
-                (out, into) => self.transfer(out.map(|out| (out, to)), into.map(|into| (into, from)))?,
+                (out, into) => self.transfer(out.map(|out| (out, to)), into.zip(from))?,
             }
         }
     }
@@ -392,9 +456,9 @@ fn complete_text(error: &MixError) -> String {
 }
 
 impl Samples {
-    /// For the process of rank 0 of so many, few enough that all together are not too many.
-    fn encode(mut self, processes: usize) -> Vec<u8> {
-        self.thin_to((1 << 18) / processes);
+    /// For another process, or for later: at most so many.
+    pub(crate) fn encode(mut self, most: usize) -> Vec<u8> {
+        self.thin_to(most);
         let (each, latest, starts) = self.into_parts();
         let mut author = Author::default();
         author.put(each as u64);
@@ -403,12 +467,13 @@ impl Samples {
         author.0
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+    /// What was encoded, on a clock that is `shift` ahead.
+    pub(crate) fn decode(bytes: &[u8], shift: i64) -> Result<Self, Garbled> {
         let mut reader = Reader::new(bytes);
-        let (each, latest) = (reader.get()? as usize, reader.get()?);
+        let (each, latest) = (reader.get()? as usize, reader.get()?.saturating_add_signed(shift));
         let mut starts = Vec::new();
         while reader.more() {
-            starts.push(reader.get()?);
+            starts.push(reader.get()?.saturating_add_signed(shift));
         }
         Ok(Self::from_parts(each, latest, starts))
     }

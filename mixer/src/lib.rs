@@ -53,6 +53,7 @@ pub use mix::{mix, mix_among};
 pub use summary::{Dropped, Loner, LonerKind, Summary, Tally, Times, Unmatched};
 
 pub use collectives::choose::Table;
+use std::path::PathBuf;
 use vef_format::operation::OpCodes;
 use vef_format::units::Bytes;
 
@@ -64,11 +65,12 @@ pub struct Options {
     pub lenient: bool,
     /// Leave out events of unknown type instead of refusing them.
     pub skip_unknown: bool,
-    /// The memory that a mix may use, about: a capture that needs more is read twice and mixed in parts, with a temporary
-    /// file beside the output. `None`: half of what is free. A task at least is in memory at a time, and what
-    /// `docs/mixing.md` lists under "Memory". Each process of a job may use so much; where given, a share that needs more
-    /// is an error.
+    /// The memory that a mix may use, about; of a job, each of its processes: what needs more is read twice and mixed in
+    /// parts, with a temporary file. `None`: half of what is free, of which each process of a node has its part. A task at
+    /// least is in memory at a time, and what `docs/mixing.md` lists under "Memory".
     pub memory: Option<Bytes>,
+    /// The directory for temporary files, of each process of a job. `None`: that of the output.
+    pub temporary: Option<PathBuf>,
     /// How many threads; 0: as many as the machine has cores.
     pub jobs: usize,
     /// Replace collectives by the point-to-point messages of the algorithms that this table chooses.

@@ -200,6 +200,26 @@ pub(crate) fn ends(
     told.into_iter().map(|author| author.0).collect()
 }
 
+/// Adds to `author` what [`ends`] wrote, with the numbers that `comm` gives.
+pub(crate) fn put_renamed(
+    ends: &[u8],
+    comm: &dyn Fn(u32) -> u32,
+    author: &mut Author,
+) -> Result<(), Garbled> {
+    let mut reader = Reader::new(ends);
+    while reader.more() {
+        // The kind and the task; behind the communicator the peer, the tag and the length.
+        author.put(reader.get()?);
+        author.put(reader.get()?);
+        author.put(comm(reader.get_u32()?).into());
+        for _ in 0..3 {
+            author.put(reader.get()?);
+        }
+        author.put_bytes(reader.get_bytes()?);
+    }
+    Ok(())
+}
+
 /// The numbers of messages, each from the one before.
 fn put_numbers(messages: &[u32], author: &mut Author) {
     let mut last = 0;

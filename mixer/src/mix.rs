@@ -1,17 +1,18 @@
 //! The stages of a mix, one after the other: of a whole capture in memory, of one in parts, or of one process's share.
 
 use crate::agreement::{Operations, Rolls};
+use crate::bytes::{Author, Garbled, Reader};
 use crate::channels::NONE;
-use crate::communicators::{Communicators, Known};
-use crate::contained::{self, Draft};
+use crate::communicators::{Communicators, Known, Names};
+use crate::contained;
 use crate::error::MixError;
 use crate::job::{Job, Tokens};
-use crate::matching::{Matched, Matching, Partners, ends};
+use crate::matching::{Matched, Matching, Partners, ends, put_renamed};
 use crate::order::Samples;
 use crate::output::Output;
-use crate::parts::{Blocks, Place, Spill};
+use crate::parts::{self, Blocks, Parts, Place, Spill};
 use crate::prepare::{Preparer, Shared};
-use crate::read::{Clocks, Reading};
+use crate::read::{Clocks, Reading, sample};
 use crate::summary::Summary;
 use crate::task::Task;
 use crate::window::Window;
@@ -67,29 +68,30 @@ fn alone_or_among(
     progress: &dyn Progress,
     job: Option<&Job>,
 ) -> Result<Summary, MixError> {
-    let mixed = match contained::named(output) {
-        true => container(capture, output, options, progress, job),
-        false => text(capture, output, options, progress, job),
+    // The process of rank 0 writes.
+    let begin = |begin: &dyn Fn() -> Result<Output, MixError>| match job {
+        Some(job) if job.rank() > 0 => Ok(None),
+        _ => begin().map(Some),
     };
-    mixed.map_err(|error| error.of_trace(output))
-}
-
-/// Mixes into a container, by way of text.
-fn container(
-    capture: &Path,
-    output: &Path,
-    options: &Options,
-    progress: &dyn Progress,
-    job: Option<&Job>,
-) -> Result<Summary, MixError> {
-    let draft = Draft::beside(output)?;
-    let summary = text(capture, draft.path(), options, progress, job)?;
-    let outcome = match job {
-        Some(job) if job.rank() > 0 => Ok(()),
-        _ => open(capture, options)
-            .and_then(|capture| contained::write(&capture, &draft, output, options, &summary, progress)),
+    // A place that cannot be written to shows before the work, not after it.
+    let trace = agreed(job, begin(&|| Output::create(output)))?;
+    let mut summary = if contained::named(output) {
+        // By way of text.
+        let draft = agreed(job, begin(&|| Output::draft(output, options.temporary.as_deref())))?;
+        let summary = text(capture, output, draft.as_ref(), options, progress, job)?;
+        let contain = |(draft, trace)| {
+            contained::write(&open(capture, options)?, draft, trace, options, &summary, progress)
+        };
+        agreed(job, draft.as_ref().zip(trace.as_ref()).map_or(Ok(()), contain))?;
+        summary
+    } else {
+        text(capture, output, trace.as_ref(), options, progress, job)?
     };
-    agreed(job, outcome).map(|()| summary)
+    agreed(job, trace.map_or(Ok(()), Output::finish))?;
+    let own = parts::peak_memory().unwrap_or(0);
+    let peaks = job.map_or(Ok(vec![own]), |job| job.numbers(own))?;
+    summary.peak_memory = Bytes(peaks.into_iter().max().unwrap_or(0));
+    Ok(summary)
 }
 
 fn open(capture: &Path, options: &Options) -> Result<Capture, MixError> {
@@ -101,10 +103,11 @@ fn open(capture: &Path, options: &Options) -> Result<Capture, MixError> {
     Ok(Capture::open_with(capture, &older)?)
 }
 
-/// Mixes into text.
+/// Mixes into the text of `trace`, which the process that writes has begun.
 fn text(
     capture: &Path,
-    output: &Path,
+    trace: &Path,
+    output: Option<&Output>,
     options: &Options,
     progress: &dyn Progress,
     job: Option<&Job>,
@@ -124,11 +127,11 @@ fn text(
             options,
             progress,
             job,
-            output,
+            trace,
             summary: Summary::default(),
             matched: Matched::default(),
         }
-        .run()
+        .run(output)
     })
 }
 
@@ -145,27 +148,34 @@ struct Mix<'a> {
     options: &'a Options,
     progress: &'a dyn Progress,
     job: Option<&'a Job>,
-    output: &'a Path,
+    trace: &'a Path,
     summary: Summary,
     matched: Matched,
 }
 
 /// What the first reading gave.
 struct Read {
-    parts: Vec<Range<u32>>,
-    /// Of parts that lie in a file: what each tells each.
-    told: Option<(Spill, Vec<Vec<Place>>)>,
-    /// The tasks, if there is only one part.
+    /// The tasks, if they are one part.
     kept: Vec<Task>,
+    /// Of several parts, what each leaves for the second reading.
+    left: Option<Left>,
     rolls: Rolls,
     zeros: Vec<u64>,
+}
+
+/// What parts leave in a file.
+struct Left {
+    spill: Spill,
+    /// What each of one's own tells each part.
+    ends: Vec<Vec<Place>>,
+    /// Some starts of the records of each.
+    starts: Vec<Place>,
 }
 
 /// What all parts and processes know of each other.
 struct Common {
     known: Vec<Known>,
-    /// The number that all know each of one's own communicators by.
-    names: Vec<u32>,
+    names: Names,
     /// The operations on each of one's own communicators.
     operations: Vec<Operations>,
     /// Those that all know.
@@ -177,38 +187,34 @@ struct Common {
 }
 
 impl<'a> Mix<'a> {
-    fn run(mut self) -> Result<Summary, MixError> {
+    fn run(mut self, output: Option<&Output>) -> Result<Summary, MixError> {
         self.summary.tasks = self.reading.capture.tasks();
         let begun = Instant::now();
-        // A place that cannot be written to shows before the work, not after it.
-        let output = match self.job {
-            Some(job) if job.rank() > 0 => Ok(None),
-            _ => Output::create(self.output).map(Some),
-        };
-        let output = agreed(self.job, output)?;
         let communicators = Communicators::new(self.summary.tasks);
-        let outcome = self.read(&communicators);
+        let parts = self.plan(&communicators)?;
+        let outcome = self.read(&communicators, &parts);
         let mut read = agreed(self.job, outcome)?;
-        let common = self.agree(&communicators, &mut read)?;
+        let common = self.agree(&communicators, &parts, &mut read)?;
         let walked = Instant::now();
         self.summary.times.walk = walked - begun;
+        self.progress.begin(Stage::Matching, 0);
         // In parts, what they prepare goes to a file; else it is prepared when its turn comes.
         let shared = Shared::new(&common.operations, &self.options.op_codes);
         let partners;
-        let mut sources = match read.told.take() {
-            Some((spill, told)) => {
-                let blocks = self.match_parts(&communicators, &read, &spill, &told, &common, &shared)?;
-                self.summary.spilled = Bytes(spill.bytes());
-                vec![Source::Spilled(spill, blocks)]
+        let mut sources = match read.left {
+            Some(left) => {
+                let outcome = self.match_parts(&communicators, &parts, &left, &common, &shared);
+                let blocks = agreed(self.job, outcome)?;
+                vec![Source::Spilled(left.spill, blocks)]
             }
             None => {
-                let outcome = self.match_all(&communicators, &read, &common);
+                let outcome = self.match_all(&communicators, &parts, &read.kept, &common);
                 partners = agreed(self.job, outcome)?;
                 read.kept.par_iter_mut().for_each(|task| {
                     task.sends.forget_numbers();
                     task.receives.forget_numbers();
                 });
-                let part = read.parts[0].clone();
+                let part = parts.all()[parts.own().start].clone();
                 // One for each thread but that which gives ids.
                 let sources = (rayon::current_num_threads() - 1).max(1);
                 let many = read.kept.len().div_ceil(sources).max(1);
@@ -231,8 +237,8 @@ impl<'a> Mix<'a> {
             number_communicators(self.summary.tasks, &common.known, &common.all_operations);
         self.summary.communicators = communicators.len() as u64;
         let writing = Writing { ends: &common.ends, communicators: &communicators, traced: &traced };
-        let outcome = match (self.job, &output) {
-            (Some(job), None) => writing.serve(sources, job, &common.names),
+        let outcome = match (self.job, output) {
+            (Some(job), None) => writing.serve(sources, job, common.names.common()),
             (job, Some(output)) => {
                 sources.extend(job.map(|job| Source::Elsewhere(Tokens::new(job, common.ends.len()))));
                 writing.write(sources, output, &mut self.summary, self.progress)
@@ -240,88 +246,93 @@ impl<'a> Mix<'a> {
             (None, None) => Ok(()),
         };
         agreed(self.job, outcome)?;
-        output.map_or(Ok(()), Output::finish)?;
         self.summary.times.output = matched.elapsed();
         Ok(self.summary)
     }
 
-    /// Reads all events of this process's share.
-    fn read(&mut self, communicators: &Communicators) -> Result<Read, MixError> {
+    /// The parts of all processes, so that each fits into the memory that its process may use.
+    fn plan(&self, communicators: &Communicators) -> Result<Parts, MixError> {
         let tasks = self.summary.tasks;
-        let share = self.job.map_or(0..tasks, |job| job.share(tasks));
-        let parts = match self.job {
-            // More processes are the way to less memory.
-            Some(job) => {
-                self.fits(job, &share, communicators)?;
-                vec![share]
+        let allowed = match (self.options.memory, self.job) {
+            (Some(allowed), _) => allowed.0,
+            (None, None) => parts::free_memory().map_or(u64::MAX, |free| free / 2),
+            (None, Some(job)) => {
+                let all = parts::free_memory().map_or(u64::MAX, |free| free / 2);
+                all / job.on_this_node()?.max(1)
             }
-            None => self.reading.plan(share, communicators)?,
         };
-        let again = if parts.len() > 1 { 2 } else { 1 };
-        self.progress.begin(Stage::Walk, u64::from(tasks) * again);
-        let mut told = match parts.len() {
-            1 => None,
-            _ => Some((Spill::beside(self.output)?, Vec::new())),
+        let share = self.job.map_or(0..tasks, |job| job.share(tasks));
+        let own = agreed(self.job, self.reading.plan(share, allowed, communicators))?;
+        match self.job {
+            None => Ok(Parts::new([own], 0)),
+            Some(job) => job.all_parts(&own, tasks),
+        }
+    }
+
+    /// Reads all events of this process's share.
+    fn read(&mut self, communicators: &Communicators, parts: &Parts) -> Result<Read, MixError> {
+        let own = &parts.all()[parts.own()];
+        let share: u64 = own.iter().map(|part| part.len() as u64).sum();
+        self.progress.begin(Stage::Walk, if own.len() > 1 { 2 * share } else { share });
+        let mut left = match own {
+            [_] => None,
+            _ => {
+                let spill = Spill::new(self.trace, self.options.temporary.as_deref())?;
+                Some(Left { spill, ends: Vec::new(), starts: Vec::new() })
+            }
         };
         let (mut kept, mut rolls, mut zeros) = (Vec::new(), Rolls::default(), Vec::new());
-        for part in &parts {
+        for (number, part) in parts.own().zip(own) {
             let walked = self.reading.walk(part.clone(), communicators)?;
             kept = self.summary.add_walked(part.start, walked);
             for (rank, task) in (part.start..).map(Rank).zip(&kept) {
                 rolls.add(rank, task);
                 zeros.push(task.zero.0);
             }
-            if let Some((spill, told)) = &mut told {
-                let sent = ends(Rank(part.start), &kept, &parts, &|comm| comm);
-                told.push(sent.iter().map(|sent| spill.add(sent)).collect::<Result<_, _>>()?);
-                self.reading.sample(part.clone(), &kept, &zeros, None);
+            if let Some(left) = &mut left {
+                left.add(Rank(part.start), &kept, &parts.but(number))?;
                 kept = Vec::new();
             }
         }
         if let Some(operation) = rolls.operation(|called| self.options.op_codes.code(called).is_none()) {
             return Err(MixError::NoCode(operation));
         }
-        Ok(Read { parts, told, kept, rolls, zeros })
-    }
-
-    /// Whether `share`, which is kept in memory, needs no more than each process of `job` was allowed.
-    fn fits(&self, job: &Job, share: &Range<u32>, communicators: &Communicators) -> Result<(), MixError> {
-        let Some(allowed) = self.options.memory else { return Ok(()) };
-        let parts = self.reading.plan(share.clone(), communicators)?.len() as u32;
-        if parts < 2 {
-            return Ok(());
-        }
-        let enough = job.size().saturating_mul(parts).min(self.summary.tasks);
-        Err(MixError::Share { tasks: share.clone(), allowed, processes: job.size(), enough })
+        Ok(Read { kept, left, rolls, zeros })
     }
 
     /// What the parts or processes must know of each other: communicators, collectives, clocks, windows.
-    fn agree(&mut self, communicators: &Communicators, read: &mut Read) -> Result<Common, MixError> {
+    fn agree(
+        &mut self,
+        communicators: &Communicators,
+        parts: &Parts,
+        read: &mut Read,
+    ) -> Result<Common, MixError> {
         let summary = &mut self.summary;
         let mut known = communicators.known();
-        let mut names: Vec<u32> = (0..known.len() as u32).collect();
+        let mut names = Names::new((0..known.len() as u32).collect());
         if let Some(job) = self.job {
             job.gather_walked(summary)?;
             read.zeros = job.all_zeros(&read.zeros)?;
             (names, known) = job.all_communicators(communicators, summary.tasks)?;
         }
         let lenient = self.options.lenient || !summary.killed.is_empty();
-        let name = |own: u32| names[own as usize];
         let rolls = std::mem::take(&mut read.rolls);
         let mut all_operations = match self.job {
             None => rolls.compare(&known, lenient).map_err(MixError::Disagreement)?,
-            Some(job) => job.compare(rolls, &name, &known, lenient)?,
+            Some(job) => job.compare(rolls, &names, &known, lenient)?,
         };
         if self.options.lower_collectives.is_some() {
             // They agree; their messages are matched like all others.
             all_operations.fill(Operations::default());
         }
-        let operations = names.iter().map(|&name| all_operations[name as usize]).collect();
+        let operations = names.common().iter().map(|&name| all_operations[name as usize]).collect();
         let shifts = Clocks::of(self.reading.capture, &read.zeros);
-        if read.told.is_none() {
-            self.reading.sample(read.parts[0].clone(), &read.kept, &read.zeros, Some(&shifts));
-        }
-        let samples = std::mem::replace(&mut self.reading.samples, Samples::new());
+        let own = &shifts[parts.share()];
+        let samples = match &read.left {
+            None => Ok(sample(&read.kept, own)),
+            Some(left) => left.sample(own),
+        };
+        let samples = agreed(self.job, samples)?;
         let window = WINDOW.0.max(WINDOW.1 * summary.tasks as usize);
         let ends = match self.job {
             None => samples.ends(window),
@@ -335,25 +346,19 @@ impl<'a> Mix<'a> {
     fn match_all(
         &mut self,
         communicators: &Communicators,
-        read: &Read,
+        parts: &Parts,
+        kept: &[Task],
         common: &Common,
     ) -> Result<Vec<Partners>, MixError> {
-        self.progress.begin(Stage::Matching, 0);
-        let first = Rank(read.parts[0].start);
-        let mut matching = Matching::new(first, &read.kept);
+        let first = Rank(parts.share().start as u32);
+        let mut matching = Matching::new(first, kept);
         if let Some(job) = self.job {
-            let shares: Vec<_> = job.shares(self.summary.tasks);
-            let name =
-                |own: u32| on_plain(own, |own| common.names.get(own as usize).copied()).unwrap_or(NONE);
-            let mut own_of = vec![NONE; common.known.len()];
-            (0..).zip(&common.names).for_each(|(own, &name)| own_of[name as usize] = own);
-            let own = |name: u32| {
-                on_plain(name, |name| own_of.get(name as usize).copied().filter(|&own| own != NONE))
+            let tell = |part: usize| {
+                let to = &parts.all()[part..=part];
+                Ok(ends(first, kept, to, &|own| common.names.of_own(own)).swap_remove(0))
             };
-            job.exchange(
-                |to| ends(first, &read.kept, &shares[to..=to], &name).swap_remove(0),
-                |told| Ok(matching.hear(&told, &own)?),
-            )?;
+            let own = |name| common.names.own(name);
+            job.exchange(parts, tell, |_, told| Ok(matching.hear(&told, &own)?))?;
         }
         let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
         let (partners, matched) = matching.finish(&room);
@@ -365,21 +370,35 @@ impl<'a> Mix<'a> {
     fn match_parts(
         &mut self,
         communicators: &Communicators,
-        read: &Read,
-        spill: &Spill,
-        told: &[Vec<Place>],
+        parts: &Parts,
+        left: &Left,
         common: &Common,
         shared: &Shared<'_>,
     ) -> Result<Vec<Blocks>, MixError> {
+        let Left { spill, ends, .. } = left;
+        let own = parts.own();
+        // What other processes tell each part.
+        let mut heard = vec![Vec::new(); own.len()];
+        if let Some(job) = self.job {
+            let tell = |part: usize| left.tell(part, &common.names);
+            job.exchange(parts, tell, |part, told| {
+                heard[part - own.start].push(spill.add(&told)?);
+                Ok(())
+            })?;
+        }
         let mut blocks = Vec::new();
         let mut all = Matched::default();
-        for (at, part) in read.parts.iter().enumerate() {
+        for (number, heard) in own.zip(heard) {
+            let part = &parts.all()[number];
             let walked = self.reading.walk(part.clone(), communicators)?;
             let tasks: Vec<Task> = walked.into_iter().map(|walked| walked.task).collect();
             let first = Rank(part.start);
             let mut matching = Matching::new(first, &tasks);
-            for told in told.iter().enumerate().filter(|&(other, _)| other != at).map(|(_, told)| told[at]) {
-                matching.hear(&spill.read(told)?, &Some)?;
+            for told in ends {
+                matching.hear(&spill.read(told[number])?, &Some)?;
+            }
+            for told in heard {
+                matching.hear(&spill.read(told)?, &|name| common.names.own(name))?;
             }
             let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
             let (partners, matched) = matching.finish(&room);
@@ -396,6 +415,7 @@ impl<'a> Mix<'a> {
             blocks.push(prepared);
         }
         self.matched = all;
+        self.summary.spilled = Bytes(spill.bytes());
         Ok(blocks)
     }
 
@@ -404,6 +424,7 @@ impl<'a> Mix<'a> {
         let mut matched = std::mem::take(&mut self.matched);
         if let Some(job) = self.job {
             job.gather_matched(&mut matched)?;
+            self.summary.spilled = Bytes(job.numbers(self.summary.spilled.0)?.iter().sum());
             if job.rank() > 0 {
                 return Ok(());
             }
@@ -428,8 +449,40 @@ impl<'a> Mix<'a> {
     }
 }
 
-/// Translates the number of a communicator; that of its lowered collectives goes with it.
-fn on_plain(number: u32, translate: impl Fn(u32) -> Option<u32>) -> Option<u32> {
-    const LOWERED: u32 = 1 << 31;
-    translate(number & !LOWERED).map(|plain| plain | number & LOWERED)
+impl Left {
+    /// Takes what `tasks`, the first of them `first`, must tell those of the parts `to`.
+    fn add(&mut self, first: Rank, tasks: &[Task], to: &[Range<u32>]) -> Result<(), MixError> {
+        let told = ends(first, tasks, to, &|comm| comm);
+        self.ends.push(told.iter().map(|told| self.spill.add(told)).collect::<Result<_, _>>()?);
+        let mut starts = Author::default();
+        for task in tasks {
+            starts.put_bytes(&Samples::of(&task.records, 0).encode(usize::MAX));
+        }
+        self.starts.push(self.spill.add(&starts.0)?);
+        Ok(())
+    }
+
+    /// Some starts of all records; `shifts` make each task's clock that of all.
+    fn sample(&self, shifts: &[i64]) -> Result<Samples, MixError> {
+        let mut all = Samples::new();
+        let mut shifts = shifts.iter();
+        for &place in &self.starts {
+            let starts = self.spill.read(place)?;
+            let mut starts = Reader::new(&starts);
+            while starts.more() {
+                let &shift = shifts.next().ok_or(Garbled)?;
+                all.merge(Samples::decode(starts.get_bytes()?, shift)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What all of these tell a part of another process.
+    fn tell(&self, part: usize, names: &Names) -> Result<Vec<u8>, MixError> {
+        let mut author = Author::default();
+        for told in &self.ends {
+            put_renamed(&self.spill.read(told[part])?, &|own| names.of_own(own), &mut author)?;
+        }
+        Ok(author.0)
+    }
 }

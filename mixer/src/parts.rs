@@ -1,6 +1,6 @@
-//! A capture that is larger than the memory that a mix may use is mixed in parts: consecutive tasks that fit. What
-//! parts tell each other, and what they prepare for the output, lies in a file meanwhile; the events themselves are
-//! read a second time.
+//! A capture, or a process's share of one, that is larger than the memory that a mix may use is mixed in parts:
+//! consecutive tasks that fit. What parts tell each other, and what they prepare for the output, lies in a file
+//! meanwhile; the events themselves are read a second time.
 
 use crate::error::MixError;
 use crate::output;
@@ -11,13 +11,66 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The parts of all processes.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// By ascending tasks.
+    all: Vec<Range<u32>>,
+    /// Where in these those of each process begin; one more at the end.
+    begins: Vec<usize>,
+    /// Which process this is.
+    process: usize,
+}
+
+impl Parts {
+    /// Those of each process, this one being `process`.
+    pub(crate) fn new(of_processes: impl IntoIterator<Item = Vec<Range<u32>>>, process: u32) -> Self {
+        let (mut all, mut begins) = (Vec::new(), vec![0]);
+        for parts in of_processes {
+            all.extend(parts);
+            begins.push(all.len());
+        }
+        Self { all, begins, process: process as usize }
+    }
+
+    /// The tasks of each part.
+    pub(crate) fn all(&self) -> &[Range<u32>] {
+        &self.all
+    }
+
+    /// Which are those of a process.
+    pub(crate) fn of(&self, process: u32) -> Range<usize> {
+        self.begins[process as usize]..self.begins[process as usize + 1]
+    }
+
+    /// Which are this process's.
+    pub(crate) fn own(&self) -> Range<usize> {
+        self.of(self.process as u32)
+    }
+
+    /// The tasks of this process, as places among all.
+    pub(crate) fn share(&self) -> Range<usize> {
+        let own = &self.all[self.own()];
+        let ends = own.first().zip(own.last());
+        ends.map_or(0..0, |(first, last)| first.start as usize..last.end as usize)
+    }
+
+    /// All, so that `part` has no tasks: it need not be told its own.
+    pub(crate) fn but(&self, part: usize) -> Vec<Range<u32>> {
+        let mut all = self.all.clone();
+        all[part].end = all[part].start;
+        all
+    }
+}
+
 /// Bytes that lie in a file for a while. The file has no name, so nothing is left behind, whatever happens.
 #[derive(Debug)]
 pub(crate) struct Spill {
     file: File,
-    /// Where it was, for errors.
-    path: PathBuf,
     end: AtomicU64,
+    /// The trace, and where the file is, for errors.
+    trace: PathBuf,
+    directory: PathBuf,
 }
 
 /// Where in a [`Spill`] some bytes lie.
@@ -28,27 +81,24 @@ pub(crate) struct Place {
 }
 
 impl Spill {
-    /// An empty one, in the directory of what will be `output`.
-    pub(crate) fn beside(output: &Path) -> Result<Self, MixError> {
-        let path = output::beside(output, "spill")?;
-        let failed = |error| failed(&path, &error);
-        let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
-        fs::remove_file(&path).map_err(failed)?;
-        Ok(Self { file, path, end: AtomicU64::new(0) })
+    /// An empty one, in `directory`, or else in that of what will be `trace`.
+    pub(crate) fn new(trace: &Path, directory: Option<&Path>) -> Result<Self, MixError> {
+        let (file, directory) = output::nameless(trace, directory)?;
+        Ok(Self { file, end: AtomicU64::new(0), trace: trace.to_path_buf(), directory })
     }
 
     /// Adds `bytes`.
     pub(crate) fn add(&self, bytes: &[u8]) -> Result<Place, MixError> {
         let length = bytes.len() as u64;
         let at = self.end.fetch_add(length, Ordering::Relaxed);
-        self.file.write_all_at(bytes, at).map_err(|error| failed(&self.path, &error))?;
+        self.file.write_all_at(bytes, at).map_err(|error| self.failed(&error))?;
         Ok(Place { at, length })
     }
 
     /// Reads what lies at `place`.
     pub(crate) fn read(&self, place: Place) -> Result<Vec<u8>, MixError> {
         let mut bytes = vec![0; place.length as usize];
-        self.file.read_exact_at(&mut bytes, place.at).map_err(|error| failed(&self.path, &error))?;
+        self.file.read_exact_at(&mut bytes, place.at).map_err(|error| self.failed(&error))?;
         Ok(bytes)
     }
 
@@ -56,13 +106,10 @@ impl Spill {
     pub(crate) fn bytes(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
-}
 
-/// An error of the temporary file at `path`, which the user knows by its directory at best.
-fn failed(path: &Path, error: &io::Error) -> MixError {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let what = format!("the temporary file in {}: {error}", dir.display());
-    output::failed(path, io::Error::new(error.kind(), what))
+    fn failed(&self, error: &io::Error) -> MixError {
+        output::temporary_failed(&self.trace, &self.directory, error)
+    }
 }
 
 /// The blocks of one part, which are read in the order they were added.
@@ -116,8 +163,17 @@ pub(crate) fn plan(share: Range<u32>, room: u64, need: impl Fn(u32) -> u64) -> V
 
 /// Memory that is free now, in bytes; `None` where the system does not tell.
 pub(crate) fn free_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    kilobytes("/proc/meminfo", "MemAvailable:")
+}
+
+/// The most memory that this process has had, in bytes; `None` where the system does not tell.
+pub(crate) fn peak_memory() -> Option<u64> {
+    kilobytes("/proc/self/status", "VmHWM:")
+}
+
+fn kilobytes(file: &str, of: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(of))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -135,9 +191,17 @@ mod tests {
     }
 
     #[test]
+    fn each_process_has_its_parts() {
+        let parts = Parts::new([vec![0..2, 2..3], vec![3..3, 3..4], vec![4..6, 6..7]], 1);
+        assert_eq!((parts.of(0), parts.own(), parts.of(2)), (0..2, 2..4, 4..6));
+        assert_eq!(parts.share(), 3..4);
+        assert_eq!(parts.but(1), [0..2, 2..2, 3..3, 3..4, 4..6, 6..7]);
+    }
+
+    #[test]
     fn what_lies_in_the_file_comes_back_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let spill = Spill::beside(&dir.path().join("t.vef")).unwrap();
+        let spill = Spill::new(&dir.path().join("t.vef"), None).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         let (one, none) = (spill.add(b"one").unwrap(), spill.add(b"").unwrap());
         let mut blocks = Blocks::default();
@@ -148,6 +212,8 @@ mod tests {
         assert_eq!(blocks.next(&spill).unwrap(), b"second");
         assert!(blocks.next(&spill).unwrap().is_empty());
         assert_eq!(spill.bytes(), 14);
-        assert!(Spill::beside(&dir.path().join("no/such/t.vef")).is_err());
+        let nowhere = Spill::new(&dir.path().join("t.vef"), Some(&dir.path().join("no/such"))).unwrap_err();
+        let said = "no/such: No such file or directory (os error 2)";
+        assert!(nowhere.to_string().ends_with(said), "{nowhere}");
     }
 }

@@ -24,8 +24,6 @@ const BESIDE: u64 = 1;
 pub(crate) struct Reading<'a> {
     pub(crate) capture: &'a Capture,
     path: &'a Path,
-    /// Some starts of all that was read.
-    pub(crate) samples: Samples,
     options: &'a Options,
     progress: &'a dyn Progress,
 }
@@ -45,7 +43,7 @@ impl<'a> Reading<'a> {
         options: &'a Options,
         progress: &'a dyn Progress,
     ) -> Self {
-        Self { capture, path, samples: Samples::new(), options, progress }
+        Self { capture, path, options, progress }
     }
 
     fn manner(&self) -> Manner<'_> {
@@ -56,16 +54,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The parts in which `share` is mixed within the memory that is allowed.
+    /// The parts in which `share` is mixed within so many bytes of memory.
     pub(crate) fn plan(
         &self,
         share: Range<u32>,
+        allowed: u64,
         communicators: &Communicators,
     ) -> Result<Vec<Range<u32>>, MixError> {
-        let allowed = match self.options.memory {
-            Some(allowed) => allowed.0,
-            None => parts::free_memory().map_or(u64::MAX, |free| free / 2),
-        };
         let sizes: Vec<u64> = share.clone().map(|rank| self.file_size(Rank(rank))).collect();
         let all: u64 = sizes.iter().sum();
         let Some((largest, &size)) = sizes.iter().enumerate().max_by_key(|&(_, &size)| size) else {
@@ -130,24 +125,6 @@ impl<'a> Reading<'a> {
         walked.task.room?.get(receive as usize).copied()
     }
 
-    /// Looks at the starts of the records of `part`. Without `shifts`, those of all tasks so far are found from `zeros`.
-    pub(crate) fn sample(&mut self, part: Range<u32>, tasks: &[Task], zeros: &[u64], shifts: Option<&[i64]>) {
-        let found;
-        let shifts = match shifts {
-            Some(shifts) => shifts,
-            None => {
-                found = Clocks::of(self.capture, zeros);
-                &found
-            }
-        };
-        let sampled: Vec<_> = tasks
-            .par_iter()
-            .zip(&shifts[part.start as usize..part.end as usize])
-            .map(|(task, &shift)| Samples::of(&task.records, shift))
-            .collect();
-        sampled.into_iter().for_each(|samples| self.samples.merge(samples));
-    }
-
     /// The size of the events of a rank in the capture.
     fn file_size(&self, rank: Rank) -> u64 {
         let older = || Some(self.path.parent()?.join(format!("{rank}.veft")));
@@ -157,11 +134,20 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// Some starts of the records of `tasks`; `shifts` make each task's clock that of all.
+pub(crate) fn sample(tasks: &[Task], shifts: &[i64]) -> Samples {
+    let sampled: Vec<_> =
+        tasks.par_iter().zip(shifts).map(|(task, &shift)| Samples::of(&task.records, shift)).collect();
+    let mut all = Samples::new();
+    sampled.into_iter().for_each(|samples| all.merge(samples));
+    all
+}
+
 /// What makes the clocks of all tasks one.
 pub(crate) struct Clocks;
 
 impl Clocks {
-    /// What to add to the clock of each of the first tasks, which entered `MPI_Init` at `zeros`. Tasks of one host share a
+    /// What to add to the clock of each task, which entered `MPI_Init` at `zeros`. Tasks of one host share a
     /// clock; between hosts, the wall clocks at `MPI_Init` tell.
     pub(crate) fn of(capture: &Capture, zeros: &[u64]) -> Vec<i64> {
         let mut hosts = BTreeMap::new();

@@ -53,8 +53,11 @@ pub struct Summary {
     pub unknown_requests: u64,
     /// Events of unknown type that were skipped.
     pub skipped_unknown: u64,
-    /// Bytes that lay in a temporary file, because the capture was mixed in parts.
+    /// Bytes that lay in temporary files, because the capture, or a process's share of it, was mixed in parts.
     pub spilled: Bytes,
+    /// The most memory that the process had up to then, as the system counts it; of a job, the process with most. 0: the
+    /// system does not tell.
+    pub peak_memory: Bytes,
     /// How long each stage took.
     pub times: Times,
 }

@@ -96,7 +96,8 @@ proptest! {
         capture::write(&place("capture"), &model::run(seed, tasks, steps).events);
         let as_text = mix(&place("capture"), &text, &Options::default(), &Quiet).unwrap();
         let contained = mix(&place("capture"), &container, &Options::default(), &Quiet).unwrap();
-        prop_assert_eq!(Summary { times: as_text.times, ..contained }, as_text);
+        let Summary { times, peak_memory, .. } = as_text;
+        prop_assert_eq!(Summary { times, peak_memory, ..contained }, as_text);
         let text = fs::read(text).unwrap();
         convert(&container, &back, &About::default(), Settings::default()).unwrap();
         prop_assert!(fs::read(&back).unwrap() == text, "mixing into a container gives another trace");

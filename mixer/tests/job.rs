@@ -1,5 +1,6 @@
 //! The processes of an MPI job write what one process alone writes, and fail as it fails: on both kinds of MPI, with as
-//! many processes as there are tasks, more, and fewer.
+//! many processes as there are tasks, more, and fewer; whether they keep their shares in memory, mix them in parts, or some
+//! the one and some the other.
 //!
 //! The test starts itself under a launcher: each process then runs [`one_process`], which tells what came of its mix.
 
@@ -23,9 +24,10 @@ use vef_format::units::Bytes;
 const PLACE: &str = "VEF_TEST_JOB_PLACE";
 /// Whether they are to lower collectives.
 const LOWER: &str = "VEF_TEST_JOB_LOWER";
-
-/// How much memory they may use.
-const MEMORY: &str = "VEF_TEST_JOB_MEMORY";
+/// Whether each task is to be a part.
+const PARTS: &str = "VEF_TEST_JOB_PARTS";
+/// Where their temporary files are to be, if not beside the trace.
+const TEMPORARY: &str = "VEF_TEST_JOB_TEMPORARY";
 
 fn options(lower: bool) -> Options {
     Options { jobs: 1, lower_collectives: Table::builtin("default").filter(|_| lower), ..Options::default() }
@@ -37,12 +39,16 @@ fn one_process() {
     let place = std::env::var_os(PLACE).expect("started by another test");
     let place = Path::new(&place);
     let lower = std::env::var_os(LOWER).is_some();
-    let memory = std::env::var(MEMORY).ok().map(|bytes| Bytes(bytes.parse().expect("a number")));
-    let options = Options { memory, ..options(lower) };
+    let memory = std::env::var_os(PARTS).map(|_| Bytes(1));
+    let temporary = std::env::var_os(TEMPORARY).map(Into::into);
+    let options = Options { memory, temporary, ..options(lower) };
     let job = Job::of_launcher().expect("MPI starts").expect("one of several processes");
     let outcome = mix_among(&place.join("capture"), &place.join("out/t.vef"), &options, &Quiet, &job);
     let said = match outcome {
-        Ok(summary) if job.rank() == 0 => format!("{:?}", alike(summary)),
+        Ok(summary) if job.rank() == 0 => {
+            fs::write(place.join("spilled"), summary.spilled.0.to_string()).expect("written");
+            format!("{:?}", alike(summary))
+        }
         Ok(_) => "well".to_owned(),
         Err(MixError::Elsewhere) => "elsewhere".to_owned(),
         Err(error) => error.to_string(),
@@ -53,7 +59,8 @@ fn one_process() {
 
 /// What must be the same of two mixes.
 fn alike(summary: Summary) -> Summary {
-    Summary { times: Default::default(), spilled: Default::default(), ..summary }
+    let (times, nothing) = (Default::default(), Bytes(0));
+    Summary { times, spilled: nothing, peak_memory: nothing, ..summary }
 }
 
 /// A launcher that starts so many processes, however few cores there are.
@@ -74,7 +81,27 @@ fn launchers(processes: u32) -> Vec<Command> {
     found
 }
 
-/// Mixes `tasks` alone and with several processes: the same trace, or the same error and no trace.
+/// Starts [`one_process`] in each process of `launcher`, with what `place` has; what was printed if that fails.
+fn start(mut launcher: Command, place: &Path) -> Result<(), String> {
+    let _ = fs::remove_dir_all(place.join("out"));
+    fs::create_dir(place.join("out")).unwrap();
+    let this = std::env::current_exe().unwrap();
+    launcher.env(PLACE, place).arg(this).args(["--exact", "one_process", "--ignored", "--quiet"]);
+    static TURN: Mutex<()> = Mutex::new(());
+    // One after the other: ranks that wait spin, and more of them than cores hinder each other.
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let ended = launcher.output().unwrap();
+    drop(turn);
+    let noise = || String::from_utf8_lossy(&[&ended.stdout[..], &ended.stderr[..]].concat()).into_owned();
+    if ended.status.success() { Ok(()) } else { Err(format!("{launcher:?}: {}", noise())) }
+}
+
+/// What the process of a rank had to say.
+fn said(place: &Path, rank: u32) -> String {
+    fs::read_to_string(place.join(format!("said.{rank}"))).unwrap()
+}
+
+/// Mixes `tasks` alone and with several processes, in memory and in parts: the same trace, or the same error and no trace.
 fn the_same(tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path();
@@ -84,31 +111,27 @@ fn the_same(tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
         Ok(summary) => format!("{:?}", alike(summary)),
         Err(error) => error.to_string(),
     };
-    for &size in sizes {
+    for (&size, in_parts) in sizes.iter().flat_map(|size| [(size, false), (size, true)]) {
         for mut launcher in launchers(size) {
-            let _ = fs::remove_dir_all(place.join("out"));
-            fs::create_dir(place.join("out")).unwrap();
-            launcher.env(PLACE, place);
             if lower {
                 launcher.env(LOWER, "1");
             }
-            let this = std::env::current_exe().unwrap();
-            launcher.arg(this).args(["--exact", "one_process", "--ignored", "--quiet"]);
-            static TURN: Mutex<()> = Mutex::new(());
-            // One after the other: ranks that wait spin, and more of them than cores hinder each other.
-            let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-            let ended = launcher.output().unwrap();
-            drop(turn);
-            let noise =
-                || String::from_utf8_lossy(&[&ended.stdout[..], &ended.stderr[..]].concat()).into_owned();
-            assert!(ended.status.success(), "{launcher:?}: {}", noise());
-            let said = |rank: u32| fs::read_to_string(place.join(format!("said.{rank}"))).unwrap();
-            assert_eq!(said(0), expected, "{launcher:?}");
+            if in_parts {
+                launcher.env(PARTS, "1");
+            }
+            let which = format!("{launcher:?}");
+            start(launcher, place).unwrap();
+            assert_eq!(said(place, 0), expected, "{which}");
             let written = fs::read(place.join("out/t.vef")).ok();
-            assert!(written == fs::read(&alone).ok(), "{launcher:?} writes other bytes than one process");
+            assert!(written == fs::read(&alone).ok(), "{which} writes other bytes than one process");
             let others = if written.is_some() { "well" } else { "elsewhere" };
-            (1..size).for_each(|rank| assert_eq!(said(rank), others));
+            (1..size).for_each(|rank| assert_eq!(said(place, rank), others));
             assert_eq!(fs::read_dir(place.join("out")).unwrap().count(), written.iter().count());
+            if written.is_some() {
+                // A process with two tasks has two parts.
+                let spilled = fs::read_to_string(place.join("spilled")).unwrap() != "0";
+                assert_eq!(spilled, in_parts && tasks.len() > size as usize, "{which}");
+            }
         }
     }
 }
@@ -132,24 +155,23 @@ fn clocks_that_disagree_are_no_trouble() {
 
 #[test]
 fn collectives_are_lowered_alike() {
-    the_same(&model::run(13, 6, 500).events, &[4], true);
+    // In parts, only the last of four processes has two tasks.
+    the_same(&model::run(13, 5, 500).events, &[4], true);
 }
 
 #[test]
-fn a_share_that_needs_more_memory_than_allowed_is_refused() {
+fn a_place_without_room_for_temporary_files_is_told_by_one() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path();
-    capture::write(&place.join("capture"), &model::run(14, 8, 2_000).events);
-    fs::create_dir(place.join("out")).unwrap();
-    for mut launcher in launchers(2) {
-        launcher.env(PLACE, place).env(MEMORY, "1");
-        let this = std::env::current_exe().unwrap();
-        launcher.arg(this).args(["--exact", "one_process", "--ignored", "--quiet"]);
-        assert!(launcher.output().unwrap().status.success(), "{launcher:?}");
-        let said = |rank: u32| fs::read_to_string(place.join(format!("said.{rank}"))).unwrap();
-        let expected = "tasks 0 to 3 need more than 1 B in one of 2 processes, which keep their shares in memory: \
-            start about 8 processes, or one, which mixes in parts";
-        assert_eq!((said(0).as_str(), said(1).as_str()), (expected, "elsewhere"));
+    capture::write(&place.join("capture"), &model::run(14, 5, 200).events);
+    for mut launcher in launchers(3) {
+        // Of these three, the first has but one part, and needs no file.
+        launcher.env(PARTS, "1").env(TEMPORARY, place.join("no/such"));
+        start(launcher, place).unwrap();
+        let expected =
+            format!("the temporary file in {}/no/such: No such file or directory", place.display());
+        assert!(said(place, 0).contains(&expected), "{}", said(place, 0));
+        assert_eq!((said(place, 1), said(place, 2)), ("elsewhere".into(), "elsewhere".into()));
         assert_eq!(fs::read_dir(place.join("out")).unwrap().count(), 0);
     }
 }

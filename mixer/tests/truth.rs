@@ -133,7 +133,8 @@ fn holds(run: &Run) -> Summary {
     let (_, parts, in_parts) = mixed(run, 2, Some(Bytes(1)));
     assert!(one == parts, "parts write other bytes than the whole");
     assert_eq!(in_parts.spilled == Bytes(0), run.events.len() == 1);
-    let same = Summary { times: summary.times, spilled: summary.spilled, ..in_parts };
+    let Summary { times, spilled, peak_memory, .. } = summary;
+    let same = Summary { times, spilled, peak_memory, ..in_parts };
     assert_eq!(same, summary);
     let (found, expected) = (renumbered(&found), renumbered(&run.expected));
     for (rank, (found, expected)) in found.iter().zip(&expected).enumerate() {

@@ -1,4 +1,5 @@
-//! `mpirun -n P vef mix`: one summary or one error, the same bytes, on both MPIs. `mixer/tests/job.rs` has the cases.
+//! `mpirun -n P vef mix`: one summary or one error, the same bytes, on both MPIs, within the memory that each process may
+//! use. `mixer/tests/job.rs` has the cases.
 
 use std::fs;
 use std::path::Path;
@@ -51,5 +52,47 @@ fn one_process_speaks_for_all() {
         assert_eq!(fs::read_dir(&out).expect("a directory").count(), 0);
         fs::write(&damaged, &whole).expect("mended");
         fs::remove_dir_all(&out).expect("removed");
+    }
+}
+
+#[test]
+fn no_process_needs_more_memory_than_it_may_use() {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| work.path().join(name);
+    // Some 28 MB in memory, in many tasks: little is as large as one.
+    Workload { tasks: 96, records: 1_000_000, ahead: 0 }.write(&path("capture")).expect("a capture");
+    let alone = |name: &str| {
+        let mut mix = vef();
+        run(mix.args(["mix", "-j", "1", "-i"]).arg(path("capture")).arg("-o").arg(path(name))).success();
+        fs::read(path(name)).expect("a trace")
+    };
+    let (text, container) = (alone("alone.vef"), alone("alone.vefx"));
+    let out = path("out");
+    for mpi in Mpi::installed() {
+        // What was spilled, and the most memory of a process.
+        let mix = |processes: u32, name: &str, memory: &[&str], expected: &[u8]| {
+            fs::create_dir(&out).expect("a directory");
+            let mut command = launched(mpi, processes, &path("capture"), &out.join(name));
+            let said = run(command.arg("--json").args(memory)).success().stdout();
+            let same = fs::read(out.join(name)).expect("a trace") == expected;
+            assert!(same, "{processes} processes of {mpi:?} with {memory:?} write another {name}");
+            assert_eq!(fs::read_dir(&out).expect("a directory").count(), 1, "something was left behind");
+            fs::remove_dir_all(&out).expect("removed");
+            let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+            let number = |name: &str| said[name].as_u64().expect("a number");
+            (number("spilled"), number("peak_memory"))
+        };
+        let limit = ["--memory", "2MB"];
+        let (nothing, without) = mix(2, "t.vef", &[], &text);
+        let (spilled, within) = mix(2, "t.vef", &limit, &text);
+        assert!(nothing == 0 && spilled > 5_000_000, "{mpi:?}: {spilled} B in files, with two processes");
+        // Each has 14 MB of records without a limit.
+        assert!(within + 8_000_000 < without, "{mpi:?}: {within} B with a limit, {without} B without");
+        for processes in [1, 3] {
+            let (spilled, peak) = mix(processes, "t.vef", &limit, &text);
+            assert!(spilled > 5_000_000 && peak + 6_000_000 < without, "{mpi:?}: {processes}, {peak} B");
+        }
+        // The blocks of a container's tasks come on top.
+        assert!(mix(2, "t.vefx", &limit, &container).0 > 5_000_000);
     }
 }

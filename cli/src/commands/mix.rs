@@ -34,6 +34,7 @@ pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
 fn options(mix: &Mix) -> Result<Options, Failure> {
     Ok(Options {
         memory: mix.memory.as_deref().map(parse_bytes).transpose()?,
+        temporary: mix.tmpdir.clone(),
         lenient: mix.lenient,
         skip_unknown: mix.skip_unknown,
         jobs: mix.jobs.map_or(0, usize::from),
@@ -72,7 +73,10 @@ fn text(summary: &Summary) -> String {
         seconds(summary.times.output)
     ));
     if summary.spilled.0 > 0 {
-        lines.push(format!("mixed in parts, with {} in a temporary file", summary.spilled));
+        let Summary { spilled, peak_memory, .. } = summary;
+        lines.push(format!(
+            "mixed in parts, with {spilled} in temporary files; at most {peak_memory} of memory"
+        ));
     }
     if !summary.killed.is_empty() {
         let ranks: Vec<String> = summary.killed.iter().take(5).map(ToString::to_string).collect();

@@ -74,6 +74,7 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
             output: trace.clone(),
             jobs: None,
             memory: None,
+            tmpdir: None,
             lenient: false,
             skip_unknown: false,
             lower_collectives: None,
