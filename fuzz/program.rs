@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Collective, Communicator, Completion, Datatype, DatatypeId, Event, Members, Origin, Outcome,
+    Action, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Event, Members, Origin, Outcome,
     PostReceive, Receive, RequestId, Send, SendMode,
 };
 use vef_format::capture::{RankInfo, RankWriter, rank_path};
@@ -299,5 +299,5 @@ fn complete(task: &mut Task, clock: u64, which: &[usize], peer: u32, tag: i32, b
         };
         list.push(Completion { request: RequestId { thread: 0, number: number as u64 }, outcome });
     }
-    task.call(clock, 1, Action::Complete(&list));
+    task.call(clock, 1, Action::Complete(Completions::List(&list)));
 }

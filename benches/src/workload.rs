@@ -5,8 +5,8 @@
 
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Collective, Communicator, Completion, DatatypeId, Event, Members, Origin, Outcome, PostReceive,
-    RequestId, Send, SendMode,
+    Action, Collective, Communicator, Completion, Completions, DatatypeId, Event, Members, Origin, Outcome,
+    PostReceive, RequestId, Send, SendMode,
 };
 use vef_format::capture::{CaptureError, RankInfo, RankWriter};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -109,7 +109,7 @@ impl Workload {
                 open.push(Completion { request, outcome: Outcome::Done });
             }
             let wait = 60_000 - author.chance(4_000);
-            author.call(wait, Action::Complete(&open))?;
+            author.call(wait, Action::Complete(Completions::List(&open)))?;
             if iteration % COMBINE == COMBINE - 1 {
                 author.combine()?;
             }
@@ -118,7 +118,10 @@ impl Workload {
             for _ in 0..self.ahead {
                 let request = author.request();
                 author.post(0, 7, request)?;
-                author.call(300, Action::Complete(&[Completion { request, outcome: Outcome::Done }]))?;
+                author.call(
+                    300,
+                    Action::Complete(Completions::List(&[Completion { request, outcome: Outcome::Done }])),
+                )?;
             }
         }
         author.call(100_000, Action::Finalize)?;

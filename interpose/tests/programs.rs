@@ -176,9 +176,9 @@ fn requests_of_several_threads_are_their_own() {
             }
             Action::PostReceive(post) => assert!(made.insert(post.request)),
             Action::Complete(list) => {
-                for Completion { request, outcome } in *list {
-                    assert_eq!((request.thread, *outcome), (thread, Outcome::Done));
-                    assert!(made.remove(request), "{request:?} is under way");
+                for Completion { request, outcome } in list.iter() {
+                    assert_eq!((request.thread, outcome), (thread, Outcome::Done));
+                    assert!(made.remove(&request), "{request:?} is under way");
                 }
             }
             _ => {}

@@ -12,9 +12,6 @@ use vef_format::ids::Rank;
 /// No channel, or no partner.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// How many recent channels are remembered.
-const RECENT: usize = 256;
-
 /// One direction of traffic between the task whose table it stands in and another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Channel {
@@ -32,8 +29,6 @@ pub(crate) struct Channel {
 #[derive(Debug, Default)]
 pub(crate) struct Side {
     numbers: HashMap<Channel, u32>,
-    /// Numbers of recent channels, each at the place that its peer and tag give.
-    recent: Vec<u32>,
     channels: Vec<Channel>,
     /// The channel of each operation, in posting order; [`NONE`]: none (yet).
     of: Vec<u32>,
@@ -50,23 +45,11 @@ pub(crate) struct Grouped {
 
 impl Side {
     /// The number of `channel`.
-    #[inline]
     pub(crate) fn channel(&mut self, channel: Channel) -> u32 {
-        let place = channel.peer.0.wrapping_mul(31).wrapping_add(channel.tag as u32) as usize % RECENT;
-        match self.recent.get(place) {
-            Some(&number) if self.channels.get(number as usize) == Some(&channel) => number,
-            _ => self.look_up(channel, place),
-        }
-    }
-
-    fn look_up(&mut self, channel: Channel, place: usize) -> u32 {
-        let number = *self.numbers.entry(channel).or_insert_with(|| {
+        *self.numbers.entry(channel).or_insert_with(|| {
             self.channels.push(channel);
             self.channels.len() as u32 - 1
-        });
-        self.recent.resize(RECENT, NONE);
-        self.recent[place] = number;
-        number
+        })
     }
 
     /// Adds an operation on channel `number`, or on one that is not known yet ([`NONE`]); says its own number.
@@ -151,7 +134,6 @@ impl Side {
     /// Gives back unused memory.
     pub(crate) fn shrink(&mut self) {
         self.of.shrink_to_fit();
-        self.recent = Vec::new();
     }
 }
 

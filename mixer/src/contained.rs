@@ -14,7 +14,10 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::Seek;
 use std::path::Path;
-use vef_format::capture::event::{Action, Completion, Event, Outcome, RequestId, Send, SendMode};
+use vef_format::capture::Taker;
+use vef_format::capture::event::{
+    Action, Completion, Completions, Event, Outcome, RequestId, Send, SendMode,
+};
 use vef_format::capture::{Capture, Layout};
 use vef_format::container::{About, ContainerWriteError, Note, Settings, Writer};
 use vef_format::ids::Rank;
@@ -62,7 +65,7 @@ pub(crate) fn write(
             let mut author = Author::new(rank, &mut writer);
             events.each(|event| {
                 let before = walk.records();
-                walk.event(event)?;
+                walk.take(event)?;
                 author.event(event, before, walk.records()).map_err(failed)
             })?;
             progress.advance(walk.records());
@@ -146,7 +149,7 @@ impl<'w, 'f> Author<'w, 'f> {
             Action::Init => self.since = event.start.0,
             Action::Send(send) if gave => self.send(send, before)?,
             Action::Exchange { send, .. } if after > before + 1 => self.send(send, before)?,
-            Action::Complete(completions) => self.complete(event, completions, gave, after)?,
+            Action::Complete(completions) => self.complete(event, *completions, gave, after)?,
             Action::Forget(request) => drop(self.sends.remove(request)),
             Action::Collective(call) if gave => {
                 let (sent, received) = (call.send_counts, call.recv_counts);
@@ -186,7 +189,7 @@ impl<'w, 'f> Author<'w, 'f> {
     fn complete(
         &mut self,
         event: &Event<'_>,
-        completions: &[Completion],
+        completions: Completions<'_>,
         gave: bool,
         after: u64,
     ) -> Result<(), ContainerWriteError> {
@@ -195,9 +198,9 @@ impl<'w, 'f> Author<'w, 'f> {
             true => (0, 0),
             false => (event.start.0.saturating_sub(self.since), event.end.0.saturating_sub(event.start.0)),
         };
-        for Completion { request, outcome } in completions {
-            let Some(send) = self.sends.remove(request) else { continue };
-            if *outcome == Outcome::Cancelled {
+        for Completion { request, outcome } in completions.iter() {
+            let Some(send) = self.sends.remove(&request) else { continue };
+            if outcome == Outcome::Cancelled {
                 continue;
             }
             let wait = Note::SendWait { send, before: Ticks(before), took: Ticks(took) };

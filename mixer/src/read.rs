@@ -109,7 +109,7 @@ impl<'a> Reading<'a> {
     ) -> Result<Walked, MixError> {
         let mut events = self.capture.events(rank)?;
         let mut walk = Walk::new(rank, communicators, manner);
-        events.each(|event| walk.event(event))?;
+        events.each_to(&mut walk)?;
         let skipped = events.skipped().values().sum();
         let torn = match events.ending() {
             Ending::Cut { torn } => torn.into(),

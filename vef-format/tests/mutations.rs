@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Communicator, Completion, Datatype, DatatypeId, Event, Members, Origin, Outcome, PostReceive,
-    RequestId, Send, SendMode,
+    Action, Communicator, Completion, Completions, Datatype, DatatypeId, Event, Members, Origin, Outcome,
+    PostReceive, RequestId, Send, SendMode,
 };
 use vef_format::capture::layout::{HEADER_SIZE, field};
 use vef_format::capture::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
@@ -143,7 +143,7 @@ fn write_capture(directory: &Path) -> usize {
         Action::Datatype(byte),
         Action::PostReceive(post),
         Action::Send(send),
-        Action::Complete(&completions),
+        Action::Complete(Completions::List(&completions)),
         Action::Phase { begin: true, name: "solve" },
         Action::Other { name: "MPI_Put", bytes: Bytes(9) },
         Action::Finalize,

@@ -10,7 +10,7 @@ use mpi_abi::arguments::Kind;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
 use mpi_abi::status::Status;
-use vef_format::capture::event::{Action, Completion, Outcome, RequestId};
+use vef_format::capture::event::{Action, Completion, Completions, Outcome, RequestId};
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
 
@@ -53,7 +53,7 @@ impl Done<'_> {
             return;
         }
         let list = std::mem::take(&mut self.lane.scratch.completions);
-        self.put(&Action::Complete(&list));
+        self.put(&Action::Complete(Completions::List(&list)));
         self.lane.scratch.completions = list;
         self.lane.scratch.completions.clear();
     }

@@ -12,7 +12,7 @@ use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
 use mpi_abi::status::Status;
 use vef_format::capture::event::{
-    Action, Completion, Outcome, PostReceive, Receive, RequestId, Send, SendMode,
+    Action, Completion, Completions, Outcome, PostReceive, Receive, RequestId, Send, SendMode,
 };
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
@@ -357,7 +357,7 @@ fn receive_matched<R: Row, L: Language, const N: usize>(
                     done.pend(args, args.request(), waiting.request(), 0);
                 } else {
                     let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
-                    done.put(&Action::Complete(&[completion]));
+                    done.put(&Action::Complete(Completions::List(&[completion])));
                 }
             }
         },

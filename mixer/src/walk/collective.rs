@@ -82,7 +82,8 @@ impl Walk<'_> {
         while let Some(step) = steps.next() {
             match step {
                 Step::Send { to, data } => {
-                    let (_, body) = self.message(channel(to)?, Bytes(data.len));
+                    let channel = self.task.sends.channel(channel(to)?);
+                    let (_, body) = self.message(channel, Bytes(data.len));
                     let record = (body, After::Sent);
                     self.timeline.chain(&mut self.task, event, event.start, &mut chained, record);
                 }

@@ -4,6 +4,7 @@
 
 mod collective;
 mod locals;
+mod recent;
 mod requests;
 mod timeline;
 
@@ -16,11 +17,13 @@ use crate::task::{Task, Wait};
 use collectives::choose::Table;
 use hashbrown::HashMap;
 use locals::{Local, Locals};
+use recent::{Name, Recent};
 use requests::Requests;
 use std::sync::Arc;
 use timeline::{Timeline, add};
+use vef_format::capture::Taker;
 use vef_format::capture::event::{
-    Action, Communicator, Completion, Event, Outcome, PostReceive, Receive, RequestId, Send,
+    Action, Communicator, Completions, Event, Outcome, PostReceive, Receive, RequestId, Send,
 };
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::Bytes;
@@ -42,6 +45,8 @@ pub(crate) struct Walk<'a> {
     communicators: &'a Communicators,
     manner: Manner<'a>,
     comms: Locals,
+    /// Channels of sends, and of receives; not used where channels have lengths.
+    recent: [Recent; 2],
     requests: Requests<Pending>,
     /// What receives under way asked for whose channel is not known yet, by their numbers.
     asked: HashMap<u32, Asked>,
@@ -50,6 +55,10 @@ pub(crate) struct Walk<'a> {
     timeline: Timeline,
     task: Task,
 }
+
+/// Places in [`Walk::recent`].
+const SENDS: usize = 0;
+const RECEIVES: usize = 1;
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +73,15 @@ enum Pending {
     Collective(u32),
     /// The how manyth collective that was replaced by messages.
     Lowered(u32),
+}
+
+impl Taker for Walk<'_> {
+    type Error = MixError;
+
+    #[inline(always)]
+    fn take(&mut self, event: &Event<'_>) -> Result<(), MixError> {
+        self.event(event)
+    }
 }
 
 /// What a receive asked for.
@@ -84,6 +102,7 @@ impl<'a> Walk<'a> {
             communicators,
             manner,
             comms: Locals::default(),
+            recent: Default::default(),
             requests: Requests::new(),
             asked: HashMap::new(),
             lowered: Vec::new(),
@@ -93,8 +112,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes the next event.
-    #[inline]
-    pub(crate) fn event(&mut self, event: &Event<'_>) -> Result<(), MixError> {
+    #[inline(always)]
+    fn event(&mut self, event: &Event<'_>) -> Result<(), MixError> {
         // Every number a task gives is at most its number of events, and one is kept for `NONE`.
         if self.task.counts.events >= u64::from(NONE - 1) {
             return Err(MixError::TooMany("events of one task"));
@@ -102,7 +121,13 @@ impl<'a> Walk<'a> {
         let number = self.task.counts.events;
         self.task.counts.events += 1;
         self.timeline.meet(event);
-        self.act(event).map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
+        let done = match &event.action {
+            Action::Send(send) => self.send(event, send).map(|_| ()),
+            Action::PostReceive(posted) => self.post(posted),
+            Action::Complete(completions) => self.complete(event, *completions),
+            _ => self.act(event),
+        };
+        done.map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
     }
 
     /// How many records the events so far gave.
@@ -120,7 +145,8 @@ impl<'a> Walk<'a> {
         self.task
     }
 
-    #[inline]
+    /// Takes an event of the kinds that are not most of all.
+    #[inline(never)]
     fn act(&mut self, event: &Event<'_>) -> Result<(), Problem> {
         match &event.action {
             Action::Init => {
@@ -137,16 +163,13 @@ impl<'a> Walk<'a> {
                 Ok(())
             }
             Action::Communicator(communicator) => self.communicator(communicator),
-            Action::Send(send) => self.send(event, send).map(|_| ()),
             Action::Receive(receive) => {
                 if let Some(number) = self.receive(receive)? {
                     self.place(event, Body::Mark, After::Received(number));
                 }
                 Ok(())
             }
-            Action::PostReceive(posted) => self.post(posted),
             Action::Exchange { send, receive } => self.exchange(event, send, receive),
-            Action::Complete(completions) => self.complete(event, completions),
             Action::Forget(request) => {
                 match self.requests.remove(*request) {
                     Some(Pending::Receive(number)) => self.abandon(number),
@@ -160,7 +183,10 @@ impl<'a> Walk<'a> {
                 self.not_representable(name, *bytes);
                 Ok(())
             }
-            Action::Datatype(_)
+            Action::Send(_)
+            | Action::PostReceive(_)
+            | Action::Complete(_)
+            | Action::Datatype(_)
             | Action::CommunicatorFree(_)
             | Action::Probe { .. }
             | Action::Phase { .. }
@@ -182,34 +208,58 @@ impl<'a> Walk<'a> {
     }
 
     /// Rule 3. Says whether it gave a record.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, event: &Event<'_>, send: &Send) -> Result<bool, Problem> {
-        let Some((comm, peer)) = self.comms.peer(send.comm, send.dest)? else {
+        let name = (send.comm, send.dest, send.tag);
+        let Some(channel) = self.channel(SENDS, name, send.bytes)? else {
             self.not_representable("point-to-point between communicators", send.bytes);
             self.start(send.request, Pending::Quiet)?;
             return Ok(false);
         };
-        let length = if self.manner.by_length { send.bytes.0 } else { 0 };
-        let (number, body) = self.message(Channel { comm, peer, tag: send.tag, length }, send.bytes);
+        let (number, body) = self.message(channel, send.bytes);
         self.start(send.request, Pending::Send(number))?;
         self.place(event, body, After::Sent);
         Ok(true)
     }
 
+    /// The channel of a send or receive of so many bytes; `None`: its communicator has no place in a trace.
+    #[inline(always)]
+    fn channel(&mut self, side: usize, name: Name, bytes: Bytes) -> Result<Option<u32>, Problem> {
+        match self.recent[side].find(name) {
+            Some(number) => Ok(Some(number)),
+            None => self.look_up(side, name, bytes),
+        }
+    }
+
+    /// [`Walk::channel`] of one that was not met lately.
+    #[inline(never)]
+    fn look_up(&mut self, side: usize, name: Name, bytes: Bytes) -> Result<Option<u32>, Problem> {
+        let (comm, rank, tag) = name;
+        let Some((comm, peer)) = self.comms.peer(comm, rank)? else { return Ok(None) };
+        let length = if self.manner.by_length { bytes.0 } else { 0 };
+        let channel = Channel { comm, peer, tag, length };
+        let number = match side {
+            SENDS => self.task.sends.channel(channel),
+            _ => self.task.receives.channel(channel),
+        };
+        if !self.manner.by_length {
+            self.recent[side].remember(name, number);
+        }
+        Ok(Some(number))
+    }
+
     /// A message takes its place: its number, and its record.
-    #[inline]
-    fn message(&mut self, channel: Channel, bytes: Bytes) -> (u32, Body) {
-        let number = self.task.sends.channel(channel);
-        let number = self.task.sends.post(number);
+    #[inline(always)]
+    fn message(&mut self, channel: u32, bytes: Bytes) -> (u32, Body) {
+        let number = self.task.sends.post(channel);
         self.task.counts.bytes = self.task.counts.bytes.saturating_add(bytes.0);
         (number, Body::Message(bytes))
     }
 
     /// A receive that is over: its number in posting order, unless its communicator has no place in a trace.
     fn receive(&mut self, receive: &Receive) -> Result<Option<u32>, Problem> {
-        let Some((comm, peer)) = self.comms.peer(receive.comm, receive.source)? else { return Ok(None) };
-        let length = if self.manner.by_length { receive.bytes.0 } else { 0 };
-        let channel = self.task.receives.channel(Channel { comm, peer, tag: receive.tag, length });
+        let name = (receive.comm, receive.source, receive.tag);
+        let Some(channel) = self.channel(RECEIVES, name, receive.bytes)? else { return Ok(None) };
         Ok(Some(self.posted(channel, Wait::Waited, receive.bytes)))
     }
 
@@ -228,64 +278,50 @@ impl<'a> Walk<'a> {
     }
 
     /// Rule 2.
-    #[inline]
+    #[inline(always)]
     fn post(&mut self, posted: &PostReceive) -> Result<(), Problem> {
+        let pending = match (posted.source, posted.tag) {
+            (Some(source), Some(tag)) if !self.manner.by_length => {
+                match self.channel(RECEIVES, (posted.comm, source, tag), posted.bytes)? {
+                    Some(channel) => Pending::Receive(self.posted(channel, Wait::Not, posted.bytes)),
+                    None => Pending::Quiet,
+                }
+            }
+            _ => self.ask(posted)?,
+        };
+        self.start(Some(posted.request), pending)
+    }
+
+    /// A receive is posted whose channel its completion will tell.
+    #[inline(never)]
+    fn ask(&mut self, posted: &PostReceive) -> Result<Pending, Problem> {
         let anybody = CommRank(0);
-        let Some((comm, peer)) = self.comms.peer(posted.comm, posted.source.unwrap_or(anybody))? else {
-            return self.start(Some(posted.request), Pending::Quiet);
+        let Some((_, peer)) = self.comms.peer(posted.comm, posted.source.unwrap_or(anybody))? else {
+            return Ok(Pending::Quiet);
         };
-        let number = match (posted.source, posted.tag) {
-            (Some(_), Some(tag)) if !self.manner.by_length => {
-                let channel = self.task.receives.channel(Channel { comm, peer, tag, length: 0 });
-                self.posted(channel, Wait::Not, posted.bytes)
-            }
-            (source, tag) => {
-                let number = self.posted(NONE, Wait::Not, posted.bytes);
-                let source = source.map(|_| peer);
-                self.asked.insert(number, Asked { comm: posted.comm, source, tag, room: posted.bytes });
-                number
-            }
-        };
-        self.start(Some(posted.request), Pending::Receive(number))
+        let number = self.posted(NONE, Wait::Not, posted.bytes);
+        let source = posted.source.map(|_| peer);
+        self.asked.insert(number, Asked { comm: posted.comm, source, tag: posted.tag, room: posted.bytes });
+        Ok(Pending::Receive(number))
     }
 
     /// Rules 4, 5 and, for non-blocking collectives, 9: a mark for each receive and collective, the first with
     /// the time, each behind the one before.
-    #[inline]
-    fn complete(&mut self, event: &Event<'_>, completions: &[Completion]) -> Result<(), Problem> {
-        let later = self.timeline.later(event);
+    #[inline(always)]
+    fn complete(&mut self, event: &Event<'_>, completions: Completions<'_>) -> Result<(), Problem> {
         let mut chained = None;
-        for completion in completions {
-            let after = match self.requests.remove(completion.request) {
-                Some(Pending::Receive(number)) if completion.outcome == Outcome::Cancelled => {
-                    self.asked.remove(&number);
-                    self.task.receives.assign(number, NONE);
-                    continue;
+        match completions {
+            Completions::Run { first: RequestId { thread, number }, count } => {
+                for number in number..number + count {
+                    let request = RequestId { thread, number };
+                    self.completed(event, request, Outcome::Done, &mut chained)?;
                 }
-                Some(Pending::Receive(number)) => {
-                    self.resolve(number, completion.outcome)?;
-                    self.task.waits[number as usize] = Wait::Waited;
-                    After::Received(number)
+            }
+            Completions::List(list) => {
+                for completion in list {
+                    self.completed(event, completion.request, completion.outcome, &mut chained)?;
                 }
-                Some(Pending::Collective(number)) => After::Collective(number),
-                Some(Pending::Lowered(number)) => {
-                    let receives = std::mem::take(&mut self.lowered[number as usize]);
-                    self.collect(event, &receives, &mut chained);
-                    continue;
-                }
-                Some(Pending::Send(number)) => {
-                    if completion.outcome == Outcome::Cancelled {
-                        self.task.sends.assign(number, NONE);
-                    }
-                    continue;
-                }
-                Some(Pending::Quiet) => continue,
-                None => {
-                    self.task.counts.unknown_requests += 1;
-                    continue;
-                }
-            };
-            self.timeline.chain(&mut self.task, event, later, &mut chained, (Body::Mark, after));
+            }
         }
         if let Some(after) = chained {
             self.timeline.done(event, after);
@@ -293,8 +329,51 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// One of the requests that `event` completed, behind those that gave `chained`.
+    #[inline(always)]
+    fn completed(
+        &mut self,
+        event: &Event<'_>,
+        request: RequestId,
+        outcome: Outcome,
+        chained: &mut Option<After>,
+    ) -> Result<(), Problem> {
+        let after = match self.requests.remove(request) {
+            Some(Pending::Receive(number)) if outcome == Outcome::Cancelled => {
+                self.asked.remove(&number);
+                self.task.receives.assign(number, NONE);
+                return Ok(());
+            }
+            Some(Pending::Receive(number)) => {
+                self.resolve(number, outcome)?;
+                self.task.waits[number as usize] = Wait::Waited;
+                After::Received(number)
+            }
+            Some(Pending::Collective(number)) => After::Collective(number),
+            Some(Pending::Lowered(number)) => {
+                let receives = std::mem::take(&mut self.lowered[number as usize]);
+                self.collect(event, &receives, chained);
+                return Ok(());
+            }
+            Some(Pending::Send(number)) => {
+                if outcome == Outcome::Cancelled {
+                    self.task.sends.assign(number, NONE);
+                }
+                return Ok(());
+            }
+            Some(Pending::Quiet) => return Ok(()),
+            None => {
+                self.task.counts.unknown_requests += 1;
+                return Ok(());
+            }
+        };
+        let later = self.timeline.later(event);
+        self.timeline.chain(&mut self.task, event, later, chained, (Body::Mark, after));
+        Ok(())
+    }
+
     /// A receive is over; it gets its channel, if its posting could not give it one.
-    #[inline]
+    #[inline(always)]
     fn resolve(&mut self, number: u32, outcome: Outcome) -> Result<(), Problem> {
         match outcome {
             Outcome::Received { source, tag, bytes } => self.met(number, source, tag, bytes),
@@ -310,21 +389,18 @@ impl<'a> Walk<'a> {
             return if same { Ok(()) } else { Err(Problem::OtherMessage) };
         }
         let asked = self.asked.remove(&number).ok_or(Problem::Unresolved)?;
-        let Some((comm, peer)) = self.comms.peer(asked.comm, source)? else { return Ok(()) };
+        let Some((_, peer)) = self.comms.peer(asked.comm, source)? else { return Ok(()) };
         if asked.source.is_some_and(|asked| asked != peer) || asked.tag.is_some_and(|asked| asked != tag) {
             return Err(Problem::OtherMessage);
         }
-        let length = match bytes {
-            Some(bytes) if self.manner.by_length => bytes.0,
-            _ => 0,
-        };
-        let channel = self.task.receives.channel(Channel { comm, peer, tag, length });
-        self.task.receives.assign(number, channel);
+        if let Some(channel) = self.channel(RECEIVES, (asked.comm, source, tag), bytes.unwrap_or_default())? {
+            self.task.receives.assign(number, channel);
+        }
         Ok(())
     }
 
     /// A receive takes its place.
-    #[inline]
+    #[inline(always)]
     fn posted(&mut self, channel: u32, wait: Wait, room: Bytes) -> u32 {
         self.task.waits.push(wait);
         if let Some(rooms) = &mut self.task.room {
@@ -333,7 +409,7 @@ impl<'a> Walk<'a> {
         self.task.receives.post(channel)
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, request: Option<RequestId>, pending: Pending) -> Result<(), Problem> {
         let Some(request) = request else { return Ok(()) };
         match self.requests.insert(request, pending) {
@@ -360,7 +436,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A record at the start of `event`; what follows the event waits for `after`.
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, event: &Event<'_>, body: Body, after: After) {
         self.timeline.place(&mut self.task, event, body);
         self.timeline.done(event, after);

@@ -11,19 +11,20 @@ pub(crate) struct Requests<T> {
     old: HashMap<RequestId, T>,
 }
 
-/// The recent requests of one thread: that of number n at place n, modulo the ring's length, a power of two.
+/// The recent requests of one thread: that of number n at place n, modulo the ring's length, a power of two. Those at the front
+/// that are done are passed over when it is full.
 #[derive(Debug)]
 struct Ring<T> {
-    /// The number of the first, and of the one behind the last.
+    /// No request below this number is here.
     first: u64,
+    /// The number of the next one.
     end: u64,
     places: Vec<Option<T>>,
-    open: u64,
 }
 
 impl<T> Default for Ring<T> {
     fn default() -> Self {
-        Self { first: 0, end: 0, places: Vec::new(), open: 0 }
+        Self { first: 0, end: 0, places: Vec::new() }
     }
 }
 
@@ -33,13 +34,34 @@ impl<T> Ring<T> {
         self.end - self.first == self.places.len() as u64
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, number: u64) -> Option<&mut Option<T>> {
         let at = number as usize & self.places.len().wrapping_sub(1);
         self.places.get_mut(at)
     }
 
-    #[cold]
+    /// Adds the request `number`, for which there is room; `false` if it is not the next one.
+    #[inline(always)]
+    fn insert(&mut self, number: u64, what: T) -> bool {
+        if number != self.end {
+            return false;
+        }
+        self.end += 1;
+        if let Some(place) = self.place(number) {
+            *place = Some(what);
+        }
+        true
+    }
+
+    /// Passes over those at the front that are done; says how many.
+    fn advance(&mut self) -> u64 {
+        let before = self.first;
+        while self.first < self.end && self.place(self.first).is_some_and(|place| place.is_none()) {
+            self.first += 1;
+        }
+        self.first - before
+    }
+
     fn grow(&mut self) {
         let mut places = Vec::new();
         places.resize_with((2 * self.places.len()).max(16), || None);
@@ -65,39 +87,37 @@ impl<T> Requests<T> {
     /// Adds the request `id`; `false` if it is not the next of its thread.
     #[inline(always)]
     pub(crate) fn insert(&mut self, id: RequestId, what: T) -> bool {
-        if self.threads.get(usize::from(id.thread)).is_none_or(Ring::is_full) {
-            self.make_room(id.thread);
+        match self.threads.get_mut(usize::from(id.thread)) {
+            Some(ring) if !ring.is_full() => ring.insert(id.number, what),
+            _ => self.make_room(id.thread).insert(id.number, what),
         }
-        let ring = &mut self.threads[usize::from(id.thread)];
-        if id.number != ring.end {
-            return false;
-        }
-        ring.end += 1;
-        ring.open += 1;
-        if let Some(place) = ring.place(id.number) {
-            *place = Some(what);
-        }
-        true
     }
 
     /// Makes room for another request of `thread`.
-    #[cold]
-    fn make_room(&mut self, thread: u16) {
+    #[inline(never)]
+    fn make_room(&mut self, thread: u16) -> &mut Ring<T> {
         let at = usize::from(thread);
         if self.threads.len() <= at {
             self.threads.resize_with(at + 1, Ring::default);
         }
+        // What is done here takes a time like the ring's length, and is done again after as many requests, or a quarter.
         let ring = &mut self.threads[at];
         let length = ring.end - ring.first;
-        if length < LONG || ring.open >= length / 4 {
-            return ring.grow();
+        if length > 0 && ring.advance() >= length.div_ceil(4) {
+            return ring;
+        }
+        let open = ring.places.iter().flatten().count() as u64;
+        if length < LONG || open >= length / 4 {
+            ring.grow();
+            return ring;
         }
         for number in ring.first..ring.end {
             if let Some(what) = ring.place(number).and_then(Option::take) {
                 self.old.insert(RequestId { thread, number }, what);
             }
         }
-        (ring.first, ring.open) = (ring.end, 0);
+        ring.first = ring.end;
+        ring
     }
 
     /// Takes out the request `id`.
@@ -110,12 +130,7 @@ impl<T> Requests<T> {
         if id.number >= ring.end {
             return None;
         }
-        let what = ring.place(id.number)?.take()?;
-        ring.open -= 1;
-        while ring.first < ring.end && ring.place(ring.first).is_some_and(|place| place.is_none()) {
-            ring.first += 1;
-        }
-        Some(what)
+        ring.place(id.number)?.take()
     }
 
     /// All that are still open, in no particular order.

@@ -30,9 +30,11 @@ impl Previous {
 
 impl Timeline {
     /// Hears of an event before anything else is said of it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn meet(&mut self, event: &Event<'_>) {
-        self.highest_thread = self.highest_thread.max(event.thread);
+        if event.thread > self.highest_thread {
+            self.highest_thread = event.thread;
+        }
     }
 
     /// Rule 1: the task's time begins with `event`, unless it has begun; says whether it did.
@@ -46,7 +48,7 @@ impl Timeline {
     }
 
     /// A record at the start of `event`, timed from the previous event.
-    #[inline]
+    #[inline(always)]
     pub(super) fn place(&mut self, task: &mut Task, event: &Event<'_>, body: Body) {
         let (time, after) = self.since_previous(task, event);
         add(task, event.start, time, after, body);
@@ -54,7 +56,7 @@ impl Timeline {
 
     /// One of several records of `event`, each behind the one before (`chained`): the first has the time, the turn of
     /// the others comes `later`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn chain(
         &mut self,
         task: &mut Task,
@@ -75,7 +77,7 @@ impl Timeline {
     }
 
     /// The time from the previous event to the start of `event`, and what a record there waits for.
-    #[inline]
+    #[inline(always)]
     fn since_previous(&mut self, task: &mut Task, event: &Event<'_>) -> (u64, After) {
         let zero = Previous::zero(event);
         let previous = self.previous.get_or_insert(zero);
@@ -89,7 +91,7 @@ impl Timeline {
     }
 
     /// `event` is over, and what follows it waits for `after`; of several threads the latest end counts.
-    #[inline]
+    #[inline(always)]
     pub(super) fn done(&mut self, event: &Event<'_>, after: After) {
         let latest = match self.previous {
             Some(previous) => previous.thread == event.thread || event.end >= previous.end,
@@ -102,6 +104,7 @@ impl Timeline {
 
     /// When the turn of the further marks of `event` comes: when it ends, because before that, by the clocks, the messages that they
     /// wait for may not even be sent. Not so if calls of other threads came in between.
+    #[inline(always)]
     pub(super) fn later(&self, event: &Event<'_>) -> Nanos {
         if self.highest_thread > 0 { event.start } else { event.end }
     }

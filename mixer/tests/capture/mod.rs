@@ -30,7 +30,7 @@ impl Happened {
     fn with_event<R>(&self, use_it: impl FnOnce(&Event<'_>) -> R) -> R {
         let action = match &self.what {
             What::Plain(action) => action.clone(),
-            What::Complete(list) => Action::Complete(list),
+            What::Complete(list) => Action::Complete(Completions::List(list)),
             What::Communicator { id, origin, members } => Action::Communicator(Communicator {
                 id: *id,
                 origin: *origin,

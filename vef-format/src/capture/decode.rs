@@ -2,8 +2,8 @@
 
 use super::encode::{kind, makes_request, outcome, shape, unzigzag};
 use super::event::{
-    Action, Collective, Communicator, Completion, Datatype, DatatypeId, Event, Members, Origin, Outcome,
-    PostReceive, Receive, RequestId, Send, SendMode,
+    Action, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Event, Members, Origin,
+    Outcome, PostReceive, Receive, RequestId, Send, SendMode,
 };
 use super::varint::{Ended, Source};
 use super::word;
@@ -130,19 +130,12 @@ fn as_shape(action: &Action<'_>) -> Option<Action<'static>> {
 }
 
 /// Completions of `count` of the thread's own requests, after the last of which `after` were made.
-pub(super) fn run<'a>(
-    count: u64,
-    after: u64,
-    context: &Context<'_>,
-    lists: &'a mut Lists,
-) -> Result<Action<'a>, Fault> {
+#[inline]
+pub(super) fn run(count: u64, after: u64, context: &Context<'_>) -> Result<Action<'static>, Fault> {
     let end = context.requests.checked_sub(after).ok_or(Fault::Nonsense("distance of a request", after))?;
-    let first = end.checked_sub(count).ok_or(Fault::Nonsense("number of completed requests", count))?;
-    let done =
-        |number| Completion { request: RequestId { thread: context.thread, number }, outcome: Outcome::Done };
-    lists.completions.clear();
-    lists.completions.extend((first..end).map(done));
-    Ok(Action::Complete(&lists.completions))
+    let number = end.checked_sub(count).ok_or(Fault::Nonsense("number of completed requests", count))?;
+    let first = RequestId { thread: context.thread, number };
+    Ok(Action::Complete(Completions::Run { first, count }))
 }
 
 /// A send of kind `kind`, and whether it makes a request. These are half of all records that are no words: messages of a
@@ -153,10 +146,16 @@ pub(super) fn sending(
     kind: u8,
     context: &Context<'_>,
 ) -> Result<(Action<'static>, bool), Fault> {
-    let flags = kind - kind::SEND;
-    let makes = flags & 4 != 0;
+    let (mode, makes) = flags_of_send(kind);
     let own_next = RequestId { thread: context.thread, number: context.requests };
-    Ok((Action::Send(send(source, mode(flags & 3), makes.then_some(own_next))?), makes))
+    Ok((Action::Send(send(source, mode, makes.then_some(own_next))?), makes))
+}
+
+/// How a send of kind `kind` is to be completed, and whether it makes a request.
+#[inline(always)]
+pub(super) fn flags_of_send(kind: u8) -> (SendMode, bool) {
+    let flags = kind - kind::SEND;
+    (mode(flags & 3), flags & 4 != 0)
 }
 
 /// Reads what follows the times of a record of kind `kind`, which is no call of a shape that was defined.
@@ -221,11 +220,11 @@ fn plain<'a>(
         kind::PROBE => Action::Probe { comm: comm(source)?, source: comm_rank(source)?, tag: tag(source)? },
         kind::COMPLETE_RUN => {
             let (count, after) = (source.get()?, source.get()?);
-            run(count, after, context, lists)?
+            run(count, after, context)?
         }
         kind::COMPLETE => {
             completions(source, context, &mut lists.completions)?;
-            Action::Complete(&lists.completions)
+            Action::Complete(Completions::List(&lists.completions))
         }
         kind::SEND..kind::RECEIVE => sending(source, kind, context)?.0,
         kind::RECEIVE..kind::POST_RECEIVE => Action::Receive(receive(source, kind - kind::RECEIVE)?),

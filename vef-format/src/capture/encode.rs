@@ -5,7 +5,8 @@
 //! and is stored last: a process that dies while writing leaves a zero there.
 
 use super::event::{
-    Action, Collective, Communicator, Completion, Members, Origin, Outcome, Receive, RequestId, Send,
+    Action, Collective, Communicator, Completion, Completions, Members, Origin, Outcome, Receive, RequestId,
+    Send,
 };
 use super::varint::{MAX_LEN, Sink};
 use crate::operation::Operation;
@@ -199,14 +200,20 @@ pub fn can_be_shape(action: &Action<'_>) -> bool {
 }
 
 /// The run that `completions` are, if they are one: how many, and how many requests were made after the last of them.
-pub fn as_run(completions: &[Completion], author: Author) -> Option<(u64, u64)> {
-    let first = completions.first()?.request.number;
-    let count = completions.len() as u64;
-    let after = author.requests.checked_sub(first.checked_add(count)?)?;
-    let in_order = completions.iter().zip(first..).all(|(completion, number)| {
-        completion.outcome == Outcome::Done
-            && completion.request == RequestId { thread: author.thread, number }
-    });
+pub fn as_run(completions: Completions<'_>, author: Author) -> Option<(u64, u64)> {
+    let first = match completions {
+        Completions::List(list) => list.first()?.request,
+        Completions::Run { first, .. } => first,
+    };
+    let count = completions.len();
+    let after = author.requests.checked_sub(first.number.checked_add(count)?)?;
+    let in_order = match completions {
+        Completions::List(list) => list.iter().zip(first.number..).all(|(completion, number)| {
+            completion.outcome == Outcome::Done
+                && completion.request == RequestId { thread: author.thread, number }
+        }),
+        Completions::Run { .. } => first.thread == author.thread && count > 0,
+    };
     in_order.then_some((count, after))
 }
 
@@ -258,7 +265,7 @@ pub(super) fn body(sink: &mut Sink<'_>, author: Author, action: &Action<'_>, cal
             put_receive(sink, receive);
             kind::EXCHANGE + wildcards(receive)
         }
-        Action::Complete(completions) => complete(sink, author, completions),
+        Action::Complete(completions) => complete(sink, author, *completions),
         Action::Forget(request) => {
             sink.put(completion_head(author, author.requests, *request, outcome::DONE));
             if request.thread != author.thread {
@@ -334,22 +341,22 @@ fn own_head(previous: u64, number: u64, outcome: u64) -> u64 {
     zigzag(number.wrapping_sub(previous) as i64) << outcome::BITS | outcome
 }
 
-fn complete(sink: &mut Sink<'_>, author: Author, completions: &[Completion]) -> u8 {
+fn complete(sink: &mut Sink<'_>, author: Author, completions: Completions<'_>) -> u8 {
     if let Some((count, after)) = as_run(completions, author) {
         sink.put(count);
         sink.put(after);
         return kind::COMPLETE_RUN;
     }
-    sink.put(completions.len() as u64);
+    sink.put(completions.len());
     let mut previous = author.requests;
-    for Completion { request, outcome } in completions {
+    for Completion { request, outcome } in completions.iter() {
         let low = match outcome {
             Outcome::Done => outcome::DONE,
             Outcome::Received { bytes: None, .. } => outcome::RECEIVED,
             Outcome::Received { bytes: Some(_), .. } => outcome::RECEIVED_BYTES,
             Outcome::Cancelled => outcome::CANCELLED,
         };
-        sink.put(completion_head(author, previous, *request, low));
+        sink.put(completion_head(author, previous, request, low));
         if request.thread == author.thread {
             previous = request.number.wrapping_add(1);
         } else {
@@ -357,7 +364,7 @@ fn complete(sink: &mut Sink<'_>, author: Author, completions: &[Completion]) -> 
         }
         if let Outcome::Received { source, tag, bytes } = outcome {
             sink.put(u64::from(source.0));
-            sink.put(u64::from(*tag as u32));
+            sink.put(u64::from(tag as u32));
             if let Some(bytes) = bytes {
                 sink.put(bytes.0);
             }
@@ -469,9 +476,10 @@ mod tests {
             let completion =
                 |&number: &u64| Completion { request: RequestId { thread, number }, outcome: Outcome::Done };
             let list: Vec<_> = numbers.iter().map(completion).collect();
-            prop_assume!(as_run(&list, author).is_none());
+            let list = Completions::List(&list);
+            prop_assume!(as_run(list, author).is_none());
             let (mut one, mut other) = (vec![0; size], vec![0; size]);
-            let first = record(&mut one, at, times, author, &Action::Complete(&list), 0);
+            let first = record(&mut one, at, times, author, &Action::Complete(list), 0);
             let second = completed(&mut other, at, times, author, numbers.iter().copied());
             prop_assert_eq!(first, second);
             prop_assert_eq!(one, other);
@@ -486,14 +494,19 @@ mod tests {
                 |&number| Completion { request: RequestId { thread, number }, outcome: Outcome::Done };
             numbers.iter().map(completion).collect()
         };
-        assert_eq!(as_run(&list(3, &[8, 9]), author), Some((2, 0)));
-        assert_eq!(as_run(&list(3, &[0]), author), Some((1, 9)));
+        assert_eq!(as_run(Completions::List(&list(3, &[8, 9])), author), Some((2, 0)));
+        assert_eq!(as_run(Completions::List(&list(3, &[0])), author), Some((1, 9)));
         for numbers in [&[][..], &[9, 8], &[7, 9], &[9, 10], &[u64::MAX]] {
-            assert_eq!(as_run(&list(3, numbers), author), None, "{numbers:?}");
+            assert_eq!(as_run(Completions::List(&list(3, numbers)), author), None, "{numbers:?}");
         }
-        assert_eq!(as_run(&list(2, &[8, 9]), author), None);
+        assert_eq!(as_run(Completions::List(&list(2, &[8, 9])), author), None);
         let mut cancelled = list(3, &[8, 9]);
         cancelled[1].outcome = Outcome::Cancelled;
-        assert_eq!(as_run(&cancelled, author), None);
+        assert_eq!(as_run(Completions::List(&cancelled), author), None);
+        let run = |thread, number, count| Completions::Run { first: RequestId { thread, number }, count };
+        assert_eq!(as_run(run(3, 8, 2), author), Some((2, 0)));
+        for run in [run(2, 8, 2), run(3, 8, 0), run(3, 8, 3), run(3, u64::MAX, 1)] {
+            assert_eq!(as_run(run, author), None);
+        }
     }
 }

@@ -8,6 +8,7 @@
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
 use crate::units::{Bytes, Nanos};
+use std::fmt;
 
 /// One call of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub enum Action<'a> {
         receive: Receive,
     },
     /// A call of the wait or test families (or `MPI_Mrecv`) completed these, in the order of its array.
-    Complete(&'a [Completion]),
+    Complete(Completions<'a>),
     /// `MPI_Request_free` on an active request: nobody will wait for it.
     Forget(RequestId),
     /// A probe (blocking, or one that found something) that does not take the message.
@@ -252,6 +253,20 @@ pub struct PostReceive {
     pub request: RequestId,
 }
 
+/// The requests that a call completed, in the order of its array. Equal ones may be told either way.
+#[derive(Clone, Copy)]
+pub enum Completions<'a> {
+    /// Each for itself.
+    List(&'a [Completion]),
+    /// Requests that one thread made one after the other, all [`Outcome::Done`].
+    Run {
+        /// The first of them.
+        first: RequestId,
+        /// How many; the numbers of all are below 2^64.
+        count: u64,
+    },
+}
+
 /// One request that a call completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -298,6 +313,46 @@ pub struct Collective<'a> {
     pub send_counts: &'a [u64],
     /// Vector forms: bytes from each communicator rank, where significant at this rank; else empty.
     pub recv_counts: &'a [u64],
+}
+
+impl Completions<'_> {
+    /// How many.
+    pub fn len(&self) -> u64 {
+        match *self {
+            Self::List(list) => list.len() as u64,
+            Self::Run { count, .. } => count,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = Completion> {
+        let (list, run) = match *self {
+            Self::List(list) => (list, 0..0),
+            Self::Run { first, count } => (&[][..], first.number..first.number.saturating_add(count)),
+        };
+        let thread = if let Self::Run { first, .. } = self { first.thread } else { 0 };
+        let done = move |number| Completion { request: RequestId { thread, number }, outcome: Outcome::Done };
+        list.iter().copied().chain(run.map(done))
+    }
+}
+
+impl PartialEq for Completions<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Completions<'_> {}
+
+impl fmt::Debug for Completions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 impl Members<'_> {

@@ -1,5 +1,8 @@
 //! The events of one rank in order: the threads' records merged by the time at which the calls began.
 
+mod quick;
+
+use super::Taker;
 use super::decode::{self, Context, Fault, Lists, Shapes};
 use super::encode::{kind, makes_request};
 use super::error::CaptureError;
@@ -53,7 +56,7 @@ struct Thread {
 }
 
 /// What is known of a thread's next record before it is read.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Next {
     /// Its offset in the file.
     at: usize,
@@ -146,6 +149,11 @@ impl FileEvents {
         Ok(events)
     }
 
+    #[cfg(test)]
+    pub(super) fn has_many_threads(&self) -> bool {
+        self.threads.len() > 1
+    }
+
     pub(super) fn ending(&self) -> Ending {
         match self.file.header.state {
             State::Finished => Ending::Finished,
@@ -154,36 +162,51 @@ impl FileEvents {
         }
     }
 
-    /// Gives `take` all events; ends early with its first error.
+    /// Gives `taker` all events; ends early with its first error.
     #[inline]
-    pub(super) fn each<E: From<CaptureError>>(
-        &mut self,
-        mut take: impl FnMut(&Event<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        if self.threads.len() > 1 {
-            return self.each_of_many(take);
+    pub(super) fn each<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+        match self.threads.len() {
+            0 | 1 => self.each_of_one::<T, true>(taker),
+            _ => self.each_of_many(taker),
         }
-        while let Some(head) = self.head(0)? {
+    }
+
+    /// [`FileEvents::each`] where at most one thread wrote; `QUICK` is false where tests compare.
+    #[inline]
+    pub(super) fn each_of_one<T: Taker, const QUICK: bool>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+        loop {
+            if QUICK {
+                self.each_quick(taker)?;
+            }
+            let Some(head) = self.head(0)? else { return Ok(()) };
             let Self { file, lists, threads, .. } = self;
             let Thread { number, next, shapes, .. } = &mut threads[0];
             let requests = next.requests;
             let step = |event: &Event<'_>, step| {
-                next.pass(&head, step)?;
-                Ok(take(event))
+                next.pass(head.end, step)?;
+                Ok(taker.take(event))
             };
             match decode(file, lists, *number, shapes, requests, &head, step) {
                 Ok(taken) => taken?,
                 Err(fault) => return Err(self.located(0, &fault).into()),
             }
         }
-        Ok(())
+    }
+
+    /// Those of the present chunk that can be read quickly, of the only thread.
+    #[inline(always)]
+    fn each_quick<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+        let Self { file, threads, .. } = self;
+        match &mut threads[..] {
+            [Thread { number, chunk: Some(chunk), next, shapes, .. }] => {
+                quick::records(&file.map.bytes()[..chunk.end], *number, &file.clock, next, shapes, taker)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// [`FileEvents::each`] where several threads wrote: the event that begins first comes first, or a definition that it needs.
-    fn each_of_many<E: From<CaptureError>>(
-        &mut self,
-        mut take: impl FnMut(&Event<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn each_of_many<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         while let Some(&Reverse((_, index))) = self.order.peek() {
             let Some(head) = self.head(index)? else {
                 self.order.pop();
@@ -194,14 +217,14 @@ impl FileEvents {
             if let Some((definition, owner)) = self.definitions.next_up_to(&needs) {
                 // It comes early, at the time of what needs it.
                 let times = Head { start: head.start, end: head.end, ..definition };
-                self.read(owner, 0, &times, &mut take)??;
+                self.read(owner, 0, &times, |event| taker.take(event))??;
                 continue;
             }
             self.pass(index, &head)?;
             self.order.pop();
             self.enqueue(index)?;
             if !needs.is_definition {
-                self.read(index, requests, &head, &mut take)??;
+                self.read(index, requests, &head, |event| taker.take(event))??;
             }
         }
         Ok(())
@@ -226,7 +249,8 @@ impl FileEvents {
         let Self { file, lists, threads, .. } = self;
         let Thread { number, next, shapes, .. } = &mut threads[index];
         let requests = next.requests;
-        let passed = decode(file, lists, *number, shapes, requests, head, |_, step| next.pass(head, step));
+        let passed =
+            decode(file, lists, *number, shapes, requests, head, |_, step| next.pass(head.end, step));
         passed.map_err(|fault| self.located(index, &fault))
     }
 
@@ -347,25 +371,31 @@ impl Next {
             (head, gap, duration) = word::parse(u64::from_le_bytes(*raw));
             (form, at) = (Form::word(head), self.at + word::WORD);
         }
-        let start = self.base.checked_add(gap);
-        let end = start.and_then(|start| start.checked_add(duration));
-        match (start, end) {
-            (Some(start), Some(end)) => Ok(Head { form, start, end, at, limit: chunk.len() }),
-            _ => Err(Fault::Nonsense("time", gap.max(duration))),
+        match self.times(gap, duration) {
+            Some((start, end)) => Ok(Head { form, start, end, at, limit: chunk.len() }),
+            None => Err(Fault::Nonsense("time", gap.max(duration))),
         }
     }
 
-    /// Steps behind the record with `head`.
+    /// When a call begins and ends, ticks.
     #[inline(always)]
-    fn pass(&mut self, head: &Head, step: Step) -> Result<(), Fault> {
-        self.ended += step.ends;
+    fn times(&self, gap: u64, duration: u64) -> Option<(u64, u64)> {
+        let start = self.base.checked_add(gap)?;
+        Some((start, start.checked_add(duration)?))
+    }
+
+    /// Steps behind the record of a call that was over at `end`; on a fault, stays in front of it.
+    #[inline(always)]
+    fn pass(&mut self, end: u64, step: Step) -> Result<(), Fault> {
+        let ended = self.ended.saturating_add(step.ends);
         // Each request ends once: few bytes must not keep the reader busy for long.
-        if self.ended > self.requests {
-            return Err(Fault::Nonsense("number of completed requests", self.ended));
+        if ended > self.requests {
+            return Err(Fault::Nonsense("number of completed requests", ended));
         }
+        self.ended = ended;
         self.requests += u64::from(step.makes);
         self.at = step.after;
-        self.base = head.end;
+        self.base = end;
         self.records += 1;
         Ok(())
     }
@@ -459,7 +489,7 @@ fn decode<R>(
             (event, makes, 0)
         }
         Told::Word(Code::Run { count, after }) => {
-            own.action = decode::run(count, after, &context, lists)?;
+            own.action = decode::run(count, after, &context)?;
             (&own, false, count)
         }
         Told::Kind(kind @ kind::SEND..kind::RECEIVE) => {
@@ -470,7 +500,7 @@ fn decode<R>(
         Told::Kind(kind) => {
             decode::action(&mut source, kind, &context, lists, shapes, &mut own.action)?;
             let ends = match own.action {
-                Action::Complete(list) if kind == kind::COMPLETE_RUN => list.len() as u64,
+                Action::Complete(list) if kind == kind::COMPLETE_RUN => list.len(),
                 _ => 0,
             };
             (&own, makes_request(&own.action).is_some(), ends)

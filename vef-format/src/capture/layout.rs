@@ -344,6 +344,8 @@ pub struct Clock {
     zero: ClockPair,
     /// Nanoseconds in one tick, times 2^[`Clock::SHIFT`].
     slope: u64,
+    /// Up to so many ticks behind zero, no bound is met; a tick before zero is further behind it than that, modulo 2^64.
+    safe: u64,
 }
 
 impl Clock {
@@ -371,12 +373,24 @@ impl Clock {
         if first.tick == u64::MAX {
             first = ClockPair::default();
         }
-        Self { zero: first, slope }
+        let most = (u128::from(u64::MAX - first.nanos) << Self::SHIFT) / u128::from(slope.max(1));
+        let safe = most.min(u128::from(u64::MAX - first.tick)) as u64;
+        Self { zero: first, slope, safe }
     }
 
     /// `CLOCK_MONOTONIC` of the host at `tick`, ns; held to the range of `u64`.
-    #[inline]
+    #[inline(always)]
     pub fn nanos(&self, tick: u64) -> u64 {
+        let ticks = tick.wrapping_sub(self.zero.tick);
+        if ticks <= self.safe {
+            return self.zero.nanos + ((u128::from(ticks) * u128::from(self.slope)) >> Self::SHIFT) as u64;
+        }
+        self.nanos_at_bounds(tick)
+    }
+
+    /// [`Clock::nanos`] of any tick.
+    #[cold]
+    fn nanos_at_bounds(&self, tick: u64) -> u64 {
         let scale = |ticks: u64| {
             let nanos = (u128::from(ticks) * u128::from(self.slope)) >> Self::SHIFT;
             u64::try_from(nanos).unwrap_or(u64::MAX)
@@ -470,6 +484,13 @@ mod tests {
         assert_eq!(cycles.nanos(1000), 5000);
         assert!(cycles.nanos(501_000).abs_diff(205_000) <= 1);
         assert!(cycles.nanos(500).abs_diff(4800) <= 1);
+        for clock in [identity, cycles, Clock::new([pair(0, u64::MAX), pair(1, 9), pair(1 << 20, u64::MAX)])]
+        {
+            let safe = clock.zero.tick.saturating_add(clock.safe);
+            for tick in [0, 999, clock.zero.tick, 501_000, safe - 1, safe, safe.saturating_add(1), u64::MAX] {
+                assert_eq!(clock.nanos(tick), clock.nanos_at_bounds(tick), "{clock:?} at {tick}");
+            }
+        }
         // Nonsense does not divide by zero or overflow.
         let odd = Clock::new([pair(5, u64::MAX), pair(6, 0)]);
         assert_eq!(odd.nanos(u64::MAX), u64::MAX);

@@ -32,6 +32,7 @@ use crate::error::Place;
 use crate::ids::Rank;
 use event::Event;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 /// How the files of a capture are laid out.
@@ -169,6 +170,30 @@ fn rank_files(dir: &Path) -> Result<BTreeMap<Rank, PathBuf>, CaptureError> {
     Ok(found)
 }
 
+/// Takes events.
+pub trait Taker {
+    /// Why it takes no more.
+    type Error: From<CaptureError>;
+
+    /// Takes the next event.
+    ///
+    /// # Errors
+    /// Whatever ends the reading.
+    fn take(&mut self, event: &Event<'_>) -> Result<(), Self::Error>;
+}
+
+/// A closure that takes events.
+struct Closure<F, E>(F, PhantomData<E>);
+
+impl<E: From<CaptureError>, F: FnMut(&Event<'_>) -> Result<(), E>> Taker for Closure<F, E> {
+    type Error = E;
+
+    #[inline]
+    fn take(&mut self, event: &Event<'_>) -> Result<(), E> {
+        (self.0)(event)
+    }
+}
+
 /// The events of one rank, in order: by the time at which the calls began, each thread's in its own order.
 #[derive(Debug)]
 pub struct Events {
@@ -186,16 +211,24 @@ impl Events {
     ///
     /// # Errors
     /// Those of `take`, and of the file, where the events before have been given.
-    #[inline]
     pub fn each<E: From<CaptureError>>(
         &mut self,
-        mut take: impl FnMut(&Event<'_>) -> Result<(), E>,
+        take: impl FnMut(&Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.each_to(&mut Closure(take, PhantomData))
+    }
+
+    /// As [`Events::each`], to a `taker` whose method becomes part of the loop that reads.
+    ///
+    /// # Errors
+    /// As [`Events::each`].
+    #[inline]
+    pub fn each_to<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         match &mut self.source {
-            EventSource::Vefc(events) => events.each(take),
+            EventSource::Vefc(events) => events.each(taker),
             EventSource::Legacy(events) => {
                 while let Some(event) = events.next().map_err(CaptureError::from)? {
-                    take(&event)?;
+                    taker.take(&event)?;
                 }
                 Ok(())
             }

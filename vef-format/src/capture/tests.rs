@@ -2,14 +2,14 @@
 
 use super::encode::kind;
 use super::event::{
-    Action, Collective, Communicator, Completion, Datatype, DatatypeId, Event, Members, Origin, Outcome,
-    PostReceive, Receive, RequestId, Send, SendMode,
+    Action, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Event, Members, Origin,
+    Outcome, PostReceive, Receive, RequestId, Send, SendMode,
 };
 use super::layout::{
     CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, VERSION, chunk_field, field, seal,
 };
 use super::varint::Sink;
-use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
+use super::{Capture, CaptureError, Ending, EventSource, RankInfo, RankWriter, Taker, rank_path};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
 use crate::units::{Bytes, Nanos};
@@ -165,11 +165,11 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
             10 => Action::Exchange { send: Send { request: None, ..send }, receive },
             11 => {
                 ended.extend(completions.iter().map(|completion| completion.request));
-                Action::Complete(&completions)
+                Action::Complete(Completions::List(&completions))
             }
             12 => match completions.first() {
                 Some(completion) => Action::Forget(completion.request),
-                None => Action::Complete(&[]),
+                None => Action::Complete(Completions::List(&[])),
             },
             13 => Action::Probe { comm, source: peer, tag },
             14 | 15 => {
@@ -212,18 +212,36 @@ fn write(dir: &Path, seed: u64, count: usize, threads: u16) -> Vec<String> {
     expected
 }
 
-/// Reads the events of rank 0 as text, and how it ended.
+/// Events as text.
+#[derive(Default, PartialEq)]
+struct List(Vec<String>);
+
+impl Taker for List {
+    type Error = CaptureError;
+
+    fn take(&mut self, event: &Event<'_>) -> Result<(), CaptureError> {
+        self.0.push(format!("{event:?}"));
+        Ok(())
+    }
+}
+
+/// Reads the events of rank 0 as text, and how it ended; of one thread, both quickly and looking at every step.
 fn read(dir: &Path) -> (Vec<String>, Result<Ending, CaptureError>) {
-    let mut events = match Capture::open(dir).and_then(|capture| capture.events(Rank(0))) {
-        Ok(events) => events,
+    let open = || Capture::open(dir).and_then(|capture| capture.events(Rank(0)));
+    let (mut events, mut list) = match open() {
+        Ok(events) => (events, List::default()),
         Err(error) => return (Vec::new(), Err(error)),
     };
-    let mut list = Vec::new();
-    let read = events.each(|event| {
-        list.push(format!("{event:?}"));
-        Ok(())
-    });
-    (list, read.map(|()| events.ending()))
+    let read = events.each_to(&mut list);
+    if let EventSource::Vefc(mut events) = open().expect("as before").source
+        && !events.has_many_threads()
+    {
+        let mut carefully = List::default();
+        let again = events.each_of_one::<_, false>(&mut carefully);
+        assert_eq!(first_difference(&list.0, &carefully.0), None);
+        assert_eq!(format!("{read:?}"), format!("{again:?}"));
+    }
+    (list.0, read.map(|()| events.ending()))
 }
 
 fn first_difference<'a>(
@@ -386,7 +404,7 @@ fn calls_that_are_alike_take_a_word_each() {
         put(Action::Send(send(5, 2 * i)));
         put(Action::Send(send(6, 2 * i + 1)));
         let done = |number| Completion { request: RequestId { thread: 0, number }, outcome: Outcome::Done };
-        put(Action::Complete(&[done(2 * i), done(2 * i + 1)]));
+        put(Action::Complete(Completions::List(&[done(2 * i), done(2 * i + 1)])));
     }
     writer.finish().expect("finished");
     let path = rank_path(dir.path(), Rank(0));

@@ -3,8 +3,8 @@
 use super::communicators::Communicators;
 use super::{LegacyError, Main, Problem};
 use crate::capture::event::{
-    Action, Collective, Completion, DatatypeId, Event, Outcome, PostReceive, Receive, RequestId, Send,
-    SendMode,
+    Action, Collective, Completion, Completions, DatatypeId, Event, Outcome, PostReceive, Receive, RequestId,
+    Send, SendMode,
 };
 use crate::error::Place;
 use crate::ids::{CommRank, Rank};
@@ -175,7 +175,7 @@ impl Events {
                         Meaning::Itself(action) => action,
                         Meaning::Completion(completion) => {
                             self.completion = [completion];
-                            Action::Complete(&self.completion)
+                            Action::Complete(Completions::List(&self.completion))
                         }
                     };
                     return Ok(Some(Event {

@@ -1,7 +1,7 @@
 //! Real captures, and every way in which a file of the older layout can be wrong.
 
 use super::{Events, LegacyError, Main, Options, UnknownEvents};
-use crate::capture::event::{Action, Event, Members, Origin, Outcome, RequestId};
+use crate::capture::event::{Action, Completions, Event, Members, Origin, Outcome, RequestId};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, OpCodes, Operation};
 use crate::units::{Bytes, Nanos};
@@ -86,7 +86,7 @@ fn real_captures() {
             Action::Send(send) => format!("send {} to {} tag {}", send.bytes, send.dest, send.tag),
             Action::Receive(receive) => format!("receive {} from {}", receive.bytes, receive.source),
             Action::PostReceive(post) => format!("post {:?} {}", post.source, post.bytes),
-            Action::Complete(done) => format!("{:?}", done[0].outcome),
+            Action::Complete(Completions::List(done)) => format!("{:?}", done[0].outcome),
             other => format!("{other:?}"),
         });
     }
@@ -131,7 +131,7 @@ fn requests_are_told_apart_although_their_numbers_return() {
     while let Some(event) = events.next().unwrap() {
         match event.action {
             Action::PostReceive(post) => posted.push((post.request.number, post.source, post.tag)),
-            Action::Complete([done]) => completed.push((done.request, done.outcome)),
+            Action::Complete(Completions::List([done])) => completed.push((done.request, done.outcome)),
             Action::Communicator(_) => {}
             other => panic!("{other:?}"),
         }
