@@ -1,16 +1,13 @@
 //! Lines of a trace as text in memory, at memory speed.
 
-use super::digits::{self, MAX_DIGITS, ROOM};
 use super::error::WriteError;
+use super::numerals::{self, LONGEST, ROOM};
 use crate::ids::{CommId, Rank};
 use crate::record::{Dependency, Header, LocalCollective, Message};
 
 /// Bytes of any point-to-point or collective line: nine numbers, each with a letter and a blank.
-const LINE: usize = 9 * (MAX_DIGITS + 2) + 8;
+const LINE: usize = 9 * (LONGEST + 1) + 8;
 const _: () = assert!(LINE < ROOM / 2);
-
-/// Of so many ranks the text is at hand: a few kilobytes of cache.
-const AT_HAND: u32 = 1024;
 
 /// Lines of a trace, of version 3, in the making. Several threads can make some each, which one
 /// [`Writer`](super::Writer) then takes in their order.
@@ -21,54 +18,39 @@ pub struct Lines {
     at: usize,
     /// Ranks are below this.
     tasks: u32,
-    /// The first ranks as text with a blank; the highest byte is the length.
-    ranks: Vec<u64>,
-    ids: Counter,
+    ids: Thousand,
     pub(super) messages: u64,
     pub(super) local_collectives: u64,
 }
 
-/// The id of the latest message, as text: mostly the next one's is one more.
+/// The ids that are the same but for their last three digits: mostly the next line's is of the same thousand.
 #[derive(Debug, Default)]
-struct Counter {
-    next: u64,
-    /// `next`, if its last digit is not zero, up to fifteen digits, and a blank.
-    text: u128,
+struct Thousand {
+    /// The first of them; 0: none.
+    first: u64,
+    /// Its digits but the last three, and how many.
+    text: [u8; 8],
     length: usize,
-    /// One in the last digit.
-    one: u128,
-    /// How often that can still be added.
-    left: u32,
 }
 
-impl Counter {
-    /// Another number than the one foreseen, or one that is written anew.
+impl Thousand {
+    /// That of `id`. The first of all numbers, which have fewer digits, and those with too many are none.
     #[cold]
-    fn reset(&mut self, id: u64) {
+    fn of(id: u64) -> Self {
         let mut room = [0; ROOM];
-        self.length = digits::write(&mut room, 0, id, b' ');
-        let Some(text) = room.first_chunk().filter(|_| self.length <= 16) else {
-            self.left = 0;
-            return;
-        };
-        self.one = 1 << (8 * (self.length - 2));
-        self.text = u128::from_le_bytes(*text) + self.one;
-        self.left = 9 - (id % 10) as u32;
-        self.next = id + 1;
+        let length = numerals::write(&mut room, 0, id / 1_000) - 1;
+        match room.first_chunk() {
+            Some(&text) if length <= text.len() => Self { first: id / 1_000 * 1_000, text, length },
+            _ => Self::default(),
+        }
     }
 }
 
 impl Lines {
     /// None yet, of a trace of `tasks` tasks.
     pub fn new(tasks: u32) -> Self {
-        let at_hand = |rank: u32| {
-            let mut room = [0; ROOM];
-            let length = digits::write(&mut room, 0, rank.into(), b' ');
-            room.first_chunk().map_or(0, |text| u64::from_le_bytes(*text)) | (length as u64) << 56
-        };
-        let ranks = (0..tasks.min(AT_HAND)).map(at_hand).collect();
-        let ids = Counter::default();
-        Self { text: Vec::new(), at: 0, tasks, ranks, ids, messages: 0, local_collectives: 0 }
+        let ids = Thousand::default();
+        Self { text: Vec::new(), at: 0, tasks, ids, messages: 0, local_collectives: 0 }
     }
 
     /// Makes it empty; it keeps its memory.
@@ -97,9 +79,9 @@ impl Lines {
         self.messages += 1;
         let mut line = self.row();
         line.id(message.id.0);
-        line.rank(message.src);
-        line.rank(message.dst);
-        line.number(message.bytes.0, b' ');
+        line.number(message.src.0.into());
+        line.number(message.dst.0.into());
+        line.number(message.bytes.0);
         line.waits(message.awaited, message.after, message.time.0);
         self.at = line.end();
         Ok(())
@@ -115,13 +97,13 @@ impl Lines {
         self.local_collectives += 1;
         let mut line = self.row();
         line.bytes(*b"G");
-        line.number(collective.id.0, b' ');
+        line.number(collective.id.0);
         line.bytes(*b"C");
-        line.small(collective.comm.0.into(), b' ');
-        line.small(collective.op.0.into(), b' ');
-        line.rank(collective.task);
-        line.number(collective.amounts.send.0, b' ');
-        line.number(collective.amounts.recv.0, b' ');
+        line.number(collective.comm.0.into());
+        line.number(collective.op.0.into());
+        line.number(collective.task.0.into());
+        line.number(collective.amounts.send.0);
+        line.number(collective.amounts.recv.0);
         line.waits(false, collective.after, collective.time.0);
         self.at = line.end();
         Ok(())
@@ -131,13 +113,14 @@ impl Lines {
     pub(super) fn header(&mut self, header: &Header) {
         let mut line = self.row();
         line.bytes(*b"VEF3 ");
-        line.number(header.tasks.into(), b' ');
-        line.number(header.messages, b' ');
-        line.number(header.communicators, b' ');
-        line.number(header.collectives, b' ');
-        line.number(header.local_collectives, b' ');
-        line.number(0, b' ');
-        line.number(header.clock.0, b'\n');
+        line.number(header.tasks.into());
+        line.number(header.messages);
+        line.number(header.communicators);
+        line.number(header.collectives);
+        line.number(header.local_collectives);
+        line.number(0);
+        line.number(header.clock.0);
+        line.line_end();
         self.at = line.end();
     }
 
@@ -145,12 +128,12 @@ impl Lines {
     pub(super) fn communicator(&mut self, id: CommId, members: &[Rank]) -> Result<(), WriteError> {
         let mut line = self.row();
         line.bytes(*b"C");
-        line.number(id.0.into(), b' ');
+        line.number(id.0.into());
         self.at = line.end();
         for &member in members {
             self.known(member)?;
             let mut line = self.row();
-            line.rank(member);
+            line.number(member.0.into());
             self.at = line.end();
         }
         // In place of the last blank.
@@ -164,9 +147,9 @@ impl Lines {
         if self.text.len() - self.at < ROOM {
             self.grow();
         }
-        let Self { text, at, ranks, ids, .. } = self;
+        let Self { text, at, ids, .. } = self;
         match text[*at..].first_chunk_mut() {
-            Some(text) => Row { text, begin: *at, at: 0, ranks, ids },
+            Some(text) => Row { text, begin: *at, at: 0, ids },
             None => unreachable!("there is room"),
         }
     }
@@ -190,8 +173,7 @@ struct Row<'a> {
     text: &'a mut [u8; ROOM],
     begin: usize,
     at: usize,
-    ranks: &'a [u64],
-    ids: &'a mut Counter,
+    ids: &'a mut Thousand,
 }
 
 impl Row<'_> {
@@ -204,65 +186,115 @@ impl Row<'_> {
     /// Up to eight characters.
     #[inline(always)]
     fn bytes<const N: usize>(&mut self, bytes: [u8; N]) {
-        let mut word = [0; 8];
-        word[..N].copy_from_slice(&bytes);
-        digits::put(self.text, self.at, u64::from_le_bytes(word));
+        numerals::put(self.text, self.at, bytes);
         self.at += N;
     }
 
-    /// The id of a message and a blank.
+    /// A number and a blank.
+    #[inline(always)]
+    fn number(&mut self, number: u64) {
+        self.at = numerals::write(self.text, self.at, number);
+    }
+
+    /// The id of a message, which a line begins with, and a blank.
     #[inline(always)]
     fn id(&mut self, id: u64) {
-        let ids = &mut *self.ids;
-        if ids.left > 0 && ids.next == id {
-            // A line begins with it.
-            self.text[..16].copy_from_slice(&ids.text.to_le_bytes());
-            self.at = ids.length;
-            ids.left -= 1;
-            ids.next += 1;
-            ids.text += ids.one;
-        } else {
-            ids.reset(id);
-            self.number(id, b' ');
+        let mut last = id.wrapping_sub(self.ids.first);
+        if last >= 1_000 {
+            *self.ids = Thousand::of(id);
+            last = id - self.ids.first;
         }
-    }
-
-    /// A rank and a blank.
-    #[inline(always)]
-    fn rank(&mut self, rank: Rank) {
-        match self.ranks.get(rank.index()) {
-            Some(&word) => {
-                digits::put(self.text, self.at, word);
-                self.at += (word >> 56) as usize;
-            }
-            None => self.small(rank.0.into(), b' '),
+        if self.ids.first == 0 {
+            return self.number(id);
         }
-    }
-
-    /// A number and the character behind it.
-    #[inline(always)]
-    fn number(&mut self, number: u64, end: u8) {
-        self.at = digits::write(self.text, self.at, number, end);
-    }
-
-    /// [`Row::number`] of one that mostly is below 10^4.
-    #[inline(always)]
-    fn small(&mut self, number: u64, end: u8) {
-        self.at = digits::write_small(self.text, self.at, number, end);
+        numerals::put(self.text, 0, self.ids.text);
+        self.at = numerals::three(self.text, self.ids.length, last);
     }
 
     /// The last three fields, `dep`, `time` and `idDep`, and the line end.
     #[inline(always)]
     fn waits(&mut self, awaited: bool, after: Dependency, time: u64) {
         self.bytes([b'0' + after.code() + 4 * u8::from(awaited), b' ']);
-        self.small(time, b' ');
+        self.number(time);
         match after {
-            Dependency::Start => self.bytes(*b"-1\n"),
-            Dependency::Sent(id) | Dependency::Received(id) => self.number(id.0, b'\n'),
+            Dependency::Sent(id) | Dependency::Received(id) => self.number(id.0),
+            Dependency::Start => self.bytes(*b"-1 "),
             Dependency::Collective(id) => {
                 self.bytes(*b"G");
-                self.number(id.0, b'\n');
+                self.number(id.0);
             }
+        }
+        self.line_end();
+    }
+
+    /// In place of the last blank.
+    #[inline(always)]
+    fn line_end(&mut self) {
+        numerals::put(self.text, self.at - 1, [b'\n']);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{CollectiveId, MessageId};
+    use crate::operation::{Amounts, OpCode};
+    use crate::units::{Bytes, Ticks};
+    use proptest::prelude::*;
+
+    /// A number of any length, by which an id is further than the one before, or less far.
+    fn step() -> impl Strategy<Value = (bool, u64)> {
+        let length = prop_oneof![4 => Just(63u32), 2 => 53u32..64, 1 => 0u32..64];
+        (any::<bool>(), any::<u64>(), length).prop_map(|(back, far, length)| (back, far >> length))
+    }
+
+    fn dependency() -> impl Strategy<Value = Dependency> {
+        (0..4, any::<u64>(), 0u32..64).prop_map(|(kind, id, shift)| match kind {
+            0 => Dependency::Start,
+            1 => Dependency::Sent(MessageId(id >> shift)),
+            2 => Dependency::Received(MessageId(id >> shift)),
+            _ => Dependency::Collective(CollectiveId(id >> shift)),
+        })
+    }
+
+    fn id_dep(after: Dependency) -> String {
+        match after {
+            Dependency::Start => "-1".into(),
+            Dependency::Sent(id) | Dependency::Received(id) => id.0.to_string(),
+            Dependency::Collective(id) => format!("G{}", id.0),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_as_formatted(
+            first in prop_oneof![0u64..2_000, 99_999_999_000u64..100_000_001_000, any::<u64>()],
+            list in proptest::collection::vec(
+                (step(), (any::<u32>(), any::<u32>()), any::<[u64; 3]>(), 0u32..64, dependency(), any::<[bool; 2]>()),
+                1..60,
+            ),
+        ) {
+            let mut lines = Lines::new(u32::MAX);
+            let (mut id, mut expected) = (first, String::new());
+            for ((back, far), (src, dst), numbers, shift, after, [awaited, collective]) in list {
+                let (src, dst) = (src.wrapping_shr(shift), dst.wrapping_shr(shift / 2));
+                let [a, b, time] = numbers.map(|number| number >> shift);
+                prop_assume!(src < u32::MAX && dst < u32::MAX);
+                id = if back { id.wrapping_sub(far) } else { id.wrapping_add(far) };
+                let (time, code, id_dep) = (Ticks(time), after.code(), id_dep(after));
+                if collective {
+                    let amounts = Amounts { send: Bytes(a), recv: Bytes(b) };
+                    let (id, comm, op, task) = (CollectiveId(id), CommId(dst), OpCode(b as u16), Rank(src));
+                    lines.collective(&LocalCollective { id, comm, op, task, amounts, after, time }).unwrap();
+                    expected += &format!("G{} C{dst} {} {src} {a} {b} {code} {} {id_dep}\n", id.0, op.0, time.0);
+                } else {
+                    let (id, src, dst, bytes) = (MessageId(id), Rank(src), Rank(dst), Bytes(a));
+                    lines.message(&Message { id, src, dst, bytes, awaited, after, time }).unwrap();
+                    let dep = code + if awaited { 4 } else { 0 };
+                    expected += &format!("{} {src} {dst} {a} {dep} {} {id_dep}\n", id.0, time.0);
+                }
+            }
+            prop_assert_eq!(std::str::from_utf8(lines.as_bytes()).unwrap(), expected);
         }
     }
 }

@@ -16,6 +16,7 @@
 mod digits;
 mod error;
 mod lines;
+mod numerals;
 mod quick;
 mod reader;
 mod scan;
