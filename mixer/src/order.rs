@@ -12,47 +12,53 @@ const KEPT: usize = 1 << 18;
 /// Finds the order of windows.
 #[derive(Debug, Default)]
 pub(crate) struct Sorter {
-    /// The start of each record in the window, then its place in as many bits as that takes.
+    /// The start of each record in the window, as far as it fits, then its place in as many bits as that takes.
     keys: Vec<u64>,
+    place_bits: u32,
     spare: Vec<u64>,
-    order: Vec<u32>,
 }
 
 /// Bits that are sorted by at a time: so few that what is written to lies in the nearest cache.
 const DIGIT: u32 = 10;
 
 impl Sorter {
-    /// The places of `starts` in ascending order, the lower place first where starts are the same.
-    pub(crate) fn sort(&mut self, starts: &[u64]) -> &[u32] {
+    /// Sorts the places of `starts` in ascending order of these, the lower place first where starts are the same.
+    pub(crate) fn sort(&mut self, starts: &[u64]) {
         let wider = |(from, to): (u64, u64), &start: &u64| (from.min(start), to.max(start));
         let (begin, end) = starts.iter().fold((u64::MAX, 0), wider);
         let place_bits = starts.len().next_power_of_two().trailing_zeros();
         let time_bits = 64 - end.saturating_sub(begin).leading_zeros();
-        let Self { keys, spare, order } = self;
-        order.clear();
-        if time_bits + place_bits > 64 {
-            order.extend(0..starts.len() as u32);
-            order.sort_unstable_by_key(|&place| (starts[place as usize], place));
-            return order;
-        }
+        let Self { keys, spare, .. } = self;
+        self.place_bits = place_bits;
         keys.clear();
-        keys.extend((0..).zip(starts).map(|(place, start)| (start - begin) << place_bits | place));
-        // By the highest bits of the starts; what these leave out of order is little, unless starts are unlike others.
-        let low = place_bits + time_bits.saturating_sub(2 * DIGIT);
-        let mut counts = [[0; 1 << DIGIT]; 2];
-        for key in &*keys {
-            counts[0][digit(*key, low)] += 1;
-            counts[1][digit(*key, low + DIGIT)] += 1;
+        if time_bits + place_bits > 64 {
+            keys.extend(0..starts.len() as u64);
+            keys.sort_unstable_by_key(|&place| (starts[place as usize], place));
+            return;
         }
+        // By the highest bits of the starts; what these leave out of order is little, unless starts are unlike others.
+        let left = time_bits.saturating_sub(2 * DIGIT);
+        let low = place_bits + left;
+        let mut counts = [[0; 1 << DIGIT]; 2];
+        keys.extend((0..).zip(starts).map(|(place, start)| {
+            let key = (start - begin) << place_bits | place;
+            counts[0][digit(key, low)] += 1;
+            counts[1][digit(key, low + DIGIT)] += 1;
+            key
+        }));
         spare.resize(keys.len(), 0);
         let [first, second] = counts;
         distribute(keys, spare, low, first);
         distribute(spare, keys, low + DIGIT, second);
-        if !insert(keys) {
+        if left > 0 && !insert(keys) {
             keys.sort_unstable();
         }
-        order.extend(keys.iter().map(|key| (key & ((1 << place_bits) - 1)) as u32));
-        order
+    }
+
+    /// The places in the order they were sorted in.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        let places = (1 << self.place_bits) - 1;
+        self.keys.iter().map(move |key| (key & places) as usize)
     }
 }
 
@@ -186,10 +192,10 @@ mod tests {
         let records: Vec<(u64, u32)> = (0..).zip(times).flat_map(of_task).collect();
         let starts: Vec<u64> = records.iter().map(|&(start, _)| start).collect();
         // What is left of a window before is no trouble.
-        let mut sorter = Sorter { keys: vec![7], spare: vec![7], order: vec![7] };
-        let order = sorter.sort(&starts);
-        assert!(order.is_sorted_by_key(|&place| (starts[place as usize], place)));
-        order.iter().map(|&place| records[place as usize].1).collect()
+        let mut sorter = Sorter { keys: vec![7], place_bits: 7, spare: vec![7] };
+        sorter.sort(&starts);
+        assert!(sorter.places().is_sorted_by_key(|place| (starts[place], place)));
+        sorter.places().map(|place| records[place].1).collect()
     }
 
     fn marks(starts: impl Iterator<Item = u64>) -> Records {

@@ -52,6 +52,19 @@ pub(crate) struct Record {
     pub(crate) time: u64,
 }
 
+/// A mark or a message that fits, and waits for a message: as nearly all do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain {
+    /// When it began.
+    pub(crate) start: u64,
+    /// Computing time in front of it, in nanoseconds.
+    pub(crate) time: u32,
+    /// Of a message.
+    pub(crate) bytes: Option<u32>,
+    /// The receive it waits for, else the latest message or mark of its task.
+    pub(crate) receive: Option<u32>,
+}
+
 /// The records of one task, in order, and when they began.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
@@ -121,12 +134,15 @@ impl Before {
         match what {
             START => After::Start,
             SENT => After::Sent,
-            RECEIVED => {
-                let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
-                After::Received(self.receive.wrapping_add(step))
-            }
+            RECEIVED => After::Received(self.grow_receive(distance)),
             _ => After::Collective(self.collectives.wrapping_sub(distance)),
         }
+    }
+
+    #[inline(always)]
+    fn grow_receive(self, distance: u32) -> u32 {
+        let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
+        self.receive.wrapping_add(step)
     }
 
     #[inline]
@@ -200,7 +216,7 @@ impl Records {
 }
 
 /// Reads the records of one task, in order.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
     at: usize,
     long: usize,
@@ -219,6 +235,31 @@ impl Cursor {
             _ => packed.step.into(),
         };
         Some(self.now + step)
+    }
+
+    /// The next record, if it is a plain one.
+    #[inline(always)]
+    pub(crate) fn plain(&self, records: &Records) -> Option<Plain> {
+        let &Packed { step, time, value, link } = records.packed.get(self.at)?;
+        let bytes = match link & 3 {
+            MARK => None,
+            MESSAGE => Some(value),
+            _ => return None,
+        };
+        let receive = match link >> 2 & 3 {
+            SENT => None,
+            RECEIVED => Some(self.before.grow_receive(link >> 4)),
+            _ => return None,
+        };
+        Some(Plain { start: self.now + u64::from(step), time, bytes, receive })
+    }
+
+    /// Goes on behind `plain`, which is the next record.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, plain: &Plain) {
+        self.at += 1;
+        self.now = plain.start;
+        self.before.receive = plain.receive.unwrap_or(self.before.receive);
     }
 
     /// The receive that was referred to last.
@@ -293,7 +334,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(list in proptest::collection::vec((number(), record(), 1usize..3), 0..60)) {
+        fn what_goes_in_comes_out(
+            list in proptest::collection::vec((number(), record(), 1usize..3), 0..60),
+            pass_plain: bool,
+        ) {
             let mut starts: Vec<_> = list.iter().map(|&(start, ..)| start).collect();
             starts.sort_unstable();
             // Some come twice.
@@ -310,6 +354,16 @@ mod tests {
             let mut cursor = Cursor::default();
             for &(start, record) in &list {
                 prop_assert_eq!(cursor.start(&records), Some(start));
+                if let Some(plain) = cursor.plain(&records) {
+                    let body = plain.bytes.map_or(Body::Mark, |bytes| Body::Message(Bytes(bytes.into())));
+                    let after = plain.receive.map_or(After::Sent, After::Received);
+                    let found = Record { body, after, time: plain.time.into() };
+                    prop_assert_eq!((plain.start, found), (start, record));
+                    if pass_plain {
+                        cursor.pass(&plain);
+                        continue;
+                    }
+                }
                 prop_assert_eq!(cursor.next(&records), Some(record));
             }
             prop_assert_eq!(cursor.start(&records), None);

@@ -6,7 +6,7 @@ use crate::channels::NONE;
 use crate::matching::{Fate, Partners};
 use crate::packed::{After, Body, Cursor};
 use crate::task::Task;
-use crate::window::Window;
+use crate::window::{Form, Link, Window};
 use std::collections::VecDeque;
 use std::hint::black_box;
 use vef_format::ids::Rank;
@@ -86,8 +86,9 @@ pub(crate) struct Preparer<'a> {
 #[derive(Debug)]
 struct Place {
     records: Cursor,
-    /// What makes this task's clock that of all.
-    shift: i64,
+    /// What makes this task's clock that of all: this is added, or that taken away.
+    later: u64,
+    earlier: u64,
     messages: u32,
     /// Whether a message or mark of the task is in the trace.
     anchored: bool,
@@ -111,7 +112,8 @@ impl<'a> Preparer<'a> {
     ) -> Self {
         let place = |(task, &shift): (&Task, &i64)| Place {
             records: Cursor::default(),
-            shift,
+            later: shift.max(0).unsigned_abs(),
+            earlier: shift.min(0).unsigned_abs(),
             messages: 0,
             anchored: false,
             calls: task.calls.iter().map(|calls| (calls.comm.0, 0)).collect(),
@@ -132,7 +134,9 @@ impl<'a> Preparer<'a> {
             }
             let place = &mut places[at];
             let (rank, task, partners) = (Rank(*first + at as u32), &tasks[at], &partners[at]);
-            while let Some(start) = place.start(task).filter(|&start| start <= end) {
+            loop {
+                place.take_plain(rank, end, task, partners, window);
+                let Some(start) = place.start(task).filter(|&start| start <= end) else { break };
                 if let Some(record) = place.take(rank, start, task, partners, shared) {
                     window.push(&record);
                 }
@@ -145,7 +149,12 @@ impl Place {
     /// When the next record's turn comes; `None` behind the last.
     #[inline(always)]
     fn start(&self, task: &Task) -> Option<u64> {
-        self.records.start(&task.records).map(|start| start.saturating_add_signed(self.shift))
+        self.records.start(&task.records).map(|start| self.on_clock_of_all(start))
+    }
+
+    #[inline(always)]
+    fn on_clock_of_all(&self, start: u64) -> u64 {
+        start.saturating_add(self.later).saturating_sub(self.earlier)
     }
 
     /// Looks at what the next records need, which is long out of the cache: all of it comes at once then, not one after
@@ -160,6 +169,42 @@ impl Place {
             ^ partners.fates.get(sent).map_or(0, |&fate| fate as u32)
             ^ self.records.fetch(&task.records);
         black_box(lines);
+    }
+
+    /// Adds the next records up to `end` inclusive, as [`Place::take`] has them, as far as there is nothing to say of them
+    /// but what is said of nearly all.
+    #[inline(always)]
+    fn take_plain(&mut self, rank: Rank, end: u64, task: &Task, partners: &Partners, window: &mut Window) {
+        if !self.anchored || self.legacy.is_some() {
+            return;
+        }
+        let (mut records, mut messages) = (self.records, self.messages);
+        while let Some(plain) = records.plain(&task.records) {
+            let start = self.on_clock_of_all(plain.start);
+            if start > end {
+                break;
+            }
+            let link = match plain.receive {
+                None => Link::SENT,
+                Some(receive) => match (partners.messages[receive as usize], task.receives.of(receive)) {
+                    (NONE, _) | (_, None) => break,
+                    (message, Some(channel)) => Link::received(channel.peer, message),
+                },
+            };
+            let form = match plain.bytes {
+                None => Form::mark(rank),
+                Some(bytes) => match (partners.fates[messages as usize], task.sends.of(messages)) {
+                    (Fate::Dropped, _) | (_, None) => break,
+                    (fate, Some(channel)) => {
+                        messages += 1;
+                        Form::message(messages - 1, channel.peer, bytes, fate)
+                    }
+                },
+            };
+            window.add(rank, start, plain.time, link, form);
+            records.pass(&plain);
+        }
+        (self.records, self.messages) = (records, messages);
     }
 
     /// The next record, which began at `start`; `None`: it is dropped.

@@ -8,7 +8,7 @@
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
 use crate::prepare::{Awaits, Prepared};
-use crate::window::{Record, Role, Window};
+use crate::window::{Ids, Record, Role, Window};
 use std::collections::VecDeque;
 use vef_format::ids::{CommId, Rank};
 
@@ -135,21 +135,16 @@ impl Resolver {
     /// Takes the turns of the records of `window`, which are in that order; they become its lines.
     pub(crate) fn take(&mut self, window: &mut Window) {
         for place in 0..window.len() {
-            self.take_one(window, place);
+            let rank = window.task(place);
+            if self.turns[rank as usize].parked.is_some() {
+                self.behind[rank as usize].push_back(window.get(place));
+            } else if let Err(message) = window.line(place, |record, start| self.turn(record, start)) {
+                self.behind[rank as usize].push_back(window.get(place));
+                self.park(place, window, message);
+            }
             while let Some(woken) = self.awake.pop_front() {
                 self.make_up(woken, window);
             }
-        }
-    }
-
-    #[inline(always)]
-    fn take_one(&mut self, window: &mut Window, place: usize) {
-        let (record, start) = window.record(place);
-        if self.turns[record.task as usize].parked.is_some() {
-            self.behind[record.task as usize].push_back(window.get(place));
-        } else if let Err(message) = self.turn(&record, start, window) {
-            self.behind[record.task as usize].push_back(window.get(place));
-            self.park(place, window, message);
         }
     }
 
@@ -169,8 +164,7 @@ impl Resolver {
             // Among the records of this window now, whichever it came with.
             let place = window.len();
             window.push(missed);
-            let (record, start) = window.record(place);
-            if let Err(message) = self.turn(&record, start, window) {
+            if let Err(message) = window.line(place, |record, start| self.turn(record, start)) {
                 return self.park(place, window, message);
             }
             self.behind[rank as usize].pop_front();
@@ -190,43 +184,38 @@ impl Resolver {
 
     /// The turn of a task with its next record; the error is a message that it waits for and that has no line yet.
     #[inline(always)]
-    fn turn(&mut self, record: &Record, start: u64, window: &mut Window) -> Result<(), (u32, u32)> {
+    fn turn(&mut self, record: &Record, start: u64) -> Result<Ids, (u32, u32)> {
         let task = record.task;
         let after = match record.awaits() {
-            Awaits::Start => NONE,
-            Awaits::Sent => self.turns[task as usize].anchor,
             Awaits::Received { source, message } => match self.sent[source.index()].take(message) {
                 Some(id) => id,
                 None => return Err((source.0, message)),
             },
             // The task itself was there before, so the operation has its id.
             Awaits::Collective { comm, position } => self.operation(comm, position),
+            // A task's first record is behind none.
+            Awaits::Start | Awaits::Sent => self.turns[task as usize].anchor,
         };
         let turn = &mut self.turns[task as usize];
         turn.taken += 1;
         turn.began = start;
-        match record.role() {
-            Role::Mark => {}
-            Role::Message { expected: false, .. } => {}
-            Role::Message { number, dst, .. } => {
-                self.sent[task as usize].add(number, self.next_message);
-                let receiver = &self.turns[dst as usize];
-                if receiver.parked == Some((task, number)) {
-                    self.awake.push_back(dst);
-                    self.early += u64::from(receiver.since < start);
-                }
-            }
-            Role::Collective { comm, position } => {
-                let id = self.operation(comm, position);
-                window.line(record, after, id, self.operations[comm as usize].traced.id);
-                return Ok(());
-            }
-        };
-        let id = self.next_message;
+        let role = record.role();
+        if let Role::Collective { comm, position } = role {
+            let own = self.operation(comm, position);
+            return Ok(Ids { after, own, comm: self.operations[comm as usize].traced.id });
+        }
+        let own = self.next_message;
         self.next_message += 1;
-        self.turns[task as usize].anchor = id;
-        window.line(record, after, id, CommId(NONE));
-        Ok(())
+        turn.anchor = own;
+        if let Role::Message { number, dst, expected: true } = role {
+            self.sent[task as usize].add(number, own);
+            let receiver = &self.turns[dst as usize];
+            if receiver.parked == Some((task, number)) {
+                self.awake.push_back(dst);
+                self.early += u64::from(receiver.since < start);
+            }
+        }
+        Ok(Ids { after, own, comm: CommId(NONE) })
     }
 
     /// The id of an operation, the next one if it has none. A communicator's operations come to each member in

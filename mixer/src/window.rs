@@ -1,6 +1,6 @@
-//! A window of time: its records as they are prepared, task by task, and then its lines in the order of the trace. Half a
-//! cache line each, so that a window stays in a core's cache all the way. What does not fit (computing for four seconds, a
-//! message of four gigabytes) stands beside.
+//! A window of time: its records as they are prepared, task by task, then in the order of turns; there they become lines
+//! when ids take the place of what they referred to. Half a cache line each, so that a window stays in a core's cache all
+//! the way. What does not fit (computing for four seconds, a message of four gigabytes) stands beside.
 
 use crate::matching::Fate;
 use crate::order::Sorter;
@@ -18,7 +18,8 @@ pub(crate) struct Window {
     records: Vec<Record>,
     /// When each began: apart, because that is all that sorting looks at.
     starts: Vec<u64>,
-    lines: Vec<Line>,
+    /// The places of those that are lines, in the order of the trace: one behind the other, where nothing came between.
+    lines: Vec<Range<usize>>,
     /// What collectives are; the same as just before is not repeated.
     parts: Vec<(OpCode, Amounts)>,
     /// Times, and bytes of messages, that do not fit.
@@ -32,27 +33,75 @@ pub(crate) struct Record {
     kind: Kind,
     /// The place among the long ones, if it is long.
     time: u32,
-    /// Source and message, or communicator and position.
-    awaits: [u32; 2],
-    /// Number, destination and bytes of a message (so much, and no bytes, for a mark); communicator and position of a
-    /// collective, and the place of its part.
+    /// What it waits for: source and message, or communicator and position. In a line, the id of that, and its own.
+    links: [u32; 2],
+    /// Number, destination and bytes of a message (so much, and no bytes, for a mark); communicator, in a line that of
+    /// the trace, and position of a collective, and the place of its part.
     what: [u32; 3],
 }
 
 const _: () = assert!(size_of::<Record>() == 32);
 
-/// A line: a record in whose references there are ids.
+/// What a record waits for, as it stands in a [`Record`].
 #[derive(Clone, Copy, Debug)]
-struct Line {
-    task: u32,
-    kind: Kind,
-    time: u32,
-    after: u32,
-    id: u32,
-    /// The destination of a message; the communicator of a collective.
-    place: u32,
-    /// Bytes of a message; the place of a collective's part.
-    value: u32,
+pub(crate) struct Link {
+    kind: u32,
+    links: [u32; 2],
+}
+
+impl Link {
+    /// The latest message or mark of its task.
+    pub(crate) const SENT: Self = Self { kind: SENT, links: [0; 2] };
+
+    /// A message of `source`.
+    #[inline(always)]
+    pub(crate) fn received(source: Rank, message: u32) -> Self {
+        Self { kind: RECEIVED, links: [source.0, message] }
+    }
+}
+
+impl From<Awaits> for Link {
+    #[inline(always)]
+    fn from(awaits: Awaits) -> Self {
+        match awaits {
+            Awaits::Start => Self { kind: START, links: [0; 2] },
+            Awaits::Sent => Self::SENT,
+            Awaits::Received { source, message } => Self::received(source, message),
+            Awaits::Collective { comm, position } => Self { kind: AFTER_COLLECTIVE, links: [comm, position] },
+        }
+    }
+}
+
+/// What a record is, as it stands in a [`Record`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    kind: u32,
+    what: [u32; 3],
+}
+
+impl Form {
+    /// A mark of `task`.
+    #[inline(always)]
+    pub(crate) fn mark(task: Rank) -> Self {
+        Self { kind: MARK, what: [0, task.0, 0] }
+    }
+
+    /// The how manyth message of its task.
+    #[inline(always)]
+    pub(crate) fn message(number: u32, dst: Rank, bytes: u32, fate: Fate) -> Self {
+        Self { kind: MESSAGE | (fate as u32) << 4, what: [number, dst.0, bytes] }
+    }
+}
+
+/// What a record needs to be a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ids {
+    /// Of what it waits for.
+    pub(crate) after: u32,
+    /// Its own: that of the message, mark or operation.
+    pub(crate) own: u32,
+    /// The communicator of the operation.
+    pub(crate) comm: CommId,
 }
 
 /// From the lowest bit: two bits what it is, two bits what it waits for, two bits the fate of a message, and whether it is
@@ -112,7 +161,7 @@ impl Record {
     /// What it waits for.
     #[inline(always)]
     pub(crate) fn awaits(&self) -> Awaits {
-        let [one, other] = self.awaits;
+        let [one, other] = self.links;
         match self.kind.awaits() {
             START => Awaits::Start,
             SENT => Awaits::Sent,
@@ -153,29 +202,31 @@ impl Window {
     /// Adds a record.
     #[inline(always)]
     pub(crate) fn push(&mut self, record: &Prepared) {
-        let (after, awaits) = match record.awaits {
-            Awaits::Start => (START, [0; 2]),
-            Awaits::Sent => (SENT, [0; 2]),
-            Awaits::Received { source, message } => (RECEIVED, [source.0, message]),
-            Awaits::Collective { comm, position } => (AFTER_COLLECTIVE, [comm, position]),
-        };
-        let (kind, bytes, what) = match record.what {
-            What::Mark => (MARK, 0, [0, record.task.0, 0]),
+        let task = record.task;
+        let (mut form, bytes) = match record.what {
+            What::Mark => (Form::mark(task), 0),
             What::Message { number, dst, bytes, fate } => {
-                (MESSAGE | (fate as u32) << 4, bytes.0, [number, dst.0, bytes.0 as u32])
+                (Form::message(number, dst, bytes.0 as u32, fate), bytes.0)
             }
             What::Collective { comm, position, code, amounts } => {
-                (COLLECTIVE, 0, [comm, position, self.part((code, amounts))])
+                (Form { kind: COLLECTIVE, what: [comm, position, self.part((code, amounts))] }, 0)
             }
         };
-        let (mut kind, mut time) = (kind | after << 2, record.time as u32);
+        let mut time = record.time as u32;
         if (record.time | bytes) >> 32 != 0 {
-            kind |= Kind::LONG;
+            form.kind |= Kind::LONG;
             time = self.long.len() as u32;
             self.long.push((record.time, bytes));
         }
-        self.records.push(Record { task: record.task.0, kind: Kind(kind), time, awaits, what });
-        self.starts.push(record.start);
+        self.add(task, record.start, time, Link::from(record.awaits), form);
+    }
+
+    /// Adds a record that is not long.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, task: Rank, start: u64, time: u32, link: Link, form: Form) {
+        let kind = Kind(form.kind | link.kind << 2);
+        self.records.push(Record { task: task.0, kind, time, links: link.links, what: form.what });
+        self.starts.push(start);
     }
 
     /// The place of `part`.
@@ -189,22 +240,43 @@ impl Window {
     /// Moves the records, which are task by task in ascending order of tasks, to `sorted` in the order of turns.
     pub(crate) fn sort(&mut self, sorter: &mut Sorter, sorted: &mut Self) {
         sorted.clear();
-        let order = sorter.sort(&self.starts);
-        sorted.records.extend(order.iter().map(|&place| self.records[place as usize]));
-        sorted.starts.extend(order.iter().map(|&place| self.starts[place as usize]));
+        sorter.sort(&self.starts);
+        sorted.records.extend(sorter.places().map(|place| self.records[place]));
+        sorted.starts.extend(sorter.places().map(|place| self.starts[place]));
         std::mem::swap(&mut self.parts, &mut sorted.parts);
         std::mem::swap(&mut self.long, &mut sorted.long);
     }
 
-    /// The record at a place, and when it began.
+    /// The task of the record at a place.
     #[inline(always)]
-    pub(crate) fn record(&self, place: usize) -> (Record, u64) {
-        (self.records[place], self.starts[place])
+    pub(crate) fn task(&self, place: usize) -> u32 {
+        self.records[place].task
+    }
+
+    /// The record at a place, which has no ids yet, becomes the next line if `resolve` gives them; it is told when the
+    /// record began.
+    #[inline(always)]
+    pub(crate) fn line<E>(
+        &mut self,
+        place: usize,
+        resolve: impl FnOnce(&Record, u64) -> Result<Ids, E>,
+    ) -> Result<(), E> {
+        let record = &mut self.records[place];
+        let ids = resolve(record, self.starts[place])?;
+        record.links = [ids.after, ids.own];
+        if record.kind.what() == COLLECTIVE {
+            record.what[0] = ids.comm.0;
+        }
+        match self.lines.last_mut() {
+            Some(lines) if lines.end == place => lines.end += 1,
+            _ => self.lines.push(place..place + 1),
+        }
+        Ok(())
     }
 
     /// All of the record at a place.
     pub(crate) fn get(&self, place: usize) -> Prepared {
-        let (record, start) = self.record(place);
+        let (record, start) = (self.records[place], self.starts[place]);
         let Record { task, kind, what: [one, other, value], .. } = record;
         let (time, bytes) = self.time_and_bytes(kind, record.time, value);
         let what = match kind.what() {
@@ -239,38 +311,35 @@ impl Window {
         })
     }
 
-    /// `record` has its turn: it becomes the next line, and what it waits for is `after`. `id` is that of the message, mark or
-    /// operation; `comm` is where the operation is.
-    #[inline(always)]
-    pub(crate) fn line(&mut self, record: &Record, after: u32, id: u32, comm: CommId) {
-        let &Record { task, kind, time, what: [_, dst, value], .. } = record;
-        let place = if kind.what() == COLLECTIVE { comm.0 } else { dst };
-        self.lines.push(Line { task, kind, time, after, id, place, value });
-    }
-
     /// Adds the lines to `text`.
     pub(crate) fn write(&self, text: &mut text::Lines) -> Result<(), WriteError> {
-        for line in &self.lines {
-            let &Line { kind, id, place, value, .. } = line;
-            let (time, bytes) = self.time_and_bytes(kind, line.time, value);
-            let (task, time) = (Rank(line.task), Ticks(time));
-            let after = u64::from(line.after);
-            let after = match kind.awaits() {
-                START => Dependency::Start,
-                SENT => Dependency::Sent(MessageId(after)),
-                RECEIVED => Dependency::Received(MessageId(after)),
-                _ => Dependency::Collective(CollectiveId(after)),
-            };
-            if kind.what() == COLLECTIVE {
-                let (op, amounts) = self.parts[value as usize];
-                let (id, comm) = (CollectiveId(id.into()), CommId(place));
-                text.collective(&LocalCollective { id, comm, op, task, amounts, after, time })?;
-            } else {
-                let (id, dst, awaited) = (MessageId(id.into()), Rank(place), kind.fate() != Fate::Unawaited);
-                text.message(&Message { id, src: task, dst, bytes, awaited, after, time })?;
+        for lines in &self.lines {
+            for line in &self.records[lines.clone()] {
+                self.write_one(line, text)?;
             }
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn write_one(&self, line: &Record, text: &mut text::Lines) -> Result<(), WriteError> {
+        let &Record { task, kind, time, links: [after, id], what: [comm, dst, value] } = line;
+        let (time, bytes) = self.time_and_bytes(kind, time, value);
+        let (task, time, after) = (Rank(task), Ticks(time), u64::from(after));
+        let after = match kind.awaits() {
+            START => Dependency::Start,
+            SENT => Dependency::Sent(MessageId(after)),
+            RECEIVED => Dependency::Received(MessageId(after)),
+            _ => Dependency::Collective(CollectiveId(after)),
+        };
+        if kind.what() == COLLECTIVE {
+            let (op, amounts) = self.parts[value as usize];
+            let (id, comm) = (CollectiveId(id.into()), CommId(comm));
+            text.collective(&LocalCollective { id, comm, op, task, amounts, after, time })
+        } else {
+            let (id, dst, awaited) = (MessageId(id.into()), Rank(dst), kind.fate() != Fate::Unawaited);
+            text.message(&Message { id, src: task, dst, bytes, awaited, after, time })
+        }
     }
 }
 
