@@ -138,19 +138,6 @@ pub(super) fn run(count: u64, after: u64, context: &Context<'_>) -> Result<Actio
     Ok(Action::Complete(Completions::Run { first, count }))
 }
 
-/// A send of kind `kind`, and whether it makes a request. These are half of all records that are no words: messages of a
-/// size that seldom comes again.
-#[inline(always)]
-pub(super) fn sending(
-    source: &mut Source<'_>,
-    kind: u8,
-    context: &Context<'_>,
-) -> Result<(Action<'static>, bool), Fault> {
-    let (mode, makes) = flags_of_send(kind);
-    let own_next = RequestId { thread: context.thread, number: context.requests };
-    Ok((Action::Send(send(source, mode, makes.then_some(own_next))?), makes))
-}
-
 /// How a send of kind `kind` is to be completed, and whether it makes a request.
 #[inline(always)]
 pub(super) fn flags_of_send(kind: u8) -> (SendMode, bool) {
@@ -159,24 +146,23 @@ pub(super) fn flags_of_send(kind: u8) -> (SendMode, bool) {
 }
 
 /// Reads what follows the times of a record of kind `kind`, which is no call of a shape that was defined.
-#[inline]
 pub(super) fn action<'a>(
     source: &mut Source<'a>,
     kind: u8,
     context: &Context<'a>,
     lists: &'a mut Lists,
     shapes: &mut Shapes,
-    action: &mut Action<'a>,
-) -> Result<(), Fault> {
+) -> Result<Action<'a>, Fault> {
     if kind != kind::DEFINE {
-        return plain(source, kind, context, lists, action);
+        return plain(source, kind, context, lists);
     }
     let shape = source.get()?;
     let code = source.get()?;
     let kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
-    plain(source, kind, context, lists, action)?;
-    let defined = as_shape(action).ok_or(Fault::Nonsense("kind of a shape", code))?;
-    shapes.define(shape, defined)
+    let action = plain(source, kind, context, lists)?;
+    let defined = as_shape(&action).ok_or(Fault::Nonsense("kind of a shape", code))?;
+    shapes.define(shape, defined)?;
+    Ok(action)
 }
 
 /// [`action`] of a record that has nothing to do with shapes.
@@ -185,10 +171,9 @@ fn plain<'a>(
     kind: u8,
     context: &Context<'a>,
     lists: &'a mut Lists,
-    action: &mut Action<'a>,
-) -> Result<(), Fault> {
+) -> Result<Action<'a>, Fault> {
     let own_next = RequestId { thread: context.thread, number: context.requests };
-    *action = match kind {
+    Ok(match kind {
         kind::INIT => Action::Init,
         kind::FINALIZE => Action::Finalize,
         kind::ABORT => Action::Abort { code: get_u32(source, "error code")? as i32 },
@@ -226,7 +211,10 @@ fn plain<'a>(
             completions(source, context, &mut lists.completions)?;
             Action::Complete(Completions::List(&lists.completions))
         }
-        kind::SEND..kind::RECEIVE => sending(source, kind, context)?.0,
+        kind::SEND..kind::RECEIVE => {
+            let (mode, makes) = flags_of_send(kind);
+            Action::Send(send(source, mode, makes.then_some(own_next))?)
+        }
         kind::RECEIVE..kind::POST_RECEIVE => Action::Receive(receive(source, kind - kind::RECEIVE)?),
         kind::POST_RECEIVE..kind::EXCHANGE => {
             let flags = kind - kind::POST_RECEIVE;
@@ -266,8 +254,7 @@ fn plain<'a>(
             collective(source, operation, root | made, own_next, lists)?
         }
         other => return Err(Fault::Nonsense("kind of record", u64::from(other))),
-    };
-    Ok(())
+    })
 }
 
 fn completions(

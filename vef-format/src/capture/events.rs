@@ -6,7 +6,7 @@ use super::Taker;
 use super::decode::{self, Context, Fault, Lists, Shapes};
 use super::encode::{kind, makes_request};
 use super::error::CaptureError;
-use super::event::{Action, Event, Origin};
+use super::event::{Action, Completions, Event, Origin};
 use super::file::{Chunk, RankFile, damaged};
 use super::layout::{CHUNK_HEADER, State, checksum};
 use super::varint::Source;
@@ -82,40 +82,13 @@ struct Head {
     limit: usize,
 }
 
-/// How a record tells its action: as one number, which goes from one register to another while an enum of two sizes goes by
-/// way of memory.
+/// How a record tells its action.
 #[derive(Clone, Copy, Debug)]
-struct Form(u32);
-
-/// What a [`Form`] is.
-enum Told {
+enum Form {
     /// By a kind and numbers.
     Kind(u8),
     /// In its one word.
     Word(Code),
-}
-
-impl Form {
-    /// Set where it is a word.
-    const WORD: u32 = 1 << 16;
-
-    #[inline(always)]
-    fn kind(kind: u8) -> Self {
-        Self(kind.into())
-    }
-
-    #[inline(always)]
-    fn word(head: word::Head) -> Self {
-        Self(Self::WORD | u32::from(head.bits()))
-    }
-
-    #[inline(always)]
-    fn told(self) -> Told {
-        match self.0 & Self::WORD {
-            0 => Told::Kind(self.0 as u8),
-            _ => Told::Word(word::Head::of_bits(self.0 as u16).code()),
-        }
-    }
 }
 
 /// Definitions of communicators and datatypes (number, index of the thread, record), next one last.
@@ -364,12 +337,12 @@ impl Next {
         if kind & word::MARK == 0 {
             let mut source = Source::new(chunk, self.at + 1);
             (gap, duration) = (source.get()?, source.get()?);
-            (form, at) = (Form::kind(kind), source.position());
+            (form, at) = (Form::Kind(kind), source.position());
         } else {
             let raw = chunk[self.at..].first_chunk().ok_or(Fault::Ended)?;
             let head;
             (head, gap, duration) = word::parse(u64::from_le_bytes(*raw));
-            (form, at) = (Form::word(head), self.at + word::WORD);
+            (form, at) = (Form::Word(head.code()), self.at + word::WORD);
         }
         match self.times(gap, duration) {
             Some((start, end)) => Ok(Head { form, start, end, at, limit: chunk.len() }),
@@ -465,7 +438,6 @@ fn begin(file: &RankFile) -> Vec<Thread> {
 
 /// Gives `take` the record with `head` as an event, and what it is to those behind it. Its thread is `number`, has these
 /// `shapes` and had made so many `requests` before.
-#[inline(always)]
 fn decode<R>(
     file: &RankFile,
     lists: &mut Lists,
@@ -478,33 +450,23 @@ fn decode<R>(
     let mut source = Source::new(&file.map.bytes()[..head.limit], head.at);
     let times = (Nanos(file.clock.nanos(head.start)), Nanos(file.clock.nanos(head.end)));
     let context = Context { thread: number, requests, calls: &file.calls };
-    let mut own = Event { start: times.0, end: times.1, thread: number, action: Action::Init };
-    let (event, makes, ends) = match head.form.told() {
-        Told::Word(Code::Shape(shape)) => {
-            let (event, makes) = shapes.call(shape.into(), times, &context)?;
-            (event, makes, 0)
+    let of = |action| Event { start: times.0, end: times.1, thread: number, action };
+    let own;
+    let (event, makes) = match head.form {
+        Form::Word(Code::Shape(shape)) => shapes.call(shape.into(), times, &context)?,
+        Form::Kind(kind::SHAPE) => shapes.call(source.get()?, times, &context)?,
+        Form::Word(Code::Run { count, after }) => {
+            own = of(decode::run(count, after, &context)?);
+            (&own, false)
         }
-        Told::Kind(kind::SHAPE) => {
-            let (event, makes) = shapes.call(source.get()?, times, &context)?;
-            (event, makes, 0)
+        Form::Kind(kind) => {
+            own = of(decode::action(&mut source, kind, &context, lists, shapes)?);
+            (&own, makes_request(&own.action).is_some())
         }
-        Told::Word(Code::Run { count, after }) => {
-            own.action = decode::run(count, after, &context)?;
-            (&own, false, count)
-        }
-        Told::Kind(kind @ kind::SEND..kind::RECEIVE) => {
-            let makes;
-            (own.action, makes) = decode::sending(&mut source, kind, &context)?;
-            (&own, makes, 0)
-        }
-        Told::Kind(kind) => {
-            decode::action(&mut source, kind, &context, lists, shapes, &mut own.action)?;
-            let ends = match own.action {
-                Action::Complete(list) if kind == kind::COMPLETE_RUN => list.len(),
-                _ => 0,
-            };
-            (&own, makes_request(&own.action).is_some(), ends)
-        }
+    };
+    let ends = match event.action {
+        Action::Complete(Completions::Run { count, .. }) => count,
+        _ => 0,
     };
     take(event, Step { after: source.position(), makes, ends })
 }

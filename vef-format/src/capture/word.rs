@@ -50,18 +50,6 @@ impl Head {
         Self(code & 0x7f | MARK as u16 | (code >> 7) << 8)
     }
 
-    /// As a number.
-    #[inline(always)]
-    pub(super) const fn bits(self) -> u16 {
-        self.0
-    }
-
-    /// The other way round.
-    #[inline(always)]
-    pub(super) const fn of_bits(bits: u16) -> Self {
-        Self(bits)
-    }
-
     /// What words with this head say.
     #[inline(always)]
     pub const fn code(self) -> Code {
