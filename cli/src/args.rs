@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use sim_example::quantity::parse_bytes;
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
 use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
 use vef_format::units::Bytes;
@@ -68,7 +69,7 @@ pub struct Run {
     /// file (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
     #[arg(long = "tool", value_name = "NAME|FILE")]
     pub tools: Vec<PathBuf>,
-    /// Also mix the capture into this trace
+    /// Also mix the capture into this trace: a container if its name ends in .vefx, else text
     #[arg(long, value_name = "OUT", value_parser = written)]
     pub mix: Option<PathBuf>,
     /// The program is a script that calls the launcher itself, once: reach the ranks through its environment. Of further
@@ -92,9 +93,21 @@ pub struct Run {
     pub program: Vec<OsString>,
 }
 
-/// A file to write; `-` is the standard output.
-fn written(text: &str) -> Result<PathBuf, Infallible> {
-    Ok(if text == "-" { "/dev/stdout" } else { text }.into())
+/// A trace to write; `-` is the standard output. Nothing here writes what such a name promises.
+fn written(text: &str) -> Result<PathBuf, String> {
+    const COMPRESSED: [&str; 7] = ["gz", "zst", "xz", "bz2", "lz4", "zip", "Z"];
+    if text == "-" {
+        return Ok("/dev/stdout".into());
+    }
+    let path = PathBuf::from(text);
+    let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+    match COMPRESSED.contains(&suffix) && fs::metadata(&path).map_or(true, |there| there.is_file()) {
+        true => Err(format!(
+            ".{suffix} is of compressed files: write to -, through a pipe, or a container (.vefx) that vef convert \
+             --compress made"
+        )),
+        false => Ok(path),
+    }
 }
 
 /// A file to read; `-` is the standard input.
@@ -161,7 +174,8 @@ pub struct Mix {
     /// The capture: its directory, or the VEFT.main of an older one
     #[arg(short, long, value_name = "DIR|VEFT.main")]
     pub input: PathBuf,
-    /// The trace to write: text, or a container if its name ends in .vefx; - is the standard output
+    /// The trace to write: a container if its name ends in .vefx, else text, whatever it is called; - is the standard
+    /// output
     #[arg(short, long, value_name = "OUT", value_parser = written)]
     pub output: PathBuf,
     /// Threads [default: all cores]
@@ -290,13 +304,37 @@ pub struct Convert {
     /// The trace
     #[arg(value_name = "FROM", value_parser = read)]
     pub from: PathBuf,
-    /// The file to write; its suffix says what it becomes; - is the standard output, for text
+    /// The file to write: a container if its name ends in .vefx, else text, whatever it is called; - is the standard
+    /// output, for text
     #[arg(value_name = "TO", value_parser = written)]
     pub to: PathBuf,
     /// Compress the container's blocks (zstd)
     #[arg(long)]
     pub compress: bool,
 }
+
+/// What says where ranks are to be.
+const RULES: [&str; 19] = [
+    "processes",
+    "model",
+    "hostfile",
+    "host",
+    "nodelist",
+    "nodes",
+    "slots",
+    "core",
+    "hwloc",
+    "unknown_slots",
+    "rankfile",
+    "map_by",
+    "rank_by",
+    "bynode",
+    "oversubscribe",
+    "nooversubscribe",
+    "per_node",
+    "distribution",
+    "launch_node",
+];
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -368,7 +406,7 @@ pub struct Place {
     #[arg(long, value_name = "NODE")]
     pub launch_node: Option<String>,
     /// The placement that this capture recorded, instead of all the above
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = RULES)]
     pub captured: Option<PathBuf>,
     /// Look for a placement with fewer hop-bytes for this trace
     #[arg(long, value_name = "TRACE", requires = "topology")]

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words = invoked_as::translate(std::env::args_os().collect());
-    let command = match args::Arguments::try_parse_from(words) {
+    let command = match args::Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments.command,
         // Help and version, asked for or in place of no command at all.
         Err(error)
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             error.exit()
         }
         Err(error) => {
-            output::remark(output::usage_in_one_line(&error.render().to_string()));
+            output::remark(output::usage_in_one_line(&words, &error.render().to_string()));
             return ExitCode::from(output::EXIT_BAD_INPUT);
         }
     };

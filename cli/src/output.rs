@@ -1,6 +1,9 @@
 //! What `vef` says: results on stdout, remarks and errors on stderr, JSON where asked.
 
+use crate::args::Arguments;
+use clap::CommandFactory;
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
@@ -32,19 +35,21 @@ pub fn in_one_line(error: &Failure) -> String {
     text
 }
 
-/// What is wrong with a command line, as its parser says it in several paragraphs: what, what may be meant, and where
-/// to read more.
-pub fn usage_in_one_line(said: &str) -> String {
+/// What is wrong with a command line of these words, as its parser says it in several paragraphs: what, what may be
+/// meant, and where to read more.
+pub fn usage_in_one_line(words: &[OsString], said: &str) -> String {
     let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
     let mut line = joined(what);
     for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
         line += &format!("; {}", joined(tip));
     }
-    let usage = rest.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("vef");
-    let command: Vec<&str> =
-        usage.split_whitespace().take_while(|word| !word.starts_with(['[', '<', '-'])).collect();
-    format!("{line}; see '{} --help'", command.join(" "))
+    // A value that is wrong comes without a usage, and its option may be of any command.
+    let known = |word: &&OsString| Arguments::command().find_subcommand(word).is_some();
+    match words.get(1).filter(known) {
+        Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
+        None => format!("{line}; see 'vef --help'"),
+    }
 }
 
 /// A line on stderr that begins with the program's name, in one write: ranks may share the terminal. Nobody may be
@@ -116,7 +121,6 @@ pub fn grouped(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Arguments;
     use clap::Parser;
 
     #[test]
@@ -136,11 +140,21 @@ mod tests {
             ),
             (
                 &["vef", "run", "-n", "0", "x"],
-                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..=4294967295; see 'vef --help'",
+                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..=4294967295; see 'vef run --help'",
+            ),
+            (
+                &["vef", "place", "--captured", "DIR", "-n", "3"],
+                "error: the argument '--captured <DIR>' cannot be used with '--np <N>'; see 'vef place --help'",
+            ),
+            (
+                &["vef", "mix", "-i", "capture", "-o", "t.vef.gz"],
+                "error: invalid value 't.vef.gz' for '--output <OUT>': .gz is of compressed files: write to -, through a pipe, \
+                 or a container (.vefx) that vef convert --compress made; see 'vef mix --help'",
             ),
         ] {
-            let Err(error) = Arguments::try_parse_from(words) else { panic!("it is wrong: {words:?}") };
-            assert_eq!(usage_in_one_line(&error.render().to_string()), said);
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let Err(error) = Arguments::try_parse_from(&words) else { panic!("it is wrong: {words:?}") };
+            assert_eq!(usage_in_one_line(&words, &error.render().to_string()), said);
         }
     }
 

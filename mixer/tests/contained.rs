@@ -8,10 +8,12 @@ use capture::{Program, sending};
 use mixer::{Options, Progress, Quiet, Stage, Summary, mix};
 use proptest::prelude::*;
 use std::fs;
+use std::path::Path;
 use std::sync::Mutex;
 use vef_format::capture::event::*;
 use vef_format::container::{About, Note, Reader, Section, Settings, convert};
 use vef_format::ids::Rank;
+use vef_format::new_file::NewFile;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Ticks};
 
@@ -134,6 +136,37 @@ fn a_stage_of_its_own_counts_each_record_twice() {
     assert_eq!(heard[3].1, 2 * summary.records);
     // The rest of the second half is less than one step of it.
     assert!((2 * summary.records - (1 << 14)..=2 * summary.records).contains(&heard[3].2), "{heard:?}");
+}
+
+#[test]
+fn a_kill_while_the_container_is_made_leaves_nothing() {
+    /// How many names there are beside the trace when the text is whole, and the container begins.
+    struct Names<'a>(&'a Path, Mutex<Option<usize>>);
+    impl Progress for Names<'_> {
+        fn begin(&self, stage: Stage, _: u64) {
+            if stage == Stage::Container {
+                *self.1.lock().unwrap() = Some(fs::read_dir(self.0).unwrap().count());
+            }
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (capture, out, elsewhere) =
+        (dir.path().join("capture"), dir.path().join("out"), dir.path().join("else"));
+    fs::create_dir(&out).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
+    capture::write(&capture, &model::run(5, 4, 500).events);
+    // The container itself has a name where the file system can do no better; its text has none anywhere.
+    let begun = NewFile::create(&out.join("t.vefx")).unwrap();
+    let expected = fs::read_dir(&out).unwrap().count();
+    drop(begun);
+    for temporary in [None, Some(elsewhere.clone())] {
+        let names = Names(&out, Mutex::default());
+        let options = Options { temporary, ..Options::default() };
+        mix(&capture, &out.join("t.vefx"), &options, &names).unwrap();
+        assert_eq!(names.1.into_inner().unwrap(), Some(expected));
+        fs::remove_file(out.join("t.vefx")).unwrap();
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
 }
 
 #[test]

@@ -46,6 +46,36 @@ fn the_undamaged_capture_mixes() {
 }
 
 #[test]
+fn a_rank_that_wrote_nothing() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    // What a full disk leaves.
+    fs::write(capture.join("1.vefc"), "").expect("emptied");
+    refused(work.path(), &capture, &["1.vefc: nothing was recorded in it: the disk was full"]);
+}
+
+#[test]
+fn names_that_promise_what_is_not_written() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    let path = |name: &str| work.path().join(name);
+    let refused = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(path("t.vef.gz"))).exited(2);
+    assert!(refused.stderr().contains(".gz is of compressed files"), "{}", refused.stderr());
+    assert!(!path("t.vef.gz").exists());
+    // A pipe through which it goes to a program that does compress.
+    run(Command::new("mkfifo").arg(path("pipe.gz"))).success();
+    let reader = std::thread::spawn({
+        let pipe = path("pipe.gz");
+        move || fs::read_to_string(pipe)
+    });
+    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(path("pipe.gz"))).success();
+    assert!(reader.join().expect("a reader").expect("text").starts_with("VEF3"));
+    // Any other name is that of a text.
+    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(path("trace"))).success();
+    assert!(fs::read_to_string(path("trace")).expect("text").starts_with("VEF3"));
+}
+
+#[test]
 fn what_is_no_file_is_written_through() {
     let work = tempfile::tempdir().expect("a directory");
     let capture = capture(work.path());

@@ -85,6 +85,9 @@ fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, F
     let trace = Input::of(trace)?;
     let job = Job::open(&trace.path).map_err(|error| trace.error(error))?;
     let ranks = job.tasks();
+    if let Some(processes) = place.processes.filter(|&processes| processes != ranks) {
+        return Err(format!("-n {processes}, but {} has {ranks} tasks", trace.path.display()).into());
+    }
     let nodes_given = place.hostfile.is_some()
         || !place.host.is_empty()
         || place.nodelist.is_some()

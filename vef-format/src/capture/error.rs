@@ -37,6 +37,11 @@ pub enum CaptureError {
         /// What differs.
         what: String,
     },
+    /// Nothing was ever written to the file.
+    #[error(
+        "{0}: nothing was recorded in it: the disk was full, or its process was killed, when the recording began"
+    )]
+    Empty(Place),
     /// The file is none of this format.
     #[error("{0}: not a capture file (wrong magic)")]
     Magic(Place),

@@ -33,6 +33,10 @@ impl Header {
 
     /// Checks and takes the first bytes of a file of `present` bytes.
     fn parse(path: &Path, bytes: &[u8], present: u64) -> Result<Self, CaptureError> {
+        // Room that was reserved and not written to is zeros.
+        if bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0) {
+            return Err(CaptureError::Empty(Place::file(path)));
+        }
         if bytes.len() < field::FACTS {
             // What is there must at least begin like one of ours to be called truncated.
             return Err(match bytes.get(..MAGIC.len()) {
