@@ -41,6 +41,7 @@ mod write;
 
 mod contained;
 
+mod available;
 mod bytes;
 mod job;
 mod parts;
@@ -66,7 +67,7 @@ pub struct Options {
     /// Leave out events of unknown type instead of refusing them.
     pub skip_unknown: bool,
     /// The memory that a mix may use, about; of a job, each of its processes: what needs more is read twice and mixed in
-    /// parts, with a temporary file. `None`: half of what is free, of which each process of a node has its part. A task at
+    /// parts, with a temporary file. `None`: half of what is free (within its control group), of which each process of a node has its part. A task at
     /// least is in memory at a time, and what `docs/mixing.md` lists under "Memory".
     pub memory: Option<Bytes>,
     /// The directory for temporary files, of each process of a job. `None`: that of the output.

@@ -1,6 +1,7 @@
 //! The stages of a mix, one after the other: of a whole capture in memory, of one in parts, or of one process's share.
 
 use crate::agreement::{Operations, Rolls};
+use crate::available;
 use crate::bytes::{Author, Garbled, Reader};
 use crate::channels::NONE;
 use crate::communicators::{Communicators, Known, Names};
@@ -10,7 +11,7 @@ use crate::job::{Job, Tokens};
 use crate::matching::{Matched, Matching, Partners, ends, put_renamed};
 use crate::order::Samples;
 use crate::output::Output;
-use crate::parts::{self, Blocks, Parts, Place, Spill};
+use crate::parts::{Blocks, Parts, Place, Spill};
 use crate::prepare::{Preparer, Shared};
 use crate::read::{Clocks, Reading, sample};
 use crate::summary::Summary;
@@ -88,7 +89,7 @@ fn alone_or_among(
         text(capture, output, trace.as_ref(), options, progress, job)?
     };
     agreed(job, trace.map_or(Ok(()), Output::finish))?;
-    let own = parts::peak_memory().unwrap_or(0);
+    let own = available::peak().unwrap_or(0);
     let peaks = job.map_or(Ok(vec![own]), |job| job.numbers(own))?;
     summary.peak_memory = Bytes(peaks.into_iter().max().unwrap_or(0));
     Ok(summary)
@@ -255,10 +256,9 @@ impl<'a> Mix<'a> {
         let tasks = self.summary.tasks;
         let allowed = match (self.options.memory, self.job) {
             (Some(allowed), _) => allowed.0,
-            (None, None) => parts::free_memory().map_or(u64::MAX, |free| free / 2),
-            (None, Some(job)) => {
-                let all = parts::free_memory().map_or(u64::MAX, |free| free / 2);
-                all / job.on_this_node()?.max(1)
+            (None, job) => {
+                let half = available::free().map_or(u64::MAX, |free| free / 2);
+                half / job.map_or(Ok(1), Job::on_this_node)?.max(1)
             }
         };
         let share = self.job.map_or(0..tasks, |job| job.share(tasks));

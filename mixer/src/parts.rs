@@ -4,7 +4,7 @@
 
 use crate::error::MixError;
 use crate::output;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -161,25 +161,10 @@ pub(crate) fn plan(share: Range<u32>, room: u64, need: impl Fn(u32) -> u64) -> V
     parts
 }
 
-/// Memory that is free now, in bytes; `None` where the system does not tell.
-pub(crate) fn free_memory() -> Option<u64> {
-    kilobytes("/proc/meminfo", "MemAvailable:")
-}
-
-/// The most memory that this process has had, in bytes; `None` where the system does not tell.
-pub(crate) fn peak_memory() -> Option<u64> {
-    kilobytes("/proc/self/status", "VmHWM:")
-}
-
-fn kilobytes(file: &str, of: &str) -> Option<u64> {
-    let text = fs::read_to_string(file).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(of))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn parts_are_as_large_as_fit() {
