@@ -22,26 +22,27 @@ pub(crate) struct Sorter {
 const DIGIT: u32 = 10;
 
 impl Sorter {
-    /// Sorts the places of `starts` in ascending order of these, the lower place first where starts are the same.
-    pub(crate) fn sort(&mut self, starts: &[u64]) {
-        let wider = |(from, to): (u64, u64), &start: &u64| (from.min(start), to.max(start));
-        let (begin, end) = starts.iter().fold((u64::MAX, 0), wider);
-        let place_bits = starts.len().next_power_of_two().trailing_zeros();
+    /// Sorts the places of `records` in ascending order of what `start` gives for each, the lower place first where that is
+    /// the same.
+    pub(crate) fn sort<R>(&mut self, records: &[R], start: impl Fn(&R) -> u64) {
+        let wider = |(from, to): (u64, u64), start: u64| (from.min(start), to.max(start));
+        let (begin, end) = records.iter().map(&start).fold((u64::MAX, 0), wider);
+        let place_bits = records.len().next_power_of_two().trailing_zeros();
         let time_bits = 64 - end.saturating_sub(begin).leading_zeros();
         let Self { keys, spare, .. } = self;
         self.place_bits = place_bits;
         keys.clear();
         if time_bits + place_bits > 64 {
-            keys.extend(0..starts.len() as u64);
-            keys.sort_unstable_by_key(|&place| (starts[place as usize], place));
+            keys.extend(0..records.len() as u64);
+            keys.sort_unstable_by_key(|&place| (start(&records[place as usize]), place));
             return;
         }
         // By the highest bits of the starts; what these leave out of order is little, unless starts are unlike others.
         let left = time_bits.saturating_sub(2 * DIGIT);
         let low = place_bits + left;
         let mut counts = [[0; 1 << DIGIT]; 2];
-        keys.extend((0..).zip(starts).map(|(place, start)| {
-            let key = (start - begin) << place_bits | place;
+        keys.extend((0..).zip(records).map(|(place, record)| {
+            let key = (start(record) - begin) << place_bits | place;
             counts[0][digit(key, low)] += 1;
             counts[1][digit(key, low + DIGIT)] += 1;
             key
@@ -193,7 +194,7 @@ mod tests {
         let starts: Vec<u64> = records.iter().map(|&(start, _)| start).collect();
         // What is left of a window before is no trouble.
         let mut sorter = Sorter { keys: vec![7], place_bits: 7, spare: vec![7] };
-        sorter.sort(&starts);
+        sorter.sort(&starts, |&start| start);
         assert!(sorter.places().is_sorted_by_key(|place| (starts[place], place)));
         sorter.places().map(|place| records[place].1).collect()
     }

@@ -135,12 +135,8 @@ impl Resolver {
     /// Takes the turns of the records of `window`, which are in that order; they become its lines.
     pub(crate) fn take(&mut self, window: &mut Window) {
         for place in 0..window.len() {
-            let rank = window.task(place);
-            if self.turns[rank as usize].parked.is_some() {
-                self.behind[rank as usize].push_back(window.get(place));
-            } else if let Err(message) = window.line(place, |record, start| self.turn(record, start)) {
-                self.behind[rank as usize].push_back(window.get(place));
-                self.park(place, window, message);
+            if let Err(message) = window.line(place, |record| self.turn(record)) {
+                self.miss(place, window, message);
             }
             while let Some(woken) = self.awake.pop_front() {
                 self.make_up(woken, window);
@@ -164,10 +160,21 @@ impl Resolver {
             // Among the records of this window now, whichever it came with.
             let place = window.len();
             window.push(missed);
-            if let Err(message) = window.line(place, |record, start| self.turn(record, start)) {
+            if let Err(message) = window.line(place, |record| self.turn(record)) {
                 return self.park(place, window, message);
             }
             self.behind[rank as usize].pop_front();
+        }
+    }
+
+    /// A task misses its turn because of a message that has no line yet.
+    #[cold]
+    fn miss(&mut self, place: usize, window: &Window, message: (u32, u32)) {
+        let missed = window.get(place);
+        let rank = missed.task.index();
+        self.behind[rank].push_back(missed);
+        if self.turns[rank].parked.is_none() {
+            self.park(place, window, message);
         }
     }
 
@@ -182,10 +189,13 @@ impl Resolver {
         turn.since = if same_call { u64::MAX } else { record.start.saturating_sub(record.time) };
     }
 
-    /// The turn of a task with its next record; the error is a message that it waits for and that has no line yet.
+    /// The turn of a task with its next record; the error is a message that the task waits for and that has no line yet.
     #[inline(always)]
-    fn turn(&mut self, record: &Record, start: u64) -> Result<Ids, (u32, u32)> {
-        let task = record.task;
+    fn turn(&mut self, record: &Record) -> Result<Ids, (u32, u32)> {
+        let &Record { task, start, .. } = record;
+        if let Some(message) = self.turns[task as usize].parked {
+            return Err(message);
+        }
         let after = match record.awaits() {
             Awaits::Received { source, message } => match self.sent[source.index()].take(message) {
                 Some(id) => id,

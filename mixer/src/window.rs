@@ -1,6 +1,6 @@
 //! A window of time: its records as they are prepared, task by task, then in the order of turns; there they become lines
-//! when ids take the place of what they referred to. Half a cache line each, so that a window stays in a core's cache all
-//! the way. What does not fit (computing for four seconds, a message of four gigabytes) stands beside.
+//! when ids take the place of what they referred to. Forty bytes each, so that a window stays in a core's cache all the
+//! way. What does not fit (computing for four seconds, a message of four gigabytes) stands beside.
 
 use crate::matching::Fate;
 use crate::order::Sorter;
@@ -16,19 +16,20 @@ use vef_format::units::{Bytes, Ticks};
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     records: Vec<Record>,
-    /// When each began: apart, because that is all that sorting looks at.
-    starts: Vec<u64>,
-    /// The places of those that are lines, in the order of the trace: one behind the other, where nothing came between.
+    /// The places of those that are lines, in the order of the trace: as far as they stand one behind the other, a range.
     lines: Vec<Range<usize>>,
+    /// The last such range.
+    latest: Range<usize>,
     /// What collectives are; the same as just before is not repeated.
     parts: Vec<(OpCode, Amounts)>,
     /// Times, and bytes of messages, that do not fit.
     long: Vec<(u64, u64)>,
 }
 
-/// A record but for its start.
+/// A record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
+    pub(crate) start: u64,
     pub(crate) task: u32,
     kind: Kind,
     /// The place among the long ones, if it is long.
@@ -40,7 +41,7 @@ pub(crate) struct Record {
     what: [u32; 3],
 }
 
-const _: () = assert!(size_of::<Record>() == 32);
+const _: () = assert!(size_of::<Record>() == 40);
 
 /// What a record waits for, as it stands in a [`Record`].
 #[derive(Clone, Copy, Debug)]
@@ -188,8 +189,8 @@ impl Window {
     /// Makes it empty.
     pub(crate) fn clear(&mut self) {
         self.records.clear();
-        self.starts.clear();
         self.lines.clear();
+        self.latest = 0..0;
         self.parts.clear();
         self.long.clear();
     }
@@ -225,8 +226,7 @@ impl Window {
     #[inline(always)]
     pub(crate) fn add(&mut self, task: Rank, start: u64, time: u32, link: Link, form: Form) {
         let kind = Kind(form.kind | link.kind << 2);
-        self.records.push(Record { task: task.0, kind, time, links: link.links, what: form.what });
-        self.starts.push(start);
+        self.records.push(Record { start, task: task.0, kind, time, links: link.links, what: form.what });
     }
 
     /// The place of `part`.
@@ -240,44 +240,36 @@ impl Window {
     /// Moves the records, which are task by task in ascending order of tasks, to `sorted` in the order of turns.
     pub(crate) fn sort(&mut self, sorter: &mut Sorter, sorted: &mut Self) {
         sorted.clear();
-        sorter.sort(&self.starts);
+        sorter.sort(&self.records, |record| record.start);
         sorted.records.extend(sorter.places().map(|place| self.records[place]));
-        sorted.starts.extend(sorter.places().map(|place| self.starts[place]));
         std::mem::swap(&mut self.parts, &mut sorted.parts);
         std::mem::swap(&mut self.long, &mut sorted.long);
     }
 
-    /// The task of the record at a place.
-    #[inline(always)]
-    pub(crate) fn task(&self, place: usize) -> u32 {
-        self.records[place].task
-    }
-
-    /// The record at a place, which has no ids yet, becomes the next line if `resolve` gives them; it is told when the
-    /// record began.
+    /// The record at a place, which has no ids yet, becomes the next line if `resolve` gives them.
     #[inline(always)]
     pub(crate) fn line<E>(
         &mut self,
         place: usize,
-        resolve: impl FnOnce(&Record, u64) -> Result<Ids, E>,
+        resolve: impl FnOnce(&Record) -> Result<Ids, E>,
     ) -> Result<(), E> {
         let record = &mut self.records[place];
-        let ids = resolve(record, self.starts[place])?;
+        let ids = resolve(record)?;
         record.links = [ids.after, ids.own];
         if record.kind.what() == COLLECTIVE {
             record.what[0] = ids.comm.0;
         }
-        match self.lines.last_mut() {
-            Some(lines) if lines.end == place => lines.end += 1,
-            _ => self.lines.push(place..place + 1),
+        if place != self.latest.end {
+            self.lines.push(std::mem::replace(&mut self.latest, place..place));
         }
+        self.latest.end += 1;
         Ok(())
     }
 
     /// All of the record at a place.
     pub(crate) fn get(&self, place: usize) -> Prepared {
-        let (record, start) = (self.records[place], self.starts[place]);
-        let Record { task, kind, what: [one, other, value], .. } = record;
+        let record = self.records[place];
+        let Record { start, task, kind, what: [one, other, value], .. } = record;
         let (time, bytes) = self.time_and_bytes(kind, record.time, value);
         let what = match kind.what() {
             MARK => What::Mark,
@@ -313,17 +305,18 @@ impl Window {
 
     /// Adds the lines to `text`.
     pub(crate) fn write(&self, text: &mut text::Lines) -> Result<(), WriteError> {
-        for lines in &self.lines {
-            for line in &self.records[lines.clone()] {
-                self.write_one(line, text)?;
-            }
-        }
-        Ok(())
+        let mut ranges = self.lines.iter().chain([&self.latest]);
+        ranges.try_for_each(|lines| self.write_range(&self.records[lines.clone()], text))
+    }
+
+    #[inline(never)] // one loop over lines, not two
+    fn write_range(&self, lines: &[Record], text: &mut text::Lines) -> Result<(), WriteError> {
+        lines.iter().try_for_each(|line| self.write_one(line, text))
     }
 
     #[inline(always)]
     fn write_one(&self, line: &Record, text: &mut text::Lines) -> Result<(), WriteError> {
-        let &Record { task, kind, time, links: [after, id], what: [comm, dst, value] } = line;
+        let &Record { task, kind, time, links: [after, id], what: [comm, dst, value], .. } = line;
         let (time, bytes) = self.time_and_bytes(kind, time, value);
         let (task, time, after) = (Rank(task), Ticks(time), u64::from(after));
         let after = match kind.awaits() {

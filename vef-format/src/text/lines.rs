@@ -144,13 +144,14 @@ impl Lines {
     /// The place of the next line (or part of one), with room for it.
     #[inline(always)]
     fn row(&mut self) -> Row<'_> {
-        if self.text.len() - self.at < ROOM {
+        let end = self.at + ROOM;
+        if self.text.len() < end {
             self.grow();
         }
         let Self { text, at, ids, .. } = self;
-        match text[*at..].first_chunk_mut() {
+        match text[*at..end].first_chunk_mut() {
             Some(text) => Row { text, begin: *at, at: 0, ids },
-            None => unreachable!("there is room"),
+            None => unreachable!("it is as long"),
         }
     }
 
