@@ -7,8 +7,8 @@ use std::path::Path;
 /// Bytes moved at a time.
 const BLOCK: usize = 256 << 10;
 
-/// Reads every file in the directory `input`, and writes `written` bytes to `output`. Says how many were read.
-pub fn read_and_write(input: &Path, output: &Path, written: u64) -> io::Result<u64> {
+/// Reads every file in the directory `input`. Says how many bytes that were.
+pub fn read(input: &Path) -> io::Result<u64> {
     let mut block = vec![0; BLOCK];
     let mut read = 0;
     for entry in fs::read_dir(input)? {
@@ -20,6 +20,13 @@ pub fn read_and_write(input: &Path, output: &Path, written: u64) -> io::Result<u
             }
         }
     }
+    Ok(read)
+}
+
+/// Reads every file in the directory `input`, and writes `written` bytes to `output`. Says how many were read.
+pub fn read_and_write(input: &Path, output: &Path, written: u64) -> io::Result<u64> {
+    let read = read(input)?;
+    let block = vec![0; BLOCK];
     let mut file = File::create(output)?;
     let mut left = written;
     while left > 0 {
