@@ -36,6 +36,8 @@ const AHEAD: usize = 2;
 const GO: u8 = 1;
 /// Asks for no more.
 const STOP: u8 = 0;
+/// Instead of a window: there is none, and the process will say why. No records are of one byte.
+pub(crate) const FAILED: &[u8] = &[0];
 
 type Outcome<T> = Result<T, MixError>;
 
@@ -135,7 +137,8 @@ impl Job {
     /// What came of a step, if all processes came through it. Else the process of rank 0 has the error of the lowest.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
         let said = match &outcome {
-            Ok(_) => Vec::new(),
+            // Who knows no more than that leaves it to who does.
+            Ok(_) | Err(MixError::Elsewhere) => Vec::new(),
             Err(error) => complete_text(error).into_bytes(),
         };
         let mut first = None;
@@ -402,9 +405,12 @@ impl<'a> Tokens<'a> {
         let mut outcome = Ok(());
         for from in 1..self.job.size {
             let block = self.job.receive(from)?;
-            outcome = outcome.and_then(|()| wire::decode(&block, window));
+            outcome = outcome.and_then(|()| match &block[..] {
+                FAILED => Err(MixError::Elsewhere),
+                records => Ok(wire::decode(records, window)?),
+            });
         }
-        Ok(outcome?)
+        outcome
     }
 
     fn ask(&mut self, what: u8) -> Outcome<()> {

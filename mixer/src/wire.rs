@@ -137,6 +137,12 @@ mod tests {
     use crate::window::tests::record;
     use proptest::prelude::*;
 
+    #[test]
+    fn no_window_says_that_there_is_none() {
+        assert_eq!(encode(&Window::default(), &|comm| comm), []);
+        assert!(decode(crate::job::FAILED, &mut Window::default()).is_err());
+    }
+
     proptest! {
         #[test]
         fn what_goes_in_comes_out(

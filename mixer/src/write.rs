@@ -9,7 +9,7 @@ use crate::agreement::Operations;
 use crate::channels::NONE;
 use crate::communicators::Known;
 use crate::error::MixError;
-use crate::job::{Job, Tokens};
+use crate::job::{self, Job, Tokens};
 use crate::order::Sorter;
 use crate::output::Output;
 use crate::parts::{Blocks, Spill};
@@ -159,15 +159,22 @@ impl Writing<'_> {
         names: &[u32],
     ) -> Result<(), MixError> {
         let mut window = Window::default();
+        let mut outcome = Ok(());
         for &end in self.ends {
             window.clear();
-            sources.iter_mut().try_for_each(|source| source.fill(end, &mut window))?;
-            let block = wire::encode(&window, &|own| names[own as usize]);
+            if outcome.is_ok() {
+                outcome = sources.iter_mut().try_for_each(|source| source.fill(end, &mut window));
+            }
+            let block = match outcome {
+                Ok(()) => wire::encode(&window, &|own| names[own as usize]),
+                // It goes on until it is let go, so that nobody waits for ever.
+                Err(_) => job::FAILED.to_vec(),
+            };
             if !job.answer(&block)? {
                 break;
             }
         }
-        Ok(())
+        outcome
     }
 }
 
