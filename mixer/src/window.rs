@@ -29,7 +29,9 @@ pub(crate) struct Window {
 /// A record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
+    /// When its turn comes, on the clock of all.
     pub(crate) start: u64,
+    /// Whose it is.
     pub(crate) task: u32,
     kind: Kind,
     /// The place among the long ones, if it is long.
@@ -222,7 +224,7 @@ impl Window {
         self.add(task, record.start, time, Link::from(record.awaits), form);
     }
 
-    /// Adds a record that is not long.
+    /// Adds a record in the form that it has here.
     #[inline(always)]
     pub(crate) fn add(&mut self, task: Rank, start: u64, time: u32, link: Link, form: Form) {
         let kind = Kind(form.kind | link.kind << 2);
