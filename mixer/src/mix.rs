@@ -28,8 +28,8 @@ use vef_format::capture::{Capture, legacy};
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
-/// Records that are ordered and resolved at a time: at least so many in all, which fit into a core's own cache with all that
-/// becomes of them, and so many a task, so that what a task needs at hand is fetched once for several records.
+/// Records that are ordered and resolved at a time: at least so many in all, of which a core's own cache holds what one step
+/// reads and writes, and so many a task, so that what a task needs at hand is fetched once for several records.
 const WINDOW: (usize, usize) = (1 << 14, 16);
 
 /// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3: a container if its

@@ -1,6 +1,6 @@
 //! A window of time: its records as they are prepared, task by task, then in the order of turns; there they become lines
-//! when ids take the place of what they referred to. Forty bytes each, so that a window stays in a core's cache all the
-//! way. What does not fit (computing for four seconds, a message of four gigabytes) stands beside.
+//! when ids take the place of what they referred to. Forty bytes each, so that a core's cache has room for a
+//! window. What does not fit (computing for four seconds, a message of four gigabytes) stands beside.
 
 use crate::matching::Fate;
 use crate::order::Sorter;
