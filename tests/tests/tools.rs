@@ -41,6 +41,10 @@ fn placements_of_a_real_trace() {
         std::fs::read_to_string(better).expect("a placement")
     });
     assert_eq!(found[0], found[1]);
+    let mut other = vef();
+    other.args(["place", "-n", "3", "--topology", "torus:2x2x2", "--optimise"]).arg(&trace);
+    let refused = run(&mut other).exited(2);
+    assert!(refused.stderr().contains("has 8 tasks"), "{}", refused.stderr());
     let busiest = |placement: &Path| {
         let mut command = vef();
         command
