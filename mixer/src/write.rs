@@ -27,9 +27,6 @@ use vef_format::units::Picos;
 /// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
 const CLOCK: Picos = Picos(1000);
 
-/// At most so many windows are under way at once: more would only wait where ids are given.
-const UNDER_WAY: usize = 8;
-
 /// Where the prepared records of some consecutive tasks come from.
 pub(crate) enum Source<'a> {
     /// They are prepared when they are wanted.
@@ -112,13 +109,12 @@ impl Writing<'_> {
             writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
         }
         let mut resolver = Resolver::new(tasks, self.traced);
-        let resolving_thread = sources.len();
         let mut stations = vec![Station::in_order(|_, work: &mut Work| {
             work.prepared.clear();
             Ok(())
         })];
-        for (thread, source) in sources.iter_mut().enumerate() {
-            stations.push(Station::of_thread(thread, move |number, work: &mut Work| {
+        for source in sources {
+            stations.push(Station::in_order(move |number, work: &mut Work| {
                 source.fill(self.ends[number], &mut work.prepared)
             }));
         }
@@ -126,7 +122,7 @@ impl Writing<'_> {
             work.prepared.sort(&mut work.sorter, &mut work.sorted);
             Ok(())
         }));
-        stations.push(Station::of_thread(resolving_thread, |_, work: &mut Work| {
+        stations.push(Station::in_order(|_, work: &mut Work| {
             resolver.take(&mut work.sorted);
             Ok(())
         }));
@@ -138,12 +134,7 @@ impl Writing<'_> {
             progress.advance(work.text.count());
             writer.lines(&work.text).map_err(failed)
         }));
-        let under_way = match rayon::current_num_threads() {
-            1 => 1,
-            threads => UNDER_WAY.min(threads + 1),
-        };
-        let windows = (0..under_way).map(|_| Work::new(tasks)).collect();
-        stations::pass(&stations, windows, self.ends.len())?;
+        stations::pass(&stations, || Work::new(tasks), self.ends.len())?;
         drop(stations);
         resolver.finish()?;
         summary.early_receptions = resolver.early;
