@@ -14,6 +14,7 @@ use crate::output::Output;
 use crate::parts::{Blocks, Parts, Place, Spill};
 use crate::prepare::{Preparer, Shared};
 use crate::read::{Clocks, Reading, sample};
+use crate::stations;
 use crate::summary::Summary;
 use crate::task::Task;
 use crate::window::Window;
@@ -216,8 +217,8 @@ impl<'a> Mix<'a> {
                     task.receives.forget_numbers();
                 });
                 let part = parts.all()[parts.own().start].clone();
-                // One for each thread but that which gives ids.
-                let sources = (rayon::current_num_threads() - 1).max(1);
+                // Several, so that several threads prepare, each some tasks' part of another window.
+                let sources = (rayon::current_num_threads() - 1).clamp(1, stations::MOST - 1);
                 let many = read.kept.len().div_ceil(sources).max(1);
                 let shifts = common.shifts[part.start as usize..part.end as usize].chunks(many);
                 let tasks = read.kept.chunks(many).zip(partners.chunks(many)).zip(shifts);

@@ -186,6 +186,7 @@ mod tests {
     use super::*;
     use crate::packed::{After, Body, Record};
     use proptest::prelude::*;
+    use vef_format::ids::Rank;
 
     fn turns(times: &[Vec<u64>]) -> Vec<u32> {
         let of_task =
@@ -238,6 +239,24 @@ mod tests {
                 prop_assert!(pair[1] - pair[0] <= (window as u64 + 2 * SAMPLE as u64) * 10);
             }
         }
+    }
+
+    /// Of a program whose tasks go in step: all have their n-th record at about the same time, a dozen shortly after each other.
+    #[test]
+    fn windows_of_tasks_in_step_are_even() {
+        let starts = |rank: u64| (0..3000).map(move |at| at / 12 * 100_000 + at % 12 * 300 + rank);
+        let mut all = Samples::new();
+        for rank in 0..240 {
+            let mut records = Records::of(Rank(rank));
+            let mark = Record { body: Body::Mark, after: After::Sent, time: 0 };
+            starts(rank.into()).for_each(|start| records.push(start, &mark));
+            all.merge(Samples::of(&records, 0));
+        }
+        let ends = all.ends(8192);
+        let mut counts = vec![0; ends.len()];
+        (0..240).flat_map(starts).for_each(|start| counts[ends.partition_point(|&end| end < start)] += 1);
+        let (last, others) = counts.split_last().expect("some");
+        assert!(others.iter().all(|count| (5000..12_000).contains(count)) && *last < 12_000, "{counts:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! References are distances, times are steps, and what does not fit (computing for four seconds, a message of four
 //! gigabytes) stands in a list beside.
 
+use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
@@ -73,8 +74,9 @@ pub(crate) struct Records {
     parts: Vec<Part>,
     /// The records that do not fit, and their steps.
     long: Vec<(u64, Record)>,
-    /// The start of every [`SAMPLE`]th record.
+    /// The start of every [`SAMPLE`]th record, counting on from so many.
     sampled: Vec<u64>,
+    ahead: usize,
     /// The start of the last one.
     last: u64,
     before: Before,
@@ -155,6 +157,13 @@ impl Before {
 }
 
 impl Records {
+    /// None yet, of the task `rank`: tasks that do the like have starts sampled at different records, or else all samples of a
+    /// program whose tasks go in step would be of a few instants.
+    pub(crate) fn of(rank: Rank) -> Self {
+        // By the golden section, all numbers below 64 come once in 64 tasks, and near ones in distant tasks.
+        Self { ahead: rank.index().wrapping_mul(39) % SAMPLE, ..Self::default() }
+    }
+
     /// Adds a record that began at `start`, or with the one before if that is later.
     #[inline(always)]
     pub(crate) fn push(&mut self, start: u64, record: &Record) {
@@ -175,7 +184,7 @@ impl Records {
         };
         self.packed.push(packed);
         self.before.pass(record.after, kind == COLLECTIVE);
-        if self.packed.len().is_multiple_of(SAMPLE) {
+        if (self.packed.len() + self.ahead).is_multiple_of(SAMPLE) {
             self.sampled.push(self.last);
         }
     }

@@ -5,6 +5,7 @@ use crate::error::MixError;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::yield_now;
 
 type Outcome = Result<(), MixError>;
 
@@ -32,8 +33,11 @@ impl<'a, W> Station<'a, W> {
     }
 }
 
-/// Takes `count` windows through all stations with all threads of the pool, each of which has a window of its own, made by `window`
-/// and used over and over.
+/// At most so many threads take part: more would only wait for their turns, each with a window in memory.
+pub(crate) const MOST: usize = 8;
+
+/// Takes `count` windows through all stations with the threads of the pool, up to [`MOST`] of them. Each has a window of its own,
+/// made by `window` and used over and over.
 pub(crate) fn pass<W: Send>(
     stations: &[Station<'_, W>],
     window: impl Fn() -> W + Sync,
@@ -41,7 +45,10 @@ pub(crate) fn pass<W: Send>(
 ) -> Outcome {
     let turns = stations.iter().map(|_| Turn::default()).collect();
     let work = Work { stations, turns, count, begun: AtomicUsize::new(0), ended: AtomicBool::new(false) };
-    let outcomes = rayon::broadcast(|_| work.take_part(window()));
+    let outcomes = rayon::broadcast(|thread| match thread.index() < MOST {
+        true => work.take_part(window()),
+        false => Ok(()),
+    });
     outcomes.into_iter().collect()
 }
 
@@ -66,18 +73,22 @@ struct Turn {
     changed: Condvar,
 }
 
-/// So often a thread looks whether its turn has come, some microseconds, before it sleeps.
-const LOOKS: usize = 2000;
+/// So often a thread looks whether its turn has come: at once, then letting others run in between, some milliseconds in all.
+/// Then it sleeps: to be woken may take longer than the turn that it waits for.
+const LOOKS: (usize, usize) = (200, 5000);
 
 impl Turn {
     /// Waits for the turn of the window `number`; `false`: it will not come.
     fn wait(&self, number: usize, ended: &AtomicBool) -> bool {
         let has_come = || self.number.load(Ordering::Acquire) == number;
-        for _ in 0..LOOKS {
+        for look in 0..LOOKS.1 {
             if has_come() {
                 return true;
             }
-            spin_loop();
+            match look < LOOKS.0 {
+                true => spin_loop(),
+                false => yield_now(),
+            }
         }
         let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
         while !has_come() {

@@ -1,8 +1,7 @@
 //! The last stage: window by window, what all parts prepared gets its order and its ids, and becomes text.
 //!
 //! Preparing, giving ids and writing go on from the window before; sorting a window and making text of it do not. How threads
-//! share that, [`stations`] says; with one thread there is one window at a time. What goes from one core to another is read
-//! there in the order that it has in memory.
+//! share that, [`stations`] says.
 
 use crate::Progress;
 use crate::agreement::Operations;
@@ -109,7 +108,7 @@ impl Writing<'_> {
             writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
         }
         let mut resolver = Resolver::new(tasks, self.traced);
-        let mut stations = vec![Station::in_order(|_, work: &mut Work| {
+        let mut stations = vec![Station::anyhow(|work: &mut Work| {
             work.prepared.clear();
             Ok(())
         })];

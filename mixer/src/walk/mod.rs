@@ -11,7 +11,7 @@ mod timeline;
 use crate::channels::{Channel, NONE};
 use crate::communicators::{Communicators, Group, Identity};
 use crate::error::{MixError, Problem};
-use crate::packed::{After, Body};
+use crate::packed::{After, Body, Records};
 use crate::summary::{Loner, LonerKind, Tally};
 use crate::task::{Task, Wait};
 use collectives::choose::Table;
@@ -96,7 +96,8 @@ struct Asked {
 impl<'a> Walk<'a> {
     /// At the front of the events of `rank`.
     pub(crate) fn new(rank: Rank, communicators: &'a Communicators, manner: Manner<'a>) -> Self {
-        let task = Task { room: manner.with_room.then(Vec::new), ..Task::default() };
+        let records = Records::of(rank);
+        let task = Task { records, room: manner.with_room.then(Vec::new), ..Task::default() };
         Self {
             rank,
             communicators,
