@@ -311,6 +311,9 @@ pub struct Convert {
     /// Compress the container's blocks (zstd)
     #[arg(long)]
     pub compress: bool,
+    /// What the codes of collectives in a text trace mean (a `code name` line each); a container keeps that
+    #[arg(long, value_name = "FILE")]
+    pub op_codes: Option<PathBuf>,
 }
 
 /// What says where ranks are to be.

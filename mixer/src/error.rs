@@ -22,6 +22,9 @@ pub enum MixError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The trace would take the place of what it is made of.
+    #[error("{}: a file of the capture itself; the trace goes to another file", .0.display())]
+    OwnInput(PathBuf),
     /// The threads cannot be started.
     #[error("cannot start {jobs} threads: {source}")]
     Threads {

@@ -122,7 +122,11 @@ fn text(
         .map_err(|source| MixError::Threads { jobs, source })?;
     pool.install(|| {
         let opened = open(capture, options);
-        let opened = agreed(job, opened)?;
+        let another = |capture: Capture| match capture.has_file(trace) {
+            true => Err(MixError::OwnInput(trace.to_path_buf())),
+            false => Ok(capture),
+        };
+        let opened = agreed(job, opened.and_then(another))?;
         let reading = Reading::new(&opened, capture, options, progress);
         Mix {
             reading,

@@ -12,7 +12,8 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use vef_format::capture::{Capture, Ending, Layout, rank_file};
+use vef_format::capture::{Capture, CaptureError, Ending, Layout, rank_file};
+use vef_format::error::Place;
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
@@ -112,6 +113,9 @@ impl<'a> Reading<'a> {
         events.each_to(&mut walk)?;
         let skipped = events.skipped().values().sum();
         let torn = match events.ending() {
+            Ending::Cut { .. } if !self.options.lenient && self.capture.is_being_written(rank) => {
+                return Err(CaptureError::InUse(Place::file(&rank_file(self.path, rank))).into());
+            }
             Ending::Cut { torn } => torn.into(),
             Ending::Finished | Ending::Stopped => 0,
         };

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use vef_format::capture::layout::field;
+use vef_format::operation::OpCodes;
 use vef_tests::{Ended, Mpi, root, run, run_for, shared, vef};
 
 /// A copy of the capture that `vef demo` carries, to be damaged.
@@ -52,6 +54,109 @@ fn a_rank_that_wrote_nothing() {
     // What a full disk leaves.
     fs::write(capture.join("1.vefc"), "").expect("emptied");
     refused(work.path(), &capture, &["1.vefc: nothing was recorded in it: the disk was full"]);
+}
+
+#[test]
+fn a_trace_does_not_take_the_place_of_what_it_is_made_of() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    let rank = capture.join("0.vefc");
+    let before = fs::read(&rank).expect("a rank file");
+    let link = work.path().join("link.vef");
+    std::os::unix::fs::symlink(&rank, &link).expect("a link");
+    for output in [&rank, &link] {
+        let ended = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(output)).exited(2);
+        assert!(ended.stderr().contains("a file of the capture itself"), "{}", ended.stderr());
+        assert_eq!(fs::read(&rank).expect("as it was"), before);
+    }
+    // Beside it is no harm, also a second time.
+    let beside = capture.join("trace.vef");
+    for _ in 0..2 {
+        run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&beside)).success();
+    }
+    let container = work.path().join("link.vefx");
+    std::os::unix::fs::symlink(&beside, &container).expect("a link");
+    let ended = run(vef().arg("convert").arg(&beside).arg(&container)).exited(2);
+    assert!(ended.stderr().contains("the trace itself"), "{}", ended.stderr());
+}
+
+#[test]
+fn a_rank_file_that_is_a_pipe() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    fs::remove_file(capture.join("1.vefc")).expect("removed");
+    run(Command::new("mkfifo").arg(capture.join("1.vefc"))).success();
+    refused(work.path(), &capture, &["1.vefc: not a regular file"]);
+}
+
+#[test]
+fn a_run_that_is_not_over() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    let rank = capture.join("1.vefc");
+    patch(&rank, field::STATE, &[1]);
+    // As its process would hold it.
+    let mut holder = Command::new("flock").arg("-F").arg(&rank).args(["sleep", "60"]).spawn().expect("util-linux");
+    let locked = || !Command::new("flock").arg("-n").arg(&rank).arg("true").status().expect("run").success();
+    while !locked() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    refused(work.path(), &capture, &["1.vefc: its process still runs"]);
+    let trace = work.path().join("now.vef");
+    run(vef().args(["mix", "--lenient", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+    holder.kill().expect("killed");
+    holder.wait().expect("gone");
+}
+
+#[test]
+fn codes_of_a_text_become_those_of_its_container() {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| work.path().join(name);
+    let defaults = OpCodes::default();
+    let lines =
+        defaults.rows().iter().map(|(code, operation)| format!("{} {}\n", code.0 + 100, operation.name()));
+    fs::write(path("codes"), lines.collect::<String>()).expect("a table");
+    let mix = |output: &str| {
+        let mut mix = vef();
+        mix.args(["mix", "--op-codes"]).arg(path("codes")).arg("-i").arg(root().join("cli/demo/capture"));
+        run(mix.arg("-o").arg(path(output))).success();
+    };
+    mix("own.vef");
+    let refused = run(vef().arg("convert").arg(path("own.vef")).arg(path("own.vefx"))).exited(2);
+    assert!(refused.stderr().contains("is not in the table of codes"), "{}", refused.stderr());
+    assert!(!path("own.vefx").exists());
+    let mut convert = vef();
+    convert.arg("convert").arg(path("own.vef")).arg(path("own.vefx")).arg("--op-codes").arg(path("codes"));
+    run(&mut convert).success();
+    run(vef().arg("check").arg(path("own.vefx"))).success();
+    run(vef().arg("convert").arg(path("own.vefx")).arg(path("back.vef"))).success();
+    assert_eq!(fs::read(path("back.vef")).expect("text"), fs::read(path("own.vef")).expect("text"));
+}
+
+#[test]
+fn a_repair_goes_to_a_file_and_only_if_it_can_be_replayed() {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| work.path().join(name);
+    let mut mix = vef();
+    mix.args(["mix", "-i"]).arg(root().join("cli/demo/capture")).arg("-o").arg(path("t.vef"));
+    run(&mut mix).success();
+    for to in ["-", "fixed.vefx"] {
+        let refused = run(vef().current_dir(&work).args(["check", "t.vef", "--repair", to])).exited(2);
+        assert!(refused.stderr().contains("name a file for that"), "{}", refused.stderr());
+        assert!(!path(to).exists());
+    }
+    let text = fs::read_to_string(path("t.vef")).expect("text");
+    let (first, rest) = text.split_once('\n').expect("lines");
+    let mut fields: Vec<&str> = first.split(' ').collect();
+    fields[1] = "2147483647";
+    fs::write(path("many.vef"), format!("{}\n{rest}", fields.join(" "))).expect("written");
+    let refused = run(vef().current_dir(&work).args(["check", "many.vef", "--repair", "out.vef"])).exited(2);
+    assert!(
+        refused.stderr().contains("many.vef: ") && refused.stderr().contains("2147483647 tasks"),
+        "{}",
+        refused.stderr()
+    );
+    assert!(!path("out.vef").exists());
 }
 
 #[test]

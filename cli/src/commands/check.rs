@@ -3,7 +3,7 @@
 use crate::args::Check;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, grouped};
 use crate::progress::Busy;
-use replay::{Job, Link, Loaded, Replay, Stream, yardstick};
+use replay::{BuildError, Job, Link, Loaded, Replay, Stream, yardstick};
 use sim_example::quantity::{Bandwidth, parse_time};
 use std::fs::{self, File};
 use std::path::Path;
@@ -77,7 +77,17 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
         Some(to) if fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) => {
             return Err(format!("{}: no file; what is repaired is read again", to.display()).into());
         }
+        Some(to) if to.as_os_str() == "-" || to.extension().is_some_and(|suffix| suffix == "vefx") => {
+            let what = "what is repaired is read again, and is text: name a file for that";
+            return Err(format!("{}: {what}", to.display()).into());
+        }
         Some(to) => {
+            // What no replay would begin is not written.
+            if let Ok(job) = stream(&check.trace, &options)
+                && let Err(error @ BuildError::Tasks { .. }) = Replay::builder().job(job).build()
+            {
+                return Err(format!("{}: {error}", check.trace.display()).into());
+            }
             let repair = validate::repair(&check.trace, to, &options)?;
             let job = if repair.report.is_complete() { Some(stream(to, &options)?) } else { None };
             (repair.report.clone(), Some(repair), job)

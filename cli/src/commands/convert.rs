@@ -11,7 +11,9 @@ pub fn execute(convert: &Convert) -> Result<(), Failure> {
     }
     let settings = Settings { compress: convert.compress, ..Settings::default() };
     let busy = Busy::new("converting");
-    container::convert(&convert.from, &convert.to, &About::default(), settings)?;
+    let op_codes = super::check::op_codes(&convert.from, convert.op_codes.as_deref())?.unwrap_or_default();
+    let about = About { op_codes, ..About::default() };
+    container::convert(&convert.from, &convert.to, &about, settings)?;
     drop(busy);
     let size = |path: &std::path::Path| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
     let text = format!(

@@ -119,7 +119,7 @@ fn text(summary: &Summary) -> String {
     }
     if summary.early_receptions > 0 {
         lines.push(format!(
-            "{} messages were received before they were sent: the hosts' clocks disagree",
+            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, or collectives that were lowered took their time otherwise",
             grouped(summary.early_receptions)
         ));
     }

@@ -42,6 +42,9 @@ pub enum CaptureError {
         "{0}: nothing was recorded in it: the disk was full, or its process was killed, when the recording began"
     )]
     Empty(Place),
+    /// The process that writes the file still runs, so what it holds is not whole.
+    #[error("{0}: its process still runs; wait for its end, or mix what is there (--lenient)")]
+    InUse(Place),
     /// The file is none of this format.
     #[error("{0}: not a capture file (wrong magic)")]
     Magic(Place),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The first bytes of a file, at most `len`, and how many there are in all; of a compressed file, those of the plain one.
 pub(super) fn head(path: &Path, len: usize) -> io::Result<(Vec<u8>, u64)> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let present = file.metadata()?.len();
     let mut bytes = Vec::with_capacity(len);
     file.by_ref().take(len as u64).read_to_end(&mut bytes)?;
@@ -20,13 +20,21 @@ pub(super) fn head(path: &Path, len: usize) -> io::Result<(Vec<u8>, u64)> {
     Ok((bytes, present))
 }
 
+/// Opens a file. A pipe would keep its reader waiting.
+fn open(path: &Path) -> io::Result<File> {
+    match std::fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::other("not a regular file")),
+    }
+}
+
 /// A whole file, read-only; of a compressed file, the plain one.
 #[derive(Debug)]
 pub(super) struct Map(memmap2::Mmap);
 
 impl Map {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let map = Self::of(&File::open(path)?)?;
+        let map = Self::of(&open(path)?)?;
         match compressed::is_compressed(map.bytes()) {
             true => Self::of(&compressed::expand(path, map.bytes())?),
             false => Ok(map),

@@ -31,8 +31,12 @@ pub use writer::{RankWriter, rank_path};
 use crate::error::Place;
 use crate::ids::Rank;
 use event::Event;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::marker::PhantomData;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How the files of a capture are laid out.
@@ -98,6 +102,34 @@ impl Capture {
             }
         };
         Ok(Events { source })
+    }
+
+    /// Whether what is at `path`, or what a link there leads to, is one of the capture's own files.
+    pub fn has_file(&self, path: &Path) -> bool {
+        let dir = match &self.legacy {
+            Some((main, _)) => main.path.parent().unwrap_or(Path::new("")),
+            None => &self.dir,
+        };
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        let (Ok(there), Ok(entries)) = (fs::metadata(path), fs::read_dir(dir)) else { return false };
+        let is_ours = |name: &Path| {
+            let suffix = name.extension().and_then(|suffix| suffix.to_str());
+            compressed::rank_of(name).is_some()
+                || self.legacy.is_some() && matches!(suffix, Some("veft" | "comm" | "main"))
+        };
+        let same = |entry: fs::DirEntry| {
+            is_ours(&entry.path())
+                && fs::metadata(entry.path())
+                    .is_ok_and(|file| (file.dev(), file.ino()) == (there.dev(), there.ino()))
+        };
+        there.is_file() && entries.flatten().any(same)
+    }
+
+    /// Whether the process of `rank` still lives, and writes: it holds a lock on its file. `false` where locks do not work.
+    pub fn is_being_written(&self, rank: Rank) -> bool {
+        let path = rank_file(&self.dir, rank);
+        let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockShared);
+        self.legacy.is_none() && File::open(path).is_ok_and(|file| lock(file) == Err(Errno::WOULDBLOCK))
     }
 
     /// How often each MPI function was called by `rank`, in the order of first calls; counted also for calls

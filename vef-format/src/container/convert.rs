@@ -5,7 +5,7 @@ use crate::error::Place;
 use crate::new_file::NewFile;
 use crate::text::{self, Line, TextError, WriteError};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Why a trace cannot be converted.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,17 @@ pub enum ConvertError {
     /// The container cannot be read.
     #[error(transparent)]
     Container(#[from] ContainerError),
+    /// The result would take the place of the trace.
+    #[error("{}: the trace itself; it is converted into another file", .0.display())]
+    Same(PathBuf),
+    /// A collective in the text has a code that the container's table would not tell.
+    #[error("{place}: operation code {code} is not in the table of codes (--op-codes names another)")]
+    Code {
+        /// The trace.
+        place: Place,
+        /// The code.
+        code: u16,
+    },
     /// The result cannot be written.
     #[error("{place}: {error}")]
     Write {
@@ -37,10 +48,16 @@ fn named_container(path: &Path) -> bool {
 /// its extension sections included. `to` appears only when it is complete ([`NewFile`]).
 pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Result<(), ConvertError> {
     let write = |error: ContainerWriteError| ConvertError::Write { place: Place::file(to), error };
+    if let (Ok(from), Ok(to)) = (from.canonicalize(), to.canonicalize())
+        && from == to
+        && from.is_file()
+    {
+        return Err(ConvertError::Same(to));
+    }
     let input = Input::open(from)?;
     let new = NewFile::create(to).map_err(|error| write(error.into()))?;
     match named_container(to) {
-        true => input.into_container(new.file(), about, settings, &write)?,
+        true => input.into_container(from, new.file(), about, settings, &write)?,
         false => input.into_text(new.file(), &write)?,
     }
     new.finish().map_err(|error| write(error.into()))
@@ -92,6 +109,7 @@ impl Input {
 
     fn into_container(
         self,
+        from: &Path,
         file: &File,
         about: &About,
         settings: Settings,
@@ -106,6 +124,7 @@ impl Input {
             Self::Container(reader) if !reader.keeps_order() => Settings { keep_order: false, ..settings },
             _ => settings,
         };
+        let codes = about.op_codes.clone();
         let mut writer = Writer::new(file, &header, about, settings).map_err(write)?;
         if let Self::Container(reader) = &self {
             for name in reader.section_names() {
@@ -124,6 +143,9 @@ impl Input {
             match line {
                 Line::Communicator { id, members } => writer.communicator(id, members),
                 Line::Message(message) => writer.message(&message),
+                Line::Collective(part) if codes.operation(part.op).is_none() => {
+                    return Err(ConvertError::Code { place: Place::file(from), code: part.op.0 });
+                }
                 Line::Collective(part) => writer.collective(&part),
             }
             .map_err(write)
