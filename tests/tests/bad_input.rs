@@ -96,7 +96,8 @@ fn a_run_that_is_not_over() {
     let rank = capture.join("1.vefc");
     patch(&rank, field::STATE, &[1]);
     // As its process would hold it.
-    let mut holder = Command::new("flock").arg("-F").arg(&rank).args(["sleep", "60"]).spawn().expect("util-linux");
+    let mut holder =
+        Command::new("flock").arg("-F").arg(&rank).args(["sleep", "60"]).spawn().expect("util-linux");
     let locked = || !Command::new("flock").arg("-n").arg(&rank).arg("true").status().expect("run").success();
     while !locked() {
         std::thread::sleep(Duration::from_millis(5));
