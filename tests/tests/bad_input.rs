@@ -117,6 +117,11 @@ fn codes_of_a_text_become_those_of_its_container() {
     let lines =
         defaults.rows().iter().map(|(code, operation)| format!("{} {}\n", code.0 + 100, operation.name()));
     fs::write(path("codes"), lines.collect::<String>()).expect("a table");
+    fs::write(path("few"), "7 Scan\n").expect("a table");
+    let mut few = vef();
+    few.args(["mix", "--op-codes"]).arg(path("few")).arg("-i").arg(root().join("cli/demo/capture"));
+    let refused = run(few.arg("-o").arg(path("few.vef"))).exited(2);
+    assert!(refused.stderr().contains("few: the table of codes has none for"), "{}", refused.stderr());
     let mix = |output: &str| {
         let mut mix = vef();
         mix.args(["mix", "--op-codes"]).arg(path("codes")).arg("-i").arg(root().join("cli/demo/capture"));

@@ -3,7 +3,7 @@
 use crate::args::Mix;
 use crate::output::{self, Failure, grouped};
 use crate::progress::{Bar, Busy};
-use mixer::{Job, Options, Stage, Summary};
+use mixer::{Job, MixError, Options, Stage, Summary};
 use sim_example::quantity::parse_bytes;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -13,15 +13,19 @@ use vef_format::operation::OpCodes;
 
 pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
     let Some(job) = Job::of_launcher()? else {
-        let summary = mixer::mix(&mix.input, &mix.output, &options(mix)?, &Progress::new())?;
+        let summary = mixer::mix(&mix.input, &mix.output, &options(mix)?, &Progress::new());
+        let summary = summary.map_err(|error| placed(mix, error))?;
         show(mix, &summary)?;
         return Ok(ExitCode::SUCCESS);
     };
     // One of the processes speaks for all.
     let first = job.rank() == 0;
-    let mixed = options(mix).and_then(|options| match first {
-        true => Ok(mixer::mix_among(&mix.input, &mix.output, &options, &Progress::new(), &job)?),
-        false => Ok(mixer::mix_among(&mix.input, &mix.output, &options, &mixer::Quiet, &job)?),
+    let mixed = options(mix).and_then(|options| {
+        let mixed = match first {
+            true => mixer::mix_among(&mix.input, &mix.output, &options, &Progress::new(), &job),
+            false => mixer::mix_among(&mix.input, &mix.output, &options, &mixer::Quiet, &job),
+        };
+        mixed.map_err(|error| placed(mix, error))
     });
     let shown = mixed.and_then(|summary| if first { show(mix, &summary) } else { Ok(()) });
     if let (Err(error), true) = (&shown, first) {
@@ -29,6 +33,21 @@ pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
     }
     job.finish()?;
     Ok(if shown.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(output::EXIT_BAD_INPUT) })
+}
+
+/// With the file that it is about, where that is what the user named.
+fn placed(mix: &Mix, error: MixError) -> Failure {
+    let input = mix.input.display();
+    match (error, &mix.op_codes) {
+        (error @ MixError::NoCode(_), Some(table)) => format!("{}: {error}", table.display()).into(),
+        (error @ MixError::Unmatched(_), _) => {
+            format!("{input}: {error} (--lenient drops what has no partner)").into()
+        }
+        (error @ (MixError::Event { .. } | MixError::Disagreement(_) | MixError::Circle(_)), _) => {
+            format!("{input}: {error}").into()
+        }
+        (error, _) => error.into(),
+    }
 }
 
 fn options(mix: &Mix) -> Result<Options, Failure> {
