@@ -122,7 +122,7 @@ fn text(
         .map_err(|source| MixError::Threads { jobs, source })?;
     pool.install(|| {
         let opened = open(capture, options);
-        let another = |capture: Capture| match capture.has_file(trace) {
+        let another = |capture: Capture| match output.is_some() && capture.has_file(trace) {
             true => Err(MixError::OwnInput(trace.to_path_buf())),
             false => Ok(capture),
         };

@@ -80,7 +80,20 @@ impl Taker for Walk<'_> {
 
     #[inline(always)]
     fn take(&mut self, event: &Event<'_>) -> Result<(), MixError> {
-        self.event(event)
+        // Every number a task gives is at most its number of events, and one is kept for `NONE`.
+        if self.task.counts.events >= u64::from(NONE - 1) {
+            return Err(MixError::TooMany("events of one task"));
+        }
+        let number = self.task.counts.events;
+        self.task.counts.events += 1;
+        self.timeline.meet(event);
+        let done = match &event.action {
+            Action::Send(send) => self.send(event, send).map(|_| ()),
+            Action::PostReceive(posted) => self.post(posted),
+            Action::Complete(completions) => self.complete(event, *completions),
+            _ => self.act(event),
+        };
+        done.map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
     }
 }
 
@@ -110,25 +123,6 @@ impl<'a> Walk<'a> {
             timeline: Timeline::default(),
             task,
         }
-    }
-
-    /// Takes the next event.
-    #[inline(always)]
-    fn event(&mut self, event: &Event<'_>) -> Result<(), MixError> {
-        // Every number a task gives is at most its number of events, and one is kept for `NONE`.
-        if self.task.counts.events >= u64::from(NONE - 1) {
-            return Err(MixError::TooMany("events of one task"));
-        }
-        let number = self.task.counts.events;
-        self.task.counts.events += 1;
-        self.timeline.meet(event);
-        let done = match &event.action {
-            Action::Send(send) => self.send(event, send).map(|_| ()),
-            Action::PostReceive(posted) => self.post(posted),
-            Action::Complete(completions) => self.complete(event, *completions),
-            _ => self.act(event),
-        };
-        done.map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
     }
 
     /// How many records the events so far gave.

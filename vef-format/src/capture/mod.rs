@@ -36,7 +36,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::marker::PhantomData;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// How the files of a capture are laid out.
@@ -117,8 +117,13 @@ impl Capture {
             compressed::rank_of(name).is_some()
                 || self.legacy.is_some() && matches!(suffix, Some("veft" | "comm" | "main"))
         };
+        // Only what may be the same is looked at: there are many ranks.
+        let may_be = |entry: &fs::DirEntry| {
+            entry.ino() == there.ino() || entry.file_type().is_ok_and(|kind| kind.is_symlink())
+        };
         let same = |entry: fs::DirEntry| {
-            is_ours(&entry.path())
+            may_be(&entry)
+                && is_ours(&entry.path())
                 && fs::metadata(entry.path())
                     .is_ok_and(|file| (file.dev(), file.ino()) == (there.dev(), there.ino()))
         };
