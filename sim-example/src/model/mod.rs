@@ -7,17 +7,20 @@
 //! ```text
 //! aᵢ      first byte at the beginning of link i         a₁ = r + o behind the node's earlier messages
 //! bᵢ      last byte at the beginning of link i          b₁ = a₁
-//! startᵢ = max( aᵢ, endᵢ of the message before it on link i )
-//! endᵢ   = max( startᵢ + τᵢ, bᵢ )
+//! readyᵢ = max( aᵢ, bᵢ − τᵢ )
+//! startᵢ = max( readyᵢ, endᵢ of the message before it on link i )
+//! endᵢ   = startᵢ + τᵢ
 //! bᵢ₊₁   = endᵢ + λᵢ + σ
-//! aᵢ₊₁   = startᵢ + λᵢ + σ   (cut-through)        aᵢ₊₁ = bᵢ₊₁   (store-and-forward)
+//! aᵢ₊₁   = aᵢ + (startᵢ − readyᵢ) + λᵢ + σ   (cut-through)        aᵢ₊₁ = bᵢ₊₁   (store-and-forward)
 //! sent   = end₁               delivered = end_H + λ_H
 //! ```
 //!
 //! A link serves messages in the order in which their first bytes come to it; those that come in the same
-//! picosecond, in the order in which the events that brought them were made. It belongs to one message from `start` to `end`.
+//! picosecond, in the order in which the events that brought them were made. It belongs to one message from `start` to `end`,
+//! τᵢ and no longer: a fast link behind a slow one sends the message in one piece that ends with its last byte, while the
+//! first byte goes ahead. A message that waits is delayed as a whole.
 //! Switches have room for all that waits (infinite buffers), and no message is divided into packets.
-//! In the latency model no message waits for another: `startᵢ = aᵢ`, else as cut-through.
+//! In the latency model no message waits for another: `startᵢ = readyᵢ`, else as cut-through.
 
 mod network;
 

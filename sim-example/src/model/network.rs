@@ -21,7 +21,7 @@ pub(crate) struct OutOfTime {
 /// What a link has carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// How long it belonged to messages: the sum of `end − start`.
+    /// How long it sent: the sum of `end − start`.
     pub(crate) busy: Picos,
     pub(crate) messages: u64,
     pub(crate) bytes: Bytes,
@@ -78,7 +78,7 @@ struct Flight<W> {
     handed_over: Picos,
     /// The link to be crossed next.
     link: LinkId,
-    /// When its last byte comes to the beginning of that link: `b`.
+    /// When its last byte comes to the beginning of that link if nothing delays it there: `b`.
     last_byte: Picos,
     walk: W,
 }
@@ -184,10 +184,13 @@ impl<'a, R: Routing> Network<'a, R> {
         let link = &mut self.links[flight.link.index()];
         let LinkSpeed { latency, bandwidth } = self.parameters.of(flight.link);
         let time = bandwidth.time(flight.bytes).ok_or(out_of_time)?;
-        let start = if waits { now.max(link.free) } else { now };
-        let end = start.checked_add(time).ok_or(out_of_time)?.max(flight.last_byte);
+        // Behind a slower link the message is sent in one piece that ends with its last byte.
+        let in_time = now.max(flight.last_byte.saturating_sub(time));
+        let start = if waits { in_time.max(link.free) } else { in_time };
+        let waited = start.saturating_sub(in_time);
+        let end = start.checked_add(time).ok_or(out_of_time)?;
         link.free = end;
-        link.usage.add(start, end, flight.bytes);
+        link.usage.add(time, flight.bytes);
 
         let there = end.checked_add(latency).ok_or(out_of_time)?;
         let Some(next) = self.routing.next(&mut flight.walk) else {
@@ -198,8 +201,8 @@ impl<'a, R: Routing> Network<'a, R> {
         flight.last_byte = there.checked_add(switch_delay).ok_or(out_of_time)?;
         let passed_on = match self.model {
             Model::StoreAndForward => flight.last_byte,
-            // Not after `last_byte`, which is in range.
-            Model::CutThrough | Model::Latency => Picos(start.0 + latency.0 + switch_delay.0),
+            // Not after `last_byte`, which is in range: a message that waits is delayed as a whole.
+            Model::CutThrough | Model::Latency => Picos(now.0 + waited.0 + latency.0 + switch_delay.0),
         };
         Ok(Crossing { end, then: (passed_on, Event::AtLink(slot)) })
     }
@@ -222,10 +225,10 @@ impl<'a, R: Routing> Network<'a, R> {
 
 impl Usage {
     #[inline]
-    fn add(&mut self, start: Picos, end: Picos, bytes: Bytes) {
+    fn add(&mut self, time: Picos, bytes: Bytes) {
         // In the latency model messages overlap, and amounts of a hostile trace may be anything: sums stay at
         // the end of their range.
-        self.busy = self.busy.saturating_add(end.saturating_sub(start));
+        self.busy = self.busy.saturating_add(time);
         self.messages += 1;
         self.bytes = Bytes(self.bytes.0.saturating_add(bytes.0));
     }

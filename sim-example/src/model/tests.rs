@@ -144,14 +144,33 @@ fn delays_of_switches_and_interfaces() {
 fn a_slow_link_behind_a_fast_one_and_before_it() {
     let fast = "20Gbit/s".parse().unwrap();
     let slow = "10Gbit/s".parse().unwrap();
-    // Slow node links: the fast links between the switches belong to the message as long as it trickles in.
+    // Slow node links: the fast links between the switches are held for the message's own time on them.
     let links = Links { bandwidth: fast, node_bandwidth: Some(slow), ..Links::default() };
     let outcome = carry("fattree:2x1x1", Model::CutThrough, links, &[(0, 0, 1, 1000)]);
     assert_eq!(outcome.times[0], (KILO, KILO + 4 * LATENCY));
-    assert!(outcome.usage.iter().filter(|used| used.messages > 0).all(|used| used.busy.0 == KILO));
+    let busy: Vec<u64> = outcome.usage.iter().map(|used| used.busy.0).filter(|&busy| busy > 0).collect();
+    assert_eq!(busy, [KILO, KILO, KILO / 2, KILO / 2]);
     let links = Links { node_latency: Some(Picos(1)), bandwidth: slow, node_bandwidth: Some(fast), ..links };
     let outcome = carry("fattree:2x1x1", Model::CutThrough, links, &[(0, 0, 1, 1000)]);
     assert_eq!(outcome.times[0], (KILO / 2, KILO + 2 * LATENCY + 2));
+}
+
+#[test]
+fn a_fast_trunk_carries_two_slow_messages_side_by_side() {
+    // 1 MB each from two slow nodes over one trunk: a trunk of the same speed is shared, ten times the speed gives nearly
+    // each its own, and the second waits for the first one's own time on the trunk, no longer.
+    const MEGA: u64 = 1000 * KILO;
+    let slow = "10Gbit/s".parse().unwrap();
+    for (trunk, second) in
+        [("10Gbit/s", 2 * MEGA), ("100Gbit/s", MEGA + MEGA / 10), ("1000Gbit/s", MEGA + MEGA / 100)]
+    {
+        let links =
+            Links { bandwidth: trunk.parse().unwrap(), node_bandwidth: Some(slow), ..Links::default() };
+        let load = [(0, 0, 2, 1_000_000), (0, 1, 3, 1_000_000)];
+        let outcome = carry("fattree:2x2x1", Model::CutThrough, links, &load);
+        assert_eq!(outcome.times[0].1, MEGA + 4 * LATENCY, "{trunk}");
+        assert_eq!(outcome.times[1].1, second + 4 * LATENCY, "{trunk}");
+    }
 }
 
 #[test]
@@ -168,70 +187,81 @@ fn the_end_of_time_is_an_error() {
     assert_eq!(last, Some(Err(OutOfTime { bytes: Bytes(1000) })));
 }
 
-/// The models once more, from their description: links with queues, one picosecond after the other. `None` when two
-/// messages come to a link in the same picosecond, because then the order is not part of the description.
+/// The models once more, from their description: links as rows of picoseconds that are taken or not, one picosecond after
+/// the other. `None` when two messages come to a link in the same picosecond, because then the order is not part of the
+/// description.
 fn by_the_clock(routing: &impl Routing, model: Model, links: Links, load: &[Load]) -> Option<Outcome> {
     struct Traveller {
-        route: Vec<LinkId>,
-        hop: usize,
+        route: VecDeque<LinkId>,
+        first_byte: u64,
         last_byte: u64,
     }
     let mut travellers: Vec<Traveller> = load
         .iter()
-        .map(|&(_, src, dst, _)| Traveller { route: routing.route(src, dst).collect(), hop: 0, last_byte: 0 })
+        .map(|&(at, src, dst, _)| Traveller {
+            route: routing.route(src, dst).collect(),
+            first_byte: at,
+            last_byte: at,
+        })
         .collect();
-    let mut queues = vec![VecDeque::new(); routing.links() as usize];
-    let mut free = vec![0; queues.len()];
-    let mut usage = vec![Usage::default(); queues.len()];
+    let mut taken: Vec<Vec<bool>> = vec![Vec::new(); routing.links() as usize];
+    let mut usage = vec![Usage::default(); taken.len()];
     let mut times = vec![(0, 0); load.len()];
-    // When each message comes to the beginning of its next link, if it is not in a queue.
-    let mut comes: Vec<Option<u64>> = load.iter().map(|load| Some(load.0)).collect();
     let mut now = 0;
-    while comes.iter().any(Option::is_some) || queues.iter().any(|queue| !queue.is_empty()) {
-        for at in 0..load.len() {
-            if comes[at] == Some(now) {
-                let link = travellers[at].route[travellers[at].hop];
-                let same = (0..load.len()).filter(|&other| {
-                    comes[other] == Some(now) && travellers[other].route[travellers[other].hop] == link
-                });
-                if same.count() > 1 {
-                    return None;
-                }
-                comes[at] = None;
-                queues[link.index()].push_back(at);
-            }
+    while travellers.iter().any(|traveller| !traveller.route.is_empty()) {
+        let here: Vec<usize> = (0..load.len())
+            .filter(|&at| travellers[at].first_byte == now && !travellers[at].route.is_empty())
+            .collect();
+        let mut met: Vec<LinkId> = here.iter().map(|&at| travellers[at].route[0]).collect();
+        met.sort_unstable();
+        if met.windows(2).any(|two| two[0] == two[1]) {
+            return None;
         }
-        for link in 0..queues.len() {
-            while free[link] <= now && !queues[link].is_empty() {
-                let at = queues[link].pop_front().unwrap();
-                let traveller = &mut travellers[at];
-                let of_node = link < 2 * routing.nodes() as usize;
-                let (latency, bandwidth) = match of_node {
-                    true => (links.node_latency.unwrap(), links.node_bandwidth.unwrap()),
-                    false => (links.latency, links.bandwidth),
-                };
-                let start = if traveller.hop == 0 { now + links.overhead.0 } else { now };
-                let end = (start + bandwidth.time(Bytes(load[at].3)).unwrap().0).max(traveller.last_byte);
-                free[link] = end;
-                usage[link].busy.0 += end - start;
-                usage[link].messages += 1;
-                usage[link].bytes += Bytes(load[at].3);
-                if traveller.hop == 0 {
-                    times[at].0 = end;
-                }
-                traveller.hop += 1;
-                if traveller.hop == traveller.route.len() {
-                    times[at].1 = end + latency.0;
-                } else {
-                    traveller.last_byte = end + latency.0 + links.switch_delay.0;
-                    let first_byte = start + latency.0 + links.switch_delay.0;
-                    let whole = model == Model::StoreAndForward;
-                    comes[at] = Some(if whole { traveller.last_byte } else { first_byte });
-                }
+        for at in here {
+            let traveller = &mut travellers[at];
+            let link = traveller.route.pop_front().unwrap().index();
+            let of_node = link < 2 * routing.nodes() as usize;
+            let (latency, bandwidth) = match of_node {
+                true => (links.node_latency.unwrap(), links.node_bandwidth.unwrap()),
+                false => (links.latency, links.bandwidth),
+            };
+            let time = bandwidth.time(Bytes(load[at].3)).unwrap().0 as usize;
+            let behind_all = |from: u64| (from as usize).max(taken[link].len());
+            let first = times[at].0 == 0;
+            if first {
+                // The interface prepares it when it has sent what it had before.
+                traveller.first_byte = behind_all(now) as u64 + links.overhead.0;
+                traveller.last_byte = traveller.first_byte;
+            }
+            // The last of so many picoseconds is not before the last byte is there.
+            let mut alone = traveller.first_byte;
+            while alone + (time as u64) < traveller.last_byte {
+                alone += 1;
+            }
+            let start = behind_all(alone);
+            taken[link].resize(start, false);
+            taken[link].resize(start + time, true);
+            let (end, delay) = ((start + time) as u64, start as u64 - alone);
+            usage[link].messages += 1;
+            usage[link].bytes += Bytes(load[at].3);
+            if first {
+                times[at].0 = end;
+            }
+            let next = latency.0 + links.switch_delay.0;
+            traveller.last_byte = end + next;
+            traveller.first_byte = match model {
+                Model::StoreAndForward => traveller.last_byte,
+                _ => traveller.first_byte + delay + next,
+            };
+            if traveller.route.is_empty() {
+                times[at].1 = end + latency.0;
             }
         }
         // Latencies are positive, so that whatever comes of this picosecond comes in a later one.
         now += 1;
+    }
+    for (usage, taken) in usage.iter_mut().zip(&taken) {
+        usage.busy = Picos(taken.iter().filter(|&&taken| taken).count() as u64);
     }
     Some(Outcome { times, usage })
 }
