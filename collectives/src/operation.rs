@@ -172,6 +172,11 @@ impl Algorithm {
             .filter(move |&algorithm| crate::schedule::program(operation, algorithm).is_some())
     }
 
+    /// Whether it needs the blocks in an order of their sizes ([`crate::Counts::sorted`]).
+    pub const fn sorts(self) -> bool {
+        matches!(self, Algorithm::SortedLinear | Algorithm::SortedBinomial)
+    }
+
     /// Whether this algorithm reduces in rank order, so that the operation need not be commutative. It needs
     /// to be associative always.
     pub fn keeps_order(self, operation: Operation, root: u32) -> bool {

@@ -33,7 +33,7 @@ fn roots(operation: Operation, ranks: u32) -> std::ops::Range<u32> {
 /// The choices of an algorithm's parameters worth a proof.
 fn choices(operation: Operation, algorithm: Algorithm) -> Vec<Choice> {
     let plain = Choice::plain(algorithm);
-    let with = |fanout, segment| Choice { algorithm, segment, fanout };
+    let with = |fanout, segment| Choice { segment, fanout, ..plain };
     match (operation, algorithm) {
         (Barrier, _) => vec![plain],
         (_, A::Chain) => vec![plain, with(2, 16), with(200, 24)],
@@ -73,15 +73,11 @@ fn is_for(algorithm: Algorithm, ranks: u32) -> bool {
     algorithm != A::NeighborExchange || ranks.is_multiple_of(2)
 }
 
-fn needs_order(algorithm: Algorithm) -> bool {
-    matches!(algorithm, A::SortedLinear | A::SortedBinomial)
-}
-
 /// Proofs with equal blocks; each (algorithm, size, root) with `most` of its lengths and parameters, in turn.
 fn prove_regular(operations: &[Operation], most: usize) {
     let mut turn = 0;
     for &operation in operations {
-        for algorithm in Algorithm::of(operation).filter(|&a| a != A::Nothing && !needs_order(a)) {
+        for algorithm in Algorithm::of(operation).filter(|&a| a != A::Nothing && !a.sorts()) {
             for ranks in (1..=MOST).filter(|&ranks| is_for(algorithm, ranks)) {
                 let (choices, lengths) = (choices(operation, algorithm), lengths(operation, ranks));
                 let count = choices.len() * lengths.len();
@@ -294,7 +290,7 @@ fn unequal_pairs() {
 #[test]
 fn sums_are_kept() {
     for operation in [Gatherv, Scatterv, Allgatherv, ReduceScatter, Alltoallv, Alltoallw] {
-        for algorithm in Algorithm::of(operation).filter(|&a| a != A::Nothing && !needs_order(a)) {
+        for algorithm in Algorithm::of(operation).filter(|&a| a != A::Nothing && !a.sorts()) {
             for ranks in (2..=33).filter(|&ranks| is_for(algorithm, ranks)) {
                 let root = ranks / 3;
                 let bytes = uneven(ranks, ranks);

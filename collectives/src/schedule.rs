@@ -4,7 +4,7 @@
 //! step, written in [`crate::phases`]. The cursor holds the place in that list and the communicator's numbers.
 
 use crate::phases::{Next, Phase, Tree, Which};
-use crate::{Algorithm, Buffer, Error, MAX_RANKS, Operation, Sizes, Step};
+use crate::{Algorithm, Buffer, Error, MAX_RANKS, Operation, Order, Sizes, Step};
 
 /// What is asked of a rank: the operation and its place in the communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +32,14 @@ pub struct Choice {
     /// at once, 0 for all. 0 elsewhere means the
     /// least there can be.
     pub fanout: u32,
+    /// The order of blocks of the sorted algorithms ([`Algorithm::sorts`]).
+    pub order: Order,
 }
 
 impl Choice {
-    /// The algorithm unsegmented, with one chain and no limit of messages posted at once.
+    /// The algorithm unsegmented, with one chain and no limit of messages posted at once, the largest block first.
     pub const fn plain(algorithm: Algorithm) -> Choice {
-        Choice { algorithm, segment: 0, fanout: 0 }
+        Choice { algorithm, segment: 0, fanout: 0, order: Order::Descending }
     }
 
     /// The same in segments of that many bytes.
@@ -111,7 +113,7 @@ impl Cursor {
     /// The beginning of a rank's schedule. Costs a few divisions and nothing else.
     pub fn new(shape: Shape, choice: Choice, sizes: Sizes<'_>) -> Result<Cursor, Error> {
         let Shape { operation, ranks, rank, root, unit } = shape;
-        let Choice { algorithm, segment, fanout } = choice;
+        let Choice { algorithm, segment, fanout, .. } = choice;
         if ranks == 0 || ranks > MAX_RANKS {
             return Err(Error::Ranks { ranks: ranks.into() });
         }
@@ -254,7 +256,7 @@ impl Shape {
             false => Err(Error::CountsMismatch { counts: counts.ranks(), ranks }),
         };
         let is_linear = matches!(algorithm, Algorithm::Linear | Algorithm::LinearSync);
-        let sorts = matches!(algorithm, Algorithm::SortedLinear | Algorithm::SortedBinomial);
+        let sorts = algorithm.sorts();
         let (total, pieces) = match (sizes, operation) {
             (Sizes::Bytes(bytes), Bcast | Reduce | Allreduce | Scan | Exscan | Barrier) => (bytes, ranks),
             (Sizes::Bytes(_), _) if sorts => return Err(needs("every rank's size, sorted")),

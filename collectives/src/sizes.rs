@@ -4,6 +4,7 @@
 //! so that the bytes of any range of ranks cost two look-ups.
 
 use crate::{Error, Operation};
+use serde::Deserialize;
 
 /// The sizes one rank's schedule is made from.
 ///
@@ -87,11 +88,13 @@ struct Sorted {
 }
 
 /// Direction of [`Counts::sorted`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Smallest block first.
     Ascending,
     /// Largest block first.
+    #[default]
     Descending,
 }
 

@@ -10,17 +10,18 @@
 mod tables;
 
 pub(crate) use tables::{Collectives, NOT_YET, OVER};
-use tables::{Group, NOBODY, Open, Part};
+use tables::{Group, NOBODY, Open, Part, PartSizes};
 
 use crate::engine::{Departure, PART, Replay, Running};
-use crate::error::{CollectiveProblem, ReplayError, Run};
+use crate::error::{CollectiveProblem, Problem, ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
 use crate::message::Kind;
 use crate::options::SameNode;
 use crate::progress::State;
 use crate::ready::Due;
+use crate::source::{Facts, Question};
 use crate::task::Wait;
-use collectives::{Cursor, Exchange, Shape, Sizes, Step as Stage};
+use collectives::{Counts, Cursor, Exchange, Shape, Sizes, Step as Stage};
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
 use vef_format::record::LocalCollective;
@@ -74,8 +75,12 @@ impl Replay {
             part => part,
         };
         let shape = Shape { operation: schedule, ranks, rank, root, unit: 1 };
-        let sizes = Sizes::from_sums(schedule, ranks, record.amounts.send.0, record.amounts.recv.0);
-        let cursor = Cursor::new(shape, choice, sizes).map_err(CollectiveProblem::Schedule)?;
+        let open = &mut collectives.open[open as usize];
+        let sizes = PartSizes::of(open, record, &mut job.source, self.tasks[at as usize].past.records)?;
+        if matches!(sizes, PartSizes::Own(Sizes::Sums { .. })) && !std::mem::replace(&mut open.split, true) {
+            self.stats.split_evenly += 1;
+        }
+        let cursor = Cursor::new(shape, choice, sizes.sizes(open)).map_err(CollectiveProblem::Schedule)?;
         let part_entry = &mut collectives.parts[part as usize];
         part_entry.cursor = Some(cursor);
         part_entry.sizes = sizes;
@@ -94,7 +99,7 @@ impl Replay {
                 self.post(at, to, bytes);
                 return Ok(());
             }
-            match cursor.next(part.sizes) {
+            match cursor.next(part.sizes.sizes(&self.collectives.open[part.open as usize])) {
                 Some(Stage::Send { to, data }) => {
                     self.post(at, to, data.len);
                     return Ok(());
@@ -276,21 +281,32 @@ impl Collectives {
         let members = &self.groups[group as usize];
         let rank = members.rank_of(record.task).ok_or(CollectiveProblem::NotAMember(record.comm))?;
         let ranks = members.size();
-        let root = match operation.is_rooted() {
-            false => 0,
+        let has_blocks = operation.own_block(record.amounts).is_some();
+        let facts = match operation.is_rooted() || has_blocks {
+            false => Facts::default(),
             true => {
-                let known = own_word(operation, record, members);
-                match job.source.root(record.id, ranks, known).map_err(ReplayError::Source)? {
-                    None => 0,
-                    Some(root) => members.rank_of(root).ok_or(CollectiveProblem::NotAMember(record.comm))?,
-                }
+                let root = own_word(operation, record, members);
+                let question = Question { id: record.id, operation, members: &members.members, root };
+                job.source.facts(&question).map_err(ReplayError::Source)?
             }
         };
+        let root = match facts.root {
+            None => 0,
+            Some(root) => members.rank_of(root).ok_or(CollectiveProblem::NotAMember(record.comm))?,
+        };
+        let mut blocks = has_blocks.then(|| members.blocks(&facts.blocks)).transpose()?;
         let schedule = collectives::Operation::of_mpi(operation.name());
         let schedule = schedule.ok_or(CollectiveProblem::UnknownOperation(record.op))?;
         let shape = Shape { operation: schedule, ranks, rank, root, unit: 1 };
-        let sizes = Sizes::from_sums(shape.operation, ranks, record.amounts.send.0, record.amounts.recv.0);
+        let sizes = match &blocks {
+            Some(blocks) => Sizes::Blocks(blocks),
+            None => Sizes::from_sums(schedule, ranks, record.amounts.send.0, record.amounts.recv.0),
+        };
         let choice = self.table.choose(&shape, sizes);
+        if choice.algorithm.sorts() {
+            let sort = |blocks: Counts| blocks.sorted(root, choice.order);
+            blocks = blocks.map(sort).transpose().map_err(CollectiveProblem::Schedule)?;
+        }
         let mut parts = self.spare.pop().unwrap_or_default();
         parts.resize(ranks as usize, NOT_YET);
         let open = Open {
@@ -304,6 +320,8 @@ impl Collectives {
             group,
             root,
             choice,
+            blocks,
+            split: false,
             parts,
             over: 0,
             on_their_way: 0,
@@ -324,31 +342,12 @@ impl Collectives {
 /// The root as one member's amounts tell it: itself, or communicator rank 0 where nobody moves a byte.
 fn own_word(operation: Operation, record: &LocalCollective, members: &Group) -> Option<Rank> {
     let amounts = record.amounts;
-    let decisive = if operation.root_sends() { amounts.send } else { amounts.recv };
-    let all_alike = !matches!(operation, Operation::Gatherv | Operation::Scatterv);
-    if decisive > Bytes::ZERO || members.size() == 1 {
+    let all_alike = operation.own_block(amounts).is_none();
+    if operation.is_root(amounts) || members.size() == 1 {
         Some(record.task)
-    } else if all_alike && amounts.send == amounts.recv {
+    } else if operation.is_rooted() && all_alike && amounts.send == amounts.recv {
         members.members.first().copied()
     } else {
         None
-    }
-}
-
-/// Why a task cannot take part.
-enum Problem {
-    Part(CollectiveProblem),
-    Replay(Box<ReplayError>),
-}
-
-impl From<CollectiveProblem> for Problem {
-    fn from(problem: CollectiveProblem) -> Self {
-        Self::Part(problem)
-    }
-}
-
-impl From<ReplayError> for Problem {
-    fn from(error: ReplayError) -> Self {
-        Self::Replay(Box::new(error))
     }
 }

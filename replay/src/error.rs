@@ -174,3 +174,21 @@ pub enum CollectiveProblem {
     #[error("more than 2^30 parts of collectives in progress")]
     TooMany,
 }
+
+/// Why a task cannot take part.
+pub(crate) enum Problem {
+    Part(CollectiveProblem),
+    Replay(Box<ReplayError>),
+}
+
+impl From<CollectiveProblem> for Problem {
+    fn from(problem: CollectiveProblem) -> Self {
+        Self::Part(problem)
+    }
+}
+
+impl From<ReplayError> for Problem {
+    fn from(error: ReplayError) -> Self {
+        Self::Replay(Box::new(error))
+    }
+}

@@ -1,7 +1,7 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times are scaled.
 
 use crate::error::BuildError;
-use crate::source::{Container, Feed, LoadError, Loaded, Source, Stream, is_container};
+use crate::source::{Container, Feed, LoadError, Loaded, Stream, is_container};
 use hashbrown::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,11 +39,6 @@ impl Job {
     /// A container that is read while it is replayed.
     pub fn container(trace: Container) -> Self {
         Self::from_feed(Feed::Container(Box::new(trace)))
-    }
-
-    /// A trace from any source.
-    pub fn new(source: impl Source + 'static) -> Self {
-        Self::from_feed(Feed::Other(Box::new(source)))
     }
 
     fn from_feed(source: Feed) -> Self {

@@ -59,7 +59,7 @@ pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
 pub use job::Job;
 pub use message::{Kind, LiveId, Message};
 pub use options::{Link, SameNode, SendCompletion};
-pub use source::{Container, Found, LoadError, Loaded, Source, SourceError, Step, Stream, Wanted};
+pub use source::{Container, Found, LoadError, Loaded, SourceError, Step, Stream};
 pub use stats::{Count, Stats};
 pub use stuck::{Missing, Stuck, StuckTask, Undelivered, WaitsFor};
 pub use vef_format::operation::{OpCodes, OpCodesError};

@@ -5,13 +5,14 @@
 //! stream of a container by itself.
 
 mod container;
+mod facts;
 mod loaded;
 mod packed;
-mod roots;
 mod row;
 mod stream;
 
 pub use container::Container;
+pub(crate) use facts::{Facts, Question};
 pub(crate) use loaded::is_container;
 pub use loaded::{LoadError, Loaded};
 pub(crate) use row::{Row, Waits, What};
@@ -75,11 +76,8 @@ impl Step {
 /// What goes wrong while records are read: the reader's own error, which says where.
 pub type SourceError = Box<dyn StdError + Send + Sync>;
 
-/// A trace, task by task.
-///
-/// The ranks in what it gives lie below `header().tasks`. It keeps what it must to answer; what it promises in
-/// return is to need no more memory than that.
-pub trait Source: std::fmt::Debug + Send {
+/// What all sources have beside the records themselves.
+pub(crate) trait Source {
     /// The header; only the number of tasks and the clock are used.
     fn header(&self) -> &Header;
 
@@ -87,22 +85,18 @@ pub trait Source: std::fmt::Debug + Send {
     /// whatever the header says.
     fn most_tasks(&self) -> u64;
 
-    /// The next record of `task` in program order, `None` behind its last.
-    fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError>;
-
     /// The members of a communicator by communicator rank. Asked at most once for each, when a collective on
     /// it is first met.
     fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError>;
 
-    /// The root of collective `id`, which has `members` members: the task whose amounts say so, or `None`
-    /// where nobody's do. Asked once for each rooted operation; `known` is the root where the one that asks knows
-    /// it, so that there is nothing to look for.
-    fn root(
-        &mut self,
-        id: CollectiveId,
-        members: u32,
-        known: Option<Rank>,
-    ) -> Result<Option<Rank>, SourceError>;
+    /// What the members' records say of a collective. Asked once for each that is rooted or of blocks, when its first member enters it.
+    fn facts(&mut self, question: &Question<'_>) -> Result<Facts, SourceError>;
+
+    /// The bytes that a record of a task, an Alltoallv or Alltoallw, moves to and from each member; `None` if the trace has only their
+    /// sums. Asked in the order of the task's records.
+    fn counts(&mut self, _task: Rank, _record: u64) -> Result<Option<[Vec<u64>; 2]>, SourceError> {
+        Ok(None)
+    }
 
     /// Which codes stand for which operations.
     fn op_codes(&self) -> &OpCodes;
@@ -112,13 +106,12 @@ pub trait Source: std::fmt::Debug + Send {
     fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>>;
 }
 
-/// The sources that the engine reads without a detour, and all others.
+/// A job's source.
 #[derive(Debug)]
 pub(crate) enum Feed {
     Loaded(loaded::Reading),
     Stream(Box<Stream>),
     Container(Box<Container>),
-    Other(Box<dyn Source>),
 }
 
 impl Feed {
@@ -141,10 +134,6 @@ impl Feed {
                 Ok(())
             }
             Self::Stream(source) => source.next_row(task, row),
-            Self::Other(source) => {
-                *row = source.next(task)?.map_or(Row::NOTHING, |step| Row::from_step(&step));
-                Ok(())
-            }
         }
     }
 
@@ -166,7 +155,6 @@ impl std::ops::Deref for Feed {
             Self::Loaded(source) => source,
             Self::Stream(source) => &**source,
             Self::Container(source) => &**source,
-            Self::Other(source) => &**source,
         }
     }
 }
@@ -177,14 +165,13 @@ impl std::ops::DerefMut for Feed {
             Self::Loaded(source) => source,
             Self::Stream(source) => &mut **source,
             Self::Container(source) => &mut **source,
-            Self::Other(source) => &mut **source,
         }
     }
 }
 
 /// A record to be found again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// A point-to-point line.
     Line(MessageId),
     /// One task's part of a collective.

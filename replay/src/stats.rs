@@ -20,6 +20,9 @@ pub struct Stats {
     pub collective_parts: u64,
     /// Collectives that are over for all their members.
     pub collectives: u64,
+    /// Collectives of which the trace has only the sums of what some member sends and receives (Alltoallv and Alltoallw in text): these
+    /// were split evenly among the members, which need not be how it was.
+    pub split_evenly: u64,
     /// Messages handed out and not yet delivered.
     pub live: u64,
     /// The moment of the last delivery.
@@ -54,6 +57,7 @@ impl Stats {
             marks: 0,
             collective_parts: 0,
             collectives: 0,
+            split_evenly: 0,
             last_delivery: Picos::ZERO,
         }
     }

@@ -31,6 +31,8 @@ pub struct Report {
     pub marks: u64,
     /// Collective operations played.
     pub collectives: u64,
+    /// Collectives of which the trace has only sums, so that each member's was split evenly: `replay::Stats::split_evenly`.
+    pub collectives_split_evenly: u64,
     /// Of the messages, those that the replay completed within a node, so that the network never saw them.
     pub same_node: Amount,
     /// The messages by what they belong to, without the kinds that did not occur.
@@ -204,6 +206,7 @@ impl Report {
             bytes: total.bytes,
             marks: stats.marks,
             collectives: stats.collectives,
+            collectives_split_evenly: stats.split_evenly,
             same_node: stats.inside.into(),
             kinds: stats.kinds().map(|(kind, count)| OfKind { kind, amount: count.into() }).collect(),
             jobs: (0..replay.jobs()).map(|job| JobReport::new(replay, job)).collect(),
@@ -354,6 +357,13 @@ impl Report {
         writeln!(out, "messages      {total}")?;
         for OfKind { kind, amount } in &self.kinds {
             writeln!(out, "  {:<20}  {amount}", kind.to_string())?;
+        }
+        if self.collectives_split_evenly > 0 {
+            let split = self.collectives_split_evenly;
+            writeln!(
+                out,
+                "  {split} collectives split evenly: the trace has sums alone, a container has the counts"
+            )?;
         }
         if self.same_node.messages > 0 {
             writeln!(out, "  of which in a node    {}", self.same_node)?;

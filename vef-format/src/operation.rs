@@ -89,6 +89,23 @@ impl Operation {
         )
     }
 
+    /// Whether a member with these amounts is the root of this rooted operation: whether it moves what only the root does. No member's
+    /// amounts say so where nobody moves a byte.
+    pub const fn is_root(self, amounts: Amounts) -> bool {
+        let of_root = if self.root_sends() { amounts.send } else { amounts.recv };
+        self.is_rooted() && of_root.0 > 0
+    }
+
+    /// The block of a member with these amounts, of an operation in which each member names its own block and nobody else's: Gatherv,
+    /// Scatterv, Allgatherv and Reduce_scatter. The root's own is 0, which it keeps.
+    pub const fn own_block(self, amounts: Amounts) -> Option<Bytes> {
+        match self {
+            Self::Gatherv | Self::Allgatherv => Some(amounts.send),
+            Self::Scatterv | Self::ReduceScatter => Some(amounts.recv),
+            _ => None,
+        }
+    }
+
     /// Whether the root of a rooted operation is the one that sends (Bcast, Scatter, Scatterv).
     pub const fn root_sends(self) -> bool {
         matches!(self, Self::Bcast | Self::Scatter | Self::Scatterv)

@@ -164,6 +164,8 @@ struct Replayed {
     runtime: Picos,
     messages: u64,
     bytes: Bytes,
+    /// Collectives of which the trace has only sums.
+    split_evenly: u64,
     /// Why it did not come to its end.
     stuck: Option<String>,
 }
@@ -177,6 +179,7 @@ fn replay_to_end(job: Job, network: &Network) -> Result<Replayed, Failure> {
         runtime: outcome.runtime,
         messages: total.messages,
         bytes: total.bytes,
+        split_evenly: replay.stats().split_evenly,
         stuck: outcome.stuck.map(|stuck| stuck.to_string()),
     })
 }
@@ -227,6 +230,7 @@ impl Finding<'_> {
                 "bits_per_second": self.network.bandwidth.bits_per_second(),
                 "messages": self.replayed.as_ref().map(|replayed| replayed.messages),
                 "bytes": self.replayed.as_ref().map(|replayed| replayed.bytes),
+                "collectives_split_evenly": self.replayed.as_ref().map(|replayed| replayed.split_evenly),
                 "stuck": self.replayed.as_ref().and_then(|replayed| replayed.stuck.as_ref()),
             },
             "errors": self.report.errors,
@@ -255,6 +259,13 @@ impl Finding<'_> {
                 grouped(replayed.messages),
                 replayed.bytes
             ));
+            if replayed.split_evenly > 0 {
+                lines.push(format!(
+                    "    of {} collectives (Alltoallv, Alltoallw) the trace has only what each task sends and receives in sum: \
+                     each sum was split evenly; a container (vef mix -o X.vefx) has the counts",
+                    grouped(replayed.split_evenly)
+                ));
+            }
             lines.extend(replayed.stuck.iter().map(|stuck| format!("  {stuck}")));
         }
         if self.report.stuck_tasks > 0 {

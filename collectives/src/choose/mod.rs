@@ -20,7 +20,7 @@ mod read;
 
 pub use read::TableError;
 
-use crate::{Algorithm, Choice, Operation, Shape, Sizes};
+use crate::{Algorithm, Choice, Operation, Order, Shape, Sizes};
 use serde::Deserialize;
 
 /// Conditions, and what to use where they hold. Absent bounds hold always; all bounds are inclusive.
@@ -59,6 +59,9 @@ pub struct Rule {
     /// See [`Choice::fanout`].
     #[serde(default)]
     pub fanout: u32,
+    /// See [`Choice::order`]: `ascending` or `descending`.
+    #[serde(default)]
+    pub order: Order,
 }
 
 fn u32_max() -> u32 {
@@ -99,7 +102,7 @@ impl Table {
         Table::from_toml(text).ok()
     }
 
-    /// What to use. The answer can be scheduled whenever [`fallback`]'s can.
+    /// What to use. It can be scheduled whenever [`fallback`]'s algorithm can, once counts are sorted for an algorithm that sorts.
     pub fn choose(&self, shape: &Shape, sizes: Sizes<'_>) -> Choice {
         let operation = shape.operation;
         let (bytes, total) = shape.common_bytes(sizes);
@@ -111,6 +114,7 @@ impl Table {
                 algorithm: rule.algorithm,
                 segment: rule.segment,
                 fanout: rule.fanout,
+                order: rule.order,
             })
     }
 }
@@ -165,10 +169,7 @@ impl Algorithm {
                 Sizes::Sums { .. } | Sizes::Pairs { .. } => false,
             },
             Algorithm::NeighborExchange => shape.ranks.is_multiple_of(2),
-            Algorithm::SortedLinear | Algorithm::SortedBinomial => match sizes {
-                Sizes::Blocks(counts) => counts.is_sorted_for(shape.root),
-                _ => false,
-            },
+            Algorithm::SortedLinear | Algorithm::SortedBinomial => matches!(sizes, Sizes::Blocks(_)),
             Algorithm::Linear => true,
             _ => !(is_needy && matches!(sizes, Sizes::Sums { .. })),
         }

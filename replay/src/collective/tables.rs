@@ -1,13 +1,15 @@
 //! What is kept of collectives in progress: the open ones, the parts of their members, and the communicators.
 
 use crate::engine::{PART, Running};
-use crate::error::CollectiveProblem;
+use crate::error::{CollectiveProblem, Problem, ReplayError};
 use crate::progress::State;
+use crate::source::Feed;
 use collectives::choose::Table;
-use collectives::{Choice, Cursor, Sizes};
+use collectives::{Choice, Counts, Cursor, Sizes};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::{OpCode, Operation};
+use vef_format::record::LocalCollective;
 use vef_format::units::Picos;
 
 /// The collectives of all jobs that some member has entered and not all have left.
@@ -41,6 +43,10 @@ pub(crate) struct Open {
     pub(crate) group: u32,
     pub(super) root: u32,
     pub(super) choice: Choice,
+    /// The members' blocks, of operations in which each names its own.
+    pub(super) blocks: Option<Counts>,
+    /// Whether some member's sums had to be split evenly, as nobody knows how they fall.
+    pub(super) split: bool,
     /// The members' parts by communicator rank: a place in the table of parts, [`NOT_YET`] or [`OVER`].
     pub(crate) parts: Vec<u32>,
     pub(super) over: u32,
@@ -59,7 +65,7 @@ const MOST_PARTS: usize = PART as usize;
 pub(crate) struct Part {
     /// The rest of its schedule, once it has entered.
     pub(crate) cursor: Option<Cursor>,
-    pub(super) sizes: Sizes<'static>,
+    pub(super) sizes: PartSizes,
     /// The task, counted over all jobs.
     pub(crate) task: u32,
     /// Place of its collective in the table of open ones.
@@ -83,6 +89,51 @@ pub(crate) struct Part {
     near_used: u32,
     /// Balances in [`Collectives::far`].
     far: u32,
+}
+
+/// The sizes of one task's part.
+#[derive(Debug)]
+pub(super) enum PartSizes {
+    /// Known from its own record.
+    Own(Sizes<'static>),
+    /// Those of its collective.
+    Blocks,
+    /// What it sends to each and receives from each.
+    Pairs(Box<[Counts; 2]>),
+}
+
+impl PartSizes {
+    /// The sizes of the part that is the record of that number of its task.
+    pub(super) fn of(
+        open: &Open,
+        record: &LocalCollective,
+        source: &mut Feed,
+        number: u64,
+    ) -> Result<Self, Problem> {
+        if open.blocks.is_some() {
+            return Ok(Self::Blocks);
+        }
+        let ranks = open.parts.len() as u32;
+        if matches!(open.schedule, collectives::Operation::Alltoallv | collectives::Operation::Alltoallw)
+            && let Some(rows) = source.counts(record.task, number).map_err(ReplayError::Source)?
+        {
+            let [send, recv] = rows.map(|row| Counts::new(row).map_err(CollectiveProblem::Schedule));
+            return Ok(Self::Pairs(Box::new([send?, recv?])));
+        }
+        let (send, recv) = (record.amounts.send.0, record.amounts.recv.0);
+        Ok(Self::Own(Sizes::from_sums(open.schedule, ranks, send, recv)))
+    }
+
+    /// The sizes of a part of that collective.
+    #[inline]
+    pub(super) fn sizes<'a>(&'a self, open: &'a Open) -> Sizes<'a> {
+        match (self, &open.blocks) {
+            (Self::Own(sizes), _) => *sizes,
+            (Self::Blocks, Some(blocks)) => Sizes::Blocks(blocks),
+            (Self::Blocks, None) => Sizes::Bytes(0),
+            (Self::Pairs(pairs), _) => Sizes::Pairs { send: &pairs[0], recv: &pairs[1] },
+        }
+    }
 }
 
 const NEAR: usize = 8;
@@ -133,6 +184,17 @@ impl Group {
         }
     }
 
+    /// Blocks by communicator rank, from those by task; of members that the trace lacks, nothing.
+    pub(super) fn blocks(&self, blocks: &[(Rank, u64)]) -> Result<Counts, CollectiveProblem> {
+        let mut by_rank = vec![0; self.members.len()];
+        for &(task, bytes) in blocks {
+            if let Some(rank) = self.rank_of(task) {
+                by_rank[rank as usize] = bytes;
+            }
+        }
+        Counts::new(by_rank).map_err(CollectiveProblem::Schedule)
+    }
+
     pub(crate) fn size(&self) -> u32 {
         self.members.len() as u32
     }
@@ -173,7 +235,7 @@ impl Collectives {
     pub(super) fn add_part(&mut self, open: u32, rank: u32) -> Result<u32, CollectiveProblem> {
         let part = Part {
             cursor: None,
-            sizes: Sizes::Bytes(0),
+            sizes: PartSizes::Own(Sizes::Bytes(0)),
             task: 0,
             open,
             rank,

@@ -4,7 +4,7 @@
 //! Where the replay asks for them, waits of detached sends become rows of their own in front of the record behind
 //! the wait: a row that pauses until its dependency is fulfilled and its computing time over, nothing else.
 
-use super::roots::Roots;
+use super::facts::{Facts, Question, Seen};
 use super::row::{Row, Waits, What};
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
@@ -24,7 +24,9 @@ pub struct Container {
     streams: Streams,
     /// All communicators that have not been asked for, once one has been.
     communicators: Option<HashMap<CommId, Vec<Rank>>>,
-    roots: RootNotes,
+    facts: FactNotes,
+    /// The counts of each task's vector collectives, once they were asked for.
+    counts: Option<HashMap<u32, Counts>>,
     /// What is known of sends, by task; none if nobody wants to know.
     sends: Option<HashMap<u32, Sends>>,
 }
@@ -37,8 +39,9 @@ impl Container {
 
     /// Reads from a container.
     pub fn new(reader: Reader) -> Result<Self, ContainerError> {
-        let roots = RootNotes::new(&reader)?;
-        Ok(Self { streams: Streams::new(Arc::new(reader)), communicators: None, roots, sends: None })
+        let facts = FactNotes::new(&reader)?;
+        let streams = Streams::new(Arc::new(reader));
+        Ok(Self { streams, communicators: None, facts, counts: None, sends: None })
     }
 
     /// The container.
@@ -85,12 +88,6 @@ impl Source for Container {
         self.reader().tasks().len() as u64
     }
 
-    fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
-        let mut row = Row::NOTHING;
-        self.next_row(task, &mut row)?;
-        Ok(row.to_step(task))
-    }
-
     fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
         let communicators = match &mut self.communicators {
             Some(communicators) => communicators,
@@ -106,13 +103,23 @@ impl Source for Container {
         Ok(communicators.remove(&comm))
     }
 
-    fn root(
-        &mut self,
-        id: CollectiveId,
-        _members: u32,
-        known: Option<Rank>,
-    ) -> Result<Option<Rank>, SourceError> {
-        self.roots.get(self.streams.reader(), id, known)
+    fn facts(&mut self, question: &Question<'_>) -> Result<Facts, SourceError> {
+        self.facts.get(self.streams.reader(), question)
+    }
+
+    fn counts(&mut self, task: Rank, record: u64) -> Result<Option<[Vec<u64>; 2]>, SourceError> {
+        let reader = self.streams.reader();
+        let counts = match &mut self.counts {
+            Some(counts) => counts,
+            none => {
+                let notes = reader.notes_of_all(Section::Counts)?;
+                none.insert(notes.into_iter().map(|(task, notes)| (task.0, Counts::new(notes))).collect())
+            }
+        };
+        match counts.get_mut(&task.0) {
+            Some(counts) => Ok(counts.of(reader, record)?),
+            None => Ok(None),
+        }
     }
 
     fn op_codes(&self) -> &OpCodes {
@@ -135,71 +142,133 @@ impl Source for Container {
     }
 }
 
-/// The roots of rooted collectives, read as far as they were needed.
+/// The facts of collectives, read as far as they were needed.
 #[derive(Debug)]
-struct RootNotes {
-    notes: Notes,
-    /// Those that were read past.
-    passed: HashMap<u64, Rank>,
+struct FactNotes {
+    roots: Passed<Rank>,
+    blocks: Passed<Vec<u64>>,
     /// Of a container that does not tell them: all, once one was asked for.
-    searched: Option<Roots>,
-    told: bool,
+    searched: Option<Seen>,
 }
 
-impl RootNotes {
+impl FactNotes {
     fn new(reader: &Reader) -> Result<Self, ContainerError> {
-        Ok(Self {
-            notes: reader.notes(Section::Roots, Rank(0))?,
-            passed: HashMap::new(),
-            searched: None,
-            told: reader.section_names().any(|name| name == Section::Roots.name()),
-        })
+        let roots = Passed::new(reader, Section::Roots)?;
+        let blocks = Passed::new(reader, Section::Blocks)?;
+        Ok(Self { roots, blocks, searched: None })
     }
 
-    fn get(
-        &mut self,
-        reader: &Reader,
-        id: CollectiveId,
-        known: Option<Rank>,
-    ) -> Result<Option<Rank>, SourceError> {
-        if !self.told {
-            return match known {
-                Some(root) => Ok(Some(root)),
-                None => self.search(reader, id),
-            };
+    fn get(&mut self, reader: &Reader, question: &Question<'_>) -> Result<Facts, SourceError> {
+        let wants_root = question.operation.is_rooted() && (self.roots.is_told() || question.root.is_none());
+        if (wants_root && !self.roots.is_told()) || (question.of_blocks() && !self.blocks.is_told()) {
+            return self.search(reader, question);
         }
-        if let Some(root) = self.passed.remove(&id.0) {
-            return Ok(Some(root));
+        let mut facts = Facts { root: question.root, blocks: Vec::new() };
+        if wants_root {
+            let told = self.roots.get(reader, question.id, |passed, note| {
+                if let Note::Root(root) = note {
+                    *passed = root;
+                }
+            })?;
+            facts.root = told.or(question.root);
         }
-        while let Some((place, note)) = self.notes.next(reader)? {
-            match note {
-                Note::Root(root) if place == id.0 => return Ok(Some(root)),
-                Note::Root(root) => drop(self.passed.insert(place, root)),
-                _ => {}
-            }
+        if question.of_blocks() {
+            let told = self.blocks.get(reader, question.id, |passed: &mut Vec<u64>, note| {
+                if let Note::Blocks { bytes, .. } = note {
+                    passed.extend_from_slice(bytes);
+                }
+            })?;
+            facts.blocks = question.blocks_by_world_rank(told.unwrap_or_default());
         }
-        Ok(known)
+        Ok(facts)
     }
 
-    /// Goes over all records to find the roots.
+    /// Goes over all records to find the facts.
     #[cold]
-    fn search(&mut self, reader: &Reader, id: CollectiveId) -> Result<Option<Rank>, SourceError> {
-        let roots = match &mut self.searched {
-            Some(roots) => roots,
+    fn search(&mut self, reader: &Reader, question: &Question<'_>) -> Result<Facts, SourceError> {
+        let facts = match &mut self.searched {
+            Some(facts) => facts,
             none => {
-                let mut roots = Roots::default();
+                let mut facts = Seen::default();
                 for task in reader.tasks() {
                     let mut records = reader.task(task);
                     while let Some(line) = records.next()? {
                         if let Line::Collective(part) = line {
-                            roots.see(&part, &reader.about().op_codes);
+                            facts.see(&part, &reader.about().op_codes);
                         }
                     }
                 }
-                none.insert(roots)
+                none.insert(facts)
             }
         };
-        Ok(roots.get(id))
+        Ok(facts.look_up(question))
+    }
+}
+
+/// A section of notes about collectives, read in order, and what was read past.
+#[derive(Debug)]
+struct Passed<T> {
+    /// None if the container does not have it.
+    notes: Option<Notes>,
+    passed: HashMap<u64, T>,
+    /// The collective that the last note was about: more may follow.
+    last: Option<u64>,
+}
+
+impl<T: Default> Passed<T> {
+    fn new(reader: &Reader, section: Section) -> Result<Self, ContainerError> {
+        let told = reader.section_names().any(|name| name == section.name());
+        let notes = told.then(|| reader.notes(section, Rank(0))).transpose()?;
+        Ok(Self { notes, passed: HashMap::new(), last: None })
+    }
+
+    fn is_told(&self) -> bool {
+        self.notes.is_some()
+    }
+
+    /// What the notes say of a collective; `add` adds one of them to what those before it said. Each collective is asked for once.
+    fn get(
+        &mut self,
+        reader: &Reader,
+        id: CollectiveId,
+        add: impl Fn(&mut T, Note<'_>),
+    ) -> Result<Option<T>, ContainerError> {
+        let Some(notes) = &mut self.notes else { return Ok(None) };
+        // All notes on a collective stand together.
+        while !self.passed.contains_key(&id.0) || self.last == Some(id.0) {
+            let Some((place, note)) = notes.next(reader)? else { break };
+            self.last = Some(place);
+            add(self.passed.entry(place).or_default(), note);
+        }
+        Ok(self.passed.remove(&id.0))
+    }
+}
+
+/// The counts of one task's vector collectives.
+#[derive(Debug)]
+struct Counts {
+    notes: Notes,
+    /// The next ones that were read, and the record that they are of.
+    next: Option<(u64, [Vec<u64>; 2])>,
+}
+
+impl Counts {
+    fn new(notes: Notes) -> Self {
+        Self { notes, next: None }
+    }
+
+    /// Those of a record; of earlier ones they are passed by.
+    fn of(&mut self, reader: &Reader, record: u64) -> Result<Option<[Vec<u64>; 2]>, ContainerError> {
+        while self.next.as_ref().is_none_or(|&(place, _)| place < record) {
+            match self.notes.next(reader)? {
+                Some((place, Note::Counts { sent, received })) => {
+                    self.next = Some((place, [sent.to_vec(), received.to_vec()]));
+                }
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+        Ok(self.next.take_if(|(place, _)| *place == record).map(|(_, counts)| counts))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A whole trace in memory, in the order of its file, 32 bytes a record.
 
+use super::facts::{Facts, Question, Seen};
 use super::packed::{NIL, Packed};
-use super::roots::Roots;
 use super::row::Row;
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vef_format::container::{self, ContainerError};
-use vef_format::ids::{CollectiveId, CommId, Rank};
+use vef_format::ids::{CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
 use vef_format::record::{Communicator, Header, Record};
@@ -27,7 +27,7 @@ pub struct Loaded {
     /// First record of each task.
     first: Vec<u32>,
     communicators: HashMap<CommId, Vec<Rank>>,
-    roots: Roots,
+    facts: Seen,
 }
 
 /// Why a trace cannot be loaded.
@@ -165,7 +165,7 @@ impl Loading {
             wide: Vec::new(),
             first: Vec::new(),
             communicators: HashMap::new(),
-            roots: Roots::default(),
+            facts: Seen::default(),
         };
         Self { loaded, last: Vec::new(), count: 0 }
     }
@@ -197,7 +197,7 @@ impl Loading {
         self.check(task)?;
         match &step {
             Step::Message(message) => self.check(message.dst)?,
-            Step::Collective(collective) => self.loaded.roots.see(collective, &self.loaded.codes),
+            Step::Collective(collective) => self.loaded.facts.see(collective, &self.loaded.codes),
         }
         self.keep(task, &step.to_raw())
     }
@@ -260,21 +260,12 @@ impl Source for Reading {
         self.loaded.records()
     }
 
-    fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
-        Ok(self.next_row(task).to_step(task))
-    }
-
     fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
         Ok(self.loaded.communicators.get(&comm).cloned())
     }
 
-    fn root(
-        &mut self,
-        id: CollectiveId,
-        _members: u32,
-        known: Option<Rank>,
-    ) -> Result<Option<Rank>, SourceError> {
-        Ok(known.or_else(|| self.loaded.roots.get(id)))
+    fn facts(&mut self, question: &Question<'_>) -> Result<Facts, SourceError> {
+        Ok(self.loaded.facts.look_up(question))
     }
 
     fn op_codes(&self) -> &OpCodes {

@@ -96,7 +96,7 @@ impl Row {
         Self { op, what, waits, ..Self::NOTHING }
     }
 
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn from_step(step: &Step) -> Self {
         Self::from_raw(&step.to_raw())
     }

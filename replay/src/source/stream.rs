@@ -3,15 +3,15 @@
 //! Memory is that of the longest stretch of file between a task's next record and the furthest line read: 32 bytes
 //! a record, freed when its task takes it.
 
+use super::facts::{Facts, Question, Seen};
 use super::packed::{NIL, Packed};
-use super::roots::Roots;
 use super::row::Row;
 use super::{Found, Search, Source, SourceError, Step, Wanted};
 use hashbrown::HashMap;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use vef_format::ids::{CollectiveId, CommId, Rank};
+use vef_format::ids::{CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
 use vef_format::record::Header;
@@ -33,7 +33,7 @@ pub struct Stream {
     ended: bool,
     waiting: Waiting,
     communicators: HashMap<CommId, Vec<Rank>>,
-    roots: Roots,
+    facts: Seen,
 }
 
 impl Stream {
@@ -52,7 +52,7 @@ impl Stream {
             ended: false,
             waiting: Waiting::new(),
             communicators: HashMap::new(),
-            roots: Roots::default(),
+            facts: Seen::default(),
         })
     }
 
@@ -111,7 +111,7 @@ impl Stream {
             }
             Some(Line::Message(message)) => Step::Message(message),
             Some(Line::Collective(collective)) => {
-                self.roots.see(&collective, &self.codes);
+                self.facts.see(&collective, &self.codes);
                 Step::Collective(collective)
             }
         };
@@ -244,12 +244,6 @@ impl Source for Stream {
         self.length / SHORTEST_LINE
     }
 
-    fn next(&mut self, task: Rank) -> Result<Option<Step>, SourceError> {
-        let mut row = Row::NOTHING;
-        self.next_row(task, &mut row)?;
-        Ok(row.to_step(task))
-    }
-
     fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
         loop {
             match self.communicators.remove(&comm) {
@@ -259,16 +253,11 @@ impl Source for Stream {
         }
     }
 
-    fn root(
-        &mut self,
-        id: CollectiveId,
-        members: u32,
-        known: Option<Rank>,
-    ) -> Result<Option<Rank>, SourceError> {
+    fn facts(&mut self, question: &Question<'_>) -> Result<Facts, SourceError> {
         loop {
-            match self.roots.known(id, members, known) {
-                Some(root) => return Ok(root),
-                None if self.ended => return Ok(self.roots.last_word(id)),
+            match self.facts.ask(question) {
+                Some(facts) => return Ok(facts),
+                None if self.ended => return Ok(self.facts.take(question)),
                 None => self.read()?,
             }
         }

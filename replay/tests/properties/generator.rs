@@ -17,6 +17,59 @@ pub(crate) struct Program {
     pub(crate) header: Header,
     /// All others.
     pub(crate) records: Vec<Record>,
+    /// What each collective was called with, by its id.
+    pub(crate) calls: Vec<Call>,
+}
+
+/// A collective as all members together know it.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) operation: Operation,
+    /// World ranks by communicator rank.
+    pub(crate) members: Vec<Rank>,
+    /// A communicator rank.
+    pub(crate) root: usize,
+    /// Of a vector, or of one block where all are alike.
+    pub(crate) bytes: u64,
+    /// What each member sends to each, in operations in which blocks differ; in all but Alltoallv and Alltoallw a block is
+    /// its sender's, or its receiver's, whoever the other one is.
+    pub(crate) blocks: Vec<Vec<u64>>,
+}
+
+impl Call {
+    /// What a member contributes and obtains.
+    fn amounts(&self, rank: usize) -> Amounts {
+        let (bytes, ranks, blocks) = (self.bytes, self.members.len() as u64, &self.blocks);
+        let at_root = |yes: (u64, u64), no: (u64, u64)| if rank == self.root { yes } else { no };
+        let row: u64 = blocks[rank].iter().sum();
+        let column: u64 = blocks.iter().map(|row| row[rank]).sum();
+        // Of each member its own block, and all but the root's.
+        let own = |of: usize| self.own_block(of);
+        let all: u64 = (0..self.members.len()).map(own).sum();
+        let others = all - own(self.root);
+        let (send, recv) = match self.operation {
+            Operation::Bcast => at_root((bytes, 0), (0, bytes)),
+            Operation::Reduce => at_root((0, bytes), (bytes, 0)),
+            Operation::Gather => at_root((0, bytes * (ranks - 1)), (bytes, 0)),
+            Operation::Scatter => at_root((bytes * (ranks - 1), 0), (0, bytes)),
+            Operation::Gatherv => at_root((0, others), (own(rank), 0)),
+            Operation::Scatterv => at_root((others, 0), (0, own(rank))),
+            Operation::Allreduce | Operation::Scan | Operation::Exscan => (bytes, bytes),
+            Operation::Allgather => (bytes, bytes * ranks),
+            Operation::Alltoall => (bytes * ranks, bytes * ranks),
+            Operation::Allgatherv => (own(rank), all),
+            Operation::Alltoallv | Operation::Alltoallw => (row, column),
+            Operation::ReduceScatter => (all, own(rank)),
+            Operation::ReduceScatterBlock => (bytes * ranks, bytes),
+            Operation::Barrier => (0, 0),
+        };
+        Amounts { send: Bytes(send), recv: Bytes(recv) }
+    }
+
+    /// A member's own block, where each has one.
+    pub(crate) fn own_block(&self, rank: usize) -> u64 {
+        self.blocks[rank][0]
+    }
 }
 
 /// Random programs of up to 9 tasks.
@@ -31,7 +84,7 @@ struct Writing {
     /// Each task's records in program order.
     lines: Vec<Vec<Record>>,
     ids: u64,
-    collectives: u64,
+    calls: Vec<Call>,
     comms: Vec<Vec<Rank>>,
     /// Messages sent and not received: (receiver, id, sender and place in its list).
     pending: Vec<(u32, MessageId, usize, usize)>,
@@ -56,7 +109,7 @@ fn generate(tasks: u32, operations: u32, seed: u64) -> Program {
         previous: vec![Dependency::Start; tasks as usize],
         lines: vec![Vec::new(); tasks as usize],
         ids: 0,
-        collectives: 0,
+        calls: Vec::new(),
         comms,
         pending: Vec::new(),
         waits: Vec::new(),
@@ -143,9 +196,13 @@ impl Writing {
         let op = Operation::ALL[self.random.random_range(0..Operation::ALL.len())];
         let root = self.random.random_range(0..members.len());
         let bytes = if self.random.random_range(0..5) == 0 { 0 } else { self.random.random_range(1..40) };
-        let blocks: Vec<u64> = members.iter().map(|_| self.random.random_range(0..20)).collect();
-        let id = CollectiveId(self.collectives);
-        self.collectives += 1;
+        let mut block = || match self.random.random_range(0..3) {
+            0 => 0,
+            _ => self.random.random_range(1..20),
+        };
+        let blocks = members.iter().map(|_| members.iter().map(|_| block()).collect()).collect();
+        let call = Call { operation: op, members: members.clone(), root, bytes, blocks };
+        let id = CollectiveId(self.calls.len() as u64);
         for (rank, member) in members.iter().enumerate() {
             let task = member.index();
             let after = if blocking {
@@ -156,7 +213,7 @@ impl Writing {
                 self.waits.push((task, id));
                 Dependency::Sent(anchor)
             };
-            let amounts = amounts(op, rank, root, bytes, &blocks);
+            let amounts = call.amounts(rank);
             let time = self.time();
             let part = LocalCollective {
                 id,
@@ -172,6 +229,7 @@ impl Writing {
                 self.previous[task] = Dependency::Collective(id);
             }
         }
+        self.calls.push(call);
     }
 
     fn finish(mut self, tasks: u32) -> Program {
@@ -180,7 +238,7 @@ impl Writing {
             tasks,
             messages: self.ids,
             communicators: self.comms.len() as u64,
-            collectives: self.collectives,
+            collectives: self.calls.len() as u64,
             local_collectives: self
                 .lines
                 .iter()
@@ -204,30 +262,6 @@ impl Writing {
                 None => drop(left.swap_remove(at)),
             }
         }
-        Program { header, records }
+        Program { header, records, calls: self.calls }
     }
-}
-
-/// What a member contributes and obtains: of `bytes`, or of a block for each rank.
-fn amounts(op: Operation, rank: usize, root: usize, bytes: u64, blocks: &[u64]) -> Amounts {
-    let ranks = blocks.len() as u64;
-    let (own, all): (u64, u64) = (blocks[rank], blocks.iter().sum());
-    let at_root = |yes: (u64, u64), no: (u64, u64)| if rank == root { yes } else { no };
-    let (send, recv) = match op {
-        Operation::Bcast => at_root((bytes, 0), (0, bytes)),
-        Operation::Reduce => at_root((0, bytes), (bytes, 0)),
-        Operation::Gather => at_root((0, bytes * (ranks - 1)), (bytes, 0)),
-        Operation::Scatter => at_root((bytes * (ranks - 1), 0), (0, bytes)),
-        Operation::Gatherv => at_root((0, all - own), (own, 0)),
-        Operation::Scatterv => at_root((all - own, 0), (0, own)),
-        Operation::Allreduce | Operation::Scan | Operation::Exscan => (bytes, bytes),
-        Operation::Allgather => (bytes, bytes * ranks),
-        Operation::Alltoall => (bytes * ranks, bytes * ranks),
-        Operation::Allgatherv => (own, all),
-        Operation::Alltoallv | Operation::Alltoallw => (own * ranks, all),
-        Operation::ReduceScatter => (all, own),
-        Operation::ReduceScatterBlock => (bytes * ranks, bytes),
-        Operation::Barrier => (0, 0),
-    };
-    Amounts { send: Bytes(send), recv: Bytes(recv) }
 }

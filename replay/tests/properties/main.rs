@@ -3,19 +3,21 @@
 mod generator;
 mod naive;
 
-use generator::{Program, program};
-use naive::flight;
+use generator::{Call, Program, program};
+use naive::{Setting, departure, flight};
 use proptest::prelude::*;
 use replay::{
-    BuildError, Bytes, Job, Kind, Link, LiveId, Loaded, Message, Picos, Replay, ReplayError, SameNode,
-    SendCompletion, yardstick,
+    BuildError, Bytes, Container, Job, Kind, Link, LiveId, Loaded, Message, Picos, Replay, ReplayError,
+    SameNode, SendCompletion, yardstick,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::NamedTempFile;
-use vef_format::container::{About, Settings, convert};
-use vef_format::operation::OpCodes;
+use vef_format::container::{self, About, Note, Settings, convert};
+use vef_format::ids::Rank;
+use vef_format::operation::{OpCodes, Operation};
 use vef_format::record::Record;
 use vef_format::text::Writer;
 
@@ -45,6 +47,27 @@ fn run(replay: &mut Replay) -> Vec<Message> {
         } else if arrival == Some(now) {
             let (_, id) = arrivals.pop_first().unwrap();
             replay.delivered(id, now).unwrap();
+        }
+    }
+    seen
+}
+
+/// As [`run`], and every message has left its source after [`departure`].
+fn run_with_departures(replay: &mut Replay) -> Vec<Message> {
+    // A departure comes before an arrival, as it does of one message.
+    let mut events: BTreeMap<(Picos, bool, usize), LiveId> = BTreeMap::new();
+    let mut seen = Vec::new();
+    loop {
+        let event = events.first_key_value().map(|(&(at, ..), _)| at);
+        let Some(now) = replay.next_ready().into_iter().chain(event).min() else { break };
+        if let Some(message) = replay.pop_ready(now).unwrap() {
+            let (src, dst) = (message.src.0, message.dst.0);
+            events.insert((Picos(now.0 + departure(src, dst)), false, seen.len()), message.id);
+            events.insert((Picos(now.0 + flight(src, dst)), true, seen.len()), message.id);
+            seen.push(message);
+        } else if event == Some(now) {
+            let ((_, arrives, _), id) = events.pop_first().unwrap();
+            if arrives { replay.delivered(id, now).unwrap() } else { replay.sent(id, now).unwrap() }
         }
     }
     seen
@@ -120,6 +143,40 @@ fn text(program: &Program) -> NamedTempFile {
     file
 }
 
+/// A container that tells what each member of an Alltoallv sends to each.
+fn container_with_counts(program: &Program) -> Container {
+    let settings = Settings { compress: false, keep_order: program.header.messages.is_multiple_of(2) };
+    let mut writer =
+        container::Writer::new(Vec::new(), &program.header, &About::default(), settings).unwrap();
+    let mut records = vec![0; program.header.tasks as usize];
+    let mut place = |task: Rank| {
+        records[task.index()] += 1;
+        records[task.index()] - 1
+    };
+    for record in &program.records {
+        match record {
+            Record::Communicator(group) => writer.communicator(group.id, &group.members).unwrap(),
+            Record::Message(message) => {
+                place(message.src);
+                writer.message(message).unwrap();
+            }
+            Record::Collective(part) => {
+                let call = &program.calls[part.id.index()];
+                let rank = call.members.iter().position(|&member| member == part.task).unwrap();
+                let received: Vec<u64> = call.blocks.iter().map(|row| row[rank]).collect();
+                let note = Note::Counts { sent: &call.blocks[rank], received: &received };
+                let place = place(part.task);
+                if matches!(call.operation, Operation::Alltoallv | Operation::Alltoallw) {
+                    writer.note(Some(part.task), place, &note).unwrap();
+                }
+                writer.collective(part).unwrap();
+            }
+        }
+    }
+    let bytes = writer.finish().unwrap();
+    Container::new(container::Reader::from_bytes(bytes, Path::new("test.vefx")).unwrap()).unwrap()
+}
+
 fn container(program: &Program) -> NamedTempFile {
     let container = tempfile::Builder::new().suffix(".vefx").tempfile().unwrap();
     let settings = Settings { keep_order: program.header.messages.is_multiple_of(2), ..Settings::default() };
@@ -142,7 +199,7 @@ proptest! {
 
     #[test]
     fn every_message_starts_when_the_rule_says(program in program()) {
-        let naive = naive::run(&program);
+        let naive = naive::run(&program, Setting::PLAIN);
         let mut engine = replay(&program);
         let seen = run(&mut engine);
         prop_assert!(engine.is_complete(), "{}", engine.stuck().unwrap());
@@ -154,6 +211,29 @@ proptest! {
         // A second run does the very same in the very same order.
         let again = run(&mut replay(&program));
         prop_assert_eq!(seen, again);
+    }
+
+    #[test]
+    fn senders_wait_and_sizes_are_as_called(program in program(), policy in 0..3, counts in any::<bool>()) {
+        let policy = match policy {
+            0 => SendCompletion::Eager,
+            1 => SendCompletion::WhenSent,
+            _ => SendCompletion::Rendezvous { above: Bytes(20) },
+        };
+        let naive = naive::run(&program, Setting { policy, counts });
+        let job = match counts {
+            true => Job::container(container_with_counts(&program)),
+            false => Job::loaded(&loaded(&program)),
+        };
+        let mut engine = Replay::builder().job(job).send_completion(policy).build().unwrap();
+        let seen = run_with_departures(&mut engine);
+        prop_assert!(engine.is_complete(), "{}", engine.stuck().unwrap());
+        prop_assert_eq!(sorted(seen, true), naive.messages);
+        let finish: Vec<u64> = engine.progress(0).map(|task| task.finished.unwrap().0).collect();
+        prop_assert_eq!(finish, naive.finish);
+        let is_split = |call: &&Call| matches!(call.operation, Operation::Alltoallv | Operation::Alltoallw);
+        let split = if counts { 0 } else { program.calls.iter().filter(is_split).count() };
+        prop_assert_eq!(engine.stats().split_evenly, split as u64);
     }
 
     #[test]
@@ -240,7 +320,7 @@ proptest! {
             prop_assert!(matches!(twice, Err(ReplayError::NotLive { .. })), "delivered twice");
         }
         prop_assert!(engine.is_complete(), "{}", engine.stuck().unwrap());
-        let naive = naive::run(&program).messages.into_iter().map(|sent| (sent.0.index(), sent.1, sent.2, sent.3));
+        let naive = naive::run(&program, Setting::PLAIN).messages.into_iter().map(|sent| (sent.0.index(), sent.1, sent.2, sent.3));
         let mut naive: Vec<_> = naive.collect();
         let mut seen: Vec<_> =
             sorted(seen, false).into_iter().map(|sent| (sent.0.index(), sent.1, sent.2, sent.3)).collect();
@@ -283,7 +363,7 @@ proptest! {
         for (job, program, from, start) in [(0, &one, 100, 0), (1, &other, 7, 5000)] {
             let mine = seen.iter().copied().filter(|message| message.job == job);
             prop_assert!(mine.clone().all(|message| message.src_node == from + message.src.0));
-            let mut expected = naive::run(program);
+            let mut expected = naive::run(program, Setting::PLAIN);
             expected.messages.iter_mut().for_each(|sent| sent.4 += start);
             prop_assert_eq!(sorted(mine, true), expected.messages);
         }

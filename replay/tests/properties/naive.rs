@@ -1,20 +1,33 @@
 //! The start rule, evaluated with no thought for speed: every task is tried over and over until nothing changes.
 //! It has no events and no order of them: a message between two tasks takes the same time whenever it is sent, so
-//! that every moment follows from others.
+//! that every moment follows from others. The sizes of collectives are those with which the program called them.
 
 use crate::Sent;
-use crate::generator::Program;
+use crate::generator::{Call, Program};
 use collectives::choose::Table;
-use collectives::{Shape, Sizes, Step};
-use replay::Kind;
+use collectives::{Counts, Shape, Sizes, Step};
+use replay::{Kind, SendCompletion};
 use std::collections::HashMap;
-use vef_format::ids::Rank;
-use vef_format::operation::{OpCodes, Operation};
-use vef_format::record::{Dependency, LocalCollective, Record};
+use vef_format::operation::Operation;
+use vef_format::record::{Dependency, Record};
 
 /// How long a message takes from one task to another.
 pub(crate) fn flight(src: u32, dst: u32) -> u64 {
     500 + (u64::from(src) * 7919 + u64::from(dst) * 104_729) % 3000
+}
+
+/// How long it takes to leave its source.
+pub(crate) fn departure(src: u32, dst: u32) -> u64 {
+    flight(src, dst) / (2 + u64::from(src + dst) % 3)
+}
+
+/// What a trace and its replay are like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    /// When sends are complete.
+    pub(crate) policy: SendCompletion,
+    /// Whether the trace tells what each member of an Alltoallv sends to each; otherwise its sum is split evenly.
+    pub(crate) counts: bool,
 }
 
 /// What comes of a trace.
@@ -25,38 +38,45 @@ pub(crate) struct Outcome {
     pub(crate) finish: Vec<u64>,
 }
 
+impl Setting {
+    /// Eager sends, and sums alone.
+    pub(crate) const PLAIN: Self = Self { policy: SendCompletion::Eager, counts: false };
+
+    /// When a message is complete for its sender.
+    fn complete(self, src: u32, dst: u32, bytes: u64, start: u64) -> u64 {
+        match self.policy {
+            SendCompletion::Eager => start,
+            SendCompletion::WhenSent => start + departure(src, dst),
+            SendCompletion::Rendezvous { above } if bytes > above.0 => start + flight(src, dst),
+            SendCompletion::Rendezvous { .. } => start,
+        }
+    }
+}
+
 /// One member's way through a collective.
 struct Part {
     steps: Vec<Step>,
     at_step: usize,
     now: u64,
     received: HashMap<u32, usize>,
-    /// Arrivals of what was posted since the last wait; none where the message has not been sent yet.
+    /// What was posted to be received since the last wait.
     posted: Vec<(u32, usize)>,
+    /// When what was sent since the last wait is complete.
+    sent: u64,
     over: bool,
 }
 
 type Key = (u64, u32);
 
 /// Replays a trace that is right.
-pub(crate) fn run(program: &Program) -> Outcome {
+pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
     let tasks = program.header.tasks as usize;
-    let codes = OpCodes::default();
-    let mut comms = HashMap::new();
     let mut lists = vec![Vec::new(); tasks];
-    let mut roots: HashMap<u64, Rank> = HashMap::new();
     for record in &program.records {
         match record {
-            Record::Communicator(group) => drop(comms.insert(group.id, group.members.clone())),
+            Record::Communicator(_) => {}
             Record::Message(message) => lists[message.src.index()].push(record.clone()),
-            Record::Collective(part) => {
-                lists[part.task.index()].push(record.clone());
-                let op = codes.operation(part.op).unwrap();
-                let decisive = if op.root_sends() { part.amounts.send } else { part.amounts.recv };
-                if op.is_rooted() && decisive.0 > 0 {
-                    roots.insert(part.id.0, part.task);
-                }
-            }
+            Record::Collective(part) => lists[part.task.index()].push(record.clone()),
         }
     }
     let clock = program.header.clock.0;
@@ -89,23 +109,25 @@ pub(crate) fn run(program: &Program) -> Outcome {
                 let Some(release) = release else { break };
                 now[task] = now[task].max(release) + time.0 * clock;
                 match record {
-                    Record::Message(message) => {
+                    Record::Message(message) if message.is_mark() => {
                         sent.insert(message.id.0, now[task]);
-                        if !message.is_mark() {
-                            let (src, dst) = (message.src.0, message.dst.0);
-                            delivered.insert(message.id.0, now[task] + flight(src, dst));
-                            messages.push((Kind::PointToPoint, src, dst, message.bytes.0, now[task]));
-                        }
+                    }
+                    Record::Message(message) => {
+                        let (src, dst, bytes) = (message.src.0, message.dst.0, message.bytes.0);
+                        sent.insert(message.id.0, setting.complete(src, dst, bytes, now[task]));
+                        delivered.insert(message.id.0, now[task] + flight(src, dst));
+                        messages.push((Kind::PointToPoint, src, dst, bytes, now[task]));
                     }
                     Record::Collective(part) => {
-                        let op = codes.operation(part.op).unwrap();
-                        let steps = steps(part, op, &comms[&part.comm], roots.get(&part.id.0), program);
+                        let call = &program.calls[part.id.index()];
+                        let rank = call.members.iter().position(|&member| member == part.task).unwrap();
                         let part_at = Part {
-                            steps,
+                            steps: steps(call, rank, setting),
                             at_step: 0,
                             now: now[task],
                             received: HashMap::new(),
                             posted: Vec::new(),
+                            sent: 0,
                             over: false,
                         };
                         parts.insert((part.id.0, task as u32), part_at);
@@ -119,13 +141,8 @@ pub(crate) fn run(program: &Program) -> Outcome {
         let mut keys: Vec<Key> = parts.keys().copied().collect();
         keys.sort_unstable();
         for (id, task) in keys {
-            let record = lists[task as usize].iter().find_map(|record| match record {
-                Record::Collective(part) if part.id.0 == id => Some(part),
-                _ => None,
-            });
-            let record = record.unwrap();
-            let members = &comms[&record.comm];
-            let kind = Kind::Collective(codes.operation(record.op).unwrap());
+            let Call { operation, members, .. } = &program.calls[id as usize];
+            let kind = Kind::Collective(*operation);
             let part = parts.get_mut(&(id, task)).unwrap();
             while !part.over {
                 match part.steps.get(part.at_step) {
@@ -133,6 +150,7 @@ pub(crate) fn run(program: &Program) -> Outcome {
                         let dst = members[*to as usize].0;
                         let arrival = part.now + flight(task, dst);
                         arrivals.entry((id, task, dst)).or_default().push(arrival);
+                        part.sent = part.sent.max(setting.complete(task, dst, data.len, part.now));
                         messages.push((kind, task, dst, data.len, part.now));
                     }
                     Some(Step::Recv { from, .. }) => {
@@ -147,7 +165,7 @@ pub(crate) fn run(program: &Program) -> Outcome {
                         let Some(all) = part.posted.iter().map(arrived).collect::<Option<Vec<u64>>>() else {
                             break;
                         };
-                        part.now = all.into_iter().fold(part.now, u64::max);
+                        part.now = all.into_iter().fold(part.now.max(part.sent), u64::max);
                         part.posted.clear();
                         if part.at_step == part.steps.len() {
                             part.over = true;
@@ -168,27 +186,55 @@ pub(crate) fn run(program: &Program) -> Outcome {
     Outcome { messages, finish: now.into_iter().zip(left).map(|(now, left)| now.max(left)).collect() }
 }
 
-fn steps(
-    part: &LocalCollective,
-    op: Operation,
-    members: &[Rank],
-    root: Option<&Rank>,
-    program: &Program,
-) -> Vec<Step> {
-    let rank_of = |task: Rank| members.iter().position(|&member| member == task).unwrap() as u32;
-    let operation = collectives::Operation::ALL[Operation::ALL.iter().position(|&one| one == op).unwrap()];
-    assert_eq!(operation.name().replace('-', "_"), op.name().to_lowercase());
-    let ranks = members.len() as u32;
-    let root = root.map_or(0, |&root| rank_of(root));
-    let shape = Shape { operation, ranks, rank: rank_of(part.task), root, unit: 1 };
-    let sizes =
-        |part: &LocalCollective| Sizes::from_sums(operation, ranks, part.amounts.send.0, part.amounts.recv.0);
-    // All members choose alike; the first one of the trace decides here.
-    let first = program.records.iter().find_map(|record| match record {
-        Record::Collective(other) if other.id == part.id => Some(other),
-        _ => None,
-    });
-    let first = first.unwrap();
-    let choice = Table::default().choose(&Shape { rank: rank_of(first.task), ..shape }, sizes(first));
-    collectives::steps(shape, choice, sizes(part)).unwrap().collect()
+/// The steps of a member of a collective.
+fn steps(call: &Call, rank: usize, setting: Setting) -> Vec<Step> {
+    let name = call.operation.name().to_lowercase().replace('_', "-");
+    let operation = collectives::Operation::from_name(&name).unwrap();
+    let ranks = call.members.len() as u32;
+    let counts = |list: Vec<u64>| Counts::new(list).unwrap();
+    // The root's own block stays where it is, and no trace has it.
+    let kept = |of: usize| call.operation.is_rooted() && of == call.root;
+    let own = |of: usize| if kept(of) { 0 } else { call.own_block(of) };
+    let (blocks, row, column) = (
+        counts((0..call.members.len()).map(own).collect()),
+        counts(call.blocks[rank].clone()),
+        counts(call.blocks.iter().map(|row| row[rank]).collect()),
+    );
+    use Operation::*;
+    let sizes = match call.operation {
+        Gatherv | Scatterv | Allgatherv | ReduceScatter => Sizes::Blocks(&blocks),
+        Alltoallv | Alltoallw if setting.counts => Sizes::Pairs { send: &row, recv: &column },
+        Alltoallv | Alltoallw => Sizes::Sums { send: row.total(), recv: column.total() },
+        Barrier => Sizes::Bytes(0),
+        _ => Sizes::Bytes(call.bytes),
+    };
+    // Whatever is not rooted does not look at the root.
+    let shape = Shape { operation, ranks, rank: rank as u32, root: root(call), unit: 1 };
+    let choice = Table::default().choose(&shape, sizes);
+    let steps: Vec<Step> = collectives::steps(shape, choice, sizes).unwrap().collect();
+    if let Sizes::Sums { send, .. } = sizes {
+        even_shares(&steps, send, ranks);
+    }
+    steps
+}
+
+/// The root, which nobody can know where nobody moves a byte.
+fn root(call: &Call) -> u32 {
+    let silent = match call.operation {
+        Operation::Gatherv | Operation::Scatterv => {
+            (0..call.members.len()).all(|rank| rank == call.root || call.own_block(rank) == 0)
+        }
+        _ => call.bytes == 0,
+    };
+    if silent || call.members.len() == 1 { 0 } else { call.root as u32 }
+}
+
+/// A sum of which only itself is known falls in shares for all, which differ by one at most, the first ones being the larger.
+fn even_shares(steps: &[Step], sum: u64, ranks: u32) {
+    for step in steps {
+        if let Step::Send { to, data } = step {
+            let larger = u64::from(u64::from(*to) < sum % u64::from(ranks));
+            assert_eq!(data.len, sum / u64::from(ranks) + larger);
+        }
+    }
 }

@@ -65,6 +65,7 @@ fn the_keys_of_the_report() {
         [
             "bytes",
             "collectives",
+            "collectives_split_evenly",
             "complete",
             "jobs",
             "kinds",

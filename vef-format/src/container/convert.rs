@@ -127,7 +127,8 @@ impl Input {
         let codes = about.op_codes.clone();
         let mut writer = Writer::new(file, &header, about, settings).map_err(write)?;
         if let Self::Container(reader) = &self {
-            for name in reader.section_names() {
+            // The writer finds the blocks anew.
+            for name in reader.section_names().filter(|&name| name != Section::Blocks.name()) {
                 for stream in reader.section(name)? {
                     let mut pieces = reader.pieces(&stream);
                     while let Some(piece) = pieces.next(reader)? {

@@ -19,12 +19,12 @@
 mod block;
 mod code;
 mod convert;
+mod facts;
 mod index;
 mod input;
 mod notes;
 mod reader;
 mod record;
-mod roots;
 mod streams;
 mod writer;
 

@@ -52,6 +52,17 @@ pub enum Note<'a> {
     Host(&'a str),
     /// The root of a rooted collective; the place is the collective's id.
     Root(Rank),
+    /// The blocks of a collective in which each member names its own ([`Operation::own_block`]), in the order of the members' world
+    /// ranks, from number `first` on; the place is the collective's id. Long lists are cut in pieces of
+    /// [`Note::MOST_BLOCKS`].
+    ///
+    /// [`Operation::own_block`]: crate::operation::Operation::own_block
+    Blocks {
+        /// Number of the first of them.
+        first: u64,
+        /// Bytes of each.
+        bytes: &'a [u64],
+    },
 }
 
 /// A section of notes.
@@ -71,12 +82,22 @@ pub enum Section {
     Placement,
     /// [`Note::Root`], of the trace.
     Roots,
+    /// [`Note::Blocks`], of the trace.
+    Blocks,
 }
 
 impl Section {
     /// Every section, in the order of declaration.
-    pub const ALL: [Self; 7] =
-        [Self::Sends, Self::Tags, Self::Calls, Self::Counts, Self::Phases, Self::Placement, Self::Roots];
+    pub const ALL: [Self; 8] = [
+        Self::Sends,
+        Self::Tags,
+        Self::Calls,
+        Self::Counts,
+        Self::Phases,
+        Self::Placement,
+        Self::Roots,
+        Self::Blocks,
+    ];
 
     /// Its name in a container.
     pub const fn name(self) -> &'static str {
@@ -88,16 +109,20 @@ impl Section {
             Self::Phases => "phases",
             Self::Placement => "placement",
             Self::Roots => "roots",
+            Self::Blocks => "blocks",
         }
     }
 
     /// Whether it is one of the trace, not of single tasks.
     pub const fn of_trace(self) -> bool {
-        matches!(self, Self::Placement | Self::Roots)
+        matches!(self, Self::Placement | Self::Roots | Self::Blocks)
     }
 }
 
 impl Note<'_> {
+    /// Most blocks in one note.
+    pub const MOST_BLOCKS: usize = 1 << 16;
+
     /// The section it stands in.
     pub const fn section(&self) -> Section {
         match self {
@@ -108,6 +133,7 @@ impl Note<'_> {
             Self::Phase { .. } => Section::Phases,
             Self::Host(_) => Section::Placement,
             Self::Root(_) => Section::Roots,
+            Self::Blocks { .. } => Section::Blocks,
         }
     }
 }
@@ -147,6 +173,10 @@ impl Piece {
                 }
             }
             Note::Root(root) => out.put(&[step, root.0.into()]),
+            Note::Blocks { first, bytes } => {
+                out.put(&[step, first, bytes.len() as u64]);
+                bytes.iter().for_each(|&bytes| out.put(&[bytes]));
+            }
         }
     }
 
@@ -258,6 +288,17 @@ impl Notes {
             Section::Roots => {
                 let root = u32::try_from(from.get()?).ok().filter(|&root| root < tasks);
                 Note::Root(Rank(root.ok_or(Garbled::Value("a root"))?))
+            }
+            Section::Blocks => {
+                let (first, count) = (from.get()?, from.get()?);
+                if count > from.remaining() as u64 {
+                    return Err(Garbled::Length);
+                }
+                self.counts.clear();
+                for _ in 0..count {
+                    self.counts.push(from.get()?);
+                }
+                Note::Blocks { first, bytes: &self.counts }
             }
         };
         self.at = from.position();

@@ -491,6 +491,30 @@ fn roots_are_found_out_or_told() {
 }
 
 #[test]
+fn blocks_are_found_out() {
+    // The communicator's order is not that of the world, and neither is that of the lines.
+    let text = "VEF3 3 0 1 3 9 0 1\nC4 2 0 1\nG1 C4 8 1 11 0 0 0 -1\nG2 C4 13 2 60 32 0 0 -1\nG1 C4 8 2 12 0 0 0 -1\n\
+        G1 C4 8 0 0 23 0 0 -1\nG2 C4 13 0 60 0 3 0 G1\nG3 C4 2 0 8 8 3 0 G2\nG2 C4 13 1 60 28 3 0 G1\n\
+        G3 C4 2 1 8 8 3 0 G2\nG3 C4 2 2 8 8 3 0 G2\n";
+    let container = |input: Vec<u8>| {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to.vefx"));
+        std::fs::write(&from, input).unwrap();
+        super::convert(&from, &to, &About::default(), PLAIN).unwrap();
+        std::fs::read(to).unwrap()
+    };
+    // Where the roots stand first, as in what was a container before, another conversion changes nothing.
+    let twice = container(container(text.as_bytes().to_vec()));
+    assert!(twice == container(twice.clone()));
+    let reader = Reader::from_bytes(twice, Path::new("t")).unwrap();
+    let mut notes = reader.notes(Section::Blocks, Rank(0)).unwrap();
+    for (id, bytes) in [(1, [0, 11, 12]), (2, [0, 28, 32])] {
+        assert_eq!(notes.next(&reader).unwrap(), Some((id, Note::Blocks { first: 0, bytes: &bytes })));
+    }
+    assert_eq!(notes.next(&reader).unwrap(), None);
+}
+
+#[test]
 fn hosts_are_those_of_the_tasks() {
     let header = Header { tasks: 5, ..small().0 };
     let hosts = |told: &[(u64, &str)]| {

@@ -2,10 +2,10 @@
 
 use super::block::{Block, FRAME, Kind, MAGIC, MAGIC_END, MOST_RAW, START, VERSION, footer};
 use super::code::{Packed, Runs};
+use super::facts::{Facts, Known};
 use super::index::{Listings, Spot, about_to_bytes};
 use super::notes::{Note, Piece, Section};
 use super::record::Encoder;
-use super::roots::Roots;
 use super::{About, BUFFERED, ContainerWriteError};
 use crate::id_set::IdSet;
 use crate::ids::{CommId, Rank};
@@ -48,7 +48,7 @@ pub struct Writer<W: Write> {
     runs: Runs,
     /// Begun pieces of notes; of the trace's own, the task is 0.
     notes: HashMap<(Section, u32), Piece>,
-    roots: Option<Roots>,
+    facts: Facts,
     messages: u64,
     communicators_given: u64,
     local_collectives: u64,
@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
             order: Begun::default(),
             runs: Runs::default(),
             notes: HashMap::new(),
-            roots: Some(Roots::new(&about.op_codes)),
+            facts: Facts::new(&about.op_codes),
             messages: 0,
             communicators_given: 0,
             local_collectives: 0,
@@ -109,9 +109,7 @@ impl<W: Write> Writer<W> {
             self.known(member)?;
         }
         self.communicators_given += 1;
-        if let Some(roots) = &mut self.roots {
-            roots.communicator(id, members);
-        }
+        self.facts.communicator(id, members);
         let begun = &mut self.communicators;
         begun.items += 1;
         begun.content.put(&[id.0.into(), members.len() as u64]);
@@ -138,8 +136,8 @@ impl<W: Write> Writer<W> {
         self.known(part.task)?;
         self.local_collectives += 1;
         self.collectives_given += u64::from(self.collectives.insert(part.id.0));
-        if let Some(root) = self.roots.as_mut().and_then(|roots| roots.see(part)) {
-            self.put_note(None, part.id.0, &Note::Root(root))?;
+        if let Some(known) = self.facts.see(part) {
+            self.facts_known(part.id.0, &known)?;
         }
         self.record(part.task, |begun| begun.encoder.collective(&mut begun.content, part))
     }
@@ -148,7 +146,7 @@ impl<W: Write> Writer<W> {
     /// the sections that tasks have of their own. Notes of one section of one task come in the order of their
     /// places; whether before or after the records does not matter.
     ///
-    /// Roots are found out by the writer: only where a collective moves nothing one may have to be said, before its
+    /// Roots and blocks are found out by the writer: only where a collective moves nothing one may have to be said, before its
     /// last part is written.
     pub fn note(
         &mut self,
@@ -162,17 +160,28 @@ impl<W: Write> Writer<W> {
         if let Some(task) = task {
             self.known(task)?;
         }
-        match (*note, &mut self.roots) {
-            (Note::Root(root), Some(roots)) => {
+        match *note {
+            Note::Root(root) => {
                 self.header
                     .tasks
                     .checked_sub(root.0 + 1)
                     .ok_or(WriteError::Rank { task: root.0, tasks: self.header.tasks })?;
-                roots.told(place, root);
+                self.facts.told(place, root);
                 Ok(())
             }
             _ => self.put_note(task, place, note),
         }
+    }
+
+    /// Writes what is known of a collective.
+    fn facts_known(&mut self, id: u64, known: &Known) -> Result<(), ContainerWriteError> {
+        if let Some(root) = known.root {
+            self.put_note(None, id, &Note::Root(root))?;
+        }
+        for (first, bytes) in (0..).step_by(Note::MOST_BLOCKS).zip(known.blocks.chunks(Note::MOST_BLOCKS)) {
+            self.put_note(None, id, &Note::Blocks { first, bytes })?;
+        }
+        Ok(())
     }
 
     fn put_note(
@@ -196,7 +205,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn end_notes(&mut self) -> Result<(), ContainerWriteError> {
-        for (id, root) in self.roots.as_mut().map(Roots::rest).unwrap_or_default() {
+        for (id, root) in self.facts.rest() {
             self.put_note(None, id, &Note::Root(root))?;
         }
         let mut begun: Vec<_> = self.notes.drain().filter(|(_, piece)| !piece.bytes().is_empty()).collect();
@@ -232,7 +241,7 @@ impl<W: Write> Writer<W> {
 
     /// The roots will be copied from elsewhere: the writer is not to look for them.
     pub(super) fn leave_roots(&mut self) {
-        self.roots = None;
+        self.facts.leave_roots();
     }
 
     /// Writes what is begun, the index and the footer, compares the counts with the header's, and gives the output back.
