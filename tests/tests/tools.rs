@@ -1,7 +1,8 @@
 //! The commands around the spine, on traces of real runs: place, convert, lowering, containers, the live demo.
 
 use std::path::{Path, PathBuf};
-use vef_tests::{Mpi, counts, number, run, run_for, skipped, vef};
+use std::process::Command;
+use vef_tests::{Mpi, counts, number, root, run, run_for, skipped, vef};
 
 /// A trace of the stencil in `examples/`, on 8 ranks.
 fn stencil(mpi: Mpi, work: &Path) -> PathBuf {
@@ -76,6 +77,14 @@ fn a_container_holds_the_same_trace() {
         std::fs::read(&trace).expect("text") == std::fs::read(&again).expect("text"),
         "not the same text"
     );
+    // A reader that was made from docs/formats.md alone.
+    let packed = work.path().join("packed.vefx");
+    run(vef().args(["convert", "--compress"]).arg(&trace).arg(&packed)).success();
+    for file in [&container, &packed] {
+        let printed = run(Command::new("python3").arg(root().join("examples/vefx.py")).arg(file)).success();
+        let expected = std::fs::read_to_string(&trace).expect("text");
+        assert!(printed.stdout() == expected, "examples/vefx.py reads {} otherwise", file.display());
+    }
     for command in ["check", "sim"] {
         let [from_text, from_container] =
             [&trace, &container].map(|file| json(vef().args([command, "--json"]).arg(file)));

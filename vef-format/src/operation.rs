@@ -144,15 +144,18 @@ pub struct Amounts {
     pub recv: Bytes,
 }
 
-/// The codes that stand for the operations in a trace: [`OpCodes::default`], or a user's table.
+/// The codes that stand for the operations in a trace: [`OpCodes::default`], a user's table, or that of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpCodes {
     codes: Vec<(OpCode, Operation)>,
+    /// Operations of later versions: kept by name, so that a container that is converted into another one keeps them.
+    unknown: Vec<(OpCode, String)>,
 }
 
 impl Default for OpCodes {
     fn default() -> Self {
-        Self { codes: Operation::ALL.iter().map(|&op| (op.default_code(), op)).collect() }
+        let codes = Operation::ALL.iter().map(|&op| (op.default_code(), op)).collect();
+        Self { codes, unknown: Vec::new() }
     }
 }
 
@@ -231,15 +234,34 @@ impl OpCodes {
         if codes.is_empty() {
             return Err(OpCodesError { place: Place::file(path), problem: OpCodesProblem::Empty });
         }
-        Ok(Self { codes })
+        Ok(Self { codes, unknown: Vec::new() })
     }
 
-    /// The table of these rows.
-    pub(crate) fn from_rows(codes: Vec<(OpCode, Operation)>) -> Self {
-        Self { codes }
+    /// A table without rows.
+    pub(crate) fn none() -> Self {
+        Self { codes: Vec::new(), unknown: Vec::new() }
     }
 
-    /// The rows of the table.
+    /// What the operation of `code` is called, whether this program knows it or not.
+    pub fn name(&self, code: OpCode) -> Option<&str> {
+        self.names().find(|&(known, _)| known == code).map(|(_, name)| name)
+    }
+
+    /// Adds the operation called `name`, whether it is one that this program knows or not.
+    pub(crate) fn push(&mut self, code: OpCode, name: String) {
+        match Operation::ALL.iter().find(|operation| operation.name() == name) {
+            Some(&operation) => self.codes.push((code, operation)),
+            None => self.unknown.push((code, name)),
+        }
+    }
+
+    /// Every code and the name of its operation; those of operations that this program does not know come last.
+    pub fn names(&self) -> impl Iterator<Item = (OpCode, &str)> {
+        let known = self.codes.iter().map(|&(code, operation)| (code, operation.name()));
+        known.chain(self.unknown.iter().map(|(code, name)| (*code, name.as_str())))
+    }
+
+    /// The operations that this program knows, and their codes.
     pub fn rows(&self) -> &[(OpCode, Operation)] {
         &self.codes
     }

@@ -6,14 +6,17 @@ use super::{ContainerWriteError, Problem};
 pub(super) const MAGIC: [u8; 4] = *b"VEFX";
 /// Damaged by whatever treats the file as text.
 pub(super) const MAGIC_END: [u8; 3] = *b"\r\n\x1a";
-/// The version of the layout.
-pub(super) const VERSION: u8 = 3;
+/// The version of the layout: readers of one major version read every minor version of it, but for files that
+/// [`Footer::required`], a block's flags or a section say to need more.
+pub(super) const VERSION: u8 = 4;
+/// The minor version, which grows when something is added that older readers may pass by.
+pub(super) const MINOR: u16 = 0;
 /// Bytes of magic and version.
 pub(super) const START: usize = 8;
 /// Bytes of a frame.
 pub(super) const FRAME: usize = 24;
 /// Bytes of the footer.
-pub(super) const FOOTER: usize = 24;
+pub(super) const FOOTER: usize = 32;
 /// What a file ends with.
 pub(super) const END: [u8; 4] = *b"XFEV";
 /// Most bytes that a block may have before compression; the index, which is never compressed, may have more.
@@ -126,8 +129,11 @@ impl Frame {
             return inconsistent("a block of another length than the index says");
         }
         let named = self.bytes[0] == kind as u8 && word(&self.bytes, 4) == task;
-        if !named || word(&self.bytes, 8) != items || self.bytes[2..4] != [0, 0] {
+        if !named || word(&self.bytes, 8) != items {
             return inconsistent("a block of another kind, task or number of items than the index says");
+        }
+        if self.bytes[2..4] != [0, 0] {
+            return Err(Problem::Newer("a block with flags".to_owned()));
         }
         match self.bytes[1] {
             0 if self.raw != own => {
@@ -137,7 +143,7 @@ impl Frame {
                 inconsistent("a compressed block that is too long")
             }
             0 | 1 => Ok(()),
-            _ => inconsistent("a block in an unknown compression"),
+            codec => Err(Problem::Newer(format!("a block in compression {codec}"))),
         }
     }
 }
@@ -178,25 +184,46 @@ fn unpack(_: &[u8], _: usize) -> Result<Vec<u8>, Problem> {
     Err(Problem::NoZstd)
 }
 
-/// The footer for an index block of `length` bytes at `offset`.
-pub(super) fn footer(offset: u64, length: u64) -> [u8; FOOTER] {
-    let mut out = [0; FOOTER];
-    out[..8].copy_from_slice(&offset.to_le_bytes());
-    out[8..16].copy_from_slice(&length.to_le_bytes());
-    let crc = crc32fast::hash(&out[..16]);
-    out[16..20].copy_from_slice(&crc.to_le_bytes());
-    out[20..].copy_from_slice(&END);
-    out
+/// What a file ends with: where the index is, and what a reader must be able to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footer {
+    /// Of the index block.
+    pub(super) offset: u64,
+    /// Of the index block, with its frame.
+    pub(super) length: u64,
+    /// The minor version.
+    pub(super) minor: u16,
+    /// Bits that a reader refuses unless it knows what they stand for; this version has none.
+    pub(super) required: u32,
 }
 
-/// Offset and length of the index block.
-pub(super) fn read_footer(footer: &[u8; FOOTER]) -> Result<(u64, u64), Problem> {
-    if footer[20..] != END {
-        return Err(Problem::Cut);
+impl Footer {
+    /// As it stands in the file.
+    pub(super) fn to_bytes(self) -> [u8; FOOTER] {
+        let mut out = [0; FOOTER];
+        out[..8].copy_from_slice(&self.offset.to_le_bytes());
+        out[8..16].copy_from_slice(&self.length.to_le_bytes());
+        out[16..18].copy_from_slice(&self.minor.to_le_bytes());
+        out[20..24].copy_from_slice(&self.required.to_le_bytes());
+        let crc = crc32fast::hash(&out[..24]);
+        out[24..28].copy_from_slice(&crc.to_le_bytes());
+        out[28..].copy_from_slice(&END);
+        out
     }
-    let long = |at: usize| footer[at..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    if footer[16..20] != crc32fast::hash(&footer[..16]).to_le_bytes() {
-        return Err(Problem::Checksum("footer"));
+
+    pub(super) fn read(bytes: &[u8; FOOTER]) -> Result<Self, Problem> {
+        if bytes[28..] != END {
+            return Err(Problem::Cut);
+        }
+        if word(bytes, 24) != crc32fast::hash(&bytes[..24]) {
+            return Err(Problem::Checksum("footer"));
+        }
+        let long = |at: usize| u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32;
+        let minor = u16::from_le_bytes([bytes[16], bytes[17]]);
+        let footer = Self { offset: long(0), length: long(8), minor, required: word(bytes, 20) };
+        match footer.required {
+            0 => Ok(footer),
+            bits => Err(Problem::Newer(format!("features {bits:#x} (version {VERSION}.{minor})"))),
+        }
     }
-    Ok((long(0), long(8)))
 }

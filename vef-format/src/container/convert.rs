@@ -135,6 +135,9 @@ impl Input {
                         writer.section(name, stream.task, &piece).map_err(write)?;
                     }
                 }
+                if reader.is_required(name) {
+                    writer.require_section(name);
+                }
                 if name == Section::Roots.name() {
                     writer.leave_roots();
                 }
@@ -144,7 +147,9 @@ impl Input {
             match line {
                 Line::Communicator { id, members } => writer.communicator(id, members),
                 Line::Message(message) => writer.message(&message),
-                Line::Collective(part) if codes.operation(part.op).is_none() => {
+                Line::Collective(part)
+                    if codes.operation(part.op).is_none() && codes.name(part.op).is_none() =>
+                {
                     return Err(ConvertError::Code { place: Place::file(from), code: part.op.0 });
                 }
                 Line::Collective(part) => writer.collective(&part),

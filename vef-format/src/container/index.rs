@@ -8,7 +8,7 @@ use super::block::{FRAME, START};
 use super::code::{Garbled, Packed};
 use super::input::{Input, Scan, Trouble};
 use crate::capture::varint::{MAX_LEN, Source};
-use crate::operation::{OpCodes, Operation};
+use crate::operation::{OpCode, OpCodes};
 use crate::record::{Header, Version};
 use crate::units::Picos;
 use std::collections::BTreeMap;
@@ -21,6 +21,48 @@ pub(super) struct Spot {
     pub(super) length: u64,
     pub(super) items: u32,
 }
+
+/// What the index says of a block of records beside its place: enough to pass it by without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Content {
+    /// The sum of the times of its records.
+    pub(super) computing: u64,
+    /// How many of its records are messages or marks.
+    pub(super) messages: u32,
+    /// The least and the greatest id of these.
+    pub(super) message_ids: (u64, u64),
+    /// The least and the greatest id of the others, which are parts of collectives.
+    pub(super) collective_ids: (u64, u64),
+}
+
+impl Content {
+    /// Of no record yet.
+    pub(super) const NONE: Self =
+        Self { computing: 0, messages: 0, message_ids: (u64::MAX, 0), collective_ids: (u64::MAX, 0) };
+
+    /// Takes a message or mark into account.
+    #[inline]
+    pub(super) fn message(&mut self, id: u64, time: u64) {
+        self.messages += 1;
+        self.message_ids = (self.message_ids.0.min(id), self.message_ids.1.max(id));
+        self.computing = self.computing.saturating_add(time);
+    }
+
+    /// Takes a part of a collective into account.
+    #[inline]
+    pub(super) fn collective(&mut self, id: u64, time: u64) {
+        self.collective_ids = (self.collective_ids.0.min(id), self.collective_ids.1.max(id));
+        self.computing = self.computing.saturating_add(time);
+    }
+}
+
+/// Numbers that tell a place in the index: its distance from the end of the block before, its length, its items.
+const PLACE: usize = 3;
+/// And those that tell the content of a block of records: computing, messages, and for messages and for collectives the least id and how
+/// much the greatest is above it.
+const RECORDS_PLACE: usize = PLACE + 6;
+/// More numbers a place than any later minor version needs.
+const MOST_NUMBERS: u64 = 32;
 
 /// The places of blocks of one sort, as they will stand in the index.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +79,16 @@ impl Listing {
         self.blocks += 1;
     }
 
+    /// A block of records.
+    pub(super) fn push_records(&mut self, spot: Spot, content: &Content) {
+        self.push(spot);
+        let range =
+            |(least, greatest): (u64, u64)| if least > greatest { [0, 0] } else { [least, greatest - least] };
+        self.content.put(&[content.computing, content.messages.into()]);
+        self.content.put(&range(content.message_ids));
+        self.content.put(&range(content.collective_ids));
+    }
+
     fn put(&self, out: &mut Packed) {
         out.put(&[self.blocks]);
         out.append(self.content.bytes());
@@ -49,20 +101,31 @@ pub(super) struct Listings {
     pub(super) about: Listing,
     pub(super) communicators: Listing,
     pub(super) order: Listing,
-    /// By name, then task (0: none; otherwise the rank plus one).
-    pub(super) sections: BTreeMap<String, BTreeMap<u64, Listing>>,
+    /// By name.
+    pub(super) sections: BTreeMap<String, SectionListing>,
     pub(super) tasks: BTreeMap<u32, Listing>,
+}
+
+/// A section in the making.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SectionListing {
+    /// Whether a reader that does not know it must refuse the file.
+    pub(super) required: bool,
+    /// By task (0: none; otherwise the rank plus one).
+    pub(super) tasks: BTreeMap<u64, Listing>,
 }
 
 impl Listings {
     pub(super) fn to_bytes(&self) -> Packed {
         let mut out = Packed::default();
+        out.put(&[PLACE as u64, RECORDS_PLACE as u64]);
         for listing in [&self.about, &self.communicators, &self.order] {
             listing.put(&mut out);
         }
         out.put(&[self.sections.len() as u64]);
-        for (name, tasks) in &self.sections {
+        for (name, SectionListing { required, tasks }) in &self.sections {
             out.text(name);
+            out.put(&[(*required).into()]);
             put_tasks(&mut out, tasks.iter().map(|(&task, listing)| (task, listing)), tasks.len());
         }
         let tasks = self.tasks.iter().map(|(&task, listing)| (u64::from(task), listing));
@@ -97,7 +160,9 @@ pub(super) struct Index {
 pub(super) struct List {
     /// Where in the file the place of the first block is told.
     at: u64,
-    pub(super) blocks: u64,
+    pub(super) blocks: u32,
+    /// How many numbers tell a place.
+    numbers: u8,
     /// In all blocks.
     pub(super) items: u64,
 }
@@ -113,38 +178,44 @@ pub(super) struct TaskList {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) name: String,
+    /// Whether a reader that does not know it must refuse the file.
+    pub(super) required: bool,
     at: u64,
     tasks: u64,
+    /// How many numbers tell a place.
+    numbers: u8,
 }
 
 impl Index {
     /// Goes over the index in `from`, of a file whose other blocks end before `end`.
     pub(super) fn read(from: &mut Scan<'_>, end: u64) -> Result<Self, Trouble> {
-        let about = list(from, end)?;
-        let communicators = list(from, end)?;
-        let order = list(from, end)?;
+        let numbers = numbers(from, PLACE)?;
+        let records_numbers = self::numbers(from, RECORDS_PLACE)?;
+        let about = list(from, end, numbers)?;
+        let communicators = list(from, end, numbers)?;
+        let order = list(from, end, numbers)?;
         let mut sections: Vec<Section> = Vec::new();
         for _ in 0..from.get()? {
             let name = from.text()?;
             if sections.last().is_some_and(|before| before.name >= name) {
                 return Err(Garbled::Value("a section").into());
             }
+            // Later minor versions may have further flags.
+            let required = from.get()? & 1 == 1;
             let tasks = from.get()?;
             let at = from.position();
-            each_task(from, tasks, end, |_, _| Ok(()))?;
-            sections.push(Section { name, at, tasks });
+            each_task(from, tasks, (end, numbers), |_, _| Ok(()))?;
+            sections.push(Section { name, required, at, tasks, numbers });
         }
         let mut tasks = Vec::new();
         let count = from.get()?;
-        each_task(from, count, end, |task, list| {
+        each_task(from, count, (end, records_numbers), |task, list| {
             let task = u32::try_from(task).map_err(|_| Garbled::Value("a task"))?;
             tasks.push(TaskList { task, list });
             Ok(())
         })?;
-        match from.is_at_end() {
-            true => Ok(Self { about, communicators, order, sections, tasks }),
-            false => Err(Garbled::Length.into()),
-        }
+        // What stands behind is of later minor versions.
+        Ok(Self { about, communicators, order, sections, tasks })
     }
 
     /// The place of a task in [`Index::tasks`].
@@ -163,11 +234,17 @@ impl Index {
 }
 
 impl Section {
+    /// Its name, if this program does not know it and must.
+    pub(super) fn unknown_but_required(&self) -> Option<&str> {
+        let known = super::Section::ALL.iter().any(|known| known.name() == self.name);
+        (self.required && !known).then_some(&self.name)
+    }
+
     /// The section's lists: of which task (0: none; otherwise the rank plus one).
     pub(super) fn lists(&self, input: &Input, end: u64) -> Result<Vec<(u64, List)>, Trouble> {
         let mut lists = Vec::new();
         let mut from = Scan::new(input, self.at, end);
-        each_task(&mut from, self.tasks, end, |task, list| {
+        each_task(&mut from, self.tasks, (end, self.numbers), |task, list| {
             lists.push((task, list));
             Ok(())
         })?;
@@ -179,7 +256,7 @@ impl Section {
 fn each_task(
     from: &mut Scan<'_>,
     count: u64,
-    end: u64,
+    (end, numbers): (u64, u8),
     mut take: impl FnMut(u64, List) -> Result<(), Garbled>,
 ) -> Result<(), Trouble> {
     let mut task = 0u64;
@@ -189,24 +266,36 @@ fn each_task(
             .checked_add(step)
             .filter(|&task| (step > 0 || number == 0) && task <= 1 << 32)
             .ok_or(Garbled::Value("a task"))?;
-        let list = list(from, end)?;
+        let list = list(from, end, numbers)?;
         take(task, list)?;
     }
     Ok(())
 }
 
+/// How many numbers tell a place; those behind the first `known` ones are of later minor versions.
+fn numbers(from: &mut Scan<'_>, known: usize) -> Result<u8, Trouble> {
+    let numbers = from.get()?;
+    match (known as u64..=MOST_NUMBERS).contains(&numbers) {
+        true => Ok(numbers as u8),
+        false => Err(Garbled::Value("a number of fields").into()),
+    }
+}
+
 /// Goes over the places of the blocks of one list.
-fn list(from: &mut Scan<'_>, most: u64) -> Result<List, Trouble> {
-    let blocks = from.get()?;
+fn list(from: &mut Scan<'_>, most: u64, numbers: u8) -> Result<List, Trouble> {
+    let blocks = u32::try_from(from.get()?).map_err(|_| Garbled::Value("a number of blocks"))?;
     let at = from.position();
     let (mut items, mut end) = (0u64, 0);
     for _ in 0..blocks {
         let spot = spot(end, most, || from.get())?;
+        for _ in PLACE..numbers.into() {
+            from.get()?;
+        }
         end = spot.offset + spot.length;
         // Blocks do not overlap, so the sum is of no more terms than the file has bytes.
         items = items.saturating_add(spot.items.into());
     }
-    Ok(List { at, blocks, items })
+    Ok(List { at, blocks, numbers, items })
 }
 
 /// A block behind `before` and in front of `most`.
@@ -230,28 +319,62 @@ fn spot<E: From<Garbled>>(
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Places {
     at: u64,
-    left: u64,
     end: u64,
+    left: u32,
+    numbers: u8,
 }
 
 impl Places {
     pub(super) fn new(list: List) -> Self {
-        Self { at: list.at, left: list.blocks, end: 0 }
+        Self { at: list.at, end: 0, left: list.blocks, numbers: list.numbers }
     }
 
     /// The place of the next block, which ends before `most`: the offset of the index in the file.
     pub(super) fn next(&mut self, input: &Input, most: u64) -> Result<Option<Spot>, Trouble> {
+        Ok(self.read(input, most, |_| Ok(()))?.map(|(spot, ())| spot))
+    }
+
+    /// As [`Places::next`] of a list of blocks of records, with their content.
+    pub(super) fn next_records(
+        &mut self,
+        input: &Input,
+        most: u64,
+    ) -> Result<Option<(Spot, Content)>, Trouble> {
+        self.read(input, most, |from| {
+            let (computing, messages) = (from.get()?, from.get()?);
+            let messages = u32::try_from(messages).map_err(|_| Garbled::Value("a number of messages"))?;
+            let mut range = || {
+                let (least, above) = (from.get()?, from.get()?);
+                let greatest = least.checked_add(above).ok_or(Garbled::Value("a range of ids"))?;
+                Ok::<_, Garbled>((least, greatest))
+            };
+            Ok(Content { computing, messages, message_ids: range()?, collective_ids: range()? })
+        })
+    }
+
+    /// The next place, and what `more` makes of the numbers behind it.
+    fn read<T>(
+        &mut self,
+        input: &Input,
+        most: u64,
+        more: impl FnOnce(&mut Source<'_>) -> Result<T, Garbled>,
+    ) -> Result<Option<(Spot, T)>, Trouble> {
         if self.left == 0 {
             return Ok(None);
         }
-        let mut bytes = [0; 3 * MAX_LEN];
-        let bytes = input.some_at(&mut bytes, self.at)?;
+        let mut bytes = [0; MOST_NUMBERS as usize * MAX_LEN];
+        let room = usize::from(self.numbers) * MAX_LEN;
+        let bytes = input.some_at(&mut bytes[..room], self.at)?;
         let mut from = Source::new(bytes, 0);
         let spot = spot::<Garbled>(self.end, most, || Ok(from.get()?))?;
+        let read = more(&mut from.clone())?;
+        for _ in PLACE..self.numbers.into() {
+            from.get().map_err(Garbled::from)?;
+        }
         self.left -= 1;
         self.at += from.position() as u64;
         self.end = spot.offset + spot.length;
-        Ok(Some(spot))
+        Ok(Some((spot, read)))
     }
 }
 
@@ -271,10 +394,10 @@ pub(super) fn about_to_bytes(header: &Header, about: &About) -> Packed {
         header.local_collectives,
         header.clock.0,
     ]);
-    out.put(&[about.op_codes.rows().len() as u64]);
-    for (code, operation) in about.op_codes.rows() {
+    out.put(&[about.op_codes.names().count() as u64]);
+    for (code, name) in about.op_codes.names() {
         out.put(&[code.0.into()]);
-        out.text(operation.name());
+        out.text(name);
     }
     out.put(&[about.origin.len() as u64]);
     for (name, value) in &about.origin {
@@ -301,19 +424,15 @@ pub(super) fn read_about(bytes: &[u8]) -> Result<(Header, About), Garbled> {
     if header.clock == Picos::ZERO {
         return Err(Garbled::Value("clock"));
     }
-    let mut rows = Vec::new();
+    let mut op_codes = OpCodes::none();
     for _ in 0..from.get()? {
         let code = u16::try_from(from.get()?).map_err(|_| Garbled::Value("an operation code"))?;
-        let name = text(&mut from)?;
-        let operation = Operation::ALL.iter().find(|operation| operation.name() == name);
-        rows.push((crate::operation::OpCode(code), *operation.ok_or(Garbled::Value("an operation"))?));
+        op_codes.push(OpCode(code), text(&mut from)?);
     }
     let mut origin = Vec::new();
     for _ in 0..from.get()? {
         origin.push((text(&mut from)?, text(&mut from)?));
     }
-    match from.remaining() {
-        0 => Ok((header, About { op_codes: OpCodes::from_rows(rows), origin })),
-        _ => Err(Garbled::Length),
-    }
+    // What stands behind is of later minor versions.
+    Ok((header, About { op_codes, origin }))
 }

@@ -145,10 +145,6 @@ impl<'a> Scan<'a> {
         self.offset - (self.window.len() - self.at) as u64
     }
 
-    pub(super) fn is_at_end(&self) -> bool {
-        self.position() == self.end
-    }
-
     /// Makes the window hold `bytes` more, or all that are left.
     #[inline]
     fn need(&mut self, bytes: usize) -> Result<(), Trouble> {

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! "VEFX" version:u8 "\r\n\x1a"
-//! block*          kind:u8 codec:u8 0:u16 task:u32 items:u32 raw:u32 stored:u32 crc:u32, then `stored` bytes
-//! footer          offset:u64 and length:u64 of the index block, crc:u32 of both, "XFEV"
+//! block*          kind:u8 codec:u8 flags:u16 task:u32 items:u32 raw:u32 stored:u32 crc:u32, then `stored` bytes
+//! footer          offset:u64 and length:u64 of the index block, minor:u16 0:u16 required:u32, crc:u32, "XFEV"
 //! ```
 //!
 //! `crc` is the CRC-32 of the first twenty bytes of the block and of what is stored; `codec` 1 means that the `raw`
@@ -33,7 +33,7 @@ mod tests;
 
 pub use convert::{ConvertError, convert};
 pub use notes::{Note, Notes, Section};
-pub use reader::{Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};
+pub use reader::{BlockContent, Blocks, Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};
 pub use streams::Streams;
 pub use writer::{Settings, Writer};
 
@@ -44,6 +44,9 @@ use crate::text::WriteError;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+/// The version of containers that this program writes, major and minor; it reads all of the same major version.
+pub const VERSION: (u8, u16) = (block::VERSION, block::MINOR);
 
 /// Bytes that a writer holds back in begun blocks, all tasks together.
 pub const BUFFERED: usize = 64 << 20;
@@ -87,9 +90,12 @@ pub enum Problem {
     /// The file does not begin like a container.
     #[error("not a VEF container")]
     NotAContainer,
-    /// A version of the layout that this program does not know.
+    /// A major version of the layout that this program does not know.
     #[error("a container of version {0}; this program reads version {known}", known = block::VERSION)]
     Version(u8),
+    /// A later minor version, with something in it that a reader must not pass by.
+    #[error("{0}, which a later version of this program wrote and this one cannot read")]
+    Newer(String),
     /// There is no footer at the end: the writer was stopped, or the file cut.
     #[error("the file is cut off, or its writer was stopped: it has no footer")]
     Cut,

@@ -1,19 +1,21 @@
 //! Reads a container: as a whole in the order of the file, or task by task.
 
-use super::block::{Block, FOOTER, FRAME, Frame, Kind, MAGIC, MAGIC_END, START, VERSION, read_footer};
+use super::block::{Block, FOOTER, FRAME, Footer, Frame, Kind, MAGIC, MAGIC_END, START, VERSION};
 use super::code::{Garbled, Runs};
-use super::index::{Index, List, Places, Spot, read_about};
+use super::index::{Content, Index, List, Places, Section, Spot, read_about};
 use super::input::{Input, Scan, Trouble};
 use super::record::{Decoder, ROOM};
 use super::{About, ContainerError, Problem};
 use crate::capture::varint::Source;
 use crate::error::Place;
-use crate::ids::{CommId, Rank};
+use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::raw::Raw;
-use crate::record::Header;
+use crate::record::{Header, Message};
 use crate::text::Line;
+use crate::units::Ticks;
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
 /// Members that a communicator may have in a file of fewer bytes.
@@ -25,6 +27,7 @@ pub struct Reader {
     pub(super) input: Input,
     path: PathBuf,
     length: u64,
+    minor: u16,
     header: Header,
     about: About,
     pub(super) index: Index,
@@ -66,8 +69,17 @@ impl Reader {
         };
         let (about, index) = (About::default(), Index::default());
         let path = path.to_path_buf();
-        let mut reader =
-            Self { input, path, length, header: unknown, about, index, blocks_end: 0, index_end: 0 };
+        let mut reader = Self {
+            input,
+            path,
+            length,
+            minor: 0,
+            header: unknown,
+            about,
+            index,
+            blocks_end: 0,
+            index_end: 0,
+        };
         let mut start = [0; START];
         if length < START as u64 {
             return Err(reader.error(0, Problem::NotAContainer));
@@ -84,17 +96,22 @@ impl Reader {
         };
         let mut footer = [0; FOOTER];
         reader.read_at(&mut footer, end)?;
-        let (offset, length) = read_footer(&footer).map_err(|problem| reader.error(end, problem))?;
+        let footer = Footer::read(&footer).map_err(|problem| reader.error(end, problem))?;
+        let Footer { offset, length, minor, .. } = footer;
         let fits =
             offset >= START as u64 && length >= FRAME as u64 && offset.checked_add(length) == Some(end);
         if !fits {
             let text = "a footer that does not point at an index in front of it".to_owned();
             return Err(reader.error(end, Problem::Inconsistent(text)));
         }
-        (reader.blocks_end, reader.index_end) = (offset, end);
+        (reader.minor, reader.blocks_end, reader.index_end) = (minor, offset, end);
         reader.check_index()?;
         let mut scan = Scan::new(&reader.input, offset + FRAME as u64, end);
         reader.index = Index::read(&mut scan, offset).map_err(|trouble| reader.trouble(offset, trouble))?;
+        if let Some(name) = reader.index.sections.iter().find_map(Section::unknown_but_required) {
+            let what = format!("section `{}` (version {VERSION}.{minor})", name.escape_debug());
+            return Err(reader.error(offset, Problem::Newer(what)));
+        }
         let about = match reader.index.about.blocks {
             1 => reader.next_place(&mut Places::new(reader.index.about))?,
             _ => None,
@@ -147,6 +164,12 @@ impl Reader {
         &self.header
     }
 
+    /// The version of the file's layout, major and minor. What later minor versions than this program's add is
+    /// passed by.
+    pub fn version(&self) -> (u8, u16) {
+        (VERSION, self.minor)
+    }
+
     /// Operation codes and origin.
     pub fn about(&self) -> &About {
         &self.about
@@ -173,10 +196,14 @@ impl Reader {
 
     /// The records of `task` in program order; reads no other task's blocks.
     pub fn task(&self, task: Rank) -> TaskRecords<'_> {
+        self.records_from(task, Places::new(self.list_of(task)))
+    }
+
+    fn records_from(&self, task: Rank, places: Places) -> TaskRecords<'_> {
         TaskRecords {
             reader: self,
             task,
-            places: Places::new(self.list_of(task)),
+            places,
             offset: 0,
             block: Vec::new(),
             end: 0,
@@ -187,12 +214,41 @@ impl Reader {
         }
     }
 
+    /// The blocks of the records of `task`, in order: what is in each, without reading it.
+    pub fn blocks(&self, task: Rank) -> Blocks<'_> {
+        let places = Places::new(self.list_of(task));
+        Blocks { reader: self, task, places, records: 0, computing: Ticks(0) }
+    }
+
+    /// The message or mark `id`, and the number of its record in its task; of the tasks' blocks, only those are read that may
+    /// have it. `None` if there is none.
+    pub fn find_message(&self, id: MessageId) -> Result<Option<(u64, Message)>, ContainerError> {
+        for task in self.tasks() {
+            let mut blocks = self.blocks(task);
+            while let Some(block) = blocks.next()? {
+                if !block.messages.as_ref().is_some_and(|ids| ids.contains(&id)) {
+                    continue;
+                }
+                let mut records = blocks.records_from(&block);
+                for number in block.records {
+                    match records.next()? {
+                        Some(Line::Message(message)) if message.id == id => {
+                            return Ok(Some((number, message)));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// All records: communicators first, then as the text had them, or task by task.
     pub fn lines(&self) -> Lines<'_> {
         Lines {
             reader: self,
             communicators: self.communicators(),
-            order: Blocks::new(self.index.order),
+            order: BlockItems::new(self.index.order),
             runs: Runs::default(),
             tasks: HashMap::new(),
             in_turn: match self.keeps_order() {
@@ -204,7 +260,12 @@ impl Reader {
 
     /// The communicators, in their order.
     pub fn communicators(&self) -> Communicators<'_> {
-        Communicators { reader: self, blocks: Blocks::new(self.index.communicators), members: Vec::new() }
+        Communicators { reader: self, blocks: BlockItems::new(self.index.communicators), members: Vec::new() }
+    }
+
+    /// Whether readers that do not know the extension section `name` have to refuse the container.
+    pub fn is_required(&self, name: &str) -> bool {
+        self.index.section(name).is_some_and(|section| section.required)
     }
 
     /// The names of the extension sections.
@@ -249,6 +310,11 @@ impl Reader {
         places.next(&self.input, self.blocks_end).map_err(|trouble| self.trouble(self.blocks_end, trouble))
     }
 
+    fn next_records_place(&self, places: &mut Places) -> Result<Option<(Spot, Content)>, ContainerError> {
+        let next = places.next_records(&self.input, self.blocks_end);
+        next.map_err(|trouble| self.trouble(self.blocks_end, trouble))
+    }
+
     /// The content of the block at `spot`, which the index has found within the file.
     pub(super) fn content(&self, kind: Kind, task: u32, spot: Spot) -> Result<Vec<u8>, ContainerError> {
         let length = usize::try_from(spot.length).unwrap_or(usize::MAX);
@@ -288,7 +354,7 @@ pub struct SectionStream {
 impl SectionStream {
     /// Number of pieces.
     pub fn pieces(&self) -> u64 {
-        self.list.blocks
+        self.list.blocks.into()
     }
 }
 
@@ -359,9 +425,59 @@ impl TaskRecords<'_> {
     }
 }
 
+/// What a block of a task's records holds, as the index says: the records themselves may be passed by.
+#[derive(Clone, Debug)]
+pub struct BlockContent {
+    /// Numbers of its records in their task.
+    pub records: Range<u64>,
+    /// The task's computing time, the sum of the times of its records: up to the block, and with it.
+    pub computing: Range<Ticks>,
+    /// The least and the greatest id of its messages and marks, if it has any.
+    pub messages: Option<RangeInclusive<MessageId>>,
+    /// The least and the greatest id of its collectives, if it has any.
+    pub collectives: Option<RangeInclusive<CollectiveId>>,
+    /// At the block.
+    places: Places,
+}
+
+/// The blocks of one task's records.
+#[derive(Debug)]
+pub struct Blocks<'a> {
+    reader: &'a Reader,
+    task: Rank,
+    places: Places,
+    records: u64,
+    computing: Ticks,
+}
+
+impl<'a> Blocks<'a> {
+    /// What the next block holds; `None` behind the last.
+    #[expect(clippy::should_implement_trait, reason = "as all readers of the crate")]
+    pub fn next(&mut self) -> Result<Option<BlockContent>, ContainerError> {
+        let places = self.places;
+        let Some((spot, content)) = self.reader.next_records_place(&mut self.places)? else {
+            return Ok(None);
+        };
+        let records = self.records..self.records + u64::from(spot.items);
+        let computing = self.computing..Ticks(self.computing.0.saturating_add(content.computing));
+        (self.records, self.computing) = (records.end, computing.end);
+        let (least, greatest) = content.message_ids;
+        let messages = (content.messages > 0).then_some(MessageId(least)..=MessageId(greatest));
+        let (least, greatest) = content.collective_ids;
+        let any = content.messages < spot.items;
+        let collectives = any.then_some(CollectiveId(least)..=CollectiveId(greatest));
+        Ok(Some(BlockContent { records, computing, messages, collectives, places }))
+    }
+
+    /// The records from the beginning of `block` on, which is one of these.
+    pub fn records_from(&self, block: &BlockContent) -> TaskRecords<'a> {
+        self.reader.records_from(self.task, block.places)
+    }
+}
+
 /// Blocks that are read one after the other.
 #[derive(Debug)]
-struct Blocks {
+struct BlockItems {
     places: Places,
     offset: u64,
     block: Vec<u8>,
@@ -369,7 +485,7 @@ struct Blocks {
     left: u32,
 }
 
-impl Blocks {
+impl BlockItems {
     fn new(list: List) -> Self {
         Self { places: Places::new(list), offset: 0, block: Vec::new(), at: 0, left: 0 }
     }
@@ -395,7 +511,7 @@ impl Blocks {
 #[derive(Debug)]
 pub struct Communicators<'a> {
     reader: &'a Reader,
-    blocks: Blocks,
+    blocks: BlockItems,
     members: Vec<Rank>,
 }
 
@@ -445,7 +561,7 @@ impl Communicators<'_> {
 pub struct Lines<'a> {
     reader: &'a Reader,
     communicators: Communicators<'a>,
-    order: Blocks,
+    order: BlockItems,
     runs: Runs,
     /// Where each task is; one block of each that has begun and not ended.
     tasks: HashMap<u32, TaskRecords<'a>>,

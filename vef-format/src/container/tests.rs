@@ -1,6 +1,9 @@
 //! Containers against text, whole and damaged.
 
-use super::index::Places;
+use super::block::{self, Block, Footer, checksum};
+use super::code::{Packed, Runs};
+use super::index::{Places, about_to_bytes};
+use super::record::Encoder;
 use super::{About, ContainerError, Note, Problem, Reader, Section, Settings, Streams, Writer, convert};
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode, OpCodes};
@@ -8,11 +11,15 @@ use crate::record::{Dependency, Header, LocalCollective, Record};
 use crate::testing::trace;
 use crate::text;
 use crate::units::{Bytes, Ticks};
+use crate::validate::{Kind, validate_container};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Bytes of a footer.
+const FOOTER: usize = 32;
 
 fn write(
     header: &Header,
@@ -44,12 +51,47 @@ fn read(bytes: &[u8]) -> Result<(Header, About, Vec<Record>), ContainerError> {
             while pieces.next(&reader)?.is_some() {}
         }
     }
+    for task in reader.tasks() {
+        let mut blocks = reader.blocks(task);
+        while blocks.next()?.is_some() {}
+    }
     let mut lines = reader.lines();
     let mut records = Vec::new();
     while let Some(line) = lines.next()? {
         records.push(line.to_record());
     }
     Ok((*reader.header(), reader.about().clone(), records))
+}
+
+fn reader_of(bytes: &[u8]) -> Reader {
+    Reader::from_bytes(bytes.to_vec(), Path::new("t")).unwrap()
+}
+
+/// What the index says of the blocks of `task`'s records must be true of them.
+fn hold_blocks(reader: &Reader, task: Rank, records: &[Record]) {
+    let (mut blocks, mut end, mut time) = (reader.blocks(task), 0, 0u64);
+    while let Some(block) = blocks.next().unwrap() {
+        assert_eq!((block.records.start, block.computing.start), (end, Ticks(time)));
+        end = block.records.end;
+        let own = &records[block.records.start as usize..end as usize];
+        let mut ids: [Vec<u64>; 2] = Default::default();
+        for record in own {
+            let (id, which, more) = match record {
+                Record::Message(message) => (message.id.0, 0, message.time.0),
+                Record::Collective(part) => (part.id.0, 1, part.time.0),
+                Record::Communicator(_) => unreachable!(),
+            };
+            ids[which].push(id);
+            time = time.saturating_add(more);
+        }
+        let range = |ids: &[u64]| Some(*ids.iter().min()?..=*ids.iter().max()?);
+        assert_eq!(block.computing.end, Ticks(time));
+        assert_eq!(block.messages.as_ref().map(|ids| ids.start().0..=ids.end().0), range(&ids[0]));
+        assert_eq!(block.collectives.as_ref().map(|ids| ids.start().0..=ids.end().0), range(&ids[1]));
+        let mut from = blocks.records_from(&block);
+        assert_eq!(from.next().unwrap().unwrap().to_record(), own[0]);
+    }
+    assert_eq!(end, records.len() as u64);
 }
 
 fn task_of(record: &Record) -> Option<Rank> {
@@ -119,6 +161,180 @@ fn a_container_has_what_went_in() {
         assert_eq!(&of_task_2.next().unwrap().unwrap().to_record(), record);
     }
     assert_eq!((of_task_2.next().unwrap(), reader.task(Rank(9)).next().unwrap()), (None, None));
+    let found =
+        |id| reader.find_message(MessageId(id)).unwrap().map(|(number, message)| (number, message.src));
+    assert_eq!((found(3), found(4), found(5)), (Some((2, Rank(2))), Some((0, Rank(1))), None));
+    assert_eq!(reader.version(), (4, 0));
+}
+
+/// As the writer of a later minor version might make it: with further numbers for each place, further flags, and more behind
+/// all that this version knows.
+fn later(required_section: bool, required: u32, change_block: impl Fn(usize, &mut [u8])) -> Vec<u8> {
+    let (header, records) = small();
+    let mut file = b"VEFX\x04\r\n\x1a".to_vec();
+    let mut blocks = 0;
+    let mut block = |kind, task, items, raw: &[u8]| {
+        let offset = file.len() as u64;
+        let mut bytes = Block { kind, task, items, raw }.to_bytes(false).unwrap();
+        change_block(blocks, &mut bytes);
+        let crc = checksum(&bytes[..20], &bytes[24..]);
+        bytes[20..24].copy_from_slice(&crc.to_le_bytes());
+        blocks += 1;
+        file.extend(&bytes);
+        (offset, bytes.len() as u64)
+    };
+    let mut content = about_to_bytes(&header, &about());
+    content.put(&[77]);
+    content.text("of a later version");
+    let mut all = vec![(block(block::Kind::About, 0, 1, content.bytes()), 1)];
+    let (mut comms, mut runs) = (Packed::default(), [Runs::default(); 2]);
+    comms.put(&[0, 3]);
+    (0..3).for_each(|rank| runs[0].put(&mut comms, rank));
+    runs[0].end(&mut comms);
+    comms.put(&[7, 2]);
+    [2, 0].iter().for_each(|&rank| runs[1].put(&mut comms, rank));
+    runs[1].end(&mut comms);
+    all.push((block(block::Kind::Communicators, 0, 2, comms.bytes()), 2));
+    let (mut order, mut runs) = (Packed::default(), Runs::default());
+    let tasks = records.iter().filter_map(task_of);
+    tasks.clone().for_each(|task| runs.put(&mut order, task.0));
+    runs.end(&mut order);
+    all.push((block(block::Kind::Order, 0, 6, order.bytes()), 6));
+    all.push((block(block::Kind::Section, 0, 1, b"whatever"), 1));
+    for task in 0..3 {
+        let (mut encoder, mut content) = (Encoder::default(), Packed::default());
+        let own = records.iter().filter(|record| task_of(record) == Some(Rank(task)));
+        for record in own.clone() {
+            match record {
+                Record::Message(message) => encoder.message(&mut content, message),
+                Record::Collective(part) => encoder.collective(&mut content, part),
+                Record::Communicator(_) => {}
+            }
+        }
+        encoder.end(&mut content);
+        let items = own.count() as u32;
+        all.push((block(block::Kind::Records, task, items, content.bytes()), items));
+    }
+    let mut index = Packed::default();
+    index.put(&[5, 11]);
+    let place = |index: &mut Packed, number: usize, more: &[u64]| {
+        let ((offset, length), items) = all[number];
+        index.put(&[1, offset, length, u64::from(items)]);
+        index.put(more);
+    };
+    for number in 0..3 {
+        place(&mut index, number, &[u64::MAX, 9]);
+    }
+    index.put(&[1]);
+    index.text("futures");
+    index.put(&[0xfe | u64::from(required_section), 1, 0]);
+    place(&mut index, 3, &[0, 0]);
+    index.put(&[3]);
+    for task in 0..3 {
+        index.put(&[u64::from(task > 0)]);
+        place(&mut index, 4 + task, &[1, 0, 0, 0, 0, 0, 1 << 40, 7]);
+    }
+    index.text("more of a later version");
+    let (offset, length) = block(block::Kind::Index, 0, 1, index.bytes());
+    let mut footer = Footer { offset, length, minor: 9, required }.to_bytes();
+    footer[18] = 3;
+    let crc = crc32fast::hash(&footer[..24]);
+    footer[24..28].copy_from_slice(&crc.to_le_bytes());
+    file.extend(footer);
+    file
+}
+
+#[test]
+fn later_minor_versions_are_read() {
+    let file = later(false, 0, |_, _| ());
+    let (header, records) = small();
+    let (read_header, read_about, read_records) = read(&file).unwrap();
+    assert_eq!((read_header, read_about, read_records), (header, about(), records));
+    let reader = reader_of(&file);
+    assert_eq!(reader.version(), (4, 9));
+    assert_eq!(reader.section_names().collect::<Vec<_>>(), ["futures"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.vefx");
+    fs::write(&path, &file).unwrap();
+    let report = validate_container(&path, &Default::default()).unwrap();
+    let warning = report.problems.iter().find(|problem| problem.kind == Kind::LaterVersion).unwrap();
+    assert_eq!(warning.to_string(), "line 1: warning: version 4.9: what it has beyond 4.0 was passed by");
+}
+
+#[test]
+fn what_must_be_understood_is_refused_with_its_place() {
+    let said = |file: &[u8]| read(file).unwrap_err().to_string();
+    let behind = ", which a later version of this program wrote and this one cannot read";
+    let file = later(false, 0x30, |_, _| ());
+    let expected = format!("t.vefx at byte {}: features 0x30 (version 4.9){behind}", file.len() - FOOTER);
+    assert_eq!(said(&file), expected);
+    let error = said(&later(true, 0, |_, _| ()));
+    assert!(error.ends_with(&format!(": section `futures` (version 4.9){behind}")), "{error}");
+    // A compression, and a flag, of the first task's records: other tasks can be read.
+    for (at, to, what) in [(1, 7, "a block in compression 7"), (2, 4, "a block with flags")] {
+        let file = later(false, 0, |number, block| {
+            if number == 4 {
+                block[at] = to
+            }
+        });
+        let error = said(&file);
+        assert!(
+            error.starts_with("t.vefx at byte ") && error.ends_with(&format!(": {what}{behind}")),
+            "{error}"
+        );
+        let reader = reader_of(&file);
+        assert!(reader.task(Rank(1)).next().unwrap().is_some() && reader.task(Rank(0)).next().is_err());
+    }
+}
+
+#[test]
+fn operations_of_later_versions_are_kept_by_name() {
+    let mut about = about();
+    about.op_codes.push(OpCode(2), "Alltoall_sparse".to_owned());
+    let (header, records) = small();
+    let folder = tempfile::tempdir().unwrap();
+    let (there, again) = (folder.path().join("t.vefx"), folder.path().join("u.vefx"));
+    fs::write(&there, write(&header, &about, PLAIN, &records, &[])).unwrap();
+    convert(&there, &again, &About::default(), Settings::default()).unwrap();
+    let kept = Reader::open(&again).unwrap();
+    assert_eq!(kept.about(), &about);
+    let names: Vec<_> = kept.about().op_codes.names().collect();
+    assert_eq!(names, [(OpCode(3), "Bcast"), (OpCode(70), "Scan"), (OpCode(2), "Alltoall_sparse")]);
+    assert_eq!(kept.about().op_codes.operation(OpCode(2)), None);
+}
+
+#[test]
+fn a_section_that_must_be_understood_stays_so_and_is_refused() {
+    let (header, records) = small();
+    let mut writer = Writer::new(Vec::new(), &header, &About::default(), PLAIN).unwrap();
+    for record in &records {
+        match record {
+            Record::Communicator(comm) => writer.communicator(comm.id, &comm.members).unwrap(),
+            Record::Message(message) => writer.message(message).unwrap(),
+            Record::Collective(part) => writer.collective(part).unwrap(),
+        }
+    }
+    writer.section("tags", Some(Rank(1)), &[]).unwrap();
+    writer.section("secret", None, b"what").unwrap();
+    writer.require_section("tags");
+    let folder = tempfile::tempdir().unwrap();
+    let (there, again) = (folder.path().join("t.vefx"), folder.path().join("u.vefx"));
+    let mut other = Writer::new(Vec::new(), &header, &About::default(), PLAIN).unwrap();
+    other.section("secret", None, b"what").unwrap();
+    other.require_section("secret");
+    fs::write(&there, writer.finish().unwrap()).unwrap();
+    convert(&there, &again, &About::default(), Settings::default()).unwrap();
+    let kept = Reader::open(&again).unwrap();
+    assert!(kept.is_required("tags") && !kept.is_required("secret"));
+    for record in &records {
+        match record {
+            Record::Communicator(comm) => other.communicator(comm.id, &comm.members).unwrap(),
+            Record::Message(message) => other.message(message).unwrap(),
+            Record::Collective(part) => other.collective(part).unwrap(),
+        }
+    }
+    let error = read(&other.finish().unwrap()).unwrap_err().to_string();
+    assert!(error.contains(": section `secret` (version 4.0), which a later version"), "{error}");
 }
 
 #[test]
@@ -175,6 +391,9 @@ fn a_task_is_read_without_the_others() {
         assert_eq!(&task.next().unwrap().unwrap().to_record(), record);
     }
     assert_eq!(task.next().unwrap(), None);
+    // So is a message that the index finds in this task.
+    let found = reader.find_message(MessageId(3 * 29_999 + 1)).unwrap().unwrap();
+    assert_eq!((found.0, found.1.src), (29_999, Rank(1)));
     let spoilt = reader.task(Rank(0)).next().unwrap_err();
     assert!(matches!(spoilt.problem, Problem::Checksum("block")), "{spoilt}");
 }
@@ -232,13 +451,13 @@ fn every_changed_byte_is_an_error() {
     let mut other = bytes.clone();
     other[4] = 1;
     let error = read(&other).unwrap_err().to_string();
-    assert_eq!(error, "t.vefx at byte 4: a container of version 1; this program reads version 3");
+    assert_eq!(error, "t.vefx at byte 4: a container of version 1; this program reads version 4");
 }
 
 /// Makes every checksum right again after a change, as a writer with a mistake would.
 fn reseal(bytes: &mut [u8]) {
     let mut at = 8;
-    while at + 24 <= bytes.len() - 24 {
+    while at + 24 <= bytes.len() - FOOTER {
         let stored = u32::from_le_bytes(bytes[at + 16..at + 20].try_into().unwrap()) as usize;
         let Some(content) = bytes.get(at + 24..at + 24 + stored) else { return };
         let mut crc = crc32fast::Hasher::new();
@@ -248,9 +467,9 @@ fn reseal(bytes: &mut [u8]) {
         bytes[at + 20..at + 24].copy_from_slice(&crc.to_le_bytes());
         at += 24 + stored;
     }
-    let footer = bytes.len() - 24;
-    let crc = crc32fast::hash(&bytes[footer..footer + 16]);
-    bytes[footer + 16..footer + 20].copy_from_slice(&crc.to_le_bytes());
+    let footer = bytes.len() - FOOTER;
+    let crc = crc32fast::hash(&bytes[footer..footer + 24]);
+    bytes[footer + 24..footer + 28].copy_from_slice(&crc.to_le_bytes());
 }
 
 #[test]
@@ -310,7 +529,7 @@ fn numbers_beyond_their_range_are_placed() {
         assert!(error.starts_with("t.vefx at byte ") && error.ends_with(&block(field)), "{error}");
     }
     let mut bad = bytes.clone();
-    let footer = bytes.len() - 24;
+    let footer = bytes.len() - FOOTER;
     bad[footer + 8..footer + 16].copy_from_slice(&(1u64 << 63).to_le_bytes());
     reseal(&mut bad);
     let error = read(&bad).unwrap_err().to_string();
@@ -648,9 +867,10 @@ proptest! {
         let settings = Settings { compress: compress && cfg!(feature = "zstd"), ..PLAIN };
         let bytes = write(&header, &about(), settings, &records, &[]);
         prop_assert_eq!(read(&bytes).unwrap(), (header, about(), records.clone()));
-        let reader = Reader::from_bytes(bytes, Path::new("t")).unwrap();
+        let reader = reader_of(&bytes);
         for (task, read) in (0..).map(Rank).zip(side_by_side(reader).unwrap()) {
             let own: Vec<_> = records.iter().filter(|record| task_of(record) == Some(task)).cloned().collect();
+            hold_blocks(&reader_of(&bytes), task, &own);
             prop_assert_eq!(read, own);
         }
     }

@@ -1,9 +1,9 @@
 //! Writes a container: begun blocks a task, then the index.
 
-use super::block::{Block, FRAME, Kind, MAGIC, MAGIC_END, MOST_RAW, START, VERSION, footer};
+use super::block::{Block, FRAME, Footer, Kind, MAGIC, MAGIC_END, MINOR, MOST_RAW, START, VERSION};
 use super::code::{Packed, Runs};
 use super::facts::{Facts, Known};
-use super::index::{Listings, Spot, about_to_bytes};
+use super::index::{Content, Listings, Spot, about_to_bytes};
 use super::notes::{Note, Piece, Section};
 use super::record::Encoder;
 use super::{About, BUFFERED, ContainerWriteError};
@@ -57,11 +57,19 @@ pub struct Writer<W: Write> {
 }
 
 /// A block in the making.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Begun {
     content: Packed,
     items: u32,
     encoder: Encoder,
+    /// Of a block of records.
+    told: Content,
+}
+
+impl Default for Begun {
+    fn default() -> Self {
+        Self { content: Packed::default(), items: 0, encoder: Encoder::default(), told: Content::NONE }
+    }
 }
 
 impl<W: Write> Writer<W> {
@@ -127,7 +135,10 @@ impl<W: Write> Writer<W> {
         self.known(message.src)?;
         self.known(message.dst)?;
         self.messages += 1;
-        self.record(message.src, |begun| begun.encoder.message(&mut begun.content, message))
+        self.record(message.src, |begun| {
+            begun.told.message(message.id.0, message.time.0);
+            begun.encoder.message(&mut begun.content, message);
+        })
     }
 
     /// Writes one task's part of a collective operation.
@@ -139,7 +150,10 @@ impl<W: Write> Writer<W> {
         if let Some(known) = self.facts.see(part) {
             self.facts_known(part.id.0, &known)?;
         }
-        self.record(part.task, |begun| begun.encoder.collective(&mut begun.content, part))
+        self.record(part.task, |begun| {
+            begun.told.collective(part.id.0, part.time.0);
+            begun.encoder.collective(&mut begun.content, part);
+        })
     }
 
     /// Says something of a record, a task or a collective; see [`Note`] for what `place` is. `task` is given exactly for
@@ -233,10 +247,18 @@ impl<W: Write> Writer<W> {
         if !self.index.sections.contains_key(name) {
             self.index.sections.insert(name.to_owned(), Default::default());
         }
-        if let Some(tasks) = self.index.sections.get_mut(name) {
-            tasks.entry(task).or_default().push(spot);
+        if let Some(section) = self.index.sections.get_mut(name) {
+            section.tasks.entry(task).or_default().push(spot);
         }
         Ok(())
+    }
+
+    /// Makes readers that do not know the section `name`, of which there are pieces, refuse the file: passing it by would
+    /// make them misread the trace.
+    pub fn require_section(&mut self, name: &str) {
+        if let Some(section) = self.index.sections.get_mut(name) {
+            section.required = true;
+        }
     }
 
     /// The roots will be copied from elsewhere: the writer is not to look for them.
@@ -250,15 +272,14 @@ impl<W: Write> Writer<W> {
         let mut begun: Vec<(u32, Begun)> = self.tasks.drain().filter(|(_, begun)| begun.items > 0).collect();
         begun.sort_unstable_by_key(|&(task, _)| task);
         for (task, mut begun) in begun {
-            begun.encoder.end(&mut begun.content);
-            let spot = self.block(Kind::Records, task, begun.items, begun.content.bytes())?;
-            self.index.tasks.entry(task).or_default().push(spot);
+            self.end_records(task, &mut begun)?;
         }
         self.end_order()?;
         self.end_notes()?;
         let content = self.index.to_bytes();
         let spot = self.block(Kind::Index, 0, 1, content.bytes())?;
-        self.out.write_all(&footer(spot.offset, spot.length))?;
+        let footer = Footer { offset: spot.offset, length: spot.length, minor: MINOR, required: 0 };
+        self.out.write_all(&footer.to_bytes())?;
         self.out.flush()?;
         for (kind, promised, written) in [
             ("point-to-point lines", self.header.messages, self.messages),
@@ -282,9 +303,7 @@ impl<W: Write> Writer<W> {
         begun.items += 1;
         if begun.content.bytes().len() >= full {
             let mut begun = std::mem::take(begun);
-            begun.encoder.end(&mut begun.content);
-            let spot = self.block(Kind::Records, task.0, begun.items, begun.content.bytes())?;
-            self.index.tasks.entry(task.0).or_default().push(spot);
+            self.end_records(task.0, &mut begun)?;
             begun.content.clear();
             self.tasks.insert(task.0, Begun { content: begun.content, ..Begun::default() });
         }
@@ -295,6 +314,13 @@ impl<W: Write> Writer<W> {
                 self.end_order()?;
             }
         }
+        Ok(())
+    }
+
+    fn end_records(&mut self, task: u32, begun: &mut Begun) -> Result<(), ContainerWriteError> {
+        begun.encoder.end(&mut begun.content);
+        let spot = self.block(Kind::Records, task, begun.items, begun.content.bytes())?;
+        self.index.tasks.entry(task).or_default().push_records(spot, &begun.told);
         Ok(())
     }
 

@@ -57,6 +57,7 @@ pub fn validate_container(path: &Path, options: &Options) -> Result<Report, Cont
     reader.check_sections()?;
     let options = Options { op_codes: reader.about().op_codes.clone(), ..options.clone() };
     let mut validator = Validator::new(reader.header(), &options);
+    validator.container_version(reader.version());
     let mut lines = reader.lines();
     // The header is line 1.
     let mut number = 1;

@@ -4,6 +4,7 @@ use super::Options;
 use super::communicators::{Communicators, Wrong};
 use super::order;
 use super::report::{Kind, Log, OperationTally, Report, Tallies};
+use crate::container::VERSION;
 use crate::id_table::{Chunks, IdTable, NONE};
 use crate::ids::{CommId, Rank};
 use crate::operation::{OpCode, Operation};
@@ -183,6 +184,15 @@ impl Validator {
         }
     }
 
+    /// The records come from a container of this version.
+    pub(super) fn container_version(&mut self, (major, minor): (u8, u16)) {
+        if minor > VERSION.1 {
+            let text =
+                format!("version {major}.{minor}: what it has beyond {major}.{} was passed by", VERSION.1);
+            self.log.add(Kind::LaterVersion, 1, || (text, vec![]));
+        }
+    }
+
     /// Adds the record that stands at line `number`.
     pub fn add(&mut self, number: u64, line: &Line<'_>) {
         if let Line::Communicator { id, members } = line {
@@ -331,7 +341,11 @@ impl Validator {
         }
 
         if operation.is_none() {
-            let text = || (format!("operation code {} is not in the table", op.0), vec![]);
+            let text = match self.options.op_codes.name(op) {
+                Some(name) => format!("operation code {} ({name}) is not one that this program knows", op.0),
+                None => format!("operation code {} is not in the table", op.0),
+            };
+            let text = || (text, vec![]);
             self.log.add(Kind::UnknownOperation, line, text);
         }
         let tally = self.operations.entry(op).or_default();

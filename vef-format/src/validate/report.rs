@@ -147,6 +147,8 @@ pub enum Kind {
     EndsEarly,
     /// More records than can be checked.
     TooMany,
+    /// A container of a later minor version: what that adds was passed by.
+    LaterVersion,
 }
 
 impl Kind {
@@ -172,6 +174,7 @@ impl Kind {
             Self::Start => "a first record that waits, or a later one that does not",
             Self::EndsEarly => "a task ends before MPI_Finalize",
             Self::TooMany => "more records than can be checked",
+            Self::LaterVersion => "a container of a later version than this program",
         }
     }
 
@@ -194,7 +197,7 @@ impl Kind {
             | Self::TimeRange
             | Self::UnknownOperation
             | Self::TooMany => Severity::Error,
-            Self::AwaitedByNobody | Self::Start | Self::EndsEarly => Severity::Warning,
+            Self::AwaitedByNobody | Self::Start | Self::EndsEarly | Self::LaterVersion => Severity::Warning,
         }
     }
 }
