@@ -73,7 +73,8 @@ extern "C" {
 int init_MultipleTraceManager(const struct conf_t *configuration);
 
 /**
- * Answers 1 once every record is replayed and every message received; -1 if that can never be (nothing is on its
+ * Returns 1 once every message is received and the clock has reached the moment at which the last task finishes, computing behind
+ * its last message included; -1 if that can never be (nothing is on its
  * way and nothing will become ready, or the trace is wrong; `TraceManager_problem` explains it); 0 as long as
  * there is something to do.
  */

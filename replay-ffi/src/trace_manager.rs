@@ -69,6 +69,8 @@ struct Manager {
     cycle: Picos,
     /// The destination of each message on its way.
     destinations: HashMap<u64, u32>,
+    /// When the last task finishes, once that is known.
+    finish: Option<Picos>,
 }
 
 static STATE: Mutex<State> = Mutex::new(State { cycle: Picos(1000), manager: None, problem: None });
@@ -163,7 +165,7 @@ fn open(configuration: &Configuration, cycle: Picos) -> Result<Manager, Wrong> {
         nodes = others;
     }
     let replay = builder.build().map_err(over)?;
-    Ok(Manager { replay, now: Picos::ZERO, cycle, destinations: HashMap::new() })
+    Ok(Manager { replay, now: Picos::ZERO, cycle, destinations: HashMap::new(), finish: None })
 }
 
 /// The paths of the traces.
@@ -201,7 +203,8 @@ fn place(configuration: &Configuration, ranks: u32) -> Result<Vec<u32>, Wrong> {
     Ok(placement.map_err(over)?.nodes_of_ranks())
 }
 
-/// Answers 1 once every record is replayed and every message received; -1 if that can never be (nothing is on its
+/// Returns 1 once every message is received and the clock has reached the moment at which the last task finishes, computing behind
+/// its last message included; -1 if that can never be (nothing is on its
 /// way and nothing will become ready, or the trace is wrong; `TraceManager_problem` explains it); 0 as long as
 /// there is something to do.
 #[unsafe(no_mangle)]
@@ -209,7 +212,9 @@ pub extern "C" fn isTraceComplete() -> c_int {
     with_manager(|manager| {
         let replay = &manager.replay;
         if replay.is_complete() {
-            return Ok(1);
+            // Asked cycle by cycle, where it no longer changes.
+            let finish = *manager.finish.get_or_insert_with(|| replay.finish());
+            return Ok((manager.now >= finish).into());
         }
         match replay.stats().live == 0 && replay.next_ready().is_none() {
             true => Err(Wrong::Over(replay.stuck().map(|stuck| stuck.to_string()).unwrap_or_default())),

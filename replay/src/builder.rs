@@ -108,6 +108,8 @@ impl Builder {
             send_completion: self.send_completion,
             same_node: self.same_node,
             ended: false,
+            refused: 0,
+            first_refusal: None,
         };
         for task in 0..replay.tasks.len() as u32 {
             replay.begin(task).map_err(|error| *error)?;

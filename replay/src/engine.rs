@@ -52,6 +52,9 @@ pub struct Replay {
     pub(crate) send_completion: SendCompletion,
     pub(crate) same_node: SameNode,
     pub(crate) ended: bool,
+    /// Reports of messages sent or delivered that were refused, and why the first of them was.
+    pub(crate) refused: u64,
+    pub(crate) first_refusal: Option<String>,
 }
 
 /// A job in progress.
@@ -195,8 +198,8 @@ impl Replay {
     /// Reports that a message has left its source at `at`. Optional; it matters under
     /// [`SendCompletion::WhenSent`] alone.
     pub fn sent(&mut self, id: LiveId, at: Picos) -> Result<(), ReplayError> {
-        self.check_time(at)?;
-        let flight = self.live.sent(id).map_err(|refused| refusal(refused, id))?;
+        self.check_time(at).map_err(|error| self.refuse(error))?;
+        let flight = self.live.sent(id).map_err(|refused| self.refuse(refusal(refused, id)))?;
         self.move_clock(at)?;
         if flight.completes() == Completes::WhenSent {
             self.complete_send(flight).map_err(|error| self.end(error))?;
@@ -211,8 +214,8 @@ impl Replay {
 
     #[inline(always)]
     fn deliver(&mut self, id: LiveId, at: Picos) -> Result<(), ReplayError> {
-        self.check_time(at)?;
-        let Some(flight) = self.live.remove(id) else { return Err(ReplayError::NotLive { id }) };
+        self.check_time(at).map_err(|error| self.refuse(error))?;
+        let Some(flight) = self.live.remove(id) else { return Err(self.refuse(ReplayError::NotLive { id })) };
         self.move_clock(at)?;
         self.stats.live -= 1;
         self.arrive(flight).map_err(|error| self.end(error))
@@ -299,6 +302,16 @@ impl Replay {
         }
         self.clock = now;
         Ok(())
+    }
+
+    /// Takes note of a report that is refused.
+    #[cold]
+    fn refuse(&mut self, error: ReplayError) -> ReplayError {
+        if error.is_misuse() {
+            self.refused += 1;
+            self.first_refusal.get_or_insert_with(|| error.to_string());
+        }
+        error
     }
 
     /// After an error in the trace every further call fails.

@@ -61,6 +61,6 @@ pub use message::{Kind, LiveId, Message};
 pub use options::{Link, SameNode, SendCompletion};
 pub use source::{Container, Found, LoadError, Loaded, SourceError, Step, Stream};
 pub use stats::{Count, Stats};
-pub use stuck::{Missing, Stuck, StuckTask, Undelivered, WaitsFor};
+pub use stuck::{Awaited, Missing, Stuck, StuckTask, Undelivered, WaitsFor};
 pub use vef_format::operation::{OpCodes, OpCodesError};
 pub use vef_format::units::{Bytes, Picos};

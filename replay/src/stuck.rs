@@ -1,11 +1,12 @@
 //! Explains why a replay does not go on: which task waits for what, and whether they wait in a circle.
 
 use crate::collective::{NOT_YET, OVER};
-use crate::engine::Replay;
+use crate::engine::{Replay, Running};
 use crate::live::Of;
 use crate::message::LiveId;
+use crate::progress::State;
 use crate::source::{Found, Step, Wanted};
-use crate::task::Wait;
+use crate::task::{Task, Wait};
 use hashbrown::HashMap;
 use std::fmt;
 use vef_format::ids::{CollectiveId, MessageId, Rank};
@@ -30,6 +31,10 @@ pub struct Stuck {
     pub live: u64,
     /// The first of them; at most [`Stuck::SHOWN`].
     pub undelivered: Vec<Undelivered>,
+    /// Reports of messages sent or delivered that were refused.
+    pub refused: u64,
+    /// Why the first of these was.
+    pub first_refusal: Option<String>,
 }
 
 /// A task that waits, and the record it cannot start.
@@ -60,8 +65,8 @@ pub enum WaitsFor {
         as_sender: bool,
         /// Where it stands in the trace, if it does and if that can be found out.
         found: Option<Found>,
-        /// Whether it is on its way.
-        started: bool,
+        /// Why it has not come.
+        state: Awaited,
     },
     /// A collective that it has not entered.
     NotEntered {
@@ -83,6 +88,19 @@ pub enum WaitsFor {
         /// Sends of its own that are not complete.
         unsent: u32,
     },
+}
+
+/// Why a message that a task waits for has not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// Its sender has not started it, or the trace does not have it.
+    NotStarted,
+    /// The simulator has taken it and not delivered it.
+    OnItsWay,
+    /// It is not for the task that waits for it, which waits in vain.
+    GoesElsewhere,
+    /// It is not from the task that waits for its completion, which waits in vain.
+    SentByAnother,
 }
 
 /// A member of a collective for whose message another one waits.
@@ -156,6 +174,8 @@ impl Replay {
             circle,
             live: self.stats.live,
             undelivered: self.undelivered(),
+            refused: self.refused,
+            first_refusal: self.first_refusal.clone(),
             tasks: told.into_iter().take(Stuck::SHOWN).collect(),
         })
     }
@@ -183,7 +203,7 @@ impl Replay {
                         id: MessageId(task.next.after),
                         as_sender: task.wait == Wait::Sent,
                         found: *other,
-                        started: job.lines.get(task.next.after) != crate::progress::State::Unseen,
+                        state: self.state_of(job, task, rank(at), other.as_ref()),
                     },
                     Wait::Collective => {
                         let id = CollectiveId(task.next.after);
@@ -211,6 +231,17 @@ impl Replay {
             }
         }
         told
+    }
+
+    /// Why the message that a task waits for has not come; `found` is the message, if it was found.
+    fn state_of(&self, job: &Running, task: &Task, rank: Rank, found: Option<&Found>) -> Awaited {
+        let as_sender = task.wait == Wait::Sent;
+        match found.map(|found| found.step) {
+            Some(Step::Message(message)) if as_sender && message.src != rank => Awaited::SentByAnother,
+            Some(Step::Message(message)) if !as_sender && message.dst != rank => Awaited::GoesElsewhere,
+            _ if job.lines.get(task.next.after) == State::Unseen => Awaited::NotStarted,
+            _ => Awaited::OnItsWay,
+        }
     }
 
     /// The record that a task cannot start, and the one that it waits for.
@@ -273,7 +304,9 @@ impl StuckTask {
     /// The task that keeps it waiting, as far as that is one.
     fn culprit(&self) -> Option<Rank> {
         match &self.waits_for {
-            WaitsFor::Message { found: Some(found), started: false, .. } => Some(found.step.task()),
+            WaitsFor::Message { found: Some(found), state: Awaited::NotStarted, .. } => {
+                Some(found.step.task())
+            }
             WaitsFor::Message { .. } => None,
             WaitsFor::NotEntered { found, .. } => found.map(|found| found.step.task()),
             WaitsFor::Collective { missing, .. } => {
@@ -292,6 +325,9 @@ impl fmt::Display for Stuck {
             for message in &self.undelivered {
                 write!(f, "\n    {message}")?;
             }
+        }
+        if let Some(first) = &self.first_refusal {
+            write!(f, "\n  {} reports of the simulator were refused, first: {first}", self.refused)?;
         }
         for task in &self.tasks {
             write!(f, "\n  {task}")?;
@@ -343,27 +379,26 @@ impl fmt::Display for StuckTask {
 impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Message { id, as_sender, found, started } => {
+            Self::Message { id, as_sender, found, state } => {
                 let what = if *as_sender { "its own message" } else { "message" };
                 write!(f, "{what} {id}")?;
-                match found {
-                    None if *started => f.write_str(", which is on its way"),
-                    None => f.write_str(", which is not in the trace"),
-                    Some(found) => {
-                        if let Step::Message(message) = found.step {
-                            write!(f, " from task {} to task {}", message.src, message.dst)?;
-                        }
-                        write!(f, " (record {}", found.record)?;
-                        if let Some(line) = found.line {
-                            write!(f, ", line {line}")?;
-                        }
-                        f.write_str(if *started {
-                            "), which is on its way"
-                        } else {
-                            "), which has not started"
-                        })
+                if let Some(found) = found {
+                    if let Step::Message(message) = found.step {
+                        write!(f, " from task {} to task {}", message.src, message.dst)?;
                     }
+                    write!(f, " (record {}", found.record)?;
+                    if let Some(line) = found.line {
+                        write!(f, ", line {line}")?;
+                    }
+                    f.write_str(")")?;
                 }
+                f.write_str(match state {
+                    Awaited::NotStarted if found.is_none() => ", which is not in the trace",
+                    Awaited::NotStarted => ", which has not started",
+                    Awaited::OnItsWay => ", which is on its way",
+                    Awaited::GoesElsewhere => ", which goes to another task",
+                    Awaited::SentByAnother => ", which another task sends",
+                })
             }
             Self::NotEntered { id, found: None } => {
                 write!(f, "{id}, of which the trace has no part of this task")

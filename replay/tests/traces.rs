@@ -272,6 +272,34 @@ fn a_stuck_replay_of_a_file_names_lines() {
     }
 }
 
+#[test]
+fn what_goes_elsewhere_is_not_on_its_way() {
+    // Task 2 waits for a message that goes to task 1, and task 0 for one that task 1 sends.
+    let trace = loaded("VEF3 3 4 0 0 0 0 1\n0 0 1 9 4 1 -1\n1 2 2 0 2 1 0\n2 1 0 9 4 5 -1\n3 0 0 0 1 1 2\n");
+    let mut replay = Replay::builder().job(Job::loaded(&trace)).build().unwrap();
+    run(&mut replay, 10);
+    let told = replay.stuck().unwrap().to_string();
+    for part in [
+        "task 0, record 1 (mark 3) waits for its own message 2 from task 1 to task 0 (record 0), which another task sends",
+        "task 2, record 0 (mark 1) waits for message 0 from task 0 to task 1 (record 0), which goes to another task",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(!told.contains("on its way"), "{told}");
+}
+
+#[test]
+fn a_refused_delivery_is_in_the_report() {
+    let trace = loaded("VEF3 2 3 0 0 0 0 1\n0 0 1 9 4 10 -1\n1 1 1 0 2 5 0\n2 1 0 8 1 5 1\n");
+    let mut replay = Replay::builder().job(Job::loaded(&trace)).build().unwrap();
+    let message = replay.pop_ready(Picos(10)).unwrap().unwrap();
+    replay.delivered(message.id, Picos(9)).unwrap_err();
+    replay.delivered(LiveId::from_raw(7), Picos(12)).unwrap_err();
+    let told = replay.stuck().unwrap().to_string();
+    let refused = "2 reports of the simulator were refused, first: time goes backwards: it is 10 ps, the call is for 9 ps";
+    assert!(told.contains(refused) && told.contains("1 messages were taken and not delivered"), "{told}");
+}
+
 /// A trace in text as a container that says more.
 fn container(text: &str, notes: &[(Option<u32>, u64, Note<'_>)]) -> Container {
     let mut reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
