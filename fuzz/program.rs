@@ -5,7 +5,8 @@
 
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Event, Members, Origin, Outcome,
+    Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event, Members,
+    Origin, Outcome,
     PostReceive, Receive, RequestId, Send, SendMode,
 };
 use vef_format::capture::{RankInfo, RankWriter, rank_path};
@@ -56,7 +57,7 @@ impl Task {
     fn call(&mut self, start: u64, length: u64, action: Action<'_>) {
         let start = start.max(self.now);
         let end = start.saturating_add(length);
-        let event = Event { start: Nanos(start), end: Nanos(end), thread: 0, action };
+        let event = Event { start: Nanos(start), end: Nanos(end), thread: 0, call: CallSlot::NONE, action };
         // What the writer refuses, no capture holds.
         if self.writer.event(&event).is_ok() {
             self.now = end;
@@ -93,8 +94,15 @@ fn begin(directory: &Path, rank: u32, tasks: u32) -> Task {
     let info = RankInfo { rank: Rank(rank), tasks, host: "node".into(), ..RankInfo::default() };
     let writer = RankWriter::create(directory, &info).expect("a temporary file");
     let mut task = Task { writer, now: 0, requests: Vec::new(), communicators: 1 };
-    let world = Communicator { id: CommId(0), origin: Origin::World, members: Members::All, foreign: false };
-    let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, predefined: true };
+    let world = Communicator {
+        id: CommId(0),
+        origin: Origin::World,
+        split: None,
+        members: Members::All,
+        remote: None,
+        foreign: false,
+    };
+    let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, name: "MPI_BYTE" };
     task.call(1, 5, Action::Init);
     task.call(6, 0, Action::Communicator(world));
     task.call(6, 0, Action::Datatype(byte));
@@ -220,7 +228,7 @@ fn alone(task: &mut Task, clock: u64, length: u64, kind: u8, choices: &mut Choic
                 2 => Action::CommunicatorFree(CommId(comm)),
                 3 => Action::Probe { comm: CommId(comm), source: CommRank(peer), tag },
                 4 => Action::Phase { begin: bytes % 2 == 0, name: "solve" },
-                5 => Action::Other { name: "MPI_Put", bytes: Bytes(bytes) },
+                5 => Action::Other { bytes: Bytes(bytes), detail: Detail::None },
                 _ => Action::Stopped { reason: "the disk is full" },
             };
             task.call(clock, length, action);
@@ -257,7 +265,9 @@ fn collective(operation: Operation, root: u32, rank: u32, bytes: u64) -> Collect
             send: if root.is_none() || at_root == operation.root_sends() { moved } else { Bytes::ZERO },
             recv: if root.is_none() || at_root != operation.root_sends() { moved } else { Bytes::ZERO },
         },
+        count: 0,
         datatype: DatatypeId(0),
+        recv_datatype: None,
         request: None,
         send_counts: &[],
         recv_counts: &[],
@@ -266,7 +276,7 @@ fn collective(operation: Operation, root: u32, rank: u32, bytes: u64) -> Collect
 
 fn define(task: &mut Task, clock: u64, origin: Origin, members: Members<'_>, foreign: bool) {
     let id = CommId(task.communicators);
-    task.call(clock, 0, Action::Communicator(Communicator { id, origin, members, foreign }));
+    task.call(clock, 0, Action::Communicator(Communicator { id, origin, split: None, members, remote: None, foreign }));
     task.communicators += 1;
 }
 

@@ -84,7 +84,9 @@ impl Workload {
             Action::Communicator(Communicator {
                 id: CommId(0),
                 origin: Origin::World,
+                split: None,
                 members: Members::All,
+                remote: None,
                 foreign: false,
             }),
         )?;
@@ -171,7 +173,15 @@ impl Author {
     fn call(&mut self, duration: u64, action: Action<'_>) -> Result<(), CaptureError> {
         let start = self.now + 50 + self.chance(400);
         self.now = start + duration;
-        self.writer.event(&Event { start: Nanos(start), end: Nanos(self.now), thread: 0, action })
+        let call = self.writer.function(match action {
+            Action::Send(_) => "MPI_Isend",
+            Action::PostReceive(_) => "MPI_Irecv",
+            Action::Complete(_) => "MPI_Waitall",
+            Action::Collective(_) => "MPI_Allreduce",
+            Action::Finalize => "MPI_Finalize",
+            _ => "MPI_Init",
+        })?;
+        self.writer.event(&Event { start: Nanos(start), end: Nanos(self.now), thread: 0, call, action })
     }
 
     fn send(&mut self, to: u32, tag: i32, request: Option<RequestId>) -> Result<(), CaptureError> {
@@ -198,7 +208,9 @@ impl Author {
                 comm: CommId(0),
                 root: None,
                 amounts,
+                count: 0,
                 datatype: DatatypeId(0),
+                recv_datatype: None,
                 request: None,
                 send_counts: &[],
                 recv_counts: &[],

@@ -10,7 +10,7 @@ vef_fuzz::target!(|bytes| {
     vef_fuzz::with_directory(|directory| {
         vef_fuzz::write_rank_file(&rank_path(directory, Rank(0)), header, chunk);
         let Ok(capture) = Capture::open(directory) else { return };
-        let _ = capture.calls(Rank(0));
+        let _ = capture.functions(Rank(0));
         let Ok(mut events) = capture.events(Rank(0)) else { return };
         let _ = events.each(|_| Ok::<_, CaptureError>(()));
         let _ = events.ending();

@@ -5,7 +5,7 @@ use crate::lane::Lane;
 use mpi_abi::handles;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use vef_format::capture::event::{Action, Communicator, Members, Origin};
+use vef_format::capture::event::{Action, CallSlot, Communicator, Members, Origin, Remote, Split};
 use vef_format::ids::{CommId, Rank};
 
 /// What the fast path needs of a communicator.
@@ -58,6 +58,8 @@ pub(crate) enum Made {
 /// Who is in a communicator.
 struct Membership {
     ranks: Vec<Rank>,
+    /// The other group: its ranks, or how many they are if some are outside.
+    remote: Option<Result<Vec<Rank>, u32>>,
     foreign: bool,
 }
 
@@ -83,7 +85,15 @@ impl Comms {
             foreign: false,
         };
         let now = lane.now();
-        self.add(lane, tracer.mpi.abi().predefined.comm_world, comm, Origin::World, Members::All, (now, now));
+        let described = Communicator {
+            id: comm.id,
+            origin: Origin::World,
+            split: None,
+            members: Members::All,
+            remote: None,
+            foreign: false,
+        };
+        self.add(lane, tracer.mpi.abi().predefined.comm_world, comm, described, (now, now), CallSlot::NONE);
     }
 
     /// The communicator behind `handle`, which MPI has just accepted in a call of `lane`.
@@ -110,7 +120,7 @@ impl Comms {
     #[inline(never)]
     fn discover(&mut self, lane: &mut Lane, handle: usize) -> Comm {
         let now = lane.now();
-        self.describe(lane, handle, None, Made::Unseen, (now, now))
+        self.describe(lane, handle, None, Made::Unseen, None, (now, now), CallSlot::NONE)
     }
 
     /// Counts a creating call on `parent`.
@@ -127,19 +137,22 @@ impl Comms {
     /// may be asked instead, where the new one must not be used yet.
     #[cold]
     #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "what a definition says")]
     pub(crate) fn describe(
         &mut self,
         lane: &mut Lane,
         handle: usize,
         like: Option<usize>,
         made: Made,
+        split: Option<Split>,
         times: (u64, u64),
+        call: CallSlot,
     ) -> Comm {
         let mpi = &lane.tracer.mpi;
         let predefined = &mpi.abi().predefined;
         // SAFETY: a handle that MPI has just given to the program or accepted from it.
         let asked = unsafe { handles::Comm::from_word(like.unwrap_or(handle)) };
-        let Membership { ranks, foreign } = membership(mpi, asked);
+        let Membership { ranks, remote, foreign } = membership(mpi, asked);
         let origin = match made {
             _ if handle == predefined.comm_self => Origin::SelfOnly,
             Made::Child(parent, ordinal) => Origin::Child { parent, ordinal },
@@ -150,8 +163,14 @@ impl Comms {
         };
         let rank = mpi.comm_rank(asked).unwrap_or(0);
         let comm = Comm { id: CommId(self.next), size: ranks.len() as u32, rank, foreign };
-        let members = compact(&ranks, lane.tracer.tasks);
-        self.add(lane, handle, comm, origin, members, times);
+        let tasks = lane.tracer.tasks;
+        let remote = remote.as_ref().map(|remote| match remote {
+            Ok(ranks) => Remote::Inside(compact(ranks, tasks)),
+            Err(size) => Remote::Outside(*size),
+        });
+        let members = compact(&ranks, tasks);
+        let described = Communicator { id: comm.id, origin, split, members, remote, foreign };
+        self.add(lane, handle, comm, described, times, call);
         comm
     }
 
@@ -160,13 +179,12 @@ impl Comms {
         lane: &mut Lane,
         handle: usize,
         comm: Comm,
-        origin: Origin,
-        members: Members<'_>,
+        described: Communicator<'_>,
         times: (u64, u64),
+        call: CallSlot,
     ) {
         self.next += 1;
-        let described = Communicator { id: comm.id, origin, members, foreign: comm.foreign };
-        lane.put(times.0, times.1, &Action::Communicator(described), 0);
+        lane.put(times.0, times.1, &Action::Communicator(described), call);
         // Known to other threads only now that its record is written.
         self.known.insert(handle, comm);
     }
@@ -201,11 +219,19 @@ impl Comms {
 
 /// Members outside `MPI_COMM_WORLD` are left out and make the communicator foreign.
 fn membership(mpi: &mpi_abi::api::Mpi, comm: handles::Comm) -> Membership {
+    let inside = |members: &[Option<i32>]| -> Vec<Rank> {
+        members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok())).map(Rank).collect()
+    };
     let members = mpi.comm_members(comm).unwrap_or_default();
-    let ranks: Vec<Rank> =
-        members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok())).map(Rank).collect();
-    let foreign = ranks.len() != members.len() || mpi.comm_is_inter(comm).unwrap_or(true);
-    Membership { ranks, foreign }
+    let ranks = inside(&members);
+    let is_inter = mpi.comm_is_inter(comm).unwrap_or(true);
+    let foreign = ranks.len() != members.len() || is_inter;
+    let remote = is_inter.then(|| {
+        let members = mpi.comm_remote_members(comm).unwrap_or_default();
+        let ranks = inside(&members);
+        if ranks.len() == members.len() { Ok(ranks) } else { Err(members.len() as u32) }
+    });
+    Membership { ranks, remote, foreign }
 }
 
 /// The shortest form of a member list.

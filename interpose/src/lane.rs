@@ -11,13 +11,14 @@ use crate::place::Place;
 use crate::requests::Waiting;
 use crate::shapes::{AnyKey, Function, Shapes};
 use crate::tracer::{TRACER, Tracer};
+use mpi_abi::prototypes::Call;
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use vef_format::capture::encode::{self, Author, Times, makes_request};
-use vef_format::capture::event::{Action, Completion, RequestId};
+use vef_format::capture::event::{Action, CallSlot, Completion, RequestId};
 use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, checksum, seal};
-use vef_format::capture::word::{Code, Head, RUN, WORD};
+use vef_format::capture::word::{COMPLETERS, Code, Head, WORD};
 
 /// Thread pointer of the thread that initialised MPI, while tracing is on and it is alone; else 0.
 static MAIN_THREAD: AtomicUsize = AtomicUsize::new(0);
@@ -194,6 +195,21 @@ pub(crate) fn resume() {
     MAIN_THREAD.store(PAUSED_THREAD.load(Ordering::Relaxed), Ordering::Release);
 }
 
+/// Which of the functions that complete requests a word names.
+#[inline(always)]
+const fn completer(call: Call) -> u8 {
+    match call {
+        Call::MPI_Wait => 0,
+        Call::MPI_Waitall => 1,
+        Call::MPI_Waitany => 2,
+        Call::MPI_Waitsome => 3,
+        Call::MPI_Test => 4,
+        Call::MPI_Testall => 5,
+        Call::MPI_Testany => 6,
+        _ => 7,
+    }
+}
+
 impl Lane {
     pub(crate) fn new(tracer: &'static Tracer, thread: u16, now: u64) -> Self {
         Self {
@@ -239,6 +255,10 @@ impl Lane {
     #[cold]
     #[inline(never)]
     fn put_long(&mut self, start: u64, end: u64, head: Head) {
+        let call = match head.code() {
+            Code::Run { completer, .. } => self.slot_of_completer(completer),
+            Code::Shape(_) => CallSlot::NONE,
+        };
         self.write((start, end), 0, |bytes, at, times, _| {
             match (head.with(times.gap, times.duration), head.code()) {
                 (Some(word), _) => {
@@ -246,7 +266,7 @@ impl Lane {
                     Some(at + WORD)
                 }
                 (None, Code::Shape(shape)) => encode::shape(bytes, at, times, shape),
-                (None, Code::Run { count, after }) => encode::run(bytes, at, times, count, after),
+                (None, Code::Run { count, after, .. }) => encode::run(bytes, at, times, call, count, after),
             }
         });
     }
@@ -254,29 +274,31 @@ impl Lane {
     /// Writes the record of a call that has completed `count` of the lane's own requests, made one after the other, and after
     /// which `after` were made before the call.
     #[inline(always)]
-    pub(crate) fn put_run(&mut self, start: u64, end: u64, count: u64, after: u64) {
-        let head = if count > RUN || after >= RUN {
-            return self.put_long_run(start, end, count, after);
-        } else if after == 0 {
-            Head::run(count, 0)
-        } else {
-            Head::run(count, after)
-        };
-        self.put_head(start, end, head);
+    pub(crate) fn put_run(&mut self, start: u64, end: u64, call: Call, count: u64, after: u64) {
+        match Head::run(completer(call), count, after) {
+            Some(head) => self.put_head(start, end, head),
+            None => self.put_long_run(start, end, call, count, after),
+        }
     }
 
     #[cold]
     #[inline(never)]
-    fn put_long_run(&mut self, start: u64, end: u64, count: u64, after: u64) {
-        self.write((start, end), 0, |bytes, at, times, _| encode::run(bytes, at, times, count, after));
+    fn put_long_run(&mut self, start: u64, end: u64, call: Call, count: u64, after: u64) {
+        let call = self.tracer.slot(call);
+        self.write((start, end), 0, |bytes, at, times, _| encode::run(bytes, at, times, call, count, after));
     }
 
-    /// Writes the record of a call that ran from `start` to `end`, ticks. `slot`: see [`encode::record`].
+    fn slot_of_completer(&self, completer: u8) -> CallSlot {
+        Call::from_name(COMPLETERS[usize::from(completer)])
+            .map_or(CallSlot::NONE, |call| self.tracer.slot(call))
+    }
+
+    /// Writes the record of a call of the function `call` that ran from `start` to `end`, ticks.
     #[inline(never)]
-    pub(crate) fn put(&mut self, start: u64, end: u64, action: &Action<'_>, slot: u32) {
+    pub(crate) fn put(&mut self, start: u64, end: u64, action: &Action<'_>, call: CallSlot) {
         let requests = u64::from(makes_request(action).is_some());
         self.write((start, end), requests, |bytes, at, times, author| {
-            encode::record(bytes, at, times, author, action, slot)
+            encode::record(bytes, at, times, author, call, action)
         });
     }
 
@@ -287,6 +309,7 @@ impl Lane {
         &mut self,
         times: (u64, u64),
         action: &Action<'_>,
+        call: CallSlot,
         function: Function,
         key: &impl AnyKey,
         flags: u8,
@@ -294,7 +317,7 @@ impl Lane {
         let shape = self.shapes.choose(function, key);
         let requests = u64::from(makes_request(action).is_some());
         let written = self.write(times, requests, |bytes, at, times, author| {
-            encode::define(bytes, at, times, author, action, shape)
+            encode::define(bytes, at, times, author, call, action, shape)
         });
         if written {
             self.shapes.keep(shape, function, key, action, flags);
@@ -304,17 +327,24 @@ impl Lane {
     /// As [`Lane::put`] of the completion of the lane's own requests, whose numbers are the first `count` of
     /// `scratch.handles`.
     #[inline(never)]
-    pub(crate) fn put_completed(&mut self, start: u64, end: u64, count: usize) {
+    pub(crate) fn put_completed(&mut self, start: u64, end: u64, call: CallSlot, count: usize) {
         let numbers = std::mem::take(&mut self.scratch.handles);
         self.write((start, end), 0, |bytes, at, times, author| {
-            encode::completed(bytes, at, times, author, numbers[..count].iter().map(|&number| number as u64))
+            encode::completed(
+                bytes,
+                at,
+                times,
+                author,
+                call,
+                numbers[..count].iter().map(|&number| number as u64),
+            )
         });
         self.scratch.handles = numbers;
     }
 
     /// A definition: at the instant at which the previous record ended, so that the next gap stays as it is.
     pub(crate) fn define(&mut self, action: &Action<'_>) {
-        self.put(self.last, self.last, action, 0);
+        self.put(self.last, self.last, action, CallSlot::NONE);
     }
 
     /// The request that a call has made which was recorded as one of a shape.
@@ -481,7 +511,9 @@ impl Lane {
         if let Some((window, _)) = &mut self.window {
             let bytes = window.bytes();
             let at = self.at as usize - bytes.as_ptr() as usize;
-            if let Some(at) = encode::record(bytes, at, times, author, &Action::Stopped { reason }, 0) {
+            if let Some(at) =
+                encode::record(bytes, at, times, author, CallSlot::NONE, &Action::Stopped { reason })
+            {
                 self.at = bytes.as_mut_ptr().wrapping_add(at);
             }
         }

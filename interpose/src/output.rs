@@ -12,8 +12,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::layout::{
-    CALL_ENTRY, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ClockPair, HEADER_SIZE, HOLE_MARK, RankInfo, State,
-    chunk_field, field, header, pair_bytes,
+    CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ClockPair, HEADER_SIZE, HOLE_MARK, RankInfo,
+    State, call_field, chunk_field, field, header, pair_bytes,
 };
 
 /// A piece of the file in memory.
@@ -187,11 +187,11 @@ impl Output {
             return None;
         }
         let at = self.calls_at + slot as usize * CALL_ENTRY;
-        let len = name.len().min(CALL_ENTRY - 8);
+        let len = name.len().min(CALL_NAME);
         // SAFETY: the entry lies within the header, is 8-byte aligned, and this call alone writes its name.
         let count = unsafe {
             let entry = self.head.start.as_ptr().add(at);
-            std::ptr::copy_nonoverlapping(name.as_ptr(), entry.add(8), len);
+            std::ptr::copy_nonoverlapping(name.as_ptr(), entry.add(call_field::NAME), len);
             AtomicU64::from_ptr(entry.cast())
         };
         self.slots.store(slot + 1, Ordering::Relaxed);

@@ -189,7 +189,9 @@ impl Shapes {
             Action::Receive(receive) => (receive.comm, [receive.datatype; 2]),
             Action::PostReceive(post) => (post.comm, [post.datatype; 2]),
             Action::Exchange { send, receive } => (send.comm, [send.datatype, receive.datatype]),
-            Action::Collective(part) => (part.comm, [part.datatype; 2]),
+            Action::Collective(part) => {
+                (part.comm, [part.datatype, part.recv_datatype.unwrap_or(part.datatype)])
+            }
             _ => return,
         };
         let place = usize::from(number) % SLOTS;

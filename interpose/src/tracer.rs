@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use vef_format::capture::event::DatatypeId;
+use vef_format::capture::event::{CallSlot, DatatypeId};
 use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
 use vef_format::capture::{RankInfo, rank_path};
 use vef_format::ids::{CommId, Rank};
@@ -387,9 +387,28 @@ impl Tracer {
         }
     }
 
+    /// Notes the time of a call that was counted, and whether it failed.
+    #[inline(always)]
+    pub(crate) fn note(&'static self, call: Call, ticks: u64, code: i32) {
+        let count = COUNTS[call as usize].load(Ordering::Relaxed);
+        if count.is_null() {
+            return;
+        }
+        // SAFETY: an entry of the call table, which begins with three numbers and is never unmapped.
+        let [ticks_so_far, errors] = unsafe { [&*count.add(1), &*count.add(2)] };
+        let add = |to: &AtomicU64, number: u64| match self.multiple {
+            true => _ = to.fetch_add(number, Ordering::Relaxed),
+            false => to.store(to.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed),
+        };
+        add(ticks_so_far, ticks);
+        if code != 0 {
+            add(errors, 1);
+        }
+    }
+
     /// The slot of `call`, which has been counted, in the call table.
-    pub(crate) fn slot(&'static self, call: Call) -> u32 {
-        self.output.slot_of(COUNTS[call as usize].load(Ordering::Relaxed))
+    pub(crate) fn slot(&'static self, call: Call) -> CallSlot {
+        CallSlot(self.output.slot_of(COUNTS[call as usize].load(Ordering::Relaxed)) as u16)
     }
 
     /// A lane for the calling thread.

@@ -63,8 +63,9 @@ impl Types {
         let (size, contiguous) = size_and_shape(mpi, handle);
         let found = Type { id: DatatypeId(self.next), size };
         self.next += 1;
-        let predefined = mpi.abi().basic.named().any(|(_, word)| *word == Some(handle));
-        lane.define(&Action::Datatype(Datatype { id: found.id, size: Bytes(size), contiguous, predefined }));
+        let name =
+            mpi.abi().basic.named().find(|(_, word)| **word == Some(handle)).map_or("", |(name, _)| name);
+        lane.define(&Action::Datatype(Datatype { id: found.id, size: Bytes(size), contiguous, name }));
         // Known to other threads only now that its record is written.
         self.known.insert(handle, found);
         found

@@ -14,7 +14,7 @@ use mpi_abi::status::Status;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use vef_format::capture::encode::can_be_shape;
-use vef_format::capture::event::{Action, RequestId};
+use vef_format::capture::event::{Action, Detail, RequestId};
 use vef_format::units::Bytes;
 
 /// One function: what the table says of it, known at compile time.
@@ -169,6 +169,8 @@ impl<'a, R: Row, L: Language> Args<'a, R, L> {
         length: int -> i32 = "count" | "incount";
         error_code: int -> i32 = "errorcode";
         partitions: int -> i32 = "partitions";
+        color: int -> i32 = "color";
+        key: int -> i32 = "key";
     }
 
     /// The request number `index` behind the address `word`.
@@ -268,7 +270,7 @@ impl Done<'_> {
     /// Records what the call did.
     #[inline(always)]
     pub(crate) fn put(&mut self, action: &Action<'_>) {
-        self.lane.put(self.start, self.end, action, 0);
+        self.lane.put(self.start, self.end, action, self.lane.tracer.slot(self.call));
         // A call of several records took its time once.
         self.start = self.end;
     }
@@ -282,7 +284,8 @@ impl Done<'_> {
     ) {
         match key {
             Some(key) if can_be_shape(action) => {
-                self.lane.put_first((self.start, self.end), action, Function::of::<R, L>(), key, flags);
+                let call = self.lane.tracer.slot(self.call);
+                self.lane.put_first((self.start, self.end), action, call, Function::of::<R, L>(), key, flags);
                 self.start = self.end;
             }
             _ => self.put(action),
@@ -326,7 +329,7 @@ impl Done<'_> {
 #[inline(never)]
 fn put_other(lane: &mut Lane, call: Call, start: u64, end: u64, bytes: Bytes) {
     let slot = lane.tracer.slot(call);
-    lane.put(start, end, &Action::Other { name: "", bytes }, slot);
+    lane.put(start, end, &Action::Other { bytes, detail: Detail::None }, slot);
 }
 
 /// Calls `next`, the real function, and `record` after it; `next` alone if nothing is to be recorded. `prepare` comes first and may change what is passed on; what it gives goes to `record`.
@@ -379,6 +382,7 @@ fn around_in<R: Row, L: Language, const N: usize, P>(
     // SAFETY: as above; the nested calls are over.
     let lane = unsafe { &mut *lane.as_ptr() };
     lane.inside = false;
+    lane.tracer.note(R::CALL, end.wrapping_sub(start), code);
     let shared = lane.tracer.shared();
     record(&mut Done { lane, shared, call: R::CALL, start, end }, &Args::new(&words, abi), prepared, code);
     code

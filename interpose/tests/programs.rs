@@ -100,12 +100,14 @@ fn succeeded(out: &Output) {
     assert!(!errors.contains("vef:"), "{errors}");
 }
 
-/// Gives each event's action of `rank`; how the events end.
-fn each_action(capture: &Path, rank: u32, mut each: impl FnMut(u16, &Action<'_>)) -> Ending {
+/// Gives each event's thread, function and action of `rank`; how the events end.
+fn each_action(capture: &Path, rank: u32, mut each: impl FnMut(u16, &str, &Action<'_>)) -> Ending {
     let capture = Capture::open(capture).expect("a capture");
     let mut events = capture.events(Rank(rank)).expect("its events");
+    let functions = events.functions().to_vec();
     let tell = |event: &Event<'_>| {
-        each(event.thread, &event.action);
+        let name = event.call.index().map_or("", |slot| &functions[slot].name);
+        each(event.thread, name, &event.action);
         Ok::<_, CaptureError>(())
     };
     events.each(tell).expect("readable");
@@ -116,8 +118,9 @@ fn each_action(capture: &Path, rank: u32, mut each: impl FnMut(u16, &Action<'_>)
 /// which first, is a matter of luck.
 fn actions(capture: &Path, rank: u32) -> Vec<String> {
     let mut list = Vec::new();
-    let ending = each_action(capture, rank, |_, action| match action {
+    let ending = each_action(capture, rank, |_, name, action| match action {
         Action::Complete(completions) => list.extend(completions.iter().map(|done| format!("{done:?}"))),
+        Action::Other { .. } => list.push(format!("{name} {action:?}")),
         other => list.push(format!("{other:?}")),
     });
     assert_eq!(ending, Ending::Finished);
@@ -169,7 +172,7 @@ fn requests_of_several_threads_are_their_own() {
         }
         let mut sends = 0;
         let mut made = std::collections::HashSet::new();
-        let ending = each_action(&capture, 0, |thread, action| match action {
+        let ending = each_action(&capture, 0, |thread, _, action| match action {
             Action::Send(send) => {
                 sends += 1;
                 assert!(made.insert(send.request.expect("a request")));
@@ -196,7 +199,7 @@ fn an_abort_is_the_last_that_is_known() {
         let out = mpi.run(2, &capture, &program, &["abort", &dir.path().display().to_string()]);
         assert_eq!(out.status.code(), Some(5), "{}", String::from_utf8_lossy(&out.stderr));
         let mut last = String::new();
-        let ending = each_action(&capture, 1, |_, action| last = format!("{action:?}"));
+        let ending = each_action(&capture, 1, |_, _, action| last = format!("{action:?}"));
         assert_eq!((last.as_str(), ending), ("Abort { code: 5 }", Ending::Cut { torn: 0 }));
     }
 }
@@ -227,7 +230,7 @@ fn a_killed_rank_leaves_its_whole_records() {
         unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
         launcher.wait().expect("ends");
         let mut requests = 0;
-        let ending = each_action(&capture, 0, |_, action| match action {
+        let ending = each_action(&capture, 0, |_, _, action| match action {
             Action::PostReceive(post) => {
                 assert_eq!(post.request, RequestId { thread: 0, number: requests });
                 requests += 1;
@@ -254,7 +257,7 @@ fn the_size_limit_stops_the_recording_alone() {
         errors.lines().filter(|line| line.starts_with("vef: ")).count() <= 2,
         "one line a rank: {errors}"
     );
-    let ending = each_action(&capture, 0, |_, _| {});
+    let ending = each_action(&capture, 0, |_, _, _| {});
     assert_eq!(ending, Ending::Stopped);
 }
 

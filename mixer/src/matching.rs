@@ -267,8 +267,7 @@ fn settle(
     partners: &mut Partners,
     room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
 ) -> Matched {
-    let unmatched = Unmatched { receives: task.unresolved.len() as u64, ..Unmatched::default() };
-    let mut settled = Matched { unmatched, ..Matched::default() };
+    let mut settled = Matched::default();
     let lost = partners.fates.iter().filter(|&&fate| fate == Fate::Dropped).count() as u64;
     settled.matched = task.sends.len() as u64 - lost;
     if lost > 0 || task.sends.channels().any(|(_, channel)| channel.peer == own) {
@@ -276,8 +275,10 @@ fn settle(
     }
     let mut lonely = Vec::new();
     if partners.messages.contains(&NONE) {
+        // One that nothing waited for is counted among the requests that never completed.
         let unheard = (0..task.receives.len() as u32)
             .filter(|&receive| partners.messages[receive as usize] == NONE)
+            .filter(|&receive| task.waits[receive as usize] != Wait::Not)
             .filter_map(|receive| Some((receive, task.receives.of(receive)?)));
         for (receive, channel) in unheard {
             settled.unmatched.receives += 1;
@@ -293,7 +294,7 @@ fn settle(
         tag: Some(channel.tag),
         bytes: room(own, receive),
     });
-    settled.unmatched.first.extend(shown.chain(task.unresolved.iter().copied()).take(SHOWN));
+    settled.unmatched.first.extend(shown);
     settled
 }
 

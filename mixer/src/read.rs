@@ -119,7 +119,7 @@ impl<'a> Reading<'a> {
             Ending::Cut { torn } => torn.into(),
             Ending::Finished | Ending::Stopped => 0,
         };
-        Ok(Walked { task: walk.finish(), skipped, torn })
+        Ok(Walked { task: walk.finish(events.functions()), skipped, torn })
     }
 
     /// The room of a receive: it is not kept, but read again for the few that are reported.

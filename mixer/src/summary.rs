@@ -51,6 +51,8 @@ pub struct Summary {
     pub torn: u64,
     /// Completions of requests whose start is not in the capture.
     pub unknown_requests: u64,
+    /// Requests that no call completed or freed; receives among them have no place in the trace unless a message came.
+    pub never_completed: u64,
     /// Events of unknown type that were skipped.
     pub skipped_unknown: u64,
     /// Bytes that lay in temporary files, because the capture, or a process's share of it, was mixed in parts.
@@ -75,6 +77,7 @@ impl Summary {
             self.bytes.0 = self.bytes.0.saturating_add(counts.bytes);
             self.negative_times += counts.negative_times;
             self.unknown_requests += counts.unknown_requests;
+            self.never_completed += counts.never_completed;
             self.skipped_unknown += skipped;
             self.torn += torn;
             for (name, &tally) in &task.not_representable {
@@ -99,6 +102,7 @@ impl Summary {
             self.bytes.0,
             self.negative_times,
             self.unknown_requests,
+            self.never_completed,
             self.skipped_unknown,
             self.torn,
             self.not_representable.len() as u64,
@@ -121,9 +125,13 @@ impl Summary {
             *count += reader.get()?;
         }
         self.bytes.0 = self.bytes.0.saturating_add(reader.get()?);
-        for count in
-            [&mut self.negative_times, &mut self.unknown_requests, &mut self.skipped_unknown, &mut self.torn]
-        {
+        for count in [
+            &mut self.negative_times,
+            &mut self.unknown_requests,
+            &mut self.never_completed,
+            &mut self.skipped_unknown,
+            &mut self.torn,
+        ] {
             *count += reader.get()?;
         }
         for _ in 0..reader.get()? {
@@ -251,7 +259,7 @@ impl Tally {
 pub struct Unmatched {
     /// Sends nobody received.
     pub sends: u64,
-    /// Receives nobody sent to; those that were posted, never completed and never cancelled among them.
+    /// Receives that something waited for and nobody sent to.
     pub receives: u64,
     /// The first of each, at most five, by task.
     pub first: Vec<Loner>,

@@ -4,7 +4,7 @@ use crate::agreement::CallList;
 use crate::channels::Side;
 use crate::communicators::Identity;
 use crate::packed::Records;
-use crate::summary::{Loner, Tally};
+use crate::summary::Tally;
 use std::collections::BTreeMap;
 use vef_format::units::{Bytes, Nanos};
 
@@ -23,8 +23,6 @@ pub(crate) struct Task {
     pub(crate) calls: Vec<Calls>,
     /// At most how many collectives back, the latest being 1, a record's collective is.
     pub(crate) reach: u32,
-    /// Receives from anybody, or with any tag, that never completed.
-    pub(crate) unresolved: Vec<Loner>,
     /// When it entered `MPI_Init`.
     pub(crate) zero: Nanos,
     /// Its counts.
@@ -64,6 +62,7 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     pub(crate) negative_times: u64,
     pub(crate) unknown_requests: u64,
+    pub(crate) never_completed: u64,
     pub(crate) finalized: bool,
 }
 

@@ -267,8 +267,8 @@ fn a_call_of_each_is_in_the_capture() {
         for capture in [&all, &aborted] {
             let capture = Capture::open(capture).expect("a capture");
             for rank in 0..2 {
-                for (name, count) in capture.calls(Rank(rank)).expect("its calls") {
-                    *calls.entry(name).or_default() += count;
+                for function in capture.functions(Rank(rank)).expect("its calls") {
+                    *calls.entry(function.name).or_default() += function.calls;
                 }
             }
         }

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             out,
             "rank {rank}: {count} events, {:?}; calls: {:?}",
             events.ending(),
-            capture.calls(rank)?
+            capture.functions(rank)?
         )?;
     }
     Ok(())

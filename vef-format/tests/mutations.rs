@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Communicator, Completion, Completions, Datatype, DatatypeId, Event, Members, Origin, Outcome,
-    PostReceive, RequestId, Send, SendMode,
+    Action, CallSlot, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event, Members,
+    Origin, Outcome, PostReceive, RequestId, Send, SendMode,
 };
 use vef_format::capture::layout::{HEADER_SIZE, field};
 use vef_format::capture::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
@@ -115,8 +115,16 @@ fn write_capture(directory: &Path) -> usize {
     let info =
         RankInfo { rank: Rank(0), tasks: 1, host: "node0".into(), cores: vec![0], ..RankInfo::default() };
     let mut writer = RankWriter::create(directory, &info).expect("a temporary file");
-    let world = Communicator { id: CommId(0), origin: Origin::World, members: Members::All, foreign: false };
-    let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, predefined: true };
+    let world = Communicator {
+        id: CommId(0),
+        origin: Origin::World,
+        split: None,
+        members: Members::All,
+        remote: None,
+        foreign: false,
+    };
+    let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, name: "MPI_BYTE" };
+    let put = writer.function("MPI_Put").expect("room for it");
     let request = RequestId { thread: 0, number: 0 };
     let post = PostReceive {
         comm: CommId(0),
@@ -145,11 +153,13 @@ fn write_capture(directory: &Path) -> usize {
         Action::Send(send),
         Action::Complete(Completions::List(&completions)),
         Action::Phase { begin: true, name: "solve" },
-        Action::Other { name: "MPI_Put", bytes: Bytes(9) },
+        Action::Other { bytes: Bytes(9), detail: Detail::None },
         Action::Finalize,
     ];
     for (turn, action) in (1..).zip(actions) {
-        let event = Event { start: Nanos(turn * 1000), end: Nanos(turn * 1000 + 300), thread: 0, action };
+        let call = if matches!(action, Action::Other { .. }) { put } else { CallSlot::NONE };
+        let event =
+            Event { start: Nanos(turn * 1000), end: Nanos(turn * 1000 + 300), thread: 0, call, action };
         writer.event(&event).expect("an event");
     }
     writer.finish().expect("a temporary file");

@@ -127,6 +127,9 @@ fn text(summary: &Summary) -> String {
             .filter(|(n, _)| *n > 0)
             .map(|(n, what)| format!("not in the trace: {} {what}", grouped(*n))),
     );
+    if summary.never_completed > 0 {
+        lines.push(format!("{} requests never completed", grouped(summary.never_completed)));
+    }
     for (name, tally) in &summary.not_representable {
         lines.push(format!("not representable: {} × {name} ({})", grouped(tally.count), tally.bytes));
     }

@@ -367,9 +367,12 @@ fn summary(run: &Run, digest: &Digest) -> String {
         let kinds: Vec<String> = digest
             .not_representable
             .iter()
-            .map(|(name, count)| format!("{} × {name}", grouped(*count)))
+            .map(|(name, tally)| format!("{} × {name} ({})", grouped(tally.calls), tally.bytes))
             .collect();
         text.push_str(&format!("; not representable in a trace: {}", kinds.join(", ")));
+    }
+    if digest.never_completed > 0 {
+        text.push_str(&format!("; {} requests never completed", grouped(digest.never_completed)));
     }
     if !digest.unfinished.is_empty() {
         text.push_str(&format!("; {} ranks ended without MPI_Finalize", digest.unfinished.len()));

@@ -90,6 +90,7 @@ fn like<R: Row, L: Language, const N: usize, const REQUEST: bool>(
     let lane = unsafe { &mut *lane.as_ptr() };
     lane.inside = false;
     lane.put_head(start, end, shape.head());
+    lane.tracer.note(R::CALL, end.wrapping_sub(start), SUCCESS);
     if REQUEST {
         // SAFETY: this lane is alone.
         let (shared, abi) = unsafe { (Tracer::alone().shared_alone(), Tracer::alone().mpi.abi()) };
@@ -162,7 +163,8 @@ fn end<R: Row, L: Language, const N: usize>(
     lane.inside = false;
     if is_over::<R, L, N>(words) {
         let count = requests.take_all();
-        lane.put_run(start, end, count as u64, 0);
+        lane.put_run(start, end, R::CALL, count as u64, 0);
+        lane.tracer.note(R::CALL, end.wrapping_sub(start), SUCCESS);
     }
     Some(SUCCESS)
 }
@@ -197,7 +199,8 @@ fn end_some<R: Row, L: Language, const N: usize>(
     lane.inside = false;
     if is_over::<R, L, N>(words) {
         let after = requests.take_run(run, lane.next_request());
-        lane.put_run(start, end, count as u64, after);
+        lane.put_run(start, end, R::CALL, count as u64, after);
+        lane.tracer.note(R::CALL, end.wrapping_sub(start), SUCCESS);
     }
     Some(SUCCESS)
 }

@@ -165,6 +165,7 @@ fn record<R: Row, L: Language>(
     done.lane.scratch.send_counts.clear();
     done.lane.scratch.recv_counts.clear();
     let moved = measure(done, args, operation, comm, rooted && root == comm.rank);
+    let (count, datatype, recv_datatype) = counted(done, args, operation, rooted && root == comm.rank);
     let send_counts = std::mem::take(&mut done.lane.scratch.send_counts);
     let recv_counts = std::mem::take(&mut done.lane.scratch.recv_counts);
     let request = done.next_request();
@@ -173,7 +174,9 @@ fn record<R: Row, L: Language>(
         comm: comm.id,
         root: rooted.then_some(CommRank(root as u32)),
         amounts: moved.amounts,
-        datatype: moved.datatype,
+        count,
+        datatype: datatype.unwrap_or(moved.datatype),
+        recv_datatype,
         request: (kept == Kept::Immediate).then_some(request),
         send_counts: &send_counts,
         recv_counts: &recv_counts,
@@ -190,6 +193,33 @@ fn record<R: Row, L: Language>(
     }
     done.lane.scratch.send_counts = send_counts;
     done.lane.scratch.recv_counts = recv_counts;
+}
+
+/// Elements as the call counts them, and the datatypes of both sides where those are not what the amounts are made of.
+fn counted<R: Row, L: Language>(
+    done: &mut Done<'_>,
+    args: &Args<'_, R, L>,
+    operation: Operation,
+    at_root: bool,
+) -> (u64, Option<DatatypeId>, Option<DatatypeId>) {
+    let elements = |count: i64| u64::try_from(count).unwrap_or(0);
+    let has = |names: &[&str]| find(R::NAMES, names).is_some();
+    let in_place = has(&["sendbuf"]) && L::is_in_place(args.abi, args.sendbuf());
+    match operation {
+        Operation::Gather | Operation::Allgather | Operation::Alltoall
+            if (at_root || operation != Operation::Gather) && !in_place =>
+        {
+            let (sent, received) = (done.datatype(args.datatype()).id, done.datatype(args.recvtype()).id);
+            (elements(args.count()), Some(sent), Some(received))
+        }
+        Operation::Gather if at_root => (elements(args.recvcount()), None, None),
+        Operation::Allgather | Operation::Alltoall | Operation::ReduceScatterBlock => {
+            (elements(args.recvcount()), None, None)
+        }
+        Operation::Scatter | Operation::Scatterv if !at_root => (elements(args.recvcount()), None, None),
+        _ if has(&["count", "sendcount"]) => (elements(args.count()), None, None),
+        _ => (0, None, None),
+    }
 }
 
 /// The amounts of this rank, and in the scratch lists its counts by peer.

@@ -4,7 +4,7 @@ use crate::comms::Made;
 use crate::wrap::{Args, Language, Row, SUCCESS, around_even_paused, find, simply_even_paused};
 use mpi_abi::arguments::Kind;
 use mpi_abi::prototypes::Call;
-use vef_format::capture::event::Action;
+use vef_format::capture::event::{Action, Split};
 use vef_format::ids::CommId;
 
 /// All functions that make a communicator from one, or from a group.
@@ -35,7 +35,9 @@ pub(crate) fn CommCreate<R: Row, L: Language, const N: usize>(
         let duplicate = matches!(R::CALL, MPI_Comm_idup | MPI_Comm_idup_with_info);
         let like = duplicate.then(|| args.comm());
         let times = (done.start, done.end);
-        done.shared.comms.describe(done.lane, handle, like, made, times);
+        let split = (R::CALL == MPI_Comm_split).then(|| Split { color: args.color(), key: args.key() });
+        let call = done.lane.tracer.slot(R::CALL);
+        done.shared.comms.describe(done.lane, handle, like, made, split, times, call);
     })
 }
 

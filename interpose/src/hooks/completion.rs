@@ -91,9 +91,9 @@ impl Done<'_> {
         let looked_at = handles.len();
         if taken > 0 && in_order {
             let after = own.number() - handles[taken - 1] as u64 - 1;
-            self.lane.put_run(self.start, self.end, taken as u64, after);
+            self.lane.put_run(self.start, self.end, self.call, taken as u64, after);
         } else if taken > 0 {
-            self.lane.put_completed(self.start, self.end, taken);
+            self.lane.put_completed(self.start, self.end, self.lane.tracer.slot(self.call), taken);
         }
         looked_at
     }

@@ -11,7 +11,7 @@ use mpi_abi::handles;
 use mpi_abi::prototypes::Call;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use vef_format::capture::event::Action;
+use vef_format::capture::event::{Action, CallSlot};
 
 /// `MPI_Init`, `MPI_Init_thread`: tracing starts when they have succeeded.
 pub(crate) fn initialize(call: Call, next: impl FnOnce() -> i32) -> i32 {
@@ -45,7 +45,8 @@ fn initialize_in(
         let lane = unsafe { &mut *lane.as_ptr() };
         lane.begin_at(start);
         lane.tracer.count(call);
-        lane.put(start, end, &Action::Init, 0);
+        lane.put(start, end, &Action::Init, lane.tracer.slot(call));
+        lane.tracer.note(call, end.wrapping_sub(start), code);
         lane.tracer.shared().comms.describe_world(lane);
         forget_in_children();
         if settings.ranks.is_some_and(|ranks| !ranks.has(lane.tracer.rank.0)) {
@@ -100,7 +101,8 @@ fn finalize<R: Row, L: Language, const N: usize>(
     // SAFETY: as above.
     let lane = unsafe { &mut *lane.as_ptr() };
     lane.inside = false;
-    lane.put(start, end, &Action::Finalize, 0);
+    lane.put(start, end, &Action::Finalize, lane.tracer.slot(R::CALL));
+    lane.tracer.note(R::CALL, end.wrapping_sub(start), code);
     let tracer = lane.tracer;
     if Tracer::active().is_some() {
         let _ = catch_unwind(AssertUnwindSafe(|| tracer.finish()));
@@ -166,7 +168,7 @@ fn abort<R: Row, L: Language, const N: usize>(
         |lane, words, abi| {
             let code = Args::<R, L>::new(words, abi).error_code();
             let now = clock::now();
-            lane.put(now, now, &Action::Abort { code }, 0);
+            lane.put(now, now, &Action::Abort { code }, lane.tracer.slot(R::CALL));
         },
         |_, _, (), _| {},
     )
@@ -183,7 +185,7 @@ pub(crate) fn phase(begin: bool, name: &str) {
     }
     if lane::current().is_some() {
         let now = clock::now();
-        lane.put(now, now, &Action::Phase { begin, name }, 0);
+        lane.put(now, now, &Action::Phase { begin, name }, CallSlot::NONE);
     }
     if let Some(only) = only.filter(|_| !begin) {
         only.end(name);

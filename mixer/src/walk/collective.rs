@@ -18,7 +18,7 @@ impl Walk<'_> {
     pub(super) fn collective(&mut self, event: &Event<'_>, call: &Collective<'_>) -> Result<(), Problem> {
         let local = self.comms.get(call.comm)?;
         if local.foreign {
-            self.not_representable("collective between communicators", call.amounts.send);
+            self.not_representable(event.call, call.amounts.send);
             return self.start(call.request, Pending::Quiet);
         }
         let size = local.group.count();

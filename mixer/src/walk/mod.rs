@@ -12,19 +12,21 @@ use crate::channels::{Channel, NONE};
 use crate::communicators::{Communicators, Group, Identity};
 use crate::error::{MixError, Problem};
 use crate::packed::{After, Body, Records};
-use crate::summary::{Loner, LonerKind, Tally};
+use crate::summary::Tally;
 use crate::task::{Task, Wait};
 use collectives::choose::Table;
 use hashbrown::HashMap;
 use locals::{Local, Locals};
 use recent::{Name, Recent};
 use requests::Requests;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use timeline::{Timeline, add};
-use vef_format::capture::Taker;
 use vef_format::capture::event::{
-    Action, Communicator, Completions, Event, Outcome, PostReceive, Receive, RequestId, Send,
+    Action, CallSlot, Communicator, Completions, Detail, Event, Io, Outcome, PostReceive, Receive, RequestId,
+    Send, Transfer,
 };
+use vef_format::capture::{Function, Taker};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::Bytes;
 
@@ -53,6 +55,8 @@ pub(crate) struct Walk<'a> {
     /// The receives that replaced collectives wait for ([`Pending::Lowered`]).
     lowered: Vec<Vec<u32>>,
     timeline: Timeline,
+    /// Calls that a trace cannot represent, by function.
+    not_representable: BTreeMap<CallSlot, Tally>,
     task: Task,
 }
 
@@ -121,6 +125,7 @@ impl<'a> Walk<'a> {
             asked: HashMap::new(),
             lowered: Vec::new(),
             timeline: Timeline::default(),
+            not_representable: BTreeMap::new(),
             task,
         }
     }
@@ -130,10 +135,17 @@ impl<'a> Walk<'a> {
         self.task.records.len() as u64
     }
 
-    /// Ends the walk.
-    pub(crate) fn finish(mut self) -> Task {
+    /// Ends the walk over events whose functions are these.
+    pub(crate) fn finish(mut self, functions: &[Function]) -> Task {
+        for (call, tally) in std::mem::take(&mut self.not_representable) {
+            let function = call.index().and_then(|at| functions.get(at));
+            let name = function.map_or("calls between communicators", |function| &function.name);
+            self.task.not_representable.insert(name.to_owned(), tally);
+        }
+        let open: Vec<_> = self.requests.drain().collect();
+        self.task.counts.never_completed = open.len() as u64;
         let receive = |pending| if let Pending::Receive(number) = pending { Some(number) } else { None };
-        let mut open: Vec<_> = self.requests.drain().filter_map(receive).collect();
+        let mut open: Vec<_> = open.into_iter().filter_map(receive).collect();
         open.sort_unstable();
         open.into_iter().for_each(|number| self.abandon(number));
         self.task.shrink();
@@ -174,9 +186,14 @@ impl<'a> Walk<'a> {
                 Ok(())
             }
             Action::Collective(collective) => self.collective(event, collective),
-            Action::Other { name, bytes } => {
-                self.not_representable(name, *bytes);
-                Ok(())
+            Action::Other { bytes, detail } => {
+                self.not_representable(event.call, *bytes);
+                match detail {
+                    Detail::Transfer(Transfer { request, .. }) | Detail::Io(Io { request, .. }) => {
+                        self.start(*request, Pending::Quiet)
+                    }
+                    _ => Ok(()),
+                }
             }
             Action::Send(_)
             | Action::PostReceive(_)
@@ -207,7 +224,7 @@ impl<'a> Walk<'a> {
     fn send(&mut self, event: &Event<'_>, send: &Send) -> Result<bool, Problem> {
         let name = (send.comm, send.dest, send.tag);
         let Some(channel) = self.channel(SENDS, name, send.bytes)? else {
-            self.not_representable("point-to-point between communicators", send.bytes);
+            self.not_representable(event.call, send.bytes);
             self.start(send.request, Pending::Quiet)?;
             return Ok(false);
         };
@@ -416,17 +433,10 @@ impl<'a> Walk<'a> {
     /// Nobody will wait for a receive; one from anybody that is not resolved yet never will be.
     fn abandon(&mut self, number: u32) {
         let Some(Asked { comm, source, tag, room }) = self.asked.remove(&number) else { return };
-        match (source, tag, self.comms.get(comm)) {
-            (Some(peer), Some(tag), Ok(local)) => {
-                let channel = Channel { comm: local.identity, peer, tag, length: room.0 };
-                let channel = self.task.receives.channel(channel);
-                self.task.receives.assign(number, channel);
-            }
-            _ => {
-                let kind = LonerKind::Receive;
-                let loner = Loner { kind, task: self.rank, peer: source, tag, bytes: Some(room) };
-                self.task.unresolved.push(loner);
-            }
+        if let (Some(peer), Some(tag), Ok(local)) = (source, tag, self.comms.get(comm)) {
+            let channel = Channel { comm: local.identity, peer, tag, length: room.0 };
+            let channel = self.task.receives.channel(channel);
+            self.task.receives.assign(number, channel);
         }
     }
 
@@ -438,12 +448,7 @@ impl<'a> Walk<'a> {
     }
 
     #[cold]
-    fn not_representable(&mut self, name: &str, bytes: Bytes) {
-        match self.task.not_representable.get_mut(name) {
-            Some(tally) => tally.add(bytes),
-            None => {
-                self.task.not_representable.insert(name.to_owned(), Tally { count: 1, bytes });
-            }
-        }
+    fn not_representable(&mut self, call: CallSlot, bytes: Bytes) {
+        self.not_representable.entry(call).or_default().add(bytes);
     }
 }

@@ -27,19 +27,21 @@ pub(crate) enum What {
 }
 
 impl Happened {
-    fn with_event<R>(&self, use_it: impl FnOnce(&Event<'_>) -> R) -> R {
+    fn with_event<R>(&self, call: CallSlot, use_it: impl FnOnce(&Event<'_>) -> R) -> R {
         let action = match &self.what {
             What::Plain(action) => action.clone(),
             What::Complete(list) => Action::Complete(Completions::List(list)),
             What::Communicator { id, origin, members } => Action::Communicator(Communicator {
                 id: *id,
                 origin: *origin,
+                split: None,
                 members: Members::List(members),
+                remote: None,
                 foreign: false,
             }),
         };
         let Self { start, end, thread, .. } = *self;
-        use_it(&Event { start: Nanos(start), end: Nanos(end), thread, action })
+        use_it(&Event { start: Nanos(start), end: Nanos(end), thread, call, action })
     }
 }
 
@@ -54,7 +56,11 @@ pub(crate) fn write(dir: &Path, tasks: &[Vec<Happened>]) {
         };
         let mut writer = RankWriter::create(dir, &info).unwrap();
         for event in events {
-            event.with_event(|event| writer.event(event)).unwrap();
+            let call = match event.what {
+                What::Plain(Action::Other { .. }) => writer.function("MPI_Put").unwrap(),
+                _ => CallSlot::NONE,
+            };
+            event.with_event(call, |event| writer.event(event)).unwrap();
         }
         writer.finish().unwrap();
     }
@@ -126,7 +132,9 @@ impl Program {
                 comm: WORLD,
                 root: root.map(CommRank),
                 amounts: Amounts { send: Bytes(8), recv: Bytes(8) },
+                count: 0,
                 datatype: DatatypeId(0),
+                recv_datatype: None,
                 request: None,
                 send_counts: &[],
                 recv_counts: &[],

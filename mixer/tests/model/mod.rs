@@ -575,7 +575,9 @@ impl World {
                 comm: self.comms[comm].numbers[&rank],
                 root,
                 amounts: Amounts { send: Bytes(send), recv: Bytes(recv) },
+                count: 0,
                 datatype: DatatypeId(0),
+                recv_datatype: None,
                 request,
                 send_counts: &[],
                 recv_counts: &[],
@@ -606,7 +608,7 @@ impl World {
     fn other(&mut self, rank: u32) {
         let start = self.tick();
         let action = match self.random.random_bool(0.5) {
-            true => Action::Other { name: "MPI_Put", bytes: Bytes(7) },
+            true => Action::Other { bytes: Bytes(7), detail: Detail::None },
             false => Action::Probe { comm: CommId(0), source: CommRank(0), tag: 0 },
         };
         let end = self.tick();

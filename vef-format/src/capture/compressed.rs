@@ -170,7 +170,7 @@ mod codec {
 #[cfg(all(test, feature = "zstd"))]
 mod tests {
     use super::*;
-    use crate::capture::event::{Action, Event};
+    use crate::capture::event::{Action, Detail, Event};
     use crate::capture::{Capture, RankInfo, RankWriter};
     use crate::units::Nanos;
 
@@ -179,14 +179,16 @@ mod tests {
         for rank in 0..2 {
             let info = RankInfo { rank: Rank(rank), tasks: 2, host: "here".into(), ..RankInfo::default() };
             let mut writer = RankWriter::create(dir, &info).expect("a file");
+            let functions = ["MPI_Put", "MPI_Win_fence"].map(|name| writer.function(name).expect("room"));
             for at in 0..5000u64 {
-                let name = if at % 3 == 0 { "MPI_Put" } else { "MPI_Win_fence" };
-                let action = Action::Other { name, bytes: crate::units::Bytes(at * 7) };
+                let call = functions[usize::from(at % 3 != 0)];
+                let action = Action::Other { bytes: crate::units::Bytes(at * 7), detail: Detail::None };
                 writer
                     .event(&Event {
                         thread: 0,
                         start: Nanos(at * 1000),
                         end: Nanos(at * 1000 + 10 + at % 7),
+                        call,
                         action,
                     })
                     .expect("written");

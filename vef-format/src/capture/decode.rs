@@ -1,9 +1,10 @@
 //! From the bytes of a record to an [`Action`]; [`super::encode`] is the way there.
 
-use super::encode::{kind, makes_request, outcome, shape, unzigzag};
+use super::encode::{collective_flag, detail, kind, makes_request, outcome, unzigzag};
 use super::event::{
-    Action, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Event, Members, Origin,
-    Outcome, PostReceive, Receive, RequestId, Send, SendMode,
+    Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event,
+    FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
+    Transfer, WindowId,
 };
 use super::varint::{Ended, Source};
 use super::word;
@@ -33,16 +34,17 @@ pub(super) struct Lists {
     send_counts: Vec<u64>,
     recv_counts: Vec<u64>,
     ranks: Vec<Rank>,
+    remote: Vec<Rank>,
 }
 
 /// What a record cannot say by itself.
-pub(super) struct Context<'a> {
+pub(super) struct Context {
     /// Who wrote it.
     pub(super) thread: u16,
     /// How many requests that thread had made before.
     pub(super) requests: u64,
-    /// Names of the call table's slots.
-    pub(super) calls: &'a [String],
+    /// How many slots the call table has.
+    pub(super) calls: usize,
 }
 
 /// The shapes of a thread.
@@ -55,7 +57,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    fn define(&mut self, shape: u64, action: Action<'static>) -> Result<(), Fault> {
+    fn define(&mut self, shape: u64, call: CallSlot, action: Action<'static>) -> Result<(), Fault> {
         let number = match usize::try_from(shape) {
             Ok(number) if number < usize::from(word::SHAPES) => number,
             _ => return Err(Fault::Nonsense("number of a shape", shape)),
@@ -64,7 +66,7 @@ impl Shapes {
             self.places.resize(number + 1, 0);
         }
         let makes = makes_request(&action).is_some();
-        let call = (Event { start: Nanos(0), end: Nanos(0), thread: 0, action }, makes);
+        let call = (Event { start: Nanos(0), end: Nanos(0), thread: 0, call, action }, makes);
         match self.places[number] {
             0 => {
                 self.calls.push(call);
@@ -81,7 +83,7 @@ impl Shapes {
         &mut self,
         shape: u64,
         times: (Nanos, Nanos),
-        context: &Context<'_>,
+        context: &Context,
     ) -> Result<(&Event<'static>, bool), Fault> {
         let next = RequestId { thread: context.thread, number: context.requests };
         let place = usize::try_from(shape).ok().and_then(|shape| self.places.get(shape)).copied();
@@ -91,7 +93,13 @@ impl Shapes {
         match &mut call.action {
             Action::Send(Send { request: Some(request), .. })
             | Action::PostReceive(PostReceive { request, .. })
-            | Action::Collective(Collective { request: Some(request), .. }) => *request = next,
+            | Action::Collective(Collective { request: Some(request), .. })
+            | Action::Other {
+                detail:
+                    Detail::Transfer(Transfer { request: Some(request), .. })
+                    | Detail::Io(Io { request: Some(request), .. }),
+                ..
+            } => *request = next,
             _ => {}
         }
         Ok((call, *makes))
@@ -111,7 +119,9 @@ fn as_shape(action: &Action<'_>) -> Option<Action<'static>> {
             comm,
             root,
             amounts,
+            count,
             datatype,
+            recv_datatype,
             request,
             send_counts: [],
             recv_counts: [],
@@ -120,18 +130,32 @@ fn as_shape(action: &Action<'_>) -> Option<Action<'static>> {
             comm,
             root,
             amounts,
+            count,
             datatype,
+            recv_datatype,
             request,
             send_counts: &[],
             recv_counts: &[],
         }),
+        Action::Other { bytes, detail } => Action::Other {
+            bytes,
+            detail: match detail {
+                Detail::None => Detail::None,
+                Detail::Transfer(transfer) => Detail::Transfer(transfer),
+                Detail::Io(io) => Detail::Io(io),
+                Detail::Sync { window, target, exclusive, assert, group: None } => {
+                    Detail::Sync { window, target, exclusive, assert, group: None }
+                }
+                _ => return None,
+            },
+        },
         _ => return None,
     })
 }
 
 /// Completions of `count` of the thread's own requests, after the last of which `after` were made.
 #[inline]
-pub(super) fn run(count: u64, after: u64, context: &Context<'_>) -> Result<Action<'static>, Fault> {
+pub(super) fn run(count: u64, after: u64, context: &Context) -> Result<Action<'static>, Fault> {
     let end = context.requests.checked_sub(after).ok_or(Fault::Nonsense("distance of a request", after))?;
     let number = end.checked_sub(count).ok_or(Fault::Nonsense("number of completed requests", count))?;
     let first = RequestId { thread: context.thread, number };
@@ -145,31 +169,42 @@ pub(super) fn flags_of_send(kind: u8) -> (SendMode, bool) {
     (mode(flags & 3), flags & 4 != 0)
 }
 
+/// The function of a record, from its slot in the call table plus one.
+#[inline(always)]
+pub(super) fn call_slot(code: u64, calls: usize) -> Result<CallSlot, Fault> {
+    match code.checked_sub(1) {
+        None => Ok(CallSlot::NONE),
+        Some(slot) if slot < calls as u64 => Ok(CallSlot(slot as u16)),
+        Some(slot) => Err(Fault::Nonsense("slot of the call table", slot)),
+    }
+}
+
 /// Reads what follows the times of a record of kind `kind`, which is no call of a shape that was defined.
 pub(super) fn action<'a>(
     source: &mut Source<'a>,
     kind: u8,
-    context: &Context<'a>,
+    context: &Context,
     lists: &'a mut Lists,
     shapes: &mut Shapes,
-) -> Result<Action<'a>, Fault> {
+) -> Result<(CallSlot, Action<'a>), Fault> {
+    let call = call_slot(source.get()?, context.calls)?;
     if kind != kind::DEFINE {
-        return plain(source, kind, context, lists);
+        return Ok((call, plain(source, kind, context, lists)?));
     }
     let shape = source.get()?;
     let code = source.get()?;
     let kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
     let action = plain(source, kind, context, lists)?;
     let defined = as_shape(&action).ok_or(Fault::Nonsense("kind of a shape", code))?;
-    shapes.define(shape, defined)?;
-    Ok(action)
+    shapes.define(shape, call, defined)?;
+    Ok((call, action))
 }
 
 /// [`action`] of a record that has nothing to do with shapes.
 fn plain<'a>(
     source: &mut Source<'a>,
     kind: u8,
-    context: &Context<'a>,
+    context: &Context,
     lists: &'a mut Lists,
 ) -> Result<Action<'a>, Fault> {
     let own_next = RequestId { thread: context.thread, number: context.requests };
@@ -177,25 +212,20 @@ fn plain<'a>(
         kind::INIT => Action::Init,
         kind::FINALIZE => Action::Finalize,
         kind::ABORT => Action::Abort { code: get_u32(source, "error code")? as i32 },
-        kind::COMMUNICATOR => Action::Communicator(communicator(source, &mut lists.ranks)?),
+        kind::COMMUNICATOR => Action::Communicator(communicator(source, lists)?),
         kind::DATATYPE => {
             let id = DatatypeId(get_u32(source, "datatype")?);
             let size = Bytes(source.get()?);
-            let flags = source.get()?;
-            if flags > 3 {
-                return Err(Fault::Nonsense("datatype flags", flags));
-            }
-            Action::Datatype(Datatype { id, size, contiguous: flags & 1 != 0, predefined: flags & 2 != 0 })
+            let contiguous = flag(source, "datatype flags")?;
+            Action::Datatype(Datatype { id, size, contiguous, name: text(source)? })
         }
         kind::COMMUNICATOR_FREE => Action::CommunicatorFree(comm(source)?),
         kind::PHASE_BEGIN | kind::PHASE_END => {
             Action::Phase { begin: kind == kind::PHASE_BEGIN, name: text(source)? }
         }
         kind::OTHER => {
-            let slot = source.get()?;
-            let name = usize::try_from(slot).ok().and_then(|slot| context.calls.get(slot));
-            let name = name.ok_or(Fault::Nonsense("slot of the call table", slot))?;
-            Action::Other { name, bytes: Bytes(source.get()?) }
+            let bytes = Bytes(source.get()?);
+            Action::Other { bytes, detail: detail(source, own_next, &mut lists.ranks)? }
         }
         kind::STOPPED => Action::Stopped { reason: text(source)? },
         kind::FORGET => {
@@ -237,31 +267,12 @@ fn plain<'a>(
                 receive: receive(source, kind - kind::EXCHANGE)?,
             }
         }
-        kind::COLLECTIVE_ANY => {
-            let code = source.get()?;
-            let operation = operation(code)?;
-            let flags = source.get()?;
-            if flags > 15 {
-                return Err(Fault::Nonsense("flags of a collective", flags));
-            }
-            collective(source, operation, flags, own_next, lists)?
-        }
-        kind::COLLECTIVE..word::MARK => {
-            let code = kind - kind::COLLECTIVE;
-            let operation = operation(u64::from(code / 2))?;
-            let root = if operation.is_rooted() { shape::ROOT } else { 0 };
-            let made = if code & 1 != 0 { shape::REQUEST } else { 0 };
-            collective(source, operation, root | made, own_next, lists)?
-        }
+        kind::COLLECTIVE => collective(source, own_next, lists)?,
         other => return Err(Fault::Nonsense("kind of record", u64::from(other))),
     })
 }
 
-fn completions(
-    source: &mut Source<'_>,
-    context: &Context<'_>,
-    list: &mut Vec<Completion>,
-) -> Result<(), Fault> {
+fn completions(source: &mut Source<'_>, context: &Context, list: &mut Vec<Completion>) -> Result<(), Fault> {
     list.clear();
     let count = list_len(source)?;
     let mut previous = context.requests;
@@ -327,24 +338,34 @@ fn receive(source: &mut Source<'_>, flags: u8) -> Result<Receive, Fault> {
 
 fn collective<'a>(
     source: &mut Source<'_>,
-    operation: Operation,
-    flags: u64,
     next: RequestId,
     lists: &'a mut Lists,
 ) -> Result<Action<'a>, Fault> {
+    let code = source.get()?;
+    let operation = usize::try_from(code).ok().and_then(|index| Operation::ALL.get(index));
+    let operation = *operation.ok_or(Fault::Nonsense("collective operation", code))?;
+    let flags = source.get()?;
+    if flags & !collective_flag::ALL != 0 {
+        return Err(Fault::Nonsense("flags of a collective", flags));
+    }
+    let has = |flag| flags & flag != 0;
     let comm = comm(source)?;
-    let root = if flags & shape::ROOT != 0 { Some(comm_rank(source)?) } else { None };
+    let root = if has(collective_flag::ROOT) { Some(comm_rank(source)?) } else { None };
     let amounts = Amounts { send: Bytes(source.get()?), recv: Bytes(source.get()?) };
-    let datatype = datatype(source)?;
-    counts(source, flags & shape::SEND_COUNTS != 0, &mut lists.send_counts)?;
-    counts(source, flags & shape::RECV_COUNTS != 0, &mut lists.recv_counts)?;
+    let count = source.get()?;
+    let own = datatype(source)?;
+    let recv_datatype = if has(collective_flag::RECV_DATATYPE) { Some(datatype(source)?) } else { None };
+    counts(source, has(collective_flag::SEND_COUNTS), &mut lists.send_counts)?;
+    counts(source, has(collective_flag::RECV_COUNTS), &mut lists.recv_counts)?;
     Ok(Action::Collective(Collective {
         operation,
         comm,
         root,
         amounts,
-        datatype,
-        request: (flags & shape::REQUEST != 0).then_some(next),
+        count,
+        datatype: own,
+        recv_datatype,
+        request: has(collective_flag::REQUEST).then_some(next),
         send_counts: &lists.send_counts,
         recv_counts: &lists.recv_counts,
     }))
@@ -360,12 +381,9 @@ fn counts(source: &mut Source<'_>, present: bool, list: &mut Vec<u64>) -> Result
     Ok(())
 }
 
-fn communicator<'a>(source: &mut Source<'_>, ranks: &'a mut Vec<Rank>) -> Result<Communicator<'a>, Fault> {
+fn communicator<'a>(source: &mut Source<'_>, lists: &'a mut Lists) -> Result<Communicator<'a>, Fault> {
     let id = comm(source)?;
-    let foreign = match source.get()? {
-        flag @ (0 | 1) => flag == 1,
-        flag => return Err(Fault::Nonsense("communicator flags", flag)),
-    };
+    let foreign = flag(source, "communicator flags")?;
     let origin = match source.get()? {
         0 => Origin::World,
         1 => Origin::SelfOnly,
@@ -374,7 +392,22 @@ fn communicator<'a>(source: &mut Source<'_>, ranks: &'a mut Vec<Rank>) -> Result
         4 => Origin::Unseen { ordinal: get_u32(source, "ordinal")? },
         code => return Err(Fault::Nonsense("origin of a communicator", code)),
     };
-    let members = match source.get()? {
+    let split = match flag(source, "split of a communicator")? {
+        true => Some(Split { color: get_i32(source, "colour")?, key: get_i32(source, "key")? }),
+        false => None,
+    };
+    let members = members(source, &mut lists.ranks)?;
+    let remote = match source.get()? {
+        0 => None,
+        1 => Some(Remote::Inside(self::members(source, &mut lists.remote)?)),
+        2 => Some(Remote::Outside(get_u32(source, "member count")?)),
+        code => return Err(Fault::Nonsense("other group of a communicator", code)),
+    };
+    Ok(Communicator { id, origin, split, members, remote, foreign })
+}
+
+fn members<'a>(source: &mut Source<'_>, ranks: &'a mut Vec<Rank>) -> Result<Members<'a>, Fault> {
+    Ok(match source.get()? {
         0 => Members::All,
         1 => {
             let first = Rank(get_u32(source, "rank")?);
@@ -393,8 +426,65 @@ fn communicator<'a>(source: &mut Source<'_>, ranks: &'a mut Vec<Rank>) -> Result
             Members::List(ranks)
         }
         code => return Err(Fault::Nonsense("form of a member list", code)),
-    };
-    Ok(Communicator { id, origin, members, foreign })
+    })
+}
+
+fn detail<'a>(
+    source: &mut Source<'a>,
+    next: RequestId,
+    ranks: &'a mut Vec<Rank>,
+) -> Result<Detail<'a>, Fault> {
+    let code = source.get()?;
+    if code == detail::NONE {
+        return Ok(Detail::None);
+    }
+    // The number of a window or file comes first in all others.
+    let id = get_u32(source, "number of a window or file")?;
+    Ok(match code {
+        detail::WINDOW => Detail::Window {
+            id: WindowId(id),
+            comm: comm(source)?,
+            size: Bytes(source.get()?),
+            unit: get_u32(source, "unit")?,
+        },
+        detail::WINDOW_FREE => Detail::WindowFree(WindowId(id)),
+        detail::TRANSFER..detail::SYNC if code - detail::TRANSFER < 2 => Detail::Transfer(Transfer {
+            window: WindowId(id),
+            target: comm_rank(source)?,
+            displacement: unzigzag(source.get()?),
+            sent: Bytes(source.get()?),
+            fetched: Bytes(source.get()?),
+            at_target: Bytes(source.get()?),
+            request: (code & 1 != 0).then_some(next),
+        }),
+        detail::SYNC..detail::IO => Detail::Sync {
+            window: WindowId(id),
+            assert: get_i32(source, "assertion")?,
+            exclusive: code & 2 != 0,
+            target: if code & 1 != 0 { Some(comm_rank(source)?) } else { None },
+            group: if code & 4 != 0 { Some(members(source, ranks)?) } else { None },
+        },
+        detail::IO..detail::FILE_OPEN => Detail::Io(Io {
+            file: FileId(id),
+            offset: if code & 1 != 0 { Some(unzigzag(source.get()?)) } else { None },
+            write: code & 2 != 0,
+            collective: code & 4 != 0,
+            request: (code & 8 != 0).then_some(next),
+        }),
+        detail::FILE_OPEN => Detail::FileOpen {
+            id: FileId(id),
+            comm: comm(source)?,
+            mode: get_i32(source, "access mode")?,
+            name: text(source)?,
+        },
+        detail::FILE_VIEW => Detail::FileView {
+            file: FileId(id),
+            displacement: unzigzag(source.get()?),
+            unit: Bytes(source.get()?),
+        },
+        detail::FILE_CLOSE => Detail::FileClose(FileId(id)),
+        code => return Err(Fault::Nonsense("kind of detail", code)),
+    })
 }
 
 /// The length of a list whose items take at least a byte each.
@@ -416,15 +506,22 @@ fn mode(code: u8) -> SendMode {
     }
 }
 
-fn operation(code: u64) -> Result<Operation, Fault> {
-    let operation = usize::try_from(code).ok().and_then(|index| Operation::ALL.get(index));
-    operation.copied().ok_or(Fault::Nonsense("collective operation", code))
+fn flag(source: &mut Source<'_>, what: &'static str) -> Result<bool, Fault> {
+    match source.get()? {
+        flag @ (0 | 1) => Ok(flag == 1),
+        other => Err(Fault::Nonsense(what, other)),
+    }
 }
 
 #[inline(always)]
 fn get_u32(source: &mut Source<'_>, what: &'static str) -> Result<u32, Fault> {
     let value = source.get()?;
     u32::try_from(value).map_err(|_| Fault::Nonsense(what, value))
+}
+
+fn get_i32(source: &mut Source<'_>, what: &'static str) -> Result<i32, Fault> {
+    let value = source.get()?;
+    i32::try_from(unzigzag(value)).map_err(|_| Fault::Nonsense(what, value))
 }
 
 #[inline(always)]

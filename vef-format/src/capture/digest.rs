@@ -1,10 +1,20 @@
 //! What a capture holds, in a few numbers: one pass over its events.
 
+use super::encode::makes_request;
 use super::event::Action;
 use super::{Capture, CaptureError, Ending};
 use crate::ids::Rank;
 use crate::units::Bytes;
 use std::collections::BTreeMap;
+
+/// Calls of a function, and the data they moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// How many.
+    pub calls: u64,
+    /// Data they moved, as far as known.
+    pub bytes: Bytes,
+}
 
 /// What a capture holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -22,7 +32,9 @@ pub struct Digest {
     /// Collective calls, one a member.
     pub collectives: u64,
     /// Calls that a trace cannot represent, by name.
-    pub not_representable: BTreeMap<String, u64>,
+    pub not_representable: BTreeMap<String, Tally>,
+    /// Non-blocking operations that no call completed or freed.
+    pub never_completed: u64,
     /// Ranks that ended without `MPI_Finalize`.
     pub unfinished: Vec<Rank>,
     /// Ranks whose recording was stopped while they went on (a full disk, a size limit).
@@ -39,14 +51,36 @@ impl Digest {
     pub fn of(capture: &Capture, mut advance: impl FnMut(Rank)) -> Result<Self, CaptureError> {
         let mut digest = Self { tasks: capture.tasks(), ..Self::default() };
         for rank in (0..capture.tasks()).map(Rank) {
-            for (name, count) in capture.calls(rank)? {
-                *digest.calls.entry(name).or_default() += count;
-            }
             let mut events = capture.events(rank)?;
+            for function in events.functions() {
+                *digest.calls.entry(function.name.clone()).or_default() += function.calls;
+            }
+            let mut others = vec![Tally::default(); events.functions().len()];
+            let (mut made, mut ended) = (0u64, 0u64);
             events.each(|event| {
                 digest.add(&event.action);
+                made += u64::from(makes_request(&event.action).is_some());
+                match event.action {
+                    Action::Complete(list) => ended += list.len(),
+                    Action::Forget(_) => ended += 1,
+                    Action::Other { bytes, .. } => {
+                        if let Some(tally) = event.call.index().and_then(|at| others.get_mut(at)) {
+                            tally.calls += 1;
+                            tally.bytes.0 = tally.bytes.0.saturating_add(bytes.0);
+                        }
+                    }
+                    _ => {}
+                }
                 Ok::<_, CaptureError>(())
             })?;
+            digest.never_completed += made.saturating_sub(ended);
+            for (function, tally) in
+                events.functions().iter().zip(others).filter(|(_, tally)| tally.calls > 0)
+            {
+                let sum = digest.not_representable.entry(function.name.clone()).or_default();
+                sum.calls += tally.calls;
+                sum.bytes.0 = sum.bytes.0.saturating_add(tally.bytes.0);
+            }
             match events.ending() {
                 Ending::Finished => {}
                 Ending::Cut { .. } => digest.unfinished.push(rank),
@@ -73,12 +107,6 @@ impl Digest {
                 self.bytes.0 = self.bytes.0.saturating_add(send.bytes.0);
             }
             Action::Collective(_) => self.collectives += 1,
-            Action::Other { name, .. } => match self.not_representable.get_mut(*name) {
-                Some(count) => *count += 1,
-                None => {
-                    self.not_representable.insert((*name).to_owned(), 1);
-                }
-            },
             Action::Stopped { reason } => {
                 *self.stop_reasons.entry((*reason).to_owned()).or_default() += 1;
             }

@@ -1,15 +1,14 @@
 //! From an [`Action`] to the bytes of a record; [`super::decode`] is the way back.
 //!
 //! A record is a [word](super::word), or a kind byte, then numbers in the form of [`super::varint`]: the gap since the end of the
-//! thread's previous record and the duration of the call, in ticks, then what the kind calls for. The kind byte is never zero
-//! and is stored last: a process that dies while writing leaves a zero there.
+//! thread's previous record and the duration of the call, in ticks, the function's slot in the call table plus one (0: none), then
+//! what the kind calls for. The kind byte is never zero and is stored last: a process that dies while writing leaves a zero there.
 
 use super::event::{
-    Action, Collective, Communicator, Completion, Completions, Members, Origin, Outcome, Receive, RequestId,
-    Send,
+    Action, CallSlot, Collective, Communicator, Completion, Completions, Detail, Io, Members, Origin,
+    Outcome, Receive, Remote, RequestId, Send, Transfer,
 };
 use super::varint::{MAX_LEN, Sink};
-use crate::operation::Operation;
 
 /// Kind bytes. Flags are added to the bases `SEND` … `COLLECTIVE`.
 pub(super) mod kind {
@@ -28,8 +27,8 @@ pub(super) mod kind {
     /// Own requests that were made one after the other, done.
     pub(crate) const COMPLETE_RUN: u8 = 13;
     pub(crate) const COMPLETE: u8 = 14;
-    /// A collective of unusual shape: operation and flags follow.
-    pub(crate) const COLLECTIVE_ANY: u8 = 15;
+    /// Operation (order of `Operation::ALL`) and flags follow.
+    pub(crate) const COLLECTIVE: u8 = 15;
     /// + mode (0…3) + 4 if non-blocking.
     pub(crate) const SEND: u8 = 16;
     /// + 1 any source + 2 any tag.
@@ -42,19 +41,35 @@ pub(super) mod kind {
     pub(crate) const DEFINE: u8 = 36;
     /// A call of a shape that took too long for a word.
     pub(crate) const SHAPE: u8 = 37;
-    /// + 2 × operation (order of `Operation::ALL`) + 1 if non-blocking.
-    pub(crate) const COLLECTIVE: u8 = 64;
 
     pub(crate) const ANY_SOURCE: u8 = 1;
     pub(crate) const ANY_TAG: u8 = 2;
 }
 
-/// Flags of [`kind::COLLECTIVE_ANY`].
-pub(super) mod shape {
+/// Flags of [`kind::COLLECTIVE`].
+pub(super) mod collective_flag {
     pub(crate) const REQUEST: u64 = 1;
     pub(crate) const ROOT: u64 = 2;
     pub(crate) const SEND_COUNTS: u64 = 4;
     pub(crate) const RECV_COUNTS: u64 = 8;
+    pub(crate) const RECV_DATATYPE: u64 = 16;
+    pub(crate) const ALL: u64 = 31;
+}
+
+/// Codes of [`Detail`]s.
+pub(super) mod detail {
+    pub(crate) const NONE: u64 = 0;
+    pub(crate) const WINDOW: u64 = 1;
+    pub(crate) const WINDOW_FREE: u64 = 2;
+    /// + 1 if it makes a request.
+    pub(crate) const TRANSFER: u64 = 4;
+    /// + 1 target + 2 exclusive + 4 group.
+    pub(crate) const SYNC: u64 = 8;
+    /// + 1 offset + 2 write + 4 collective + 8 request.
+    pub(crate) const IO: u64 = 16;
+    pub(crate) const FILE_OPEN: u64 = 32;
+    pub(crate) const FILE_VIEW: u64 = 33;
+    pub(crate) const FILE_CLOSE: u64 = 34;
 }
 
 /// Low bits of a completion's number.
@@ -89,17 +104,16 @@ pub struct Author {
 /// Writes one record at `at` of `bytes`; returns where the next one begins, or `None` when the room does not
 /// suffice (then nothing but zeros and unsealed bytes are left behind).
 ///
-/// `call_slot` is the slot in the call table of the function named by [`Action::Other`]. Requests that an action makes
-/// must be `author`'s next one; whoever calls counts them.
+/// Requests that an action makes must be `author`'s next one; whoever calls counts them.
 pub fn record(
     bytes: &mut [u8],
     at: usize,
     times: Times,
     author: Author,
+    call: CallSlot,
     action: &Action<'_>,
-    call_slot: u32,
 ) -> Option<usize> {
-    write(bytes, at, times, |sink| body(sink, author, action, call_slot))
+    write(bytes, at, times, call, |sink| body(sink, author, action))
 }
 
 /// As [`record`] of an action that [`can_be_shape`], which `shape` means from now on.
@@ -108,16 +122,17 @@ pub fn define(
     at: usize,
     times: Times,
     author: Author,
+    call: CallSlot,
     action: &Action<'_>,
     shape: u16,
 ) -> Option<usize> {
     debug_assert!(can_be_shape(action));
-    write(bytes, at, times, |sink| {
+    write(bytes, at, times, call, |sink| {
         sink.put(u64::from(shape));
         // The kind is known once the rest is written; none takes two bytes.
         let mut rest = [0; MOST_OF_SHAPE];
         let mut inner = Sink::new(&mut rest, 0);
-        let kind = body(&mut inner, author, action, 0);
+        let kind = body(&mut inner, author, action);
         let len = inner.position().unwrap_or(0);
         sink.put(u64::from(kind));
         sink.raw(&rest[..len]);
@@ -127,7 +142,8 @@ pub fn define(
 
 /// As [`record`] of a call of a shape that was defined.
 pub fn shape(bytes: &mut [u8], at: usize, times: Times, shape: u16) -> Option<usize> {
-    write(bytes, at, times, |sink| {
+    // The shape says which function it is.
+    write(bytes, at, times, CallSlot::NONE, |sink| {
         sink.put(u64::from(shape));
         kind::SHAPE
     })
@@ -135,8 +151,15 @@ pub fn shape(bytes: &mut [u8], at: usize, times: Times, shape: u16) -> Option<us
 
 /// As [`record`] of an [`Action::Complete`] of `count` of the author's requests that were made one after the other, all of them
 /// [`Outcome::Done`]; `after` the last of them, so many others were made.
-pub fn run(bytes: &mut [u8], at: usize, times: Times, count: u64, after: u64) -> Option<usize> {
-    write(bytes, at, times, |sink| {
+pub fn run(
+    bytes: &mut [u8],
+    at: usize,
+    times: Times,
+    call: CallSlot,
+    count: u64,
+    after: u64,
+) -> Option<usize> {
+    write(bytes, at, times, call, |sink| {
         sink.put(count);
         sink.put(after);
         kind::COMPLETE_RUN
@@ -150,9 +173,10 @@ pub fn completed(
     at: usize,
     times: Times,
     author: Author,
+    call: CallSlot,
     numbers: impl ExactSizeIterator<Item = u64>,
 ) -> Option<usize> {
-    write(bytes, at, times, |sink| {
+    write(bytes, at, times, call, |sink| {
         sink.put(numbers.len() as u64);
         let mut previous = author.requests;
         for number in numbers {
@@ -163,12 +187,19 @@ pub fn completed(
     })
 }
 
-/// One record: its times, what `rest` writes and the kind that it gives.
+/// One record: its times and function, what `rest` writes and the kind that it gives.
 #[inline(always)]
-fn write(bytes: &mut [u8], at: usize, times: Times, rest: impl FnOnce(&mut Sink<'_>) -> u8) -> Option<usize> {
+fn write(
+    bytes: &mut [u8],
+    at: usize,
+    times: Times,
+    call: CallSlot,
+    rest: impl FnOnce(&mut Sink<'_>) -> u8,
+) -> Option<usize> {
     let mut sink = Sink::new(bytes, at.checked_add(1)?);
     sink.put(times.gap);
     sink.put(times.duration);
+    sink.put(u64::from(call.0.wrapping_add(1)));
     let kind = rest(&mut sink);
     let end = sink.position()?;
     commit(bytes.get_mut(at)?, kind);
@@ -195,6 +226,11 @@ pub fn can_be_shape(action: &Action<'_>) -> bool {
         | Action::Exchange { .. }
         | Action::Probe { .. } => true,
         Action::Collective(part) => part.send_counts.is_empty() && part.recv_counts.is_empty(),
+        Action::Other { detail, .. } => match detail {
+            Detail::None | Detail::Transfer(_) | Detail::Io(_) => true,
+            Detail::Sync { group, .. } => group.is_none(),
+            _ => false,
+        },
         _ => false,
     }
 }
@@ -218,7 +254,7 @@ pub fn as_run(completions: Completions<'_>, author: Author) -> Option<(u64, u64)
 }
 
 /// Writes what follows the times; returns the kind.
-pub(super) fn body(sink: &mut Sink<'_>, author: Author, action: &Action<'_>, call_slot: u32) -> u8 {
+pub(super) fn body(sink: &mut Sink<'_>, author: Author, action: &Action<'_>) -> u8 {
     match action {
         Action::Init => kind::INIT,
         Action::Finalize => kind::FINALIZE,
@@ -230,7 +266,8 @@ pub(super) fn body(sink: &mut Sink<'_>, author: Author, action: &Action<'_>, cal
         Action::Datatype(datatype) => {
             sink.put(u64::from(datatype.id.0));
             sink.put(datatype.size.0);
-            sink.put(u64::from(datatype.contiguous) | u64::from(datatype.predefined) << 1);
+            sink.put(u64::from(datatype.contiguous));
+            sink.text(datatype.name);
             kind::DATATYPE
         }
         Action::CommunicatorFree(comm) => {
@@ -284,9 +321,9 @@ pub(super) fn body(sink: &mut Sink<'_>, author: Author, action: &Action<'_>, cal
             sink.text(name);
             if *begin { kind::PHASE_BEGIN } else { kind::PHASE_END }
         }
-        Action::Other { bytes, .. } => {
-            sink.put(u64::from(call_slot));
+        Action::Other { bytes, detail } => {
             sink.put(bytes.0);
+            put_detail(sink, detail);
             kind::OTHER
         }
         Action::Stopped { reason } => {
@@ -302,6 +339,10 @@ pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
         Action::Send(send) => send.request,
         Action::PostReceive(post) => Some(post.request),
         Action::Collective(part) => part.request,
+        Action::Other {
+            detail: Detail::Transfer(Transfer { request, .. }) | Detail::Io(Io { request, .. }),
+            ..
+        } => *request,
         _ => None,
     }
 }
@@ -374,40 +415,31 @@ fn complete(sink: &mut Sink<'_>, author: Author, completions: Completions<'_>) -
 }
 
 fn collective(sink: &mut Sink<'_>, part: &Collective<'_>) -> u8 {
-    let operation = index(part.operation);
-    let plain = part.root.is_some() == part.operation.is_rooted()
-        && part.send_counts.is_empty()
-        && part.recv_counts.is_empty();
-    if !plain {
-        sink.put(u64::from(operation));
-        let flag = |set: bool, flag: u64| if set { flag } else { 0 };
-        sink.put(
-            flag(part.request.is_some(), shape::REQUEST)
-                | flag(part.root.is_some(), shape::ROOT)
-                | flag(!part.send_counts.is_empty(), shape::SEND_COUNTS)
-                | flag(!part.recv_counts.is_empty(), shape::RECV_COUNTS),
-        );
-    }
+    // The place in `Operation::ALL`.
+    sink.put(part.operation as u64);
+    let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+    sink.put(
+        flag(part.request.is_some(), collective_flag::REQUEST)
+            | flag(part.root.is_some(), collective_flag::ROOT)
+            | flag(!part.send_counts.is_empty(), collective_flag::SEND_COUNTS)
+            | flag(!part.recv_counts.is_empty(), collective_flag::RECV_COUNTS)
+            | flag(part.recv_datatype.is_some(), collective_flag::RECV_DATATYPE),
+    );
     sink.put(u64::from(part.comm.0));
     if let Some(root) = part.root {
         sink.put(u64::from(root.0));
     }
     sink.put(part.amounts.send.0);
     sink.put(part.amounts.recv.0);
+    sink.put(part.count);
     sink.put(u64::from(part.datatype.0));
+    if let Some(datatype) = part.recv_datatype {
+        sink.put(u64::from(datatype.0));
+    }
     for counts in [part.send_counts, part.recv_counts].into_iter().filter(|counts| !counts.is_empty()) {
         sink.list(counts.iter().copied());
     }
-    if plain {
-        kind::COLLECTIVE + 2 * operation + u8::from(part.request.is_some())
-    } else {
-        kind::COLLECTIVE_ANY
-    }
-}
-
-/// The place of `operation` in [`Operation::ALL`].
-fn index(operation: Operation) -> u8 {
-    operation as u8
+    kind::COLLECTIVE
 }
 
 fn communicator(sink: &mut Sink<'_>, comm: &Communicator<'_>) -> u8 {
@@ -432,7 +464,28 @@ fn communicator(sink: &mut Sink<'_>, comm: &Communicator<'_>) -> u8 {
             sink.put(u64::from(ordinal));
         }
     }
-    match comm.members {
+    sink.put(u64::from(comm.split.is_some()));
+    if let Some(split) = comm.split {
+        sink.put(zigzag(split.color.into()));
+        sink.put(zigzag(split.key.into()));
+    }
+    members(sink, comm.members);
+    match comm.remote {
+        None => sink.put(0),
+        Some(Remote::Inside(group)) => {
+            sink.put(1);
+            members(sink, group);
+        }
+        Some(Remote::Outside(size)) => {
+            sink.put(2);
+            sink.put(u64::from(size));
+        }
+    }
+    kind::COMMUNICATOR
+}
+
+fn members(sink: &mut Sink<'_>, members: Members<'_>) {
+    match members {
         Members::All => sink.put(0),
         Members::Strided { first, stride, count } => {
             sink.put(1);
@@ -445,7 +498,76 @@ fn communicator(sink: &mut Sink<'_>, comm: &Communicator<'_>) -> u8 {
             sink.list(ranks.iter().map(|rank| u64::from(rank.0)));
         }
     }
-    kind::COMMUNICATOR
+}
+
+fn put_detail(sink: &mut Sink<'_>, detail: &Detail<'_>) {
+    let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+    match *detail {
+        Detail::None => sink.put(detail::NONE),
+        Detail::Window { id, comm, size, unit } => {
+            sink.put(detail::WINDOW);
+            sink.put(u64::from(id.0));
+            sink.put(u64::from(comm.0));
+            sink.put(size.0);
+            sink.put(u64::from(unit));
+        }
+        Detail::WindowFree(id) => {
+            sink.put(detail::WINDOW_FREE);
+            sink.put(u64::from(id.0));
+        }
+        Detail::Transfer(transfer) => {
+            sink.put(detail::TRANSFER + flag(transfer.request.is_some(), 1));
+            sink.put(u64::from(transfer.window.0));
+            sink.put(u64::from(transfer.target.0));
+            sink.put(zigzag(transfer.displacement));
+            sink.put(transfer.sent.0);
+            sink.put(transfer.fetched.0);
+            sink.put(transfer.at_target.0);
+        }
+        Detail::Sync { window, target, exclusive, assert, group } => {
+            sink.put(
+                detail::SYNC + flag(target.is_some(), 1) + flag(exclusive, 2) + flag(group.is_some(), 4),
+            );
+            sink.put(u64::from(window.0));
+            sink.put(zigzag(assert.into()));
+            if let Some(target) = target {
+                sink.put(u64::from(target.0));
+            }
+            if let Some(group) = group {
+                members(sink, group);
+            }
+        }
+        Detail::FileOpen { id, comm, mode, name } => {
+            sink.put(detail::FILE_OPEN);
+            sink.put(u64::from(id.0));
+            sink.put(u64::from(comm.0));
+            sink.put(zigzag(mode.into()));
+            sink.text(name);
+        }
+        Detail::FileView { file, displacement, unit } => {
+            sink.put(detail::FILE_VIEW);
+            sink.put(u64::from(file.0));
+            sink.put(zigzag(displacement));
+            sink.put(unit.0);
+        }
+        Detail::FileClose(id) => {
+            sink.put(detail::FILE_CLOSE);
+            sink.put(u64::from(id.0));
+        }
+        Detail::Io(io) => {
+            sink.put(
+                detail::IO
+                    + flag(io.offset.is_some(), 1)
+                    + flag(io.write, 2)
+                    + flag(io.collective, 4)
+                    + flag(io.request.is_some(), 8),
+            );
+            sink.put(u64::from(io.file.0));
+            if let Some(offset) = io.offset {
+                sink.put(zigzag(offset));
+            }
+        }
+    }
 }
 
 /// Small numbers of either sign as small numbers.
@@ -479,8 +601,9 @@ mod tests {
             let list = Completions::List(&list);
             prop_assume!(as_run(list, author).is_none());
             let (mut one, mut other) = (vec![0; size], vec![0; size]);
-            let first = record(&mut one, at, times, author, &Action::Complete(list), 0);
-            let second = completed(&mut other, at, times, author, numbers.iter().copied());
+            let call = CallSlot(thread);
+            let first = record(&mut one, at, times, author, call, &Action::Complete(list));
+            let second = completed(&mut other, at, times, author, call, numbers.iter().copied());
             prop_assert_eq!(first, second);
             prop_assert_eq!(one, other);
         }

@@ -19,8 +19,24 @@ pub struct Event<'a> {
     pub end: Nanos,
     /// Which thread of the rank called, 0-based in order of first call.
     pub thread: u16,
+    /// Which MPI function it called.
+    pub call: CallSlot,
     /// What it did.
     pub action: Action<'a>,
+}
+
+/// An MPI function: its place in the rank's call table, which has its name ([`Events::functions`](super::Events::functions)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallSlot(pub u16);
+
+impl CallSlot {
+    /// No call, or one whose function is not known: definitions at first use, marks of phases, the older layout.
+    pub const NONE: Self = Self(u16::MAX);
+
+    /// The index in the call table, if there is one.
+    pub fn index(self) -> Option<usize> {
+        (self != Self::NONE).then_some(usize::from(self.0))
+    }
 }
 
 /// A non-blocking operation of one rank, from its start to its completion. Never reused within a capture.
@@ -28,7 +44,7 @@ pub struct Event<'a> {
 pub struct RequestId {
     /// The thread that started it.
     pub thread: u16,
-    /// The how manyth of that thread, 0-based.
+    /// Index among the requests of that thread, from 0.
     pub number: u64,
 }
 
@@ -47,7 +63,7 @@ pub enum Action<'a> {
     /// A communicator came to be known. Stands before its first use.
     Communicator(Communicator<'a>),
     /// A datatype came to be known. Stands before its first use.
-    Datatype(Datatype),
+    Datatype(Datatype<'a>),
     /// A communicator was freed; its number is not used again.
     CommunicatorFree(CommId),
     /// A send began: blocking (then it is also over), non-blocking, or the start of a persistent one.
@@ -86,12 +102,12 @@ pub enum Action<'a> {
         /// Its name.
         name: &'a str,
     },
-    /// A call that a VEF trace cannot represent (one-sided, I/O, spawning, inter-communicators …): by name.
+    /// A call that a VEF trace cannot represent (one-sided, I/O, spawning, inter-communicators …).
     Other {
-        /// The MPI function.
-        name: &'a str,
-        /// Data it moved, as far as known.
+        /// Data that this rank sent, fetched, read or wrote, as far as known.
         bytes: Bytes,
+        /// What else is known of it.
+        detail: Detail<'a>,
     },
     /// Tracing stopped here on purpose (a size limit, a full disk); what follows is not known.
     Stopped {
@@ -115,7 +131,7 @@ pub enum Origin {
     Child {
         /// From which communicator.
         parent: CommId,
-        /// The how manyth creating call on that parent, 0-based; calls that gave this rank
+        /// Index among the creating calls on that parent, from 0; calls that gave this rank
         /// `MPI_COMM_NULL` count too.
         ordinal: u32,
     },
@@ -125,13 +141,13 @@ pub enum Origin {
         parent: CommId,
         /// The tag given.
         tag: i32,
-        /// The how manyth such call with this parent, tag and member list, 0-based.
+        /// Index among such calls with this parent, tag and member list, from 0.
         ordinal: u32,
     },
     /// Nobody saw it made: told apart by its members and by the order of first use among those with
     /// the same members.
     Unseen {
-        /// The how manyth with this member list, 0-based.
+        /// Index among those with this member list, from 0.
         ordinal: u32,
     },
 }
@@ -161,24 +177,47 @@ pub struct Communicator<'a> {
     pub id: CommId,
     /// How it came to be.
     pub origin: Origin,
-    /// The members; of an inter-communicator the local group.
+    /// Colour and key that this rank gave, if `MPI_Comm_split` made it.
+    pub split: Option<Split>,
+    /// The members; of an inter-communicator the local group. Processes outside `MPI_COMM_WORLD` are left out.
     pub members: Members<'a>,
+    /// The other group of an inter-communicator.
+    pub remote: Option<Remote<'a>>,
     /// Whether it is an inter-communicator (or has members outside `MPI_COMM_WORLD`): its traffic is counted,
     /// not translated.
     pub foreign: bool,
 }
 
+/// The arguments of `MPI_Comm_split`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// The colour.
+    pub color: i32,
+    /// The key.
+    pub key: i32,
+}
+
+/// The other group of an inter-communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remote<'a> {
+    /// Tasks of this world.
+    Inside(Members<'a>),
+    /// So many processes, not all of this world (a program that was spawned, or that spawned this one): in the same order as
+    /// the local group of the inter-communicator that they have.
+    Outside(u32),
+}
+
 /// What is known of a datatype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Datatype {
+pub struct Datatype<'a> {
     /// This rank's number for it.
     pub id: DatatypeId,
     /// Bytes of data in one element.
     pub size: Bytes,
     /// Whether `count` elements lie in memory without gaps.
     pub contiguous: bool,
-    /// Whether it is one of MPI's own.
-    pub predefined: bool,
+    /// The name of one of MPI's own (`MPI_DOUBLE`); empty: derived by the program.
+    pub name: &'a str,
 }
 
 /// The number one rank gave a datatype in its capture.
@@ -305,14 +344,119 @@ pub struct Collective<'a> {
     pub root: Option<CommRank>,
     /// What this rank contributes and obtains.
     pub amounts: Amounts,
-    /// Made of what (the sending side's where both are significant).
+    /// Elements of `datatype` as the call counts them (of a gather or scatter: one rank's block); 0 in vector forms.
+    pub count: u64,
+    /// Made of what: the sending side's where that is significant. Of an Alltoallw: one that has gaps, if any has.
     pub datatype: DatatypeId,
+    /// The receiving side's where both sides are significant.
+    pub recv_datatype: Option<DatatypeId>,
     /// The request of a non-blocking or persistent operation; `None`: blocking.
     pub request: Option<RequestId>,
     /// Vector forms: bytes for each communicator rank, where significant at this rank; else empty.
     pub send_counts: &'a [u64],
     /// Vector forms: bytes from each communicator rank, where significant at this rank; else empty.
     pub recv_counts: &'a [u64],
+}
+
+/// The number one rank gave a window in its capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct WindowId(pub u32);
+
+/// The number one rank gave an open file in its capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct FileId(pub u32);
+
+/// What is known of a call that a trace cannot represent; which function it was says the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail<'a> {
+    /// Nothing more.
+    None,
+    /// A window was made. Stands before its first use.
+    Window {
+        /// This rank's number for it.
+        id: WindowId,
+        /// Over which communicator.
+        comm: CommId,
+        /// Memory that this rank exposes.
+        size: Bytes,
+        /// Unit of displacements.
+        unit: u32,
+    },
+    /// A window was freed; its number is not used again.
+    WindowFree(WindowId),
+    /// A one-sided transfer.
+    Transfer(Transfer),
+    /// A synchronisation of a window: fence, post, start, complete, wait, lock, unlock, flush, sync.
+    Sync {
+        /// Of which window.
+        window: WindowId,
+        /// The target, as a rank of the window's communicator, where there is one.
+        target: Option<CommRank>,
+        /// Whether a lock is exclusive.
+        exclusive: bool,
+        /// The assertion, as this MPI numbers it.
+        assert: i32,
+        /// The processes that are to access (post), or to be accessed (start).
+        group: Option<Members<'a>>,
+    },
+    /// A file was opened. Stands before its first use.
+    FileOpen {
+        /// This rank's number for it.
+        id: FileId,
+        /// Over which communicator.
+        comm: CommId,
+        /// Access mode, as this MPI numbers it.
+        mode: i32,
+        /// Its name as the program gave it.
+        name: &'a str,
+    },
+    /// A file got another view.
+    FileView {
+        /// Which file.
+        file: FileId,
+        /// Where the view begins, bytes.
+        displacement: i64,
+        /// Bytes of the elementary datatype, the unit of offsets.
+        unit: Bytes,
+    },
+    /// A file was closed; its number is not used again.
+    FileClose(FileId),
+    /// Data was read or written.
+    Io(Io),
+}
+
+/// A one-sided transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Through which window.
+    pub window: WindowId,
+    /// To or from whom: a rank of the window's communicator.
+    pub target: CommRank,
+    /// Where in the target's window, in its unit.
+    pub displacement: i64,
+    /// What goes to the target.
+    pub sent: Bytes,
+    /// What comes from it.
+    pub fetched: Bytes,
+    /// What is read or changed there.
+    pub at_target: Bytes,
+    /// What completes it, if it makes a request.
+    pub request: Option<RequestId>,
+}
+
+/// A read or write of a file. How much: the event's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// Which file.
+    pub file: FileId,
+    /// Where, in units of the file's view; `None`: at an individual or shared file pointer.
+    pub offset: Option<i64>,
+    /// Write or read.
+    pub write: bool,
+    /// Whether all processes of the file's communicator take part.
+    pub collective: bool,
+    /// What completes it, if it makes a request.
+    pub request: Option<RequestId>,
 }
 
 impl Completions<'_> {

@@ -6,12 +6,13 @@ use super::Taker;
 use super::decode::{self, Context, Fault, Lists, Shapes};
 use super::encode::{kind, makes_request};
 use super::error::CaptureError;
-use super::event::{Action, Completions, Event, Origin};
-use super::file::{Chunk, RankFile, damaged};
+use super::event::{Action, Completions, DatatypeId, Detail, Event, Io, Origin, Transfer};
+use super::file::{Chunk, Function, RankFile, damaged};
 use super::layout::{CHUNK_HEADER, State, checksum};
 use super::varint::Source;
 use super::word::{self, Code};
 use crate::error::Place;
+use crate::ids::CommId;
 use crate::units::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -91,15 +92,12 @@ enum Form {
     Word(Code),
 }
 
-/// Definitions of communicators and datatypes (number, index of the thread, record), next one last.
+/// Definitions of communicators, datatypes, windows and files (number, index of the thread, record), next one last.
 ///
 /// With several threads, a call may use what another thread defines in a record that begins later; the
 /// reader delivers such a definition in time, and passes over the record when it comes to it.
 #[derive(Debug, Default)]
-struct Definitions {
-    communicators: Vec<(u32, usize, Head)>,
-    datatypes: Vec<(u32, usize, Head)>,
-}
+struct Definitions([Vec<(u32, usize, Head)>; 4]);
 
 impl FileEvents {
     pub(super) fn new(file: RankFile) -> Result<Self, CaptureError> {
@@ -120,6 +118,15 @@ impl FileEvents {
             }
         }
         Ok(events)
+    }
+
+    /// The functions of the call table, by slot.
+    pub(super) fn functions(&self) -> &[Function] {
+        &self.file.calls
+    }
+
+    pub(super) fn span(&self) -> (Nanos, Nanos) {
+        self.file.span()
     }
 
     #[cfg(test)]
@@ -172,7 +179,7 @@ impl FileEvents {
         let Self { file, threads, .. } = self;
         match &mut threads[..] {
             [Thread { number, chunk: Some(chunk), next, shapes, .. }] => {
-                quick::records(&file.map.bytes()[..chunk.end], *number, &file.clock, next, shapes, taker)
+                quick::records(file, chunk.end, *number, next, shapes, taker)
             }
             _ => Ok(()),
         }
@@ -196,7 +203,7 @@ impl FileEvents {
             self.pass(index, &head)?;
             self.order.pop();
             self.enqueue(index)?;
-            if !needs.is_definition {
+            if needs.defines.is_none() {
                 self.read(index, requests, &head, |event| taker.take(event))??;
             }
         }
@@ -240,19 +247,16 @@ impl FileEvents {
         for index in 0..self.threads.len() {
             while let Some(head) = self.head(index)? {
                 let requests = self.threads[index].next.requests;
-                let defined = self.read(index, requests, &head, |event| match &event.action {
-                    Action::Communicator(comm) => (Some(comm.id.0), None),
-                    Action::Datatype(datatype) => (None, Some(datatype.id.0)),
-                    _ => (None, None),
-                })?;
-                let Definitions { communicators, datatypes } = &mut self.definitions;
-                communicators.extend(defined.0.map(|id| (id, index, head)));
-                datatypes.extend(defined.1.map(|id| (id, index, head)));
+                let defined = self.read(index, requests, &head, |event| Needs::of(&event.action).defines)?;
+                if let Some((class, id)) = defined {
+                    self.definitions.0[class].push((id, index, head));
+                }
                 self.pass(index, &head)?;
             }
         }
-        self.definitions.communicators.sort_by_key(|&(id, ..)| Reverse(id));
-        self.definitions.datatypes.sort_by_key(|&(id, ..)| Reverse(id));
+        for list in &mut self.definitions.0 {
+            list.sort_by_key(|&(id, ..)| Reverse(id));
+        }
         Ok(())
     }
 
@@ -388,45 +392,69 @@ struct Step {
 impl Definitions {
     /// Takes the next definition if an action with `needs` must not come before it.
     fn next_up_to(&mut self, needs: &Needs) -> Option<(Head, usize)> {
-        let take = |list: &mut Vec<(u32, usize, Head)>, needed: Option<u32>| {
-            list.pop_if(|&mut (id, ..)| needed.is_some_and(|needed| id <= needed))
-                .map(|(_, owner, head)| (head, owner))
+        let mut take = |(list, needed): (&mut Vec<(u32, usize, Head)>, Option<u32>)| {
+            let next = list.pop_if(|&mut (id, ..)| needed.is_some_and(|needed| id <= needed));
+            next.map(|(_, owner, head)| (head, owner))
         };
-        take(&mut self.communicators, needs.communicator)
-            .or_else(|| take(&mut self.datatypes, needs.datatype))
+        self.0.iter_mut().zip(needs.highest).find_map(&mut take)
     }
 }
 
-/// The highest numbers that an action mentions.
+/// What an action mentions, by class: communicators, datatypes, windows, files.
 struct Needs {
-    communicator: Option<u32>,
-    datatype: Option<u32>,
-    is_definition: bool,
+    /// The highest number of each class.
+    highest: [Option<u32>; 4],
+    /// The class and number that it defines.
+    defines: Option<(usize, u32)>,
 }
 
 impl Needs {
     fn of(action: &Action<'_>) -> Self {
-        let (communicator, datatype) = match action {
+        let message = |comm: CommId, datatype: DatatypeId| [Some(comm.0), Some(datatype.0), None, None];
+        let mut defines = None;
+        let highest = match action {
             Action::Communicator(comm) => {
                 let parent = match comm.origin {
                     Origin::Child { parent, .. } | Origin::Group { parent, .. } => parent.0,
                     _ => 0,
                 };
-                (Some(comm.id.0.max(parent)), None)
+                defines = Some((0, comm.id.0));
+                [Some(comm.id.0.max(parent)), None, None, None]
             }
-            Action::Datatype(datatype) => (None, Some(datatype.id.0)),
-            Action::CommunicatorFree(comm) | Action::Probe { comm, .. } => (Some(comm.0), None),
-            Action::Send(send) => (Some(send.comm.0), Some(send.datatype.0)),
-            Action::Receive(receive) => (Some(receive.comm.0), Some(receive.datatype.0)),
-            Action::PostReceive(post) => (Some(post.comm.0), Some(post.datatype.0)),
+            Action::Datatype(datatype) => {
+                defines = Some((1, datatype.id.0));
+                [None, Some(datatype.id.0), None, None]
+            }
+            Action::CommunicatorFree(comm) | Action::Probe { comm, .. } => [Some(comm.0), None, None, None],
+            Action::Send(send) => message(send.comm, send.datatype),
+            Action::Receive(receive) => message(receive.comm, receive.datatype),
+            Action::PostReceive(post) => message(post.comm, post.datatype),
             Action::Exchange { send, receive } => {
-                (Some(send.comm.0.max(receive.comm.0)), Some(send.datatype.0.max(receive.datatype.0)))
+                message(send.comm.max(receive.comm), send.datatype.max(receive.datatype))
             }
-            Action::Collective(part) => (Some(part.comm.0), Some(part.datatype.0)),
-            _ => (None, None),
+            Action::Collective(part) => {
+                message(part.comm, part.datatype.max(part.recv_datatype.unwrap_or_default()))
+            }
+            Action::Other { detail, .. } => match *detail {
+                Detail::Window { id, comm, .. } => {
+                    defines = Some((2, id.0));
+                    [Some(comm.0), None, Some(id.0), None]
+                }
+                Detail::FileOpen { id, comm, .. } => {
+                    defines = Some((3, id.0));
+                    [Some(comm.0), None, None, Some(id.0)]
+                }
+                Detail::WindowFree(window)
+                | Detail::Sync { window, .. }
+                | Detail::Transfer(Transfer { window, .. }) => [None, None, Some(window.0), None],
+                Detail::FileClose(file) | Detail::FileView { file, .. } | Detail::Io(Io { file, .. }) => {
+                    [None, None, None, Some(file.0)]
+                }
+                Detail::None => [None; 4],
+            },
+            _ => [None; 4],
         };
-        let is_definition = matches!(action, Action::Communicator(_) | Action::Datatype(_));
-        Self { communicator, datatype, is_definition }
+        Self { highest, defines }
     }
 }
 
@@ -449,18 +477,23 @@ fn decode<R>(
 ) -> Result<R, Fault> {
     let mut source = Source::new(&file.map.bytes()[..head.limit], head.at);
     let times = (Nanos(file.clock.nanos(head.start)), Nanos(file.clock.nanos(head.end)));
-    let context = Context { thread: number, requests, calls: &file.calls };
-    let of = |action| Event { start: times.0, end: times.1, thread: number, action };
+    let context = Context { thread: number, requests, calls: file.calls.len() };
+    let of = |call, action| Event { start: times.0, end: times.1, thread: number, call, action };
     let own;
     let (event, makes) = match head.form {
         Form::Word(Code::Shape(shape)) => shapes.call(shape.into(), times, &context)?,
-        Form::Kind(kind::SHAPE) => shapes.call(source.get()?, times, &context)?,
-        Form::Word(Code::Run { count, after }) => {
-            own = of(decode::run(count, after, &context)?);
+        Form::Kind(kind::SHAPE) => {
+            // In the place of a function.
+            source.get()?;
+            shapes.call(source.get()?, times, &context)?
+        }
+        Form::Word(Code::Run { completer, count, after }) => {
+            own = of(file.completer(completer), decode::run(count, after, &context)?);
             (&own, false)
         }
         Form::Kind(kind) => {
-            own = of(decode::action(&mut source, kind, &context, lists, shapes)?);
+            let (call, action) = decode::action(&mut source, kind, &context, lists, shapes)?;
+            own = of(call, action);
             (&own, makes_request(&own.action).is_some())
         }
     };

@@ -1,13 +1,16 @@
 //! One rank's file of our own layout, opened: its header, its call table and where each thread's chunks lie.
 
 use super::error::CaptureError;
+use super::event::CallSlot;
 use super::layout::{
     CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HOLE_MARK,
-    MAGIC, RankInfo, State, VERSION, field, u32_at, u64_at,
+    MAGIC, RankInfo, State, VERSION, call_field, field, u32_at, u64_at,
 };
 use super::map::{self, Map};
+use super::word::COMPLETERS;
 use crate::error::Place;
 use crate::ids::Rank;
+use crate::units::Nanos;
 use std::path::{Path, PathBuf};
 
 /// What the fixed fields of a header say.
@@ -157,8 +160,23 @@ pub(super) struct RankFile {
     pub(super) clock: Clock,
     /// By thread.
     pub(super) threads: Vec<Chunks>,
-    /// Names of the call table's slots.
-    pub(super) calls: Vec<String>,
+    /// The call table, by slot.
+    pub(super) calls: Vec<Function>,
+    /// The slots of the [`COMPLETERS`].
+    completers: [CallSlot; COMPLETERS.len()],
+}
+
+/// A function of the call table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its C name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// How many of these calls returned an error.
+    pub errors: u64,
+    /// How long they took together.
+    pub time: Nanos,
 }
 
 impl RankFile {
@@ -168,13 +186,22 @@ impl RankFile {
         let header = Header::parse(path, bytes.get(..FACTS_END).unwrap_or(bytes), bytes.len() as u64)?;
         let (threads, pairs) = find_chunks(path, bytes, &header)?;
         let clock = Clock::new(header.pairs.into_iter().chain(pairs));
-        let calls = call_table(path, bytes, &header)?.into_iter().map(|(name, _)| name).collect();
-        Ok(Self { path: path.to_path_buf(), map, header, clock, threads, calls })
+        let calls = call_table(path, bytes, &header, &clock)?;
+        let slot = |name| calls.iter().position(|function| function.name == name);
+        let completers = COMPLETERS.map(|name| slot(name).map_or(CallSlot::NONE, |at| CallSlot(at as u16)));
+        Ok(Self { path: path.to_path_buf(), map, header, clock, threads, calls, completers })
     }
 
-    /// How often each function was called.
-    pub(super) fn counts(&self) -> Result<Vec<(String, u64)>, CaptureError> {
-        call_table(&self.path, self.map.bytes(), &self.header)
+    /// The function that a word names.
+    #[inline(always)]
+    pub(super) fn completer(&self, number: u8) -> CallSlot {
+        self.completers[usize::from(number) % COMPLETERS.len()]
+    }
+
+    /// When `MPI_Init` was entered, and when the file was closed, as far as that is known.
+    pub(super) fn span(&self) -> (Nanos, Nanos) {
+        let last = self.header.pairs.iter().map(|pair| pair.nanos).max().unwrap_or(0);
+        (Nanos(self.header.pairs[0].nanos), Nanos(last))
     }
 }
 
@@ -248,19 +275,28 @@ fn order(path: &Path, chunks: &mut Vec<Chunk>) -> Result<(), CaptureError> {
     }
 }
 
-fn call_table(path: &Path, bytes: &[u8], header: &Header) -> Result<Vec<(String, u64)>, CaptureError> {
-    let mut calls = Vec::new();
+fn call_table(
+    path: &Path,
+    bytes: &[u8],
+    header: &Header,
+    clock: &Clock,
+) -> Result<Vec<Function>, CaptureError> {
     let table = &bytes[header.calls_at..header.calls_at + header.calls * CALL_ENTRY];
-    for (i, entry) in table.chunks_exact(CALL_ENTRY).enumerate() {
-        let name = &entry[8..];
+    let function = |(i, entry): (usize, &[u8])| {
+        let name = &entry[call_field::NAME..];
         let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());
         let name = std::str::from_utf8(&name[..len]).map_err(|_| {
-            let at = header.calls_at + i * CALL_ENTRY + 8;
+            let at = header.calls_at + i * CALL_ENTRY + call_field::NAME;
             damaged(path, at, "name of a function is not UTF-8".into())
         })?;
-        calls.push((name.to_owned(), u64_at(entry, 0)));
-    }
-    Ok(calls)
+        Ok(Function {
+            name: name.to_owned(),
+            calls: u64_at(entry, call_field::COUNT),
+            errors: u64_at(entry, call_field::ERRORS),
+            time: Nanos(clock.duration(u64_at(entry, call_field::TICKS))),
+        })
+    };
+    table.chunks_exact(CALL_ENTRY).enumerate().map(function).collect()
 }
 
 pub(super) fn damaged(path: &Path, offset: usize, what: String) -> CaptureError {

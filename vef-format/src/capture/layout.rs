@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0                header: fixed fields, then facts about the rank as `key=value` lines
-//! calls at         call table: how often each MPI function was called
+//! calls at         call table: how often each MPI function was called, and how long that took
 //! chunks at        chunks of CHUNK_SIZE bytes (or a multiple), each written by one thread
 //! ```
 //!
@@ -16,21 +16,21 @@ use std::fmt::Write as _;
 /// The first eight bytes of a rank's file.
 pub const MAGIC: [u8; 8] = *b"\x89VEFCAP\n";
 /// The version written here.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Reads as this number in the writer's byte order.
 pub const ENDIANNESS: u32 = 0x0102_0304;
 /// Bytes in front of the first chunk while a file is written; a small finished one moves its chunk up.
-pub const HEADER_SIZE: usize = 32 << 10;
+pub const HEADER_SIZE: usize = 64 << 10;
 /// Bytes of one chunk; a record that needs more gets a chunk of several times this size.
 pub const CHUNK_SIZE: usize = 64 << 10;
 /// The header and its facts are not longer than this.
 pub const FACTS_END: usize = 4 << 10;
-/// Bytes of one entry of the call table: a `u64` count, then the name, zero-padded.
-pub const CALL_ENTRY: usize = 48;
+/// Bytes of one entry of the call table: the fields of [`call_field`].
+pub const CALL_ENTRY: usize = 64;
 /// How many functions the call table holds.
 pub const CALL_SLOTS: usize = (HEADER_SIZE - FACTS_END) / CALL_ENTRY;
 /// Longest name in the call table.
-pub const CALL_NAME: usize = CALL_ENTRY - 8;
+pub const CALL_NAME: usize = CALL_ENTRY - call_field::NAME;
 /// Bytes of a chunk's own header.
 pub const CHUNK_HEADER: usize = 56;
 /// First field of a chunk that is in use; stored last.
@@ -70,6 +70,18 @@ pub mod field {
     pub const RUN: usize = 104;
     /// Where the facts begin.
     pub const FACTS: usize = 128;
+}
+
+/// Offsets in an entry of the call table.
+pub mod call_field {
+    /// `u64`: calls.
+    pub const COUNT: usize = 0;
+    /// `u64`: ticks in these calls.
+    pub const TICKS: usize = 8;
+    /// `u64`: those that returned an error.
+    pub const ERRORS: usize = 16;
+    /// The name, zero-padded.
+    pub const NAME: usize = 24;
 }
 
 /// Whether the writer ended as it should.
@@ -251,7 +263,7 @@ pub struct ChunkHeader {
     pub thread: u16,
     /// How many [`CHUNK_SIZE`] units it is long.
     pub span: u32,
-    /// The how manyth chunk of its thread, 0-based.
+    /// Index among the chunks of its thread, from 0.
     pub sequence: u32,
     /// Bytes in use, this header included; 0 while the chunk is written.
     pub used: u32,
@@ -388,17 +400,18 @@ impl Clock {
         self.nanos_at_bounds(tick)
     }
 
+    /// How long so many ticks take, ns.
+    pub fn duration(&self, ticks: u64) -> u64 {
+        u64::try_from((u128::from(ticks) * u128::from(self.slope)) >> Self::SHIFT).unwrap_or(u64::MAX)
+    }
+
     /// [`Clock::nanos`] of any tick.
     #[cold]
     fn nanos_at_bounds(&self, tick: u64) -> u64 {
-        let scale = |ticks: u64| {
-            let nanos = (u128::from(ticks) * u128::from(self.slope)) >> Self::SHIFT;
-            u64::try_from(nanos).unwrap_or(u64::MAX)
-        };
         if tick >= self.zero.tick {
-            self.zero.nanos.saturating_add(scale(tick - self.zero.tick))
+            self.zero.nanos.saturating_add(self.duration(tick - self.zero.tick))
         } else {
-            self.zero.nanos.saturating_sub(scale(self.zero.tick - tick))
+            self.zero.nanos.saturating_sub(self.duration(self.zero.tick - tick))
         }
     }
 }
@@ -437,7 +450,7 @@ mod tests {
     fn golden_header() {
         let bytes = header(&info(), ClockPair { tick: 0x1122, nanos: 0x3344 });
         let fixed: [u8; 64] =
-            *b"\x89VEFCAP\n\x04\x03\x02\x01\x02\0\0\0\0\x80\0\0\0\0\x01\0\x03\0\0\0\x08\0\0\0\
+            *b"\x89VEFCAP\n\x04\x03\x02\x01\x03\0\0\0\0\0\x01\0\0\0\x01\0\x03\0\0\0\x08\0\0\0\
             \x01\0\0\0\x9c\0\0\0\0\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0\x44\x33\0\0\0\0\0\0";
         assert_eq!(bytes[..64], fixed);
         assert_eq!(bytes[field::CALLS_AT..field::CALLS_AT + 8], *b"\x20\x01\0\0\0\0\0\0");

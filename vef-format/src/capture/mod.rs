@@ -22,14 +22,16 @@ mod map;
 mod writer;
 
 pub use compressed::{Sizes, compress, rank_file};
-pub use digest::Digest;
+pub use digest::{Digest, Tally};
 pub use error::CaptureError;
 pub use events::Ending;
+pub use file::Function;
 pub use layout::RankInfo;
 pub use writer::{RankWriter, rank_path};
 
 use crate::error::Place;
 use crate::ids::Rank;
+use crate::units::Nanos;
 use event::Event;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -137,12 +139,12 @@ impl Capture {
         self.legacy.is_none() && File::open(path).is_ok_and(|file| lock(file) == Err(Errno::WOULDBLOCK))
     }
 
-    /// How often each MPI function was called by `rank`, in the order of first calls; counted also for calls
-    /// that leave no event. The older layout does not know.
-    pub fn calls(&self, rank: Rank) -> Result<Vec<(String, u64)>, CaptureError> {
+    /// The MPI functions that `rank` called, in the order of first calls; also those whose calls leave no event. The older
+    /// layout does not know.
+    pub fn functions(&self, rank: Rank) -> Result<Vec<Function>, CaptureError> {
         match self.legacy {
             Some(_) => Ok(Vec::new()),
-            None => file::RankFile::open(&rank_file(&self.dir, rank))?.counts(),
+            None => Ok(file::RankFile::open(&rank_file(&self.dir, rank))?.calls),
         }
     }
 }
@@ -278,6 +280,22 @@ impl Events {
             EventSource::Vefc(events) => events.ending(),
             EventSource::Legacy(events) if events.is_finished() => Ending::Finished,
             EventSource::Legacy(events) => Ending::Cut { torn: u32::from(events.lost_bytes() > 0) },
+        }
+    }
+
+    /// The functions of the rank's call table, in which events have their [`call`](Event::call); none in the older layout.
+    pub fn functions(&self) -> &[Function] {
+        match &self.source {
+            EventSource::Vefc(events) => events.functions(),
+            EventSource::Legacy(_) => &[],
+        }
+    }
+
+    /// When `MPI_Init` was entered and when the recording ended, `CLOCK_MONOTONIC`; zeros in the older layout.
+    pub fn span(&self) -> (Nanos, Nanos) {
+        match &self.source {
+            EventSource::Vefc(events) => events.span(),
+            EventSource::Legacy(_) => Default::default(),
         }
     }
 

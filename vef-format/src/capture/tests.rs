@@ -2,8 +2,9 @@
 
 use super::encode::kind;
 use super::event::{
-    Action, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Event, Members, Origin,
-    Outcome, PostReceive, Receive, RequestId, Send, SendMode,
+    Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event,
+    FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
+    Transfer, WindowId,
 };
 use super::layout::{
     CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, VERSION, chunk_field, field, seal,
@@ -54,12 +55,23 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
     let mut requests = vec![0u64; usize::from(threads)];
     // A request ends once.
     let mut ended = HashSet::new();
-    let (mut comms, mut types) = (1u32, 1u32);
+    let (mut comms, mut types, mut windows, mut files) = (1u32, 1u32, 1u32, 1u32);
     // What everything else refers to comes first.
-    let world = Communicator { id: CommId(0), origin: Origin::World, members: Members::All, foreign: false };
-    let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, predefined: true };
-    for action in [Action::Communicator(world), Action::Datatype(byte)] {
-        each(&Event { start: Nanos(now), end: Nanos(now), thread: 0, action });
+    let world = Communicator {
+        id: CommId(0),
+        origin: Origin::World,
+        split: None,
+        members: Members::All,
+        remote: None,
+        foreign: false,
+    };
+    let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, name: "MPI_BYTE" };
+    let window = Detail::Window { id: WindowId(0), comm: CommId(0), size: Bytes(8), unit: 1 };
+    let file = Detail::FileOpen { id: FileId(0), comm: CommId(0), mode: 9, name: "data" };
+    let other = |detail| Action::Other { bytes: Bytes(0), detail };
+    let call = CallSlot::NONE;
+    for action in [Action::Communicator(world), Action::Datatype(byte), other(window), other(file)] {
+        each(&Event { start: Nanos(now), end: Nanos(now), thread: 0, call, action });
     }
     for _ in 0..count {
         let thread = random.below(u64::from(threads)) as u16;
@@ -139,7 +151,21 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                     }
                     _ => Members::List(&ranks),
                 };
-                Action::Communicator(Communicator { id: CommId(comms - 1), origin, members, foreign: flag })
+                let split = (random.below(3) == 0).then_some(Split { color: tag, key: -tag / 3 });
+                let remote = match random.below(4) {
+                    0 => Some(Remote::Outside(random.sized(32) as u32)),
+                    1 => Some(Remote::Inside(Members::List(&ranks))),
+                    2 => Some(Remote::Inside(Members::All)),
+                    _ => None,
+                };
+                Action::Communicator(Communicator {
+                    id: CommId(comms - 1),
+                    origin,
+                    split,
+                    members,
+                    remote,
+                    foreign: flag,
+                })
             }
             3 => {
                 types += 1;
@@ -148,7 +174,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                     id,
                     size: bytes,
                     contiguous: flag,
-                    predefined: random.below(2) == 0,
+                    name: ["", "MPI_DOUBLE"][random.below(2) as usize],
                 })
             }
             4 => Action::CommunicatorFree(comm),
@@ -183,7 +209,9 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                         send: bytes,
                         recv: if usual { bytes } else { Bytes(random.sized(64)) },
                     },
+                    count: random.sized(40),
                     datatype,
+                    recv_datatype: (random.below(2) == 0).then_some(datatype),
                     request: (random.below(3) == 0).then_some(next),
                     send_counts: if vector { &counts[0] } else { &[] },
                     recv_counts: if vector { &counts[1] } else { &[] },
@@ -192,17 +220,78 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
             16 => Action::Phase { begin: flag, name: ["", "round 0", "überall"][random.below(3) as usize] },
             _ => match random.below(3) {
                 0 => Action::Stopped { reason: "the disk is full" },
-                n => Action::Other { name: ["", "MPI_Put", "MPI_File_open"][n as usize], bytes },
+                _ => {
+                    let (window, file) = (WindowId(windows - 1), FileId(files - 1));
+                    let request = flag.then_some(next);
+                    let offset = random.sized(60) as i64;
+                    let detail = match random.below(9) {
+                        0 => {
+                            windows += 1;
+                            Detail::Window { id: WindowId(windows - 1), comm, size: bytes, unit: peer.0 }
+                        }
+                        1 => {
+                            files += 1;
+                            Detail::FileOpen { id: FileId(files - 1), comm, mode: tag, name: "überall" }
+                        }
+                        2 => Detail::WindowFree(window),
+                        3 => Detail::FileClose(file),
+                        4 => Detail::FileView { file, displacement: -offset, unit: bytes },
+                        5 => Detail::Transfer(Transfer {
+                            window,
+                            target: peer,
+                            displacement: offset,
+                            sent: bytes,
+                            fetched: Bytes(0),
+                            at_target: bytes,
+                            request,
+                        }),
+                        6 => Detail::Sync {
+                            window,
+                            target: flag.then_some(peer),
+                            exclusive: !flag,
+                            assert: tag,
+                            group: (random.below(2) == 0).then_some(Members::List(&ranks)),
+                        },
+                        7 => Detail::Io(Io {
+                            file,
+                            offset: (random.below(2) == 0).then_some(offset),
+                            write: flag,
+                            collective: random.below(2) == 0,
+                            request,
+                        }),
+                        _ => Detail::None,
+                    };
+                    Action::Other { bytes, detail }
+                }
             },
         };
         requests[t] += u64::from(super::encode::makes_request(&action).is_some());
-        each(&Event { start: Nanos(now), end: Nanos(end), thread, action });
+        // Completions by the functions of words, too.
+        let call = match (&action, random.below(4)) {
+            (_, 0) => CallSlot::NONE,
+            (Action::Complete(_), _) => CallSlot(random.below(4) as u16),
+            _ => CallSlot(random.below(FUNCTIONS.len() as u64) as u16),
+        };
+        each(&Event { start: Nanos(now), end: Nanos(end), thread, call, action });
     }
 }
+
+/// The call table of every script.
+const FUNCTIONS: [&str; 6] = [
+    "MPI_Waitall",
+    "MPI_Testsome",
+    "MPI_Put",
+    "MPI_Wait",
+    "MPI_File_open",
+    "MPI_Intercomm_create_from_groups",
+];
 
 /// Writes a script; the events as text.
 fn write(dir: &Path, seed: u64, count: usize, threads: u16) -> Vec<String> {
     let mut writer = RankWriter::create(dir, &info(0, 1)).expect("created");
+    for name in FUNCTIONS {
+        writer.function(name).expect("room");
+    }
     let mut expected = Vec::new();
     script(seed, count, threads, |event| {
         writer.event(event).expect("accepted");
@@ -352,13 +441,16 @@ fn long_records_and_many_chunks() {
             comm: CommId(0),
             root: None,
             amounts: Amounts::default(),
+            count: 0,
             datatype: DatatypeId(0),
+            recv_datatype: None,
             request,
             send_counts: &counts,
             recv_counts: &counts,
         };
         let action = if i % 9_999 == 5 { Action::Collective(vector) } else { Action::Send(send) };
-        let event = Event { start: Nanos(now + 700), end: Nanos(now + 900), thread: 0, action };
+        let (start, end) = (Nanos(now + 700), Nanos(now + 900));
+        let event = Event { start, end, thread: 0, call: CallSlot::NONE, action };
         now += 900;
         writer.event(&event).expect("accepted");
         expected.push(event);
@@ -394,9 +486,11 @@ fn calls_that_are_alike_take_a_word_each() {
         request: Some(RequestId { thread: 0, number }),
     };
     let mut expected = Vec::new();
+    let [isend, waitall] = ["MPI_Isend", "MPI_Waitall"].map(|name| writer.function(name).expect("room"));
     let mut put = |action: Action<'_>| {
         let start = Nanos(1000 * expected.len() as u64);
-        let event = Event { start, end: Nanos(start.0 + 300), thread: 0, action };
+        let call = if matches!(action, Action::Send(_)) { isend } else { waitall };
+        let event = Event { start, end: Nanos(start.0 + 300), thread: 0, call, action };
         expected.push(format!("{event:?}"));
         writer.event(&event).expect("accepted");
     };
@@ -459,7 +553,7 @@ fn a_chunk_that_was_being_copied_is_read_once() {
     }
 }
 
-/// A sound capture of rank 0 but for these bytes behind its two records, in `dir`, and where they begin.
+/// A sound capture of rank 0 but for these bytes behind its four records, in `dir`, and where they begin.
 fn write_with(dir: &Path, bytes: &[u8]) -> usize {
     write(dir, 3, 0, 1);
     let path = rank_path(dir, Rank(0));
@@ -479,22 +573,22 @@ fn write_with(dir: &Path, bytes: &[u8]) -> usize {
 fn requests_do_not_end_twice() {
     let dir = tempfile::tempdir().expect("a directory");
     // A send of a request, then its end again and again.
-    let mut bytes = vec![16 + 4, 1, 1, 1, 1, 1, 1, 1];
+    let mut bytes = vec![16 + 4, 1, 1, 1, 1, 1, 1, 1, 1];
     for _ in 0..3 {
-        bytes.extend([13, 1, 1, 3, 1]);
+        bytes.extend([13, 1, 1, 1, 3, 1]);
     }
     write_with(dir.path(), &bytes);
     let (events, ending) = read(dir.path());
-    assert_eq!(events.len(), 4);
+    assert_eq!(events.len(), 6);
     assert!(ending.expect_err("refused").to_string().contains("completed requests: 2"));
 }
 
 /// Tags and communicators have 32 bits; a capture can write more, and is then told off at that record.
 #[test]
 fn numbers_beyond_their_types_are_one_located_error() {
-    // A send's kind, gap and duration, communicator, rank, tag, bytes and datatype.
-    const FIELDS: usize = 8;
-    for (place, what) in [(3, "communicator"), (4, "rank"), (5, "tag"), (7, "datatype")] {
+    // A send's kind, gap, duration and function, communicator, rank, tag, bytes and datatype.
+    const FIELDS: usize = 9;
+    for (place, what) in [(4, "communicator"), (5, "rank"), (6, "tag"), (8, "datatype")] {
         for (number, fits) in [(u32::MAX.into(), true), (1 << 32, false), (u64::MAX, false)] {
             let mut room = [0; 2 * FIELDS + 9];
             room[0] = kind::SEND;
@@ -505,13 +599,13 @@ fn numbers_beyond_their_types_are_one_located_error() {
             let at = write_with(dir.path(), &room[..length]);
             let (events, ending) = read(dir.path());
             if fits {
-                assert_eq!(events.len(), 3);
+                assert_eq!(events.len(), 5);
                 ending.expect("readable");
                 continue;
             }
-            assert_eq!(events.len(), 2);
+            assert_eq!(events.len(), 4);
             let file = rank_path(dir.path(), Rank(0));
-            let expected = format!("{}: record 2 at byte {at}: impossible {what}: {number}", file.display());
+            let expected = format!("{}: record 4 at byte {at}: impossible {what}: {number}", file.display());
             assert_eq!(ending.expect_err("refused").to_string(), expected);
         }
     }
@@ -521,10 +615,19 @@ fn numbers_beyond_their_types_are_one_located_error() {
 fn a_definition_of_another_thread_comes_before_its_use() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut writer = RankWriter::create(dir.path(), &info(0, 2)).expect("created");
-    let datatype = Datatype { id: DatatypeId(0), size: Bytes(8), contiguous: true, predefined: true };
-    let world = Communicator { id: CommId(0), origin: Origin::World, members: Members::All, foreign: false };
+    let datatype = Datatype { id: DatatypeId(0), size: Bytes(8), contiguous: true, name: "MPI_DOUBLE" };
+    let world = Communicator {
+        id: CommId(0),
+        origin: Origin::World,
+        split: None,
+        members: Members::All,
+        remote: None,
+        foreign: false,
+    };
     let probe = Action::Probe { comm: CommId(0), source: CommRank(1), tag: 3 };
-    let event = |thread, start, end, action| Event { start: Nanos(start), end: Nanos(end), thread, action };
+    let call = CallSlot::NONE;
+    let event =
+        |thread, start, end, action| Event { start: Nanos(start), end: Nanos(end), thread, call, action };
     let written = [
         event(0, 10, 11, Action::Init),
         event(1, 20, 40, probe.clone()),
@@ -560,7 +663,8 @@ fn a_definition_of_another_thread_comes_before_its_use() {
 fn impossible_events_are_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut writer = RankWriter::create(dir.path(), &info(0, 1)).expect("created");
-    let event = |start, end, action| Event { start: Nanos(start), end: Nanos(end), thread: 0, action };
+    let call = CallSlot::NONE;
+    let event = |start, end, action| Event { start: Nanos(start), end: Nanos(end), thread: 0, call, action };
     writer.event(&event(5, 9, Action::Init)).expect("accepted");
     let forget = Action::Forget(RequestId { thread: 0, number: 0 });
     for bad in [event(8, 9, Action::Init), event(10, 9, Action::Init), event(10, 11, forget)] {

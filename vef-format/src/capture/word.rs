@@ -8,17 +8,32 @@
 //! ```
 //!
 //! Codes below [`SHAPES`] are shapes: what a call was, but for its times, as an earlier record of the thread defined it. The others are
-//! runs: completions of the thread's own requests that were made one after the other. A word is stored by
-//! one instruction, so it is whole or not there.
+//! runs: completions, by one of the [`COMPLETERS`], of the thread's own requests that were made one after the other. A word is
+//! stored by one instruction, so it is whole or not there.
 
 /// How many shapes a thread can have at a time.
-pub const SHAPES: u16 = 1 << 12;
+pub const SHAPES: u16 = 1 << 10;
 /// Bytes of a word.
 pub const WORD: usize = 8;
-/// The most requests in a run that is a word, and the most that may have been made after them, plus one.
-pub const RUN: u64 = 1 << RUN_BITS;
+/// The functions that complete requests.
+pub const COMPLETERS: [&str; 8] = [
+    "MPI_Wait",
+    "MPI_Waitall",
+    "MPI_Waitany",
+    "MPI_Waitsome",
+    "MPI_Test",
+    "MPI_Testall",
+    "MPI_Testany",
+    "MPI_Testsome",
+];
+/// The most requests in a run that is a word.
+pub const RUN_COUNT: u64 = 28;
+/// The most requests made after those of a run that is a word, plus one.
+pub const RUN_AFTER: u64 = 32;
 
-const RUN_BITS: u32 = 6;
+/// Codes of runs by one function.
+const RUNS: u16 = (RUN_COUNT * RUN_AFTER) as u16;
+const _: () = assert!(SHAPES + COMPLETERS.len() as u16 * RUNS == 1 << 13);
 const GAP_AT: u32 = 14;
 const DURATION_AT: u32 = 39;
 /// Gaps and durations below this fit.
@@ -38,11 +53,14 @@ impl Head {
         Self::of(shape % SHAPES)
     }
 
-    /// Of the completion of `count` requests in the order they were made, after the last of which `after` were made; both below
-    /// [`RUN`], and `count` not 0.
+    /// Of the completion, by `COMPLETERS[completer]`, of `count` requests in the order they were made, after the last of which
+    /// `after` were made. `None`: they are too many for a word, or none.
     #[inline(always)]
-    pub const fn run(count: u64, after: u64) -> Self {
-        Self::of(SHAPES | ((count - 1) % RUN) as u16 | ((after % RUN) as u16) << RUN_BITS)
+    pub const fn run(completer: u8, count: u64, after: u64) -> Option<Self> {
+        if count.wrapping_sub(1) >= RUN_COUNT || after >= RUN_AFTER {
+            return None;
+        }
+        Some(Self::of(SHAPES + completer as u16 * RUNS + ((count - 1) * RUN_AFTER + after) as u16))
     }
 
     #[inline(always)]
@@ -56,7 +74,11 @@ impl Head {
         let code = self.0 & 0x7f | self.0 >> 8 << 7;
         match code.checked_sub(SHAPES) {
             None => Code::Shape(code),
-            Some(run) => Code::Run { count: run as u64 % RUN + 1, after: run as u64 / RUN },
+            Some(run) => Code::Run {
+                completer: (run / RUNS) as u8,
+                count: (run % RUNS) as u64 / RUN_AFTER + 1,
+                after: run as u64 % RUN_AFTER,
+            },
         }
     }
 
@@ -78,6 +100,8 @@ pub enum Code {
     Shape(u16),
     /// The completion of requests that were made one after the other.
     Run {
+        /// By which of the [`COMPLETERS`].
+        completer: u8,
         /// How many.
         count: u64,
         /// How many were made after the last of them.
@@ -99,17 +123,21 @@ mod tests {
     #[test]
     fn words_come_back() {
         for time in [0, 1, 77, TIME - 1] {
-            for shape in [0, 1, 127, 128, 1023, SHAPES - 1] {
+            for shape in [0, 1, 127, 128, SHAPES - 1] {
                 let word = Head::shape(shape).with(time, TIME - 1 - time).expect("short");
                 assert_eq!(parse(word), (Head::shape(shape), time, TIME - 1 - time));
                 assert_ne!(word as u8 & MARK, 0);
                 assert_eq!(Head::shape(shape).code(), Code::Shape(shape));
             }
-            for (count, after) in [(1, 0), (2, 0), (64, 63), (17, 5)] {
-                let word = Head::run(count, after).with(time, 3).expect("short");
-                assert_eq!(parse(word), (Head::run(count, after), time, 3));
-                assert_eq!(Head::run(count, after).code(), Code::Run { count, after });
+            for (completer, count, after) in [(0, 1, 0), (1, 2, 0), (7, RUN_COUNT, RUN_AFTER - 1), (3, 17, 5)]
+            {
+                let head = Head::run(completer, count, after).expect("few");
+                assert_eq!(parse(head.with(time, 3).expect("short")), (head, time, 3));
+                assert_eq!(head.code(), Code::Run { completer, count, after });
             }
+        }
+        for (count, after) in [(0, 0), (RUN_COUNT + 1, 0), (1, RUN_AFTER)] {
+            assert_eq!(Head::run(0, count, after), None);
         }
         assert_eq!(Head::shape(1).with(TIME, 0), None);
         assert_eq!(Head::shape(1).with(0, 3u64.wrapping_sub(5)), None);

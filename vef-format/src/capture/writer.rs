@@ -3,14 +3,16 @@
 
 use super::encode::{self, Author, Times, can_be_shape, makes_request};
 use super::error::CaptureError;
-use super::event::{Action, Completion, Event, RequestId};
+use super::event::{Action, CallSlot, Completion, Event, RequestId};
+use super::file::Function;
 use super::layout::{
     CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, ClockPair, EXTENSION,
-    HEADER_SIZE, RankInfo, State, field, header, seal,
+    HEADER_SIZE, RankInfo, State, call_field, field, header, seal,
 };
 use super::varint::{MAX_LEN, Sink};
-use super::word::{Head, RUN, SHAPES, WORD};
+use super::word::{COMPLETERS, Head, SHAPES, WORD};
 use crate::ids::Rank;
+use crate::units::Nanos;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -30,8 +32,10 @@ pub struct RankWriter {
     /// Where the next chunk goes.
     end: u64,
     threads: Vec<Option<Buffer>>,
-    calls: HashMap<String, u32>,
-    names: Vec<(String, u64)>,
+    slots: HashMap<String, CallSlot>,
+    functions: Vec<Function>,
+    /// By slot: which of the [`COMPLETERS`] it is.
+    completers: Vec<Option<u8>>,
     events: u64,
     ending: State,
 }
@@ -67,13 +71,14 @@ enum Shape {
 
 impl Shapes {
     /// An action that comes twice gets a shape, as long as there are some.
-    fn of(&mut self, author: Author, action: &Action<'_>) -> Shape {
+    fn of(&mut self, author: Author, call: CallSlot, action: &Action<'_>) -> Shape {
         if !can_be_shape(action) {
             return Shape::None;
         }
         let mut bytes = vec![0; 16 * MAX_LEN];
         let mut sink = Sink::new(&mut bytes, 1);
-        let kind = encode::body(&mut sink, author, action, 0);
+        sink.put(u64::from(call.0));
+        let kind = encode::body(&mut sink, author, action);
         let Some(len) = sink.position() else { return Shape::None };
         bytes[0] = kind;
         bytes.truncate(len);
@@ -113,18 +118,14 @@ impl Buffer {
     }
 
     /// Appends a record; `None`: there is no room for it.
-    fn put(&mut self, event: &Event<'_>, shape: &Shape, slot: u32) -> Option<()> {
+    fn put(&mut self, event: &Event<'_>, shape: &Shape, completer: Option<u8>) -> Option<()> {
         let times = Times { gap: event.start.0 - self.base, duration: event.end.0 - event.start.0 };
         let author = Author { thread: event.thread, requests: self.requests };
-        let run = match event.action {
-            Action::Complete(list) => {
-                encode::as_run(list, author).filter(|&(n, after)| n.max(after + 1) <= RUN)
-            }
-            _ => None,
-        };
-        let head = match (shape, run) {
+        let head = match (shape, &event.action) {
             (&Shape::Known(shape), _) => Some(Head::shape(shape)),
-            (_, Some((count, after))) => Some(Head::run(count, after)),
+            (_, Action::Complete(list)) => completer.and_then(|completer| {
+                encode::as_run(*list, author).and_then(|(count, after)| Head::run(completer, count, after))
+            }),
             _ => None,
         };
         if let Some(word) = head.and_then(|head| head.with(times.gap, times.duration)) {
@@ -132,11 +133,11 @@ impl Buffer {
             self.at += WORD;
             return Some(());
         }
-        let (bytes, at) = (&mut self.bytes, self.at);
+        let (bytes, at, call) = (&mut self.bytes, self.at, event.call);
         self.at = match *shape {
             Shape::Known(shape) => encode::shape(bytes, at, times, shape)?,
-            Shape::New(shape) => encode::define(bytes, at, times, author, &event.action, shape)?,
-            Shape::None => encode::record(bytes, at, times, author, &event.action, slot)?,
+            Shape::New(shape) => encode::define(bytes, at, times, author, call, &event.action, shape)?,
+            Shape::None => encode::record(bytes, at, times, author, call, &event.action)?,
         };
         Some(())
     }
@@ -156,8 +157,9 @@ impl RankWriter {
             calls_at: start.len(),
             end: HEADER_SIZE as u64,
             threads: Vec::new(),
-            calls: HashMap::new(),
-            names: Vec::new(),
+            slots: HashMap::new(),
+            functions: Vec::new(),
+            completers: Vec::new(),
             events: 0,
             ending: State::Running,
         })
@@ -167,10 +169,7 @@ impl RankWriter {
     /// must have the next number of its thread, a request completed must have been made.
     pub fn event(&mut self, event: &Event<'_>) -> Result<(), CaptureError> {
         self.check(event)?;
-        let slot = match event.action {
-            Action::Other { name, .. } => self.call_slot(name)?,
-            _ => 0,
-        };
+        let completer = event.call.index().and_then(|at| *self.completers.get(at)?);
         let index = usize::from(event.thread);
         if self.threads.len() <= index {
             self.threads.resize_with(index + 1, || None);
@@ -180,9 +179,9 @@ impl RankWriter {
             None => Buffer::new(event.thread, event.start.0),
         };
         let author = Author { thread: event.thread, requests: buffer.requests };
-        let shape = buffer.shapes.of(author, &event.action);
+        let shape = buffer.shapes.of(author, event.call, &event.action);
         // A fresh chunk that is too short calls for a longer one.
-        while buffer.put(event, &shape, slot).is_none() {
+        while buffer.put(event, &shape, completer).is_none() {
             let span = if buffer.at == CHUNK_HEADER { 2 * buffer.header.span } else { 1 };
             if buffer.at > CHUNK_HEADER {
                 self.flush(&mut buffer)?;
@@ -201,10 +200,32 @@ impl RankWriter {
         Ok(())
     }
 
-    /// Sets how often the function `name` was called.
-    pub fn calls(&mut self, name: &str, count: u64) -> Result<(), CaptureError> {
-        let slot = self.call_slot(name)?;
-        self.names[slot as usize].1 = count;
+    /// The slot of the function `name` in the call table.
+    pub fn function(&mut self, name: &str) -> Result<CallSlot, CaptureError> {
+        if let Some(&slot) = self.slots.get(name) {
+            return Ok(slot);
+        }
+        let slot = CallSlot(self.functions.len() as u16);
+        if name.is_empty()
+            || name.len() > CALL_NAME
+            || usize::from(slot.0) == CALL_SLOTS
+            || name.contains('\0')
+        {
+            return Err(CaptureError::Event {
+                number: self.events,
+                what: format!("no room for the function {name:?}"),
+            });
+        }
+        self.functions.push(Function { name: name.to_owned(), calls: 0, errors: 0, time: Nanos(0) });
+        self.completers.push(COMPLETERS.iter().position(|known| *known == name).map(|at| at as u8));
+        self.slots.insert(name.to_owned(), slot);
+        Ok(slot)
+    }
+
+    /// Sets what the call table says of a function.
+    pub fn calls(&mut self, function: Function) -> Result<(), CaptureError> {
+        let slot = self.function(&function.name)?;
+        self.functions[usize::from(slot.0)] = function;
         Ok(())
     }
 
@@ -213,12 +234,16 @@ impl RankWriter {
         for mut buffer in std::mem::take(&mut self.threads).into_iter().flatten() {
             self.flush(&mut buffer)?;
         }
-        for (slot, (name, count)) in std::mem::take(&mut self.names).iter().enumerate() {
-            let at = (self.calls_at + slot * CALL_ENTRY) as u64;
-            self.put(at, &count.to_le_bytes())?;
-            self.put(at + 8, name.as_bytes())?;
+        for (slot, function) in std::mem::take(&mut self.functions).into_iter().enumerate() {
+            let mut entry = [0; CALL_ENTRY];
+            let mut set = |at: usize, bytes: &[u8]| entry[at..at + bytes.len()].copy_from_slice(bytes);
+            set(call_field::COUNT, &function.calls.to_le_bytes());
+            set(call_field::TICKS, &function.time.0.to_le_bytes());
+            set(call_field::ERRORS, &function.errors.to_le_bytes());
+            set(call_field::NAME, function.name.as_bytes());
+            self.put((self.calls_at + slot * CALL_ENTRY) as u64, &entry)?;
         }
-        self.put(field::CALLS as u64, &(self.calls.len() as u32).to_le_bytes())?;
+        self.put(field::CALLS as u64, &(self.slots.len() as u32).to_le_bytes())?;
         let length = self.file.seek(SeekFrom::End(0)).map_err(|e| CaptureError::io(&self.path, e))?;
         let length = length.max(HEADER_SIZE as u64);
         self.file.set_len(length).map_err(|e| CaptureError::io(&self.path, e))?;
@@ -228,6 +253,9 @@ impl RankWriter {
 
     fn check(&self, event: &Event<'_>) -> Result<(), CaptureError> {
         let wrong = |what: String| Err(CaptureError::Event { number: self.events, what });
+        if event.call.index().is_some_and(|slot| slot >= self.functions.len()) {
+            return wrong(format!("its function is number {} of {}", event.call.0, self.functions.len()));
+        }
         let made = |thread: u16| match self.threads.get(usize::from(thread)) {
             Some(Some(buffer)) => (buffer.requests, buffer.base),
             _ => (0, 0),
@@ -256,23 +284,6 @@ impl RankWriter {
             }
             _ => Ok(()),
         }
-    }
-
-    fn call_slot(&mut self, name: &str) -> Result<u32, CaptureError> {
-        if let Some(&slot) = self.calls.get(name) {
-            return Ok(slot);
-        }
-        if name.is_empty() || name.len() > CALL_NAME || self.names.len() == CALL_SLOTS || name.contains('\0')
-        {
-            return Err(CaptureError::Event {
-                number: self.events,
-                what: format!("no room for the function {name:?}"),
-            });
-        }
-        let slot = self.names.len() as u32;
-        self.names.push((name.to_owned(), 0));
-        self.calls.insert(name.to_owned(), slot);
-        Ok(slot)
     }
 
     /// Writes a chunk.

@@ -5,30 +5,31 @@ use super::super::Taker;
 use super::super::decode::{self, Context, Shapes};
 use super::super::encode::kind;
 use super::super::event::{Action, DatatypeId, Event, RequestId, Send};
-use super::super::layout::Clock;
+use super::super::file::RankFile;
 use super::super::varint::{NEAR, Near};
 use super::super::word::{self, Code};
 use super::{Next, Step};
 use crate::ids::{CommId, CommRank};
 use crate::units::{Bytes, Nanos};
 
-/// Gives `taker` the next records of the only thread of a file, whose chunk is `bytes` up to its end, as long as they are
-/// quick to read. `next` is behind the last of them then.
+/// Gives `taker` the next records of the only thread of `file`, whose chunk ends at `end`, as long as they are quick to read.
+/// `next` is behind the last of them then.
 #[inline]
 pub(super) fn records<T: Taker>(
-    bytes: &[u8],
+    file: &RankFile,
+    end: usize,
     thread: u16,
-    clock: &Clock,
     next: &mut Next,
     shapes: &mut Shapes,
     taker: &mut T,
 ) -> Result<(), T::Error> {
+    let bytes = &file.map.bytes()[..end];
     // A copy of its own, which need not be stored after every record.
     let mut here = *next;
     while let Some(window) = bytes.get(here.at..).and_then(|rest| rest.first_chunk()) {
         let taken = match window[0] {
-            kind if kind & word::MARK != 0 => a_word(window, thread, clock, &mut here, shapes, taker),
-            kind @ kind::SEND..kind::RECEIVE => a_send(window, kind, thread, clock, &mut here, taker),
+            kind if kind & word::MARK != 0 => a_word(window, thread, file, &mut here, shapes, taker),
+            kind @ kind::SEND..kind::RECEIVE => a_send(window, kind, thread, file, &mut here, taker),
             _ => None,
         };
         match taken {
@@ -49,15 +50,15 @@ pub(super) fn records<T: Taker>(
 fn a_word<T: Taker>(
     window: &[u8; NEAR],
     thread: u16,
-    clock: &Clock,
+    file: &RankFile,
     here: &mut Next,
     shapes: &mut Shapes,
     taker: &mut T,
 ) -> Option<Result<(), T::Error>> {
     let (head, gap, duration) = word::parse(u64::from_le_bytes(*window.first_chunk()?));
     let (start, end) = here.times(gap, duration)?;
-    let times = (Nanos(clock.nanos(start)), Nanos(clock.nanos(end)));
-    let context = Context { thread, requests: here.requests, calls: &[] };
+    let times = (Nanos(file.clock.nanos(start)), Nanos(file.clock.nanos(end)));
+    let context = Context { thread, requests: here.requests, calls: 0 };
     let after = here.at + word::WORD;
     match head.code() {
         Code::Shape(shape) => {
@@ -65,10 +66,11 @@ fn a_word<T: Taker>(
             here.pass(end, Step { after, makes, ends: 0 }).ok()?;
             Some(taker.take(event))
         }
-        Code::Run { count, after: later } => {
+        Code::Run { completer, count, after: later } => {
             let action = decode::run(count, later, &context).ok()?;
             here.pass(end, Step { after, makes: false, ends: count }).ok()?;
-            Some(taker.take(&Event { start: times.0, end: times.1, thread, action }))
+            let call = file.completer(completer);
+            Some(taker.take(&Event { start: times.0, end: times.1, thread, call, action }))
         }
     }
 }
@@ -79,13 +81,14 @@ fn a_send<T: Taker>(
     window: &[u8; NEAR],
     kind: u8,
     thread: u16,
-    clock: &Clock,
+    file: &RankFile,
     here: &mut Next,
     taker: &mut T,
 ) -> Option<Result<(), T::Error>> {
     let mut near = Near::new(window, 1);
     let (gap, duration) = (near.get(), near.get());
     let (start, end) = here.times(gap, duration)?;
+    let call = decode::call_slot(near.get(), file.calls.len()).ok()?;
     let (comm, dest, tag, bytes, datatype) = (near.get(), near.get(), near.get(), near.get(), near.get());
     if (comm | dest | tag | datatype) >> 32 != 0 {
         return None;
@@ -102,6 +105,6 @@ fn a_send<T: Taker>(
         request: makes.then_some(request),
     };
     here.pass(end, Step { after: here.at + near.position(), makes, ends: 0 }).ok()?;
-    let (start, end) = (Nanos(clock.nanos(start)), Nanos(clock.nanos(end)));
-    Some(taker.take(&Event { start, end, thread, action: Action::Send(send) }))
+    let (start, end) = (Nanos(file.clock.nanos(start)), Nanos(file.clock.nanos(end)));
+    Some(taker.take(&Event { start, end, thread, call, action: Action::Send(send) }))
 }

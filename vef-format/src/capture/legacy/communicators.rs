@@ -94,7 +94,9 @@ impl Communicators {
         self.all.get(index).map(|known| Communicator {
             id: known.id,
             origin: known.origin,
+            split: None,
             members: known.members.as_deref().map_or(Members::All, Members::List),
+            remote: None,
             foreign: false,
         })
     }

@@ -3,8 +3,8 @@
 use super::communicators::Communicators;
 use super::{LegacyError, Main, Problem};
 use crate::capture::event::{
-    Action, Collective, Completion, Completions, DatatypeId, Event, Outcome, PostReceive, Receive, RequestId,
-    Send, SendMode,
+    Action, CallSlot, Collective, Completion, Completions, DatatypeId, Event, Outcome, PostReceive, Receive,
+    RequestId, Send, SendMode,
 };
 use crate::error::Place;
 use crate::ids::{CommRank, Rank};
@@ -164,6 +164,7 @@ impl Events {
                 start,
                 end,
                 thread: 0,
+                call: CallSlot::NONE,
                 action: Action::Communicator(communicator),
             }));
         }
@@ -182,6 +183,7 @@ impl Events {
                         start: Nanos(raw.start),
                         end: Nanos(raw.end),
                         thread: 0,
+                        call: CallSlot::NONE,
                         action,
                     }));
                 }
@@ -331,7 +333,9 @@ impl Events {
             comm: comm.id,
             root,
             amounts: amounts(operation, bytes(raw)?.0, root == Some(comm.me), comm.size.into()),
+            count: 0,
             datatype: DatatypeId::default(),
+            recv_datatype: None,
             request: None,
             send_counts: &[],
             recv_counts: &[],
