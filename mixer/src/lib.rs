@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! events ─ task ─▶ records, places in channels ─ matching ─▶ partners ─┐
-//!          (all tasks at once)                                         ├─ resolve ─▶ lines ─▶ trace
+//!          (all tasks at once)                                         ├─ number ─▶ lines ─▶ trace
 //!                    starts ─ order ─▶ turns ─ prepare ─▶ windows ──────┘
 //! ```
 //!
@@ -17,6 +17,7 @@ mod summary;
 
 mod mix;
 
+mod clocks;
 mod read;
 mod task;
 mod walk;
@@ -30,9 +31,9 @@ mod packed;
 mod agreement;
 mod matching;
 
+mod numbering;
 mod order;
 mod prepare;
-mod resolve;
 mod stations;
 mod window;
 

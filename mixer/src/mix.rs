@@ -4,6 +4,7 @@ use crate::agreement::{Operations, Rolls};
 use crate::available;
 use crate::bytes::{Author, Garbled, Reader};
 use crate::channels::NONE;
+use crate::clocks;
 use crate::communicators::{Communicators, Known, Names};
 use crate::contained;
 use crate::error::MixError;
@@ -13,7 +14,7 @@ use crate::order::Samples;
 use crate::output::Output;
 use crate::parts::{Blocks, Parts, Place, Spill};
 use crate::prepare::{Preparer, Shared};
-use crate::read::{Clocks, Reading, sample};
+use crate::read::{Reading, sample};
 use crate::stations;
 use crate::summary::Summary;
 use crate::task::Task;
@@ -331,7 +332,7 @@ impl<'a> Mix<'a> {
             all_operations.fill(Operations::default());
         }
         let operations = names.common().iter().map(|&name| all_operations[name as usize]).collect();
-        let shifts = Clocks::of(self.reading.capture, &read.zeros);
+        let shifts = clocks::shifts(self.reading.capture, &read.zeros);
         let own = &shifts[parts.share()];
         let samples = match &read.left {
             None => Ok(sample(&read.kept, own)),

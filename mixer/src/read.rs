@@ -1,4 +1,4 @@
-//! Reading a capture: all events of some tasks, in parallel, and the clocks of all.
+//! Reading a capture: all events of some tasks, in parallel.
 
 use crate::Options;
 use crate::Progress;
@@ -9,7 +9,6 @@ use crate::parts;
 use crate::task::Task;
 use crate::walk::{Manner, Walk};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use vef_format::capture::{Capture, CaptureError, Ending, Layout, rank_file};
@@ -145,26 +144,4 @@ pub(crate) fn sample(tasks: &[Task], shifts: &[i64]) -> Samples {
     let mut all = Samples::new();
     sampled.into_iter().for_each(|samples| all.merge(samples));
     all
-}
-
-/// What makes the clocks of all tasks one.
-pub(crate) struct Clocks;
-
-impl Clocks {
-    /// What to add to the clock of each task, which entered `MPI_Init` at `zeros`. Tasks of one host share a
-    /// clock; between hosts, the wall clocks at `MPI_Init` tell.
-    pub(crate) fn of(capture: &Capture, zeros: &[u64]) -> Vec<i64> {
-        let mut hosts = BTreeMap::new();
-        let mut first = 0;
-        let shift_of = |(rank, &zero): (u32, &u64)| {
-            let info = capture.rank(Rank(rank));
-            let (host, wall) = info.map_or(("", 0), |info| (&info.host, info.realtime));
-            let between = wall.wrapping_sub(zero) as i64;
-            if rank == 0 {
-                first = between;
-            }
-            *hosts.entry(host).or_insert(if wall == 0 { 0 } else { between.wrapping_sub(first) })
-        };
-        (0..).zip(zeros).map(shift_of).collect()
-    }
 }

@@ -9,11 +9,11 @@ use crate::channels::NONE;
 use crate::communicators::Known;
 use crate::error::MixError;
 use crate::job::{self, Job, Tokens};
+use crate::numbering::{Numbering, Traced};
 use crate::order::Sorter;
 use crate::output::Output;
 use crate::parts::{Blocks, Spill};
 use crate::prepare::Preparer;
-use crate::resolve::{Resolver, Traced};
 use crate::stations::{self, Station};
 use crate::summary::Summary;
 use crate::window::Window;
@@ -107,7 +107,7 @@ impl Writing<'_> {
         for communicator in self.communicators {
             writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
         }
-        let mut resolver = Resolver::new(tasks, self.traced);
+        let mut numbering = Numbering::new(tasks, self.traced);
         let mut stations = vec![Station::anyhow(|work: &mut Work| {
             work.prepared.clear();
             Ok(())
@@ -122,7 +122,7 @@ impl Writing<'_> {
             Ok(())
         }));
         stations.push(Station::in_order(|_, work: &mut Work| {
-            resolver.take(&mut work.sorted);
+            numbering.take(&mut work.sorted);
             Ok(())
         }));
         stations.push(Station::anyhow(|work: &mut Work| {
@@ -135,8 +135,8 @@ impl Writing<'_> {
         }));
         stations::pass(&stations, || Work::new(tasks), self.ends.len())?;
         drop(stations);
-        resolver.finish()?;
-        summary.early_receptions = resolver.early;
+        numbering.finish()?;
+        summary.early_receptions = numbering.early;
         writer.finish().map_err(failed)?;
         Ok(())
     }

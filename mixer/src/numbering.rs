@@ -1,4 +1,4 @@
-//! From prepared records to lines of a trace: ids are given in the order of the lines, and references become ids.
+//! Numbers the lines of a trace: prepared records get ids in the order of the lines, and references become ids.
 //!
 //! A task whose turn has come but whose next record waits for a message that has no line yet is *parked*; the
 //! line of that message wakes it, and it makes up for the turns it missed. So everything stands behind what it
@@ -19,9 +19,9 @@ pub(crate) struct Traced {
     pub(crate) id: CommId,
 }
 
-/// Gives ids and resolves references, turn by turn.
+/// Numbers the lines turn by turn and turns references into the numbers of lines.
 #[derive(Debug)]
-pub(crate) struct Resolver {
+pub(crate) struct Numbering {
     turns: Vec<Turn>,
     /// The records of parked tasks whose turn has come.
     behind: Vec<VecDeque<Prepared>>,
@@ -116,7 +116,7 @@ impl Sent {
     }
 }
 
-impl Resolver {
+impl Numbering {
     /// Before the first line of `tasks` tasks. `traced` gives the place of each communicator, by identity.
     pub(crate) fn new(tasks: u32, traced: &[Traced]) -> Self {
         let turn = |_| Turn { anchor: NONE, parked: None, taken: 0, since: 0, began: 0 };
