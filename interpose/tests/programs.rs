@@ -1,8 +1,6 @@
 //! The library in front of real programs, under each MPI that is installed: what it recorded, and that the programs did
 //! not notice. Skipped, aloud, without an MPI.
 
-#![allow(clippy::print_stderr)] // a skipped test says so
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -22,7 +20,7 @@ impl Mpi {
         let found: Vec<Self> =
             ["mpich", "openmpi"].into_iter().map(|name| Self { name }).filter(Self::works).collect();
         if found.is_empty() {
-            eprintln!("SKIPPED: neither mpicc.mpich nor mpicc.openmpi");
+            skipping::skipped("neither mpicc.mpich nor mpicc.openmpi is installed (scripts/deps)");
         }
         found
     }
@@ -167,7 +165,7 @@ fn requests_of_several_threads_are_their_own() {
         let out = mpi.run(2, &capture, &program, &["threads"]);
         succeeded(&out);
         if String::from_utf8_lossy(&out.stdout).contains("nomt") {
-            eprintln!("SKIPPED: {} was built without MPI_THREAD_MULTIPLE", mpi.name);
+            skipping::skipped(format_args!("{} was built without MPI_THREAD_MULTIPLE", mpi.name));
             continue;
         }
         let mut sends = 0;
@@ -267,7 +265,7 @@ fn fortran_is_recorded_once_through_every_interface() {
     let mut before: Option<Vec<String>> = None;
     for mpi in Mpi::all() {
         if Command::new(format!("mpifort.{}", mpi.name)).arg("--version").output().is_err() {
-            eprintln!("SKIPPED: no mpifort.{}", mpi.name);
+            skipping::skipped(format_args!("no mpifort.{} (scripts/deps)", mpi.name));
             continue;
         }
         // Of these two, only MPICH has counts of 64 bits.

@@ -4,8 +4,6 @@
 //!
 //! The test starts itself under a launcher: each process then runs [`one_process`], which tells what came of its mix.
 
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-
 mod capture;
 #[allow(dead_code, reason = "the truth is looked at elsewhere")]
 mod model;
@@ -68,8 +66,7 @@ fn launchers(processes: u32) -> Vec<Command> {
     let known = [("mpiexec.mpich", &[][..]), ("mpirun.openmpi", &["--oversubscribe", "--quiet"][..])];
     let mut found = Vec::new();
     for (name, arguments) in known {
-        if Command::new(name).arg("--version").output().is_err() {
-            eprintln!("SKIPPED: no {name} here");
+        if !skipping::installed(name) {
             continue;
         }
         let mut command = Command::new(name);

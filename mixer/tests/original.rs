@@ -1,17 +1,15 @@
 //! The captures of the original tools give the traces that the original mixer wrote from them.
 
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-
 use mixer::{Options, Quiet, mix};
-use std::path::Path;
+use skipping::{installed, shared};
 use std::process::Command;
 
 fn equal_to_the_original(name: &str) {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared");
-    let captures = shared.join("data/vef-prospector");
-    let compare = shared.join("tools/vef_canon.py");
-    if !captures.is_dir() || !compare.is_file() {
-        eprintln!("SKIPPED: {} is not here", captures.display());
+    let (Some(captures), Some(compare)) = (shared("data/vef-prospector"), shared("tools/vef_canon.py"))
+    else {
+        return;
+    };
+    if !installed("python3") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -19,13 +17,7 @@ fn equal_to_the_original(name: &str) {
     let summary = mix(&captures.join(name).join("VEFT.main"), &trace, &Options::default(), &Quiet).unwrap();
     assert_eq!((summary.tasks, summary.messages, summary.marks), (4, 8, 12));
     let original = captures.join(format!("{name}.vef"));
-    let compared = match Command::new("python3").arg(&compare).arg(&original).arg(&trace).output() {
-        Ok(compared) => compared,
-        Err(error) => {
-            eprintln!("SKIPPED: no python3 to compare with: {error}");
-            return;
-        }
-    };
+    let compared = Command::new("python3").arg(&compare).arg(&original).arg(&trace).output().unwrap();
     let said = String::from_utf8_lossy(&compared.stdout);
     assert!(compared.status.success() && said.trim() == "equal", "{said}");
 }

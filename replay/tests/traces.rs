@@ -102,15 +102,10 @@ fn a_circle_is_explained() {
 /// The real traces that VEF-Prospector's own mixer wrote, and when their captured programs ended: for each task the
 /// time from the start of its `MPI_Init` to the start of its `MPI_Finalize`, the longest of them, in nanoseconds.
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn real_traces_replay_to_their_end() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/vef-prospector");
+    let Some(folder) = skipping::shared("data/vef-prospector") else { return };
     for name in ["p2p-a", "p2p-b"] {
         let path = folder.join(format!("{name}.vef"));
-        if !path.exists() {
-            eprintln!("SKIPPED: {} is absent", path.display());
-            continue;
-        }
         let captured = captured_nanos(&folder.join(name)) as f64;
         // Four ranks on the two cores of one machine: a message through shared memory takes some microseconds, and what it
         // has to wait for is mostly the scheduler.
@@ -120,7 +115,6 @@ fn real_traces_replay_to_their_end() {
         assert!(outcome.complete(), "{name}: {}", outcome.stuck.unwrap());
         let replayed = outcome.runtime.0 as f64 / 1000.0;
         let off = (replayed - captured) / captured;
-        eprintln!("{name}: captured {captured} ns, replayed {replayed} ns, {:+.1} %", 100.0 * off);
         assert!(off.abs() < 0.06, "{name}: captured {captured} ns, replayed {replayed} ns");
     }
 }

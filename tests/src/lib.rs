@@ -1,8 +1,8 @@
 //! What the end-to-end tests share: the MPIs of this machine, the products under test, running things with a
 //! deadline, and counting what a trace holds.
 //!
-//! A test that needs something the machine lacks says `SKIPPED` on stderr and passes; `scripts/deps` installs
-//! all of it, so that nothing is skipped in CI.
+//! A test that needs something the machine lacks is [`skipped`]; `scripts/deps` installs all of it, so that nothing is
+//! skipped in CI.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+pub use skipping::{have, installed, shared, skipped};
 
 pub mod counts;
 pub mod spine;
@@ -50,7 +52,7 @@ impl Mpi {
             .filter(|mpi| {
                 let complete = [mpi.mpicc(), mpi.launcher()[0]].iter().all(|program| have(program));
                 if !complete {
-                    skipped(&format!("{mpi:?} is not installed (scripts/deps)"));
+                    skipped(format_args!("{mpi:?} is not installed (scripts/deps)"));
                 }
                 complete
             })
@@ -67,32 +69,9 @@ impl Mpi {
     }
 }
 
-/// Says loudly that a test did not test.
-pub fn skipped(why: &str) {
-    use std::io::Write;
-    // Not eprintln: the harness would hide it when the test passes.
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
-}
-
-/// Whether a program is in `PATH`.
-pub fn have(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(program).is_file()))
-}
-
 /// The repository.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
-}
-
-/// A file or folder of the material beside the repository, when it is there.
-pub fn shared(path: &str) -> Option<PathBuf> {
-    let full = root().join("../shared").join(path);
-    if !full.exists() {
-        skipped(&format!("{} is absent", full.display()));
-        return None;
-    }
-    Some(full)
 }
 
 /// The command `vef`, built together with the preload library beside it.

@@ -178,7 +178,9 @@ fn the_page_of_all_calls_is_up_to_date() {
     let present = Mpi::ALL.map(functions);
     for (mpi, present) in Mpi::ALL.iter().zip(&present) {
         if present.is_none() {
-            skipped(&format!("the column of {mpi:?} is not compared: it is not installed (scripts/deps)"));
+            skipped(format_args!(
+                "the column of {mpi:?} is not compared: it is not installed (scripts/deps)"
+            ));
         }
     }
     let now = page(&present, &before);
@@ -209,7 +211,7 @@ fn no_function_of_an_mpi_is_missing() {
     let recorder = exported(&products().join("libvef_interpose.so"));
     for mpi in Mpi::ALL {
         let Some(present) = functions(mpi) else {
-            skipped(&format!("{mpi:?} is not installed (scripts/deps)"));
+            skipped(format_args!("{mpi:?} is not installed (scripts/deps)"));
             continue;
         };
         let mut wrong = Vec::new();
@@ -250,7 +252,7 @@ fn capture(mpi: Mpi, work: &Path, arguments: &[&str], code: i32) -> (PathBuf, Ve
     assert!(code != 0 || said.contains("fine"), "{}", ended.stderr());
     let not_called = said.lines().find_map(|line| line.strip_prefix("not called: ")).unwrap_or_default();
     if !not_called.is_empty() {
-        skipped(&format!("{mpi:?} has no ports here: {not_called}"));
+        skipped(format_args!("{mpi:?} has no ports here: {not_called}"));
     }
     (capture, not_called.split_whitespace().map(str::to_owned).collect())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use vef_tests::spine::{capture_and_mix, holds_what_was_counted};
-use vef_tests::{Mpi, have, root, run, run_for, shared, skipped, vef};
+use vef_tests::{Mpi, installed, root, run, run_for, shared, skipped, vef};
 
 /// Minutes, on a busy machine with fewer cores than ranks.
 const LONG: Duration = Duration::from_secs(400);
@@ -59,8 +59,8 @@ fn verify(
 
 #[test]
 fn lammps_on_4_and_8_ranks() {
-    if !have("lmp") {
-        return skipped("lmp is not installed (scripts/deps)");
+    if !installed("lmp") {
+        return;
     }
     let Some(input) = shared("apps/lammps/in.lj") else { return };
     let of_time =
@@ -73,8 +73,8 @@ fn lammps_on_4_and_8_ranks() {
 
 #[test]
 fn hpcc() {
-    if !have("hpcc") {
-        return skipped("hpcc is not installed (scripts/deps)");
+    if !installed("hpcc") {
+        return;
     }
     let Some(input) = shared("apps/hpcc/hpccinf.txt") else { return };
     // 8 ranks take minutes where cores are few and busy.
@@ -98,8 +98,8 @@ fn hpcc() {
 #[test]
 fn quantum_espresso() {
     // 280 MB: not in scripts/deps.
-    if !have("pw.x") {
-        return skipped("pw.x is not installed (apt-get install quantum-espresso)");
+    if !installed("pw.x") {
+        return;
     }
     let (Some(input), Some(potential)) = (shared("apps/qe/h2.in"), shared("apps/qe/H.UPF")) else { return };
     let of_time = ["WALL", "secs", "starts on", "terminated on", "Mb", "MB"];
@@ -110,8 +110,7 @@ fn quantum_espresso() {
 #[test]
 fn netpipe_on_both_mpis() {
     for (mpi, program) in [(Mpi::Mpich, "NPmpich2"), (Mpi::OpenMpi, "NPopenmpi")] {
-        if !have(program) {
-            skipped(&format!("{program} is not installed (scripts/deps)"));
+        if !installed(program) {
             continue;
         }
         // -n: as many messages of each size, however fast; -i checks what arrives.
@@ -135,8 +134,7 @@ fn python(mpi: Mpi) -> Option<PathBuf> {
     if works(&python) {
         return Some(python);
     }
-    if !have("python3") {
-        skipped("python3 is not installed (scripts/deps)");
+    if !installed("python3") {
         return None;
     }
     let _ = std::fs::remove_dir_all(&home);
@@ -145,7 +143,7 @@ fn python(mpi: Mpi) -> Option<PathBuf> {
     install.args(["install", "--quiet", "--no-binary", "mpi4py", "--no-cache-dir", "mpi4py==4.0.3"]);
     install.env("MPICC", mpi.mpicc()).env("CFLAGS", "-O0");
     if !made || !run_for(&mut install, LONG).output.status.success() || !works(&python) {
-        skipped(&format!("mpi4py for {mpi:?} cannot be built here (python3-venv, python3-dev, PyPI)"));
+        skipped(format_args!("mpi4py for {mpi:?} cannot be built here (python3-venv, python3-dev, PyPI)"));
         return None;
     }
     Some(python)

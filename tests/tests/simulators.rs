@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
-use vef_tests::{Mpi, have, number, root, run, run_for, shared, skipped, vef};
+use vef_tests::{Mpi, have, installed, number, root, run, run_for, shared, skipped, vef};
 
 /// The Cargo profile of this test, which is then already built.
 fn profile() -> &'static str {
@@ -90,8 +90,8 @@ fn messages_and_bytes(line: &str) -> (u64, u64) {
 
 #[test]
 fn all_simulators_carry_the_same_messages() {
-    if !have("cmake") {
-        return skipped("no cmake (scripts/deps)");
+    if !installed("cmake") {
+        return;
     }
     let work = tempfile::tempdir().expect("a directory");
     let build = work.path().join("build");
@@ -115,7 +115,7 @@ fn all_simulators_carry_the_same_messages() {
     for (simulator, arguments) in simulators {
         let program = build.join(simulator);
         if !program.exists() {
-            skipped(&format!("{simulator} was not built: its simulator is not installed (scripts/deps)"));
+            skipped(format_args!("{simulator} was not built: its simulator is not installed (scripts/deps)"));
             continue;
         }
         // Two seconds on the processor; more where many share it.
@@ -201,8 +201,8 @@ fn the_contract_holds_from_c() {
     let checked = compile(work.path(), "replay_contract.c", &["-fsanitize=address,undefined"], true);
     run(Command::new(checked).current_dir(work.path())).success();
     let program = compile(work.path(), "replay_contract.c", &[], false);
-    if !have("valgrind") {
-        return skipped("no valgrind (scripts/deps)");
+    if !installed("valgrind") {
+        return;
     }
     let mut valgrind = Command::new("valgrind");
     valgrind.current_dir(work.path()).args([

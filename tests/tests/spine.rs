@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 use vef_tests::spine::{capture_and_mix, holds_what_was_counted};
-use vef_tests::{Mpi, have, root, run, shared, skipped, vef};
+use vef_tests::{Mpi, have, installed, root, run, shared, skipped, vef};
 
 #[test]
 fn a_c_program_on_both_mpis() {
@@ -67,8 +67,8 @@ fn captures_of_the_original_tools_mix_to_their_traces() {
     let (Some(data), Some(canon)) = (shared("data/vef-prospector"), shared("tools/vef_canon.py")) else {
         return;
     };
-    if !have("python3") {
-        return skipped("python3 is not installed");
+    if !installed("python3") {
+        return;
     }
     let work = tempfile::tempdir().expect("a directory");
     for name in ["p2p-a", "p2p-b"] {

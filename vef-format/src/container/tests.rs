@@ -567,7 +567,7 @@ fn the_writer_holds_the_header_against_what_it_got() {
 #[test]
 fn conversion_there_and_back() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(data) = crate::testing::shared("data/vef-prospector") else { return };
+    let Some(data) = skipping::shared("data/vef-prospector") else { return };
     for name in ["p2p-a.vef", "p2p-b.vef"] {
         let (there, again, back) =
             (folder.path().join("t.vefx"), folder.path().join("u.VEFX"), folder.path().join("t.vef"));

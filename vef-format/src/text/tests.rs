@@ -53,7 +53,7 @@ impl Read for Drip<'_> {
 #[test]
 fn real_traces_come_back_byte_for_byte() {
     for name in ["p2p-a.vef", "p2p-b.vef"] {
-        let Some(path) = crate::testing::shared(&format!("data/vef-prospector/{name}")) else {
+        let Some(path) = skipping::shared(&format!("data/vef-prospector/{name}")) else {
             return;
         };
         let (header, records) = read_all(Reader::open(&path).unwrap()).unwrap();

@@ -68,7 +68,7 @@ fn a_good_trace_and_its_tallies() {
 
 #[test]
 fn real_traces_are_good() {
-    let Some(data) = crate::testing::shared("data/vef-prospector") else { return };
+    let Some(data) = skipping::shared("data/vef-prospector") else { return };
     for name in ["p2p-a.vef", "p2p-b.vef"] {
         let report = validate(&data.join(name), &Options::default()).unwrap();
         assert_eq!((report.problems.as_slice(), report.is_complete()), ([].as_slice(), true), "{name}");

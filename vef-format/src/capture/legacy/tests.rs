@@ -65,7 +65,7 @@ const WORLD: [i32; 3] = [0, 2, -1];
 
 #[test]
 fn real_captures() {
-    let Some(data) = crate::testing::shared("data/vef-prospector") else { return };
+    let Some(data) = skipping::shared("data/vef-prospector") else { return };
     let main = Main::open(&data.join("p2p-a")).unwrap();
     assert_eq!(main, Main::open(&data.join("p2p-a/VEFT.main")).unwrap());
     assert!(Main::is_at(&data.join("p2p-a")) && Main::is_at(&main.path) && !Main::is_at(&data));
@@ -329,7 +329,7 @@ fn every_line_of_the_main_file() {
 
 #[test]
 fn a_flipped_bit_never_panics() {
-    let Some(data) = crate::testing::shared("data/vef-prospector/p2p-b") else { return };
+    let Some(data) = skipping::shared("data/vef-prospector/p2p-b") else { return };
     let (calls, comm) = (fs::read(data.join("1.veft")).unwrap(), fs::read(data.join("1.comm")).unwrap());
     let copy = tempfile::tempdir().unwrap();
     fs::copy(data.join("VEFT.main"), copy.path().join("VEFT.main")).unwrap();
