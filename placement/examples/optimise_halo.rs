@@ -51,8 +51,16 @@ fn show(
         Options { seed, time_limit: std::time::Duration::from_secs(60) },
     )?;
     let optimum = u128::from(optimum_pairs_hops) * 2 * u128::from(BYTES);
-    println!("{name}\n\n{}", done.report.to_table());
-    println!("{:.3} × the optimum of {optimum}\n", done.report.after.hop_bytes as f64 / optimum as f64);
+    let report = &done.report;
+    let of_optimum = |cost: u128| cost as f64 / optimum as f64;
+    println!("{name}: hop-bytes in parts of the optimum, {optimum}");
+    println!(
+        "  before {:.3}, after {:.3}",
+        of_optimum(report.before.hop_bytes),
+        of_optimum(report.after.hop_bytes)
+    );
+    println!("  best of {} random {:.3}", report.random_rivals, of_optimum(report.best_random));
+    println!("  {:.1} s\n", report.elapsed.as_secs_f64());
     Ok(())
 }
 

@@ -151,9 +151,9 @@ pub enum Problem {
     #[error("the request contains an unrecognized modifier: {0}")]
     UnknownModifier(String),
     /// Two options that contradict each other.
-    #[error("conflicting directives for the {what} policy: {first} and {second}")]
+    #[error("conflicting directives for {what}: {first} and {second}")]
     Conflict {
-        /// `mapping`, `ranking`, `oversubscription`, ….
+        /// `mapping`, `ranking`, `oversubscription`, `nodes`.
         what: &'static str,
         /// One.
         first: String,

@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use crate::place::Placement;
 
+/// The longest name of a host, by POSIX.
+const LONGEST_HOST_NAME: usize = 255;
+
 impl Placement {
     /// GetInfo's text: `RANK core:slot:node` a line, with an `o` in front of an oversubscribed place. What is not
     /// known is 0.
@@ -25,7 +28,10 @@ impl Placement {
             ranks_of[place.node as usize].push(rank);
         }
         let number = |n: Option<u32>| n.map_or("-".to_owned(), |n| n.to_string());
-        let width = self.nodes.iter().map(|node| node.name.len()).max().unwrap_or(0).max("node".len());
+        // What is longer than any host's name is not aligned with.
+        let lengths =
+            self.nodes.iter().map(|node| node.name.len()).filter(|&length| length <= LONGEST_HOST_NAME);
+        let width = lengths.max().unwrap_or(0).max("node".len());
         let mut text = format!("{:width$}  slots  cores/slot  processes  ranks\n", "node");
         let mut oversubscribed = 0;
         for (node, ranks) in self.nodes.iter().zip(&ranks_of) {
@@ -85,6 +91,13 @@ mod tests {
         assert_eq!(runs(&[5]), "5");
         assert_eq!(runs(&[1, 4]), "1 4");
         assert_eq!(runs(&[]), "");
+    }
+
+    #[test]
+    fn a_name_of_any_length() {
+        let mut placement = Placement::round_robin(2, 2).unwrap();
+        placement.nodes[0].name = "x".repeat(1 << 17);
+        assert!(placement.to_table().contains("\nnode1      -"), "the others stay aligned");
     }
 
     #[test]

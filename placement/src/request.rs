@@ -137,6 +137,7 @@ impl Request {
             (self.launch_node.is_some() && self.model != Model::OpenMpi, "a launch node"),
             (self.cores.is_some() && !mpirun, "--core"),
             (self.no_oversubscribe && self.model == Model::Hydra, "--nooversubscribe"),
+            (self.unknown_slots.is_some() && self.model != Model::OpenMpi, "--unknown-slots"),
         ];
         if let Some(&(_, option)) = misplaced.iter().find(|(wrong, _)| *wrong) {
             return Err(Problem::NotForModel { option, model: self.model.name() }.into());
@@ -145,7 +146,31 @@ impl Request {
             let (first, second) = ("--oversubscribe".into(), "--nooversubscribe".into());
             return Err(Problem::Conflict { what: "oversubscription", first, second }.into());
         }
-        Ok(())
+        self.check_sources()
+    }
+
+    /// Nodes come from one place: a hostfile (of which `--host` may choose, except for Hydra), `--host`, `--nodelist` or
+    /// `--nodes`. What would say it a second time is refused.
+    fn check_sources(&self) -> Result<(), Error> {
+        let filtered = self.hostfile.is_some() && !self.hosts.is_empty() && self.model != Model::Hydra;
+        let given = [
+            (self.hostfile.is_some(), "--hostfile"),
+            (!self.hosts.is_empty() && !filtered, "--host"),
+            (self.node_list.is_some(), "--nodelist"),
+            (self.nodes.is_some(), "--nodes"),
+        ];
+        let mut given = given.into_iter().filter(|(given, _)| *given).map(|(_, option)| option);
+        let (first, second) = (given.next(), given.next());
+        // Slots are those of counted or listed nodes; hosts have theirs in their own list.
+        let second = second
+            .or((self.slots.is_some() && self.node_list.is_none() && self.nodes.is_none())
+                .then_some("--slots"));
+        match (first.or(self.rankfile.is_some().then_some("--rankfile")), second) {
+            (Some(first), Some(second)) => {
+                Err(Problem::Conflict { what: "nodes", first: first.into(), second: second.into() }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The nodes that hostfile, `--host`, node list or count describe, with `--core` filled in.
@@ -241,17 +266,18 @@ impl Request {
             || self.nodes.is_some();
         let nodes = if given { self.cluster()? } else { hosts_of(&entries, self.cores) };
         let topology = self.topology()?;
+        let index = index_of(&nodes);
         let ranks = self.processes.unwrap_or(entries.len() as u32);
         let last_line = entries.iter().map(|entry| entry.line).max().unwrap_or(1);
         let mut places: Vec<Option<Place>> = vec![None; entries.len().min(ranks as usize)];
         for entry in &entries {
-            let Some(node) = nodes.iter().position(|node| node.name == entry.host) else {
+            let Some(&node) = index.get(entry.host.as_str()) else {
                 return Err(Problem::RankHost(entry.host.clone()).at(&file, entry.line));
             };
-            check_cpus(entry, &nodes[node], topology.as_ref())
+            check_cpus(entry, &nodes[node as usize], topology.as_ref())
                 .map_err(|problem| problem.at(&file, entry.line))?;
             if let Some(place) = places.get_mut(entry.rank as usize) {
-                *place = Some(place_of(entry, node as u32));
+                *place = Some(place_of(entry, node));
             }
         }
         let missing = places

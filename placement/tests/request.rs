@@ -183,3 +183,75 @@ fn what_cannot_be_met_is_said_once_and_clearly() {
     let list = Request { node_list: Some("n[1-".into()), ..Request::default() };
     assert!(error(&list).contains("invalid node list"));
 }
+
+#[test]
+fn nodes_that_are_given_twice_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = directory.path().join("hosts");
+    std::fs::write(&hosts, "a slots=4\nb slots=4\n").unwrap();
+    let ranks = directory.path().join("ranks");
+    std::fs::write(&ranks, "rank 0=a slot=0\n").unwrap();
+    let request = || Request { processes: Some(1), hostfile: Some(hosts.clone()), ..Request::default() };
+    let none = || Request { processes: Some(1), ..Request::default() };
+    let nodes = Some(2);
+    let slots = Some("2".to_owned());
+    let list = Some("n[1-2]".to_owned());
+    let host = vec!["a".to_owned()];
+    for (request, first, second) in [
+        (Request { nodes, ..request() }, "--hostfile", "--nodes"),
+        (Request { node_list: list.clone(), ..request() }, "--hostfile", "--nodelist"),
+        (Request { slots: slots.clone(), ..request() }, "--hostfile", "--slots"),
+        (Request { hosts: host.clone(), nodes, ..none() }, "--host", "--nodes"),
+        (Request { hosts: host.clone(), slots: slots.clone(), ..none() }, "--host", "--slots"),
+        (Request { node_list: list.clone(), nodes, ..none() }, "--nodelist", "--nodes"),
+        (Request { rankfile: Some(ranks.clone()), slots: slots.clone(), ..none() }, "--rankfile", "--slots"),
+        (Request { model: Model::Hydra, hosts: host.clone(), ..request() }, "--hostfile", "--host"),
+        (Request { model: Model::Slurm, nodes, slots: slots.clone(), ..request() }, "--hostfile", "--nodes"),
+    ] {
+        let said = request.place().unwrap_err().to_string();
+        assert!(
+            said.ends_with(&format!("conflicting directives for nodes: {first} and {second}")),
+            "{request:?}: {said}"
+        );
+    }
+    for request in [
+        Request { hosts: host, ..request() },
+        Request { nodes, slots: slots.clone(), ..none() },
+        Request { node_list: list, slots, ..none() },
+    ] {
+        assert!(request.place().is_ok(), "{request:?}");
+    }
+}
+
+#[test]
+fn many_ranks_and_many_cores_cost_what_they_are() {
+    // Neither memory for billions of cores nor a look at every node for every rank: either would not come to an end here.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ranks");
+    let lines = (0..200_000).map(|rank| format!("rank {rank}=n{rank} slot=0\n"));
+    std::fs::write(&path, lines.collect::<String>()).unwrap();
+    let placement = Request { rankfile: Some(path), ..Request::default() }.place().unwrap();
+    assert_eq!((placement.ranks.len(), placement.node_of(199_999)), (200_000, Some(199_999)));
+    for model in [Model::OpenMpi, Model::GetInfo] {
+        for (map_by, rank_by) in
+            [("node", "core"), ("core", "core"), ("slot", "slot"), ("core:span", "core:span")]
+        {
+            let getinfo = model == Model::GetInfo;
+            let word =
+                |word: &str| Some(if getinfo { word.split(':').next().unwrap() } else { word }.to_owned());
+            let request = Request {
+                model,
+                processes: Some(5),
+                nodes: Some(2),
+                slots: Some("4".into()),
+                cores: Some(u32::MAX),
+                map_by: word(map_by),
+                rank_by: word(rank_by),
+                oversubscribe: !getinfo,
+                ..Request::default()
+            };
+            let placement = request.place().unwrap();
+            assert_eq!(placement.ranks.len(), 5, "{map_by} {rank_by}");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Quantities with their units in the type: picoseconds, trace clock units, bytes.
+//! Quantities with their units in the type: picoseconds, trace clock units, bytes; and how people are shown them.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -48,13 +48,13 @@ impl fmt::Display for Picos {
     /// With the unit that keeps one to three digits before the point: `1.500 ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
-            0..1_000 => return write!(f, "{} ps", self.0),
+            0..1_000 => return f.pad(&format!("{} ps", self.0)),
             1_000..1_000_000 => (1e3, "ns"),
             1_000_000..1_000_000_000 => (1e6, "µs"),
             1_000_000_000..1_000_000_000_000 => (1e9, "ms"),
             _ => (1e12, "s"),
         };
-        write!(f, "{:.3} {unit}", self.0 as f64 / scale)
+        f.pad(&format!("{:.3} {unit}", self.0 as f64 / scale))
     }
 }
 
@@ -130,11 +130,45 @@ impl fmt::Display for Bytes {
     /// Exact below 10 kB, then with a decimal prefix: `1.500 MB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
-            0..10_000 => return write!(f, "{} B", self.0),
+            0..10_000 => return f.pad(&format!("{} B", self.0)),
             10_000..1_000_000 => (1e3, "kB"),
             1_000_000..1_000_000_000 => (1e6, "MB"),
             _ => (1e9, "GB"),
         };
-        write!(f, "{:.3} {unit}", self.0 as f64 / scale)
+        f.pad(&format!("{:.3} {unit}", self.0 as f64 / scale))
+    }
+}
+
+/// A number of things, for people: in groups of three, `12 345 678`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grouped<N>(pub N);
+
+impl<N: fmt::Display> fmt::Display for Grouped<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+        for (position, digit) in digits.chars().enumerate() {
+            if position > 0 && (digits.len() - position).is_multiple_of(3) {
+                text.push(' ');
+            }
+            text.push(digit);
+        }
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_are_shown() {
+        for (count, text) in [(0u64, "0"), (999, "999"), (1000, "1 000"), (12_345_678, "12 345 678")] {
+            assert_eq!(Grouped(count).to_string(), text);
+        }
+        assert_eq!(
+            format!("{:>7}|{:>9}|{:>10}", Grouped(1234u128), Bytes(10_500), Picos(1_500_000)),
+            "  1 234|10.500 kB|  1.500 µs"
+        );
     }
 }

@@ -5,13 +5,15 @@ use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
 use placement::captured::{self, Seen};
-use placement::optimise::{self, CommMatrix, Distances, Optimised, Options};
+use placement::optimise::{self, CommMatrix, Cost, Distances, Optimised, Options, Report};
 use placement::{Format, Placement, Request};
 use replay::{Job, Replay};
 use sim_example::topology::{Topology, TopologySpec};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use vef_format::capture::Capture;
 use vef_format::ids::Rank;
+use vef_format::units::Grouped;
 
 pub fn execute(place: &Place) -> Result<(), Failure> {
     let placement = match (&place.optimise, &place.topology) {
@@ -19,8 +21,8 @@ pub fn execute(place: &Place) -> Result<(), Failure> {
             let Optimised { placement, report } = optimised(place, trace, topology)?;
             // Where stdout is for a program, the report is for people beside it.
             match place.format.as_str() {
-                "table" => output::result(report.to_table())?,
-                _ => output::remark(report.to_table()),
+                "table" => output::result(compared(&report))?,
+                _ => output::remark(compared(&report)),
             }
             placement
         }
@@ -30,6 +32,39 @@ pub fn execute(place: &Place) -> Result<(), Failure> {
         output::file(path, &placement.to_text(Format::of_path(path)))?;
     }
     output::result(shown(&placement, &place.format)?.trim_end())
+}
+
+/// What optimising did, for people: totals, and before and after by distance.
+fn compared(report: &Report) -> String {
+    let share = |cost: u128| 100.0 * cost as f64 / (report.before.hop_bytes as f64).max(1.0);
+    let rows = [
+        ("before".to_owned(), report.before.hop_bytes),
+        ("after".to_owned(), report.after.hop_bytes),
+        ("block".to_owned(), report.block),
+        ("round-robin".to_owned(), report.round_robin),
+        (format!("best of {} random", report.random_rivals), report.best_random),
+    ];
+    let mut lines = vec![format!("{:18}  {:>26}  of before", "placement", "hop-bytes")];
+    let row =
+        |(name, cost): &(String, u128)| format!("{name:18}  {:>26}  {:>7.1} %", Grouped(*cost), share(*cost));
+    lines.extend(rows.iter().map(row));
+    lines.push(format!("\n{:>4}  {:>26}  {:>26}", "hops", "bytes before", "bytes after"));
+    let by_hops = |cost: &Cost| -> BTreeMap<u32, u128> {
+        cost.by_hops.iter().map(|class| (class.hops, class.bytes)).collect()
+    };
+    let (before, after) = (by_hops(&report.before), by_hops(&report.after));
+    let hops: BTreeSet<u32> = before.keys().chain(after.keys()).copied().collect();
+    let bytes = |of: &BTreeMap<u32, u128>, hops| Grouped(of.get(&hops).copied().unwrap_or(0));
+    lines.extend(
+        hops.iter()
+            .map(|&hops| format!("{hops:>4}  {:>26}  {:>26}", bytes(&before, hops), bytes(&after, hops))),
+    );
+    if report.after == report.before {
+        lines.push("\nNothing better was found; the placement is as it was.".into());
+    }
+    let cut = if report.cut_short { ", cut short by the time limit" } else { "" };
+    lines.push(format!("\n{:.1} s{cut}\n", report.elapsed.as_secs_f64()));
+    lines.join("\n")
 }
 
 fn shown(placement: &Placement, format: &str) -> Result<String, Failure> {
@@ -86,7 +121,8 @@ fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, F
     let job = Job::open(&trace.path).map_err(|error| trace.error(error))?;
     let ranks = job.tasks();
     if let Some(processes) = place.processes.filter(|&processes| processes != ranks) {
-        return Err(format!("-n {processes}, but {} has {ranks} tasks", trace.path.display()).into());
+        let error = format!("-n {processes}, but {} has {ranks} tasks", trace.path.display());
+        return Err(trace.error(error));
     }
     let nodes_given = place.hostfile.is_some()
         || !place.host.is_empty()
@@ -102,8 +138,8 @@ fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, F
             Placement::block(ranks, network.nodes(), ranks.div_ceil(network.nodes().max(1)))?
         }
     };
-    let network = Network(spec.build(before.nodes.len() as u32)?);
-    let mut matrix = traffic(job)?;
+    let network = Network { topology: spec.build(before.nodes.len() as u32)?, spec };
+    let mut matrix = traffic(job).map_err(|error| trace.error(error))?;
     Ok(optimise::optimise(
         &mut matrix,
         &network,
@@ -113,17 +149,28 @@ fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, F
 }
 
 /// A simulator's topology as the optimiser sees it.
-struct Network(Topology);
+struct Network {
+    topology: Topology,
+    spec: TopologySpec,
+}
 
 impl Distances for Network {
     fn nodes(&self) -> u32 {
-        self.0.nodes()
+        self.topology.nodes()
+    }
+
+    /// Nodes are numbered along the leaves of a tree.
+    fn order(&self) -> Vec<u32> {
+        match &self.spec {
+            TopologySpec::Torus { sizes } => optimise::box_order(sizes),
+            _ => (0..self.nodes()).collect(),
+        }
     }
 
     fn hops(&self, a: u32, b: u32) -> u32 {
         match a == b {
             true => 0,
-            false => self.0.distance(a, b),
+            false => self.topology.distance(a, b),
         }
     }
 }

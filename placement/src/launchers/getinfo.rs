@@ -18,7 +18,8 @@ pub(crate) fn place(nodes: Vec<Node>, job: &Job<'_>) -> Result<Placement, Error>
     if job.processes == 0 {
         return Err(Problem::NoRanks.into());
     }
-    let capacity: u64 = nodes.iter().map(|node| u64::from(slots(node)) * u64::from(cores(node))).sum();
+    let room = nodes.iter().map(|node| u64::from(slots(node)) * u64::from(cores(node)));
+    let capacity = room.fold(0u64, u64::saturating_add);
     if capacity == 0 {
         return Err(Problem::AllFull.into());
     }
@@ -37,7 +38,9 @@ pub(crate) fn place(nodes: Vec<Node>, job: &Job<'_>) -> Result<Placement, Error>
             per_visit,
         ),
         "slot" => {
-            let each_slot = |(at, node)| (0..slots(node)).map(move |slot| (at, slot..slot + 1));
+            // Behind as many slots as there are processes, none of the node is ever visited.
+            let each_slot =
+                |(at, node)| (0..slots(node).min(job.processes)).map(move |slot| (at, slot..slot + 1));
             deal(&nodes.iter().enumerate().flat_map(each_slot).collect::<Vec<_>>(), &nodes, job, per_visit)
         }
         // ppr does not change mapping by core.
@@ -64,13 +67,13 @@ type Unit = (usize, std::ops::Range<u32>);
 fn deal(units: &[Unit], nodes: &[Node], job: &Job<'_>, per_visit: u32) -> Vec<Place> {
     let mut places = Vec::new();
     for oversubscribed in [false, true] {
-        let mut given = vec![0u32; units.len()];
+        let mut given = vec![0u64; units.len()];
         let mut done = 0;
         let mut dry = vec![false; units.len()];
         while done < units.len() || oversubscribed {
             for (at, (node, slots)) in units.iter().enumerate() {
-                let cores = cores(&nodes[*node]);
-                let holds = slots.len() as u32 * cores;
+                let cores = u64::from(cores(&nodes[*node]));
+                let holds = slots.len() as u64 * cores;
                 if dry[at] {
                     continue;
                 }
@@ -86,7 +89,7 @@ fn deal(units: &[Unit], nodes: &[Node], job: &Job<'_>, per_visit: u32) -> Vec<Pl
                     if places.len() as u32 == job.processes {
                         return places;
                     }
-                    let (slot, core) = (slots.start + given[at] / cores, given[at] % cores);
+                    let (slot, core) = (slots.start + (given[at] / cores) as u32, (given[at] % cores) as u32);
                     places.push(Place {
                         node: *node as u32,
                         slot: Some(slot),

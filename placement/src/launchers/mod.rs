@@ -5,6 +5,7 @@ pub(crate) mod hydra;
 pub(crate) mod openmpi;
 mod openmpi_rank;
 pub(crate) mod slurm;
+mod target;
 
 use crate::error::{Error, Problem};
 use crate::place::Place;

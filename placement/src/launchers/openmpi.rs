@@ -4,6 +4,7 @@
 //! The rules are those that `mpirun --display-map --do-not-launch` shows; `tests/mpirun.rs` compares with it.
 
 use super::openmpi_rank::rank;
+use super::target::Target;
 use super::{as_many_as, nth_place};
 use crate::error::{Error, Problem};
 use crate::input::hwloc::Topology;
@@ -23,26 +24,6 @@ pub(crate) struct Job {
     pub default_slots: u32,
     /// What is on every node; `None` for flat nodes of slots × cores.
     pub topology: Option<Topology>,
-}
-
-/// A node while processes are being mapped to it.
-pub(super) struct Target {
-    /// Index into the cluster's nodes.
-    pub index: usize,
-    pub slots: u32,
-    pub topology: Topology,
-    /// The object of each process in the order of mapping, `None` for the whole node.
-    pub processes: Vec<Option<u32>>,
-}
-
-impl Target {
-    fn free(&self) -> u32 {
-        self.slots.saturating_sub(self.processes.len() as u32)
-    }
-
-    fn take(&mut self, count: u32) {
-        self.processes.resize(self.processes.len() + count as usize, None);
-    }
 }
 
 /// Places a job on nodes.
@@ -256,6 +237,9 @@ fn by_object_spanned(targets: &mut [Target], processes: u32, object: Object) -> 
             extra = extra.saturating_sub(1);
             target.processes.resize(target.processes.len() + take as usize, Some(i));
             left -= take;
+            if left == 0 {
+                break;
+            }
         }
         if left == 0 {
             break;
@@ -280,6 +264,9 @@ fn by_ppr(
             let take = count.min(left);
             target.processes.resize(target.processes.len() + take as usize, Some(object));
             left -= take;
+            if left == 0 {
+                break;
+            }
         }
         let node = &nodes[target.index];
         // A host that comes again after its max_slots can have more slots than its limit.

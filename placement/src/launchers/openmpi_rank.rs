@@ -1,7 +1,8 @@
 //! The second half of Open MPI's placement: mapped processes get their ranks.
 
-use super::openmpi::Target;
+use super::target::Target;
 use crate::policy::{Object, RankBy, Sweep};
+use std::collections::{BTreeSet, HashMap};
 
 /// A process: which target, and the how-many-eth process there.
 type Process = (usize, u32);
@@ -72,25 +73,28 @@ struct Unranked<'a> {
     mapped_objects: u32,
     objects: u32,
     ranked: Vec<bool>,
-    /// For each object, the first process that may still be its.
-    next: Vec<usize>,
+    /// The objects that a process may go to, ascending, and of each the first process that may still be its.
+    next: Vec<(u32, usize)>,
 }
 
 impl<'a> Unranked<'a> {
     fn new(target: &'a Target, mapped_by: Object, object: Object) -> Self {
         let objects = object.count(&target.topology);
+        let mapped_objects = mapped_by.count(&target.topology);
+        let wanted = wanted(&target.processes, mapped_objects, objects);
         Unranked {
             processes: &target.processes,
-            mapped_objects: mapped_by.count(&target.topology),
+            mapped_objects,
             objects,
             ranked: vec![false; target.processes.len()],
-            next: vec![0; objects as usize],
+            next: wanted.into_iter().map(|object| (object, 0)).collect(),
         }
     }
 
-    /// The next process on an object, if there is one.
-    fn pop(&mut self, object: u32) -> Option<u32> {
-        let next = &mut self.next[object as usize];
+    /// The next process on a wanted object, if there is one.
+    fn pop(&mut self, wanted: usize) -> Option<u32> {
+        let (object, next) = &mut self.next[wanted];
+        let object = *object;
         while let Some(&place) = self.processes.get(*next) {
             let nth = *next;
             *next += 1;
@@ -107,8 +111,8 @@ impl<'a> Unranked<'a> {
     /// One process of each object; whether there was any.
     fn turn(&mut self, mut give: impl FnMut(u32)) -> bool {
         let mut any = false;
-        for object in 0..self.objects {
-            if let Some(nth) = self.pop(object) {
+        for wanted in 0..self.next.len() {
+            if let Some(nth) = self.pop(wanted) {
                 give(nth);
                 any = true;
             }
@@ -118,16 +122,93 @@ impl<'a> Unranked<'a> {
 
     /// All processes, object by object.
     fn fill(&mut self, mut give: impl FnMut(u32)) {
-        for object in 0..self.objects {
-            while let Some(nth) = self.pop(object) {
+        for wanted in 0..self.next.len() {
+            while let Some(nth) = self.pop(wanted) {
                 give(nth);
             }
         }
     }
 }
 
+/// The objects of `objects` that processes may go to when each object takes one a turn, ascending: of those that overlap with
+/// a process's own object, as many as there are processes on that. There may be billions of others.
+fn wanted(processes: &[Option<u32>], mapped_objects: u32, objects: u32) -> BTreeSet<u32> {
+    let mut on: HashMap<Option<u32>, u32> = HashMap::new();
+    for process in processes {
+        *on.entry(*process).or_default() += 1;
+    }
+    let (all, of) = (u64::from(objects), u64::from(mapped_objects.max(1)));
+    let overlapping = |process: Option<u32>| match process.map(u64::from) {
+        None => 0..all,
+        Some(at) => at * all / of..((at + 1) * all).div_ceil(of),
+    };
+    // Two more, as the first may be shared with the object before.
+    let some = |(process, count): (Option<u32>, u32)| overlapping(process).take(count as usize + 2);
+    on.into_iter().flat_map(some).map(|object| object as u32).collect()
+}
+
 /// Whether object `a` of `of_a` and object `b` of `of_b` share cores, on a node that is built regularly.
 fn overlap(a: u32, of_a: u32, b: u32, of_b: u32) -> bool {
     let (a, of_a, b, of_b) = (u64::from(a), u64::from(of_a), u64::from(b), u64::from(of_b));
     a * of_b < (b + 1) * of_a && b * of_a < (a + 1) * of_b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Ranks processes with every object in turn, as Open MPI does: each takes its first process that has no rank yet.
+    fn with_all_objects(processes: &[Option<u32>], mapped: u32, objects: u32, fill: bool) -> Vec<u32> {
+        let mut ranked = Vec::new();
+        loop {
+            let before = ranked.len();
+            for object in 0..objects {
+                let most = if fill { usize::MAX } else { 1 };
+                let own = |nth: &u32| {
+                    processes[*nth as usize].is_none_or(|place| overlap(place, mapped, object, objects))
+                };
+                let free = (0..processes.len() as u32).filter(|nth| !ranked.contains(nth)).filter(own);
+                ranked.extend(free.take(most).collect::<Vec<_>>());
+            }
+            if ranked.len() == before || fill {
+                return ranked;
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn objects_that_nobody_is_on_change_nothing(
+            places in proptest::collection::vec(any::<u32>(), 1..12),
+            whole: bool,
+            mapped in 1u32..9,
+            objects in 1u32..40,
+        ) {
+            let place = |place: u32| (!whole).then_some(place % mapped);
+            let processes: Vec<Option<u32>> = places.into_iter().map(place).collect();
+            for fill in [false, true] {
+                let mut unranked = Unranked {
+                    processes: &processes,
+                    mapped_objects: mapped,
+                    objects,
+                    ranked: vec![false; processes.len()],
+                    next: wanted(&processes, mapped, objects).into_iter().map(|object| (object, 0)).collect(),
+                };
+                let mut ranked = Vec::new();
+                match fill {
+                    true => unranked.fill(|nth| ranked.push(nth)),
+                    false => while unranked.turn(|nth| ranked.push(nth)) {},
+                }
+                prop_assert_eq!(ranked, with_all_objects(&processes, mapped, objects, fill));
+            }
+        }
+    }
+
+    #[test]
+    fn billions_of_objects_cost_nothing() {
+        let objects = wanted(&[Some(0), Some(0), Some(3), None], 4, u32::MAX);
+        assert!(objects.len() <= 10, "{objects:?}");
+        assert!(objects.contains(&3221225471), "the first that overlaps with object 3 of 4");
+    }
 }

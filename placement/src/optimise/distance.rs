@@ -122,31 +122,31 @@ impl Distances for Torus {
         of(a).iter().zip(of(b)).zip(&self.dimensions).map(ring).sum()
     }
 
-    /// Boxes, cut in halves across their longest side.
     fn order(&self) -> Vec<u32> {
-        let mut order = Vec::with_capacity(self.nodes as usize);
-        let mut boxes = vec![self.dimensions.iter().map(|&size| 0..size).collect::<Vec<_>>()];
-        while let Some(mut first) = boxes.pop() {
-            let longest =
-                (0..first.len()).max_by_key(|&d| (first[d].len(), std::cmp::Reverse(d))).unwrap_or(0);
-            let side = first[longest].clone();
-            if side.len() <= 1 {
-                let node = first
-                    .iter()
-                    .zip(&self.dimensions)
-                    .rev()
-                    .fold(0, |node, (at, &size)| node * size + at.start);
-                order.push(node);
-                continue;
-            }
-            let middle = side.start + (side.end - side.start).div_ceil(2);
-            let mut second = first.clone();
-            first[longest] = side.start..middle;
-            second[longest] = middle..side.end;
-            boxes.extend([second, first]);
-        }
-        order
+        box_order(&self.dimensions)
     }
+}
+
+/// The nodes of a torus or mesh in boxes, cut in halves across their longest side; the first dimension varies fastest with a
+/// node's number.
+pub fn box_order(dimensions: &[u32]) -> Vec<u32> {
+    let mut order = Vec::new();
+    let mut boxes = vec![dimensions.iter().map(|&size| 0..size).collect::<Vec<_>>()];
+    while let Some(mut first) = boxes.pop() {
+        let longest = (0..first.len()).max_by_key(|&d| (first[d].len(), std::cmp::Reverse(d))).unwrap_or(0);
+        let side = first.get(longest).cloned().unwrap_or(0..1);
+        if side.len() <= 1 {
+            let at = first.iter().zip(dimensions).rev();
+            order.push(at.fold(0, |node, (at, &size)| node * size + at.start));
+            continue;
+        }
+        let middle = side.start + (side.end - side.start).div_ceil(2);
+        let mut second = first.clone();
+        first[longest] = side.start..middle;
+        second[longest] = middle..side.end;
+        boxes.extend([second, first]);
+    }
+    order
 }
 
 /// Distances from a table.
@@ -229,7 +229,9 @@ fn order_by_distance(network: &(impl Distances + ?Sized), nodes: &mut [u32]) {
         |from: u32| nodes.iter().copied().max_by_key(|&node| network.hops(from, node)).unwrap_or(from);
     let first = farthest(nodes[0]);
     let second = farthest(first);
-    nodes.sort_by_key(|&node| i64::from(network.hops(first, node)) - i64::from(network.hops(second, node)));
+    nodes.sort_by_cached_key(|&node| {
+        i64::from(network.hops(first, node)) - i64::from(network.hops(second, node))
+    });
     let (left, right) = nodes.split_at_mut(nodes.len().div_ceil(2));
     order_by_distance(network, left);
     order_by_distance(network, right);

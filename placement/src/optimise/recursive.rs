@@ -6,6 +6,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::bisect::{Task, bisect, cost, improve};
+use super::deadline::Deadline;
 use super::distance::Distances;
 use super::matrix::Graph;
 
@@ -24,9 +25,15 @@ struct Part {
     samples: Vec<u32>,
 }
 
-/// The node of each rank. `places` lists nodes, each as often as it takes ranks, so that neighbours stand together;
-/// there are as many places as ranks.
-pub(super) fn place(graph: &Graph, network: &impl Distances, places: &[u32], seed: u64) -> Vec<u32> {
+/// The node of each rank; `None` when the deadline comes first. `places` lists nodes, each as often as it takes ranks, so that
+/// neighbours stand together; there are as many places as ranks.
+pub(super) fn place(
+    graph: &Graph,
+    network: &impl Distances,
+    places: &[u32],
+    seed: u64,
+    deadline: Deadline,
+) -> Option<Vec<u32>> {
     let mut random = SmallRng::seed_from_u64(seed);
     let part = |range: std::ops::Range<usize>, ranks| Part {
         samples: samples(&places[range.clone()]),
@@ -40,6 +47,9 @@ pub(super) fn place(graph: &Graph, network: &impl Distances, places: &[u32], see
     loop {
         let mut siblings = Vec::new();
         for at in 0..parts.len() {
+            if deadline.is_over() {
+                return None;
+            }
             let Part { places: range, ranks, .. } = &parts[at];
             let nodes = &places[range.clone()];
             if nodes.first() == nodes.last() {
@@ -76,6 +86,9 @@ pub(super) fn place(graph: &Graph, network: &impl Distances, places: &[u32], see
         // Who was split first knew least of the others: look again at each split, and at its mirror image.
         for _ in 0..REVISITS {
             for &(a, b) in &siblings {
+                if deadline.is_over() {
+                    return None;
+                }
                 revisit(graph, network, &mut parts, &mut part_of, &mut local, (a, b));
             }
         }
@@ -87,7 +100,7 @@ pub(super) fn place(graph: &Graph, network: &impl Distances, places: &[u32], see
             node_of[rank as usize] = node;
         }
     }
-    node_of
+    Some(node_of)
 }
 
 /// Splits the ranks of two siblings again, from the split they have and from its mirror image.

@@ -1,11 +1,10 @@
 //! Local search: ranks change places, first freely, then only for the better (simulated annealing). Each move brings a
 //! rank near to one that it talks to.
 
-use std::time::Instant;
-
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use super::deadline::Deadline;
 use super::distance::Distances;
 use super::matrix::Graph;
 
@@ -26,7 +25,7 @@ pub(super) struct Effort {
     /// Temperature at the start, in hops of a mean edge; it falls to a hundredth.
     pub heat: f64,
     /// Stop here, whatever is left.
-    pub deadline: Instant,
+    pub deadline: Deadline,
 }
 
 /// Places that moves can lead to.
@@ -40,17 +39,25 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// `slots[n]` places on node n.
-    pub(super) fn new(network: &impl Distances, slots: &[u32]) -> Self {
+    /// `slots[n]` places on node n of the network, whose nodes stand in this order; `None` when the deadline comes first.
+    pub(super) fn new(
+        network: &impl Distances,
+        order: &[u32],
+        slots: &[u32],
+        deadline: Deadline,
+    ) -> Option<Self> {
         let mut starts = vec![0];
         let mut nodes = Vec::new();
         for (node, &slots) in slots.iter().enumerate() {
             nodes.extend(std::iter::repeat_n(node as u32, slots as usize));
             starts.push(nodes.len() as u32);
         }
-        let order: Vec<u32> = network.order().into_iter().filter(|&node| slots[node as usize] > 0).collect();
+        let order: Vec<u32> = order.iter().copied().filter(|&node| slots[node as usize] > 0).collect();
         let mut near = vec![Vec::new(); slots.len()];
         for (at, &node) in order.iter().enumerate() {
+            if (at as u64).is_multiple_of(BREATH) && deadline.is_over() {
+                return None;
+            }
             let around = if order.len() <= SMALL {
                 &order[..]
             } else {
@@ -65,7 +72,7 @@ impl Room {
             around.retain(|&(_, n)| n != node || slots[node as usize] > 1);
             near[node as usize] = around.into_iter().map(|(_, n)| n).collect();
         }
-        Room { nodes, starts, near }
+        Some(Room { nodes, starts, near })
     }
 }
 
@@ -117,7 +124,7 @@ pub(super) fn improve(
             best = total;
             node_of.copy_from_slice(&search.node_of);
         }
-        if Instant::now() > effort.deadline {
+        if effort.deadline.is_over() {
             cut_short = done < effort.moves;
             break;
         }
