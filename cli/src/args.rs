@@ -1,8 +1,8 @@
 //! The command line as typed. What the words mean is resolved by each command.
 
+use crate::input::Input;
 use clap::{Args, Parser, Subcommand};
 use sim_example::quantity::parse_bytes;
-use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
@@ -42,15 +42,15 @@ pub enum Command {
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
 The library is preloaded into the ranks only. An LD_PRELOAD that is set already stays, in front of ours.
-The exit code is the program's. The capture is a directory with one file a rank; `vef mix -i DIR` reads it.
-More ranks than cores: Open MPI wants --mpirun 'mpirun --oversubscribe'.
+The exit code is the program's; if that is 0 and what --mix or --compress ask for fails, it is 2. The capture is a directory with one file a rank; `vef mix -i DIR` reads it.
+--mpirun is split into words as by a shell: 'env A=1 \"/my mpi/bin/mpirun\" --bind-to none'.
 On several hosts the directory and the library must be under the same paths on all of them.
 With --only-phase or --only-ranks, messages may lack their other half: `vef mix --lenient` drops those.
 
 Examples:
   vef run -n 4 -- ./app input
   vef run -o capture --mix app.vef -n 8 -- lmp -in in.lj
-  vef run --mpirun 'mpirun --oversubscribe' -n 8 -- ./app
+  vef run --oversubscribe -n 8 -- ./app                    # on fewer than 8 cores, under Open MPI
   vef run -- mpirun -n 2 ./master : -n 6 ./worker
   vef run -- srun -N 2 -n 16 numactl --localalloc ./app
   vef run --script -- ./job.sh                             # the script calls mpirun itself
@@ -65,6 +65,9 @@ pub struct Run {
     /// Launcher, with options if any [default: that of the program's MPI, else mpirun, mpiexec, srun]
     #[arg(long, value_name = "CMD")]
     pub mpirun: Option<String>,
+    /// Start more ranks than there are cores, which Open MPI refuses otherwise; times then measure the scheduler, too
+    #[arg(long, conflicts_with = "script")]
+    pub oversubscribe: bool,
     /// A tool between the program and MPI, in the given order, each as often as named: capture, profile, text, or a tool's
     /// file (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
     #[arg(long = "tool", value_name = "NAME|FILE")]
@@ -108,11 +111,6 @@ fn written(text: &str) -> Result<PathBuf, String> {
         )),
         false => Ok(path),
     }
-}
-
-/// A file to read; `-` is the standard input.
-fn read(text: &str) -> Result<PathBuf, Infallible> {
-    Ok(if text == "-" { "/dev/stdin" } else { text }.into())
 }
 
 /// A limit of a rank's file, in bytes: a header and a chunk have room.
@@ -160,7 +158,7 @@ pub struct Profile {
     pub json: bool,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(after_help = "\
 Started by mpirun or srun, its processes share the work; the trace is the same to the byte. -j and --memory are then per
 process [default: 1, and a part of half of what is free on the node], and each process that needs more memory has a
@@ -208,7 +206,7 @@ pub struct Mix {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The exit code is 0 if every record replays, 2 otherwise. With --json there is JSON on stdout also when the trace
-cannot be read: it has `error` then. A trace may come through a pipe (TRACE is -); it is held in memory then.
+cannot be read: it has `error` then. A trace may come through a pipe (TRACE is -); it is copied to a file then.
 
 --repair writes counts of the header, trigger bits, ids, dependencies and orders that can have been no other way, says
 what it changed, and writes nothing where more is wrong. docs/formats.md has the rules.
@@ -219,7 +217,7 @@ Examples:
   zstdcat app.vef.zst | vef check - --json")]
 pub struct Check {
     /// The trace; - is the standard input
-    #[arg(value_name = "TRACE", value_parser = read)]
+    #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Mend what follows from the rest of the trace (in text), and write the result if it is sound
     #[arg(long, value_name = "OUT.vef")]
@@ -249,7 +247,7 @@ Examples:
   vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json")]
 pub struct Sim {
     /// The trace; - is the standard input
-    #[arg(value_name = "TRACE", value_parser = read)]
+    #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// The network's form
     #[arg(long, default_value = "auto", value_name = "T")]
@@ -301,8 +299,8 @@ pub struct Sim {
 A container is smaller, checksummed, and gives any task's records without reading the others'. `vef check` and
 `vef sim` read both forms.")]
 pub struct Convert {
-    /// The trace
-    #[arg(value_name = "FROM", value_parser = read)]
+    /// The trace; - is the standard input
+    #[arg(value_name = "FROM", value_parser = Input::argument)]
     pub from: PathBuf,
     /// The file to write: a container if its name ends in .vefx, else text, whatever it is called; - is the standard
     /// output, for text
@@ -411,8 +409,8 @@ pub struct Place {
     /// The placement that this capture recorded, instead of all the above
     #[arg(long, value_name = "DIR", conflicts_with_all = RULES)]
     pub captured: Option<PathBuf>,
-    /// Look for a placement with fewer hop-bytes for this trace
-    #[arg(long, value_name = "TRACE", requires = "topology")]
+    /// Look for a placement with fewer hop-bytes for this trace; - is the standard input
+    #[arg(long, value_name = "TRACE", requires = "topology", value_parser = Input::argument)]
     pub optimise: Option<PathBuf>,
     /// The network to optimise for (as in vef sim)
     #[arg(long, value_name = "T", requires = "optimise")]

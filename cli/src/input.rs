@@ -1,10 +1,16 @@
-//! Traces that come through a pipe, for commands that read a trace in several places.
+//! Traces to be read: files, and what comes through a pipe, for commands that read a trace in several places.
 
 use crate::output::{self, Failure};
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use vef_format::capture::{Capture, CaptureError};
+use vef_format::container::{self, Reader};
 use vef_format::new_file::hidden_beside;
+
+/// What stands for the standard input.
+const STDIN: &str = "/dev/stdin";
 
 /// A trace that can be read anywhere, and more than once.
 pub struct Input {
@@ -17,11 +23,19 @@ pub struct Input {
 }
 
 impl Input {
+    /// An argument that names a trace to read; `-` is the standard input.
+    pub fn argument(text: &str) -> Result<PathBuf, Infallible> {
+        Ok(if text == "-" { STDIN } else { text }.into())
+    }
+
     /// The file `trace` itself, or a copy of what comes through it.
     pub fn of(trace: &Path) -> Result<Self, Failure> {
         let failed = |error| format!("{}: {error}", trace.display());
         let about = fs::metadata(trace).map_err(failed)?;
-        if about.is_file() || about.is_dir() {
+        if about.is_dir() {
+            return Err(directory(trace).into());
+        }
+        if about.is_file() {
             return Ok(Self { path: trace.to_path_buf(), name: trace.to_path_buf(), _copy: None });
         }
         let hidden = hidden_beside(trace, "copy").map_err(failed)?;
@@ -35,6 +49,23 @@ impl Input {
         Ok(Self { path, name: trace.to_path_buf(), _copy: Some(copy) })
     }
 
+    /// Whether it is a container, whatever it is called.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn is_container(&self) -> Result<bool, Failure> {
+        container::is_container(&self.path)
+            .map_err(|error| format!("{}: {error}", self.name.display()).into())
+    }
+
+    /// Repeats the warnings that a container carries about the run that it was captured in.
+    pub fn warn(&self) {
+        // What is wrong with the file is told by the command that reads all of it.
+        let Ok(reader) = Reader::open(&self.path) else { return };
+        let origin = reader.about().origin.iter();
+        output::oversubscribed(origin.filter(|(name, _)| name == "oversubscribed").map(|(_, host)| host));
+    }
+
     /// An error of reading it, by the name that the user knows.
     pub fn error(&self, error: impl Into<Failure>) -> Failure {
         let error = error.into();
@@ -45,5 +76,14 @@ impl Input {
                 output::in_one_line(&error).replace(&path, &name).into()
             }
         }
+    }
+}
+
+/// What to say of a directory where a trace is wanted.
+fn directory(path: &Path) -> String {
+    let shown = path.display();
+    match Capture::open(path) {
+        Err(CaptureError::NoCapture(_)) => format!("{shown}: a directory; a trace is a file"),
+        _ => format!("{shown}: a capture; `vef mix -i {shown} -o OUT.vef` makes a trace of it"),
     }
 }

@@ -5,6 +5,8 @@
 //! Where options do not reach (Open MPI's application files, a script that calls the launcher), the environment does.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +19,17 @@ pub enum Launcher {
     Hydra,
     /// Slurm's `srun`: `--export=ALL,NAME=VALUE`.
     Slurm,
+}
+
+impl Launcher {
+    /// The option by which more ranks than cores are started, where one is needed.
+    pub const fn oversubscribe(self) -> Option<&'static str> {
+        match self {
+            Self::OpenMpi => Some("--oversubscribe"),
+            Self::Hydra => None,
+            Self::Slurm => Some("--overcommit"),
+        }
+    }
 }
 
 /// A variable that the ranks are to find in their environment.
@@ -42,6 +55,19 @@ pub struct Plan {
     pub environment: Vec<(OsString, OsString)>,
 }
 
+impl Line {
+    /// How many ranks the line asks for, all programs of it together, if it says so of each.
+    pub fn ranks(&self) -> Option<u32> {
+        const OPTIONS: [&str; 6] = ["-n", "-np", "--np", "-c", "--n", "--ntasks"];
+        let programs = self.words[self.front..].split(|word| word == ":");
+        let of_program = |words: &[OsString]| {
+            let at = words.iter().position(|word| OPTIONS.iter().any(|option| word == option))?;
+            words.get(at + 1)?.to_str()?.parse::<u32>().ok()
+        };
+        programs.map(of_program).try_fold(0u32, |sum, ranks| sum.checked_add(ranks?))
+    }
+}
+
 /// Programs that run another, which may stand in front of a launcher.
 const WRAPPERS: &[&str] = &[
     "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "strace", "taskset", "time", "timeout",
@@ -52,40 +78,64 @@ const WRAPPERS: &[&str] = &[
 const LAUNCHER_NAMES: &[&str] = &["mpirun", "mpiexec", "orterun", "srun", "prterun"];
 
 /// The line that starts `program` (a program and its arguments, or a launcher line that the user gave whole)
-/// on `ranks` ranks.
+/// on `ranks` ranks, also if those are more than there are cores (`oversubscribe`).
 ///
 /// # Errors
 /// A sentence for the user when no launcher is found, or its kind cannot be told.
-pub fn compose(mpirun: Option<&str>, ranks: Option<u32>, program: &[OsString]) -> Result<Line, String> {
-    let Some(first) = program.first() else { return Err("no program given".into()) };
-    if let Some(position) = launcher_position(program).filter(|_| mpirun.is_none()) {
-        let launcher = identify(Path::new(&program[position]))?;
-        let (mut words, front) = (program.to_vec(), position + 1);
-        if let Some(ranks) = ranks {
-            words.splice(front..front, ["-n".into(), ranks.to_string().into()]);
+pub fn compose(
+    mpirun: Option<&str>,
+    ranks: Option<u32>,
+    oversubscribe: bool,
+    program: &[OsString],
+) -> Result<Line, String> {
+    if program.is_empty() {
+        return Err("no program given".into());
+    }
+    let (mut words, position, program) = match (mpirun, launcher_position(program)) {
+        (Some(command), _) => {
+            let words = split(command)?;
+            let position = launcher_position(&words).unwrap_or(0);
+            (words, position, program)
         }
-        return Ok(Line { words, launcher, front });
-    }
-    let mut words = match mpirun {
-        Some(command) => command.split_whitespace().map(OsString::from).collect(),
-        None => vec![find(Path::new(first))?],
+        (None, Some(position)) => (program.to_vec(), position, &[][..]),
+        (None, None) => (vec![find(program)?], 0, program),
     };
-    let Some(name) = words.first() else { return Err("--mpirun is empty".into()) };
-    let launcher = identify(Path::new(name))?;
-    if let Some(ranks) = ranks {
-        words.extend(["-n".into(), ranks.to_string().into()]);
+    let launcher = identify(Path::new(&words[position]))?;
+    let front = position + 1;
+    let mut options: Vec<OsString> = Vec::new();
+    if oversubscribe {
+        options.extend(launcher.oversubscribe().map(Into::into));
     }
+    if let Some(ranks) = ranks {
+        options.extend(["-n".into(), ranks.to_string().into()]);
+    }
+    // Behind options that the user gave with --mpirun, where the program begins; else right behind the launcher.
+    let place = if program.is_empty() { front } else { words.len() };
+    words.splice(place..place, options);
     words.extend(program.iter().cloned());
-    Ok(Line { words, launcher, front: 1 })
+    Ok(Line { words, launcher, front })
+}
+
+/// The words of `--mpirun`, quoted as for a shell.
+fn split(command: &str) -> Result<Vec<OsString>, String> {
+    match shlex::split(command) {
+        None => Err(format!("--mpirun {command}: a quote is not closed, or nothing follows a backslash")),
+        Some(words) if words.is_empty() => Err("--mpirun is empty".into()),
+        Some(words) => Ok(words.into_iter().map(OsString::from).collect()),
+    }
 }
 
 /// Where in a command line a launcher stands: at its beginning, or behind what it is wrapped in (`env`, `time` …).
 pub fn launcher_position(words: &[OsString]) -> Option<usize> {
     let first = Path::new(words.first()?).file_name()?.to_str()?;
-    match WRAPPERS.contains(&first) {
-        true => words.iter().position(|word| is_launcher_name(word)),
-        false => is_launcher_name(&words[0]).then_some(0),
+    if !WRAPPERS.contains(&first) {
+        return is_launcher_name(&words[0]).then_some(0);
     }
+    // Behind a program of MPI stand its own arguments, whatever they are called.
+    let mut words = words.iter().enumerate();
+    let (position, word) =
+        words.find(|(_, word)| is_launcher_name(word) || linked_mpi(Path::new(word)).is_some())?;
+    is_launcher_name(word).then_some(position)
 }
 
 /// `line` with options that give `variables` to the ranks.
@@ -228,17 +278,22 @@ fn is_launcher_name(word: &OsStr) -> bool {
 /// another MPI whose launcher is there.
 pub fn mpirun_for(arguments: &[OsString]) -> OsString {
     let mpirun = || OsString::from("mpirun");
-    let linked = |word: &OsString| Some((word.clone(), linked_mpi(Path::new(word))?));
-    let Some((program, mpi)) = arguments.iter().find_map(linked) else { return mpirun() };
+    let Some(mpi) = mpi_of(arguments) else { return mpirun() };
     match identify(Path::new("mpirun")) {
         Ok(launcher) if launcher == mpi => mpirun(),
-        _ => find(Path::new(&program)).unwrap_or_else(|_| mpirun()),
+        _ => find(arguments).unwrap_or_else(|_| mpirun()),
     }
 }
 
-/// The launcher for `program`: that of the MPI it is linked to where both can be told, else the first there is.
-fn find(program: &Path) -> Result<OsString, String> {
-    let specific: &[&str] = match linked_mpi(program) {
+/// The MPI that the program among these words is linked to: it may be wrapped in others (`env A=1 ./app`, `valgrind ./app`).
+fn mpi_of(words: &[OsString]) -> Option<Launcher> {
+    words.iter().find_map(|word| linked_mpi(Path::new(word)))
+}
+
+/// The launcher for the program among `words`: that of the MPI it is linked to where both can be told, else the first there
+/// is.
+fn find(words: &[OsString]) -> Result<OsString, String> {
+    let specific: &[&str] = match mpi_of(words) {
         Some(Launcher::Hydra) => &["mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich"],
         Some(Launcher::OpenMpi) => &["mpirun.openmpi", "orterun"],
         _ => &[],
@@ -252,7 +307,13 @@ fn find(program: &Path) -> Result<OsString, String> {
 
 /// Which MPI a program's dynamic section asks for, as the loader resolves it.
 fn linked_mpi(program: &Path) -> Option<Launcher> {
-    let listing = Command::new("ldd").arg(which(program)?).output().ok()?.stdout;
+    let program = which(program)?;
+    let mut magic = [0; 4];
+    File::open(&program).and_then(|mut file| file.read_exact(&mut magic)).ok()?;
+    if magic != *b"\x7fELF" {
+        return None;
+    }
+    let listing = Command::new("ldd").arg(program).output().ok()?.stdout;
     let listing = String::from_utf8_lossy(&listing);
     if listing.contains("libmpich.so") || listing.contains("libmpi.so.12") {
         Some(Launcher::Hydra)
@@ -351,6 +412,14 @@ mod tests {
             shown(&with_variables(wrapped, &variables())).starts_with("env A=1 mpirun -genv LD_PRELOAD ")
         );
         assert_eq!(launcher_position(&["./a".into(), "mpirun".into()]), None);
+    }
+
+    #[test]
+    fn the_words_of_a_launcher_may_be_quoted() {
+        let words = |command| split(command).map(|words| words.join(OsStr::new("|")));
+        assert_eq!(words("'/my mpi/mpirun' --x \"a b\" c\\ d"), Ok("/my mpi/mpirun|--x|a b|c d".into()));
+        assert!(words("mpirun 'x").is_err_and(|said| said.contains("quote")));
+        assert!(words(" ").is_err_and(|said| said.contains("empty")));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod library;
 mod output;
 mod progress;
 mod tools;
+mod usage;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
             error.exit()
         }
         Err(error) => {
-            output::remark(output::usage_in_one_line(&words, &error.render().to_string()));
+            output::remark(usage::in_one_line(&words, &error.render().to_string()));
             return ExitCode::from(output::EXIT_BAD_INPUT);
         }
     };

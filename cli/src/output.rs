@@ -1,10 +1,8 @@
 //! What `vef` says: results on stdout, remarks and errors on stderr, JSON where asked.
 
-use crate::args::Arguments;
-use clap::CommandFactory;
 use std::error::Error;
-use std::ffi::OsString;
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use vef_format::new_file::{NewFile, is_stdout};
@@ -35,27 +33,19 @@ pub fn in_one_line(error: &Failure) -> String {
     text
 }
 
-/// What is wrong with a command line of these words, as its parser says it in several paragraphs: what, what may be
-/// meant, and where to read more.
-pub fn usage_in_one_line(words: &[OsString], said: &str) -> String {
-    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
-    let mut line = joined(what);
-    for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
-        line += &format!("; {}", joined(tip));
-    }
-    // A value that is wrong comes without a usage, and its option may be of any command.
-    let known = |word: &&OsString| Arguments::command().find_subcommand(word).is_some();
-    match words.get(1).filter(known) {
-        Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
-        None => format!("{line}; see 'vef --help'"),
-    }
-}
-
 /// A line on stderr that begins with the program's name, in one write: ranks may share the terminal. Nobody may be
 /// reading: a failed write is no reason to stop.
 pub fn remark(text: impl Display) {
     let _ = io::stderr().write_all(format!("vef: {text}\n").as_bytes());
+}
+
+/// Warns of hosts that had more ranks than cores.
+pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
+    for host in hosts {
+        remark(format_args!(
+            "warning: {host}: ranks waited for each other's cores, and times measure the scheduler, too"
+        ));
+    }
 }
 
 /// Text about a file that was written: on stdout, or on stderr where that file is stdout.
@@ -84,6 +74,21 @@ pub fn result(text: impl Display) -> Result<(), Failure> {
     }
 }
 
+/// Whether a file can be written at `path`, said before the work whose result goes there. Nothing is left of the attempt.
+///
+/// # Errors
+/// The system's, with the file's name.
+pub fn can_be_written(path: &Path) -> Result<(), Failure> {
+    // A pipe is not opened twice: its reader would take that for the end.
+    if is_stdout(path) || fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Ok(());
+    }
+    match NewFile::create(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{}: {error}", path.display()).into()),
+    }
+}
+
 /// Text in a file, which is there when it is whole.
 ///
 /// # Errors
@@ -103,65 +108,4 @@ pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
 /// As [`result`].
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(serde_json::to_string_pretty(value)?)
-}
-
-/// `count` with thin groups: `12 345 678`.
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[test]
-    fn a_wrong_command_line_is_told_in_one_line() {
-        for (words, said) in [
-            (
-                &["vef", "mix", "--otput", "x"][..],
-                "error: unexpected argument '--otput' found; a similar argument exists: '--output'; see 'vef mix --help'",
-            ),
-            (
-                &["vef", "check"],
-                "error: the following required arguments were not provided: <TRACE>; see 'vef check --help'",
-            ),
-            (
-                &["vef", "chek"],
-                "error: unrecognized subcommand 'chek'; a similar subcommand exists: 'check'; see 'vef --help'",
-            ),
-            (
-                &["vef", "run", "-n", "0", "x"],
-                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..=4294967295; see 'vef run --help'",
-            ),
-            (
-                &["vef", "place", "--captured", "DIR", "-n", "3"],
-                "error: the argument '--captured <DIR>' cannot be used with '--np <N>'; see 'vef place --help'",
-            ),
-            (
-                &["vef", "mix", "-i", "capture", "-o", "t.vef.gz"],
-                "error: invalid value 't.vef.gz' for '--output <OUT>': .gz is of compressed files: write to -, through a pipe, \
-                 or a container (.vefx) that vef convert --compress made; see 'vef mix --help'",
-            ),
-        ] {
-            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            let Err(error) = Arguments::try_parse_from(&words) else { panic!("it is wrong: {words:?}") };
-            assert_eq!(usage_in_one_line(&words, &error.render().to_string()), said);
-        }
-    }
-
-    #[test]
-    fn groups_of_three() {
-        for (count, text) in [(0, "0"), (999, "999"), (1000, "1 000"), (12_345_678, "12 345 678")] {
-            assert_eq!(grouped(count), text);
-        }
-    }
 }

@@ -1,12 +1,12 @@
 //! A progress bar for what takes more than two seconds; on a terminal only.
 
-use crate::output::grouped;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::{OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use vef_format::units::Grouped;
 
 /// How long a job may take before it shows a bar.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ impl Bar {
     pub fn count(&self, done: u64, unit: &str) {
         if let Some(bar) = self.visible("{msg} {spinner} {prefix}") {
             let rate = done as f64 / self.started.elapsed().as_secs_f64();
-            bar.set_prefix(format!("{} {unit}, {rate:.0} a second", grouped(done)));
+            bar.set_prefix(format!("{} {unit}, {rate:.0} a second", Grouped(done)));
             bar.tick();
         }
     }
@@ -64,7 +64,7 @@ fn rate(state: &ProgressState) -> f64 {
 
 fn show_rate(state: &ProgressState, to: &mut dyn Write) {
     // A bar that cannot be drawn is no reason to stop.
-    let _ = write!(to, "{}/s", grouped(rate(state) as u64));
+    let _ = write!(to, "{}/s", Grouped(rate(state) as u64));
 }
 
 fn show_left(state: &ProgressState, to: &mut dyn Write) {

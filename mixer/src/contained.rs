@@ -48,7 +48,7 @@ pub(crate) fn write(
     let mut text = draft.file();
     text.rewind().map_err(|error| output.error(error))?;
     let mut text = Reader::new(text, output.path()).map_err(|error| output.error(error))?;
-    let about = About { op_codes: options.op_codes.clone(), origin: origin(capture) };
+    let about = About { op_codes: options.op_codes.clone(), origin: origin(capture, summary) };
     let mut writer =
         Writer::new(output.file(), text.header(), &about, Settings::default()).map_err(failed)?;
     placement(capture, &mut writer).map_err(failed)?;
@@ -88,8 +88,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Where the trace comes from, as task 0 tells it.
-fn origin(capture: &Capture) -> Vec<(String, String)> {
+/// Where the trace comes from, as task 0 tells it, and what a reader should know of the capture.
+fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     let mut origin = Vec::new();
     let mut tell = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -102,6 +102,15 @@ fn origin(capture: &Capture) -> Vec<(String, String)> {
         tell("host", &info.host);
         tell("mpi", &info.mpi);
         tell("library", &info.library);
+    }
+    for host in summary.oversubscribed() {
+        tell("oversubscribed", &host.to_string());
+    }
+    for (name, tally) in &summary.not_representable {
+        tell("not representable", &format!("{name}: {} calls, {}", tally.count, tally.bytes));
+    }
+    if !summary.killed.is_empty() {
+        tell("killed", &format!("{} tasks without MPI_Finalize", summary.killed.len()));
     }
     tell("version", concat!("vef ", env!("CARGO_PKG_VERSION")));
     origin

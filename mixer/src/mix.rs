@@ -196,6 +196,7 @@ struct Common {
 impl<'a> Mix<'a> {
     fn run(mut self, output: Option<&Output>) -> Result<Summary, MixError> {
         self.summary.tasks = self.reading.capture.tasks();
+        self.summary.hosts = self.reading.capture.hosts();
         let begun = Instant::now();
         let communicators = Communicators::new(self.summary.tasks);
         let parts = self.plan(&communicators)?;

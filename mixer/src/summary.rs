@@ -7,6 +7,7 @@ use crate::task::Task;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
+use vef_format::capture::Host;
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
@@ -15,6 +16,8 @@ use vef_format::units::Bytes;
 pub struct Summary {
     /// Number of tasks.
     pub tasks: u32,
+    /// The hosts that the tasks ran on.
+    pub hosts: Vec<Host>,
     /// Events of the capture.
     pub events: u64,
     /// Lines of the trace: messages, marks, and one a task for each collective.
@@ -65,6 +68,11 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The hosts with more tasks than cores: times of the trace measure their schedulers, too.
+    pub fn oversubscribed(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(|host| host.is_oversubscribed())
+    }
+
     /// Counts what was read of consecutive tasks from `first` on, and gives the tasks.
     pub(crate) fn add_walked(&mut self, first: u32, walked: Vec<Walked>) -> Vec<Task> {
         let mut count = |(rank, walked): (u32, Walked)| {

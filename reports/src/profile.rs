@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use vef_format::units::Grouped;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -230,15 +231,15 @@ impl fmt::Display for Profile {
                 out,
                 "{:<28}{:>12}{:>14.3}{:>14.3}{:>18}{:>8}",
                 format!("{}{mark}", call.name),
-                call.calls,
+                Grouped(call.calls),
                 ms(call.ns),
                 ms(call.longest_rank_ns),
-                call.bytes,
-                call.errors
+                Grouped(call.bytes),
+                Grouped(call.errors)
             )?;
         }
         let beyond: Vec<String> = (self.calls.iter().filter(|call| !call.representable))
-            .map(|call| format!("{} × {}", call.calls, call.name))
+            .map(|call| format!("{} × {}", Grouped(call.calls), call.name))
             .collect();
         match beyond.is_empty() {
             true => writeln!(out, "\nAll of it can be represented in a VEF trace.")?,
@@ -253,17 +254,24 @@ impl fmt::Display for Profile {
             writeln!(
                 out,
                 "{number:>8}{:>12}{:>14.3}{:>10.1}{:>12}{:>18}",
-                rank.calls,
+                Grouped(rank.calls),
                 ms(rank.mpi_ns),
                 share(rank.mpi_ns, rank.wall_ns),
-                rank.messages,
-                rank.bytes
+                Grouped(rank.messages),
+                Grouped(rank.bytes)
             )?;
         }
         more(out, self.ranks.len())?;
         writeln!(out, "\n{:>8}{:>8}{:>12}{:>18}", "from", "to", "messages", "bytes")?;
         for pair in self.pairs.iter().take(SHOWN) {
-            writeln!(out, "{:>8}{:>8}{:>12}{:>18}", pair.from, pair.to, pair.messages, pair.bytes)?;
+            writeln!(
+                out,
+                "{:>8}{:>8}{:>12}{:>18}",
+                pair.from,
+                pair.to,
+                Grouped(pair.messages),
+                Grouped(pair.bytes)
+            )?;
         }
         more(out, self.pairs.len())
     }

@@ -11,12 +11,14 @@
 //! line, `(op bytes kind communicator)` once all members have shown theirs; of the vector forms, `least/median/most` bytes.
 
 use crate::ranks::{self, Found};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use vef_format::time_independent::{Collective, Line, Load, Message};
+use vef_format::new_file::hidden_beside;
+use vef_format::time_independent::{Collective, Line, Load, Message, RANKS_FILE};
 
 /// Why there is no aggregation.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,14 @@ pub enum TextError {
     /// A rank's file is not there.
     #[error("{0} is missing")]
     Missing(PathBuf),
+    /// There are files of more ranks than the run had.
+    #[error("{path} is of another run: this one had {ranks} ranks")]
+    OfAnotherRun {
+        /// The first of them.
+        path: PathBuf,
+        /// How many ranks there were.
+        ranks: usize,
+    },
     /// It cannot be read or written.
     #[error("{path}: {error}")]
     Io {
@@ -88,6 +98,8 @@ pub struct Summary {
 const LONGEST_LINE: usize = 1 << 16;
 /// What the buffers of all files together take, bytes.
 const BUFFERS: usize = 1 << 26;
+/// The communicator of all ranks.
+const WORLD: &str = "MPI_COMM_WORLD";
 /// The name of what is outside all phases.
 const GLOBAL: &str = "global";
 /// The names of files that are no phase's.
@@ -106,15 +118,78 @@ pub fn aggregate(directory: &Path) -> Result<Summary, TextError> {
         Found::Nothing => return Err(TextError::Nothing(directory.into())),
         Found::Missing(path) => return Err(TextError::Missing(path)),
     };
-    let output = directory.join("parserOutput");
-    match std::fs::remove_dir_all(&output) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(placed(&output, error)),
-        _ => {}
+    if let Some(expected) = expected_ranks(directory)? {
+        match files.len().cmp(&expected) {
+            Ordering::Less => return Err(TextError::Missing(rank_file(directory, files.len()))),
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                return Err(TextError::OfAnotherRun {
+                    path: rank_file(directory, expected),
+                    ranks: expected,
+                });
+            }
+        }
     }
-    std::fs::create_dir_all(&output).map_err(|error| placed(&output, error))?;
-    let mut run = Run::new(files, output)?;
+    let new = NewDirectory::beside(directory.join("parserOutput"))?;
+    let mut run = Run::new(files, &new)?;
     while run.segment()? {}
-    run.finish()
+    let summary = run.finish()?;
+    new.finish()?;
+    Ok(summary)
+}
+
+fn rank_file(directory: &Path, rank: usize) -> PathBuf {
+    directory.join(format!("ti_trace{rank}.txt"))
+}
+
+/// How many ranks there were, by the file that the tool leaves beside the traces; MinI's own traces have none.
+fn expected_ranks(directory: &Path) -> Result<Option<usize>, TextError> {
+    let path = directory.join(RANKS_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => match text.trim().parse() {
+            Ok(ranks) => Ok(Some(ranks)),
+            Err(_) => Err(TextError::Line { path, line: 1, what: "not a number of ranks" }),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(placed(&path, error)),
+    }
+}
+
+/// A directory in the making: it replaces one of its name when it is whole, and leaves nothing behind otherwise.
+struct NewDirectory {
+    path: PathBuf,
+    target: PathBuf,
+}
+
+impl NewDirectory {
+    fn beside(target: PathBuf) -> Result<Self, TextError> {
+        let path = hidden_beside(&target, "part").map_err(|error| placed(&target, error))?;
+        // One that a process of the same number was killed over.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).map_err(|error| placed(&target, error))?;
+        Ok(Self { path, target })
+    }
+
+    fn finish(self) -> Result<(), TextError> {
+        let failed = |error| placed(&self.target, error);
+        let old = hidden_beside(&self.target, "old").map_err(failed)?;
+        match std::fs::rename(&self.target, &old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        std::fs::rename(&self.path, &self.target).map_err(failed)?;
+        match std::fs::remove_dir_all(&old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(placed(&old, error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for NewDirectory {
+    fn drop(&mut self) {
+        // Gone already if it was finished.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
 }
 
 fn placed(path: &Path, error: io::Error) -> TextError {
@@ -159,6 +234,8 @@ struct Run {
     sheets: Vec<Sheet>,
     /// Files that exist already, by phase.
     files: BTreeMap<String, PathBuf>,
+    /// Where they are.
+    directory: PathBuf,
     summary: Summary,
 }
 
@@ -176,7 +253,7 @@ impl Boundary {
 }
 
 impl Run {
-    fn new(files: Vec<PathBuf>, output: PathBuf) -> Result<Self, TextError> {
+    fn new(files: Vec<PathBuf>, output: &NewDirectory) -> Result<Self, TextError> {
         let ranks = files.len();
         let room = (BUFFERS / ranks).clamp(1 << 10, 1 << 17);
         let world = Members { size: ranks as u32, ranks: (0..ranks as u32).collect() };
@@ -184,14 +261,15 @@ impl Run {
             sources: files.into_iter().map(|path| Source::new(path, room)).collect(),
             turns: (0..ranks).collect(),
             waiting: Vec::new(),
-            communicators: BTreeMap::from([("MPI_COMM_WORLD".to_owned(), world)]),
+            communicators: BTreeMap::from([(WORLD.to_owned(), world)]),
             shown: HashMap::new(),
             overall: BTreeMap::new(),
             sheets: Vec::new(),
             files: BTreeMap::new(),
-            summary: Summary { ranks, output, ..Summary::default() },
+            directory: output.path.clone(),
+            summary: Summary { ranks, output: output.target.clone(), ..Summary::default() },
         };
-        let global = Sheet::open(GLOBAL, run.summary.output.join("global.txt"))?;
+        let global = Sheet::open(GLOBAL, run.directory.join("global.txt"))?;
         run.sheets.push(global);
         Ok(run)
     }
@@ -299,7 +377,7 @@ impl Run {
             name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).take(100).collect();
         let clean = if clean.is_empty() || clean.starts_with('.') { format!("_{clean}") } else { clean };
         let taken = |stem: &str| {
-            let path = self.summary.output.join(format!("{stem}.txt"));
+            let path = self.directory.join(format!("{stem}.txt"));
             OURS.contains(&stem) || self.files.values().any(|other| *other == path)
         };
         let mut stem = clean.clone();
@@ -308,7 +386,7 @@ impl Run {
             stem = format!("{clean}.{number}");
             number += 1;
         }
-        self.summary.output.join(format!("{stem}.txt"))
+        self.directory.join(format!("{stem}.txt"))
     }
 
     fn current_file(&self) -> String {
@@ -340,6 +418,10 @@ impl Run {
         // A receive, or the receiving line of a Sendrecv: its sender shows it too.
         if !message.is_send() || message.first as usize != rank {
             return Ok(());
+        }
+        if message.comm == WORLD && message.peer >= self.sources.len() as i64 {
+            let directory = self.sources[rank].path.parent().unwrap_or(Path::new(""));
+            return Err(TextError::Missing(rank_file(directory, self.sources.len())));
         }
         self.summary.messages += 1;
         self.summary.bytes = self.summary.bytes.saturating_add(message.bytes);
@@ -401,7 +483,7 @@ impl Run {
             members.ranks.sort_unstable();
             members.ranks.dedup();
             // As Python prints it: ranks that were read are strings there.
-            let quote = if name == "MPI_COMM_WORLD" { "" } else { "'" };
+            let quote = if name == WORLD { "" } else { "'" };
             let ranks: Vec<String> =
                 members.ranks.iter().map(|rank| format!("{quote}{rank}{quote}")).collect();
             let _ = writeln!(
@@ -422,7 +504,7 @@ impl Run {
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), TextError> {
-        let path = self.summary.output.join(name);
+        let path = self.directory.join(name);
         std::fs::write(&path, text).map_err(|error| placed(&path, error))
     }
 }
@@ -624,9 +706,49 @@ mod tests {
         assert!(ended.contains("ti_trace0.txt:0: this rank is at its end, but "), "{ended}");
         let long = said(1, |_| "x".repeat(1 << 20));
         assert!(long.contains("ti_trace0.txt:1: longer"), "{long}");
+        // The last rank's file is missing: somebody sent to it, or the tool says how many there were.
+        let ended = said(3, ring);
+        assert!(ended.ends_with("ti_trace3.txt is missing"), "{ended}");
         let empty = tempfile::tempdir().unwrap();
         assert!(matches!(aggregate(empty.path()), Err(TextError::Nothing(_))));
         std::fs::write(empty.path().join("ti_trace1.txt"), "").unwrap();
         assert!(matches!(aggregate(empty.path()), Err(TextError::Missing(_))));
+    }
+
+    #[test]
+    fn the_number_of_ranks_is_held_against_the_files() {
+        let (work, summary) = aggregated(2, |rank| format!("{rank} init 1\n{rank} finalize\n"));
+        assert_eq!(summary.unwrap().ranks, 2);
+        let with = |ranks: &str| {
+            std::fs::write(work.path().join("ranks"), ranks).unwrap();
+            aggregate(work.path()).map(|summary| summary.ranks).map_err(|error| error.to_string())
+        };
+        assert_eq!(with("2\n"), Ok(2));
+        assert!(with("3\n").is_err_and(|said| said.ends_with("ti_trace2.txt is missing")));
+        assert!(
+            with("1\n")
+                .is_err_and(|said| said.ends_with("ti_trace1.txt is of another run: this one had 1 ranks"))
+        );
+        assert!(with("x").is_err_and(|said| said.ends_with("ranks:1: not a number of ranks")));
+    }
+
+    #[test]
+    fn what_fails_leaves_the_old_output() {
+        let (work, summary) = aggregated(4, ring);
+        summary.unwrap();
+        let before = output(&work, "round2.txt");
+        std::fs::write(work.path().join("ti_trace2.txt"), "2 init 1\n2 send x\n").unwrap();
+        assert!(aggregate(work.path()).is_err());
+        assert_eq!(output(&work, "round2.txt"), before);
+        let names = std::fs::read_dir(work.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let hidden: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+        assert!(hidden.is_empty(), "{hidden:?}");
+        // What is replaced is replaced as a whole.
+        std::fs::write(work.path().join("parserOutput/stale.txt"), "").unwrap();
+        for rank in 0..4 {
+            std::fs::write(work.path().join(format!("ti_trace{rank}.txt")), ring(rank)).unwrap();
+        }
+        aggregate(work.path()).unwrap();
+        assert!(!work.path().join("parserOutput/stale.txt").exists());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use replay::{Count, Kind, Replay};
 use serde::{Serialize, Serializer};
-use vef_format::units::{Bytes, Picos};
+use vef_format::units::{Bytes, Grouped, Picos};
 
 use crate::histogram::Histogram;
 use crate::model::{Model, Network, Usage};
@@ -326,7 +326,7 @@ fn kind<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
 
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.messages, self.bytes)
+        write!(f, "{} ({})", Grouped(self.messages), self.bytes)
     }
 }
 
@@ -383,7 +383,7 @@ impl Report {
             writeln!(out, "  {link:<width$}  {:6.2} %  {amount}", 100.0 * utilisation)?;
         }
         let Performance { wall_s, events, events_per_s, .. } = self.performance;
-        write!(out, "simulated in  {wall_s:.3} s, {events} events")?;
+        write!(out, "simulated in  {wall_s:.3} s, {} events", Grouped(events))?;
         match events_per_s {
             Some(rate) => writeln!(out, ", {:.2} million a second", rate * 1e-6),
             None => writeln!(out),

@@ -18,6 +18,9 @@
 
 use crate::operation::Operation;
 
+/// The file beside the ranks' traces in which the tool says how many ranks there are. It is not MinI's.
+pub const RANKS_FILE: &str = "ranks";
+
 /// The names of calls that complete requests or probe: they have no further fields.
 pub const COMPLETIONS: [(&str, &str); 8] = [
     ("MPI_Wait", "wait"),

@@ -1,21 +1,17 @@
 //! `vef check`: is a trace sound, does it replay to its end, and what is in it; with `--repair`, what of it can be mended.
 
 use crate::args::Check;
-use crate::output::{self, EXIT_BAD_INPUT, Failure, grouped};
+use crate::input::Input;
+use crate::output::{self, EXIT_BAD_INPUT, Failure};
 use crate::progress::Busy;
-use replay::{BuildError, Job, Link, Loaded, Replay, Stream, yardstick};
+use replay::{BuildError, Job, Link, Replay, Stream, yardstick};
 use sim_example::quantity::{Bandwidth, parse_time};
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use vef_format::container;
 use vef_format::operation::OpCodes;
-use vef_format::text::Reader;
-use vef_format::units::{Bytes, Picos};
-use vef_format::validate::{
-    self, Kind, OperationTally, Options, Problem, Repair, Report, Severity, Validator,
-};
+use vef_format::units::{Bytes, Grouped, Picos};
+use vef_format::validate::{self, Kind, OperationTally, Options, Problem, Repair, Report, Severity};
 
 pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
     let busy = Busy::new("checking");
@@ -47,110 +43,84 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
 }
 
 /// The codes that the user names for a trace in text; a container has its own, which nothing overrides.
-pub fn op_codes(trace: &Path, table: Option<&Path>) -> Result<Option<OpCodes>, Failure> {
+pub fn op_codes(trace: &Input, table: Option<&Path>) -> Result<Option<OpCodes>, Failure> {
     let Some(table) = table else { return Ok(None) };
-    if is_file_of_container(trace) {
-        let trace = trace.display();
-        return Err(
-            format!("{trace}: --op-codes is for text; this is a container and has its own table").into()
+    if trace.is_container()? {
+        let error = format!(
+            "{}: --op-codes is for text; this is a container and has its own table",
+            trace.path.display()
         );
+        return Err(trace.error(error));
     }
     Ok(Some(OpCodes::open(table)?))
 }
 
-/// A pipe is not looked into: what is taken out of it is gone.
-fn is_file_of_container(trace: &Path) -> bool {
-    fs::metadata(trace).is_ok_and(|trace| trace.is_file()) && container::is_container(trace).unwrap_or(false)
-}
-
 fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
     let network = Network { latency: parse_time(&check.latency)?, bandwidth: check.bandwidth.parse()? };
-    let op_codes = op_codes(&check.trace, check.op_codes.as_deref())?.unwrap_or_default();
+    let trace = Input::of(&check.trace)?;
+    let op_codes = op_codes(&trace, check.op_codes.as_deref())?.unwrap_or_default();
     let options = Options { op_codes, ..Options::default() };
-    let (report, repair, job) = match &check.repair {
-        Some(_) if is_file_of_container(&check.trace) => {
-            let trace = check.trace.display();
-            return Err(
-                format!("{trace}: a container; `vef convert` makes it text, which can be repaired").into()
-            );
-        }
-        Some(to) if fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) => {
-            return Err(format!("{}: no file; what is repaired is read again", to.display()).into());
-        }
-        Some(to) if to.as_os_str() == "-" || to.extension().is_some_and(|suffix| suffix == "vefx") => {
-            let what = "what is repaired is read again, and is text: name a file for that";
-            return Err(format!("{}: {what}", to.display()).into());
-        }
-        Some(to) => {
-            // What no replay would begin is not written.
-            if let Ok(job) = stream(&check.trace, &options)
-                && let Err(error @ BuildError::Tasks { .. }) = Replay::builder().job(job).build()
-            {
-                return Err(format!("{}: {error}", check.trace.display()).into());
-            }
-            let repair = validate::repair(&check.trace, to, &options)?;
-            let job = if repair.report.is_complete() { Some(stream(to, &options)?) } else { None };
-            (repair.report.clone(), Some(repair), job)
-        }
-        None => {
-            let (report, job) = read(&check.trace, &options)?;
-            (report, None, job)
-        }
+    let found = match &check.repair {
+        Some(to) => repair(&trace, to, &options),
+        None => validate(&trace, &options).map(|(report, job)| (report, None, job)),
     };
+    let (report, repair, job) = found.map_err(|error| trace.error(error))?;
     // A trace that is wrong between its lines has no meaningful run time: say what is wrong instead.
-    let replayed = job.map(|job| replay_to_end(job, &network)).transpose()?;
+    let replayed = job.map(|job| replay_to_end(job, &network)).transpose();
+    let replayed = replayed.map_err(|error| trace.error(error))?;
+    trace.warn();
     Ok(Finding { check, report, repair, network, replayed })
 }
 
-/// Validates a trace; if it is sound, also gives what is to be replayed. A file is read anew for that, what comes
-/// through a pipe is held in memory.
-fn read(trace: &Path, options: &Options) -> Result<(Report, Option<Job>), Failure> {
-    let about = fs::metadata(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
-    if !about.is_file() && !about.is_dir() {
-        let (report, loaded) = read_once(trace, options)?;
-        let sound = report.is_complete();
-        return Ok((report, sound.then(|| Job::loaded(&Arc::new(loaded)))));
-    }
-    let in_container =
-        container::is_container(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
-    let report = match in_container {
-        true => validate::validate_container(trace, options)?,
-        false => validate::validate(trace, options)?,
-    };
-    let job = match (report.is_complete(), in_container) {
-        (false, _) => None,
-        (true, true) => Some(Job::open(trace)?),
-        (true, false) => Some(stream(trace, options)?),
+/// Validates a trace; if it is sound, also gives what is to be replayed.
+fn validate(trace: &Input, options: &Options) -> Result<(Report, Option<Job>), Failure> {
+    let (report, job) = match trace.is_container()? {
+        true => {
+            let report = validate::validate_container(&trace.path, options)?;
+            let job = report.is_complete().then(|| Job::open(&trace.path)).transpose()?;
+            (report, job)
+        }
+        false => {
+            let report = validate::validate(&trace.path, options)?;
+            let job = report.is_complete().then(|| stream(&trace.path, options)).transpose()?;
+            (report, job)
+        }
     };
     Ok((report, job))
 }
 
-fn stream(trace: &Path, options: &Options) -> Result<Job, Failure> {
-    Ok(Job::stream(Stream::with_codes(trace, options.op_codes.clone())?))
+/// Mends a trace into the file `to`; if the result is sound, also gives what is to be replayed.
+fn repair(
+    trace: &Input,
+    to: &Path,
+    options: &Options,
+) -> Result<(Report, Option<Repair>, Option<Job>), Failure> {
+    if trace.is_container()? {
+        let trace = trace.path.display();
+        return Err(
+            format!("{trace}: a container; `vef convert` makes it text, which can be repaired").into()
+        );
+    }
+    if fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Err(format!("{}: no file; what is repaired is read again", to.display()).into());
+    }
+    if to.as_os_str() == "-" || to.extension().is_some_and(|suffix| suffix == "vefx") {
+        let what = "what is repaired is read again, and is text: name a file for that";
+        return Err(format!("{}: {what}", to.display()).into());
+    }
+    // What no replay would begin is not written.
+    if let Ok(job) = stream(&trace.path, options)
+        && let Err(error @ BuildError::Tasks { .. }) = Replay::builder().job(job).build()
+    {
+        return Err(format!("{}: {error}", trace.path.display()).into());
+    }
+    let repair = validate::repair(&trace.path, to, options)?;
+    let job = repair.report.is_complete().then(|| stream(to, options)).transpose()?;
+    Ok((repair.report.clone(), Some(repair), job))
 }
 
-/// Validates a trace in text while it is read into memory.
-fn read_once(trace: &Path, options: &Options) -> Result<(Report, Loaded), Failure> {
-    let input = File::open(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
-    let mut reader = Reader::from_stream(input, trace)?.ignore_counts();
-    let header = *reader.header();
-    let mut validator = Validator::new(&header, options);
-    let mut failed = None;
-    let records = std::iter::from_fn(|| match reader.next_numbered() {
-        Ok(line) => line.map(|(number, line)| {
-            validator.add(number, &line);
-            line.to_record()
-        }),
-        Err(error) => {
-            failed = Some(error);
-            None
-        }
-    });
-    let loaded = Loaded::from_records(header, options.op_codes.clone(), records)?;
-    match failed {
-        Some(error) => Err(error.into()),
-        None => Ok((validator.finish(), loaded)),
-    }
+fn stream(trace: &Path, options: &Options) -> Result<Job, Failure> {
+    Ok(Job::stream(Stream::with_codes(trace, options.op_codes.clone())?))
 }
 
 /// Every message takes the latency and its bytes over the bandwidth, whatever else is under way.
@@ -256,20 +226,20 @@ impl Finding<'_> {
                 self.network.latency,
                 self.network.bandwidth,
                 replayed.runtime,
-                grouped(replayed.messages),
+                Grouped(replayed.messages),
                 replayed.bytes
             ));
             if replayed.split_evenly > 0 {
                 lines.push(format!(
                     "    of {} collectives (Alltoallv, Alltoallw) the trace has only what each task sends and receives in sum: \
                      each sum was split evenly; a container (vef mix -o X.vefx) has the counts",
-                    grouped(replayed.split_evenly)
+                    Grouped(replayed.split_evenly)
                 ));
             }
             lines.extend(replayed.stuck.iter().map(|stuck| format!("  {stuck}")));
         }
         if self.report.stuck_tasks > 0 {
-            lines.push(format!("  {} tasks never come to their end", grouped(self.report.stuck_tasks)));
+            lines.push(format!("  {} tasks never come to their end", Grouped(self.report.stuck_tasks)));
         }
         lines.extend(self.kinds(Severity::Error));
         if self.report.warnings > 0 {
@@ -281,7 +251,7 @@ impl Finding<'_> {
         }
         lines.push(match self.is_complete() {
             true => "complete: every record replays".into(),
-            false => format!("NOT complete: {} errors", grouped(self.report.errors)),
+            false => format!("NOT complete: {} errors", Grouped(self.report.errors)),
         });
         lines.join("\n")
     }
@@ -294,15 +264,15 @@ impl Finding<'_> {
         let (from, to) = (self.check.trace.display(), to.display());
         let mut lines = vec![match (repair.report.is_complete(), changes) {
             (true, 0) => format!("{from}: nothing to repair; {to} is the same trace"),
-            (true, _) => format!("{from} repaired as {to}: {} changes", grouped(changes)),
+            (true, _) => format!("{from} repaired as {to}: {} changes", Grouped(changes)),
             (false, _) => format!(
                 "{from}: {} changes are certain, but what is wrong beyond them cannot be known: {to} is not written",
-                grouped(changes)
+                Grouped(changes)
             ),
         }];
         lines.extend(told);
         let untold = changes - repair.changes.len() as u64;
-        lines.extend((untold > 0).then(|| format!("  and {} more", grouped(untold))));
+        lines.extend((untold > 0).then(|| format!("  and {} more", Grouped(untold))));
         lines
     }
 
@@ -311,27 +281,27 @@ impl Finding<'_> {
         let tallies = &self.report.tallies;
         let [_, send, reception, collective] = tallies.dependencies;
         let mut lines = vec![
-            format!("{}: {} tasks", self.check.trace.display(), grouped(tallies.tasks)),
+            format!("{}: {} tasks", self.check.trace.display(), Grouped(tallies.tasks)),
             format!(
                 "  {} messages with {} ({} awaited, {} of a task to itself), {} local marks",
-                grouped(tallies.messages),
+                Grouped(tallies.messages),
                 tallies.bytes,
-                grouped(tallies.awaited),
-                grouped(tallies.to_self),
-                grouped(tallies.marks)
+                Grouped(tallies.awaited),
+                Grouped(tallies.to_self),
+                Grouped(tallies.marks)
             ),
             format!(
                 "  {} collectives on {} communicators",
-                grouped(tallies.collectives),
-                grouped(tallies.communicators)
+                Grouped(tallies.collectives),
+                Grouped(tallies.communicators)
             ),
         ];
         lines.extend(tallies.operations.iter().map(|(name, tally)| operation(name, tally)));
         lines.push(format!(
             "  records that follow a send {}, a reception {}, a collective {}; computing {} at most",
-            grouped(send),
-            grouped(reception),
-            grouped(collective),
+            Grouped(send),
+            Grouped(reception),
+            Grouped(collective),
             tallies.computing
         ));
         lines
@@ -343,7 +313,7 @@ impl Finding<'_> {
         let name = if severity == Severity::Error { "error" } else { "warning" };
         let kinds = self.report.kinds.iter().filter(of_severity);
         kinds.map(move |(kind, count)| {
-            format!("  {} {name}{}: {}", grouped(*count), if *count == 1 { "" } else { "s" }, kind.meaning())
+            format!("  {} {name}{}: {}", Grouped(*count), if *count == 1 { "" } else { "s" }, kind.meaning())
         })
     }
 }
@@ -351,7 +321,7 @@ impl Finding<'_> {
 fn operation(name: &str, tally: &OperationTally) -> String {
     format!(
         "    {name}: {} operations, {} contributed, {} obtained",
-        grouped(tally.operations),
+        Grouped(tally.operations),
         tally.send,
         tally.recv
     )

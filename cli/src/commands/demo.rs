@@ -134,7 +134,7 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
         program: vec![program.into_os_string()],
         ..Run::default()
     };
-    match super::run::capture(&run)?.success() {
+    match super::run::capture(&run)?.program.success() {
         true => output::result(""),
         false => {
             output::result("The program did not run here (see above); on with the bundled capture.")?;

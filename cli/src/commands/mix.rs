@@ -1,7 +1,7 @@
 //! `vef mix`: captures of all ranks in, one trace out.
 
 use crate::args::Mix;
-use crate::output::{self, Failure, grouped};
+use crate::output::{self, Failure};
 use crate::progress::{Bar, Busy};
 use mixer::{Job, MixError, Options, Stage, Summary};
 use sim_example::quantity::parse_bytes;
@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use vef_format::operation::OpCodes;
+use vef_format::units::Grouped;
 
 pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
     let Some(job) = Job::of_launcher()? else {
@@ -67,7 +68,9 @@ fn show(mix: &Mix, summary: &Summary) -> Result<(), Failure> {
         true => serde_json::to_string_pretty(summary)?,
         false => text(summary),
     };
-    output::about(&mix.output, text)
+    output::about(&mix.output, text)?;
+    output::oversubscribed(summary.oversubscribed());
+    Ok(())
 }
 
 /// What was mixed, and everything that a user should know is not in the trace.
@@ -75,18 +78,18 @@ fn text(summary: &Summary) -> String {
     let mut lines = vec![format!(
         "{} tasks: {} events → {} messages ({}), {} marks, {} collectives, {} communicators",
         summary.tasks,
-        grouped(summary.events),
-        grouped(summary.messages),
+        Grouped(summary.events),
+        Grouped(summary.messages),
         summary.bytes,
-        grouped(summary.marks),
-        grouped(summary.collectives),
+        Grouped(summary.marks),
+        Grouped(summary.collectives),
         summary.communicators
     )];
     let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
     lines.push(format!(
         "{} records; {} messages matched; read in {}, matched in {}, written in {}",
-        grouped(summary.records),
-        grouped(summary.matched),
+        Grouped(summary.records),
+        Grouped(summary.matched),
         seconds(summary.times.walk),
         seconds(summary.times.matching),
         seconds(summary.times.output)
@@ -109,8 +112,8 @@ fn text(summary: &Summary) -> String {
     if summary.unmatched.sends + summary.unmatched.receives > 0 {
         lines.push(format!(
             "dropped without a partner: {} sends, {} receives",
-            grouped(summary.unmatched.sends),
-            grouped(summary.unmatched.receives)
+            Grouped(summary.unmatched.sends),
+            Grouped(summary.unmatched.receives)
         ));
         lines.extend(summary.unmatched.first.iter().map(|loner| format!("  {loner}")));
     }
@@ -125,24 +128,24 @@ fn text(summary: &Summary) -> String {
         dropped
             .iter()
             .filter(|(n, _)| *n > 0)
-            .map(|(n, what)| format!("not in the trace: {} {what}", grouped(*n))),
+            .map(|(n, what)| format!("not in the trace: {} {what}", Grouped(*n))),
     );
     if summary.never_completed > 0 {
-        lines.push(format!("{} requests never completed", grouped(summary.never_completed)));
+        lines.push(format!("{} requests never completed", Grouped(summary.never_completed)));
     }
     for (name, tally) in &summary.not_representable {
-        lines.push(format!("not representable: {} × {name} ({})", grouped(tally.count), tally.bytes));
+        lines.push(format!("not representable: {} × {name} ({})", Grouped(tally.count), tally.bytes));
     }
     if summary.negative_times > 0 {
         lines.push(format!(
             "{} calls overlapped in time; their computing time is 0",
-            grouped(summary.negative_times)
+            Grouped(summary.negative_times)
         ));
     }
     if summary.early_receptions > 0 {
         lines.push(format!(
             "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, or collectives that were lowered took their time otherwise",
-            grouped(summary.early_receptions)
+            Grouped(summary.early_receptions)
         ));
     }
     lines.join("\n")

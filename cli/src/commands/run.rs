@@ -3,7 +3,7 @@
 use crate::args::{Mix, Run};
 use crate::launch;
 use crate::library;
-use crate::output::{self, Failure, grouped};
+use crate::output::{self, Failure};
 use crate::progress::Bar;
 use crate::tools::Tools;
 use rayon::prelude::*;
@@ -15,17 +15,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vef_format::capture::{Capture, CaptureError, Digest};
 use vef_format::ids::Rank;
-use vef_format::units::Bytes;
+use vef_format::new_file::is_stdout;
+use vef_format::units::{Bytes, Grouped};
 
 /// Tells the library where to write.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
 
 pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
-    capture(run).map(exit_code)
+    let Ended { program, done } = capture(run)?;
+    Ok(match (program.success(), done) {
+        (true, false) => ExitCode::from(output::EXIT_BAD_INPUT),
+        _ => exit_code(program),
+    })
 }
 
-/// Runs the program, says what was captured, mixes where asked; how the program ended.
-pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
+/// What came of a run.
+pub struct Ended {
+    /// How the program ended.
+    pub program: ExitStatus,
+    /// Whether what was to be done with the capture was done.
+    pub done: bool,
+}
+
+/// Runs the program, says what was captured, mixes and compresses where asked.
+pub fn capture(run: &Run) -> Result<Ended, Failure> {
     let library = library::find()?;
     if let Some(first) = run.program.first().filter(|first| first.as_encoded_bytes().starts_with(b"-")) {
         return Err(format!(
@@ -36,17 +49,8 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
     }
     let line = match run.script {
         true => None,
-        false => Some(launch::compose(run.mpirun.as_deref(), run.ranks, &run.program)?),
+        false => Some(launch::compose(run.mpirun.as_deref(), run.ranks, run.oversubscribe, &run.program)?),
     };
-    if let Some(trace) = &run.mix {
-        // A run may take hours: what cannot be written after it is said before it.
-        let parent = trace.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if !parent.is_dir() {
-            return Err(
-                format!("--mix {}: there is no directory {}", trace.display(), parent.display()).into()
-            );
-        }
-    }
     let tools = Tools::named(&run.tools)?;
     let needs = [
         ("--mix", run.mix.is_some()),
@@ -58,37 +62,84 @@ pub fn capture(run: &Run) -> Result<ExitStatus, Failure> {
     if let Some((option, _)) = needs.iter().find(|&&(_, given)| given && !tools.record()) {
         return Err(format!("{option} needs a capture: add --tool capture").into());
     }
+    // A run may take hours: what cannot be written after it is said before it.
+    if let Some(trace) = &run.mix {
+        if is_stdout(trace) {
+            return Err("--mix -: stdout is the program's; name a file".into());
+        }
+        let parent = trace.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !parent.is_dir() {
+            return Err(
+                format!("--mix {}: there is no directory {}", trace.display(), parent.display()).into()
+            );
+        }
+        output::can_be_written(trace).map_err(|error| format!("--mix {error}"))?;
+    }
     let directory = capture_directory(run)?;
     let mut variables = variables(run, &library, &directory);
     variables.extend(tools.variable());
+    let refusal = line.as_ref().and_then(slots_refused);
     let plan = match line {
         Some(line) => launch::with_variables(line, &variables)?,
         None => launch::through_environment(&run.program, &variables)?,
     };
-    let status = start(&plan)?;
-    let captured = tools.record() && report(run, &directory)?;
+    let program = start(&plan).inspect_err(|_| remove_unnamed(run, &directory))?;
+    let captured = tools.record() && report(run, &directory);
+    if let Some(remedy) = refusal.filter(|_| !captured && !program.success()) {
+        output::remark(remedy);
+    }
     tools.report(&directory);
+    let mut done = true;
+    // Each of these is done although another has failed.
+    let mut attempt = |what: Result<ExitCode, Failure>| match what {
+        Ok(_) => {}
+        Err(error) => {
+            output::error(&error);
+            done = false;
+        }
+    };
     if let Some(trace) = &run.mix {
-        super::mix::execute(&Mix {
-            input: directory.clone(),
-            output: trace.clone(),
-            jobs: None,
-            memory: None,
-            tmpdir: None,
-            lenient: false,
-            skip_unknown: false,
-            lower_collectives: None,
-            op_codes: None,
-            json: false,
-        })?;
+        attempt(match captured {
+            true => super::mix::execute(&mix(&directory, trace)),
+            false => Err(format!("{}: not written, as there is no capture", trace.display()).into()),
+        });
     }
-    if captured
-        && run.compress
-        && let Err(error) = compress(&directory)
-    {
-        output::error(&error);
+    if captured && run.compress {
+        attempt(compress(&directory).map(|()| ExitCode::SUCCESS));
     }
-    Ok(status)
+    Ok(Ended { program, done })
+}
+
+/// The mix that `--mix` asks for.
+fn mix(capture: &Path, trace: &Path) -> Mix {
+    Mix { input: capture.to_path_buf(), output: trace.to_path_buf(), ..Mix::default() }
+}
+
+/// What to say if nothing came of a launch by Open MPI, which starts no more ranks than there are cores unless told to.
+fn slots_refused(line: &launch::Line) -> Option<String> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let ranks = line.ranks()?;
+    let told = line.words.iter().any(|word| {
+        [
+            "--oversubscribe",
+            "-oversubscribe",
+            "--hostfile",
+            "-hostfile",
+            "--machinefile",
+            "--host",
+            "-host",
+            "-H",
+        ]
+        .iter()
+        .any(|option| word == option)
+    });
+    let refused = line.launcher == launch::Launcher::OpenMpi && !told && ranks as usize > cores;
+    refused.then(|| {
+        format!(
+            "Open MPI starts no more ranks than there are cores ({cores} here, {ranks} ranks were asked for) unless told \
+             to: vef run --oversubscribe …; times then measure the scheduler, too"
+        )
+    })
 }
 
 /// What the ranks are to find in their environment.
@@ -138,6 +189,13 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
         .into());
     }
     Ok(directory.canonicalize().map_err(unusable)?)
+}
+
+/// Leaves no empty directory behind that the user did not name.
+fn remove_unnamed(run: &Run, directory: &Path) {
+    if run.output.is_none() {
+        let _ = std::fs::remove_dir(directory);
+    }
 }
 
 /// `vef-PROGRAM` (`vef-capture` for a launcher line), or with a number when that exists.
@@ -281,37 +339,38 @@ fn spawned(directory: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// One line about what was captured, on stderr: stdout is the program's; whether there is a capture. A program that made
 /// no MPI call leaves none, and that is worth a line too, not an error.
-fn report(run: &Run, directory: &Path) -> Result<bool, Failure> {
+fn report(run: &Run, directory: &Path) -> bool {
     let capture = match Capture::open(directory) {
         Ok(capture) => capture,
         Err(CaptureError::NoCapture(_)) => {
-            // Not to leave empty directories behind, except one that the user named.
-            if run.output.is_none() {
-                let _ = std::fs::remove_dir(directory);
-            }
+            remove_unnamed(run, directory);
             output::remark(format_args!(
                 "{}: nothing was captured: no rank came through MPI_Init with the library loaded and recording",
                 directory.display()
             ));
-            return Ok(false);
+            return false;
         }
         Err(_) if !directory.is_dir() => {
             output::remark(format_args!(
                 "{}: was removed during the run; nothing is left of the capture",
                 directory.display()
             ));
-            return Ok(false);
+            return false;
         }
         // The exit code is the program's, whatever became of the capture.
-        Err(error) => {
-            output::error(&error.into());
-            return Ok(false);
-        }
+        Err(error) => return unreadable(error),
     };
     let bar = Bar::new("reading the capture");
-    let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())))?;
+    let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())));
     drop(bar);
+    let digest = match digest {
+        Ok(digest) => digest,
+        Err(error) => return unreadable(error),
+    };
     output::remark(format_args!("captured in {}: {}", directory.display(), summary(run, &digest)));
+    if run.mix.is_none() {
+        output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
+    }
     for directory in spawned(directory) {
         match Capture::open(&directory).and_then(|capture| Digest::of(&capture, |_| {})) {
             Ok(digest) => {
@@ -337,17 +396,22 @@ fn report(run: &Run, directory: &Path) -> Result<bool, Failure> {
             "warning: nothing was sent in a phase {phase:?}: did the program enter one?"
         ));
     }
-    Ok(true)
+    true
+}
+
+fn unreadable(error: CaptureError) -> bool {
+    output::error(&error.into());
+    false
 }
 
 fn summary(run: &Run, digest: &Digest) -> String {
     let mut text = format!(
         "{} ranks, {} calls, {} messages with {}, {} collective calls",
         digest.tasks,
-        grouped(digest.total_calls()),
-        grouped(digest.messages),
+        Grouped(digest.total_calls()),
+        Grouped(digest.messages),
         digest.bytes,
-        grouped(digest.collectives)
+        Grouped(digest.collectives)
     );
     if run.only_ranks.is_some() && digest.stop_reasons.is_empty() && !digest.stopped.is_empty() {
         text.push_str(&format!("; {} ranks were not to be recorded", digest.stopped.len()));
@@ -367,12 +431,12 @@ fn summary(run: &Run, digest: &Digest) -> String {
         let kinds: Vec<String> = digest
             .not_representable
             .iter()
-            .map(|(name, tally)| format!("{} × {name} ({})", grouped(tally.calls), tally.bytes))
+            .map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.calls), tally.bytes))
             .collect();
         text.push_str(&format!("; not representable in a trace: {}", kinds.join(", ")));
     }
     if digest.never_completed > 0 {
-        text.push_str(&format!("; {} requests never completed", grouped(digest.never_completed)));
+        text.push_str(&format!("; {} requests never completed", Grouped(digest.never_completed)));
     }
     if !digest.unfinished.is_empty() {
         text.push_str(&format!("; {} ranks ended without MPI_Finalize", digest.unfinished.len()));

@@ -14,13 +14,14 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     let bar = Bar::new("simulating");
     let trace = Input::of(&sim.trace)?;
     let mut progress = |progress: sim_example::Progress| bar.count(progress.delivered, "messages");
-    let report = settings(sim, &trace.path)
+    let report = settings(sim, &trace)
         .and_then(|settings| {
             simulate(&settings, &mut progress)
                 .map_err(|error| about_placement(&settings, &sim.placement, error))
         })
         .map_err(|error| trace.error(error))?;
     drop(bar);
+    trace.warn();
     match sim.json {
         true => output::json(&report),
         false => output::result(report.to_text().trim_end()),
@@ -38,8 +39,8 @@ fn about_placement(settings: &Settings, file: &str, error: SimError) -> Failure 
     }
 }
 
-fn settings(sim: &Sim, trace: &Path) -> Result<Settings, Failure> {
-    let mut job = Workload::new(trace);
+fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
+    let mut job = Workload::new(&trace.path);
     job.places = places(&sim.placement)?;
     job.op_codes = super::check::op_codes(trace, sim.op_codes.as_deref())?;
     let mut settings = Settings { jobs: vec![job], ..Settings::default() };

@@ -1,9 +1,10 @@
 //! `vef text`: the text traces of all ranks, aggregated.
 
 use crate::args::Text;
-use crate::output::{self, Failure, grouped};
+use crate::output::{self, Failure};
 use crate::progress::Busy;
 use reports::text::{Summary, aggregate};
+use vef_format::units::Grouped;
 
 pub fn execute(text: &Text) -> Result<(), Failure> {
     let busy = Busy::new("aggregating");
@@ -13,7 +14,7 @@ pub fn execute(text: &Text) -> Result<(), Failure> {
     if *incomplete > 0 {
         output::remark(format_args!(
             "warning: {} collective operations are left out: not all members of the communicator show them",
-            grouped(*incomplete as u64)
+            Grouped(*incomplete as u64)
         ));
     }
     if text.json {
@@ -25,8 +26,8 @@ pub fn execute(text: &Text) -> Result<(), Failure> {
     output::result(format_args!(
         "{}: {ranks} ranks, {phases} phases, {communicators} communicators, {} messages with {} bytes, {} collective operations",
         output.display(),
-        grouped(*messages),
-        grouped(*bytes),
-        grouped(*collectives)
+        Grouped(*messages),
+        Grouped(*bytes),
+        Grouped(*collectives)
     ))
 }

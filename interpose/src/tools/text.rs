@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use vef_format::operation::Operation;
-use vef_format::time_independent::{COMPLETIONS, RECEIVES, SENDS, collective_name};
+use vef_format::time_independent::{COMPLETIONS, RANKS_FILE, RECEIVES, SENDS, collective_name};
 
 /// The tool.
 pub(super) struct Text {
@@ -210,6 +210,13 @@ impl Text {
         let path = self.directory.join(format!("ti_trace{rank}.txt"));
         let file = std::fs::create_dir_all(&self.directory).and_then(|()| File::create(&path));
         let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
+        if rank == 0 {
+            // Without it nobody could tell that the last rank's file is missing.
+            let ranks = mpi.comm_size(mpi.abi().comm_world()).map_err(|error| error.to_string())?;
+            let path = self.directory.join(RANKS_FILE);
+            std::fs::write(&path, format!("{ranks}\n"))
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         let mut lines = Lines::new(file);
         lines.number(i64::from(rank));
         lines.text(" init 1");

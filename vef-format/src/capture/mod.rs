@@ -18,6 +18,7 @@ mod digest;
 mod error;
 mod events;
 mod file;
+mod hosts;
 mod map;
 mod writer;
 
@@ -26,6 +27,7 @@ pub use digest::{Digest, Tally};
 pub use error::CaptureError;
 pub use events::Ending;
 pub use file::Function;
+pub use hosts::Host;
 pub use layout::RankInfo;
 pub use writer::{RankWriter, rank_path};
 

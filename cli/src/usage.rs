@@ -1,0 +1,63 @@
+//! What is wrong with a command line, in one line.
+
+use crate::args::Arguments;
+use clap::CommandFactory;
+use std::ffi::OsString;
+
+/// What is wrong with a command line of these words, as its parser says it in several paragraphs: what, what may be
+/// meant, and where to read more.
+pub fn in_one_line(words: &[OsString], said: &str) -> String {
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
+    let mut line = joined(what);
+    for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
+        line += &format!("; {}", joined(tip));
+    }
+    // A value that is wrong comes without a usage, and its option may be of any command.
+    let known = |word: &&OsString| Arguments::command().find_subcommand(word).is_some();
+    match words.get(1).filter(known) {
+        Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
+        None => format!("{line}; see 'vef --help'"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[test]
+    fn a_wrong_command_line_is_told_in_one_line() {
+        for (words, said) in [
+            (
+                &["vef", "mix", "--otput", "x"][..],
+                "error: unexpected argument '--otput' found; a similar argument exists: '--output'; see 'vef mix --help'",
+            ),
+            (
+                &["vef", "check"],
+                "error: the following required arguments were not provided: <TRACE>; see 'vef check --help'",
+            ),
+            (
+                &["vef", "chek"],
+                "error: unrecognized subcommand 'chek'; a similar subcommand exists: 'check'; see 'vef --help'",
+            ),
+            (
+                &["vef", "run", "-n", "0", "x"],
+                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..=4294967295; see 'vef run --help'",
+            ),
+            (
+                &["vef", "place", "--captured", "DIR", "-n", "3"],
+                "error: the argument '--captured <DIR>' cannot be used with '--np <N>'; see 'vef place --help'",
+            ),
+            (
+                &["vef", "mix", "-i", "capture", "-o", "t.vef.gz"],
+                "error: invalid value 't.vef.gz' for '--output <OUT>': .gz is of compressed files: write to -, through a pipe, \
+                 or a container (.vefx) that vef convert --compress made; see 'vef mix --help'",
+            ),
+        ] {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let Err(error) = Arguments::try_parse_from(&words) else { panic!("it is wrong: {words:?}") };
+            assert_eq!(in_one_line(&words, &error.render().to_string()), said);
+        }
+    }
+}

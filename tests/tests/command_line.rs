@@ -1,0 +1,262 @@
+//! The command line as a new user and as a hostile one types it: exit codes, what is checked before a run, remedies that are
+//! named, and commands that take the same arguments alike.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_tests::{Ended, Mpi, run, skipped, vef};
+
+/// `tests/c/phases.c` for an MPI, compiled into a directory.
+fn program(mpi: Mpi, work: &Path) -> String {
+    mpi.compile(work, "phases", &["tests/c/phases.c"]).display().to_string()
+}
+
+/// A script for `sh`, which may be executed.
+fn script(path: &Path, text: &str) -> String {
+    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("a script");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("a script");
+    path.display().to_string()
+}
+
+/// `vef run` with these words, in `work`.
+fn vef_run(work: &Path, words: &[&str]) -> Ended {
+    run(vef().current_dir(work).arg("run").args(words))
+}
+
+fn files(directory: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(directory).expect("a directory");
+    let mut names: Vec<_> =
+        names.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A launcher with options, as `--mpirun` takes it.
+fn launcher(mpi: Mpi) -> String {
+    mpi.launcher().join(" ")
+}
+
+/// The programs of `mpi`'s run in `work` end with `code` after MPI_Finalize.
+fn ends_with(work: &Path, code: i32, program: &str) -> String {
+    script(&work.join(format!("ends-with-{code}")), &format!("{program} && exit {code}"))
+}
+
+#[test]
+fn the_exit_code_is_the_program_s_and_what_was_asked_for_is_done() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    let program = program(mpi, work);
+    let seven = ends_with(work, 7, &program);
+    // The mix fails: one rank's capture is not a capture any more when the program ends.
+    let spoils =
+        script(&work.join("spoils"), &format!("{program} && echo x > \"$VEF_DIR/1.vefc\" && exit $1"));
+    for (line, expected) in [(&[seven.as_str()][..], 7), (&[&spoils, "7"], 7), (&[&spoils, "0"], 2)] {
+        let capture = work.join("capture");
+        let mpirun = launcher(mpi);
+        let options =
+            ["--mpirun", &mpirun, "-n", "2", "-o", "capture", "--mix", "out.vef", "--compress", "--"];
+        let ended = vef_run(work, &[&options[..], line].concat()).exited(expected);
+        match line.len() {
+            1 => {
+                assert!(work.join("out.vef").is_file(), "{}", ended.stderr());
+                assert_eq!(files(&capture), ["0.vefc.zst", "1.vefc.zst"], "{}", ended.stderr());
+                std::fs::remove_file(work.join("out.vef")).expect("a trace");
+            }
+            _ => {
+                assert!(ended.stderr().contains("error: "), "{}", ended.stderr());
+                assert!(!work.join("out.vef").exists());
+            }
+        }
+        std::fs::remove_dir_all(&capture).expect("a capture");
+    }
+    // The place for the trace is gone when the program ends; the capture is compressed all the same.
+    for (code, expected) in [("7", 7), ("0", 2)] {
+        std::fs::create_dir(work.join("place")).expect("a directory");
+        let removes = script(&work.join("removes"), &format!("{program} && rm -rf place && exit $1"));
+        let options = ["-o", "capture", "--mix", "place/out.vef", "--compress", "-n", "2", "--mpirun"];
+        let ended = vef_run(work, &[&options[..], &[&launcher(mpi), "--", &removes, code]].concat());
+        let ended = ended.exited(expected);
+        assert!(ended.stderr().contains("error: place/out.vef: "), "{}", ended.stderr());
+        assert_eq!(files(&work.join("capture")), ["0.vefc.zst", "1.vefc.zst"], "{}", ended.stderr());
+        std::fs::remove_dir_all(work.join("capture")).expect("a capture");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_or_loaded_is_said_before_the_run() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    // Runs nothing: a launcher that leaves a mark.
+    let mark = work.join("ran");
+    let fake = script(
+        &work.join("mpirun"),
+        &format!("[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4' || touch {}", mark.display()),
+    );
+    std::fs::create_dir(work.join("folder")).expect("a directory");
+    std::fs::write(work.join("text.so"), "no library").expect("a file");
+    std::fs::copy("/bin/true", work.join("program")).expect("a program");
+    let library = vef_tests::products().join("libvef_replay.so");
+    let library = library.display().to_string();
+    for (options, said) in [
+        (&["--mix", "folder"][..], "error: --mix folder: "),
+        (&["--mix", "missing/out.vef"], "error: --mix missing/out.vef: there is no directory missing"),
+        (&["--mix", "-"], "error: --mix -: stdout is the program's; name a file"),
+        (&["--tool", "capture", "--tool", "./text.so"], "error: --tool ./text.so: not a shared library"),
+        (&["--tool", "./folder"], "error: --tool ./folder: a directory; a tool is a shared library"),
+        (&["--tool", "./none.so"], "error: --tool ./none.so: neither a built-in tool"),
+        (&["--tool", &library], "not a tool: it does not define vef_tool_descriptor"),
+    ] {
+        let ended =
+            vef_run(work, &[&["--mpirun", &fake][..], options, &["--", "./program"]].concat()).exited(2);
+        assert!(ended.stderr().contains(said), "{options:?}: {}", ended.stderr());
+        assert_eq!(ended.stderr().lines().count(), 1, "{}", ended.stderr());
+        assert!(!mark.exists(), "{options:?}: was found only after the run");
+        let left: Vec<_> = files(work).into_iter().filter(|name| name.starts_with("vef-")).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    vef_run(work, &["--mpirun", &fake, "--", "./program"]).success();
+    assert!(mark.exists(), "the launcher that is not started otherwise");
+}
+
+#[test]
+fn more_ranks_than_cores() {
+    let installed = Mpi::installed();
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    let cores = std::thread::available_parallelism().expect("known").get();
+    let ranks = (cores + 2).to_string();
+    for mpi in installed {
+        let program = program(mpi, work);
+        if mpi == Mpi::OpenMpi {
+            // Open MPI refuses; the remedy is named, in its own words.
+            let refused = vef_run(work, &["-n", &ranks, "--mpirun", mpi.launcher()[0], "--", &program]);
+            assert_ne!(refused.output.status.code(), Some(0));
+            let said = refused.stderr();
+            assert!(
+                said.contains("vef run --oversubscribe") && said.contains("nothing was captured"),
+                "{said}"
+            );
+        }
+        let options =
+            ["--oversubscribe", "-n", &ranks, "--mpirun", mpi.launcher()[0], "-o", "capture", "--", &program];
+        let ended = vef_run(work, &options).success();
+        let warning = format!("vef: warning: {ranks} ranks on {cores} cores of ");
+        assert!(ended.stderr().contains(&warning), "{}", ended.stderr());
+        // What a trace can carry of it is repeated.
+        let mixed = run(vef().current_dir(work).args(["mix", "-i", "capture", "-o", "out.vefx"])).success();
+        assert!(mixed.stderr().contains(&warning), "{}", mixed.stderr());
+        for command in ["check", "sim"] {
+            let ended = run(vef().current_dir(work).args([command, "out.vefx"])).success();
+            assert!(ended.stderr().contains(&warning), "{command}: {}", ended.stderr());
+        }
+        std::fs::remove_dir_all(work.join("capture")).expect("a capture");
+        let ended =
+            vef_run(work, &["-n", "1", "--mpirun", mpi.launcher()[0], "-o", "capture", "--", &program]);
+        assert!(!ended.stderr().contains("warning"), "{}", ended.stderr());
+        std::fs::remove_dir_all(work.join("capture")).expect("a capture");
+    }
+}
+
+#[test]
+fn the_launcher_is_that_of_the_program_wherever_it_stands() {
+    let installed = Mpi::installed();
+    if installed.len() < 2 {
+        return skipped("needs both MPIs");
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    for mpi in installed {
+        let program = program(mpi, work);
+        // Under the other MPI's launcher each rank would be a world of its own.
+        for wrapped in [&["env", "A=1"][..], &["nice"], &["env", "A=mpirun", "nice", "-n", "1"]] {
+            let line = [&["-n", "2", "-o", "capture", "--"][..], wrapped, &[&program]].concat();
+            let ended = vef_run(work, &line).success();
+            assert!(ended.stderr().contains(": 2 ranks, "), "{wrapped:?}: {}", ended.stderr());
+            std::fs::remove_dir_all(work.join("capture")).expect("a capture");
+        }
+    }
+}
+
+#[test]
+fn the_launcher_may_be_quoted_and_wrapped() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    let program = program(mpi, work);
+    let folder = work.join("my mpi");
+    std::fs::create_dir(&folder).expect("a directory");
+    let path =
+        Command::new("sh").args(["-c", &format!("command -v {}", mpi.launcher()[0])]).output().expect("sh");
+    let path = String::from_utf8_lossy(&path.stdout).trim().to_owned();
+    script(&folder.join("mpirun"), &format!("exec {path} \"$@\""));
+    let rest = mpi.launcher()[1..].join(" ");
+    let quoted = folder.join("mpirun").display().to_string();
+    for mpirun in [
+        format!("'{quoted}' {rest}"),
+        format!("\"{quoted}\" {rest}"),
+        format!("{} {rest}", quoted.replace(' ', "\\ ")),
+        format!("env A='b c' '{quoted}' {rest}"),
+        format!("nice -n 1 env A=1 '{quoted}' {rest}"),
+    ] {
+        let options = ["--mpirun", &mpirun, "-n", "2", "-o", "capture", "--", &program];
+        let ended = vef_run(work, &options).success();
+        assert!(ended.stderr().contains(": 2 ranks, "), "{mpirun}: {}", ended.stderr());
+        std::fs::remove_dir_all(work.join("capture")).expect("a capture");
+    }
+    let unclosed = vef_run(work, &["--mpirun", "'mpirun", "-n", "2", "--", &program]).exited(2);
+    assert!(unclosed.stderr().contains("a quote is not closed"), "{}", unclosed.stderr());
+}
+
+/// A small trace in text: rank 0 sends to rank 1, which answers.
+const TRACE: &str = "VEF3 2 3 0 0 0 0 1000\n0 0 1 1000 4 5 -1\n1 1 0 500 6 2 0\n2 0 0 0 2 1 1\n";
+
+#[test]
+fn a_dash_is_the_standard_input_everywhere() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    std::fs::write(work.join("t.vef"), TRACE).expect("a trace");
+    run(vef().current_dir(work).args(["convert", "t.vef", "t.vefx"])).success();
+    let sh = |line: String| {
+        let line = line.replace("VEF", &vef().get_program().to_string_lossy());
+        run(Command::new("sh").current_dir(work).args(["-c", &line])).success()
+    };
+    for file in ["t.vef", "t.vefx"] {
+        for feed in [format!("VEF XX < {file}"), format!("cat {file} | VEF XX")] {
+            let says = |command: &str, what: &str| {
+                let ended = sh(feed.replace("XX", command));
+                assert!(ended.stdout().contains(what), "{command}: {}", ended.stdout());
+            };
+            says("check -", "complete: every record replays");
+            says("sim - --json", "\"runtime_ps\"");
+            says("place --optimise - --topology torus:2", "2 ranks on 2 of 2 nodes");
+            says("convert - back.vef", "→ back.vef");
+            assert_eq!(std::fs::read_to_string(work.join("back.vef")).expect("a trace"), TRACE);
+        }
+    }
+}
+
+#[test]
+fn a_directory_where_a_trace_is_wanted() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    let capture = vef_tests::root().join("cli/demo/capture");
+    let capture = capture.display().to_string();
+    for command in [&["check"][..], &["sim"], &["place", "--topology", "torus:4", "--optimise"], &["convert"]]
+    {
+        let ask = |directory: &str| {
+            let mut vef = vef();
+            vef.current_dir(work).args(command).arg(directory);
+            if command == ["convert"] {
+                vef.arg("out.vef");
+            }
+            run(&mut vef).exited(2).stderr()
+        };
+        let remedy = format!(
+            "vef: error: {capture}: a capture; `vef mix -i {capture} -o OUT.vef` makes a trace of it\n"
+        );
+        assert_eq!(ask(&capture), remedy, "{command:?}");
+        assert_eq!(ask("."), "vef: error: .: a directory; a trace is a file\n", "{command:?}");
+    }
+    assert_eq!(files(work), [""; 0], "{:?}", PathBuf::from(work));
+}
