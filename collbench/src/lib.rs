@@ -1,2 +1,50 @@
-//! Times real collectives, calibrates simulators, checks them: not begun, so there is nothing in here yet. What it will
-//! stand on is there: `collectives` (the schedules) and `mpi-abi` (an MPI found at run time).
+//! Times real collectives, calibrates simulators by them, and checks the simulators.
+//!
+//! An application can measure at run time:
+//!
+//! ```no_run
+//! use collbench::{Plan, Task, run};
+//! use mpi_abi::api::{Mpi, ThreadLevel};
+//!
+//! let mpi = Mpi::open(None)?;
+//! mpi.init_thread(ThreadLevel::Single)?;
+//! let plan = Plan {
+//!     tasks: vec![Task::named("allreduce", "mpi")?, Task::named("allreduce", "ring")?],
+//!     sizes: "8:1M".parse()?,
+//!     ..Plan::default()
+//! };
+//! let report = run(&mpi, &plan, &mut |_: &collbench::Report| {})?;
+//! let fastest = report.rows.iter().min_by(|a, b| a.summary.median.total_cmp(&b.summary.median));
+//! mpi.finalize()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The MPI is the one found at run time (`mpi-abi`), so one build serves all. This crate never prints, starts no thread and
+//! no process.
+
+mod error;
+
+pub mod stats;
+pub mod sizes;
+pub mod timer;
+pub mod machine;
+
+pub mod world;
+pub mod clock;
+
+pub mod executor;
+pub mod verify;
+pub mod subject;
+
+pub mod method;
+pub mod results;
+pub mod bench;
+
+pub use bench::{Plan, Watch, default_tasks, run};
+pub use error::{Error, Result};
+pub use method::Method;
+pub use results::{MergedRow, Report, Row, merge, merged_text};
+pub use sizes::Sizes;
+pub use stats::Precision;
+pub use subject::Task;
+pub use timer::{Timer, TimerKind};

@@ -19,6 +19,12 @@ pub enum Error {
         /// The symbol's name.
         symbol: &'static str,
     },
+    /// This MPI does not have a function.
+    #[error("this MPI has no {function}")]
+    NoSuchFunction {
+        /// The function's name.
+        function: &'static str,
+    },
     /// The loaded library has an ABI that is none of the known ones.
     #[error("unknown kind of MPI library: {version:?}")]
     UnknownLibrary {

@@ -325,7 +325,7 @@ impl Mpi {
         Ok((int(function, "count", count)?, T::datatype(self.abi()).word()))
     }
 
-    fn op(&self, operation: Reduction) -> usize {
+    pub(super) fn op(&self, operation: Reduction) -> usize {
         let handles = &self.abi().predefined;
         match operation {
             Reduction::Sum => handles.op_sum,

@@ -252,7 +252,7 @@ impl Mpi {
         pmpi!(self, MPI_Group_free(&raw mut word))
     }
 
-    fn new_comm(&self, make: impl FnOnce(*mut usize) -> Result<()>) -> Result<Comm> {
+    pub(super) fn new_comm(&self, make: impl FnOnce(*mut usize) -> Result<()>) -> Result<Comm> {
         let mut word = 0usize;
         make(&raw mut word)?;
         // SAFETY: the call succeeded and wrote a communicator.

@@ -13,6 +13,7 @@
 mod collective;
 mod comm;
 mod datatype;
+mod owned;
 mod point_to_point;
 
 use std::ffi::{CStr, CString, c_int};
@@ -25,6 +26,7 @@ use crate::handles::{Comm, Datatype, Group, Session};
 pub use collective::{Pieces, Reduction};
 pub use comm::Split;
 pub use datatype::{Constructor, Extent};
+pub use owned::{Blocks, COLLECTIVES, Collective, Form, OwnedCollective};
 pub use point_to_point::{Envelope, Received};
 
 /// The MPI of this process.

@@ -1,0 +1,282 @@
+//! What a benchmark leaves: rows with their samples, what they were measured with and on, and the tables of them.
+//!
+//! [`Report`] is what `vef bench coll -o FILE.json` writes; `docs/benchmarks.md` describes the fields.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::machine::{Load, Machine};
+use crate::stats::{Launches, Precision, Summary, across_launches, median};
+use crate::timer::{TimerKind, TimerQuality};
+
+/// Version of the JSON.
+pub const SCHEMA: &str = "vef-bench-1";
+
+/// All that one launch measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Whether it came to its end; partial results are kept with `false`.
+    pub complete: bool,
+    /// Seconds since 1970 at the start.
+    pub started: u64,
+    /// How it was measured.
+    pub settings: Settings,
+    /// Where.
+    pub machine: Machine,
+    /// The timer, as tested.
+    pub timer: Option<TimerQuality>,
+    /// Known times, measured.
+    pub self_tests: Vec<SelfTest>,
+    /// The measurements.
+    pub rows: Vec<Row>,
+    /// What could not be measured, and what to be careful about.
+    pub problems: Vec<String>,
+}
+
+/// How it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// As [`crate::method::Method`] is written.
+    pub method: String,
+    /// The timer.
+    pub timer: TimerKind,
+    /// When a measurement ends.
+    pub precision: Precision,
+    /// Idle time between runs, ns.
+    pub gap_ns: f64,
+    /// Root of rooted operations.
+    pub root: u32,
+    /// Whether buffers rotate so that caches are cold.
+    pub cold: bool,
+}
+
+/// A known time, measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SelfTest {
+    /// `wait-up` or `wait-null`.
+    pub name: String,
+    /// The true time, ns.
+    pub truth_ns: f64,
+    /// The median measured, ns.
+    pub measured_ns: f64,
+}
+
+/// One operation of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Operation: `allreduce`.
+    pub operation: String,
+    /// `mpi`, or the schedule's algorithm.
+    pub algorithm: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// Bytes of a block (of the vector where there are no blocks).
+    pub bytes: u64,
+    /// Method that was used; another than in the settings where that collapsed.
+    pub method: String,
+    /// Times, ns, in the order measured.
+    pub samples_ns: Vec<f64>,
+    /// What they say, ns.
+    pub summary: Summary,
+    /// Median of each rank's own time, ns.
+    pub rank_medians_ns: Vec<f64>,
+    /// Runs thrown away: begun late, not ended in the window.
+    pub thrown_away: [usize; 2],
+    /// Load of rank 0's host meanwhile.
+    pub load: Load,
+    /// What to be careful about.
+    pub warnings: Vec<String>,
+}
+
+/// A row of several launches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MergedRow {
+    /// Operation.
+    pub operation: String,
+    /// Algorithm.
+    pub algorithm: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// Bytes.
+    pub bytes: u64,
+    /// Median and its interval over launches, ns.
+    pub over_launches: Launches,
+    /// Each launch's median, ns.
+    pub medians_ns: Vec<f64>,
+    /// Warnings of any launch.
+    pub warnings: Vec<String>,
+}
+
+type Key = (String, String, u32, u64);
+
+impl Row {
+    fn key(&self) -> Key {
+        (self.operation.clone(), self.algorithm.clone(), self.ranks, self.bytes)
+    }
+}
+
+impl Report {
+    /// Reads one that was written with [`Report::to_json`].
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn read(path: &Path) -> Result<Report> {
+        let wrong = |reason: String| Error::File { path: path.into(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let report: Report = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        if report.schema != SCHEMA {
+            return Err(wrong(format!("schema {:?}, this is {SCHEMA:?}", report.schema)));
+        }
+        Ok(report)
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> String {
+        // Numbers, texts and lists only.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// A line a row, with a title line.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from(
+            "operation,algorithm,ranks,bytes,method,samples,median_us,mean_us,min_us,max_us,p10_us,p90_us,standard_error_us,late,too_long\n",
+        );
+        for row in &self.rows {
+            let us = |ns: f64| format!("{:.4}", ns / 1e3);
+            let Row { operation, algorithm, ranks, bytes, method, summary: s, thrown_away, .. } = row;
+            let times = [s.median, s.mean, s.min, s.max, s.p10, s.p90, s.standard_error].map(us).join(",");
+            let [late, too_long] = thrown_away;
+            let _ = writeln!(
+                text,
+                "{operation},{algorithm},{ranks},{bytes},{method},{},{times},{late},{too_long}",
+                s.samples
+            );
+        }
+        text
+    }
+
+    /// A table for people, with what to know in front.
+    pub fn to_text(&self) -> String {
+        let mut text = self.heading();
+        for row in &self.rows {
+            text += &row.to_text();
+        }
+        for problem in &self.problems {
+            let _ = writeln!(text, "! {problem}");
+        }
+        text
+    }
+
+    /// What stands before the rows.
+    pub fn heading(&self) -> String {
+        let mut text = String::new();
+        let hosts: std::collections::BTreeSet<&String> = self.machine.hosts.iter().collect();
+        let _ = writeln!(text, "# {}; {} ranks on {} hosts", self.machine.mpi, self.machine.hosts.len(), hosts.len());
+        if let Some(timer) = &self.timer {
+            let _ = writeln!(
+                text,
+                "# method {}, timer {} (resolution {:.0} ns, cost {:.0} ns)",
+                self.settings.method, self.settings.timer, timer.resolution_ns, timer.cost_ns
+            );
+        }
+        for test in &self.self_tests {
+            let (measured, truth) = (test.measured_ns / 1e3, test.truth_ns / 1e3);
+            let _ = writeln!(text, "# self-test {}: {measured:.3} µs, true {truth:.3} µs", test.name);
+        }
+        if self.machine.oversubscribed {
+            text += "# WARNING: more ranks than cores: the scheduler is measured too\n";
+        }
+        let _ = writeln!(
+            text,
+            "{:<22} {:<18} {:>5} {:>10} {:>12} {:>12} {:>12} {:>12} {:>5} {:>4}",
+            "operation", "algorithm", "ranks", "bytes", "median µs", "± 95 %", "min µs", "p90 µs", "n", "bad"
+        );
+        text
+    }
+}
+
+impl Row {
+    /// As a line of the table.
+    pub fn to_text(&self) -> String {
+        let s = &self.summary;
+        let mut text = format!(
+            "{:<22} {:<18} {:>5} {:>10} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>5} {:>4}\n",
+            self.operation,
+            self.algorithm,
+            self.ranks,
+            self.bytes,
+            s.median / 1e3,
+            s.within.half_width() / 1e3,
+            s.min / 1e3,
+            s.p90 / 1e3,
+            s.samples,
+            self.thrown_away.iter().sum::<usize>(),
+        );
+        for warning in &self.warnings {
+            let _ = writeln!(text, "  ! {warning}");
+        }
+        text
+    }
+}
+
+/// Rows of several launches, each with an interval that covers further launches.
+pub fn merge(reports: &[Report], confidence: f64) -> Vec<MergedRow> {
+    let mut order = Vec::new();
+    let mut samples: BTreeMap<Key, (Vec<Vec<f64>>, Vec<String>)> = BTreeMap::new();
+    for row in reports.iter().flat_map(|report| &report.rows) {
+        let (launches, warnings) = samples.entry(row.key()).or_insert_with(|| {
+            order.push(row.key());
+            Default::default()
+        });
+        launches.push(row.samples_ns.clone());
+        warnings.extend(row.warnings.iter().cloned());
+    }
+    order
+        .into_iter()
+        .filter_map(|key| {
+            let (launches, mut warnings) = samples.remove(&key)?;
+            let over_launches = across_launches(&launches, confidence, 1)?;
+            warnings.sort();
+            warnings.dedup();
+            let medians_ns = launches.iter().map(|samples| median(samples)).collect();
+            let (operation, algorithm, ranks, bytes) = key;
+            Some(MergedRow { operation, algorithm, ranks, bytes, over_launches, medians_ns, warnings })
+        })
+        .collect()
+}
+
+/// Merged rows as a table.
+pub fn merged_text(rows: &[MergedRow]) -> String {
+    let mut text = format!(
+        "{:<22} {:<18} {:>5} {:>10} {:>12} {:>26} {:>8} {:>8}\n",
+        "operation", "algorithm", "ranks", "bytes", "median µs", "95 % over launches", "rse %", "launches"
+    );
+    for row in rows {
+        let over = &row.over_launches;
+        let interval = over
+            .interval
+            .map_or("one launch says nothing".into(), |i| format!("{:.3} … {:.3}", i.low / 1e3, i.high / 1e3));
+        let _ = writeln!(
+            text,
+            "{:<22} {:<18} {:>5} {:>10} {:>12.3} {:>26} {:>8.2} {:>8}",
+            row.operation,
+            row.algorithm,
+            row.ranks,
+            row.bytes,
+            over.median / 1e3,
+            interval,
+            over.relative_standard_error * 100.0,
+            over.launches
+        );
+        for warning in &row.warnings {
+            let _ = writeln!(text, "  ! {warning}");
+        }
+    }
+    text
+}

@@ -1,0 +1,360 @@
+//! Statistics of samples: what a launch says, what several launches say, and how sure both are.
+//!
+//! Two sources of variation must not be confused. Within one launch of an MPI program, repetitions differ a little; from
+//! launch to launch the same benchmark differs more (memory, mapping, connections, neighbours). An interval made of one
+//! launch's samples therefore does not cover what the next launch gives, however many samples it has. [`across_launches`]
+//! makes an interval that does; [`Summary::within`] is that of one launch and called so.
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+/// An interval that is to contain the true value with a given probability.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether a value lies in it.
+    pub fn contains(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// Half its width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// What samples of one launch say. All in the unit of the samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Number of samples.
+    pub samples: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub median: f64,
+    /// Least.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// 10 % quantile.
+    pub p10: f64,
+    /// 90 % quantile.
+    pub p90: f64,
+    /// Standard error of the mean.
+    pub standard_error: f64,
+    /// Two-sided interval of the *mean* of this launch, by Student's t.
+    pub within: Interval,
+}
+
+/// When a measurement has been repeated often enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// Fewest repetitions.
+    pub min_reps: usize,
+    /// Most repetitions.
+    pub max_reps: usize,
+    /// Confidence of intervals, in (0, 1).
+    pub confidence: f64,
+    /// Enough when half the interval's width is at most so much of the mean.
+    pub epsilon: f64,
+    /// No further repetition after so many seconds.
+    pub seconds: f64,
+}
+
+impl Default for Precision {
+    fn default() -> Self {
+        Precision { min_reps: 10, max_reps: 100, confidence: 0.95, epsilon: 0.025, seconds: 2.0 }
+    }
+}
+
+impl Precision {
+    /// Whether no further repetition is needed, `elapsed` seconds after the first began.
+    pub fn is_met(&self, samples: &[f64], elapsed: f64) -> bool {
+        let enough = samples.len() >= self.min_reps.max(2);
+        if samples.len() >= self.max_reps || (elapsed >= self.seconds && samples.len() >= 2) {
+            return true;
+        }
+        enough
+            && Summary::of(samples, self.confidence)
+                .is_some_and(|summary| summary.within.half_width() <= self.epsilon * summary.mean)
+    }
+}
+
+/// The `q` quantile (0 to 1) of samples in ascending order, linear between them; 0 without samples.
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let place = q.clamp(0.0, 1.0) * last as f64;
+    let (below, part) = (place.floor() as usize, place.fract());
+    sorted[below] + part * (sorted[(below + 1).min(last)] - sorted[below])
+}
+
+/// The middle of samples in any order; 0 without any.
+pub fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    quantile(&sorted, 0.5)
+}
+
+/// The arithmetic mean.
+pub fn mean(samples: &[f64]) -> f64 {
+    samples.iter().sum::<f64>() / samples.len().max(1) as f64
+}
+
+/// Standard deviation of a sample (n − 1); 0 for fewer than two.
+pub fn deviation(samples: &[f64]) -> f64 {
+    if samples.len() < 2 {
+        return 0.0;
+    }
+    let mean = mean(samples);
+    (samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (samples.len() - 1) as f64).sqrt()
+}
+
+/// Student's t so that a share `confidence` lies within ±t.
+pub fn student_t(confidence: f64, degrees: usize) -> f64 {
+    StudentsT::new(0.0, 1.0, degrees.max(1) as f64)
+        .map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+impl Summary {
+    /// Of samples in any order; `None` without any, or where one is no number.
+    pub fn of(samples: &[f64], confidence: f64) -> Option<Summary> {
+        if samples.is_empty() || !samples.iter().all(|x| x.is_finite()) {
+            return None;
+        }
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let mean = mean(samples);
+        let standard_error = deviation(samples) / (samples.len() as f64).sqrt();
+        let half = match samples.len() {
+            1 => 0.0,
+            n => student_t(confidence, n - 1) * standard_error,
+        };
+        Some(Summary {
+            samples: samples.len(),
+            mean,
+            median: quantile(&sorted, 0.5),
+            min: sorted[0],
+            max: sorted[sorted.len() - 1],
+            p10: quantile(&sorted, 0.1),
+            p90: quantile(&sorted, 0.9),
+            standard_error,
+            within: Interval { low: mean - half, high: mean + half },
+        })
+    }
+}
+
+/// What several launches say of the median.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launches {
+    /// Launches.
+    pub launches: usize,
+    /// Median of the launches' medians.
+    pub median: f64,
+    /// For that median: covers what further launches would settle at. `None` for one launch.
+    pub interval: Option<Interval>,
+    /// Standard error of the launches' medians relative to their mean.
+    pub relative_standard_error: f64,
+}
+
+/// Fewest launches of which a bootstrap can give a 95 % interval.
+const FEWEST_RESAMPLED: usize = 6;
+
+/// The interval of the median over launches, at `confidence`.
+///
+/// With six launches or more: a bootstrap that draws launches, then samples of each drawn launch, with percentiles expanded
+/// for the few launches there are (Hesterberg, "What teachers should know about the bootstrap", 2015). With
+/// fewer, Student's t of the launches' medians, since no resampling of five values reaches 95 %.
+pub fn across_launches(launches: &[Vec<f64>], confidence: f64, seed: u64) -> Option<Launches> {
+    let launches: Vec<&Vec<f64>> = launches.iter().filter(|samples| !samples.is_empty()).collect();
+    let medians: Vec<f64> = launches.iter().map(|samples| median(samples)).collect();
+    if medians.is_empty() {
+        return None;
+    }
+    let count = medians.len();
+    let error = deviation(&medians) / (count as f64).sqrt();
+    let middle = median(&medians);
+    let interval = match count {
+        1 => None,
+        _ if count < FEWEST_RESAMPLED => {
+            let half = student_t(confidence, count - 1) * error;
+            Some(Interval { low: mean(&medians) - half, high: mean(&medians) + half })
+        }
+        _ => Some(bootstrap(&launches, confidence, seed)),
+    };
+    Some(Launches { launches: count, median: middle, interval, relative_standard_error: error / mean(&medians) })
+}
+
+fn bootstrap(launches: &[&Vec<f64>], confidence: f64, seed: u64) -> Interval {
+    const RESAMPLES: usize = 2000;
+    let count = launches.len();
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut drawn_medians = vec![0.0; count];
+    let mut drawn = Vec::new();
+    let mut medians: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            for place in &mut drawn_medians {
+                let samples = launches[random.random_range(0..count)];
+                drawn.clear();
+                drawn.extend((0..samples.len()).map(|_| samples[random.random_range(0..samples.len())]));
+                drawn.sort_by(f64::total_cmp);
+                *place = quantile(&drawn, 0.5);
+            }
+            median(&drawn_medians)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    // The plain percentiles are too narrow by √(n/(n−1)) and by t over z.
+    let wide = (count as f64 / (count - 1) as f64).sqrt() * student_t(confidence, count - 1);
+    let tail = Normal::standard().cdf(-wide);
+    Interval { low: quantile(&medians, tail), high: quantile(&medians, 1.0 - tail) }
+}
+
+/// The line through points by least squares, each weighted by 1/y² so that relative errors count: (intercept, slope).
+pub fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let weight = |y: f64| 1.0 / (y * y).max(f64::MIN_POSITIVE);
+    let sum = |f: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y)| weight(y) * f(x, y)).sum::<f64>();
+    let (w, x, y) = (sum(&|_, _| 1.0), sum(&|x, _| x), sum(&|_, y| y));
+    let (xx, xy) = (sum(&|x, _| x * x), sum(&|x, y| x * y));
+    let determinant = w * xx - x * x;
+    if points.len() < 2 || determinant.abs() <= 1e-12 * w * xx {
+        return None;
+    }
+    Some(((xx * y - x * xy) / determinant, (w * xy - x * y) / determinant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand_distr::{Distribution, LogNormal, Normal as Gauss};
+
+    #[test]
+    fn student_t_is_two_sided() {
+        // Tables of t: 95 % two-sided with 4 and 29 degrees of freedom.
+        assert!((student_t(0.95, 4) - 2.776).abs() < 1e-3, "{}", student_t(0.95, 4));
+        assert!((student_t(0.95, 29) - 2.045).abs() < 1e-3);
+        assert!((student_t(0.90, 4) - 2.132).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_summary_of_known_samples() {
+        let summary = Summary::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0], 0.95).unwrap();
+        assert_eq!((summary.mean, summary.median, summary.min, summary.max), (5.0, 4.5, 2.0, 9.0));
+        assert!((summary.standard_error - (32.0f64 / 7.0).sqrt() / 8f64.sqrt()).abs() < 1e-12);
+        assert!(Summary::of(&[], 0.95).is_none() && Summary::of(&[f64::NAN], 0.95).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_among_the_samples_and_in_order(
+            mut samples in prop::collection::vec(-1e9f64..1e9, 1..60), q in 0.0f64..1.0
+        ) {
+            samples.sort_by(f64::total_cmp);
+            let (low, high) = (quantile(&samples, q * 0.9), quantile(&samples, q));
+            prop_assert!(samples[0] <= low && low <= high && high <= samples[samples.len() - 1]);
+            let below = samples.iter().filter(|&&x| x <= high).count() as f64;
+            prop_assert!(below >= (q * (samples.len() - 1) as f64).floor());
+        }
+
+        #[test]
+        fn scaling_samples_scales_everything(
+            samples in prop::collection::vec(1.0f64..1e6, 2..40), factor in 0.5f64..8.0
+        ) {
+            let scaled: Vec<f64> = samples.iter().map(|x| x * factor).collect();
+            let (one, other) = (Summary::of(&samples, 0.95).unwrap(), Summary::of(&scaled, 0.95).unwrap());
+            for (a, b) in [(one.mean, other.mean), (one.median, other.median), (one.within.high, other.within.high)] {
+                prop_assert!((a * factor - b).abs() <= 1e-9 * b.abs().max(1.0));
+            }
+        }
+
+        #[test]
+        fn a_line_is_found_again(a in 1.0f64..1e6, b in 0.001f64..100.0) {
+            let points: Vec<_> = [1.0, 8.0, 64.0, 512.0, 4096.0].map(|x| (x, a + b * x)).to_vec();
+            let (intercept, slope) = line(&points).unwrap();
+            prop_assert!((intercept / a - 1.0).abs() < 1e-6 && (slope / b - 1.0).abs() < 1e-4);
+        }
+    }
+
+    /// Launches as measured ones look: each has its own level, its samples a long upper tail and rare interruptions.
+    fn launches(random: &mut SmallRng, count: usize, samples: usize, bimodal: bool) -> Vec<Vec<f64>> {
+        let level = LogNormal::new(0.0, 0.08).unwrap();
+        let tail = LogNormal::new(-3.0, 1.0).unwrap();
+        let noise = Gauss::new(0.0, 0.01).unwrap();
+        (0..count)
+            .map(|_| {
+                let mut own = 10.0 * level.sample(random);
+                if bimodal && random.random_bool(0.4) {
+                    own *= 1.3;
+                }
+                (0..samples)
+                    .map(|_| {
+                        let interrupted = if random.random_bool(0.02) { 200.0 } else { 0.0 };
+                        own * (1.0 + noise.sample(random) + tail.sample(random)) + interrupted
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// What endless launches settle at: the median of the launches' own medians.
+    fn truth(bimodal: bool) -> f64 {
+        let mut random = SmallRng::seed_from_u64(99);
+        median(&launches(&mut random, 4000, 101, bimodal).iter().map(|s| median(s)).collect::<Vec<_>>())
+    }
+
+    fn coverage(count: usize, bimodal: bool) -> f64 {
+        const REPEATS: usize = 300;
+        let (truth, mut random) = (truth(bimodal), SmallRng::seed_from_u64(count as u64));
+        let covered = (0..REPEATS).filter(|&repeat| {
+            let launches = launches(&mut random, count, 30, bimodal);
+            across_launches(&launches, 0.95, repeat as u64).unwrap().interval.unwrap().contains(truth)
+        });
+        covered.count() as f64 / REPEATS as f64
+    }
+
+    #[test]
+    fn intervals_over_launches_cover_what_they_say() {
+        for count in [3, 5, 6, 10, 20] {
+            let covered = coverage(count, false);
+            assert!(covered >= 0.92, "{count} launches: {covered}");
+        }
+        // A second mode makes the median itself jump: still covered as the mission asks.
+        for count in [6, 10, 20] {
+            let covered = coverage(count, true);
+            assert!(covered >= 0.90, "{count} bimodal launches: {covered}");
+        }
+    }
+
+    #[test]
+    fn one_launch_claims_nothing_about_others() {
+        let one = across_launches(&[vec![1.0, 2.0, 3.0]], 0.95, 1).unwrap();
+        assert_eq!((one.median, one.interval), (2.0, None));
+        // What goes wrong otherwise: the interval of one launch seldom covers the truth.
+        let (truth, mut random) = (truth(false), SmallRng::seed_from_u64(5));
+        let covered = (0..200)
+            .filter(|_| {
+                let samples = launches(&mut random, 1, 30, false).remove(0);
+                let quiet: Vec<f64> = samples.into_iter().filter(|x| *x < 100.0).collect();
+                Summary::of(&quiet, 0.95).unwrap().within.contains(truth)
+            })
+            .count();
+        assert!(covered < 100, "{covered} of 200");
+    }
+
+    #[test]
+    fn the_precision_rule_stops() {
+        let rule = Precision::default();
+        assert!(!rule.is_met(&[1.0; 9], 0.0) && rule.is_met(&[1.0; 10], 0.0));
+        let wild: Vec<f64> = (0..60).map(|i| if i % 2 == 0 { 1.0 } else { 3.0 }).collect();
+        assert!(!rule.is_met(&wild, 0.0) && rule.is_met(&wild, 2.0));
+        assert!(rule.is_met(&vec![1.0; 100], 0.0));
+    }
+}

@@ -1,0 +1,487 @@
+//! What is timed: an MPI collective, a schedule of ours, a message pattern, a function of the user's, or a known time.
+
+use collectives::{Algorithm, Choice, Operation, Shape};
+use mpi_abi::api::{Blocks, Collective, Element, Envelope, Form, OwnedCollective, Reduction};
+use mpi_abi::handles::Comm;
+
+use crate::error::{Error, Result};
+use crate::executor::Program;
+use crate::timer::Timer;
+use crate::verify::Numbers;
+use crate::world::World;
+
+/// Something that all ranks do together.
+pub trait Subject {
+    /// Does it once; this is timed.
+    ///
+    /// # Errors
+    /// MPI's.
+    fn run(&mut self) -> Result<()>;
+
+    /// Between two runs, untimed.
+    ///
+    /// # Errors
+    /// MPI's.
+    fn prepare_next(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What to time, of which size.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The operation.
+    pub task: Task,
+    /// Bytes of a block (of the vector where there are no blocks).
+    pub bytes: u64,
+    /// Rank that is the root, where there is one.
+    pub root: u32,
+    /// Sets of buffers used in turn.
+    pub copies: usize,
+    /// By what each rank's block is larger or smaller, for vector operations.
+    pub factors: Option<Vec<f64>>,
+}
+
+/// An operation and how it is done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// A function of the MPI.
+    Mpi(&'static str, Form),
+    /// A schedule of ours over its messages.
+    Schedule(Operation, Choice),
+    /// A message pattern between pairs.
+    Pattern(Pattern),
+    /// Rank i spins i + 1 µs: the true time is known, n µs.
+    WaitUp,
+    /// Nothing: the true time is 0.
+    WaitNull,
+}
+
+/// Message patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// A round trip between ranks 0 and 1; the others are idle.
+    PingPong,
+    /// Ranks 0 and 1 send to each other at the same time.
+    Exchange,
+    /// Everybody exchanges with everybody, in n − 1 rounds of disjoint pairs (circle method).
+    AllPairs,
+}
+
+impl Task {
+    /// The name in tables.
+    pub fn name(&self) -> String {
+        match self {
+            Task::Mpi(name, Form::Blocking) => name.to_ascii_lowercase().replace('_', "-"),
+            Task::Mpi(name, Form::NonBlocking) => format!("i{}", name.to_ascii_lowercase().replace('_', "-")),
+            Task::Mpi(name, Form::Persistent) => {
+                format!("{}-init", name.to_ascii_lowercase().replace('_', "-"))
+            }
+            Task::Schedule(operation, _) => operation.name().to_owned(),
+            Task::Pattern(Pattern::PingPong) => "ping-pong".into(),
+            Task::Pattern(Pattern::Exchange) => "exchange".into(),
+            Task::Pattern(Pattern::AllPairs) => "all-pairs".into(),
+            Task::WaitUp => "wait-up".into(),
+            Task::WaitNull => "wait-null".into(),
+        }
+    }
+
+    /// The algorithm's name in tables: `mpi` for the MPI's own choice.
+    pub fn algorithm(&self) -> String {
+        match self {
+            Task::Mpi(..) => "mpi".into(),
+            Task::Schedule(_, Choice { algorithm, segment, fanout, .. }) => {
+                let mut name = algorithm.name().to_owned();
+                if *segment > 0 {
+                    name += &format!(":{segment}");
+                }
+                if *fanout > 0 {
+                    name += &format!("/{fanout}");
+                }
+                name
+            }
+            _ => "-".into(),
+        }
+    }
+
+    /// A task by its name, done by an algorithm of ours or (`mpi`) the MPI's: `allreduce`, `iallreduce`, `allreduce-init`.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for names that nobody knows.
+    pub fn named(name: &str, algorithm: &str) -> Result<Task> {
+        let unknown = |reason: String| Error::Setting { what: "operation", given: name.into(), reason };
+        let simple = match name {
+            "ping-pong" => Some(Task::Pattern(Pattern::PingPong)),
+            "exchange" => Some(Task::Pattern(Pattern::Exchange)),
+            "all-pairs" => Some(Task::Pattern(Pattern::AllPairs)),
+            "wait-up" => Some(Task::WaitUp),
+            "wait-null" => Some(Task::WaitNull),
+            _ => None,
+        };
+        if let Some(task) = simple {
+            return Ok(task);
+        }
+        if algorithm != "mpi" {
+            let operation = Operation::of_mpi(&name.replace('-', "_"))
+                .ok_or_else(|| unknown("there are no schedules for it; algorithms need a collective of MPI".into()))?;
+            return Ok(Task::Schedule(operation, parse_choice(operation, algorithm)?));
+        }
+        let blocking = |name: &str, form| Collective::named(name).map(|row| Task::Mpi(row.name, form));
+        blocking(name, Form::Blocking)
+            .or_else(|| blocking(name.strip_prefix(['i', 'I'])?, Form::NonBlocking))
+            .or_else(|| blocking(name.strip_suffix("-init")?, Form::Persistent))
+            .ok_or_else(|| {
+                unknown("write a collective like allreduce, iallreduce or allreduce-init, or ping-pong, exchange, all-pairs".into())
+            })
+    }
+
+    /// The collective operation behind it, as schedules know them.
+    pub fn operation(&self) -> Option<Operation> {
+        match self {
+            Task::Mpi(name, _) => Operation::of_mpi(name),
+            Task::Schedule(operation, _) => Some(*operation),
+            _ => None,
+        }
+    }
+}
+
+fn parse_choice(operation: Operation, text: &str) -> Result<Choice> {
+    let wrong = || {
+        let known: Vec<_> = Algorithm::of(operation).map(Algorithm::name).collect();
+        Error::Setting {
+            what: "algorithm",
+            given: text.into(),
+            reason: format!("{operation} has mpi, {} (as NAME, NAME:SEGMENT_BYTES or NAME/FANOUT)", known.join(", ")),
+        }
+    };
+    let (rest, fanout) = match text.split_once('/') {
+        Some((rest, fanout)) => (rest, fanout.parse().map_err(|_| wrong())?),
+        None => (text, 0),
+    };
+    let (name, segment) = match rest.split_once(':') {
+        Some((name, segment)) => (name, crate::sizes::parse_bytes(segment).ok_or_else(wrong)?),
+        None => (rest, 0),
+    };
+    let algorithm = Algorithm::from_name(name)
+        .filter(|known| Algorithm::of(operation).any(|other| other == *known))
+        .ok_or_else(wrong)?;
+    Ok(Choice { segment, fanout, ..Choice::plain(algorithm) })
+}
+
+/// What a request becomes: ready to run. `None` in a second place: sizes this operation does not have (a barrier's).
+///
+/// # Errors
+/// What MPI lacks, sizes beyond its counts.
+pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dyn Subject>> {
+    let Request { task, bytes, root, copies, factors } = request;
+    Ok(match task {
+        Task::WaitUp => Box::new(Wait { timer: timer.clone(), ns: 1e3 * f64::from(world.rank + 1) }),
+        Task::WaitNull => Box::new(Wait { timer: timer.clone(), ns: 0.0 }),
+        Task::Pattern(pattern) => Box::new(Messages::new(world, *pattern, *bytes)?),
+        Task::Mpi(name, form) => {
+            let numbers = numbers(task, *bytes);
+            let row = Collective::named(name).ok_or_else(|| Error::Setting {
+                what: "operation",
+                given: (*name).into(),
+                reason: "unknown".into(),
+            })?;
+            let elements = *bytes as usize / numbers.width();
+            let counts = factors
+                .as_ref()
+                .map(|factors| factors.iter().map(|f| (elements as f64 * f).round() as usize).collect());
+            let blocks = Blocks { elements, counts, copies: *copies };
+            let comm = if row.is_neighbourhood() { grid(world)? } else { world.comm };
+            let about = (Reduction::Sum, *root as i32, comm);
+            let mut call = match numbers {
+                Numbers::Bytes => OwnedCollective::new::<u8>(&world.mpi, row, *form, &blocks, about)?,
+                Numbers::Doubles => OwnedCollective::new::<f64>(&world.mpi, row, *form, &blocks, about)?,
+            };
+            numbers.fill(call.send_mut(), world.rank);
+            Box::new(call)
+        }
+        Task::Schedule(..) => {
+            Box::new(match numbers(task, *bytes) {
+                Numbers::Bytes => program::<u8>(world, request, Numbers::Bytes)?,
+                Numbers::Doubles => program::<f64>(world, request, Numbers::Doubles)?,
+            })
+        }
+    })
+}
+
+/// Reductions add doubles where the size allows it; all else moves bytes.
+fn numbers(task: &Task, bytes: u64) -> Numbers {
+    let reduces = match task {
+        Task::Mpi(name, _) => Collective::named(name).is_some_and(Collective::reduces),
+        Task::Schedule(operation, _) => operation.reduces(),
+        _ => false,
+    };
+    if reduces && bytes.is_multiple_of(8) { Numbers::Doubles } else { Numbers::Bytes }
+}
+
+fn program<T: Element>(world: &World, request: &Request, numbers: Numbers) -> Result<Program> {
+    let Task::Schedule(operation, choice) = request.task else { unreachable!("called for schedules") };
+    let shape = Shape {
+        operation,
+        ranks: world.size,
+        rank: world.rank,
+        root: request.root,
+        unit: numbers.width() as u32,
+    };
+    let bytes = if operation == Operation::Barrier { 0 } else { request.bytes };
+    let counts = if choice.algorithm == Algorithm::SortedLinear || choice.algorithm == Algorithm::SortedBinomial {
+        let all = collectives::Counts::new((0..world.size).map(|_| bytes))?;
+        Some(all.sorted(request.root, choice.order)?)
+    } else {
+        None
+    };
+    let sizes = match &counts {
+        Some(counts) => collectives::Sizes::Blocks(counts),
+        None => collectives::Sizes::Bytes(bytes),
+    };
+    let comm = (&world.mpi, world.comm);
+    let mut program = Program::new::<T>(comm, shape, choice, sizes, Reduction::Sum)?;
+    let filled = match operation {
+        Operation::Bcast if world.rank == request.root => Some(collectives::Buffer::Output),
+        Operation::Bcast => None,
+        Operation::Scatter | Operation::Scatterv if world.rank != request.root => None,
+        _ => Some(collectives::Buffer::Input),
+    };
+    if let Some(buffer) = filled {
+        numbers.fill(program.buffer(buffer), world.rank);
+    }
+    Ok(program)
+}
+
+/// Runs a collective once from each root and holds the result against the definition of the operation. Collective.
+///
+/// # Errors
+/// [`Error::Wrong`] at every rank, naming the first wrong element of the lowest rank that has one.
+pub fn verify(world: &World, request: &Request) -> Result<()> {
+    let Some(operation) = request.task.operation() else { return Ok(()) };
+    let blocking = match request.task {
+        Task::Mpi(_, form) => form == Form::Blocking,
+        _ => true,
+    };
+    if !blocking || request.factors.is_some() {
+        return Ok(());
+    }
+    // Enough to cut in pieces, little enough to do from every root.
+    let numbers = numbers(&request.task, request.bytes);
+    let width = numbers.width() as u64;
+    let bytes = request.bytes.min(4096) / width * width;
+    for root in 0..if operation.is_rooted() { world.size } else { 1 } {
+        let request = Request { bytes, root, copies: 1, ..request.clone() };
+        let output = run_once(world, &request, numbers)?;
+        let place = (world.rank, world.size, root);
+        let wrong = numbers.first_wrong(operation, place, (bytes / width) as usize, &output);
+        let own = wrong.map_or([0.0; 4], |(index, found, expected)| [1.0, index as f64, found, expected]);
+        let all = world.gather(&own)?;
+        let first = all.chunks(4).position(|of| of[0] != 0.0);
+        let told = match first {
+            Some(rank) => [1.0, rank as f64, all[4 * rank + 1], all[4 * rank + 2], all[4 * rank + 3]],
+            None => [0.0; 5],
+        };
+        let [bad, rank, element, found, expected] = world.share(told)?;
+        if bad != 0.0 {
+            let subject = format!("{} by {}, root {root}", request.task.name(), request.task.algorithm());
+            return Err(Error::Wrong { subject, rank: rank as u32, element: element as usize, found, expected });
+        }
+    }
+    Ok(())
+}
+
+fn run_once(world: &World, request: &Request, numbers: Numbers) -> Result<Vec<u8>> {
+    match &request.task {
+        Task::Mpi(name, form) => {
+            let row = Collective::named(name).unwrap_or(&mpi_abi::api::COLLECTIVES[0]);
+            let elements = request.bytes as usize / numbers.width();
+            let blocks = Blocks { elements, counts: None, copies: 1 };
+            let about = (Reduction::Sum, request.root as i32, world.comm);
+            let mut call = match numbers {
+                Numbers::Bytes => OwnedCollective::new::<u8>(&world.mpi, row, *form, &blocks, about)?,
+                Numbers::Doubles => OwnedCollective::new::<f64>(&world.mpi, row, *form, &blocks, about)?,
+            };
+            if *name != "Bcast" || world.rank == request.root {
+                numbers.fill(call.send_mut(), world.rank);
+            }
+            call.run()?;
+            Ok(call.received().to_vec())
+        }
+        _ => {
+            let mut program = match numbers {
+                Numbers::Bytes => program::<u8>(world, request, numbers)?,
+                Numbers::Doubles => program::<f64>(world, request, numbers)?,
+            };
+            Program::run(&mut program)?;
+            Ok(program.buffer(collectives::Buffer::Output).to_vec())
+        }
+    }
+}
+
+/// A periodic grid of all ranks, as square as possible, in two dimensions.
+fn grid(world: &World) -> Result<Comm> {
+    let size = world.size as i32;
+    let rows = (1..=size).take_while(|rows| rows * rows <= size).filter(|rows| size % rows == 0).last();
+    let rows = rows.unwrap_or(1);
+    Ok(world.mpi.cart_create(world.comm, &[rows, size / rows])?)
+}
+
+impl Subject for OwnedCollective {
+    #[inline]
+    fn run(&mut self) -> Result<()> {
+        Ok(OwnedCollective::run(self)?)
+    }
+
+    fn prepare_next(&mut self) -> Result<()> {
+        Ok(OwnedCollective::prepare_next(self)?)
+    }
+}
+
+impl Subject for Program {
+    #[inline]
+    fn run(&mut self) -> Result<()> {
+        Program::run(self)
+    }
+}
+
+struct Wait {
+    timer: Timer,
+    ns: f64,
+}
+
+impl Subject for Wait {
+    #[inline]
+    fn run(&mut self) -> Result<()> {
+        if self.ns > 0.0 {
+            let end = self.timer.now() + self.ns;
+            while self.timer.now() < end {}
+        }
+        Ok(())
+    }
+}
+
+struct Messages {
+    world: World,
+    pattern: Pattern,
+    send: Vec<u8>,
+    receive: Vec<u8>,
+}
+
+impl Messages {
+    fn new(world: &World, pattern: Pattern, bytes: u64) -> Result<Messages> {
+        if world.size < 2 {
+            return Err(Error::Setting {
+                what: "operation",
+                given: "messages".into(),
+                reason: "needs 2 ranks at least".into(),
+            });
+        }
+        let buffer = || vec![1; bytes as usize];
+        Ok(Messages { world: world.clone(), pattern, send: buffer(), receive: buffer() })
+    }
+
+    fn exchange(&mut self, peer: u32) -> Result<()> {
+        let envelope = Envelope::new(peer as i32, 12, self.world.comm);
+        let mpi = &self.world.mpi;
+        // SAFETY: both buffers are borrowed from here to the wait, and each request is waited for once.
+        unsafe {
+            let receive = mpi.irecv(&mut self.receive, envelope)?;
+            let send = mpi.isend(&self.send, envelope)?;
+            mpi.wait_all(&[receive, send])?;
+        }
+        Ok(())
+    }
+}
+
+impl Subject for Messages {
+    fn run(&mut self) -> Result<()> {
+        let World { rank, size, .. } = self.world;
+        let with = |peer: u32| Envelope::new(peer as i32, 12, self.world.comm);
+        match self.pattern {
+            Pattern::PingPong if rank == 0 => {
+                self.world.mpi.send(&self.send, with(1))?;
+                self.world.mpi.recv(&mut self.receive, with(1))?;
+            }
+            Pattern::PingPong if rank == 1 => {
+                self.world.mpi.recv(&mut self.receive, with(0))?;
+                self.world.mpi.send(&self.send, with(0))?;
+            }
+            Pattern::Exchange if rank < 2 => self.exchange(1 - rank)?,
+            Pattern::AllPairs => {
+                for round in 0..rounds(size) {
+                    if let Some(peer) = circle(size, round, rank) {
+                        self.exchange(peer)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Rounds in which everybody meets everybody.
+pub fn rounds(ranks: u32) -> u32 {
+    if ranks.is_multiple_of(2) { ranks.saturating_sub(1) } else { ranks }
+}
+
+/// Whom `rank` meets in a round of the circle method; `None`: it rests (odd number of ranks).
+pub fn circle(ranks: u32, round: u32, rank: u32) -> Option<u32> {
+    let turning = rounds(ranks).max(1);
+    // The last place stands still where ranks are even, and is nobody where they are odd.
+    if rank == turning {
+        return Some(meets_fixed(turning, round));
+    }
+    let peer = (2 * turning + round - rank) % turning;
+    if peer != rank {
+        Some(peer)
+    } else if ranks.is_multiple_of(2) {
+        Some(turning)
+    } else {
+        None
+    }
+}
+
+/// Who meets the place that stands still: 2·r ≡ round (mod turning), turning odd.
+fn meets_fixed(turning: u32, round: u32) -> u32 {
+    if round.is_multiple_of(2) { round / 2 } else { (round + turning) / 2 % turning }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_meets_everybody_once_and_nobody_twice_at_a_time() {
+        for ranks in 2..40u32 {
+            let mut met = vec![0; (ranks * ranks) as usize];
+            for round in 0..rounds(ranks) {
+                for rank in 0..ranks {
+                    if let Some(peer) = circle(ranks, round, rank) {
+                        assert_ne!(peer, rank);
+                        assert_eq!(circle(ranks, round, peer), Some(rank), "{ranks} {round} {rank}");
+                        met[(rank * ranks + peer) as usize] += 1;
+                    }
+                }
+            }
+            for a in 0..ranks {
+                for b in 0..ranks {
+                    assert_eq!(met[(a * ranks + b) as usize], u32::from(a != b), "{ranks}: {a} {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tasks_by_name() {
+        let name = |name, algorithm| Task::named(name, algorithm).map(|task| (task.name(), task.algorithm()));
+        let ok = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(name("allreduce", "mpi").unwrap(), ok("allreduce", "mpi"));
+        assert_eq!(name("iallreduce", "mpi").unwrap(), ok("iallreduce", "mpi"));
+        assert_eq!(name("Allreduce-init", "mpi").unwrap_or(ok("", "")).1, "mpi");
+        assert_eq!(name("bcast", "chain:8K/4").unwrap(), ok("bcast", "chain:8192/4"));
+        assert_eq!(name("reduce-scatter", "mpi").unwrap().0, "reduce-scatter");
+        assert!(name("allreduce", "magic").is_err() && name("ponder", "mpi").is_err());
+        assert!(name("comm-dup", "ring").is_err());
+    }
+}
