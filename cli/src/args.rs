@@ -35,6 +35,8 @@ pub enum Command {
     Text(Text),
     /// Add up the profiles of a run with --tool profile
     Profile(Profile),
+    /// Time collectives of the MPI at hand, calibrate the simulator by them, check it
+    Bench(Box<crate::bench_args::Bench>),
     /// Take a bundled capture through mix, check and sim, explaining each step
     Demo(Demo),
 }

@@ -8,6 +8,7 @@
 #![allow(unreachable_pub)]
 
 mod args;
+mod bench_args;
 mod commands;
 mod input;
 mod invoked_as;

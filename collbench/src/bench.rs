@@ -67,7 +67,9 @@ impl Default for Plan {
 pub fn default_tasks() -> Vec<Task> {
     let blocking = mpi_abi::api::Form::Blocking;
     let rows = mpi_abi::api::COLLECTIVES.iter();
-    rows.filter(|row| !row.is_neighbourhood() && row.name != "Comm_dup").map(|row| Task::Mpi(row.name, blocking)).collect()
+    rows.filter(|row| !row.is_neighbourhood() && row.name != "Comm_dup")
+        .map(|row| Task::Mpi(row.name, blocking))
+        .collect()
 }
 
 /// What happens while a benchmark runs; heard at rank 0.
@@ -285,7 +287,8 @@ impl Bench<'_> {
         match watch.time(subject) {
             Err(error @ Error::Collapsed { .. }) if fall_back => {
                 warnings.push(format!("{error}; timed by method max instead"));
-                let mut watch = Stopwatch::new(self.world, self.timer.clone(), Method::Max, precision, gap_ns)?;
+                let mut watch =
+                    Stopwatch::new(self.world, self.timer.clone(), Method::Max, precision, gap_ns)?;
                 Ok((watch.time(subject)?, Method::Max))
             }
             measured => Ok((measured?, method)),

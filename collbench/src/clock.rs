@@ -69,8 +69,7 @@ impl GlobalClock {
     /// # Errors
     /// MPI's.
     pub fn new(world: &World, timer: Timer, sync: Sync) -> Result<GlobalClock> {
-        let mut clock =
-            GlobalClock { timer, sync, points: Vec::new(), offset: 0.0, drift: 0.0, origin: 0.0 };
+        let mut clock = GlobalClock { timer, sync, points: Vec::new(), offset: 0.0, drift: 0.0, origin: 0.0 };
         clock.compare(world)?;
         if sync == Sync::Drift {
             // A second point some way off gives the first idea of the drift.

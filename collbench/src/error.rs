@@ -30,7 +30,9 @@ pub enum Error {
         reason: String,
     },
     /// The self-test of timer and method failed.
-    #[error("self-test {test}: measured {measured_us:.3} µs instead of {truth_us:.3} µs; results of this method would be wrong by as much")]
+    #[error(
+        "self-test {test}: measured {measured_us:.3} µs instead of {truth_us:.3} µs; results of this method would be wrong by as much"
+    )]
     SelfTest {
         /// Its name.
         test: &'static str,
@@ -40,7 +42,9 @@ pub enum Error {
         truth_us: f64,
     },
     /// A collective that gave a wrong result.
-    #[error("{subject}: rank {rank}, element {element} of the result is {found} instead of {expected}: not timed")]
+    #[error(
+        "{subject}: rank {rank}, element {element} of the result is {found} instead of {expected}: not timed"
+    )]
     Wrong {
         /// Operation and algorithm.
         subject: String,

@@ -29,11 +29,21 @@ pub struct Program {
 }
 
 enum Act {
-    Send { to: i32, from: Range<usize> },
-    Recv { from: i32, into: Range<usize> },
+    Send {
+        to: i32,
+        from: Range<usize>,
+    },
+    Recv {
+        from: i32,
+        into: Range<usize>,
+    },
     Wait,
     /// Bytes into others, stored or combined; pieces in order, of the same total length.
-    Move { from: Vec<Range<usize>>, into: Vec<Range<usize>>, combine: Combine },
+    Move {
+        from: Vec<Range<usize>>,
+        into: Vec<Range<usize>>,
+        combine: Combine,
+    },
 }
 
 const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Work, Buffer::Arrival];

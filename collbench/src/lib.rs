@@ -24,21 +24,21 @@
 
 mod error;
 
-pub mod stats;
-pub mod sizes;
-pub mod timer;
 pub mod machine;
+pub mod sizes;
+pub mod stats;
+pub mod timer;
 
-pub mod world;
 pub mod clock;
+pub mod world;
 
 pub mod executor;
-pub mod verify;
 pub mod subject;
+pub mod verify;
 
+pub mod bench;
 pub mod method;
 pub mod results;
-pub mod bench;
 
 pub use bench::{Plan, Watch, default_tasks, run};
 pub use error::{Error, Result};

@@ -75,7 +75,8 @@ impl Machine {
 /// Bytes that programs can still get on this host; everything where the system does not say.
 pub fn free_memory() -> u64 {
     let text = read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = field(&text, "MemAvailable:").split_whitespace().next().and_then(|kb| kb.parse::<u64>().ok());
+    let available =
+        field(&text, "MemAvailable:").split_whitespace().next().and_then(|kb| kb.parse::<u64>().ok());
     available.map_or(u64::MAX, |kb| kb.saturating_mul(1024))
 }
 

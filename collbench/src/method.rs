@@ -102,6 +102,8 @@ pub struct Stopwatch<'w> {
     precision: Precision,
     /// Idle time between runs, ns.
     gap: f64,
+    /// What reading the timer adds to every time, ns.
+    reading: f64,
 }
 
 /// Runs of a stage: as many are timed before ranks speak with each other again.
@@ -122,10 +124,17 @@ impl<'w> Stopwatch<'w> {
         gap: f64,
     ) -> Result<Stopwatch<'w>> {
         let clock = match method {
-            Method::Window(sync) | Method::Global(sync) => Some(GlobalClock::new(world, timer.clone(), sync)?),
+            Method::Window(sync) | Method::Global(sync) => {
+                Some(GlobalClock::new(world, timer.clone(), sync)?)
+            }
             _ => None,
         };
-        Ok(Stopwatch { world, timer, clock, method, precision, gap })
+        let began = timer.now();
+        for _ in 0..999 {
+            timer.now();
+        }
+        let reading = (timer.now() - began) / 1e3;
+        Ok(Stopwatch { world, timer, clock, method, precision, gap, reading })
     }
 
     /// The method.
@@ -216,7 +225,11 @@ impl<'w> Stopwatch<'w> {
                 subject.run()?;
                 let ended = self.timer.now();
                 subject.prepare_next()?;
-                own.extend([if late { f64::INFINITY } else { begun - planned }, ended - planned, ended - begun]);
+                own.extend([
+                    if late { f64::INFINITY } else { begun - planned },
+                    ended - planned - self.reading,
+                    ended - begun - self.reading,
+                ]);
             }
             let all = world.gather(&own)?;
             let mut widened = 0.0;
@@ -241,12 +254,14 @@ impl<'w> Stopwatch<'w> {
                     }
                 }
                 if bad as f64 > MOST_BAD * runs_now as f64 {
-                    let last_end = (0..runs_now).map(|run| run as f64 * step + largest(run, 1)).fold(0.0, f64::max);
+                    let last_end =
+                        (0..runs_now).map(|run| run as f64 * step + largest(run, 1)).fold(0.0, f64::max);
                     widened = (1.1 * last_end / runs_now as f64 - self.gap).max(1.2 * window);
                 }
                 runs += runs_now;
             }
-            let given_up = runs >= most_runs || (began.elapsed().as_secs_f64() > 2.0 * self.precision.seconds);
+            let given_up =
+                runs >= most_runs || (began.elapsed().as_secs_f64() > 2.0 * self.precision.seconds);
             let [wider, given_up] = world.share([widened, f64::from(u8::from(given_up))])?;
             if wider > 0.0 {
                 window = wider;
@@ -258,7 +273,8 @@ impl<'w> Stopwatch<'w> {
         // Less than a fifth of the runs is a choice of lucky ones.
         let (good, bad) = (measured.samples.len(), measured.late + measured.too_long);
         let collapsed = world.is_root() && (good < 3.min(runs) || 4 * good < bad);
-        let [collapsed, good, runs] = world.share([f64::from(u8::from(collapsed)), good as f64, runs as f64])?;
+        let [collapsed, good, runs] =
+            world.share([f64::from(u8::from(collapsed)), good as f64, runs as f64])?;
         if collapsed != 0.0 {
             let why = format!("{} late, {} too long at rank 0's count", measured.late, measured.too_long);
             return Err(Error::Collapsed { good: good as usize, runs: runs as usize, why });
@@ -302,14 +318,20 @@ impl<'w> Stopwatch<'w> {
                 let after = self.timer.now();
                 subject.prepare_next()?;
                 let global = |own: f64| self.clock.as_ref().map_or(own, |clock| clock.global(own));
-                own.extend([ended - begun, after - begun - barrier, global(begun), global(ended)]);
+                own.extend([
+                    ended - begun - self.reading,
+                    after - begun - barrier - self.reading,
+                    global(begun),
+                    global(ended) - self.reading,
+                ]);
             }
             let all = world.gather(&own)?;
             if world.is_root() {
                 let of = |rank: usize, run: usize, what: usize| all[4 * (rank * STAGE + run) + what];
                 for run in 0..STAGE {
                     let ranks = 0..world.size as usize;
-                    let largest = |what: usize| ranks.clone().map(|r| of(r, run, what)).fold(f64::MIN, f64::max);
+                    let largest =
+                        |what: usize| ranks.clone().map(|r| of(r, run, what)).fold(f64::MIN, f64::max);
                     measured.samples.push(match self.method {
                         Method::Root => of(0, run, 1),
                         Method::Global(_) => largest(3) - of(0, run, 2),
@@ -390,7 +412,9 @@ mod tests {
 
     #[test]
     fn names() {
-        for text in ["window:linear", "window:ring", "window:drift", "max", "root", "global:linear", "replies"] {
+        for text in
+            ["window:linear", "window:ring", "window:drift", "max", "root", "global:linear", "replies"]
+        {
             assert_eq!(text.parse::<Method>().unwrap().to_string(), text);
         }
         assert_eq!("window".parse::<Method>().unwrap(), Method::default());

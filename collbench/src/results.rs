@@ -177,7 +177,13 @@ impl Report {
     pub fn heading(&self) -> String {
         let mut text = String::new();
         let hosts: std::collections::BTreeSet<&String> = self.machine.hosts.iter().collect();
-        let _ = writeln!(text, "# {}; {} ranks on {} hosts", self.machine.mpi, self.machine.hosts.len(), hosts.len());
+        let _ = writeln!(
+            text,
+            "# {}; {} ranks on {} hosts",
+            self.machine.mpi,
+            self.machine.hosts.len(),
+            hosts.len()
+        );
         if let Some(timer) = &self.timer {
             let _ = writeln!(
                 text,
@@ -259,9 +265,9 @@ pub fn merged_text(rows: &[MergedRow]) -> String {
     );
     for row in rows {
         let over = &row.over_launches;
-        let interval = over
-            .interval
-            .map_or("one launch says nothing".into(), |i| format!("{:.3} … {:.3}", i.low / 1e3, i.high / 1e3));
+        let interval = over.interval.map_or("one launch says nothing".into(), |i| {
+            format!("{:.3} … {:.3}", i.low / 1e3, i.high / 1e3)
+        });
         let _ = writeln!(
             text,
             "{:<22} {:<18} {:>5} {:>10} {:>12.3} {:>26} {:>8.2} {:>8}",

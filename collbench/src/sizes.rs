@@ -35,7 +35,8 @@ impl FromStr for Sizes {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = |reason: &str| Error::Setting { what: "sizes", given: text.into(), reason: reason.into() };
+        let wrong =
+            |reason: &str| Error::Setting { what: "sizes", given: text.into(), reason: reason.into() };
         let number = |text: &str| parse_bytes(text).ok_or_else(|| wrong("sizes are like 8, 64K or 1M"));
         if let Some(range) = text.strip_prefix("adaptive:") {
             let (from, to) = range.split_once(':').ok_or_else(|| wrong("write adaptive:FROM:TO"))?;
@@ -91,7 +92,8 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 fn by_factor(from: u64, to: u64, factor: u64) -> Vec<u64> {
     // From 0 the next size is 1: no factor leads out of it.
     let start = if from == 0 { 1 } else { from };
-    let rest = std::iter::successors(Some(start), |size| size.checked_mul(factor)).take_while(|&size| size <= to);
+    let rest =
+        std::iter::successors(Some(start), |size| size.checked_mul(factor)).take_while(|&size| size <= to);
     (from == 0).then_some(0).into_iter().chain(rest).collect()
 }
 
@@ -184,14 +186,27 @@ mod tests {
         assert_eq!(list("8:64"), [8, 16, 32, 64]);
         assert_eq!(list("0:16:x4"), [0, 1, 4, 16]);
         assert_eq!(list("0:30:+10"), [0, 10, 20, 30]);
-        for text in ["", "8:", "8:64:4", "8:64:x1", "0:9:+0", "64:8", "-1", "8:1Z", "1:2:3:4", "adaptive:8:8", "0:99G:+1"] {
+        for text in [
+            "",
+            "8:",
+            "8:64:4",
+            "8:64:x1",
+            "0:9:+0",
+            "64:8",
+            "-1",
+            "8:1Z",
+            "1:2:3:4",
+            "adaptive:8:8",
+            "0:99G:+1",
+        ] {
             assert!(text.parse::<Sizes>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn adaptive_sizes_gather_where_the_time_bends() {
-        let time = |size: u64| if size < 65_536 { 1000.0 + size as f64 } else { 90_000.0 + 2.0 * size as f64 };
+        let time =
+            |size: u64| if size < 65_536 { 1000.0 + size as f64 } else { 90_000.0 + 2.0 * size as f64 };
         let Ok(sizes) = "adaptive:64:1M".parse::<Sizes>() else { panic!() };
         let mut walk = sizes.walk();
         let (mut last, mut measured) = (None, Vec::new());

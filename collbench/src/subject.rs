@@ -122,8 +122,9 @@ impl Task {
             return Ok(task);
         }
         if algorithm != "mpi" {
-            let operation = Operation::of_mpi(&name.replace('-', "_"))
-                .ok_or_else(|| unknown("there are no schedules for it; algorithms need a collective of MPI".into()))?;
+            let operation = Operation::of_mpi(&name.replace('-', "_")).ok_or_else(|| {
+                unknown("there are no schedules for it; algorithms need a collective of MPI".into())
+            })?;
             return Ok(Task::Schedule(operation, parse_choice(operation, algorithm)?));
         }
         let blocking = |name: &str, form| Collective::named(name).map(|row| Task::Mpi(row.name, form));
@@ -151,7 +152,10 @@ fn parse_choice(operation: Operation, text: &str) -> Result<Choice> {
         Error::Setting {
             what: "algorithm",
             given: text.into(),
-            reason: format!("{operation} has mpi, {} (as NAME, NAME:SEGMENT_BYTES or NAME/FANOUT)", known.join(", ")),
+            reason: format!(
+                "{operation} has mpi, {} (as NAME, NAME:SEGMENT_BYTES or NAME/FANOUT)",
+                known.join(", ")
+            ),
         }
     };
     let (rest, fanout) = match text.split_once('/') {
@@ -199,12 +203,10 @@ pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dy
             numbers.fill(call.send_mut(), world.rank);
             Box::new(call)
         }
-        Task::Schedule(..) => {
-            Box::new(match numbers(task, *bytes) {
-                Numbers::Bytes => program::<u8>(world, request, Numbers::Bytes)?,
-                Numbers::Doubles => program::<f64>(world, request, Numbers::Doubles)?,
-            })
-        }
+        Task::Schedule(..) => Box::new(match numbers(task, *bytes) {
+            Numbers::Bytes => program::<u8>(world, request, Numbers::Bytes)?,
+            Numbers::Doubles => program::<f64>(world, request, Numbers::Doubles)?,
+        }),
     })
 }
 
@@ -228,12 +230,13 @@ fn program<T: Element>(world: &World, request: &Request, numbers: Numbers) -> Re
         unit: numbers.width() as u32,
     };
     let bytes = if operation == Operation::Barrier { 0 } else { request.bytes };
-    let counts = if choice.algorithm == Algorithm::SortedLinear || choice.algorithm == Algorithm::SortedBinomial {
-        let all = collectives::Counts::new((0..world.size).map(|_| bytes))?;
-        Some(all.sorted(request.root, choice.order)?)
-    } else {
-        None
-    };
+    let counts =
+        if choice.algorithm == Algorithm::SortedLinear || choice.algorithm == Algorithm::SortedBinomial {
+            let all = collectives::Counts::new((0..world.size).map(|_| bytes))?;
+            Some(all.sorted(request.root, choice.order)?)
+        } else {
+            None
+        };
     let sizes = match &counts {
         Some(counts) => collectives::Sizes::Blocks(counts),
         None => collectives::Sizes::Bytes(bytes),
@@ -284,7 +287,13 @@ pub fn verify(world: &World, request: &Request) -> Result<()> {
         let [bad, rank, element, found, expected] = world.share(told)?;
         if bad != 0.0 {
             let subject = format!("{} by {}, root {root}", request.task.name(), request.task.algorithm());
-            return Err(Error::Wrong { subject, rank: rank as u32, element: element as usize, found, expected });
+            return Err(Error::Wrong {
+                subject,
+                rank: rank as u32,
+                element: element as usize,
+                found,
+                expected,
+            });
         }
     }
     Ok(())

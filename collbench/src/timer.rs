@@ -173,7 +173,9 @@ impl Timer {
         let cost_ns = (readings[READINGS - 1] - readings[0]) / (READINGS - 1) as f64;
         let quality = TimerQuality { resolution_ns, cost_ns, steps_back, rate_error };
         if steps_back > 0 {
-            return refused(format!("{steps_back} of {READINGS} readings are before the one in front of them"));
+            return refused(format!(
+                "{steps_back} of {READINGS} readings are before the one in front of them"
+            ));
         }
         if resolution_ns.is_infinite() || resolution_ns > COARSEST_NS {
             return refused(format!("a resolution of {resolution_ns:.0} ns is too coarse"));
@@ -221,7 +223,8 @@ fn tick_of_counter() -> Result<f64> {
     let end = || {
         (0..50)
             .map(|_| {
-                let (before, ticks, after) = (system(ClockId::Monotonic), counter(), system(ClockId::Monotonic));
+                let (before, ticks, after) =
+                    (system(ClockId::Monotonic), counter(), system(ClockId::Monotonic));
                 (after - before, (before + after) / 2.0, ticks)
             })
             .min_by(|a, b| a.0.total_cmp(&b.0))
@@ -245,7 +248,10 @@ mod tests {
         for kind in [TimerKind::Monotonic, TimerKind::MonotonicRaw] {
             let timer = Timer::new(kind, None).unwrap();
             let quality = timer.check().unwrap();
-            assert!(quality.resolution_ns > 0.0 && quality.resolution_ns <= COARSEST_NS, "{kind}: {quality:?}");
+            assert!(
+                quality.resolution_ns > 0.0 && quality.resolution_ns <= COARSEST_NS,
+                "{kind}: {quality:?}"
+            );
             let before = timer.now();
             timer.wait_until(before + 400_000.0);
             assert!(timer.now() >= before + 400_000.0);

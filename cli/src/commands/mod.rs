@@ -1,5 +1,6 @@
 //! One file a command: arguments in, one library call, the result shown.
 
+mod bench;
 mod check;
 mod convert;
 mod demo;
@@ -28,6 +29,7 @@ pub fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Place(place) => place::execute(&place).map(|()| ExitCode::SUCCESS),
         Command::Text(text) => text::execute(&text).map(|()| ExitCode::SUCCESS),
         Command::Profile(profile) => profile::execute(&profile).map(|()| ExitCode::SUCCESS),
+        Command::Bench(bench) => bench::execute(&bench),
         Command::Demo(demo) => demo::execute(&demo).map(|()| ExitCode::SUCCESS),
     }
 }

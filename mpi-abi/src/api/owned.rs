@@ -203,7 +203,8 @@ impl OwnedCollective {
     ) -> Result<OwnedCollective> {
         let missing = || Error::NoSuchFunction { function: row.name_in(form) };
         let symbol = row.symbols[form as usize];
-        let address = (!symbol.is_empty()).then(|| symbols::function(symbol)).flatten().ok_or_else(missing)?;
+        let address =
+            (!symbol.is_empty()).then(|| symbols::function(symbol)).flatten().ok_or_else(missing)?;
         let rank = mpi.comm_rank(comm)? as usize;
         let peers = match row.is_neighbourhood() {
             true => mpi.comm_neighbours(comm).map(|(from, to)| from.max(to))?,
@@ -406,7 +407,10 @@ impl OwnedCollective {
 impl Drop for OwnedCollective {
     fn drop(&mut self) {
         let (mpi, null) = (&self.mpi, self.mpi.abi().predefined.request_null);
-        if self.form == Form::Persistent && *self.request != 0 && *self.request & mpi.abi().handle_mask() != null {
+        if self.form == Form::Persistent
+            && *self.request != 0
+            && *self.request & mpi.abi().handle_mask() != null
+        {
             // An error leaves the request to MPI.
             let _ = pmpi!(mpi, MPI_Request_free(&raw mut *self.request));
         }

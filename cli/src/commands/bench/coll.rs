@@ -1,0 +1,155 @@
+//! `vef bench coll`: one launch, in every rank.
+
+use crate::bench_args::Coll;
+use crate::output::{self, Failure};
+use collbench::{Error, Method, Plan, Precision, Report, Sizes, Task, TimerKind};
+use mpi_abi::api::{Mpi, ThreadLevel};
+use sim_example::quantity::parse_time;
+use std::process::ExitCode;
+
+pub fn execute(coll: &Coll) -> Result<ExitCode, Failure> {
+    // What is wrong with the options is wrong in every rank: one of them says so.
+    let plan = match (plan(coll), is_first()) {
+        (Ok(plan), _) => plan,
+        (Err(error), true) => return Err(error),
+        (Err(_), false) => return Ok(ExitCode::from(output::EXIT_BAD_INPUT)),
+    };
+    let mut table = Table { coll, printed: 0, problems: 0 };
+    in_mpi(|mpi, is_root| {
+        let mut heard = |report: &Report| {
+            if is_root {
+                table.show(report);
+            }
+        };
+        let report = collbench::run(mpi, &plan, &mut heard)?;
+        if is_root {
+            table.show(&report);
+            if report.rows.is_empty() && !report.problems.is_empty() {
+                return Ok(ExitCode::from(output::EXIT_BAD_INPUT));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Whether this process is the one that speaks, as its launcher says: MPI is not initialised yet.
+fn is_first() -> bool {
+    ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok())
+        .is_none_or(|rank| rank == "0")
+}
+
+/// Initialises MPI, does `work`, finalises. An error that only this rank may have ends all of them.
+pub fn in_mpi(work: impl FnOnce(&Mpi, bool) -> collbench::Result<ExitCode>) -> Result<ExitCode, Failure> {
+    let mpi = Mpi::open(None)?;
+    mpi.init_thread(ThreadLevel::Single)?;
+    let world = mpi.abi().comm_world();
+    let is_root = mpi.comm_rank(world)? == 0;
+    let code = match work(&mpi, is_root) {
+        Ok(code) => code,
+        Err(error @ (Error::Mpi(_) | Error::Timer { .. } | Error::File { .. })) => {
+            output::error(&error.into());
+            mpi.abort(world, output::EXIT_BAD_INPUT.into())?;
+            ExitCode::from(output::EXIT_BAD_INPUT)
+        }
+        Err(error) => {
+            if is_root {
+                output::error(&error.into());
+            }
+            ExitCode::from(output::EXIT_BAD_INPUT)
+        }
+    };
+    mpi.finalize()?;
+    Ok(code)
+}
+
+struct Table<'c> {
+    coll: &'c Coll,
+    printed: usize,
+    problems: usize,
+}
+
+impl Table<'_> {
+    fn show(&mut self, report: &Report) {
+        let mut text = String::new();
+        if self.printed == 0 && self.problems == 0 {
+            text += &report.heading();
+        }
+        text.extend(report.rows[self.printed..].iter().map(collbench::Row::to_text));
+        text.extend(report.problems[self.problems..].iter().map(|problem| format!("! {problem}\n")));
+        (self.printed, self.problems) = (report.rows.len(), report.problems.len());
+        let write = || -> Result<(), Failure> {
+            if !text.is_empty() {
+                output::result(text.trim_end())?;
+            }
+            if let Some(path) = &self.coll.output {
+                output::file(path, &report.to_json())?;
+            }
+            if let Some(path) = &self.coll.csv {
+                output::file(path, &report.to_csv())?;
+            }
+            Ok(())
+        };
+        if let Err(error) = write() {
+            output::error(&error);
+            std::process::exit(output::EXIT_BAD_INPUT.into());
+        }
+    }
+}
+
+fn plan(coll: &Coll) -> Result<Plan, Failure> {
+    let mut tasks = Vec::new();
+    for algorithm in &coll.algorithm {
+        match coll.op.is_empty() {
+            true if algorithm == "mpi" => tasks.extend(collbench::default_tasks()),
+            true => return Err("--algorithm needs --op: which operation is it for?".into()),
+            false => {
+                for name in &coll.op {
+                    tasks.push(Task::named(name, algorithm)?);
+                }
+            }
+        }
+    }
+    if coll.min_reps == 0 || coll.max_reps < coll.min_reps {
+        return Err(format!("--max-reps {}: less than --min-reps, or none", coll.max_reps).into());
+    }
+    if !(coll.epsilon > 0.0 && coll.budget > 0.0 && coll.budget.is_finite()) {
+        return Err("--epsilon and --budget are greater than 0".into());
+    }
+    let factors = match &coll.factors {
+        None => None,
+        Some(path) => {
+            let text =
+                std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let mut factors = Vec::new();
+            for (line, number) in (1..).zip(text.split_whitespace()) {
+                match number.parse::<f64>() {
+                    Ok(factor) if (0.0..=1e6).contains(&factor) => factors.push(factor),
+                    _ => return Err(format!("{}:{line}: {number:?} is no factor", path.display()).into()),
+                }
+            }
+            Some(factors)
+        }
+    };
+    Ok(Plan {
+        tasks,
+        sizes: coll.sizes.parse::<Sizes>()?,
+        ranks: coll.ranks.clone(),
+        method: coll.method.parse::<Method>()?,
+        fall_back: !coll.strict,
+        timer: coll.timer.parse::<TimerKind>()?,
+        precision: Precision {
+            min_reps: coll.min_reps,
+            max_reps: coll.max_reps,
+            epsilon: coll.epsilon,
+            seconds: coll.budget,
+            ..Precision::default()
+        },
+        gap_ns: parse_time(&coll.gap)?.0 as f64 / 1e3,
+        root: coll.root,
+        cold: coll.cold,
+        factors,
+        verify: !coll.unverified,
+    })
+}

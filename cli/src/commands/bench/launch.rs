@@ -1,0 +1,59 @@
+//! `vef bench launch`: the same benchmark in several launches.
+
+use crate::bench_args::Launch;
+use crate::output::{self, Failure};
+use collbench::{Report, merge, merged_text};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+pub fn execute(launch: &Launch) -> Result<(), Failure> {
+    let words: Vec<&str> = launch.mpirun.split_whitespace().collect();
+    let Some((launcher, options)) = words.split_first() else { return Err("--mpirun is empty".into()) };
+    std::fs::create_dir_all(&launch.output)
+        .map_err(|error| format!("{}: {error}", launch.output.display()))?;
+    let own = std::env::current_exe()?;
+    let mut random = SmallRng::seed_from_u64(launch.seed);
+    let mut reports = Vec::new();
+    for number in 0..launch.launches {
+        let file = launch.output.join(format!("launch-{number}.json"));
+        let status = Command::new(launcher)
+            .args(options)
+            .args(["-n", &launch.ranks.to_string()])
+            .arg(&own)
+            .args(["bench", "coll"])
+            .args(shuffled(&launch.options, &mut random))
+            .arg("-o")
+            .arg(&file)
+            .stdout(Stdio::null())
+            .status()
+            .map_err(|error| format!("{launcher}: {error}"))?;
+        match Report::read(&file) {
+            Ok(report) => reports.push(report),
+            Err(error) => return Err(format!("launch {number} ended with {status}: {error}").into()),
+        }
+        if !status.success() {
+            output::remark(format_args!("launch {number} ended with {status}; what it measured counts"));
+        }
+    }
+    let rows = merge(&reports, 0.95);
+    match launch.json {
+        true => output::json(&rows),
+        false => output::result(merged_text(&rows).trim_end()),
+    }
+}
+
+/// The options with the operations in another order: what is measured first in every launch is not always the same.
+fn shuffled(options: &[OsString], random: &mut SmallRng) -> Vec<OsString> {
+    let mut options = options.to_vec();
+    if let Some(place) = options.iter().position(|word| word == "--op")
+        && let Some(names) = options.get(place + 1).and_then(|names| names.to_str())
+    {
+        let mut names: Vec<&str> = names.split(',').collect();
+        names.shuffle(random);
+        options[place + 1] = names.join(",").into();
+    }
+    options
+}

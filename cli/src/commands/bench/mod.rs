@@ -1,0 +1,15 @@
+//! `vef bench`: timing collectives, calibrating the simulator by them, checking it.
+
+mod coll;
+mod launch;
+
+use crate::bench_args::{Bench, What};
+use crate::output::Failure;
+use std::process::ExitCode;
+
+pub fn execute(bench: &Bench) -> Result<ExitCode, Failure> {
+    match &bench.what {
+        What::Coll(coll) => coll::execute(coll),
+        What::Launch(launch) => launch::execute(launch).map(|()| ExitCode::SUCCESS),
+    }
+}
