@@ -145,9 +145,73 @@ impl Grouped {
     }
 }
 
+/// When a receive was posted, and when it was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Posting {
+    /// When the call that posted it began.
+    pub(crate) start: u64,
+    /// When that call ended.
+    pub(crate) end: u64,
+    /// When the call ended that completed it; `u64::MAX`: none did.
+    pub(crate) done: u64,
+}
+
+impl Grouped {
+    /// Orders receives that several threads posted at the same time. MPI matches them in an order that no capture tells, and each must have
+    /// met a message that was sent before it was over: the one that was over first was posted first, but for those that
+    /// were posted before others began (earliest deadlines first, which finds such an order whenever there is one).
+    pub(crate) fn order_concurrent(&mut self, postings: &[Posting]) {
+        for bounds in self.begins.windows(2) {
+            let channel = &mut self.order[bounds[0] as usize..bounds[1] as usize];
+            let posting = |receive: u32| postings[receive as usize];
+            // By start, each but for the last with those behind it.
+            if channel.windows(2).all(|pair| posting(pair[0]).end < posting(pair[1]).start) {
+                continue;
+            }
+            // A receive is due before all that began behind its end are.
+            let mut due = vec![u64::MAX; channel.len() + 1];
+            let mut first_due = due.clone();
+            for at in (0..channel.len()).rev() {
+                let Posting { end, done, .. } = posting(channel[at]);
+                let behind = channel.partition_point(|&other| posting(other).start <= end);
+                due[at] = done.min(first_due[behind.max(at + 1)]);
+                first_due[at] = due[at].min(first_due[at + 1]);
+            }
+            let mut order: Vec<(u64, u32)> = due.into_iter().zip(channel.iter().copied()).collect();
+            order.sort_unstable();
+            channel.iter_mut().zip(order).for_each(|(place, (_, receive))| *place = receive);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn concurrent_receives_are_ordered_by_when_they_were_over() {
+        let one = Channel { comm: Identity(0), peer: Rank(1), tag: 5, length: 0 };
+        let order = |postings: &[(u64, u64, u64)]| {
+            let mut side = Side::default();
+            let number = side.channel(one);
+            for _ in postings {
+                side.post(number);
+            }
+            let mut grouped = side.group();
+            let posting = |&(start, end, done)| Posting { start, end, done };
+            grouped.order_concurrent(&postings.iter().map(posting).collect::<Vec<_>>());
+            grouped.of(number).to_vec()
+        };
+        // One thread: as they were posted, whenever they were over.
+        assert_eq!(order(&[(1, 2, 90), (3, 4, 80), (5, 6, u64::MAX)]), [0, 1, 2]);
+        // Two threads inside of MPI_Recv: the second was over first.
+        assert_eq!(order(&[(1, 90, 90), (2, 50, 50)]), [1, 0]);
+        // The third began when the second was over, and is over before the first, which may come last.
+        assert_eq!(order(&[(1, 90, 90), (2, 50, 50), (51, 60, 60)]), [1, 2, 0]);
+        // A receive that was posted before the one that is over first was comes before it.
+        assert_eq!(order(&[(1, 100, 100), (2, 3, 95), (4, 60, 60)]), [1, 2, 0]);
+        assert_eq!(order(&[(1, 2, 95), (1, 70, 70), (4, 60, 60)]), [0, 2, 1]);
+    }
 
     #[test]
     fn a_receive_keeps_the_place_where_it_was_posted() {

@@ -42,7 +42,8 @@ pub(crate) fn write(
     summary: &Summary,
     progress: &dyn Progress,
 ) -> Result<(), MixError> {
-    let walked = summary.dropped == Dropped::default();
+    // The places of threads' records are not known, either.
+    let walked = summary.dropped == Dropped::default() && summary.threaded == 0;
     progress.begin(Stage::Container, summary.records * if walked { 2 } else { 1 });
     let failed = |error: ContainerWriteError| output.error(error);
     let mut text = draft.file();
@@ -61,7 +62,7 @@ pub(crate) fn write(
         let communicators = Communicators::new(capture.tasks());
         for rank in (0..capture.tasks()).map(Rank) {
             let mut events = capture.events(rank)?;
-            let mut walk = Walk::new(rank, &communicators, manner);
+            let mut walk = Walk::new(rank, &communicators, manner, events.has_many_threads());
             let mut author = Author::new(rank, &mut writer);
             events.each(|event| {
                 let before = walk.records();

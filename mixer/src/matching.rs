@@ -159,7 +159,7 @@ impl<'a> Matching<'a> {
 }
 
 fn group(tasks: &[Task]) -> Vec<(Grouped, Grouped)> {
-    tasks.par_iter().map(|task| (task.sends.group(), task.receives.group())).collect()
+    tasks.par_iter().map(|task| (task.sends.group(), task.grouped_receives())).collect()
 }
 
 const SENDS: u64 = 0;
@@ -175,7 +175,8 @@ pub(crate) fn ends(
 ) -> Vec<Vec<u8>> {
     let mut told: Vec<Author> = to.iter().map(|_| Author::default()).collect();
     for (own, task) in (first.0..).zip(tasks) {
-        let mut tell = |kind: u64, side: &Side, list: &dyn Fn(&[u32], &mut Author)| {
+        type Group<'a> = &'a dyn Fn() -> Grouped;
+        let mut tell = |kind: u64, side: &Side, group: Group<'_>, list: &dyn Fn(&[u32], &mut Author)| {
             let mut grouped = None;
             for (number, channel) in side.channels() {
                 let at = to.partition_point(|range| range.end <= channel.peer.0);
@@ -190,12 +191,13 @@ pub(crate) fn ends(
                 author.put_signed(channel.tag.into());
                 author.put(channel.length);
                 let mut inner = Author::default();
-                list(grouped.get_or_insert_with(|| side.group()).of(number), &mut inner);
+                list(grouped.get_or_insert_with(group).of(number), &mut inner);
                 author.put_bytes(&inner.0);
             }
         };
-        tell(SENDS, &task.sends, &put_numbers);
-        tell(RECEIVES, &task.receives, &|receives, author| put_waits(receives, &task.waits, author));
+        tell(SENDS, &task.sends, &|| task.sends.group(), &put_numbers);
+        let put_waits = |receives: &[u32], author: &mut Author| put_waits(receives, &task.waits, author);
+        tell(RECEIVES, &task.receives, &|| task.grouped_receives(), &put_waits);
     }
     told.into_iter().map(|author| author.0).collect()
 }

@@ -202,7 +202,7 @@ mod tests {
 
     fn marks(starts: impl Iterator<Item = u64>) -> Records {
         let mut records = Records::default();
-        let mark = Record { body: Body::Mark, after: After::Sent, time: 0 };
+        let mark = Record { thread: 0, body: Body::Mark, after: After::Sent, time: 0 };
         starts.for_each(|start| records.push(start, &mark));
         records
     }
@@ -247,8 +247,8 @@ mod tests {
         let starts = |rank: u64| (0..3000).map(move |at| at / 12 * 100_000 + at % 12 * 300 + rank);
         let mut all = Samples::new();
         for rank in 0..240 {
-            let mut records = Records::of(Rank(rank));
-            let mark = Record { body: Body::Mark, after: After::Sent, time: 0 };
+            let mut records = Records::of(Rank(rank), false);
+            let mark = Record { thread: 0, body: Body::Mark, after: After::Sent, time: 0 };
             starts(rank.into()).for_each(|start| records.push(start, &mark));
             all.merge(Samples::of(&records, 0));
         }

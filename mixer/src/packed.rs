@@ -45,11 +45,13 @@ pub(crate) struct Part {
 /// A record as its task alone can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
+    /// Which thread of the task it belongs to.
+    pub(crate) thread: u16,
     /// What it is.
     pub(crate) body: Body,
     /// What it waits for.
     pub(crate) after: After,
-    /// Computing time in front of it, in nanoseconds.
+    /// Computing time since the thread's event before, in nanoseconds.
     pub(crate) time: u64,
 }
 
@@ -74,6 +76,8 @@ pub(crate) struct Records {
     parts: Vec<Part>,
     /// The records that do not fit, and their steps.
     long: Vec<(u64, Record)>,
+    /// Of tasks with several threads: which thread each record belongs to.
+    threads: Option<Vec<u16>>,
     /// The start of every [`SAMPLE`]th record, counting on from so many.
     sampled: Vec<u64>,
     ahead: usize,
@@ -157,11 +161,18 @@ impl Before {
 }
 
 impl Records {
-    /// None yet, of the task `rank`: tasks that do the like have starts sampled at different records, or else all samples of a
+    /// None yet, of the task `rank`, which may have several threads: tasks that do the like have starts sampled at different records, or else all samples of a
     /// program whose tasks go in step would be of a few instants.
-    pub(crate) fn of(rank: Rank) -> Self {
+    pub(crate) fn of(rank: Rank, threads: bool) -> Self {
         // By the golden section, all numbers below 64 come once in 64 tasks, and near ones in distant tasks.
-        Self { ahead: rank.index().wrapping_mul(39) % SAMPLE, ..Self::default() }
+        let ahead = rank.index().wrapping_mul(39) % SAMPLE;
+        Self { ahead, threads: threads.then(Vec::new), ..Self::default() }
+    }
+
+    /// Whether the task has several threads.
+    #[inline(always)]
+    pub(crate) fn has_threads(&self) -> bool {
+        self.threads.is_some()
     }
 
     /// Adds a record that began at `start`, or with the one before if that is later.
@@ -183,6 +194,9 @@ impl Records {
             Packed { step: 0, time: 0, value: 0, link: LONG }
         };
         self.packed.push(packed);
+        if let Some(threads) = &mut self.threads {
+            threads.push(record.thread);
+        }
         self.before.pass(record.after, kind == COLLECTIVE);
         if (self.packed.len() + self.ahead).is_multiple_of(SAMPLE) {
             self.sampled.push(self.last);
@@ -213,6 +227,7 @@ impl Records {
             + size_of::<Part>() * self.parts.capacity()
             + size_of::<(u64, Record)>() * self.long.capacity()
             + size_of::<u64>() * self.sampled.capacity()
+            + size_of::<u16>() * self.threads.as_ref().map_or(0, Vec::capacity)
     }
 
     /// Gives back unused memory.
@@ -221,6 +236,7 @@ impl Records {
         self.parts.shrink_to_fit();
         self.long.shrink_to_fit();
         self.sampled.shrink_to_fit();
+        self.threads.iter_mut().for_each(Vec::shrink_to_fit);
     }
 }
 
@@ -246,9 +262,12 @@ impl Cursor {
         Some(self.now + step)
     }
 
-    /// The next record, if it is a plain one.
+    /// The next record, if it is a plain one of a task with one thread.
     #[inline(always)]
     pub(crate) fn plain(&self, records: &Records) -> Option<Plain> {
+        if records.has_threads() {
+            return None;
+        }
         let &Packed { step, time, value, link } = records.packed.get(self.at)?;
         let bytes = match link & 3 {
             MARK => None,
@@ -287,6 +306,7 @@ impl Cursor {
     #[inline]
     pub(crate) fn next(&mut self, records: &Records) -> Option<Record> {
         let &Packed { step, time, value, link } = records.packed.get(self.at)?;
+        let thread = records.threads.as_ref().map_or(0, |threads| threads[self.at]);
         self.at += 1;
         let kind = link & 3;
         if kind == LONG {
@@ -300,7 +320,7 @@ impl Cursor {
         };
         let after = self.before.grow(link >> 2 & 3, link >> 4);
         self.before.pass(after, kind == COLLECTIVE);
-        Some(Record { body, after, time: time.into() })
+        Some(Record { thread, body, after, time: time.into() })
     }
 
     #[cold]
@@ -338,7 +358,12 @@ mod tests {
                 Body::Collective(Part { slot, operation: Operation::ALL[op], amounts })
             }),
         ];
-        (body, after, number()).prop_map(|(body, after, time)| Record { body, after, time })
+        (0u16..3, body, after, number()).prop_map(|(thread, body, after, time)| Record {
+            thread,
+            body,
+            after,
+            time,
+        })
     }
 
     proptest! {
@@ -346,6 +371,7 @@ mod tests {
         fn what_goes_in_comes_out(
             list in proptest::collection::vec((number(), record(), 1usize..3), 0..60),
             pass_plain: bool,
+            threads: bool,
         ) {
             let mut starts: Vec<_> = list.iter().map(|&(start, ..)| start).collect();
             starts.sort_unstable();
@@ -353,9 +379,12 @@ mod tests {
             let list: Vec<_> = starts
                 .into_iter()
                 .zip(&list)
-                .flat_map(|(start, &(_, record, times))| std::iter::repeat_n((start, record), times))
+                .flat_map(|(start, &(_, record, times))| {
+                    let thread = if threads { record.thread } else { 0 };
+                    std::iter::repeat_n((start, Record { thread, ..record }), times)
+                })
                 .collect();
-            let mut records = Records::default();
+            let mut records = Records::of(Rank(0), threads);
             for (start, record) in &list {
                 records.push(*start, record);
             }
@@ -366,7 +395,7 @@ mod tests {
                 if let Some(plain) = cursor.plain(&records) {
                     let body = plain.bytes.map_or(Body::Mark, |bytes| Body::Message(Bytes(bytes.into())));
                     let after = plain.receive.map_or(After::Sent, After::Received);
-                    let found = Record { body, after, time: plain.time.into() };
+                    let found = Record { thread: 0, body, after, time: plain.time.into() };
                     prop_assert_eq!((plain.start, found), (start, record));
                     if pass_plain {
                         cursor.pass(&plain);
@@ -391,7 +420,7 @@ mod tests {
                 1 => Body::Message(Bytes(1 << 31)),
                 _ => Body::Collective(part),
             };
-            let record = Record { body, after: After::Received(at), time: 4_000_000_000 };
+            let record = Record { thread: 0, body, after: After::Received(at), time: 4_000_000_000 };
             records.push(u64::from(at) * 4_000_000_000, &record);
         }
         assert_eq!((records.long.len(), records.parts.len()), (0, 1));

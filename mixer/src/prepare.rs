@@ -18,9 +18,11 @@ use vef_format::units::Bytes;
 pub(crate) struct Prepared {
     /// Whose it is.
     pub(crate) task: Rank,
+    /// Which thread of the task it belongs to, if that has several.
+    pub(crate) thread: Option<u16>,
     /// When its turn comes, on the clock of all.
     pub(crate) start: u64,
-    /// Computing time in front of it.
+    /// Computing time in front of it; of a task with several threads, since the thread's event before.
     pub(crate) time: u64,
     /// What it waits for.
     pub(crate) awaits: Awaits,
@@ -33,7 +35,7 @@ pub(crate) struct Prepared {
 pub(crate) enum Awaits {
     /// Nothing.
     Start,
-    /// The latest message or mark of its task.
+    /// The latest message or mark of its thread.
     Sent,
     /// The how manyth message of which task. No other record waits for it.
     Received { source: Rank, message: u32 },
@@ -90,15 +92,23 @@ struct Place {
     later: u64,
     earlier: u64,
     messages: u32,
-    /// Whether a message or mark of the task is in the trace.
-    anchored: bool,
+    /// The threads that have come so far; of a task with one thread, that.
+    threads: Vec<Thread>,
     /// The task's communicators, and how many calls on each there were.
     calls: Vec<(u32, u32)>,
     /// The recent collectives: communicator and position; and the number of the first of them.
     recent: VecDeque<(u32, u32)>,
     recent_first: u32,
+}
+
+/// Where in its records a thread is.
+#[derive(Debug, Default)]
+struct Thread {
+    number: u16,
+    /// Whether a message or mark of the thread is in the trace.
+    anchored: bool,
     /// What a record that was dropped just before leaves to the next: what it waited for, and since when.
-    legacy: Option<(Awaits, u64)>,
+    inherited: Option<(Awaits, u64)>,
 }
 
 impl<'a> Preparer<'a> {
@@ -115,11 +125,10 @@ impl<'a> Preparer<'a> {
             later: shift.max(0).unsigned_abs(),
             earlier: shift.min(0).unsigned_abs(),
             messages: 0,
-            anchored: false,
+            threads: vec![Thread::default()],
             calls: task.calls.iter().map(|calls| (calls.comm.0, 0)).collect(),
             recent: VecDeque::new(),
             recent_first: 0,
-            legacy: None,
         };
         let places = tasks.iter().zip(shifts).map(place).collect();
         Self { first: first.0, tasks, partners, shared, places }
@@ -175,7 +184,7 @@ impl Place {
     /// but what is said of nearly all.
     #[inline(always)]
     fn take_plain(&mut self, rank: Rank, end: u64, task: &Task, partners: &Partners, window: &mut Window) {
-        if !self.anchored || self.legacy.is_some() {
+        if !self.threads[0].anchored || self.threads[0].inherited.is_some() {
             return;
         }
         let (mut records, mut messages) = (self.records, self.messages);
@@ -218,7 +227,9 @@ impl Place {
         shared: &Shared<'_>,
     ) -> Option<Prepared> {
         let record = self.records.next(&task.records)?;
-        let anchor = if self.anchored { Awaits::Sent } else { Awaits::Start };
+        let number = task.records.has_threads().then_some(record.thread);
+        let thread = number.map_or(0, |number| self.thread(number));
+        let anchor = if self.threads[thread].anchored { Awaits::Sent } else { Awaits::Start };
         // What it waits for, and whether that is what stands just before, which may have been dropped.
         let (awaits, bequeathed) = match record.after {
             After::Start => (Awaits::Start, true),
@@ -239,13 +250,13 @@ impl Place {
                 }
             }
         };
-        let (awaits, time) = match self.legacy.take() {
+        let (awaits, time) = match self.threads[thread].inherited.take() {
             Some((awaits, since)) if bequeathed => (awaits, start.saturating_sub(since)),
             _ => (awaits, record.time),
         };
         let what = match record.body {
             Body::Mark => {
-                self.anchored = true;
+                self.threads[thread].anchored = true;
                 What::Mark
             }
             Body::Message(bytes) => {
@@ -253,10 +264,10 @@ impl Place {
                 self.messages += 1;
                 let fate = partners.fates[number as usize];
                 if fate == Fate::Dropped {
-                    self.legacy = Some((awaits, start.saturating_sub(time)));
+                    self.threads[thread].inherited = Some((awaits, start.saturating_sub(time)));
                     return None;
                 }
-                self.anchored = true;
+                self.threads[thread].anchored = true;
                 let dst = task.sends.of(number)?.peer;
                 What::Message { number, dst, bytes, fate }
             }
@@ -270,14 +281,23 @@ impl Place {
                     self.recent_first += 1;
                 }
                 if !shared.has(comm, position) {
-                    self.legacy = Some((awaits, start.saturating_sub(time)));
+                    self.threads[thread].inherited = Some((awaits, start.saturating_sub(time)));
                     return None;
                 }
                 let code = shared.codes[part.operation as usize];
                 What::Collective { comm, position, code, amounts: part.amounts }
             }
         };
-        Some(Prepared { task: rank, start, time, awaits, what })
+        Some(Prepared { task: rank, thread: number, start, time, awaits, what })
+    }
+
+    /// The place of a thread in [`Place::threads`].
+    fn thread(&mut self, number: u16) -> usize {
+        let known = self.threads.iter().position(|thread| thread.number == number);
+        known.unwrap_or_else(|| {
+            self.threads.push(Thread { number, ..Thread::default() });
+            self.threads.len() - 1
+        })
     }
 }
 

@@ -108,7 +108,7 @@ impl<'a> Reading<'a> {
         manner: Manner<'_>,
     ) -> Result<Walked, MixError> {
         let mut events = self.capture.events(rank)?;
-        let mut walk = Walk::new(rank, communicators, manner);
+        let mut walk = Walk::new(rank, communicators, manner, events.has_many_threads());
         events.each_to(&mut walk)?;
         let skipped = events.skipped().values().sum();
         let torn = match events.ending() {

@@ -42,8 +42,10 @@ pub struct Summary {
     pub dropped: Dropped,
     /// Calls that a trace cannot represent, by name.
     pub not_representable: BTreeMap<String, Tally>,
-    /// Records that began before the previous event of their task ended (several threads at once, or a clock that
-    /// went backwards); their computing time is 0.
+    /// Tasks in which several threads made calls.
+    pub threaded: u64,
+    /// Records that began before the previous event of their thread ended (a clock that went backwards); their computing
+    /// time is 0.
     pub negative_times: u64,
     /// Messages that, by the clocks (of different hosts, or of one that was set), were received before they were sent; a
     /// lower bound, of those that kept a line back.
@@ -83,6 +85,7 @@ impl Summary {
             self.marks += task.marks();
             self.local_collectives += counts.collectives;
             self.bytes.0 = self.bytes.0.saturating_add(counts.bytes);
+            self.threaded += u64::from(task.records.has_threads());
             self.negative_times += counts.negative_times;
             self.unknown_requests += counts.unknown_requests;
             self.never_completed += counts.never_completed;
@@ -108,6 +111,7 @@ impl Summary {
             self.marks,
             self.local_collectives,
             self.bytes.0,
+            self.threaded,
             self.negative_times,
             self.unknown_requests,
             self.never_completed,
@@ -134,6 +138,7 @@ impl Summary {
         }
         self.bytes.0 = self.bytes.0.saturating_add(reader.get()?);
         for count in [
+            &mut self.threaded,
             &mut self.negative_times,
             &mut self.unknown_requests,
             &mut self.never_completed,

@@ -1,7 +1,7 @@
 //! What the walk over one task's events gives: its records, and places in channels.
 
 use crate::agreement::CallList;
-use crate::channels::Side;
+use crate::channels::{Grouped, Posting, Side};
 use crate::communicators::Identity;
 use crate::packed::Records;
 use crate::summary::Tally;
@@ -17,6 +17,8 @@ pub(crate) struct Task {
     pub(crate) sends: Side,
     /// Its receives, in posting order.
     pub(crate) receives: Side,
+    /// Of a task with several threads: for each receive, when it was posted and when it was over.
+    pub(crate) postings: Option<Vec<Posting>>,
     /// For each receive, whether something waited for it.
     pub(crate) waits: Vec<Wait>,
     /// Its calls of collectives, by communicator.
@@ -77,11 +79,21 @@ impl Task {
         self.records.len() as u64 - self.messages() - self.counts.collectives
     }
 
+    /// Its receives by channel.
+    pub(crate) fn grouped_receives(&self) -> Grouped {
+        let mut grouped = self.receives.group();
+        if let Some(postings) = &self.postings {
+            grouped.order_concurrent(postings);
+        }
+        grouped
+    }
+
     /// The memory it takes, about.
     pub(crate) fn memory(&self) -> usize {
         let calls: usize = self.calls.iter().map(|calls| calls.made.memory()).sum();
         let sides = self.sends.memory() + self.receives.memory();
-        self.records.memory() + sides + self.waits.capacity() + calls
+        let postings = size_of::<Posting>() * self.postings.as_ref().map_or(0, Vec::capacity);
+        self.records.memory() + sides + postings + self.waits.capacity() + calls
     }
 
     /// Gives back unused memory.

@@ -105,10 +105,12 @@ pub(crate) struct Ids {
     pub(crate) own: u32,
     /// The communicator of the operation.
     pub(crate) comm: CommId,
+    /// Of a task with several threads: the time since the record in front of it began.
+    pub(crate) most_time: Option<u64>,
 }
 
-/// From the lowest bit: two bits what it is, two bits what it waits for, two bits the fate of a message, and whether it is
-/// long.
+/// From the lowest bit: two bits what it is, two bits what it waits for, two bits the fate of a message, whether it is
+/// long, whether its task has several threads, and from bit 16 on which of them it belongs to.
 #[derive(Clone, Copy, Debug)]
 struct Kind(u32);
 
@@ -123,6 +125,7 @@ const AFTER_COLLECTIVE: u32 = 3;
 
 impl Kind {
     const LONG: u32 = 1 << 6;
+    const THREADED: u32 = 1 << 7;
 
     #[inline(always)]
     fn what(self) -> u32 {
@@ -142,6 +145,11 @@ impl Kind {
             2 => Fate::Expected,
             _ => Fate::Dropped,
         }
+    }
+
+    #[inline(always)]
+    fn thread(self) -> Option<u16> {
+        (self.0 & Self::THREADED != 0).then_some((self.0 >> 16) as u16)
     }
 
     fn is_long(self) -> bool {
@@ -171,6 +179,12 @@ impl Record {
             RECEIVED => Awaits::Received { source: Rank(one), message: other },
             _ => Awaits::Collective { comm: one, position: other },
         }
+    }
+
+    /// Which thread of its task it belongs to, if that has several.
+    #[inline(always)]
+    pub(crate) fn thread(&self) -> Option<u16> {
+        self.kind.thread()
     }
 
     /// What it is.
@@ -215,6 +229,9 @@ impl Window {
                 (Form { kind: COLLECTIVE, what: [comm, position, self.part((code, amounts))] }, 0)
             }
         };
+        if let Some(thread) = record.thread {
+            form.kind |= Kind::THREADED | u32::from(thread) << 16;
+        }
         let mut time = record.time as u32;
         if (record.time | bytes) >> 32 != 0 {
             form.kind |= Kind::LONG;
@@ -258,6 +275,10 @@ impl Window {
         let record = &mut self.records[place];
         let ids = resolve(record)?;
         record.links = [ids.after, ids.own];
+        if let Some(most) = ids.most_time {
+            self.shorten(place, most);
+        }
+        let record = &mut self.records[place];
         if record.kind.what() == COLLECTIVE {
             record.what[0] = ids.comm.0;
         }
@@ -266,6 +287,19 @@ impl Window {
         }
         self.latest.end += 1;
         Ok(())
+    }
+
+    /// The time of the record at a place is at most `most`.
+    #[cold]
+    fn shorten(&mut self, place: usize, most: u64) {
+        let record = &mut self.records[place];
+        match record.kind.is_long() {
+            true => {
+                let time = &mut self.long[record.time as usize].0;
+                *time = most.min(*time);
+            }
+            false => record.time = most.min(record.time.into()) as u32,
+        }
     }
 
     /// All of the record at a place.
@@ -281,7 +315,7 @@ impl Window {
                 What::Collective { comm: one, position: other, code, amounts }
             }
         };
-        Prepared { task: Rank(task), start, time, awaits: record.awaits(), what }
+        Prepared { task: Rank(task), thread: kind.thread(), start, time, awaits: record.awaits(), what }
     }
 
     /// The time, and the bytes if it is a message.
@@ -369,8 +403,9 @@ pub(crate) mod tests {
                 }
             ),
         ];
-        (number(), awaits, what).prop_map(|(time, awaits, what)| Prepared {
+        (number(), awaits, what, any::<Option<u16>>()).prop_map(|(time, awaits, what, thread)| Prepared {
             task: Rank(0),
+            thread,
             start: 0,
             time,
             awaits,
@@ -413,7 +448,8 @@ pub(crate) mod tests {
                 }
             };
             let time = u64::from(u32::MAX);
-            window.push(&Prepared { task: Rank(0), start: u64::MAX, time, awaits: Awaits::Sent, what });
+            let (task, start, awaits) = (Rank(0), u64::MAX, Awaits::Sent);
+            window.push(&Prepared { task, thread: None, start, time, awaits, what });
         }
         assert_eq!((window.long.len(), window.parts.len()), (0, 1));
     }

@@ -18,6 +18,8 @@ const START: u64 = 0;
 const SENT: u64 = 1;
 const RECEIVED: u64 = 2;
 const AFTER_COLLECTIVE: u64 = 3;
+/// Added to a shape: the thread's number follows.
+const THREADED: u64 = 48;
 
 /// The records of `window`; `comm` gives the number that all know of one's own communicator.
 pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
@@ -51,8 +53,11 @@ fn put(author: &mut Author, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> 
         Awaits::Received { .. } => RECEIVED,
         Awaits::Collective { .. } => AFTER_COLLECTIVE,
     };
-    // Below 48, so it is one byte.
-    author.put(kind + 3 * awaits + 12 * fate as u64);
+    // Below 96, so it is one byte.
+    author.put(kind + 3 * awaits + 12 * fate as u64 + record.thread.map_or(0, |_| THREADED));
+    if let Some(thread) = record.thread {
+        author.put(thread.into());
+    }
     author.put(step);
     author.put(record.time);
     match record.awaits {
@@ -100,7 +105,12 @@ pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), Garbled> {
 
 #[inline]
 fn get(reader: &mut Reader<'_>, task: Rank, start: &mut u64) -> Result<Prepared, Garbled> {
-    let shape = reader.get()?;
+    let mut shape = reader.get()?;
+    let mut thread = None;
+    if shape >= THREADED {
+        shape -= THREADED;
+        thread = Some(u16::try_from(reader.get()?).map_err(|_| Garbled)?);
+    }
     *start = start.checked_add(reader.get()?).ok_or(Garbled)?;
     let time = reader.get()?;
     let awaits = match shape / 3 % 4 {
@@ -128,7 +138,7 @@ fn get(reader: &mut Reader<'_>, task: Rank, start: &mut u64) -> Result<Prepared,
             What::Collective { comm, position, code, amounts }
         }
     };
-    Ok(Prepared { task, start: *start, time, awaits, what })
+    Ok(Prepared { task, thread, start: *start, time, awaits, what })
 }
 
 #[cfg(test)]

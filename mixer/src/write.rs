@@ -107,7 +107,7 @@ impl Writing<'_> {
         for communicator in self.communicators {
             writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
         }
-        let mut numbering = Numbering::new(tasks, self.traced);
+        let mut numbering = Numbering::new(tasks, self.traced, summary.threaded > 0, &summary.killed);
         let mut stations = vec![Station::anyhow(|work: &mut Work| {
             work.prepared.clear();
             Ok(())
@@ -121,8 +121,8 @@ impl Writing<'_> {
             work.prepared.sort(&mut work.sorter, &mut work.sorted);
             Ok(())
         }));
-        stations.push(Station::in_order(|_, work: &mut Work| {
-            numbering.take(&mut work.sorted);
+        stations.push(Station::in_order(|number, work: &mut Work| {
+            numbering.take(&mut work.sorted, number + 1 == self.ends.len());
             Ok(())
         }));
         stations.push(Station::anyhow(|work: &mut Work| {
@@ -195,7 +195,8 @@ pub(crate) fn number_communicators(
     let first = |is: &dyn Fn(&Known) -> bool| order.iter().copied().find(|&at| is(&known[at]));
     let world = first(&|known| known.world).or_else(|| first(&|known| known.group.is_all(tasks)));
     let rest = order.iter().copied().filter(|&at| Some(at) != world && operations[at].complete > 0);
-    let mut traced = vec![Traced { id: CommId(NONE) }; known.len()];
+    let traced = |known: &Known| Traced { id: CommId(NONE), members: known.group.count() };
+    let mut traced: Vec<Traced> = known.iter().map(traced).collect();
     let mut communicators = vec![Communicator { id: CommId(0), members: (0..tasks).map(Rank).collect() }];
     if let Some(world) = world {
         traced[world].id = CommId(0);

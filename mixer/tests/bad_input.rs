@@ -305,23 +305,6 @@ fn clocks_that_disagree_are_counted() {
 }
 
 #[test]
-fn calls_of_several_threads_are_ordered_by_start() {
-    let mut program = Program::new(2);
-    // Thread 0 of task 0 receives from 1200 on for a long time, thread 1 sends meanwhile what its peer answers.
-    program.receive(0, 1, 0);
-    program.tasks[0].last_mut().unwrap().end = 5000;
-    program.add(0, 1, What::Plain(Action::Send(sending(1, 0, 3, None))));
-    program.receive(1, 0, 0).send(1, 0, 0, 4);
-    program.now = 6000;
-    program.finish();
-    let (lines, summary) = program.lines(false);
-    assert_eq!(summary.negative_times, 1);
-    assert_eq!(lines[1..5], ["0 0 0 0 0 400 -1", "1 0 1 3 5 0 0", "2 1 1 0 0 400 -1", "3 1 0 4 6 90 1"]);
-    // Finalize follows the receive, which ended last.
-    assert!(lines.contains(&"4 0 0 0 2 1100 3".to_owned()), "{lines:?}");
-}
-
-#[test]
 fn events_that_contradict_the_run() {
     let problem = |program: &Program| match program.error() {
         MixError::Event { task: Rank(0), problem, .. } => problem,

@@ -141,6 +141,12 @@ fn any_number_of_processes_writes_the_same_bytes() {
 }
 
 #[test]
+fn threads_are_mixed_alike() {
+    let plan = model::Plan { tasks: 5, threads: 3, early: true, steps: 2_000 };
+    the_same(&model::run_plan(15, plan).events, &[3], false);
+}
+
+#[test]
 fn clocks_that_disagree_are_no_trouble() {
     let mut run = model::run(12, 5, 2_000);
     for (rank, events) in run.events.iter_mut().enumerate() {

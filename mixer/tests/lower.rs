@@ -1,6 +1,7 @@
 //! Collectives replaced by the messages of an algorithm.
 
 mod capture;
+#[allow(dead_code, reason = "moments are looked at elsewhere")]
 mod model;
 
 use capture::{Program, What};

@@ -136,9 +136,15 @@ fn text(summary: &Summary) -> String {
     for (name, tally) in &summary.not_representable {
         lines.push(format!("not representable: {} × {name} ({})", Grouped(tally.count), tally.bytes));
     }
+    if summary.threaded > 0 {
+        lines.push(format!(
+            "{} tasks called MPI from several threads: a trace has one sequence a task, in which they stand as they began",
+            Grouped(summary.threaded)
+        ));
+    }
     if summary.negative_times > 0 {
         lines.push(format!(
-            "{} calls overlapped in time; their computing time is 0",
+            "{} calls began before the call before them was over, by a clock that went backwards; their computing time is 0",
             Grouped(summary.negative_times)
         ));
     }

@@ -1,6 +1,5 @@
 //! The part of one task's walk that is about collectives: as such, or as the messages that replace them.
 
-use super::timeline::add;
 use super::{Pending, Walk};
 use crate::agreement::CallList;
 use crate::channels::Channel;
@@ -59,7 +58,7 @@ impl Walk<'_> {
         if call.request.is_some() {
             self.start(call.request, Pending::Collective(number))?;
             self.timeline.place(&mut self.task, event, Body::Mark);
-            add(&mut self.task, event.start, 0, After::Sent, body);
+            self.timeline.follow(&mut self.task, event, body);
             self.timeline.done(event, After::Sent);
         } else {
             self.place(event, body, After::Collective(number));
@@ -89,7 +88,7 @@ impl Walk<'_> {
                 }
                 Step::Recv { from, data, .. } => {
                     let number = self.task.receives.channel(channel(from)?);
-                    receives.push(self.posted(number, Wait::Not, Bytes(data.len)));
+                    receives.push(self.posted(event, number, Wait::Not, Bytes(data.len)));
                 }
                 Step::Wait if request.is_none() => {
                     self.collect(event, &receives, &mut chained);

@@ -8,7 +8,7 @@ mod recent;
 mod requests;
 mod timeline;
 
-use crate::channels::{Channel, NONE};
+use crate::channels::{Channel, NONE, Posting};
 use crate::communicators::{Communicators, Group, Identity};
 use crate::error::{MixError, Problem};
 use crate::packed::{After, Body, Records};
@@ -21,7 +21,7 @@ use recent::{Name, Recent};
 use requests::Requests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use timeline::{Timeline, add};
+use timeline::Timeline;
 use vef_format::capture::event::{
     Action, CallSlot, Communicator, Completions, Detail, Event, Io, Outcome, PostReceive, Receive, RequestId,
     Send, Transfer,
@@ -90,10 +90,10 @@ impl Taker for Walk<'_> {
         }
         let number = self.task.counts.events;
         self.task.counts.events += 1;
-        self.timeline.meet(event);
+        self.timeline.meet(&mut self.task, event);
         let done = match &event.action {
             Action::Send(send) => self.send(event, send).map(|_| ()),
-            Action::PostReceive(posted) => self.post(posted),
+            Action::PostReceive(posted) => self.post(event, posted),
             Action::Complete(completions) => self.complete(event, *completions),
             _ => self.act(event),
         };
@@ -111,10 +111,16 @@ struct Asked {
 }
 
 impl<'a> Walk<'a> {
-    /// At the front of the events of `rank`.
-    pub(crate) fn new(rank: Rank, communicators: &'a Communicators, manner: Manner<'a>) -> Self {
-        let records = Records::of(rank);
-        let task = Task { records, room: manner.with_room.then(Vec::new), ..Task::default() };
+    /// At the front of the events of `rank`, whose calls several threads may make (`threads`).
+    pub(crate) fn new(
+        rank: Rank,
+        communicators: &'a Communicators,
+        manner: Manner<'a>,
+        threads: bool,
+    ) -> Self {
+        let records = Records::of(rank, threads);
+        let postings = threads.then(Vec::new);
+        let task = Task { records, postings, room: manner.with_room.then(Vec::new), ..Task::default() };
         Self {
             rank,
             communicators,
@@ -137,6 +143,7 @@ impl<'a> Walk<'a> {
 
     /// Ends the walk over events whose functions are these.
     pub(crate) fn finish(mut self, functions: &[Function]) -> Task {
+        self.timeline.release(&mut self.task, u64::MAX, None);
         for (call, tally) in std::mem::take(&mut self.not_representable) {
             let function = call.index().and_then(|at| functions.get(at));
             let name = function.map_or("calls between communicators", |function| &function.name);
@@ -166,12 +173,13 @@ impl<'a> Walk<'a> {
             Action::Finalize => {
                 // Rule 7.
                 self.task.counts.finalized = true;
+                self.timeline.join(&mut self.task, event);
                 self.place(event, Body::Mark, After::Sent);
                 Ok(())
             }
             Action::Communicator(communicator) => self.communicator(communicator),
             Action::Receive(receive) => {
-                if let Some(number) = self.receive(receive)? {
+                if let Some(number) = self.receive(event, receive)? {
                     self.place(event, Body::Mark, After::Received(number));
                 }
                 Ok(())
@@ -269,19 +277,21 @@ impl<'a> Walk<'a> {
     }
 
     /// A receive that is over: its number in posting order, unless its communicator has no place in a trace.
-    fn receive(&mut self, receive: &Receive) -> Result<Option<u32>, Problem> {
+    fn receive(&mut self, event: &Event<'_>, receive: &Receive) -> Result<Option<u32>, Problem> {
         let name = (receive.comm, receive.source, receive.tag);
         let Some(channel) = self.channel(RECEIVES, name, receive.bytes)? else { return Ok(None) };
-        Ok(Some(self.posted(channel, Wait::Waited, receive.bytes)))
+        let number = self.posted(event, channel, Wait::Waited, receive.bytes);
+        self.received(event, number);
+        Ok(Some(number))
     }
 
     /// Rule 8. Both halves begin at once, so the receive takes its place in its channel here.
     fn exchange(&mut self, event: &Event<'_>, send: &Send, receive: &Receive) -> Result<(), Problem> {
         let sent = self.send(event, send)?;
-        let Some(number) = self.receive(receive)? else { return Ok(()) };
+        let Some(number) = self.receive(event, receive)? else { return Ok(()) };
         let after = After::Received(number);
         if sent {
-            add(&mut self.task, event.start, 0, After::Sent, Body::Mark);
+            self.timeline.follow(&mut self.task, event, Body::Mark);
             self.timeline.done(event, after);
         } else {
             self.place(event, Body::Mark, after);
@@ -291,27 +301,27 @@ impl<'a> Walk<'a> {
 
     /// Rule 2.
     #[inline(always)]
-    fn post(&mut self, posted: &PostReceive) -> Result<(), Problem> {
+    fn post(&mut self, event: &Event<'_>, posted: &PostReceive) -> Result<(), Problem> {
         let pending = match (posted.source, posted.tag) {
             (Some(source), Some(tag)) if !self.manner.by_length => {
                 match self.channel(RECEIVES, (posted.comm, source, tag), posted.bytes)? {
-                    Some(channel) => Pending::Receive(self.posted(channel, Wait::Not, posted.bytes)),
+                    Some(channel) => Pending::Receive(self.posted(event, channel, Wait::Not, posted.bytes)),
                     None => Pending::Quiet,
                 }
             }
-            _ => self.ask(posted)?,
+            _ => self.ask(event, posted)?,
         };
         self.start(Some(posted.request), pending)
     }
 
     /// A receive is posted whose channel its completion will tell.
     #[inline(never)]
-    fn ask(&mut self, posted: &PostReceive) -> Result<Pending, Problem> {
+    fn ask(&mut self, event: &Event<'_>, posted: &PostReceive) -> Result<Pending, Problem> {
         let anybody = CommRank(0);
         let Some((_, peer)) = self.comms.peer(posted.comm, posted.source.unwrap_or(anybody))? else {
             return Ok(Pending::Quiet);
         };
-        let number = self.posted(NONE, Wait::Not, posted.bytes);
+        let number = self.posted(event, NONE, Wait::Not, posted.bytes);
         let source = posted.source.map(|_| peer);
         self.asked.insert(number, Asked { comm: posted.comm, source, tag: posted.tag, room: posted.bytes });
         Ok(Pending::Receive(number))
@@ -358,6 +368,7 @@ impl<'a> Walk<'a> {
             }
             Some(Pending::Receive(number)) => {
                 self.resolve(number, outcome)?;
+                self.received(event, number);
                 self.task.waits[number as usize] = Wait::Waited;
                 After::Received(number)
             }
@@ -379,8 +390,9 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
         };
-        let later = self.timeline.later(event);
-        self.timeline.chain(&mut self.task, event, later, chained, (Body::Mark, after));
+        // The turn of the further marks comes when the call ends: before that, by the clocks, the messages that they wait for may
+        // not even be sent.
+        self.timeline.chain(&mut self.task, event, event.end, chained, (Body::Mark, after));
         Ok(())
     }
 
@@ -413,12 +425,23 @@ impl<'a> Walk<'a> {
 
     /// A receive takes its place.
     #[inline(always)]
-    fn posted(&mut self, channel: u32, wait: Wait, room: Bytes) -> u32 {
+    fn posted(&mut self, event: &Event<'_>, channel: u32, wait: Wait, room: Bytes) -> u32 {
+        if let Some(postings) = &mut self.task.postings {
+            postings.push(Posting { start: event.start.0, end: event.end.0, done: u64::MAX });
+        }
         self.task.waits.push(wait);
         if let Some(rooms) = &mut self.task.room {
             rooms.push(room);
         }
         self.task.receives.post(channel)
+    }
+
+    /// A receive is over.
+    #[inline(always)]
+    fn received(&mut self, event: &Event<'_>, number: u32) {
+        if let Some(postings) = &mut self.task.postings {
+            postings[number as usize].done = event.end.0;
+        }
     }
 
     #[inline(always)]

@@ -1,57 +1,77 @@
 //! The records of one task as they are made: what each waits for, and the time in front of it.
+//!
+//! Every thread has a timeline of its own: its records follow its own events, and nothing that other threads do
+//! (`docs/mixing.md`, "Several threads").
 
 use crate::packed::{After, Body, Record};
 use crate::task::{Task, Wait};
 use vef_format::capture::event::Event;
 use vef_format::units::Nanos;
 
-/// The event that the next record's time counts from.
+/// The events that the next records' times count from.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    previous: Option<Previous>,
-    /// The highest number of a thread so far.
-    highest_thread: u16,
+    /// The latest event of each thread that matters to what follows, by the thread's number.
+    previous: Vec<Option<Previous>>,
+    /// When the task's time begins.
+    zero: Option<Nanos>,
+    /// Of several threads: records that begin later than the call that gave them, by their start. Other threads' records
+    /// may come before them.
+    delayed: Vec<(u64, Record)>,
 }
 
-/// The latest event that matters to what follows.
+/// The latest event of a thread that matters to what follows.
 #[derive(Clone, Copy, Debug)]
 struct Previous {
     end: Nanos,
     after: After,
-    thread: u16,
-}
-
-impl Previous {
-    /// The front of the task's time.
-    fn zero(event: &Event<'_>) -> Self {
-        Self { end: event.start, after: After::Start, thread: event.thread }
-    }
 }
 
 impl Timeline {
-    /// Hears of an event before anything else is said of it.
+    /// Sees an event before anything else is said of it.
     #[inline(always)]
-    pub(super) fn meet(&mut self, event: &Event<'_>) {
-        if event.thread > self.highest_thread {
-            self.highest_thread = event.thread;
+    pub(super) fn meet(&mut self, task: &mut Task, event: &Event<'_>) {
+        if !self.delayed.is_empty() {
+            self.release(task, event.start.0, Some(event.thread));
         }
     }
 
-    /// Rule 1: the task's time begins with `event`, unless it has begun; says whether it did.
-    #[inline]
-    pub(super) fn begin(&mut self, event: &Event<'_>) -> bool {
-        let begins = self.previous.is_none();
-        if begins {
-            self.previous = Some(Previous::zero(event));
+    /// Adds the delayed records that begin up to `now`, or belong to `thread`.
+    #[cold]
+    pub(super) fn release(&mut self, task: &mut Task, now: u64, thread: Option<u16>) {
+        let due = |(start, record): &(u64, Record)| *start <= now || Some(record.thread) == thread;
+        let end = self.delayed.iter().rposition(due).map_or(0, |last| last + 1);
+        for (start, record) in self.delayed.drain(..end) {
+            task.records.push(start, &record);
         }
+    }
+
+    /// Rule 1: the task's time begins with `event`, unless it has begun; returns whether it did.
+    pub(super) fn begin(&mut self, event: &Event<'_>) -> bool {
+        let begins = self.zero.is_none();
+        self.zero.get_or_insert(event.start);
         begins
     }
 
-    /// A record at the start of `event`, timed from the previous event.
+    /// A record at the start of `event`, timed from the thread's previous event.
     #[inline(always)]
     pub(super) fn place(&mut self, task: &mut Task, event: &Event<'_>, body: Body) {
         let (time, after) = self.since_previous(task, event);
-        add(task, event.start, time, after, body);
+        self.add(task, event, event.start, Record { thread: event.thread, body, after, time });
+    }
+
+    /// Rule 7: `event` ends MPI for all threads, so it is behind what each of the others did last.
+    pub(super) fn join(&mut self, task: &mut Task, event: &Event<'_>) {
+        for thread in 0..self.previous.len() as u16 {
+            let Some(previous) = self.previous[usize::from(thread)].filter(|_| thread != event.thread) else {
+                continue;
+            };
+            if let After::Received(_) | After::Collective(_) = previous.after {
+                let time = event.start.since(previous.end).unwrap_or(0);
+                let record = Record { thread, body: Body::Mark, after: previous.after, time };
+                self.add(task, event, event.start, record);
+            }
+        }
     }
 
     /// One of several records of `event`, each behind the one before (`chained`): the first has the time, the turn of
@@ -72,53 +92,58 @@ impl Timeline {
             }
             Some(previous) => (later, 0, previous),
         };
-        add(task, start, time, previous, body);
+        self.add(task, event, start, Record { thread: event.thread, body, after: previous, time });
         *chained = Some(after);
     }
 
-    /// The time from the previous event to the start of `event`, and what a record there waits for.
+    /// A record of `event` behind the one that it just gave, without time.
+    #[inline(always)]
+    pub(super) fn follow(&mut self, task: &mut Task, event: &Event<'_>, body: Body) {
+        let record = Record { thread: event.thread, body, after: After::Sent, time: 0 };
+        self.add(task, event, event.start, record);
+    }
+
+    /// The time from the thread's previous event to the start of `event`, and what a record there waits for.
     #[inline(always)]
     fn since_previous(&mut self, task: &mut Task, event: &Event<'_>) -> (u64, After) {
-        let zero = Previous::zero(event);
-        let previous = self.previous.get_or_insert(zero);
-        if let Some(time) = event.start.since(previous.end) {
-            return (time, previous.after);
+        let previous = match self.previous.get(usize::from(event.thread)) {
+            Some(&Some(previous)) => previous,
+            _ => Previous { end: *self.zero.get_or_insert(event.start), after: After::Start },
+        };
+        match event.start.since(previous.end) {
+            Some(time) => (time, previous.after),
+            None => {
+                task.counts.negative_times += 1;
+                (0, previous.after)
+            }
         }
-        task.counts.negative_times += 1;
-        // A call of another thread that is not over yet cannot have been waited for; what this record
-        // surely follows is the record in front of it.
-        (0, if previous.thread == event.thread { previous.after } else { After::Sent })
     }
 
-    /// `event` is over, and what follows it waits for `after`; of several threads the latest end counts.
+    /// `event` is over, and what follows it in its thread waits for `after`.
     #[inline(always)]
     pub(super) fn done(&mut self, event: &Event<'_>, after: After) {
-        let latest = match self.previous {
-            Some(previous) => previous.thread == event.thread || event.end >= previous.end,
-            None => true,
-        };
-        if latest {
-            self.previous = Some(Previous { end: event.end, after, thread: event.thread });
+        let thread = usize::from(event.thread);
+        if thread >= self.previous.len() {
+            self.previous.resize(thread + 1, None);
         }
+        self.previous[thread] = Some(Previous { end: event.end, after });
     }
 
-    /// When the turn of the further marks of `event` comes: when it ends, because before that, by the clocks, the messages that they
-    /// wait for may not even be sent. Not so if calls of other threads came in between.
+    /// Adds a record that begins at `start`, which may be later than `event` began.
     #[inline(always)]
-    pub(super) fn later(&self, event: &Event<'_>) -> Nanos {
-        if self.highest_thread > 0 { event.start } else { event.end }
-    }
-}
-
-/// Adds a record to `task`.
-#[inline(always)]
-pub(super) fn add(task: &mut Task, start: Nanos, time: u64, after: After, body: Body) {
-    match after {
-        After::Start | After::Sent => {}
-        After::Received(number) => task.waits[number as usize] = Wait::Followed,
-        After::Collective(number) => {
-            task.reach = task.reach.max(task.counts.collectives as u32 - number);
+    fn add(&mut self, task: &mut Task, event: &Event<'_>, start: Nanos, record: Record) {
+        match record.after {
+            After::Start | After::Sent => {}
+            After::Received(number) => task.waits[number as usize] = Wait::Followed,
+            After::Collective(number) => {
+                task.reach = task.reach.max(task.counts.collectives as u32 - number);
+            }
+        }
+        if start > event.start && task.records.has_threads() {
+            let at = self.delayed.partition_point(|&(other, _)| other <= start.0);
+            self.delayed.insert(at, (start.0, record));
+        } else {
+            task.records.push(start.0, &record);
         }
     }
-    task.records.push(start.0, &Record { body, after, time });
 }

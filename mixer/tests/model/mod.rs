@@ -1,6 +1,9 @@
-//! A small MPI in memory. It makes up a program while it executes it: at each step a task that is free does
+//! A small MPI in memory. It makes up a program while it executes it: at each step a thread that is free does
 //! something that MPI allows, or the network delivers a message. What comes out is the events that tracing
 //! would have seen, and, because the model knows which send met which receive, the records that a trace must have.
+//!
+//! A thread blocks only for a task that has another free thread, so the program never comes to a stop: who is blocked is followed to
+//! a thread that is free, which then does what is waited for.
 
 use crate::capture::{Happened, What};
 use rand::rngs::SmallRng;
@@ -12,9 +15,9 @@ use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// What a record waits for. Messages are the how manyth of their sender's point-to-point records, collectives the
-/// how manyth operation of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a record waits for. Messages are told by their index among their sender's point-to-point records, collectives by
+/// their index among the operations of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum After {
     Start,
     Own(usize),
@@ -43,11 +46,32 @@ pub(crate) enum Expected {
     },
 }
 
-/// What the model gives.
+/// When a record began, which of its task's threads it belongs to, and when what it waits for had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) start: u64,
+    pub(crate) thread: u16,
+    pub(crate) released: u64,
+}
+
+/// What the model gives: of each task, the events, the records by the time at which they began, and those times.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) events: Vec<Vec<Happened>>,
     pub(crate) expected: Vec<Vec<Expected>>,
+    pub(crate) moments: Vec<Vec<Moment>>,
+}
+
+/// What to make up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) tasks: u32,
+    /// Each task has one to so many threads.
+    pub(crate) threads: u16,
+    /// Whether members leave collectives as early as MPI allows: the root of a broadcast at once.
+    pub(crate) early: bool,
+    /// How many calls, about.
+    pub(crate) steps: usize,
 }
 
 /// A communicator: members in its rank order and each one's number for it.
@@ -55,6 +79,8 @@ struct Comm {
     members: Vec<u32>,
     numbers: HashMap<u32, CommId>,
     children: u32,
+    /// The collective that not all members have entered.
+    open: Option<usize>,
 }
 
 #[derive(Clone, Copy)]
@@ -62,8 +88,7 @@ struct Message {
     comm: usize,
     src: u32,
     tag: i32,
-    /// The how manyth point-to-point record of its sender; index into its expected records.
-    number: usize,
+    /// Among the records of its sender.
     record: usize,
 }
 
@@ -73,7 +98,6 @@ struct Posted {
     source: Option<u32>,
     tag: Option<i32>,
     met: Option<Message>,
-    awaited: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -83,55 +107,106 @@ enum Request {
     Collective(usize),
 }
 
-/// What a task is in the middle of.
+/// What a thread is in the middle of.
+#[derive(Clone)]
 enum Blocked {
     Receive { start: u64, posted: usize, send: Option<Send> },
     Wait { start: u64, request: RequestId, posted: usize },
+    Collective { start: u64, operation: usize },
+}
+
+/// What a record follows, by places in the lists of records.
+#[derive(Clone, Copy)]
+enum Follows {
+    Start,
+    Own(usize),
+    Received(Message),
+    Collective(usize),
+}
+
+/// A record, as it was made.
+struct Made {
+    start: u64,
+    thread: u16,
+    /// The end of the thread's event before.
+    released: u64,
+    follows: Follows,
+    what: MadeOf,
+}
+
+enum MadeOf {
+    Point { dst: u32, bytes: u64, awaited: bool },
+    Part { operation: usize, send: u64, recv: u64 },
+}
+
+#[derive(Default)]
+struct Thread {
+    previous: Option<(u64, Follows)>,
+    requests: u64,
+    /// Since when, too.
+    blocked: Option<(u64, Blocked)>,
 }
 
 #[derive(Default)]
 struct Task {
+    threads: Vec<Thread>,
     events: Vec<Happened>,
-    expected: Vec<Expected>,
-    points: usize,
-    previous: Option<(u64, After)>,
-    requests: u64,
+    made: Vec<Made>,
     open: Vec<(RequestId, Request)>,
     posted: Vec<Posted>,
     /// Delivered messages that no receive has taken, in order of delivery.
     waiting: Vec<Message>,
-    blocked: Option<Blocked>,
     comms: u32,
 }
+
+struct Collectively {
+    comm: usize,
+    op: Operation,
+    root: Option<u32>,
+    bytes: u64,
+    blocking: bool,
+    /// Who has entered.
+    entered: Vec<u32>,
+}
+
+/// A thread of a task.
+type Actor = (u32, u16);
 
 struct World {
     random: SmallRng,
     now: u64,
+    plan: Plan,
     tasks: Vec<Task>,
     comms: Vec<Comm>,
     network: HashMap<(u32, u32), VecDeque<Message>>,
-    collectives: usize,
+    operations: Vec<Collectively>,
 }
 
+/// For each thread.
 const TAGS: i32 = 3;
 
-/// Makes up and executes a program of about `steps` calls on `tasks` tasks.
+/// Makes up and executes a program of about `steps` calls on `tasks` tasks of one thread each.
 pub(crate) fn run(seed: u64, tasks: u32, steps: usize) -> Run {
+    run_plan(seed, Plan { tasks, threads: 1, early: false, steps })
+}
+
+/// Makes up and executes a program.
+pub(crate) fn run_plan(seed: u64, plan: Plan) -> Run {
     let mut world = World {
         random: SmallRng::seed_from_u64(seed),
         now: 1000,
-        tasks: (0..tasks).map(|_| Task::default()).collect(),
+        plan,
+        tasks: (0..plan.tasks).map(|_| Task::default()).collect(),
         comms: Vec::new(),
         network: HashMap::new(),
-        collectives: 0,
+        operations: Vec::new(),
     };
     world.begin();
-    for _ in 0..steps {
+    for _ in 0..plan.steps {
         world.step();
     }
     world.end();
-    let (events, expected) = world.tasks.into_iter().map(|task| (task.events, task.expected)).unzip();
-    Run { events, expected }
+    world.told()
 }
 
 impl World {
@@ -143,10 +218,13 @@ impl World {
     fn begin(&mut self) {
         let all: Vec<u32> = (0..self.tasks.len() as u32).collect();
         for &rank in &all {
-            let start = self.tick();
-            let end = self.tick();
-            self.tasks[rank as usize].previous = Some((start, After::Start));
-            self.happened(rank, start, end, What::Plain(Action::Init));
+            let threads = self.random.random_range(1..=self.plan.threads);
+            let (start, end) = (self.tick(), self.tick());
+            let task = &mut self.tasks[rank as usize];
+            // Each thread's time counts from the same start.
+            let thread = || Thread { previous: Some((start, Follows::Start)), ..Thread::default() };
+            task.threads = (0..threads).map(|_| thread()).collect();
+            self.happened((rank, 0), start, end, What::Plain(Action::Init));
         }
         self.communicator(Origin::World, None, all);
     }
@@ -166,92 +244,124 @@ impl World {
             };
             let world = members.iter().map(|&member| Rank(member)).collect();
             let start = self.tick();
-            self.happened(rank, start, start, What::Communicator { id: number, origin, members: world });
+            let what = What::Communicator { id: number, origin, members: world };
+            self.happened((rank, 0), start, start, what);
         }
-        self.comms.push(Comm { members, numbers, children: 0 });
+        self.comms.push(Comm { members, numbers, children: 0, open: None });
     }
 
-    fn happened(&mut self, rank: u32, start: u64, end: u64, what: What) {
-        self.tasks[rank as usize].events.push(Happened { start, end, thread: 0, what });
+    fn happened(&mut self, (rank, thread): Actor, start: u64, end: u64, what: What) {
+        self.tasks[rank as usize].events.push(Happened { start, end, thread, what });
     }
 
-    /// A point-to-point record of `rank` at `start`.
-    fn point(&mut self, rank: u32, start: u64, dst: u32, bytes: u64) -> usize {
-        let task = &mut self.tasks[rank as usize];
-        let (end, after) = task.previous.unwrap();
-        task.expected.push(Expected::Message { dst, bytes, awaited: false, after, time: start - end });
-        let number = task.points;
-        task.points += 1;
-        task.previous = Some((start, After::Own(number)));
-        number
+    fn thread(&mut self, (rank, thread): Actor) -> &mut Thread {
+        &mut self.tasks[rank as usize].threads[usize::from(thread)]
     }
 
-    fn mark(&mut self, rank: u32, start: u64) {
-        self.point(rank, start, rank, 0);
+    fn is_free(&self, (rank, thread): Actor) -> bool {
+        self.tasks[rank as usize].threads[usize::from(thread)].blocked.is_none()
+    }
+
+    fn actors(&self, rank: u32) -> impl Iterator<Item = Actor> + use<> {
+        (0..self.tasks[rank as usize].threads.len() as u16).map(move |thread| (rank, thread))
+    }
+
+    /// A free thread of `rank`.
+    fn free_of(&mut self, rank: u32) -> Option<Actor> {
+        let free: Vec<Actor> = self.actors(rank).filter(|&actor| self.is_free(actor)).collect();
+        free.choose(&mut self.random).copied()
+    }
+
+    /// Whether a thread of `rank` other than `actor` is free.
+    fn has_free_beside(&self, rank: u32, actor: Actor) -> bool {
+        self.actors(rank).any(|other| other != actor && self.is_free(other))
+    }
+
+    /// A record of `actor` at `start`.
+    fn made(&mut self, actor: Actor, start: u64, what: MadeOf) -> usize {
+        let (released, follows) = self.thread(actor).previous.unwrap();
+        let task = &mut self.tasks[actor.0 as usize];
+        task.made.push(Made { start, thread: actor.1, released, follows, what });
+        task.made.len() - 1
+    }
+
+    /// A message or mark, which the next record of the thread follows.
+    fn point(&mut self, actor: Actor, start: u64, dst: u32, bytes: u64) -> usize {
+        let record = self.made(actor, start, MadeOf::Point { dst, bytes, awaited: false });
+        self.thread(actor).previous = Some((start, Follows::Own(record)));
+        record
+    }
+
+    fn mark(&mut self, actor: Actor, start: u64) {
+        self.point(actor, start, actor.0, 0);
     }
 
     fn step(&mut self) {
         if self.random.random_bool(0.35) && self.deliver() {
             return;
         }
-        let free = self.free();
-        // Who blocks is soon sent what it waits for, or few would ever do anything again.
-        let Some(&rank) = free.choose(&mut self.random) else { panic!("the model is stuck") };
-        if free.len() < self.tasks.len() && self.random.random_bool(0.3) {
+        let free: Vec<Actor> = self.all().filter(|&actor| self.is_free(actor)).collect();
+        let Some(&actor) = free.choose(&mut self.random) else { panic!("the model is stuck") };
+        if self.all().count() > free.len() && self.random.random_bool(0.3) {
             self.unblock_one();
             return;
         }
         match self.random.random_range(0..100) {
-            0..30 => self.send(rank),
-            30..52 => self.post(rank),
-            52..66 => self.receive(rank),
-            66..84 => self.complete(rank),
-            84..88 => self.other(rank),
-            88..97 => self.collective(),
+            0..30 => self.send(actor),
+            30..52 => self.post(actor),
+            52..66 => self.receive(actor),
+            66..82 => self.complete(actor),
+            82..86 => self.other(actor),
+            86..98 => self.collective(actor),
             _ => self.split(),
         }
     }
 
-    fn free(&self) -> Vec<u32> {
-        (0..self.tasks.len() as u32).filter(|&rank| self.tasks[rank as usize].blocked.is_none()).collect()
+    fn all(&self) -> impl Iterator<Item = Actor> {
+        (0..self.tasks.len() as u32).flat_map(|rank| self.actors(rank))
     }
 
-    /// A communicator of `rank` and a member of it that is not blocked.
+    fn comms_of(&self, rank: u32) -> Vec<usize> {
+        (0..self.comms.len()).filter(|&at| self.comms[at].numbers.contains_key(&rank)).collect()
+    }
+
+    /// A communicator of a task and a member of it that has a free thread.
     fn partner(&mut self, rank: u32) -> (usize, u32) {
-        let comms: Vec<usize> =
-            (0..self.comms.len()).filter(|&at| self.comms[at].numbers.contains_key(&rank)).collect();
-        let comm = *comms.choose(&mut self.random).unwrap();
-        let free: Vec<u32> = self.comms[comm]
-            .members
-            .iter()
-            .copied()
-            .filter(|&member| self.tasks[member as usize].blocked.is_none())
-            .collect();
-        (comm, *free.choose(&mut self.random).unwrap())
+        let comm = *self.comms_of(rank).choose(&mut self.random).unwrap();
+        let able = |&member: &u32| self.actors(member).any(|actor| self.is_free(actor));
+        let able: Vec<u32> = self.comms[comm].members.iter().copied().filter(able).collect();
+        (comm, *able.choose(&mut self.random).unwrap())
+    }
+
+    /// A tag of the messages that a thread of `rank` receives: MPI does not say which of several threads that ask for the same gets
+    /// which message.
+    fn tag(&mut self, rank: u32, thread: Option<u16>) -> i32 {
+        let threads = self.tasks[rank as usize].threads.len() as u16;
+        let thread = thread.unwrap_or_else(|| self.random.random_range(0..threads));
+        self.random.random_range(0..TAGS) + TAGS * i32::from(thread)
     }
 
     fn rank_in(&self, comm: usize, task: u32) -> CommRank {
         CommRank(self.comms[comm].members.iter().position(|&member| member == task).unwrap() as u32)
     }
 
-    fn request(&mut self, rank: u32, request: Request) -> RequestId {
-        let task = &mut self.tasks[rank as usize];
-        let id = RequestId { thread: 0, number: task.requests };
-        task.requests += 1;
-        task.open.push((id, request));
+    fn request(&mut self, actor: Actor, request: Request) -> RequestId {
+        let thread = self.thread(actor);
+        let id = RequestId { thread: actor.1, number: thread.requests };
+        thread.requests += 1;
+        self.tasks[actor.0 as usize].open.push((id, request));
         id
     }
 
     /// The call, but not its event.
-    fn sending(&mut self, rank: u32, start: u64, comm: usize, dst: u32, tag: i32) -> Send {
+    fn sending(&mut self, actor: Actor, start: u64, comm: usize, dst: u32, tag: i32) -> Send {
+        let src = actor.0;
         // A message to itself without bytes that nobody waits for has no line; the unit tests have that.
-        let bytes = if dst == rank { self.random.random_range(1..9) } else { self.random.random_range(0..9) };
-        let number = self.point(rank, start, dst, bytes);
-        let record = self.tasks[rank as usize].expected.len() - 1;
-        let message = Message { comm, src: rank, tag, number, record };
-        self.network.entry((rank, dst)).or_default().push_back(message);
+        let bytes = if dst == src { self.random.random_range(1..9) } else { self.random.random_range(0..9) };
+        let record = self.point(actor, start, dst, bytes);
+        self.network.entry((src, dst)).or_default().push_back(Message { comm, src, tag, record });
         Send {
-            comm: self.comms[comm].numbers[&rank],
+            comm: self.comms[comm].numbers[&src],
             dest: self.rank_in(comm, dst),
             tag,
             bytes: Bytes(bytes),
@@ -261,50 +371,48 @@ impl World {
         }
     }
 
-    fn send_to(&mut self, rank: u32, comm: usize, dst: u32, tag: i32) {
+    fn send_to(&mut self, actor: Actor, comm: usize, dst: u32, tag: i32) {
         let start = self.tick();
-        let mut send = self.sending(rank, start, comm, dst, tag);
+        let mut send = self.sending(actor, start, comm, dst, tag);
         if self.random.random_bool(0.5) {
-            send.request = Some(self.request(rank, Request::Send));
+            send.request = Some(self.request(actor, Request::Send));
         }
         let end = self.tick();
-        self.done(rank, end, None);
-        self.happened(rank, start, end, What::Plain(Action::Send(send)));
+        self.done(actor, end, None);
+        self.happened(actor, start, end, What::Plain(Action::Send(send)));
     }
 
-    fn send(&mut self, rank: u32) {
-        let (comm, dst) = self.partner(rank);
-        let tag = self.random.random_range(0..TAGS);
-        self.send_to(rank, comm, dst, tag);
+    fn send(&mut self, actor: Actor) {
+        let (comm, dst) = self.partner(actor.0);
+        let tag = self.tag(dst, None);
+        self.send_to(actor, comm, dst, tag);
     }
 
-    /// The previous event ended at `end`; with `after` if it is not the record made last.
-    fn done(&mut self, rank: u32, end: u64, after: Option<After>) {
-        let previous = &mut self.tasks[rank as usize].previous;
-        *previous = previous.map(|(_, before)| (end, after.unwrap_or(before)));
+    /// The thread's previous event ended at `end`; with `follows` if what comes next does not follow the record made last.
+    fn done(&mut self, actor: Actor, end: u64, follows: Option<Follows>) {
+        let previous = &mut self.thread(actor).previous;
+        *previous = previous.map(|(_, before)| (end, follows.unwrap_or(before)));
     }
 
     /// A receive takes its place: for `partner`'s message, maybe with wildcards.
-    fn posting(&mut self, rank: u32, comm: usize, partner: u32, wild: bool) -> usize {
+    fn posting(&mut self, (rank, thread): Actor, comm: usize, partner: u32, wild: bool) -> usize {
         let source = (!wild || self.random.random_bool(0.6)).then_some(partner);
-        let tag = (!wild || self.random.random_bool(0.6)).then(|| self.random.random_range(0..TAGS));
-        let mut posted = Posted { comm, source, tag, met: None, awaited: false };
-        let waiting = &mut self.tasks[rank as usize].waiting;
-        if let Some(at) = waiting.iter().position(|message| posted.takes(message)) {
-            posted.met = Some(waiting.remove(at));
+        let any_tag = wild && self.random.random_bool(0.4) && self.tasks[rank as usize].threads.len() == 1;
+        let tag = (!any_tag).then(|| self.tag(rank, Some(thread)));
+        let mut posted = Posted { comm, source, tag, met: None };
+        let task = &mut self.tasks[rank as usize];
+        if let Some(at) = task.waiting.iter().position(|message| posted.takes(message)) {
+            posted.met = Some(task.waiting.remove(at));
         }
-        let all = &mut self.tasks[rank as usize].posted;
-        all.push(posted);
-        all.len() - 1
+        task.posted.push(posted);
+        task.posted.len() - 1
     }
 
-    fn post_with(&mut self, rank: u32, comm: usize, partner: u32, wild: bool) -> (RequestId, usize) {
-        let start = self.tick();
-        let posted = self.posting(rank, comm, partner, wild);
-        let request = self.request(rank, Request::Receive(posted));
-        let Posted { source, tag, .. } = self.tasks[rank as usize].posted[posted];
+    fn post_event(&mut self, actor: Actor, start: u64, posted: usize) -> RequestId {
+        let request = self.request(actor, Request::Receive(posted));
+        let Posted { comm, source, tag, .. } = self.tasks[actor.0 as usize].posted[posted];
         let action = Action::PostReceive(PostReceive {
-            comm: self.comms[comm].numbers[&rank],
+            comm: self.comms[comm].numbers[&actor.0],
             source: source.map(|source| self.rank_in(comm, source)),
             tag,
             bytes: Bytes(100),
@@ -312,48 +420,50 @@ impl World {
             request,
         });
         let end = self.tick();
-        self.happened(rank, start, end, What::Plain(action));
-        (request, posted)
+        self.happened(actor, start, end, What::Plain(action));
+        request
     }
 
-    fn post(&mut self, rank: u32) {
-        let (comm, partner) = self.partner(rank);
+    fn post(&mut self, actor: Actor) {
+        let (comm, partner) = self.partner(actor.0);
         let wild = self.random.random_bool(0.5);
-        self.post_with(rank, comm, partner, wild);
+        let start = self.tick();
+        let posted = self.posting(actor, comm, partner, wild);
+        self.post_event(actor, start, posted);
+    }
+
+    fn block(&mut self, actor: Actor, blocked: Blocked) {
+        let now = self.now;
+        self.thread(actor).blocked = Some((now, blocked));
+        self.try_to_leave(actor);
     }
 
     /// A blocking receive or `Sendrecv`: blocks, unless its message is there.
-    fn receive(&mut self, rank: u32) {
-        let (comm, partner) = self.partner(rank);
-        if partner == rank {
+    fn receive(&mut self, actor: Actor) {
+        let (comm, partner) = self.partner(actor.0);
+        if !self.has_free_beside(partner, actor) {
             return;
         }
         let start = self.tick();
-        let send = self.random.random_bool(0.3).then(|| {
-            let tag = self.random.random_range(0..TAGS);
-            self.sending(rank, start, comm, partner, tag)
+        let send = (partner != actor.0 && self.random.random_bool(0.3)).then(|| {
+            let tag = self.tag(partner, None);
+            self.sending(actor, start, comm, partner, tag)
         });
         let wild = self.random.random_bool(0.5);
-        let posted = self.posting(rank, comm, partner, wild);
-        self.tasks[rank as usize].posted[posted].awaited = true;
-        self.tasks[rank as usize].blocked = Some(Blocked::Receive { start, posted, send });
-        self.go_on(rank);
+        let posted = self.posting(actor, comm, partner, wild);
+        self.block(actor, Blocked::Receive { start, posted, send });
     }
 
-    /// Lets `rank` leave its blocking call if what it waits for has come.
-    fn go_on(&mut self, rank: u32) {
-        let task = &mut self.tasks[rank as usize];
-        let (Some(Blocked::Receive { posted, .. }) | Some(Blocked::Wait { posted, .. })) = task.blocked
-        else {
-            return;
-        };
-        let Some(message) = task.posted[posted].met else { return };
-        let Posted { comm, source, tag, .. } = task.posted[posted];
-        let blocked = task.blocked.take().unwrap();
-        let end = self.tick();
+    /// Lets a thread leave its blocking call if what it waits for has come.
+    fn try_to_leave(&mut self, actor: Actor) -> bool {
+        let Some((_, blocked)) = self.thread(actor).blocked.clone() else { return false };
+        let (rank, _) = actor;
         match blocked {
-            Blocked::Receive { start, send, .. } => {
-                self.mark(rank, start);
+            Blocked::Receive { start, posted, send } => {
+                let Posted { comm, source, tag, met, .. } = self.tasks[rank as usize].posted[posted];
+                let Some(message) = met else { return false };
+                let end = self.tick();
+                self.mark(actor, start);
                 let receive = Receive {
                     comm: self.comms[comm].numbers[&rank],
                     source: self.rank_in(comm, message.src),
@@ -367,26 +477,35 @@ impl World {
                     Some(send) => Action::Exchange { send, receive },
                     None => Action::Receive(receive),
                 };
-                self.happened(rank, start, end, What::Plain(action));
+                self.happened(actor, start, end, What::Plain(action));
+                self.received(actor, end, message);
             }
-            Blocked::Wait { start, request, .. } => {
-                self.mark(rank, start);
+            Blocked::Wait { start, request, posted } => {
+                let Some(message) = self.tasks[rank as usize].posted[posted].met else { return false };
+                let end = self.tick();
+                self.mark(actor, start);
                 let completion = Completion { request, outcome: self.outcome(rank, posted) };
-                self.happened(rank, start, end, What::Complete(vec![completion]));
+                self.happened(actor, start, end, What::Complete(vec![completion]));
+                self.received(actor, end, message);
+            }
+            Blocked::Collective { start, operation } => {
+                if !self.may_leave(rank, operation) {
+                    return false;
+                }
+                let end = self.tick();
+                self.left(actor, start, end, operation, None);
             }
         }
-        self.done(rank, end, Some(self.reception(message)));
-        self.awaited(message);
+        self.thread(actor).blocked = None;
+        true
     }
 
-    fn reception(&self, message: Message) -> After {
-        After::Received { sender: message.src, message: message.number }
-    }
-
-    fn awaited(&mut self, message: Message) {
-        match &mut self.tasks[message.src as usize].expected[message.record] {
-            Expected::Message { awaited, .. } => *awaited = true,
-            Expected::Collective { .. } => unreachable!(),
+    /// What follows waits for `message`, whose reception was over at `end`.
+    fn received(&mut self, actor: Actor, end: u64, message: Message) {
+        self.done(actor, end, Some(Follows::Received(message)));
+        match &mut self.tasks[message.src as usize].made[message.record].what {
+            MadeOf::Point { awaited, .. } => *awaited = true,
+            MadeOf::Part { .. } => unreachable!(),
         }
     }
 
@@ -396,17 +515,15 @@ impl World {
             (Some(_), Some(_)) => Outcome::Done,
             _ => {
                 let message = posted.met.unwrap();
-                Outcome::Received {
-                    source: self.rank_in(posted.comm, message.src),
-                    tag: message.tag,
-                    bytes: None,
-                }
+                let source = self.rank_in(posted.comm, message.src);
+                Outcome::Received { source, tag: message.tag, bytes: None }
             }
         }
     }
 
     /// A call of the wait family, or a cancellation, or a request that is freed.
-    fn complete(&mut self, rank: u32) {
+    fn complete(&mut self, actor: Actor) {
+        let rank = actor.0;
         let task = &mut self.tasks[rank as usize];
         if task.open.is_empty() {
             return;
@@ -421,45 +538,44 @@ impl World {
                     task.posted[posted].comm = usize::MAX;
                     let start = self.tick();
                     let completion = Completion { request, outcome: Outcome::Cancelled };
-                    self.happened(rank, start, start, What::Complete(vec![completion]));
+                    self.happened(actor, start, start, What::Complete(vec![completion]));
                     return;
                 }
                 1 if source.is_some() && tag.is_some() => {
                     task.open.remove(at);
                     let start = self.tick();
-                    self.happened(rank, start, start, What::Plain(Action::Forget(request)));
+                    self.happened(actor, start, start, What::Plain(Action::Forget(request)));
                     return;
                 }
                 2..6 if met.is_none() => {
                     // Waits for it, if somebody who is free can send the message.
-                    let able =
-                        |member: &u32| *member != rank && self.tasks[*member as usize].blocked.is_none();
+                    let able = |&member: &u32| self.has_free_beside(member, actor);
                     let somebody = match source {
                         Some(source) => able(&source),
                         None => self.comms[comm].members.iter().any(able),
                     };
                     if somebody {
-                        let task = &mut self.tasks[rank as usize];
-                        task.open.remove(at);
-                        task.posted[posted].awaited = true;
+                        self.tasks[rank as usize].open.remove(at);
                         let start = self.tick();
-                        self.tasks[rank as usize].blocked = Some(Blocked::Wait { start, request, posted });
+                        self.block(actor, Blocked::Wait { start, request, posted });
                     }
                     return;
                 }
                 _ => {}
             }
         }
-        self.wait_all(rank);
+        self.wait_all(actor);
     }
 
     /// Completes some of what can complete, in any order.
-    fn wait_all(&mut self, rank: u32) {
-        let task = &mut self.tasks[rank as usize];
+    fn wait_all(&mut self, actor: Actor) {
+        let rank = actor.0;
+        let task = &self.tasks[rank as usize];
         let mut ready: Vec<_> = (task.open.iter().copied())
             .filter(|(_, request)| match request {
                 Request::Receive(posted) => task.posted[*posted].met.is_some(),
-                Request::Send | Request::Collective(_) => true,
+                Request::Send => true,
+                Request::Collective(operation) => self.may_leave(rank, *operation),
             })
             .collect();
         ready.shuffle(&mut self.random);
@@ -467,35 +583,32 @@ impl World {
         if ready.is_empty() {
             return;
         }
-        let start = self.tick();
+        let (start, end) = (self.tick(), self.tick());
         let mut completions = Vec::new();
-        let mut any = false;
+        let mut first = true;
         for (request, kind) in ready {
             self.tasks[rank as usize].open.retain(|&(open, _)| open != request);
             let mut outcome = Outcome::Done;
-            let after = match kind {
-                Request::Send => None,
+            // The turn of the further marks comes at the end of the call, without time.
+            let at = if first { start } else { end };
+            match kind {
+                Request::Send => {}
                 Request::Receive(posted) => {
                     outcome = self.outcome(rank, posted);
-                    self.tasks[rank as usize].posted[posted].awaited = true;
                     let message = self.tasks[rank as usize].posted[posted].met.unwrap();
-                    self.awaited(message);
-                    Some(self.reception(message))
+                    self.mark(actor, at);
+                    self.received(actor, end, message);
+                    first = false;
                 }
-                Request::Collective(number) => Some(After::Collective(number)),
-            };
-            if let Some(after) = after {
-                self.mark(rank, start);
-                self.done(rank, start, Some(after));
-                any = true;
+                Request::Collective(operation) => {
+                    self.mark(actor, at);
+                    self.done(actor, end, Some(Follows::Collective(operation)));
+                    first = false;
+                }
             }
             completions.push(Completion { request, outcome });
         }
-        let end = self.tick();
-        if any {
-            self.done(rank, end, None);
-        }
-        self.happened(rank, start, end, What::Complete(completions));
+        self.happened(actor, start, end, What::Complete(completions));
     }
 
     /// Delivers a message that is under way, if there is one.
@@ -509,88 +622,118 @@ impl World {
         match task.posted.iter_mut().find(|posted| posted.met.is_none() && posted.takes(&message)) {
             Some(posted) => {
                 posted.met = Some(message);
-                self.go_on(link.1);
+                for actor in self.actors(link.1) {
+                    if !matches!(self.thread(actor).blocked, Some((_, Blocked::Collective { .. }))) {
+                        self.try_to_leave(actor);
+                    }
+                }
             }
             None => task.waiting.push(message),
         }
         true
     }
 
-    /// A collective whose members are all free.
-    fn collective(&mut self) {
-        let comm = self.random.random_range(0..self.comms.len());
+    /// Whether a member that has entered an operation may leave it.
+    fn may_leave(&self, rank: u32, operation: usize) -> bool {
+        let Collectively { comm, op, root, ref entered, .. } = self.operations[operation];
+        let all = entered.len() == self.comms[comm].members.len();
+        let root_there = root.is_some_and(|root| entered.contains(&root));
+        all || self.plan.early
+            && match op {
+                Operation::Bcast => root_there,
+                Operation::Reduce => root != Some(rank),
+                _ => false,
+            }
+    }
+
+    /// Enters a collective that others have entered, or begins one.
+    fn collective(&mut self, actor: Actor) {
+        let rank = actor.0;
+        let comm = *self.comms_of(rank).choose(&mut self.random).unwrap();
+        self.enter(actor, comm);
+    }
+
+    fn enter(&mut self, actor: Actor, comm: usize) {
+        let rank = actor.0;
         let members = self.comms[comm].members.clone();
-        if members.iter().any(|&member| self.tasks[member as usize].blocked.is_some()) {
+        let entered = self.comms[comm].open.map(|open| self.operations[open].entered.clone());
+        if entered.as_ref().is_some_and(|entered| entered.contains(&rank)) {
             return;
         }
-        let op = *[Operation::Barrier, Operation::Bcast, Operation::Allreduce, Operation::Reduce]
-            .choose(&mut self.random)
-            .unwrap();
-        let root = op.is_rooted().then(|| CommRank(self.random.random_range(0..members.len() as u32)));
-        let blocking = self.random.random_bool(0.6);
-        let number = self.collectives;
-        if members.len() > 1 {
-            self.collectives += 1;
+        let there = entered.unwrap_or_default();
+        let others = |&member: &u32| member != rank && !there.contains(&member);
+        if !members
+            .iter()
+            .copied()
+            .filter(|member| others(member))
+            .all(|member| self.has_free_beside(member, actor))
+        {
+            return;
         }
-        let bytes = self.random.random_range(0..50);
-        let mut order = members.clone();
-        order.shuffle(&mut self.random);
-        // Everybody enters before anybody leaves.
-        let starts: Vec<_> = order.iter().map(|&rank| (rank, self.tick())).collect();
-        for (rank, start) in starts {
-            let at_root = root == Some(self.rank_in(comm, rank));
-            let (send, recv) = match op {
-                Operation::Barrier => (0, 0),
-                Operation::Allreduce => (bytes, bytes),
-                Operation::Bcast if at_root => (bytes, 0),
-                Operation::Bcast => (0, bytes),
-                _ if at_root => (0, bytes),
-                _ => (bytes, 0),
-            };
-            let single = members.len() == 1;
-            let request = (!blocking).then(|| {
-                let kind = if single { Request::Send } else { Request::Collective(number) };
-                self.request(rank, kind)
-            });
-            let end = self.tick();
-            if !single {
-                if !blocking {
-                    self.mark(rank, start);
-                }
-                let task = &mut self.tasks[rank as usize];
-                let (before, after) = task.previous.unwrap();
-                task.expected.push(Expected::Collective {
-                    operation: number,
-                    members: members.clone(),
-                    op,
-                    send,
-                    recv,
-                    after,
-                    time: start - before,
-                });
-                self.done(rank, end, blocking.then_some(After::Collective(number)));
+        let operation = self.comms[comm].open.unwrap_or_else(|| {
+            let op = *[Operation::Barrier, Operation::Bcast, Operation::Allreduce, Operation::Reduce]
+                .choose(&mut self.random)
+                .unwrap();
+            let root = op.is_rooted().then(|| *members.choose(&mut self.random).unwrap());
+            let bytes = self.random.random_range(0..50);
+            let blocking = self.random.random_bool(0.6);
+            self.operations.push(Collectively { comm, op, root, bytes, blocking, entered: Vec::new() });
+            self.operations.len() - 1
+        });
+        self.operations[operation].entered.push(rank);
+        let whole = self.operations[operation].entered.len() == members.len();
+        self.comms[comm].open = (!whole).then_some(operation);
+        let start = self.tick();
+        if self.operations[operation].blocking {
+            return self.block(actor, Blocked::Collective { start, operation });
+        }
+        let single = members.len() == 1;
+        let kind = if single { Request::Send } else { Request::Collective(operation) };
+        let request = self.request(actor, kind);
+        let end = self.tick();
+        self.left(actor, start, end, operation, Some(request));
+    }
+
+    /// The record and the event of a member's part, which is over or under way (`request`).
+    fn left(&mut self, actor: Actor, start: u64, end: u64, operation: usize, request: Option<RequestId>) {
+        let Collectively { comm, op, root, bytes, .. } = self.operations[operation];
+        let at_root = root == Some(actor.0);
+        let (send, recv) = match op {
+            Operation::Barrier => (0, 0),
+            Operation::Allreduce => (bytes, bytes),
+            Operation::Bcast if at_root => (bytes, 0),
+            Operation::Bcast => (0, bytes),
+            _ if at_root => (0, bytes),
+            _ => (bytes, 0),
+        };
+        if self.comms[comm].members.len() > 1 {
+            if request.is_some() {
+                self.mark(actor, start);
             }
-            let call = Collective {
-                operation: op,
-                comm: self.comms[comm].numbers[&rank],
-                root,
-                amounts: Amounts { send: Bytes(send), recv: Bytes(recv) },
-                count: 0,
-                datatype: DatatypeId(0),
-                recv_datatype: None,
-                request,
-                send_counts: &[],
-                recv_counts: &[],
-            };
-            self.happened(rank, start, end, What::Plain(Action::Collective(call)));
+            self.made(actor, start, MadeOf::Part { operation, send, recv });
+            self.done(actor, end, request.is_none().then_some(Follows::Collective(operation)));
         }
+        let call = Collective {
+            operation: op,
+            comm: self.comms[comm].numbers[&actor.0],
+            root: root.map(|root| self.rank_in(comm, root)),
+            amounts: Amounts { send: Bytes(send), recv: Bytes(recv) },
+            count: 0,
+            datatype: DatatypeId(0),
+            recv_datatype: None,
+            request,
+            send_counts: &[],
+            recv_counts: &[],
+        };
+        self.happened(actor, start, end, What::Plain(Action::Collective(call)));
     }
 
     /// `MPI_Comm_split`: every member gets a part.
     fn split(&mut self) {
         let comm = self.random.random_range(0..self.comms.len());
         let mut members = self.comms[comm].members.clone();
-        if self.comms.len() > 8 || members.iter().any(|&rank| self.tasks[rank as usize].blocked.is_some()) {
+        let busy = |&rank: &u32| !self.is_free((rank, 0));
+        if self.comms.len() > 8 || self.comms[comm].open.is_some() || members.iter().any(busy) {
             return;
         }
         let ordinal = self.comms[comm].children;
@@ -605,35 +748,74 @@ impl World {
     }
 
     /// Calls that leave no record.
-    fn other(&mut self, rank: u32) {
+    fn other(&mut self, actor: Actor) {
         let start = self.tick();
         let action = match self.random.random_bool(0.5) {
             true => Action::Other { bytes: Bytes(7), detail: Detail::None },
             false => Action::Probe { comm: CommId(0), source: CommRank(0), tag: 0 },
         };
         let end = self.tick();
-        self.happened(rank, start, end, What::Plain(action));
+        self.happened(actor, start, end, What::Plain(action));
     }
 
-    /// Somebody who is free sends what a blocked task waits for.
+    /// Follows who waits for whom from a thread that is blocked to one that is free, which does what is waited for; or lets one
+    /// leave that may.
     fn unblock_one(&mut self) {
-        let tasks = self.tasks.len() as u32;
-        let first = self.random.random_range(0..tasks);
-        let wanted = (first..first + tasks).map(|rank| rank % tasks).find_map(|rank| {
-            let task = &self.tasks[rank as usize];
-            let posted = match task.blocked.as_ref()? {
-                Blocked::Receive { posted, .. } | Blocked::Wait { posted, .. } => &task.posted[*posted],
-            };
-            let sender = self.comms[posted.comm].members.iter().copied().find(|&member| {
-                posted.source.is_none_or(|source| source == member)
-                    && self.tasks[member as usize].blocked.is_none()
-            })?;
-            Some((rank, sender, posted.comm, posted.tag.unwrap_or(0)))
-        });
-        match wanted {
-            Some((rank, sender, comm, tag)) => self.send_to(sender, comm, rank, tag),
-            None => assert!(self.tasks.iter().all(|task| task.blocked.is_none()), "the model is stuck"),
+        let mut blocked: Vec<Actor> = self.all().filter(|&actor| !self.is_free(actor)).collect();
+        blocked.shuffle(&mut self.random);
+        if blocked.iter().any(|&actor| self.try_to_leave(actor)) {
+            return;
         }
+        let Some(&(mut actor)) = blocked.first() else { return };
+        for _ in 0..=blocked.len() {
+            let Some((_, why)) = self.thread(actor).blocked.clone() else { return };
+            // Who could do it, by preference one that is free.
+            let able: Vec<u32> = match why {
+                Blocked::Receive { posted, .. } | Blocked::Wait { posted, .. } => {
+                    let Posted { comm, source, .. } = self.tasks[actor.0 as usize].posted[posted];
+                    source.map_or_else(|| self.comms[comm].members.clone(), |source| vec![source])
+                }
+                Blocked::Collective { operation, .. } => {
+                    let Collectively { comm, entered, .. } = &self.operations[operation];
+                    let members = self.comms[*comm].members.iter().copied();
+                    members.filter(|member| !entered.contains(member)).take(1).collect()
+                }
+            };
+            let free = able.iter().find_map(|&rank| self.free_of(rank));
+            match (free, why) {
+                (Some(free), Blocked::Receive { posted, .. } | Blocked::Wait { posted, .. }) => {
+                    let Posted { comm, tag, .. } = self.tasks[actor.0 as usize].posted[posted];
+                    return self.send_to(free, comm, actor.0, tag.unwrap_or(0));
+                }
+                (Some(free), Blocked::Collective { operation, .. }) => {
+                    let comm = self.operations[operation].comm;
+                    let there = self.operations[operation].entered.len();
+                    self.enter(free, comm);
+                    if self.operations[operation].entered.len() > there {
+                        return;
+                    }
+                    // Other members have no free thread: one of them goes on first.
+                    let members = self.comms[comm].members.clone();
+                    let entered = &self.operations[operation].entered;
+                    let busy = members.iter().copied().find(|&member| {
+                        !entered.contains(&member) && !self.has_free_beside(member, free) && member != free.0
+                    });
+                    let Some(busy) = busy else { return };
+                    actor = self.latest_blocked(&[busy]);
+                }
+                // One of them was free when this one blocked, so it has blocked since.
+                (None, _) => actor = self.latest_blocked(&able),
+            }
+        }
+        panic!("the model is stuck");
+    }
+
+    /// The thread of `ranks` that has blocked last.
+    fn latest_blocked(&self, ranks: &[u32]) -> Actor {
+        let since = |&(rank, thread): &Actor| {
+            self.tasks[rank as usize].threads[usize::from(thread)].blocked.as_ref().map(|&(since, _)| since)
+        };
+        ranks.iter().flat_map(|&rank| self.actors(rank)).max_by_key(since).unwrap()
     }
 
     /// Everybody comes to an end: what is under way is delivered, every message finds a receive and every receive
@@ -641,8 +823,15 @@ impl World {
     fn end(&mut self) {
         loop {
             while self.deliver() {}
-            if self.tasks.iter().any(|task| task.blocked.is_some()) {
+            if self.all().any(|actor| !self.is_free(actor)) {
                 self.unblock_one();
+                continue;
+            }
+            if let Some(comm) = self.comms.iter().position(|comm| comm.open.is_some()) {
+                let entered = &self.operations[self.comms[comm].open.unwrap()].entered;
+                let missing = self.comms[comm].members.iter().find(|member| !entered.contains(member));
+                let actor = self.free_of(*missing.unwrap()).unwrap();
+                self.enter(actor, comm);
                 continue;
             }
             let lonely = (0..self.tasks.len() as u32).find_map(|rank| {
@@ -652,33 +841,26 @@ impl World {
                 Some((source, posted.comm, rank, posted.tag.unwrap_or(1)))
             });
             if let Some((source, comm, rank, tag)) = lonely {
-                self.send_to(source, comm, rank, tag);
+                self.send_to((source, 0), comm, rank, tag);
                 continue;
             }
             let waiting = (0..self.tasks.len() as u32)
                 .find_map(|rank| Some((rank, *self.tasks[rank as usize].waiting.first()?)));
             let Some((rank, message)) = waiting else { break };
-            // From anybody, with any tag; the wait comes below.
+            // By the thread whose tag it is; the wait comes below.
+            let thread = (message.tag / TAGS) as u16;
             let start = self.tick();
-            self.tasks[rank as usize].waiting.remove(0);
-            let met = Some(message);
-            let posted = Posted { comm: message.comm, source: None, tag: None, met, awaited: false };
-            self.tasks[rank as usize].posted.push(posted);
-            let posted = self.tasks[rank as usize].posted.len() - 1;
-            let request = self.request(rank, Request::Receive(posted));
-            let action = Action::PostReceive(PostReceive {
-                comm: self.comms[message.comm].numbers[&rank],
-                source: None,
-                tag: None,
-                bytes: Bytes(100),
-                datatype: DatatypeId(0),
-                request,
-            });
-            self.happened(rank, start, start, What::Plain(action));
+            let task = &mut self.tasks[rank as usize];
+            task.waiting.remove(0);
+            let tag = (task.threads.len() > 1).then_some(message.tag);
+            task.posted.push(Posted { comm: message.comm, source: None, tag, met: Some(message) });
+            let posted = task.posted.len() - 1;
+            self.post_event((rank, thread), start, posted);
         }
         for rank in 0..self.tasks.len() as u32 {
             // Nobody must forget a collective, or a receive with a wildcard; some others stay open to the end.
-            while self.tasks[rank as usize].open.iter().any(|(_, request)| match request {
+            let task = |world: &Self| world.tasks[rank as usize].open.clone();
+            while task(self).iter().any(|(_, request)| match request {
                 Request::Receive(posted) => {
                     let posted = &self.tasks[rank as usize].posted[*posted];
                     posted.source.is_none() || posted.tag.is_none()
@@ -686,14 +868,73 @@ impl World {
                 Request::Collective(_) => true,
                 Request::Send => false,
             }) {
-                self.wait_all(rank);
+                self.wait_all((rank, 0));
             }
-            let start = self.tick();
-            let end = self.tick();
-            self.mark(rank, start);
-            self.done(rank, end, None);
-            self.happened(rank, start, end, What::Plain(Action::Finalize));
+            let (start, end) = (self.tick(), self.tick());
+            // It is behind what each thread waited for last.
+            for actor in self.actors(rank).skip(1) {
+                let previous = self.thread(actor).previous.map(|(_, follows)| follows);
+                if let Some(Follows::Received(_) | Follows::Collective(_)) = previous {
+                    self.mark(actor, start);
+                }
+            }
+            self.mark((rank, 0), start);
+            self.happened((rank, 0), start, end, What::Plain(Action::Finalize));
         }
+    }
+
+    /// The records by the time at which they began, with references and times as a trace has them.
+    fn told(self) -> Run {
+        let Self { tasks, comms, operations, .. } = self;
+        let orders: Vec<Vec<usize>> = tasks
+            .iter()
+            .map(|task| {
+                let mut order: Vec<usize> = (0..task.made.len()).collect();
+                order.sort_by_key(|&at| (task.made[at].start, at));
+                order
+            })
+            .collect();
+        // Of each record its index among the point-to-point ones.
+        let points: Vec<HashMap<usize, usize>> = (tasks.iter().zip(&orders))
+            .map(|(task, order)| {
+                let is_point = |&&at: &&usize| matches!(task.made[at].what, MadeOf::Point { .. });
+                order.iter().filter(is_point).enumerate().map(|(number, &at)| (at, number)).collect()
+            })
+            .collect();
+        let (mut expected, mut moments) = (Vec::new(), Vec::new());
+        for (rank, (task, order)) in tasks.iter().zip(&orders).enumerate() {
+            let (mut records, mut when, mut front) = (Vec::new(), Vec::new(), 0);
+            for &at in order {
+                let Made { start, thread, released, follows, ref what } = task.made[at];
+                let after = match follows {
+                    Follows::Start => After::Start,
+                    Follows::Own(record) => After::Own(points[rank][&record]),
+                    Follows::Received(Message { src, record, .. }) => {
+                        After::Received { sender: src, message: points[src as usize][&record] }
+                    }
+                    Follows::Collective(operation) => After::Collective(operation),
+                };
+                // A further mark of a call follows the one in front at once.
+                let released = if released > start { start } else { released };
+                let time = start - front.max(released);
+                front = start;
+                when.push(Moment { start, thread, released });
+                records.push(match *what {
+                    MadeOf::Point { dst, bytes, awaited } => {
+                        Expected::Message { dst, bytes, awaited, after, time }
+                    }
+                    MadeOf::Part { operation, send, recv } => {
+                        let Collectively { comm, op, .. } = operations[operation];
+                        let members = comms[comm].members.clone();
+                        Expected::Collective { operation, members, op, send, recv, after, time }
+                    }
+                });
+            }
+            expected.push(records);
+            moments.push(when);
+        }
+        let events = tasks.into_iter().map(|task| task.events).collect();
+        Run { events, expected, moments }
     }
 }
 

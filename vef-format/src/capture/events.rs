@@ -129,7 +129,7 @@ impl FileEvents {
         self.file.span()
     }
 
-    #[cfg(test)]
+    /// Whether several threads wrote records.
     pub(super) fn has_many_threads(&self) -> bool {
         self.threads.len() > 1
     }

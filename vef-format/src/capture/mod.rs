@@ -276,6 +276,14 @@ impl Events {
         }
     }
 
+    /// Whether several threads of the rank made calls.
+    pub fn has_many_threads(&self) -> bool {
+        match &self.source {
+            EventSource::Vefc(events) => events.has_many_threads(),
+            EventSource::Legacy(_) => false,
+        }
+    }
+
     /// How the events end; meaningful once [`Events::each`] came to the last.
     pub fn ending(&self) -> Ending {
         match &self.source {

@@ -4,7 +4,7 @@
 //! collectives. Of a collective only that is asked which no algorithm can do without (`Flow`), so a cycle
 //! that is reported is one.
 
-use super::records::{BROKEN, DEPENDENCY, Flow, Graph, Node, PART, STARTED, WAITED};
+use super::records::{BROKEN, DEPENDENCY, Flow, GIVES, Graph, Node, PART, STARTED, WAITED};
 use super::report::{Kind, Log};
 use crate::id_table::NONE;
 use std::collections::HashMap;
@@ -92,12 +92,14 @@ impl<'a> Walk<'a> {
         let communicator = self.graph.communicators.get(collective.comm);
         let member = communicator.member(self.graph.tasks[task as usize].rank);
         let own = member.is_none_or(|member| communicator.calls(member) > collective.position);
-        own && match collective.flow {
-            Flow::All => collective.arrived == collective.parts,
-            Flow::FromRoot => collective.root == task || self.root_arrived(number),
-            Flow::ToRoot => collective.root != task || collective.arrived == collective.parts,
-            Flow::Own => true,
-        }
+        let all_arrived = collective.arrived == collective.givers;
+        let needs = match collective.flow {
+            Flow::All => !all_arrived,
+            Flow::FromRoot => collective.root != task && !self.root_arrived(number),
+            Flow::ToRoot => collective.root == task && !all_arrived,
+            Flow::Own => false,
+        };
+        own && (!needs || self.graph.takes_nothing.contains(&(number, task)))
     }
 
     /// Whether the root of a collective, which is not broken, has called it.
@@ -120,9 +122,9 @@ impl<'a> Walk<'a> {
             return;
         }
         let collective = &mut self.graph.collectives[other];
-        collective.arrived += 1;
+        collective.arrived += u32::from(flags & GIVES != 0);
         let comm = collective.comm;
-        let wakes = collective.arrived == collective.parts || collective.root == task;
+        let wakes = collective.arrived == collective.givers || collective.root == task;
         if comm != NONE {
             let communicator = self.graph.communicators.get_mut(comm);
             if let Some(member) = communicator.member(self.graph.tasks[task as usize].rank) {
@@ -165,7 +167,11 @@ impl<'a> Walk<'a> {
             }
             let Some(part) = parts.get_mut(&node.other) else { continue };
             let collective = &self.graph.collectives[node.other];
-            if collective.flow != Flow::FromRoot || collective.root == node.task {
+            let needed = match collective.flow {
+                Flow::FromRoot => collective.root == node.task,
+                _ => node.flags & GIVES != 0,
+            };
+            if needed {
                 *part = index;
             }
             if waits[node.task as usize] == Some(Wait::Collective(node.other)) {

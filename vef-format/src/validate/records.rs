@@ -7,11 +7,11 @@ use super::report::{Kind, Log, OperationTally, Report, Tallies};
 use crate::container::VERSION;
 use crate::id_table::{Chunks, IdTable, NONE};
 use crate::ids::{CommId, Rank};
-use crate::operation::{OpCode, Operation};
+use crate::operation::{Amounts, OpCode, Operation};
 use crate::record::{Dependency, Header, LocalCollective, Message, Version};
 use crate::text::Line;
 use crate::units::{Bytes, Picos, Ticks};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Validates a trace record by record; the lines of a task come in its program order.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub(super) struct Graph {
     pub(super) task_of_rank: IdTable,
     pub(super) communicators: Communicators,
     pub(super) collectives: Chunks<Collective>,
+    /// The parts of collectives that obtain nothing although others' may: places of collective and task.
+    pub(super) takes_nothing: HashSet<(u32, u32)>,
     /// From the id of a collective to its place in `collectives`.
     pub(super) collective_ids: IdTable,
     lines: Vec<(u32, u64)>,
@@ -74,6 +76,8 @@ pub(super) const BROKEN: u16 = 64;
 pub(super) const STARTED: u16 = 128;
 /// Some task cannot go on before it starts.
 pub(super) const WAITED: u16 = 256;
+/// It is a part of a collective that others may need: it has data for them, or is a barrier's.
+pub(super) const GIVES: u16 = 512;
 
 /// A task.
 #[derive(Debug)]
@@ -96,7 +100,8 @@ pub(super) struct Collective {
     pub(super) first: u32,
     /// Lines.
     pub(super) parts: u32,
-    /// Lines that the pass over dependencies has reached.
+    /// Lines that others may need ([`GIVES`]), and those of them that the pass over dependencies has reached.
+    pub(super) givers: u32,
     pub(super) arrived: u32,
     /// The place of the root's task in [`Graph::tasks`], where there is a root, or [`NONE`].
     pub(super) root: u32,
@@ -106,14 +111,15 @@ pub(super) struct Collective {
     pub(super) broken: bool,
 }
 
-/// Whose data a member needs at the least before its part of a collective can be over, whatever the algorithm.
+/// Whose data a member needs at the least before its part of a collective can be over, whatever the algorithm. One that obtains nothing
+/// needs nobody, except in a barrier, and nobody needs one that has nothing to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// All members that of all.
+    /// All members that of all that have any.
     All,
     /// All members that of the root.
     FromRoot,
-    /// The root that of all.
+    /// The root that of all that have any.
     ToRoot,
     /// Unknown operation: its own.
     Own,
@@ -282,6 +288,7 @@ impl Validator {
                 position,
                 first: index,
                 parts: 0,
+                givers: 0,
                 arrived: 0,
                 root: NONE,
                 op: part.op,
@@ -309,10 +316,24 @@ impl Validator {
         } else {
             None
         };
+        let syncs = operation == Some(Operation::Barrier);
+        if syncs || part.amounts.send != Bytes::ZERO {
+            flags |= GIVES;
+            collective.givers += 1;
+        }
+        let obtains = match collective.flow {
+            Flow::All => syncs || part.amounts.recv != Bytes::ZERO,
+            Flow::FromRoot | Flow::ToRoot => part.amounts != Amounts::default(),
+            Flow::Own => true,
+        };
         collective.parts += 1;
         collective.broken |= problem.is_some();
         let first = collective.first;
         self.record(line, part.task, number, flags, part.after, part.time);
+        if !obtains {
+            let task = self.graph.nodes[index].task;
+            self.graph.takes_nothing.insert((number, task));
+        }
 
         let graph = &mut self.graph;
         if let Some((kind, text)) = problem {
@@ -366,14 +387,10 @@ impl Validator {
         };
         let node = Node { dependency, task: 0, other, next: NONE, flags: flags | u16::from(after.code()) };
         let first = self.graph.push(line, rank, node);
-        if first != (after == Dependency::Start) {
+        // A later record that waits for nothing is the first of a thread.
+        if first && after != Dependency::Start {
             self.log.add(Kind::Start, line, || {
-                let text = if first {
-                    "the first record of task {} waits for something"
-                } else {
-                    "a later record of task {} waits for nothing"
-                };
-                (text.replace("{}", &rank.to_string()), vec![])
+                (format!("the first record of task {rank} waits for something"), vec![])
             });
         }
         let slot = self.graph.nodes[self.graph.nodes.len() as u32 - 1].task as usize;

@@ -141,7 +141,7 @@ pub enum Kind {
     TimeRange,
     /// An operation code that the table does not have.
     UnknownOperation,
-    /// A first record that waits for something, or a later one that waits for nothing.
+    /// A first record that waits for something.
     Start,
     /// A task whose last record is no local mark, or that has no record: it was cut before `MPI_Finalize`.
     EndsEarly,
@@ -171,7 +171,7 @@ impl Kind {
             Self::Cycle => "records wait for each other, in a cycle",
             Self::TimeRange => "times beyond 2^64 ps",
             Self::UnknownOperation => "an operation code that the table does not have",
-            Self::Start => "a first record that waits, or a later one that does not",
+            Self::Start => "a first record that waits for something",
             Self::EndsEarly => "a task ends before MPI_Finalize",
             Self::TooMany => "more records than can be checked",
             Self::LaterVersion => "a container of a later version than this program",

@@ -1,0 +1,278 @@
+//! Programs of several threads: nothing orders them but MPI and their own waits, and their traces replay to the end.
+
+mod capture;
+#[allow(dead_code, reason = "the truth is looked at elsewhere")]
+mod model;
+mod stepper;
+
+use capture::{Happened, WORLD, What, receiving, sending};
+use mixer::{Options, Quiet, Summary, mix};
+use model::Plan;
+use proptest::prelude::*;
+use std::collections::HashMap;
+use vef_format::capture::event::*;
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::operation::{Amounts, Operation};
+use vef_format::units::Bytes;
+
+/// A capture under construction, whose calls begin and end when they are told to.
+struct Program(Vec<Vec<Happened>>);
+
+impl Program {
+    fn new(tasks: u32) -> Self {
+        let mut program = Self((0..tasks).map(|_| Vec::new()).collect());
+        for rank in 0..tasks {
+            program.call(rank, 0, (0, 10), Action::Init);
+            let members = (0..tasks).map(Rank).collect();
+            let what = What::Communicator { id: WORLD, origin: Origin::World, members };
+            program.add(rank, 0, (11, 11), what);
+        }
+        program
+    }
+
+    fn add(&mut self, rank: u32, thread: u16, (start, end): (u64, u64), what: What) {
+        self.0[rank as usize].push(Happened { start, end, thread, what });
+    }
+
+    fn call(&mut self, rank: u32, thread: u16, times: (u64, u64), action: Action<'static>) {
+        self.add(rank, thread, times, What::Plain(action));
+    }
+
+    fn send(&mut self, rank: u32, thread: u16, times: (u64, u64), to: u32, tag: i32, bytes: u64) {
+        self.call(rank, thread, times, Action::Send(sending(to, tag, bytes, None)));
+    }
+
+    fn receive(&mut self, rank: u32, thread: u16, times: (u64, u64), from: u32, tag: i32) {
+        self.call(rank, thread, times, Action::Receive(receiving(from, tag)));
+    }
+
+    /// A communicator of all tasks, the `ordinal`th that `MPI_Comm_dup` makes.
+    fn duplicate(&mut self, ordinal: u32) -> CommId {
+        let id = CommId(ordinal + 1);
+        let all = self.0.len() as u32;
+        for rank in 0..all {
+            let origin = Origin::Child { parent: WORLD, ordinal };
+            let members = (0..all).map(Rank).collect();
+            self.add(rank, 0, (12, 12), What::Communicator { id, origin, members });
+        }
+        id
+    }
+
+    fn collective(&mut self, rank: u32, thread: u16, times: (u64, u64), comm: CommId, root: Option<u32>) {
+        let operation = if root.is_some() { Operation::Bcast } else { Operation::Allreduce };
+        let (send, recv) = match root {
+            None => (8, 8),
+            Some(root) if root == rank => (8, 0),
+            Some(_) => (0, 8),
+        };
+        let call = Collective {
+            operation,
+            comm,
+            root: root.map(CommRank),
+            amounts: Amounts { send: Bytes(send), recv: Bytes(recv) },
+            count: 0,
+            datatype: DatatypeId(0),
+            recv_datatype: None,
+            request: None,
+            send_counts: &[],
+            recv_counts: &[],
+        };
+        self.call(rank, thread, times, Action::Collective(call));
+    }
+
+    /// The lines of the trace, and the summary; the trace replays to its end, also when it is mixed in parts.
+    fn lines(mut self, end: u64) -> (Vec<String>, Summary) {
+        for rank in 0..self.0.len() as u32 {
+            self.call(rank, 0, (end, end + 10), Action::Finalize);
+        }
+        for events in &mut self.0 {
+            events.sort_by_key(|event| (event.start, event.end));
+        }
+        mixed(&self.0)
+    }
+}
+
+/// The lines of the trace of a run, and the summary; it replays to its end.
+fn mixed(events: &[Vec<Happened>]) -> (Vec<String>, Summary) {
+    let (lines, summary, stuck) = mixed_to(events);
+    assert_eq!(stuck, [], "tasks that do not come to their end:\n{}", lines.join("\n"));
+    (lines, summary)
+}
+
+/// The lines of the trace of a run, the summary, and what tasks do not come to their end if no member of a collective leaves early.
+fn mixed_to(events: &[Vec<Happened>]) -> (Vec<String>, Summary, Vec<(usize, usize)>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
+    capture::write(&place, events);
+    let in_parts = Options { memory: Some(Bytes(1)), jobs: 2, ..Options::default() };
+    mix(&place, &trace, &in_parts, &Quiet).unwrap();
+    let parts = std::fs::read_to_string(&trace).unwrap();
+    let summary = mix(&place, &trace, &Options { jobs: 1, ..Options::default() }, &Quiet).unwrap();
+    let text = std::fs::read_to_string(&trace).unwrap();
+    assert!(parts == text, "parts write another trace than the whole");
+    let report = vef_format::validate::validate(&trace, &Default::default()).unwrap();
+    assert!(report.is_complete() && report.warnings == 0, "{:?}", report.problems);
+    (text.lines().map(str::to_owned).collect(), summary, stepper::stuck(&trace))
+}
+
+fn of_task(lines: &[String], task: &str) -> Vec<String> {
+    let records = lines.iter().filter(|line| !line.starts_with('C'));
+    records.filter(|line| line.split(' ').nth(1) == Some(task)).cloned().collect()
+}
+
+#[test]
+fn a_listener_holds_nobody_up_and_releases_nobody() {
+    let mut program = Program::new(2);
+    // The second thread of task 0 listens while the first sends and is answered five times.
+    program.receive(0, 1, (20, 5000), 1, 9);
+    for round in 0..5 {
+        let at = 100 + 100 * round;
+        program.send(0, 0, (at, at + 5), 1, 0, 10 + round);
+        program.receive(0, 0, (at + 10, at + 80), 1, 0);
+        program.receive(1, 0, (at - 15, at + 30), 0, 0);
+        program.send(1, 0, (at + 40, at + 45), 0, 0, 20 + round);
+    }
+    program.send(1, 0, (4900, 4905), 0, 9, 1);
+    let (lines, summary) = program.lines(6000);
+    assert_eq!((summary.threaded, summary.negative_times), (1, 0));
+    // Whatever else the lines are: each ping but the first waits for the pong before it.
+    let ids: HashMap<&str, &str> = lines[2..]
+        .iter()
+        .map(|line| line.split(' ').collect::<Vec<_>>())
+        .filter(|fields| fields[1] == "1" && fields[2] == "0")
+        .map(|fields| (fields[3], fields[0]))
+        .collect();
+    let pings: Vec<Vec<&str>> = lines[2..]
+        .iter()
+        .map(|line| line.split(' ').collect())
+        .filter(|fields: &Vec<&str>| fields[1] == "0" && fields[2] == "1")
+        .collect();
+    assert_eq!(pings.len(), 5);
+    for (round, ping) in pings.iter().enumerate().skip(1) {
+        let pong = ids[(19 + round).to_string().as_str()];
+        assert_eq!((ping[4], ping[6]), ("6", pong), "ping {round}: {ping:?}");
+        // From the end of the pong's reception.
+        assert_eq!(ping[5], "20");
+    }
+    // The listener's mark stands first; the first ping is timed from it, since it began before.
+    assert_eq!(of_task(&lines, "0")[..2], ["0 0 0 0 0 20 -1", "2 0 1 10 4 80 -1"]);
+}
+
+#[test]
+fn calls_of_threads_are_not_chained() {
+    let mut program = Program::new(2);
+    let (x, y) = (program.duplicate(0), program.duplicate(1));
+    // Each thread has a communicator of its own; the tasks enter them in opposite order, one after the other.
+    program.collective(0, 0, (100, 210), x, None);
+    program.collective(0, 1, (300, 410), y, None);
+    program.collective(1, 1, (100, 400), y, None);
+    program.collective(1, 0, (200, 205), x, None);
+    let (lines, _) = program.lines(1000);
+    for line in lines.iter().filter(|line| line.starts_with('G')) {
+        assert!(line.ends_with(" -1"), "{line}: follows nothing of its thread");
+    }
+}
+
+#[test]
+fn a_thread_is_let_past_one_that_would_wait_for_ever() {
+    let mut program = Program::new(2);
+    // Task 0 leaves a broadcast at once and then tells task 1's second thread; the first enters only later. Were the
+    // broadcast one whose members wait for each other, that would be no matter to the program, but it is to one sequence.
+    program.collective(0, 0, (100, 110), WORLD, Some(0));
+    program.send(0, 0, (120, 125), 1, 3, 5);
+    program.receive(1, 1, (50, 200), 0, 3);
+    program.send(1, 1, (210, 215), 0, 4, 6);
+    program.collective(1, 0, (300, 310), WORLD, Some(0));
+    program.receive(0, 0, (400, 410), 1, 4);
+    let (lines, summary) = program.lines(1000);
+    assert_eq!(summary.messages, 2);
+    // Task 1: the listening mark, the broadcast, and only then what the message from behind the broadcast releases; it began
+    // before the broadcast, so it takes no time from there on.
+    let task = of_task(&lines, "1");
+    let position = |part: &str| lines.iter().position(|line| line.contains(part)).unwrap();
+    assert!(position("C0 0 1 0 8") < position(" 1 0 6 "), "{lines:?}");
+    assert!(task.iter().any(|line| line.contains(" 1 0 6 6 0 ")), "{task:?}");
+}
+
+#[test]
+fn a_program_that_relies_on_an_early_end_of_a_collective_is_mixed_all_the_same() {
+    let mut program = Program::new(2);
+    program.collective(0, 0, (100, 110), WORLD, Some(0));
+    program.send(0, 0, (120, 125), 1, 3, 5);
+    program.receive(1, 0, (130, 140), 0, 3);
+    program.collective(1, 0, (150, 160), WORLD, Some(0));
+    program.send(0, 1, (20, 25), 1, 7, 1);
+    program.receive(1, 1, (20, 30), 0, 7);
+    for rank in 0..2 {
+        program.call(rank, 0, (1000, 1010), Action::Finalize);
+    }
+    let (_, summary, stuck) = mixed_to(&program.0);
+    assert_eq!((summary.messages, summary.collectives), (2, 1));
+    assert!(!stuck.is_empty(), "it is no program that MPI promises to run");
+}
+
+#[test]
+fn receives_of_two_threads_meet_messages_that_were_sent_before() {
+    let mut program = Program::new(2);
+    // Both threads of task 0 ask for the same; the one that came second gets the first message and makes task 1 send the second.
+    program.receive(0, 0, (100, 900), 1, 0);
+    program.receive(0, 1, (110, 200), 1, 0);
+    program.send(0, 1, (210, 215), 1, 1, 1);
+    program.send(1, 0, (150, 155), 0, 0, 2);
+    program.receive(1, 0, (160, 300), 0, 1);
+    program.send(1, 0, (310, 315), 0, 0, 3);
+    let (lines, _) = program.lines(1000);
+    let line = |part: &str| lines.iter().find(|line| line.contains(part)).unwrap();
+    let first = line(" 1 0 2 ").split(' ').next().unwrap();
+    assert!(line(" 0 1 1 ").ends_with(&format!(" 10 {first}")), "{lines:?}");
+}
+
+#[test]
+fn the_further_marks_of_a_wait_let_other_threads_pass() {
+    let mut program = Program::new(2);
+    let receive = |number, tag| {
+        Action::PostReceive(PostReceive {
+            comm: WORLD,
+            source: Some(CommRank(1)),
+            tag: Some(tag),
+            bytes: Bytes(64),
+            datatype: DatatypeId(0),
+            request: RequestId { thread: 0, number },
+        })
+    };
+    program.call(0, 0, (20, 21), receive(0, 0));
+    program.call(0, 0, (22, 23), receive(1, 1));
+    program.call(0, 0, (24, 25), receive(2, 2));
+    let done = |number| Completion { request: RequestId { thread: 0, number }, outcome: Outcome::Done };
+    program.add(0, 0, (30, 900), What::Complete(vec![done(0), done(1), done(2)]));
+    // The third message is sent only when the other thread has asked for it.
+    program.send(0, 1, (500, 505), 1, 5, 7);
+    program.send(1, 0, (40, 45), 0, 0, 1);
+    program.send(1, 0, (50, 55), 0, 1, 2);
+    program.receive(1, 0, (60, 520), 0, 5);
+    program.send(1, 0, (530, 535), 0, 2, 3);
+    let (lines, _) = program.lines(1000);
+    // The first mark, the other thread's message, the other marks, Finalize.
+    let kinds: Vec<String> =
+        of_task(&lines, "0").iter().map(|line| line.split(' ').nth(2).unwrap().to_owned()).collect();
+    assert_eq!(kinds, ["0", "1", "0", "0", "0"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn random_programs_replay_to_their_end(
+        seed: u64,
+        tasks in 2u32..7,
+        threads in 1u16..4,
+        steps in 0usize..250,
+    ) {
+        let run = model::run_plan(seed, Plan { tasks, threads, early: false, steps });
+        let (_, summary) = mixed(&run.events);
+        prop_assert_eq!(summary.matched, summary.messages);
+        // Where members of collectives leave early, a program may rely on that.
+        let run = model::run_plan(seed, Plan { tasks, threads, early: true, steps });
+        let (_, summary, _) = mixed_to(&run.events);
+        prop_assert_eq!(summary.matched, summary.messages);
+    }
+}
