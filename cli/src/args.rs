@@ -240,8 +240,12 @@ pub struct Check {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Topologies: auto (one switch), switch:NODES, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, xgft:CHILDREN;PARENTS,
-torus:AxBxC. Models: cut-through, store-and-forward, latency (no contention). docs/simulator.md has the formulas.
+Topologies: auto (one switch), switch:NODES, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, karytree:KxLEVELS,
+xgft:CHILDREN;PARENTS[;CABLES], torus:AxBxC[:NODES], mesh:AxBxC[:NODES], hyperx:AxB:NODES,
+dragonfly:NODESxROUTERSxGLOBAL[xGROUPS][:palmtree|absolute|relative], file:NET.graphml|.dot|.txt.
+Routing: minimal (in tori, meshes, HyperX also dor, in trees dmodk), ecmp:pair|message|packet, adaptive, valiant,
+valiant:router, ugal[:BYTES].
+Models: cut-through, store-and-forward, latency (no contention). docs/simulator.md has the formulas.
 
 Examples:
   vef sim app.vef
@@ -261,6 +265,12 @@ pub struct Sim {
     /// What messages do to each other on links
     #[arg(long, default_value = "cut-through", value_name = "MODEL")]
     pub model: String,
+    /// Which way messages take
+    #[arg(long, default_value = "minimal", value_name = "R")]
+    pub routing: String,
+    /// What random choices of the routing depend on
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
     /// Bandwidth of a link
     #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
     pub bandwidth: String,
@@ -273,6 +283,12 @@ pub struct Sim {
     /// Latency of the links between nodes and switches [default: as the others]
     #[arg(long, value_name = "TIME")]
     pub node_latency: Option<String>,
+    /// Bandwidth of the links between groups of a dragonfly [default: as the others]
+    #[arg(long, value_name = "RATE")]
+    pub global_bandwidth: Option<String>,
+    /// Latency of the links between groups of a dragonfly [default: as the others]
+    #[arg(long, value_name = "TIME")]
+    pub global_latency: Option<String>,
     /// Time a switch takes to pass a message on
     #[arg(long, default_value = "0ns", value_name = "TIME")]
     pub switch_delay: String,

@@ -8,9 +8,8 @@ use vef_format::units::Picos;
 
 use crate::error::SimError;
 use crate::histogram::Histogram;
-use crate::model::{Happened, Network, OutOfTime};
+use crate::model::{Carried, Happened, Network, with_network};
 use crate::report::{Report, Run};
-use crate::routing::Routing;
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::topology::Topology;
 
@@ -77,41 +76,45 @@ pub fn run(
         let (name, nodes) = (network.topology.to_string(), topology.nodes());
         return Err(SimError::TooFewNodes { topology: name, nodes, job, task, node: placed.node });
     }
-    match &topology {
-        Topology::Tree(tree) => run_on(tree, replay, network, report_sent, progress),
-        Topology::Torus(torus) => run_on(torus, replay, network, report_sent, progress),
-    }
+    let settings = network;
+    with_network!(&topology, settings, report_sent, |network| run_on(
+        network, &topology, replay, settings, progress
+    ))
 }
 
-fn run_on<R: Routing>(
-    routing: &R,
+fn run_on<N: Network>(
+    mut network: N,
+    topology: &Topology,
     mut replay: Replay,
     settings: &NetworkSettings,
-    report_sent: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
     let began = Instant::now();
-    let mut network = Network::new(routing, settings.model, settings.links, report_sent);
     let mut latencies = Histogram::default();
     let mut until_progress = PROGRESS_EVERY;
     // Every turn takes at least one event or record for good, and makes no more of them than the trace has: it ends.
-    while let Some(now) = earlier(network.next(), replay.next_ready()) {
-        while network.next() == Some(now) {
-            match network.step()? {
-                Happened::Nothing | Happened::Moved => {}
-                Happened::Sent { tag } => replay.sent(LiveId::from_raw(tag), now)?,
-                Happened::Delivered { tag, latency } => {
-                    replay.delivered(LiveId::from_raw(tag), now)?;
-                    latencies.add(latency.0);
-                }
+    loop {
+        let ready = replay.next_ready();
+        let now = match network.run_until(ready.unwrap_or(Picos::MAX))? {
+            Some((now, Happened::Sent { tag })) => {
+                replay.sent(LiveId::from_raw(tag), now)?;
+                now
             }
-        }
-        while replay.next_ready().is_some_and(|at| at <= now)
-            && let Some(message) = replay.pop_ready(now)?
-        {
-            let Message { id, src_node, dst_node, bytes, .. } = message;
-            network.inject(now, src_node, dst_node, bytes, id.to_raw())?;
-        }
+            Some((now, Happened::Delivered { tag, latency, .. })) => {
+                replay.delivered(LiveId::from_raw(tag), now)?;
+                latencies.add(latency.0);
+                now
+            }
+            None => {
+                let Some(now) = ready else { break };
+                while let Some(message) = replay.pop_ready(now)? {
+                    let Message { id, src_node, dst_node, bytes, .. } = message;
+                    let tag = id.to_raw();
+                    network.submit(now, Carried { src: src_node, dst: dst_node, bytes, tag })?;
+                }
+                now
+            }
+        };
         until_progress -= 1;
         if until_progress == 0 {
             until_progress = PROGRESS_EVERY;
@@ -120,23 +123,15 @@ fn run_on<R: Routing>(
     }
     match replay.stuck() {
         Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
-        None => {
-            Ok(Report::new(&Run { replay, network, latencies, routing, settings, wall: began.elapsed() }))
-        }
-    }
-}
-
-#[inline]
-fn earlier(one: Option<Picos>, other: Option<Picos>) -> Option<Picos> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        _ => one.or(other),
-    }
-}
-
-impl From<OutOfTime> for SimError {
-    fn from(OutOfTime { bytes }: OutOfTime) -> Self {
-        Self::EndOfTime { bytes }
+        None => Ok(Report::new(&Run {
+            replay: &replay,
+            usage: network.usage(),
+            events: network.events(),
+            latencies,
+            topology,
+            settings,
+            wall: began.elapsed(),
+        })),
     }
 }
 

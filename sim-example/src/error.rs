@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use replay::{BuildError, LoadError, ReplayError, Stuck};
-use vef_format::units::Bytes;
-
+use crate::model::{ModelError, OutOfTime};
 use crate::settings::UnknownRule;
 use crate::topology::TopologyError;
+use crate::traffic::PatternError;
+use replay::{BuildError, LoadError, ReplayError, Stuck};
 
 /// Why a simulation has no result.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,17 @@ pub enum SimError {
     /// There is no such topology.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// The network does not have such a pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// A load that is none, or whose messages take no time.
+    #[error(
+        "a load of {0}: write a share of the bandwidth above 0 and up to 1, for messages that are not empty"
+    )]
+    Load(f64),
+    /// The model cannot be.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// A rule of placement without sense.
     #[error(transparent)]
     Placement(#[from] UnknownRule),
@@ -44,11 +55,8 @@ pub enum SimError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// A message would need until after the end of time.
-    #[error("a message of {} bytes would arrive after the end of time (2^64 ps, 213 days)", .bytes.0)]
-    EndOfTime {
-        /// Its payload.
-        bytes: Bytes,
-    },
+    #[error(transparent)]
+    EndOfTime(#[from] OutOfTime),
     /// Tasks wait for what never happens.
     #[error("the trace is stuck: {0}")]
     Stuck(Box<Stuck>),

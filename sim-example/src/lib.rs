@@ -29,9 +29,12 @@ pub mod model;
 pub mod quantity;
 pub mod routing;
 pub mod topology;
+pub mod traffic;
 
+mod division;
 mod histogram;
 mod queue;
+mod random;
 
 pub use driver::{Progress, run, simulate};
 pub use error::SimError;

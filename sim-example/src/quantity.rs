@@ -167,7 +167,7 @@ pub fn parse_bytes(text: &str) -> Result<Bytes, QuantityError> {
 }
 
 /// How fast a link moves bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bandwidth {
     bits_per_second: u64,
     /// A byte takes `num / den` picoseconds, in lowest terms.

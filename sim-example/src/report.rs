@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer};
 use vef_format::units::{Bytes, Grouped, Picos};
 
 use crate::histogram::Histogram;
-use crate::model::{Model, Network, Usage};
+use crate::model::{Model, Usage};
 use crate::quantity::Bandwidth;
-use crate::routing::{LinkId, Routing};
 use crate::settings::NetworkSettings;
+use crate::topology::{LinkClass, LinkId, Topology};
 
 /// The result of a simulation. Everything but [`Report::performance`] is the same in every run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -98,6 +98,8 @@ pub struct Finish {
 pub struct NetworkReport {
     /// The topology, as it can be given again.
     pub topology: String,
+    /// The routing, likewise.
+    pub routing: String,
     /// End nodes.
     pub nodes: u32,
     /// Directed links, those of the nodes included.
@@ -181,11 +183,13 @@ pub struct Performance {
 }
 
 /// A simulation at its end.
-pub(crate) struct Run<'a, R: Routing> {
-    pub(crate) replay: Replay,
-    pub(crate) network: Network<'a, R>,
+pub(crate) struct Run<'a> {
+    pub(crate) replay: &'a Replay,
+    /// What each link carried.
+    pub(crate) usage: Vec<Usage>,
+    pub(crate) events: u64,
     pub(crate) latencies: Histogram,
-    pub(crate) routing: &'a R,
+    pub(crate) topology: &'a Topology,
     pub(crate) settings: &'a NetworkSettings,
     pub(crate) wall: Duration,
 }
@@ -195,8 +199,8 @@ const BUSIEST: usize = 10;
 const NAMED: usize = 5;
 
 impl Report {
-    pub(crate) fn new<R: Routing>(run: &Run<'_, R>) -> Self {
-        let (replay, stats, total) = (&run.replay, run.replay.stats(), run.replay.stats().total());
+    pub(crate) fn new(run: &Run<'_>) -> Self {
+        let (replay, stats, total) = (run.replay, run.replay.stats(), run.replay.stats().total());
         let runtime = replay.finish();
         Self {
             complete: replay.is_complete(),
@@ -210,10 +214,10 @@ impl Report {
             same_node: stats.inside.into(),
             kinds: stats.kinds().map(|(kind, count)| OfKind { kind, amount: count.into() }).collect(),
             jobs: (0..replay.jobs()).map(|job| JobReport::new(replay, job)).collect(),
-            network: NetworkReport::new(run.routing, run.settings),
+            network: NetworkReport::new(run.topology, run.settings),
             latency_ps: Latency::new(&run.latencies),
-            links: LinksReport::new(run.routing, run.network.usage(), runtime),
-            performance: Performance::new(run.wall, total.messages, run.network.events()),
+            links: LinksReport::new(run.topology, &run.usage, runtime),
+            performance: Performance::new(run.wall, total.messages, run.events),
         }
     }
 }
@@ -241,16 +245,19 @@ impl JobReport {
 }
 
 impl NetworkReport {
-    fn new(routing: &impl Routing, NetworkSettings { topology, links, model }: &NetworkSettings) -> Self {
+    fn new(topology: &Topology, settings: &NetworkSettings) -> Self {
+        let NetworkSettings { topology: spec, links, model, routing, .. } = settings;
+        let of_nodes = links.of(LinkClass::NODE);
         Self {
-            topology: topology.resolved(routing.nodes()).to_string(),
-            nodes: routing.nodes(),
-            links: routing.links(),
+            topology: spec.resolved(topology.nodes()).to_string(),
+            routing: routing.to_string(),
+            nodes: topology.nodes(),
+            links: topology.links(),
             model: *model,
             bandwidth: links.bandwidth,
             latency_ps: links.latency,
-            node_bandwidth: links.of_nodes().bandwidth,
-            node_latency_ps: links.of_nodes().latency,
+            node_bandwidth: of_nodes.bandwidth,
+            node_latency_ps: of_nodes.latency,
             switch_delay_ps: links.switch_delay,
             overhead_ps: links.overhead,
         }
@@ -258,7 +265,7 @@ impl NetworkReport {
 }
 
 impl Latency {
-    fn new(latencies: &Histogram) -> Self {
+    pub(crate) fn new(latencies: &Histogram) -> Self {
         Self {
             messages: latencies.count(),
             min: Picos(latencies.min()),
@@ -272,12 +279,12 @@ impl Latency {
 }
 
 impl LinksReport {
-    fn new(routing: &impl Routing, usage: impl Iterator<Item = Usage>, runtime: Picos) -> Self {
+    fn new(topology: &Topology, usage: &[Usage], runtime: Picos) -> Self {
         let share = |busy: u128| if runtime.0 == 0 { 0.0 } else { busy as f64 / runtime.0 as f64 };
         let (mut used, mut busy) = (0, 0u128);
         // The longest busy first; equally busy ones by number.
         let mut busiest: Vec<(LinkId, Usage)> = Vec::with_capacity(BUSIEST + 1);
-        for (link, usage) in (0..).map(LinkId).zip(usage).filter(|(_, usage)| usage.messages > 0) {
+        for (link, &usage) in (0..).map(LinkId).zip(usage).filter(|(_, usage)| usage.count > 0) {
             used += 1;
             busy += u128::from(usage.busy.0);
             let place = busiest.partition_point(|(_, other)| other.busy >= usage.busy);
@@ -288,8 +295,8 @@ impl LinksReport {
         }
         let busiest: Vec<LinkReport> = busiest
             .into_iter()
-            .map(|(link, Usage { busy, messages, bytes })| LinkReport {
-                link: routing.link_name(link),
+            .map(|(link, Usage { busy, count: messages, bytes, .. })| LinkReport {
+                link: topology.link_name(link),
                 utilisation: share(busy.0.into()),
                 busy_ps: busy,
                 amount: Amount { messages, bytes },
@@ -298,7 +305,7 @@ impl LinksReport {
         Self {
             used,
             utilisation_max: busiest.first().map_or(0.0, |link| link.utilisation),
-            utilisation_mean: share(busy) / f64::from(routing.links()),
+            utilisation_mean: share(busy) / f64::from(topology.links()),
             busiest,
         }
     }
@@ -340,10 +347,11 @@ impl Report {
     }
 
     fn write_text(&self, out: &mut String) -> fmt::Result {
-        let NetworkReport { topology, nodes, links, model, bandwidth, latency_ps, .. } = &self.network;
+        let NetworkReport { topology, routing, nodes, links, model, bandwidth, latency_ps, .. } =
+            &self.network;
         writeln!(
             out,
-            "network       {topology}: {nodes} nodes, {links} links of {bandwidth} and {latency_ps}, {model}"
+            "network       {topology}: {nodes} nodes, {links} links of {bandwidth} and {latency_ps}, {model}, {routing}"
         )?;
         writeln!(out, "run time      {}", self.runtime_ps)?;
         for (number, JobReport { trace, tasks, finish_ps }) in self.jobs.iter().enumerate() {

@@ -7,10 +7,11 @@ use std::str::FromStr;
 use placement::Placement;
 use replay::{Job, SameNode, SendCompletion, Table};
 use vef_format::operation::OpCodes;
-use vef_format::units::Picos;
+use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
-use crate::model::{Links, Model};
+use crate::model::{Links, Model, PacketSettings};
+use crate::routing::Routing;
 use crate::topology::TopologySpec;
 
 /// Everything that decides the outcome of a simulation.
@@ -37,6 +38,31 @@ pub struct NetworkSettings {
     pub links: Links,
     /// What messages do to each other.
     pub model: Model,
+    /// How messages become packets, where the model has packets.
+    pub packet: PacketSettings,
+    /// Which way they take.
+    pub routing: Routing,
+    /// What random choices depend on.
+    pub seed: u64,
+}
+
+impl NetworkSettings {
+    /// Bytes on a link for a message of `bytes`: with the headers of its packets, where there are packets.
+    pub(crate) fn on_the_wire(&self, bytes: Bytes) -> Option<Bytes> {
+        if self.model != Model::Packet {
+            return Some(bytes);
+        }
+        let packets = bytes.0.div_ceil(self.packet.size.0.max(1)).max(1);
+        packets.checked_mul(self.packet.header.0)?.checked_add(bytes.0).map(Bytes)
+    }
+
+    /// As large a message as a packet.
+    pub(crate) fn message_of_one_packet(&self) -> Bytes {
+        match self.model {
+            Model::Packet => self.packet.size,
+            _ => PacketSettings::default().size,
+        }
+    }
 }
 
 /// A trace to run.

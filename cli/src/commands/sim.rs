@@ -47,10 +47,14 @@ fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     let network = &mut settings.network;
     network.topology = sim.topology.parse()?;
     network.model = sim.model.parse()?;
+    network.routing = sim.routing.parse()?;
+    network.seed = sim.seed;
     network.links.bandwidth = sim.bandwidth.parse()?;
     network.links.latency = parse_time(&sim.latency)?;
     network.links.node_bandwidth = sim.node_bandwidth.as_deref().map(str::parse).transpose()?;
     network.links.node_latency = sim.node_latency.as_deref().map(parse_time).transpose()?;
+    network.links.global_bandwidth = sim.global_bandwidth.as_deref().map(str::parse).transpose()?;
+    network.links.global_latency = sim.global_latency.as_deref().map(parse_time).transpose()?;
     network.links.switch_delay = parse_time(&sim.switch_delay)?;
     network.links.overhead = parse_time(&sim.overhead)?;
     settings.send_completion = send_completion(&sim.send_completion)?;

@@ -1,7 +1,7 @@
 //! Whole simulations: small traces by hand, real ones against another way to replay them.
 
 use super::*;
-use crate::model::Model;
+use crate::model::{Model, OutOfTime};
 use crate::settings::{Places, Workload};
 use replay::{Link, SameNode};
 use std::cmp::Reverse;
@@ -188,7 +188,7 @@ fn settings_that_cannot_be() {
 fn the_end_of_time_is_reported() {
     let file = trace("VEF3 2 1 0 0 0 0 1000\n0 0 1 18446744073709551615 0 0 -1\n");
     let error = quiet(&settings(file.path())).unwrap_err();
-    assert!(matches!(error, SimError::EndOfTime { bytes: Bytes(u64::MAX) }), "{error:?}");
+    assert!(matches!(error, SimError::EndOfTime(OutOfTime { bytes: Bytes(u64::MAX) })), "{error:?}");
 }
 
 /// The real traces at hand.
@@ -237,7 +237,7 @@ fn real_traces_run_the_same_every_time() {
         let mut settings = settings(&path);
         for topology in ["switch:8", "fattree:2x4x2", "fattree:k=4", "torus:3x3x2"] {
             settings.network.topology = topology.parse().unwrap();
-            for model in [Model::CutThrough, Model::StoreAndForward, Model::Latency] {
+            for model in Model::ALL {
                 settings.network.model = model;
                 let without_speed = |report: Report| {
                     let mut json = serde_json::to_value(report).unwrap();

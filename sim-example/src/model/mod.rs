@@ -1,8 +1,8 @@
-//! How a message of `m` bytes gets over the links of its route.
+//! What messages do to each other on their way.
 //!
 //! Link `i` of the `H` links of a route has the latency λᵢ and takes `τᵢ = ⌈8m / bandwidthᵢ⌉` (whole picoseconds)
-//! for all bytes; a switch between two links takes σ. A message is ready at `r`, its node interface prepares it
-//! for the time `o`, one message after the other.
+//! for all `m` bytes; a switch between two links takes σ. A message is ready at `r`, its node interface prepares it
+//! for the time `o`, one message after the other. In the models of [`message`]
 //!
 //! ```text
 //! aᵢ      first byte at the beginning of link i         a₁ = r + o behind the node's earlier messages
@@ -15,24 +15,29 @@
 //! sent   = end₁               delivered = end_H + λ_H
 //! ```
 //!
-//! A link serves messages in the order in which their first bytes come to it; those that come in the same
-//! picosecond, in the order in which the events that brought them were made. It belongs to one message from `start` to `end`,
+//! A link serves messages in the order in which their first bytes come to it. It belongs to one message from `start` to `end`,
 //! τᵢ and no longer: a fast link behind a slow one sends the message in one piece that ends with its last byte, while the
 //! first byte goes ahead. A message that waits is delayed as a whole.
 //! Switches have room for all that waits (infinite buffers), and no message is divided into packets.
 //! In the latency model no message waits for another: `startᵢ = readyᵢ`, else as cut-through.
 
-mod network;
+mod links;
+mod message;
+mod packet;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use vef_format::units::Picos;
 
-use crate::quantity::Bandwidth;
+use crate::routing::RoutingError;
+use vef_format::units::{Bytes, Picos};
 
-pub(crate) use network::{Happened, Network, OutOfTime, Usage};
+pub use links::Links;
+pub(crate) use links::Usage;
+pub(crate) use message::Messages;
+pub(crate) use packet::Packets;
+pub use packet::{Arbiter, Buffers, PacketSettings};
 
 /// What the messages of a simulation do to each other and where they wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -45,18 +50,67 @@ pub enum Model {
     StoreAndForward,
     /// As cut-through, but no message waits for another.
     Latency,
+    /// Packets, finite buffers and credits.
+    Packet,
+}
+
+impl Model {
+    /// All models.
+    pub const ALL: [Self; 4] = [Self::CutThrough, Self::StoreAndForward, Self::Latency, Self::Packet];
 }
 
 /// A text that names no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown model {0:?}; write cut-through, store-and-forward or latency")]
+#[error("unknown model {0:?}; write cut-through, store-and-forward, latency or packet")]
 pub struct UnknownModel(pub String);
+
+/// A model that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The topology does not have such a routing, or not with these virtual channels.
+    #[error(transparent)]
+    Routing(#[from] RoutingError),
+    /// Packets without payload, or too large ones.
+    #[error("packets of {} bytes and a header of {}: write a size of at least 1, and both less than 256 MiB", .size.0, .header.0)]
+    PacketSize {
+        /// The payload.
+        size: Bytes,
+        /// The header.
+        header: Bytes,
+    },
+    /// A buffer without room for a packet.
+    #[error("a buffer of {} bytes has no room for a packet of {}, header included", .buffer.0, .packet.0)]
+    Buffer {
+        /// The buffer.
+        buffer: Bytes,
+        /// A packet with its header.
+        packet: Bytes,
+    },
+    /// A buffer beyond what can be counted.
+    #[error("a buffer of {} bytes: at most 4294967295 are possible", .buffer.0)]
+    BufferTooLarge {
+        /// The buffer.
+        buffer: Bytes,
+    },
+    /// A switch slower inside than its links, or output buffers, which are reached at once.
+    #[error("a switch with input buffers is at least as fast inside as its links: write a speedup of at least 1")]
+    Speedup,
+    /// No virtual channels, or too many.
+    #[error("{vcs} virtual channels: write a number from 1 to 255")]
+    Channels {
+        /// How many.
+        vcs: u32,
+    },
+    /// A time beyond the end of time.
+    #[error("{} bytes need until after the end of time (2^64 ps, 213 days) on a link", .0.bytes.0)]
+    OutOfTime(#[from] OutOfTime),
+}
 
 impl FromStr for Model {
     type Err = UnknownModel;
 
     fn from_str(text: &str) -> Result<Self, UnknownModel> {
-        [Self::CutThrough, Self::StoreAndForward, Self::Latency]
+        Self::ALL
             .into_iter()
             .find(|model| model.to_string() == text)
             .ok_or_else(|| UnknownModel(text.to_owned()))
@@ -69,67 +123,73 @@ impl fmt::Display for Model {
             Self::CutThrough => "cut-through",
             Self::StoreAndForward => "store-and-forward",
             Self::Latency => "latency",
+            Self::Packet => "packet",
         })
     }
 }
 
-/// The links' speeds and the delays of interfaces and switches.
+/// A message would arrive after the end of time, 2^64 picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message of {} bytes would arrive after the end of time (2^64 ps, 213 days)", .bytes.0)]
+pub struct OutOfTime {
+    /// Its payload.
+    pub bytes: Bytes,
+}
+
+/// A message for a network: between nodes that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Links {
-    /// Of the links between switches.
-    pub bandwidth: Bandwidth,
-    /// Of the links between switches.
-    pub latency: Picos,
-    /// Of the links between nodes and switches; as between switches where absent.
-    pub node_bandwidth: Option<Bandwidth>,
-    /// Of the links between nodes and switches; as between switches where absent.
-    pub node_latency: Option<Picos>,
-    /// What a switch takes to pass a message on (σ).
-    pub switch_delay: Picos,
-    /// What a node's interface takes to prepare a message, before its first byte enters the network (o).
-    pub overhead: Picos,
+pub(crate) struct Carried {
+    pub(crate) src: u32,
+    pub(crate) dst: u32,
+    pub(crate) bytes: Bytes,
+    /// The caller's name for it.
+    pub(crate) tag: u64,
 }
 
-impl Default for Links {
-    /// 10 Gbit/s and 500 ns a link, nothing else: over one switch a lone message takes as long as on the yardstick
-    /// network of `vef check`, 1 µs + bytes / 10 Gbit/s.
-    fn default() -> Self {
-        const DEFAULT: Bandwidth = match Bandwidth::from_bits_per_second(10_000_000_000) {
-            Some(bandwidth) => bandwidth,
-            None => unreachable!(),
-        };
-        Self {
-            bandwidth: DEFAULT,
-            latency: Picos(500_000),
-            node_bandwidth: None,
-            node_latency: None,
-            switch_delay: Picos::ZERO,
-            overhead: Picos::ZERO,
-        }
-    }
-}
-
-/// Latency and bandwidth of a link.
+/// What happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LinkSpeed {
-    pub(crate) latency: Picos,
-    pub(crate) bandwidth: Bandwidth,
+pub(crate) enum Happened {
+    /// Its last byte has left its node.
+    Sent { tag: u64 },
+    /// Its last byte is there, `latency` after it was handed over and `latency − queued` after its first byte left its node.
+    Delivered { tag: u64, latency: Picos, queued: Picos },
 }
 
-impl Links {
-    /// The links of nodes.
-    pub(crate) fn of_nodes(&self) -> LinkSpeed {
-        LinkSpeed {
-            latency: self.node_latency.unwrap_or(self.latency),
-            bandwidth: self.node_bandwidth.unwrap_or(self.bandwidth),
+/// A network that carries messages.
+pub(crate) trait Network {
+    /// Hands a message over at a moment that is not before anything that has happened.
+    fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime>;
+
+    /// Lets happen what happens until `limit`, up to the first that concerns the caller, if there is something.
+    fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime>;
+
+    /// What each link has carried, by number.
+    fn usage(&self) -> Vec<Usage>;
+
+    /// Events that have happened: steps of messages or packets.
+    fn events(&self) -> u64;
+}
+
+/// Runs code for the network of a model, compiled for each.
+macro_rules! with_network {
+    ($topology:expr, $settings:expr, $report_sent:expr, |$network:ident| $run:expr) => {{
+        let (topology, settings, report_sent) = ($topology, $settings, $report_sent);
+        let router = $crate::routing::Router::new(topology, settings.routing, settings.seed)
+            .map_err($crate::model::ModelError::from)?;
+        match settings.model {
+            $crate::model::Model::Packet => {
+                let $network =
+                    $crate::model::Packets::new(router, settings.packet, &settings.links, report_sent)?;
+                $run
+            }
+            model => {
+                let $network = $crate::model::Messages::new(router, model, &settings.links, report_sent)?;
+                $run
+            }
         }
-    }
-
-    /// The links between switches.
-    pub(crate) fn of_switches(&self) -> LinkSpeed {
-        LinkSpeed { latency: self.latency, bandwidth: self.bandwidth }
-    }
+    }};
 }
+pub(crate) use with_network;
 
 #[cfg(test)]
 mod tests;

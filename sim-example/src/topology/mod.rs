@@ -6,260 +6,156 @@
 //! | `switch:N` | one switch with N nodes |
 //! | `fattree:LxDxS` | L leaf switches with D nodes each, every leaf joined to each of S spine switches |
 //! | `fattree:k=K` | three levels of K-port switches (K even): K³/4 nodes |
-//! | `xgft:M1,M2,…;W1,W2,…` | general fat tree: Mᵢ children a switch, Wᵢ parents an element, from the nodes up |
-//! | `torus:AxBx…` | torus of any number of dimensions |
+//! | `karytree:KxN` | k-ary n-tree: N levels of switches with K children and K parents: Kᴺ nodes |
+//! | `xgft:M1,M2,…;W1,W2,…[;P1,P2,…]` | general fat tree: Mᵢ children a switch, Wᵢ parents an element, Pᵢ cables to each, from the nodes up |
+//! | `torus:AxBx…[:T]`, `mesh:AxBx…[:T]` | torus or mesh of any number of dimensions, T nodes a router |
+//! | `hyperx:AxBx…:T` | HyperX, T nodes a router; `hyperx:A:T` is a full mesh |
+//! | `dragonfly:PxAxH[xG][:palmtree\|absolute\|relative]` | P nodes a router, A routers a group, H global cables a router, G groups (A·H + 1) |
+//! | `file:PATH` | any graph, from a `.graphml`, `.dot` or `.txt` |
+//!
+//! This module knows who is joined to whom, and how links and switches are numbered and called. Which way messages take
+//! is the matter of [`crate::routing`].
 
+mod dragonfly;
+mod file;
+mod given;
+mod graph;
+mod hyperx;
+mod spec;
 mod torus;
 mod tree;
 
-use std::fmt;
-use std::str::FromStr;
+pub use dragonfly::{Arrangement, Dragonfly};
+pub use file::{FileError, FileProblem};
+pub use given::Given;
+pub use graph::{LinkClass, LinkId, MAX_LINKS, Vertex};
+pub use hyperx::HyperX;
+pub use spec::{TopologyError, TopologyProblem, TopologySpec};
+pub use torus::Torus;
+pub use tree::Tree;
 
-pub use torus::{Torus, TorusWalk};
-pub use tree::{Tree, TreeWalk};
+pub(crate) use file::Speed;
+pub(crate) use torus::Way;
 
-use crate::routing::{LinkId, Routing};
+use graph::Graph;
 
-/// The most links a topology may have: their state takes 32 bytes each.
-pub const MAX_LINKS: u32 = 1 << 26;
-
-/// Which topology a simulation has, as a user names it.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub enum TopologySpec {
-    /// One switch with as many nodes as the placement needs.
-    #[default]
-    Auto,
-    /// One switch.
-    Switch {
-        /// Its nodes.
-        nodes: u32,
-    },
-    /// Two levels of switches.
-    LeafSpine {
-        /// Leaf switches.
-        leaves: u32,
-        /// Nodes of a leaf.
-        nodes_per_leaf: u32,
-        /// Spine switches, each joined to every leaf.
-        spines: u32,
-    },
-    /// Three levels of switches with `k` ports each.
-    KAry {
-        /// Ports of a switch, even.
-        k: u32,
-    },
-    /// The general fat tree; see [`Tree`].
-    Xgft {
-        /// Children of a switch, from the lowest level up.
-        children: Vec<u32>,
-        /// Parents of an element, from the nodes up; a node has one.
-        parents: Vec<u32>,
-    },
-    /// A torus.
-    Torus {
-        /// The size of each dimension.
-        sizes: Vec<u32>,
-    },
-}
-
-/// Why there is no such topology.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("topology {text:?}: {problem}")]
-pub struct TopologyError {
-    /// The text.
-    pub text: String,
-    /// What is wrong with it.
-    pub problem: TopologyProblem,
-}
-
-/// What can be wrong with a topology.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TopologyProblem {
-    /// No known kind of topology.
-    #[error(
-        "unknown kind; write auto, switch:N, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, xgft:CHILDREN;PARENTS or torus:AxBxC"
-    )]
-    Kind,
-    /// The part behind the colon is not as it should be.
-    #[error("expected {0}")]
-    Form(&'static str),
-    /// A number is zero.
-    #[error("every number must be at least 1")]
-    Zero,
-    /// A k-ary fat tree with an odd k.
-    #[error("the number of ports of a k-ary fat tree must be even")]
-    Odd,
-    /// The two lists of a general fat tree do not fit.
-    #[error("{children} levels of children, but {parents} of parents")]
-    Levels {
-        /// Length of the list of children.
-        children: usize,
-        /// Length of the list of parents.
-        parents: usize,
-    },
-    /// Nodes with several links.
-    #[error("a node has one link, not {0}: the first number of parents must be 1")]
-    Rails(u32),
-    /// Too many nodes or links.
-    #[error("more than {MAX_LINKS} links")]
-    TooLarge,
-}
-
-impl FromStr for TopologySpec {
-    type Err = TopologyError;
-
-    fn from_str(text: &str) -> Result<Self, TopologyError> {
-        parse(text.trim()).map_err(|problem| TopologyError { text: text.to_owned(), problem })
-    }
-}
-
-fn parse(text: &str) -> Result<TopologySpec, TopologyProblem> {
-    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
-    let spec = match kind {
-        "auto" if text == kind => TopologySpec::Auto,
-        "switch" => match numbers(rest, ',')[..] {
-            [nodes] => TopologySpec::Switch { nodes },
-            _ => return Err(TopologyProblem::Form("switch:NODES, like switch:16")),
-        },
-        "fattree" => {
-            const FORM: TopologyProblem = TopologyProblem::Form(
-                "fattree:LEAVESxNODESxSPINES, like fattree:4x16x8, or fattree:k=PORTS, like fattree:k=8",
-            );
-            match (rest.strip_prefix("k=").map(|k| k.parse()), &numbers(rest, 'x')[..]) {
-                (Some(Ok(k)), _) => TopologySpec::KAry { k },
-                (None, &[leaves, nodes_per_leaf, spines]) => {
-                    TopologySpec::LeafSpine { leaves, nodes_per_leaf, spines }
-                }
-                _ => return Err(FORM),
-            }
-        }
-        "xgft" => {
-            let (children, parents) = rest.split_once(';').unwrap_or((rest, ""));
-            let (children, parents) = (numbers(children, ','), numbers(parents, ','));
-            if children.is_empty() || parents.is_empty() {
-                return Err(TopologyProblem::Form("xgft:CHILDREN;PARENTS, like xgft:16,4;1,8"));
-            }
-            TopologySpec::Xgft { children, parents }
-        }
-        "torus" => match numbers(rest, 'x') {
-            sizes if sizes.is_empty() => {
-                return Err(TopologyProblem::Form("torus:AxBx…, like torus:4x4x2"));
-            }
-            sizes => TopologySpec::Torus { sizes },
-        },
-        _ => return Err(TopologyProblem::Kind),
-    };
-    // What can be built is known now, except the size of `auto`.
-    spec.try_build(1)?;
-    Ok(spec)
-}
-
-/// The numbers of a list; empty if anything else is in it.
-fn numbers(text: &str, separator: char) -> Vec<u32> {
-    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
-    text.split(separator).map(digits).collect::<Option<Vec<u32>>>().unwrap_or_default()
-}
-
-impl fmt::Display for TopologySpec {
-    /// As it is parsed.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let join = |numbers: &[u32], separator| {
-            numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
-        };
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Switch { nodes } => write!(f, "switch:{nodes}"),
-            Self::LeafSpine { leaves, nodes_per_leaf, spines } => {
-                write!(f, "fattree:{leaves}x{nodes_per_leaf}x{spines}")
-            }
-            Self::KAry { k } => write!(f, "fattree:k={k}"),
-            Self::Xgft { children, parents } => {
-                write!(f, "xgft:{};{}", join(children, ","), join(parents, ","))
-            }
-            Self::Torus { sizes } => write!(f, "torus:{}", join(sizes, "x")),
-        }
-    }
-}
-
-impl TopologySpec {
-    /// The topology; `auto` gets `needed` nodes.
-    ///
-    /// # Errors
-    /// A number is zero or odd where it may not be, or there are more than [`MAX_LINKS`] links.
-    pub fn build(&self, needed: u32) -> Result<Topology, TopologyError> {
-        self.try_build(needed).map_err(|problem| TopologyError { text: self.to_string(), problem })
-    }
-
-    /// The same with `auto` replaced by what it became, a switch with `nodes` nodes.
-    pub fn resolved(&self, nodes: u32) -> Self {
-        match self {
-            Self::Auto => Self::Switch { nodes },
-            other => other.clone(),
-        }
-    }
-
-    fn try_build(&self, needed: u32) -> Result<Topology, TopologyProblem> {
-        let tree = |children: &[u32], parents: &[u32]| Tree::new(children, parents).map(Topology::Tree);
-        let topology = match *self {
-            Self::Auto => tree(&[needed], &[1]),
-            Self::Switch { nodes } => tree(&[nodes], &[1]),
-            Self::LeafSpine { leaves, nodes_per_leaf, spines } => {
-                tree(&[nodes_per_leaf, leaves], &[1, spines])
-            }
-            Self::KAry { k } if k % 2 == 1 => Err(TopologyProblem::Odd),
-            Self::KAry { k } => tree(&[k / 2, k / 2, k], &[1, k / 2, k / 2]),
-            Self::Xgft { ref children, ref parents } => tree(children, parents),
-            Self::Torus { ref sizes } => Torus::new(sizes).map(Topology::Torus),
-        }?;
-        match topology.links() {
-            0..=MAX_LINKS => Ok(topology),
-            _ => Err(TopologyProblem::TooLarge),
-        }
-    }
-}
-
-/// A topology of any kind. The models are compiled for each kind; this is for what happens once.
+/// A network's nodes, switches and links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Topology {
+pub struct Topology {
+    shape: Shape,
+    graph: Graph,
+}
+
+/// What kind of network it is, with what routing needs to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
     /// One switch or a fat tree.
     Tree(Tree),
-    /// A torus.
+    /// A torus or mesh.
     Torus(Torus),
+    /// A HyperX.
+    HyperX(HyperX),
+    /// A dragonfly.
+    Dragonfly(Dragonfly),
+    /// From a file.
+    Given(Box<Given>),
 }
 
 impl Topology {
+    fn new(shape: Shape) -> Self {
+        let graph = match &shape {
+            Shape::Tree(tree) => tree.graph(),
+            Shape::Torus(torus) => torus.graph(),
+            Shape::HyperX(hyperx) => hyperx.graph(),
+            Shape::Dragonfly(dragonfly) => dragonfly.graph(),
+            Shape::Given(given) => given.graph(),
+        };
+        Self { shape, graph }
+    }
+
+    /// What kind of network it is.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
     /// Number of end nodes.
     pub fn nodes(&self) -> u32 {
-        match self {
-            Self::Tree(tree) => tree.nodes(),
-            Self::Torus(torus) => torus.nodes(),
-        }
+        self.graph.nodes()
+    }
+
+    /// Number of switches.
+    pub fn switches(&self) -> u32 {
+        self.graph.switches()
     }
 
     /// Number of directed links, those of the nodes included.
     pub fn links(&self) -> u32 {
-        match self {
-            Self::Tree(tree) => tree.links(),
-            Self::Torus(torus) => torus.links(),
+        self.graph.links()
+    }
+
+    /// Where `link` begins and ends; `None` if there is no such link.
+    pub fn ends(&self, link: LinkId) -> Option<(Vertex, Vertex)> {
+        self.graph.ends(link)
+    }
+
+    /// What decides the speed of `link`, which is one of this topology.
+    pub fn class(&self, link: LinkId) -> LinkClass {
+        self.graph.class(link)
+    }
+
+    /// The switch of `node`, below [`Topology::nodes`].
+    pub fn switch_of(&self, node: u32) -> u32 {
+        match &self.shape {
+            Shape::Tree(tree) => tree.switch_of(node),
+            Shape::Torus(torus) => torus.switch_of(node),
+            Shape::HyperX(hyperx) => hyperx.switch_of(node),
+            Shape::Dragonfly(dragonfly) => dragonfly.switch_of(node),
+            Shape::Given(given) => given.switch_of(node),
         }
     }
 
-    /// Number of links on the way from node `src` to node `dst`, both below [`Topology::nodes`].
+    /// Number of links on a shortest way from node `src` to node `dst`, both below [`Topology::nodes`]; the way of a
+    /// node to itself leads to its switch and back.
     pub fn distance(&self, src: u32, dst: u32) -> u32 {
-        match self {
-            Self::Tree(tree) => tree.distance(src, dst),
-            Self::Torus(torus) => torus.distance(src, dst),
+        let (from, to) = (self.switch_of(src), self.switch_of(dst));
+        match &self.shape {
+            Shape::Tree(tree) => tree.distance(src, dst),
+            Shape::Torus(torus) => 2 + torus.hops(from, to),
+            Shape::HyperX(hyperx) => 2 + hyperx.hops(from, to),
+            Shape::Dragonfly(dragonfly) => 2 + dragonfly.hops(from, to),
+            Shape::Given(given) => 2 + given.hops(from, to).map_or(0, u32::from),
+        }
+    }
+
+    /// How people call `vertex`.
+    pub fn vertex_name(&self, vertex: Vertex) -> String {
+        match (vertex, &self.shape) {
+            (Vertex::Node(node), Shape::Given(given)) => given.node_name(node).to_owned(),
+            (Vertex::Node(node), _) => format!("node{node}"),
+            (Vertex::Switch(switch), Shape::Tree(tree)) => tree.switch_name(switch),
+            (Vertex::Switch(switch), Shape::Torus(torus)) => torus.switch_name(switch),
+            (Vertex::Switch(switch), Shape::HyperX(hyperx)) => hyperx.switch_name(switch),
+            (Vertex::Switch(switch), Shape::Dragonfly(dragonfly)) => dragonfly.switch_name(switch),
+            (Vertex::Switch(switch), Shape::Given(given)) => given.switch_name(switch).to_owned(),
         }
     }
 
     /// How people call `link`: `node3->leaf0`; empty if there is no such link.
     pub fn link_name(&self, link: LinkId) -> String {
-        match self {
-            Self::Tree(tree) => tree.link_name(link),
-            Self::Torus(torus) => torus.link_name(link),
+        match self.ends(link) {
+            Some((from, to)) => format!("{}->{}", self.vertex_name(from), self.vertex_name(to)),
+            None => String::new(),
+        }
+    }
+
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
+    pub(crate) fn given_speeds(&self) -> &[(Speed, LinkClass)] {
+        match &self.shape {
+            Shape::Given(given) => given.speeds(),
+            _ => &[],
         }
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,61 +1,16 @@
-//! Every topology's routes held against a breadth-first search over its links, and by hand.
+//! The wiring of every topology, by hand and by properties; networks from files.
 
 use super::*;
-use crate::routing::Vertex;
 use proptest::prelude::*;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
 
-fn build(text: &str) -> Topology {
+pub(crate) fn build(text: &str) -> Topology {
     text.parse::<TopologySpec>().unwrap().build(1).unwrap()
 }
 
-fn names(topology: &Topology, src: u32, dst: u32) -> Vec<String> {
-    match topology {
-        Topology::Tree(tree) => tree.route(src, dst).map(|link| tree.link_name(link)).collect(),
-        Topology::Torus(torus) => torus.route(src, dst).map(|link| torus.link_name(link)).collect(),
-    }
-}
-
-/// Links from `src` to every vertex, by breadth-first search.
-fn distances(routing: &impl Routing, src: u32) -> HashMap<Vertex, u32> {
-    let mut outgoing: HashMap<Vertex, Vec<Vertex>> = HashMap::new();
-    for link in 0..routing.links() {
-        let (from, to) = routing.ends(LinkId(link)).unwrap();
-        outgoing.entry(from).or_default().push(to);
-    }
-    let mut found = HashMap::from([(Vertex::Node(src), 0)]);
-    let mut queue = VecDeque::from([Vertex::Node(src)]);
-    while let Some(vertex) = queue.pop_front() {
-        for &to in outgoing.get(&vertex).into_iter().flatten() {
-            if !found.contains_key(&to) {
-                found.insert(to, found[&vertex] + 1);
-                queue.push_back(to);
-            }
-        }
-    }
-    found
-}
-
-fn check_routes(routing: &impl Routing, src: u32) -> Result<(), TestCaseError> {
-    let shortest = distances(routing, src);
-    for dst in 0..routing.nodes() {
-        let route: Vec<LinkId> = routing.route(src, dst).collect();
-        prop_assert_eq!(route.first(), Some(&LinkId::injection(src)));
-        prop_assert_eq!(route.last(), Some(&LinkId::ejection(dst)));
-        let ends: Vec<_> = route.iter().map(|&link| routing.ends(link).unwrap()).collect();
-        prop_assert_eq!(ends[0].0, Vertex::Node(src));
-        prop_assert_eq!(ends[ends.len() - 1].1, Vertex::Node(dst));
-        prop_assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0), "not connected: {ends:?}");
-        if src != dst {
-            prop_assert_eq!(route.len() as u32, shortest[&Vertex::Node(dst)], "not shortest: {:?}", ends);
-        }
-        prop_assert_eq!(route.len() as u32, routing.distance(src, dst));
-        prop_assert_eq!(routing.distance(dst, src), routing.distance(src, dst));
-    }
-    Ok(())
-}
-
-fn specs() -> impl Strategy<Value = TopologySpec> {
+/// Small networks of every kind but files.
+pub(crate) fn specs() -> impl Strategy<Value = TopologySpec> {
+    let sizes = |most: u32| prop::collection::vec(1u32..most, 1..4);
     prop_oneof![
         (1u32..20).prop_map(|nodes| TopologySpec::Switch { nodes }),
         (1u32..6, 1u32..6, 1u32..6).prop_map(|(leaves, nodes_per_leaf, spines)| TopologySpec::LeafSpine {
@@ -63,38 +18,64 @@ fn specs() -> impl Strategy<Value = TopologySpec> {
             nodes_per_leaf,
             spines
         }),
-        (1u32..4).prop_map(|half| TopologySpec::KAry { k: 2 * half }),
-        prop::collection::vec((1u32..4, 1u32..4), 1..5).prop_map(|levels| {
-            let (children, mut parents): (Vec<_>, Vec<_>) = levels.into_iter().unzip();
-            parents[0] = 1;
-            TopologySpec::Xgft { children, parents }
+        (1u32..4).prop_map(|half| TopologySpec::FatTree { k: 2 * half }),
+        (1u32..4, 1u32..4).prop_map(|(k, levels)| TopologySpec::KAryTree { k, levels }),
+        prop::collection::vec((1u32..4, 1u32..4, 1u32..3), 1..5).prop_map(|levels| {
+            let children = levels.iter().map(|level| level.0).collect();
+            let (mut parents, mut cables): (Vec<_>, Vec<_>) =
+                levels.into_iter().map(|(_, w, p)| (w, p)).unzip();
+            (parents[0], cables[0]) = (1, 1);
+            let cables = if cables.iter().all(|&cables| cables == 1) { Vec::new() } else { cables };
+            TopologySpec::Xgft { children, parents, cables }
         }),
-        prop::collection::vec(1u32..7, 1..4).prop_map(|sizes| TopologySpec::Torus { sizes }),
+        (sizes(7), 1u32..3, any::<bool>()).prop_map(|(sizes, nodes_per_router, wraps)| {
+            TopologySpec::Torus { sizes, nodes_per_router, wraps }
+        }),
+        (sizes(5), 1u32..3)
+            .prop_map(|(sizes, nodes_per_router)| TopologySpec::HyperX { sizes, nodes_per_router }),
+        (1u32..3, 1u32..5, 1u32..4, any::<prop::sample::Index>(), any::<prop::sample::Index>()).prop_map(
+            |(nodes_per_router, routers, global, groups, arrangement)| {
+                let ports = routers * global;
+                let possible: Vec<Option<u32>> = [None, Some(1)]
+                    .into_iter()
+                    .chain((1..=ports).filter(|n| ports % n == 0).map(|n| Some(n + 1)))
+                    .collect();
+                let groups = possible[groups.index(possible.len())];
+                let arrangement = match arrangement.index(3) {
+                    1 if groups.is_none_or(|groups| groups == ports + 1) => Arrangement::Absolute,
+                    2 => Arrangement::Relative,
+                    _ => Arrangement::Palmtree,
+                };
+                TopologySpec::Dragonfly { nodes_per_router, routers, global, groups, arrangement }
+            }
+        ),
     ]
 }
 
 proptest! {
-    #[test]
-    fn routes_are_connected_shortest_and_as_long_as_back(spec in specs(), src: prop::sample::Index) {
-        match spec.build(1).unwrap() {
-            Topology::Tree(tree) => check_routes(&tree, src.index(tree.nodes() as usize) as u32)?,
-            Topology::Torus(torus) => check_routes(&torus, src.index(torus.nodes() as usize) as u32)?,
-        }
-    }
-
-    /// Every link has its own two ends (a fat tree has no parallel cables, nor has a torus), and each has one back.
+    /// Every link is one of a cable: there are as many back; nodes have one each way; all is connected.
     #[test]
     fn links_are_cables_of_two(spec in specs()) {
         let topology = spec.build(1).unwrap();
-        let ends: Vec<_> = (0..topology.links())
-            .map(|link| match &topology {
-                Topology::Tree(tree) => tree.ends(LinkId(link)).unwrap(),
-                Topology::Torus(torus) => torus.ends(LinkId(link)).unwrap(),
-            })
-            .collect();
-        let distinct: std::collections::HashSet<_> = ends.iter().copied().collect();
-        prop_assert_eq!(distinct.len(), ends.len());
-        prop_assert!(ends.iter().all(|&(from, to)| distinct.contains(&(to, from))));
+        let mut between: HashMap<(Vertex, Vertex), i32> = HashMap::new();
+        for link in 0..topology.links() {
+            let (from, to) = topology.ends(LinkId(link)).unwrap();
+            prop_assert!(from != to);
+            *between.entry((from, to)).or_default() += 1;
+        }
+        prop_assert!(between.iter().all(|(&(from, to), count)| between[&(to, from)] == *count));
+        for node in 0..topology.nodes() {
+            let switch = Vertex::Switch(topology.switch_of(node));
+            prop_assert_eq!(topology.ends(LinkId::injection(node)), Some((Vertex::Node(node), switch)));
+            prop_assert_eq!(topology.ends(LinkId::ejection(node)), Some((switch, Vertex::Node(node))));
+            prop_assert_eq!(topology.class(LinkId::injection(node)), LinkClass::NODE);
+        }
+        let used: HashSet<Vertex> = between.keys().map(|&(from, _)| from).collect();
+        if topology.nodes() > 1 {
+            prop_assert_eq!(used.iter().filter(|vertex| matches!(vertex, Vertex::Node(_))).count(), topology.nodes() as usize);
+        }
+        let names: HashSet<String> = used.iter().map(|&vertex| topology.vertex_name(vertex)).collect();
+        prop_assert_eq!(names.len(), used.len(), "two vertices of one name");
     }
 
     #[test]
@@ -103,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(kind in "(switch|fattree|fattree:k=|xgft|torus|auto|)", rest in "[:;,x0-9=]{0,30}|\\PC{0,10}") {
+    fn any_text_is_answered(kind in "(switch|fattree|fattree:k=|karytree|xgft|torus|mesh|hyperx|dragonfly|auto|)", rest in "[:;,x0-9=]{0,30}|\\PC{0,10}") {
         let _ = format!("{kind}:{rest}").parse::<TopologySpec>();
         let _ = format!("{kind}{rest}").parse::<TopologySpec>();
     }
@@ -111,83 +92,251 @@ proptest! {
 
 #[test]
 fn sizes() {
-    for (text, nodes, links) in [
-        ("switch:16", 16, 32),
-        ("fattree:4x16x8", 64, 128 + 2 * 4 * 8),
-        ("fattree:k=4", 16, 3 * 2 * 16),
-        ("xgft:2,2,2,2;1,2,2,2", 16, 2 * (16 + 16 + 16 + 16)),
-        ("torus:4x4x2", 32, 64 + 64 + 64 + 32),
-        ("torus:1", 1, 2),
-        ("auto", 1, 2),
+    for (text, nodes, switches, links) in [
+        ("switch:16", 16, 1, 32),
+        ("fattree:4x16x8", 64, 12, 128 + 2 * 4 * 8),
+        ("fattree:k=4", 16, 20, 3 * 2 * 16),
+        ("karytree:2x4", 16, 32, 2 * (16 + 16 + 16 + 16)),
+        ("xgft:2,2,2,2;1,2,2,2", 16, 32, 2 * (16 + 16 + 16 + 16)),
+        ("xgft:4,4;1,2;1,3", 16, 6, 32 + 2 * 4 * 2 * 3),
+        ("torus:4x4x2", 32, 32, 64 + 64 + 64 + 32),
+        ("torus:4x4:3", 48, 16, 96 + 64),
+        ("torus:1", 1, 1, 2),
+        ("mesh:4x3", 12, 12, 24 + 2 * (3 * 3 + 4 * 2)),
+        ("hyperx:4x4:4", 64, 16, 128 + 16 * 6),
+        ("hyperx:6", 6, 6, 12 + 30),
+        ("dragonfly:2x4x2", 72, 36, 144 + 36 * 3 + 9 * 8),
+        ("dragonfly:2x4x2x5:relative", 40, 20, 80 + 20 * 3 + 5 * 8),
+        ("dragonfly:2x4x2x1", 8, 4, 16 + 12),
+        ("auto", 1, 1, 2),
     ] {
         let topology = build(text);
-        assert_eq!((topology.nodes(), topology.links()), (nodes, links), "{text}");
+        assert_eq!(
+            (topology.nodes(), topology.switches(), topology.links()),
+            (nodes, switches, links),
+            "{text}"
+        );
     }
     assert_eq!(TopologySpec::Auto.build(7).unwrap().nodes(), 7);
 }
 
+/// The arrangements, from their definitions.
 #[test]
-fn routes_by_hand() {
-    assert_eq!(names(&build("switch:4"), 1, 3), ["node1->switch", "switch->node3"]);
-    assert_eq!(names(&build("switch:4"), 2, 2), ["node2->switch", "switch->node2"]);
-    // Destination 7 of leaf 1 goes through spine 7 mod 3.
-    assert_eq!(
-        names(&build("fattree:2x4x3"), 1, 7),
-        ["node1->leaf0", "leaf0->spine1", "spine1->leaf1", "leaf1->node7"]
-    );
-    assert_eq!(names(&build("fattree:2x4x3"), 4, 7), ["node4->leaf1", "leaf1->node7"]);
-    // k = 4: aggregation switch by destination mod 2, core by the next digit.
-    assert_eq!(
-        names(&build("fattree:k=4"), 0, 14),
-        [
-            "node0->edge0",
-            "edge0->aggregation0",
-            "aggregation0->core1",
-            "core1->aggregation6",
-            "aggregation6->edge7",
-            "edge7->node14"
-        ]
-    );
-    // x the short way backwards over the edge, then y forwards; the tie in z by the parity of the coordinate.
-    let torus = build("torus:5x4x2");
-    assert_eq!(
-        names(&torus, 0, 4 + 5 * 2 + 20),
-        [
-            "node0->(0,0,0)",
-            "(0,0,0)->(4,0,0)",
-            "(4,0,0)->(4,1,0)",
-            "(4,1,0)->(4,2,0)",
-            "(4,2,0)->(4,2,1)",
-            "(4,2,1)->node34"
-        ]
-    );
-    // From an odd coordinate the tie goes backwards.
-    assert_eq!(names(&build("torus:4"), 1, 3), ["node1->(1)", "(1)->(0)", "(0)->(3)", "(3)->node3"]);
+fn global_cables_lead_where_the_arrangement_says() {
+    let (a, h) = (4, 2);
+    let (g, ports) = (a * h + 1, a * h);
+    for (name, definition) in [
+        (
+            "palmtree",
+            &(|i: u32, k: u32| ((i + 2 * g - k - 1) % g, ports - 1 - k)) as &dyn Fn(u32, u32) -> (u32, u32),
+        ),
+        ("relative", &|i, k| ((i + k + 1) % g, ports - 1 - k)),
+        ("absolute", &|i, k| {
+            let to = if k < i { k } else { k + 1 };
+            (to, if i < to { i } else { i - 1 })
+        }),
+    ] {
+        let topology = build(&format!("dragonfly:2x4x2:{name}"));
+        let first = 144 + 36 * 3;
+        for i in 0..g {
+            for k in 0..ports {
+                let (to, to_port) = definition(i, k);
+                let ends = (Vertex::Switch(i * a + k / h), Vertex::Switch(to * a + to_port / h));
+                assert_eq!(topology.ends(LinkId(first + i * ports + k)), Some(ends), "{name} {i} {k}");
+                // Both ends are given: the cable leads back.
+                assert_eq!(definition(to, to_port), (i, k));
+            }
+        }
+    }
+    // Fewer groups, palmtree: port k of i to i + 1 + ((a·h − 1 − k) mod (g − 1)).
+    let topology = build("dragonfly:1x4x2x5");
+    let Shape::Dragonfly(dragonfly) = topology.shape() else { unreachable!() };
+    for i in 0..5 {
+        for k in 0..8 {
+            assert_eq!(dragonfly.peer(i, k), ((i + 1 + (7 - k) % 4) % 5, 7 - k));
+        }
+    }
 }
 
 #[test]
 fn what_is_no_topology_says_why() {
     let error = |text: &str| text.parse::<TopologySpec>().unwrap_err().to_string();
-    assert!(error("mesh:4x4").contains("unknown kind; write auto, switch:N"));
+    assert!(error("ring:4x4").contains("unknown kind; write auto, switch:N"));
     assert!(error("").contains("unknown kind"));
     assert!(error("auto:3").contains("unknown kind"));
-    assert!(error("switch").contains("expected switch:NODES"));
-    assert!(error("switch:").contains("expected switch:NODES"));
-    assert!(error("switch:4x4").contains("expected switch:NODES"));
-    assert!(error("switch:-1").contains("expected switch:NODES"));
-    assert!(error("switch:+1").contains("expected switch:NODES"));
-    assert!(error("switch:99999999999").contains("expected switch:NODES"));
+    for text in
+        ["switch", "switch:", "switch:4x4", "switch:-1", "switch:+1", "switch:99999999999", "switch:4:4"]
+    {
+        assert!(error(text).contains("expected switch:NODES"), "{text}");
+    }
     assert!(error("switch:0").contains("at least 1"));
     assert!(error("fattree:4x4").contains("expected fattree:LEAVES"));
     assert!(error("fattree:k=x").contains("expected fattree:LEAVES"));
     assert!(error("fattree:k=5").contains("must be even"));
     assert!(error("fattree:k=0").contains("at least 1"));
+    assert!(error("karytree:4").contains("expected karytree:K"));
+    assert!(error("karytree:4x0").contains("at least 1"));
+    assert!(error("karytree:1x4000000000").contains("more than"));
     assert!(error("xgft:4,4").contains("expected xgft:"));
     assert!(error("xgft:4,4;1").contains("2 levels of children, but 1 of parents"));
+    assert!(error("xgft:4,4;1,2;1").contains("2 levels of children, but 1 of parents"));
     assert!(error("xgft:4,4;2,2").contains("a node has one link"));
+    assert!(error("xgft:4,4;1,2;2,2").contains("a node has one link"));
+    assert!(error("xgft:4,4;1,2;1,0").contains("at least 1"));
     assert!(error("torus:4x").contains("expected torus:"));
+    assert!(error("mesh:4x4:x").contains("expected mesh:"));
     assert!(error("torus:65536x65536").contains("more than 67108864 links"));
     assert!(error("torus:4000x4000x4").contains("more than 67108864 links"));
     assert!(error("switch:4000000000").contains("more than 67108864 links"));
     assert!(error(&format!("torus:{}", vec!["1"; 300].join("x"))).contains("more than"));
+    assert!(error("hyperx:").contains("expected hyperx:"));
+    assert!(error("hyperx:100000:1").contains("more than"));
+    assert!(error("dragonfly:2x4").contains("expected dragonfly:"));
+    assert!(error("dragonfly:2x4x2:nautilus").contains("expected dragonfly:"));
+    assert!(error("dragonfly:2x4x2x8").contains("groups − 1 must divide 8"));
+    assert!(error("dragonfly:2x4x2x5:absolute").contains("needs all 9 groups"));
+    assert!(error("dragonfly:2x0x2").contains("at least 1"));
+    assert!(error("file:").contains("expected file:PATH"));
+}
+
+/// The network in a file of that suffix, or what is wrong with it.
+fn described(suffix: &str, text: &str) -> Result<Topology, String> {
+    let file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let spec: TopologySpec = format!("file:{}", file.path().display()).parse().unwrap();
+    spec.build(1).map_err(|error| error.problem.to_string())
+}
+
+const LINES: &str = "# two switches
+node a
+node b
+node c
+switch s
+switch t
+link a s
+link s b latency=1us
+link t c bandwidth=1Gbit/s   # slow
+link s t cables=2 bandwidth=40Gbit/s latency=2us
+";
+
+#[test]
+fn the_same_network_in_three_formats() {
+    let graphml = r#"<?xml version="1.0"?>
+        <graphml><key id="k0" for="node" attr.name="type"/><key id="k1" for="edge" attr.name="bandwidth"/>
+        <graph edgedefault="undirected">
+        <node id="a"><data key="k0">host</data></node><node id="b"/><node id="c"/>
+        <node id="s"><data key="k0">switch</data></node><node id="t"/>
+        <edge source="a" target="s"/>
+        <edge source="s" target="b"><data key="latency">1us</data></edge>
+        <edge source="t" target="c"><data key="k1">1Gbit/s</data></edge>
+        <edge source="s" target="t"><data key="cables">2</data><data key="k1">40Gbit/s</data><data key="latency">2us</data>
+        </edge></graph></graphml>"#;
+    let dot = r#"
+        // two switches
+        strict graph "net" {
+            graph [label="x"]; rankdir = LR
+            node [type=host]; a; b; c
+            node [type=switch, shape=box]
+            subgraph cluster { s; t [type=router] }
+            a -- s:1
+            s -- b [latency="1us"]; t--c [bandwidth="1Gbit/s", color=red]
+            s -- t [cables=2 bandwidth="40Gbit/s"; latency="2us"]
+        }"#;
+    let digraph = "digraph { node [type=node] a b c node [type=switch] s t
+        a -> s -> a  s -> b -> s [latency=\"1us\"]  t -> c -> t [bandwidth=\"1Gbit/s\"]
+        s -> t [cables=2 bandwidth=\"40Gbit/s\" latency=\"2us\"] t -> s [cables=2 bandwidth=\"40Gbit/s\" latency=\"2us\"] }";
+    let cables = |topology: &Topology| {
+        let speeds = crate::model::Links::default().speeds(topology);
+        let mut cables: Vec<(String, u64, u64)> = (0..topology.links())
+            .map(|link| {
+                let speed = speeds[usize::from(topology.class(LinkId(link)).0)];
+                (topology.link_name(LinkId(link)), speed.bandwidth.bits_per_second(), speed.latency.0)
+            })
+            .collect();
+        cables.sort();
+        cables
+    };
+    let expected = described(".txt", LINES).unwrap();
+    assert_eq!((expected.nodes(), expected.switches(), expected.links()), (3, 2, 6 + 4));
+    let giga = 1_000_000_000;
+    assert_eq!(cables(&expected)[0], ("a->s".into(), 10 * giga, 500_000));
+    assert!(cables(&expected).contains(&("s->b".into(), 10 * giga, 1_000_000)));
+    assert!(cables(&expected).contains(&("c->t".into(), giga, 500_000)));
+    assert_eq!(
+        cables(&expected).iter().filter(|cable| **cable == ("t->s".into(), 40 * giga, 2_000_000)).count(),
+        2
+    );
+    for (suffix, text) in [(".graphml", graphml), (".dot", dot), (".gv", digraph)] {
+        let topology = described(suffix, text).unwrap_or_else(|error| panic!("{suffix}: {error}"));
+        assert_eq!(cables(&topology), cables(&expected), "{suffix}");
+        assert_eq!(topology.distance(0, 1), 2);
+        assert_eq!(topology.distance(0, 2), 3);
+    }
+}
+
+#[test]
+fn files_that_describe_no_network_say_why() {
+    let lines = |text: &str| described(".txt", text).unwrap_err();
+    assert!(lines("").contains("no node"));
+    assert_eq!(lines("node a\nnode b\nnode a"), "line 3: \"a\" is declared twice");
+    assert!(lines("node a\nnod b").starts_with("line 2: expected node NAME"));
+    assert!(lines("node a\nswitch s\nlink a t").contains("line 3: no node or switch is called \"t\""));
+    assert!(lines("node a\nnode b\nlink a b").contains("line 3: node \"a\" is joined to node \"b\""));
+    assert!(lines("node a\nswitch s").contains("node \"a\" has 0 cables"));
+    assert!(lines("node a\nswitch s\nlink a s cables=2").contains("node \"a\" has 2 cables"));
+    assert!(lines("node a\nswitch s\nlink a s cables=0").contains("at least 1"));
+    assert!(lines("node a\nswitch s\nlink a s fast").contains("\"fast\": write bandwidth=RATE"));
+    assert!(lines("node a\nswitch s\nlink a s bandwidth=0Gbit/s").contains("greater than zero"));
+    assert!(lines("node a\nswitch s\nlink a s latency=soon").contains("time \"soon\""));
+    assert!(
+        lines("switch s\nlink s s").contains("to another vertex")
+            || lines("switch s\nlink s s").contains("no node")
+    );
+    assert!(
+        lines("node a\nnode b\nswitch s\nswitch t\nlink a s\nlink b t")
+            .contains("no way from node \"a\" to node \"b\"")
+    );
+    let route = |line: &str| lines(&format!("{LINES}{line}"));
+    assert!(route("route a c s").contains("the route from \"a\" to \"c\": \"c\" is not at that switch"));
+    assert!(route("route a s s").contains("from a node to a node"));
+    assert!(route("route a c s b t").contains("\"b\" is no switch"));
+    assert!(route("route a b s s").contains("there is no link s->s"));
+    assert!(route("route a b s\nroute a b s").contains("given twice"));
+    assert!(described(".graphml", "<a/>").unwrap_err().contains("no <graphml>"));
+    assert!(
+        described(".graphml", "<graphml><graph><node/></graph></graphml>")
+            .unwrap_err()
+            .contains("without \"id\"")
+    );
+    assert!(described(".graphml", "<graphml><graph><node id='a'></graph>").unwrap_err().contains("line 1"));
+    assert!(
+        described(".graphml", "<graphml><graph><edge source='a' target='b'/></graph></graphml>")
+            .unwrap_err()
+            .contains("\"a\"")
+    );
+    for (text, said) in [
+        ("", "expected graph or digraph"),
+        ("graph", "expected {"),
+        ("graph {", "the last } is missing"),
+        ("graph { a -- }", "expected a name behind"),
+        ("graph { \"a }", "a quotation without its end"),
+        ("graph { a -- b [x=", "expected an attribute"),
+        ("graph {\n a ] }", "line 2: expected a name"),
+        ("digraph { node [type=node] a; s [type=switch]; t [type=switch]; a -> s -> t }", "node \"a\""),
+    ] {
+        let error = described(".dot", text).err().unwrap_or_default();
+        assert!(error.contains(said) || said.starts_with("node"), "{text}: {error}");
+    }
+    let missing = "file:/nowhere.txt".parse::<TopologySpec>().unwrap().build(1).unwrap_err().to_string();
+    assert!(missing.contains("/nowhere.txt"), "{missing}");
+}
+
+proptest! {
+    #[test]
+    fn any_file_is_answered(text in "[a-c \\-\\[\\]{}<>\"=;/n]{0,60}") {
+        for suffix in [".txt", ".dot", ".graphml"] {
+            let _ = described(suffix, &text);
+            let _ = described(suffix, &format!("graph {{ {text} }}"));
+        }
+    }
 }

@@ -1,180 +1,155 @@
 //! Trees of switches: a single switch, and fat trees of any height.
 //!
-//! The general form is the extended generalised fat tree XGFT(h; m₁…m_h; w₁…w_h): a switch of level `l` has
-//! `m_l` children, an element of level `l − 1` has `w_l` parents, and nodes (level 0) have one link (w₁ = 1).
-//! With `M_l = m₁⋯m_l` and `W_l = w₁⋯w_l`, level `l` consists of `nodes / M_l` groups of `W_l` parallel switches;
-//! element `(t, q)` has the parents `(t / m, q·w + p)`, `p = 0…w−1`.
+//! The general form is the extended generalised fat tree XGFT(h; m₁…m_h; w₁…w_h) with p₁…p_h parallel cables: a switch
+//! of level `l` has `m_l` children, an element of level `l − 1` has `w_l` parents and `p_l` cables to each; nodes (level
+//! 0) have one cable (w₁ = p₁ = 1). With `M_l = m₁⋯m_l` and `W_l = w₁⋯w_l`, level `l` consists of `nodes / M_l` groups of
+//! `W_l` parallel switches; element `(t, q)` has the parents `(t / m, q·w + u)`, `u = 0…w−1`.
 //!
-//! Routing is D-mod-k: upwards to the lowest level at which source and destination have a common ancestor,
-//! through parent `⌊dst / W_{l−1}⌋ mod w_l`, and down the only way that leads to the destination. All messages
-//! to one node so come down through the same switches, and neighbouring destinations use different ones.
-//!
-//! Sources: S. R. Öhring et al., "On generalized fat trees", IPPS 1995; E. Zahavi, "D-Mod-K routing providing
-//! non-blocking traffic for shift permutations on real life fat trees", 2010.
-
-use crate::routing::{LinkId, Routing, Vertex};
+//! Source: S. R. Öhring et al., "On generalized fat trees", IPPS 1995.
 
 use super::TopologyProblem;
+use super::graph::{Graph, LinkClass, LinkId, checked_links, product};
+use crate::division::Divisor;
 
 /// A tree of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     nodes: u32,
+    switches: u32,
     links: u32,
     levels: Vec<Level>,
 }
 
 /// Level `l` of the tree and the cables between it and level `l − 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Level {
+pub(crate) struct Level {
     /// Parents of an element of the level below: `w_l`.
-    parents: u32,
+    pub(crate) parents: Divisor,
+    /// Cables between a switch and each of its children: `p_l`.
+    pub(crate) cables: u32,
+    /// Children of a switch: `m_l`.
+    pub(crate) children: Divisor,
     /// Nodes below an element of the level below: `M_{l−1}`.
-    below: u32,
+    pub(crate) below: Divisor,
     /// Parallel elements of the level below: `W_{l−1}`.
-    parallel_below: u32,
+    pub(crate) parallel_below: Divisor,
     /// Parallel switches here: `W_l`.
-    parallel: u32,
+    pub(crate) parallel: Divisor,
     /// Nodes below a switch: `M_l`.
-    span: u32,
-    /// The first of the links between the two levels. Cable `c` is link `first + 2c` upwards and the next one
-    /// downwards; it joins child `(c / W_l, c mod W_l / w_l)` and parent `(c / W_l / m_l, c mod W_l)`.
-    first: u32,
+    pub(crate) span: Divisor,
+    /// The first switch of the level.
+    pub(crate) first_switch: u32,
+    /// The first of the links between the two levels; see [`Level::link`].
+    first_link: u32,
 }
 
-/// A message on its way.
-#[derive(Clone, Copy, Debug)]
-pub struct TreeWalk {
-    src: u32,
-    dst: u32,
-    /// Which of the parallel elements of the present level.
-    parallel: u32,
-    /// The present level.
-    level: u8,
-    /// The level up to which the way leads; 0 on the way down.
-    top: u8,
+impl Level {
+    /// The link upwards over cable `cable` from the element of `group` below this level to its parent number `parallel` of
+    /// those here; the one downwards follows.
+    #[inline(always)]
+    pub(crate) fn link(&self, group: u32, parallel: u32, cable: u32) -> LinkId {
+        LinkId(self.first_link + 2 * ((group * self.parallel.get() + parallel) * self.cables + cable))
+    }
 }
 
 impl Tree {
-    /// A tree with `children[l]` children and `parents[l]` parents from level `l` to `l + 1`.
-    pub(super) fn new(children: &[u32], parents: &[u32]) -> Result<Self, TopologyProblem> {
+    /// A tree with `children[l]` children, `parents[l]` parents and `cables[l]` cables to each from level `l` to `l + 1`.
+    pub(super) fn new(children: &[u32], parents: &[u32], cables: &[u32]) -> Result<Self, TopologyProblem> {
         if children.len() != parents.len() || children.is_empty() {
-            return Err(TopologyProblem::Levels { children: children.len(), parents: parents.len() });
+            return Err(TopologyProblem::Levels { children: children.len(), others: parents.len() });
         }
-        if children.len() > usize::from(u8::MAX) {
+        if children.len() != cables.len() {
+            return Err(TopologyProblem::Levels { children: children.len(), others: cables.len() });
+        }
+        if children.len() > 32 {
             return Err(TopologyProblem::TooLarge);
         }
-        if children.contains(&0) || parents.contains(&0) {
+        if [children, parents, cables].iter().any(|numbers| numbers.contains(&0)) {
             return Err(TopologyProblem::Zero);
         }
-        if parents[0] != 1 {
-            return Err(TopologyProblem::Rails(parents[0]));
+        if parents[0] != 1 || cables[0] != 1 {
+            return Err(TopologyProblem::Rails(parents[0].max(cables[0])));
         }
-        let product = |numbers: &[u32]| numbers.iter().try_fold(1u32, |a, &b| a.checked_mul(b));
-        let nodes = product(children).ok_or(TopologyProblem::TooLarge)?;
-        let mut levels = Vec::with_capacity(children.len());
-        let mut first = 0u32;
+        let nodes = product(children.iter().copied())?;
+        let up_to = |numbers: &[u32], level: usize| product(numbers[..level].iter().copied());
+        let (mut levels, mut first_link, mut first_switch) = (Vec::with_capacity(children.len()), 0, 0);
         for l in 0..children.len() {
-            let level = Level {
-                parents: parents[l],
-                below: product(&children[..l]).ok_or(TopologyProblem::TooLarge)?,
-                parallel_below: product(&parents[..l]).ok_or(TopologyProblem::TooLarge)?,
-                parallel: product(&parents[..=l]).ok_or(TopologyProblem::TooLarge)?,
-                span: product(&children[..=l]).ok_or(TopologyProblem::TooLarge)?,
-                first,
-            };
-            let links = u64::from(nodes / level.below) * u64::from(level.parallel) * 2;
-            first = u32::try_from(u64::from(first) + links).map_err(|_| TopologyProblem::TooLarge)?;
-            levels.push(level);
+            let (below, span) = (up_to(children, l)?, up_to(children, l + 1)?);
+            let (parallel_below, parallel) = (up_to(parents, l)?, up_to(parents, l + 1)?);
+            levels.push(Level {
+                parents: Divisor::new(parents[l]),
+                cables: cables[l],
+                children: Divisor::new(children[l]),
+                below: Divisor::new(below),
+                parallel_below: Divisor::new(parallel_below),
+                parallel: Divisor::new(parallel),
+                span: Divisor::new(span),
+                first_switch,
+                first_link,
+            });
+            let joined = product([nodes / below, parallel, cables[l]])?;
+            first_link = checked_links(u64::from(first_link) + 2 * u64::from(joined))?;
+            first_switch =
+                checked_links(u64::from(first_switch) + u64::from(product([nodes / span, parallel])?))?;
         }
-        Ok(Self { nodes, links: first, levels })
+        Ok(Self { nodes, switches: first_switch, links: first_link, levels })
     }
 
-    /// The lowest level at which the two nodes have a common ancestor, at least 1.
-    #[inline]
-    fn common_level(&self, src: u32, dst: u32) -> u8 {
-        let mut level = 1;
-        for l in &self.levels {
-            if src / l.span == dst / l.span {
-                break;
+    /// The cables.
+    pub(super) fn graph(&self) -> Graph {
+        let mut graph = Graph::new(self.nodes, self.switches, self.links, |node| self.switch_of(node));
+        for (below, level) in self.levels.iter().zip(&self.levels[1..]) {
+            for group in 0..self.nodes / level.below.get() {
+                for parallel in 0..level.parallel.get() {
+                    let child = group * level.parallel_below.get() + level.parents.quotient(parallel);
+                    let parent = level.children.quotient(group) * level.parallel.get() + parallel;
+                    for _ in 0..level.cables {
+                        graph.cable(
+                            below.first_switch + child,
+                            level.first_switch + parent,
+                            LinkClass::LOCAL,
+                        );
+                    }
+                }
             }
-            level += 1;
         }
-        level
-    }
-}
-
-impl Routing for Tree {
-    type Walk = TreeWalk;
-
-    fn nodes(&self) -> u32 {
-        self.nodes
+        graph
     }
 
-    fn links(&self) -> u32 {
-        self.links
+    /// The levels of switches, from the nodes up.
+    pub(crate) fn levels(&self) -> &[Level] {
+        &self.levels
     }
 
-    #[inline]
-    fn walk(&self, src: u32, dst: u32) -> TreeWalk {
-        TreeWalk { src, dst, parallel: 0, level: 1, top: self.common_level(src, dst) }
+    /// The switch of `node`.
+    #[inline(always)]
+    pub(crate) fn switch_of(&self, node: u32) -> u32 {
+        self.levels[0].span.quotient(node)
     }
 
-    #[inline]
-    fn next(&self, walk: &mut TreeWalk) -> Option<LinkId> {
-        if walk.level < walk.top {
-            let level = &self.levels[usize::from(walk.level)];
-            let parent = walk.dst / level.parallel_below % level.parents;
-            walk.parallel = walk.parallel * level.parents + parent;
-            walk.level += 1;
-            let cable = walk.src / level.below * level.parallel + walk.parallel;
-            return Some(LinkId(level.first + 2 * cable));
-        }
-        walk.top = 0;
-        walk.level = walk.level.checked_sub(1)?;
-        let level = &self.levels[usize::from(walk.level)];
-        let cable = walk.dst / level.below * level.parallel + walk.parallel;
-        walk.parallel /= level.parents;
-        Some(LinkId(level.first + 2 * cable + 1))
+    /// Links on the way between two nodes: up to the lowest common ancestor, and down.
+    pub(super) fn distance(&self, src: u32, dst: u32) -> u32 {
+        let common = |level: &Level| level.span.quotient(src) == level.span.quotient(dst);
+        2 * (1 + self.levels.iter().position(common).unwrap_or(0) as u32)
     }
 
-    fn distance(&self, src: u32, dst: u32) -> u32 {
-        2 * u32::from(self.common_level(src, dst))
-    }
-
-    fn ends(&self, link: LinkId) -> Option<(Vertex, Vertex)> {
-        if link.0 >= self.links {
-            return None;
-        }
-        let at = self.levels.partition_point(|level| level.first <= link.0).checked_sub(1)?;
-        let level = &self.levels[at];
-        let cable = (link.0 - level.first) / 2;
-        let (group, parallel) = (cable / level.parallel, cable % level.parallel);
-        let child = match at {
-            0 => Vertex::Node(group),
-            _ => Vertex::Switch {
-                level: at as u8,
-                index: group * level.parallel_below + parallel / level.parents,
-            },
-        };
-        let group = group / (level.span / level.below);
-        let parent = Vertex::Switch { level: at as u8 + 1, index: group * level.parallel + parallel };
-        Some(if (link.0 - level.first).is_multiple_of(2) { (child, parent) } else { (parent, child) })
-    }
-
-    fn vertex_name(&self, vertex: Vertex) -> String {
-        let (level, index) = match vertex {
-            Vertex::Node(node) => return format!("node{node}"),
-            Vertex::Switch { level, index } => (level, index),
-        };
-        match (self.levels.len(), level) {
+    /// How people call a switch.
+    pub(super) fn switch_name(&self, switch: u32) -> String {
+        let level = self.level_of(switch);
+        let index = switch - self.levels[level].first_switch;
+        match (self.levels.len(), level + 1) {
             (1, _) => "switch".to_owned(),
             (2, 1) => format!("leaf{index}"),
             (2, _) => format!("spine{index}"),
             (3, 1) => format!("edge{index}"),
             (3, 2) => format!("aggregation{index}"),
             (3, _) => format!("core{index}"),
-            _ => format!("level{level}.{index}"),
+            (_, level) => format!("level{level}.{index}"),
         }
+    }
+
+    /// The place in [`Tree::levels`] of the level of `switch`.
+    pub(crate) fn level_of(&self, switch: u32) -> usize {
+        self.levels.partition_point(|level| level.first_switch <= switch) - 1
     }
 }

@@ -1,0 +1,904 @@
+//! Packets: virtual cut-through with credits.
+//!
+//! A message of m bytes becomes ⌈m / P⌉ packets of at most P bytes and a header each (an empty one becomes one packet).
+//! A packet of p bytes crosses link i (bandwidth Bᵢ, latency λᵢ) out of a switch of delay σ:
+//!
+//! ```text
+//! startᵢ = the first t ≥ aᵢ + σ at which the link is free, its arbiter chooses the packet, and a buffer behind it has room for all of it
+//! endᵢ   = max( startᵢ + p/Bᵢ, bᵢ + σ )
+//! aᵢ₊₁   = startᵢ + λᵢ           bᵢ₊₁ = endᵢ + λᵢ
+//! ```
+//!
+//! Behind each link between switches, and behind injection links, is a buffer for each of its virtual channels, served in order. The space of a packet is free when it has left
+//! whole, at endᵢ of the next link, and its credit is back λ (and the delay of credits) later. A node takes what comes at once.
+//!
+//! **Input buffers**: the packet at the front of each buffer asks for its link, which serves the buffers in turn, from behind
+//! the one that it served last. **Output buffers**, the ideal: every packet asks for its link as it comes; the link serves
+//! them in that order.
+//!
+//! All that happens at one moment is one step: first credits, arrivals and links that become free, then ways, then
+//! arbitration. So the order of events at a moment does not matter.
+
+use std::collections::VecDeque;
+
+use slab::Slab;
+use vef_format::units::{Bytes, Picos};
+
+use super::links::{LinkSpeed, Links, Usage};
+use super::{Carried, Happened, ModelError, Network, OutOfTime};
+use crate::queue::Queue;
+use crate::random::mix;
+use crate::routing::{Decide, Load, Router, Walk};
+use crate::topology::{LinkClass, LinkId};
+
+/// How messages become packets, and where packets wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacketSettings {
+    /// Most bytes of a message in a packet (P).
+    pub size: Bytes,
+    /// What a packet has besides.
+    pub header: Bytes,
+    /// The buffer of a virtual channel behind a link; without it, as much as the full rate of the link needs.
+    pub buffer: Option<Bytes>,
+    /// Virtual channels of a link; without it, as many as the routing needs, and at least 2.
+    pub vcs: Option<u32>,
+    /// Which packets may ask for a link.
+    pub buffers: Buffers,
+    /// How many times as fast as its links a switch is inside, with one connection for each input; without it, each virtual
+    /// channel has a connection of its own, as fast as the link that it leads to.
+    pub speedup: Option<f64>,
+    /// Which of those that ask gets a link.
+    pub arbiter: Arbiter,
+    /// What a switch takes to give a credit back, besides the latency of the link.
+    pub credit_delay: Picos,
+}
+
+/// Which of those that ask gets a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arbiter {
+    /// One after the other, from behind the last.
+    #[default]
+    RoundRobin,
+    /// The packet whose message was handed over first.
+    Age,
+}
+
+/// Which packets may ask for a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Buffers {
+    /// The first of each input's virtual channel.
+    #[default]
+    Input,
+    /// All.
+    Output,
+}
+
+impl Default for PacketSettings {
+    fn default() -> Self {
+        Self {
+            size: Bytes(2048),
+            header: Bytes::ZERO,
+            buffer: None,
+            vcs: None,
+            buffers: Buffers::Input,
+            speedup: None,
+            arbiter: Arbiter::RoundRobin,
+            credit_delay: Picos::ZERO,
+        }
+    }
+}
+
+/// Packets on their way through a topology.
+pub(crate) struct Packets<'a> {
+    router: Router<'a>,
+    settings: PacketSettings,
+    /// Virtual channels a link.
+    vcs: u32,
+    /// The virtual channels of each class, the first and behind the last, on local links and on global ones.
+    channels: [Vec<(u8, u8)>; 2],
+    speeds: Vec<ClassSpeed>,
+    switch_delay: Picos,
+    overhead: Picos,
+    report_sent: bool,
+    links: Vec<Link>,
+    usage: Vec<Usage>,
+    /// The buffers behind each link, by link and virtual channel.
+    buffers: Vec<Buffer>,
+    sources: Vec<Source>,
+    messages: Slab<Message>,
+    packets: Slab<Packet>,
+    queue: Queue<Event, LANES>,
+    now: Picos,
+    /// Buffers whose first packet has come, and is to be told its way.
+    arrived: Vec<u32>,
+    /// Links at which there is something to decide.
+    open: Vec<LinkId>,
+    hops: u64,
+}
+
+/// What a link is, by class.
+#[derive(Clone, Copy, Debug)]
+struct ClassSpeed {
+    speed: LinkSpeed,
+    /// What a whole packet takes.
+    whole: Picos,
+    /// What a credit takes.
+    back: Picos,
+}
+
+/// The two ends of a link: the arbiter that decides who sends over it, and the input of a switch to which it leads.
+#[derive(Debug)]
+struct Link {
+    /// When the link will have sent what it was given.
+    free: Picos,
+    /// When its arbiter decides again: as the link is free, or earlier if the switch is faster inside.
+    decides: Picos,
+    /// The buffer that it served last.
+    winner: u32,
+    /// Bytes that ask for it, and that the buffers behind it hold or expect.
+    load: u32,
+    class: LinkClass,
+    /// There is an event for the moment at which the arbiter decides again.
+    armed: bool,
+    /// It is in the list of open ones.
+    open: bool,
+    /// Since when those that ask for it find no room behind it; [`Picos::MAX`] if they do.
+    blocked: Picos,
+    /// Which buffers, by number, or (output buffers) packets, in the order in which they came, ask for it.
+    waiting: VecDeque<u32>,
+    /// The buffer behind it that sent last.
+    sending: u32,
+}
+
+/// The buffer of a virtual channel behind a link.
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    first: u32,
+    last: u32,
+    /// Room, as the sender knows it.
+    credit: u32,
+    /// Its first packet is about to be told its way, or asks for a link.
+    asks: bool,
+    /// There is an event for the moment at which the packet that leaves has left.
+    armed: bool,
+    /// Until when a packet leaves it.
+    busy: Picos,
+}
+
+/// A node's messages that are not whole in the network.
+#[derive(Debug, Default)]
+struct Source {
+    messages: VecDeque<u32>,
+    /// Messages so far.
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Message {
+    tag: u64,
+    submitted: Picos,
+    /// When its first byte left.
+    entered: Picos,
+    /// Bytes that have not left.
+    to_send: u64,
+    /// Bytes that have not arrived.
+    to_come: u64,
+    src: u32,
+    dst: u32,
+    key: u32,
+    packets: u32,
+    /// The interface has prepared it.
+    prepared: bool,
+    /// All was sent, and is to be reported.
+    unsent: bool,
+    delivered: bool,
+}
+
+#[derive(Debug)]
+struct Packet {
+    /// When it may leave: its first byte is at the switch, and the switch has looked at it.
+    ready: Picos,
+    /// The same of its last byte.
+    last_byte: Picos,
+    walk: Walk,
+    message: u32,
+    /// Payload.
+    bytes: u32,
+    /// The next one of its buffer.
+    next: u32,
+    /// The buffer in which it is.
+    buffer: u32,
+    /// The link it asks for.
+    link: u32,
+    /// Its virtual channels there: the first, and behind the last.
+    vcs: (u8, u8),
+    /// That link leads to its node.
+    last: bool,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What happens, in 64 bits: an index, bytes, and which of these.
+#[derive(Clone, Copy, Debug)]
+struct Event(u64);
+
+const START: u64 = 0;
+const ARRIVE: u64 = 1;
+const DECIDE: u64 = 2;
+const CREDIT: u64 = 3;
+const DELIVERED: u64 = 4;
+const SENT: u64 = 5;
+const LEFT: u64 = 6;
+
+impl Event {
+    #[inline(always)]
+    fn new(kind: u64, index: u32, bytes: u32) -> Self {
+        Self(kind | u64::from(bytes) << 3 | u64::from(index) << 32)
+    }
+
+    #[inline(always)]
+    fn index(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn bytes(self) -> u32 {
+        (self.0 as u32) >> 3
+    }
+}
+
+/// Bytes of a packet fit an event.
+const MOST_BYTES: u64 = 1 << 28;
+
+/// Arrivals and credits by class of link, links that become free and packets that have left, deliveries.
+const LANES: usize = 8;
+const LANE_CREDIT: usize = 3;
+const LANE_FREE: usize = 6;
+const LANE_DELIVERED: usize = 7;
+
+struct Loads<'a>(&'a [Link]);
+
+impl Load for Loads<'_> {
+    #[inline]
+    fn load(&self, link: LinkId) -> u64 {
+        self.0[link.index()].load.into()
+    }
+}
+
+impl<'a> Packets<'a> {
+    /// An empty network. Messages are reported [`Happened::Sent`] only if `report_sent`.
+    pub(crate) fn new(
+        mut router: Router<'a>,
+        settings: PacketSettings,
+        links: &Links,
+        report_sent: bool,
+    ) -> Result<Self, ModelError> {
+        let topology = router.topology();
+        if let Some(vcs) = settings.vcs.filter(|vcs| !(1..=u32::from(u8::MAX)).contains(vcs)) {
+            return Err(ModelError::Channels { vcs });
+        }
+        let vcs = router.assign_channels(settings.vcs)?;
+        let vcs = if settings.vcs.is_none() { vcs.max(2) } else { vcs };
+        // All channels are used, as evenly as there are classes.
+        let channels = [LinkClass::LOCAL, LinkClass::GLOBAL].map(|class| {
+            let classes = router.classes(class).min(vcs);
+            let first = |class: u32| (class * vcs / classes) as u8;
+            (0..classes).map(|class| (first(class), first(class + 1))).collect()
+        });
+        let most = settings.size.0.saturating_add(settings.header.0);
+        if settings.size.0 == 0 || most >= MOST_BYTES {
+            return Err(ModelError::PacketSize { size: settings.size, header: settings.header });
+        }
+        let whole = Bytes(most);
+        let mut speeds = Vec::new();
+        for speed in links.speeds(topology) {
+            let whole = speed.bandwidth.time(whole).ok_or(OutOfTime { bytes: whole })?;
+            let back = speed.latency.saturating_add(settings.credit_delay);
+            speeds.push(ClassSpeed { speed, whole, back });
+        }
+        let rooms = speeds
+            .iter()
+            .map(|speed| room(&settings, speed, links.switch_delay))
+            .collect::<Result<Vec<u32>, _>>()?;
+        if settings.speedup.is_some_and(|speedup| !(speedup >= 1.0 && speedup.is_finite()))
+            || settings.speedup.is_some() && settings.buffers == Buffers::Output
+        {
+            return Err(ModelError::Speedup);
+        }
+        let link = |link: u32| Link {
+            free: Picos::ZERO,
+            decides: Picos::ZERO,
+            winner: 0,
+            load: 0,
+            class: topology.class(LinkId(link)),
+            armed: false,
+            open: false,
+            blocked: Picos::MAX,
+            waiting: VecDeque::new(),
+            sending: link * vcs,
+        };
+        let all_links: Vec<Link> = (0..topology.links()).map(link).collect();
+        let buffer = |link: &Link| Buffer {
+            first: NONE,
+            last: NONE,
+            credit: rooms[usize::from(link.class.0)],
+            asks: false,
+            armed: false,
+            busy: Picos::ZERO,
+        };
+        let buffers = all_links.iter().flat_map(|link| vec![buffer(link); vcs as usize]).collect();
+        Ok(Self {
+            settings,
+            vcs,
+            channels,
+            speeds,
+            switch_delay: links.switch_delay,
+            overhead: links.overhead,
+            report_sent,
+            usage: vec![Usage::default(); all_links.len()],
+            links: all_links,
+            buffers,
+            sources: (0..topology.nodes()).map(|_| Source::default()).collect(),
+            messages: Slab::new(),
+            packets: Slab::new(),
+            queue: Queue::new(),
+            now: Picos::ZERO,
+            arrived: Vec::new(),
+            open: Vec::new(),
+            hops: 0,
+            router,
+        })
+    }
+
+    /// What there is to decide at a link is decided once all else of this moment has happened.
+    #[inline]
+    fn open(&mut self, link: LinkId) {
+        let state = &mut self.links[link.index()];
+        if !state.open {
+            state.open = true;
+            self.open.push(link);
+        }
+    }
+
+    /// There will be an event when the arbiter decides again.
+    #[inline]
+    fn arm(&mut self, link: u32) {
+        let state = &mut self.links[link as usize];
+        if !state.armed {
+            state.armed = true;
+            self.queue.push(LANE_FREE, state.decides, Event::new(DECIDE, link, 0));
+        }
+    }
+
+    /// There will be an event when the packet that leaves a buffer has left.
+    #[inline]
+    fn arm_buffer(&mut self, number: u32) {
+        let buffer = &mut self.buffers[number as usize];
+        if !buffer.armed {
+            buffer.armed = true;
+            self.queue.push(LANE_FREE, buffer.busy, Event::new(LEFT, number, 0));
+        }
+    }
+
+    /// A packet is at the front of its buffer: as soon as the one before it has left, it is told its way.
+    #[inline]
+    fn front(&mut self, number: u32) {
+        let buffer = &mut self.buffers[number as usize];
+        if buffer.asks {
+            return;
+        }
+        if buffer.busy > self.now {
+            return self.arm_buffer(number);
+        }
+        buffer.asks = true;
+        self.arrived.push(number);
+    }
+
+    /// The packet `slot` is at its switch.
+    #[inline]
+    fn arrive(&mut self, slot: u32) {
+        let number = self.packets[slot as usize].buffer;
+        match self.settings.buffers {
+            Buffers::Input if self.buffers[number as usize].first == slot => self.front(number),
+            Buffers::Input => {}
+            Buffers::Output => self.arrived.push(slot),
+        }
+    }
+
+    /// The arbiter of a link decides again.
+    #[inline]
+    fn decide(&mut self, link: u32) {
+        self.links[link as usize].armed = false;
+        self.open(LinkId(link));
+    }
+
+    /// The packet that left a buffer has left.
+    #[inline]
+    fn left(&mut self, number: u32) {
+        let buffer = &mut self.buffers[number as usize];
+        buffer.armed = false;
+        let first = buffer.first;
+        if self.settings.buffers == Buffers::Input
+            && first != NONE
+            && self.packets[first as usize].ready <= self.now
+        {
+            self.front(number);
+        }
+        if self.settings.speedup.is_some() {
+            // Others of this input may have waited for it.
+            let input = number - number % self.vcs;
+            for other in input..input + self.vcs {
+                let Buffer { first, asks, .. } = self.buffers[other as usize];
+                if asks && first != NONE && self.packets[first as usize].link != NONE {
+                    self.open(LinkId(self.packets[first as usize].link));
+                }
+            }
+        }
+    }
+
+    /// Room for `bytes` is back.
+    #[inline]
+    fn credit(&mut self, buffer: u32, bytes: u32) {
+        self.buffers[buffer as usize].credit += bytes;
+        let link = LinkId(buffer / self.vcs);
+        let state = &mut self.links[link.index()];
+        state.load -= bytes;
+        if state.blocked != Picos::MAX {
+            self.open(link);
+        }
+    }
+
+    /// Tells all packets that have come their ways.
+    fn tell_ways(&mut self) {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        if arrived.len() > 1 && (self.router.asks_for_load() || self.settings.buffers == Buffers::Output) {
+            match self.settings.buffers {
+                Buffers::Input => arrived.sort_unstable(),
+                // By where they are; packets of one buffer in their order.
+                Buffers::Output => {
+                    let packets = &self.packets;
+                    arrived
+                        .sort_by_key(|&slot| (packets[slot as usize].ready, packets[slot as usize].buffer));
+                }
+            }
+        }
+        for &number in &arrived {
+            let slot = match self.settings.buffers {
+                Buffers::Input => self.buffers[number as usize].first,
+                Buffers::Output => number,
+            };
+            self.tell_way(slot);
+        }
+        arrived.clear();
+        self.arrived = arrived;
+    }
+
+    #[inline]
+    fn tell_way(&mut self, slot: u32) {
+        let packet = &mut self.packets[slot as usize];
+        let loads = Loads(&self.links);
+        let mut decide =
+            Decide { pick: self.router.pick(), threshold: self.router.threshold().0, load: &loads };
+        let hop = self.router.next(&mut packet.walk, &mut decide);
+        let link = &mut self.links[hop.link.index()];
+        packet.link = hop.link.0;
+        packet.last = hop.last;
+        if !hop.last {
+            let channels = &self.channels[usize::from(link.class == LinkClass::GLOBAL)];
+            packet.vcs = channels[usize::from(hop.class).min(channels.len() - 1)];
+            link.load += packet.bytes + self.settings.header.0 as u32;
+        }
+        match self.settings.buffers {
+            Buffers::Output => link.waiting.push_back(slot),
+            Buffers::Input => {
+                let number = packet.buffer;
+                let place = link.waiting.partition_point(|&other| other < number);
+                link.waiting.insert(place, number);
+            }
+        }
+        self.open(hop.link);
+    }
+
+    /// Decides at all links at which there is something to decide.
+    fn arbitrate(&mut self) -> Result<(), OutOfTime> {
+        let mut open = std::mem::take(&mut self.open);
+        if self.settings.speedup.is_some() && open.len() > 1 {
+            // Inputs serve one link at a time: which comes first is to be the same in any order of events, and none is to be first always.
+            open.sort_unstable();
+            let from = mix(self.now.0) as usize % open.len();
+            open.rotate_left(from);
+        }
+        for &link in &open {
+            let state = &mut self.links[link.index()];
+            state.open = false;
+            if state.decides > self.now {
+                self.arm(link.0);
+            } else if link.0 < 2 * self.sources.len() as u32 && link.0.is_multiple_of(2) {
+                self.inject(link)?;
+            } else {
+                self.serve(link)?;
+            }
+        }
+        open.clear();
+        // Nothing was opened meanwhile.
+        self.open = open;
+        Ok(())
+    }
+
+    /// A virtual channel among `vcs` behind `link` with room for so many bytes: that with the most.
+    #[inline]
+    fn room_for(&self, link: LinkId, bytes: u32, vcs: (u8, u8)) -> Option<u32> {
+        let first = link.0 * self.vcs;
+        let mut best: Option<(u32, u32)> = None;
+        for number in first + u32::from(vcs.0)..first + u32::from(vcs.1) {
+            let credit = self.buffers[number as usize].credit;
+            if credit >= bytes && best.is_none_or(|(most, _)| credit > most) {
+                best = Some((credit, number));
+            }
+        }
+        best.map(|(_, number)| number)
+    }
+
+    /// Lets the arbiter of a link between switches, or out of the network, choose one of those that wait for it.
+    #[inline]
+    fn serve(&mut self, link: LinkId) -> Result<(), OutOfTime> {
+        let state = &self.links[link.index()];
+        let count = state.waiting.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let from = match self.settings.buffers {
+            Buffers::Output => 0,
+            Buffers::Input => state.waiting.partition_point(|&number| number <= state.winner),
+        };
+        let (mut chosen, mut oldest, mut no_room) = (None, Picos::MAX, false);
+        for nth in 0..count {
+            let place = if from + nth < count { from + nth } else { from + nth - count };
+            let slot = match self.settings.buffers {
+                Buffers::Output => state.waiting[place],
+                Buffers::Input => self.buffers[state.waiting[place] as usize].first,
+            };
+            let packet = &self.packets[slot as usize];
+            if self.settings.speedup.is_some() && self.input_is_busy(packet.buffer) {
+                continue;
+            }
+            let room = match packet.last {
+                true => NONE,
+                false => {
+                    let bytes = packet.bytes + self.settings.header.0 as u32;
+                    match self.room_for(link, bytes, packet.vcs) {
+                        Some(room) => room,
+                        None => {
+                            no_room = true;
+                            continue;
+                        }
+                    }
+                }
+            };
+            match self.settings.arbiter {
+                Arbiter::RoundRobin => {
+                    chosen = Some((place, slot, room));
+                    break;
+                }
+                Arbiter::Age => {
+                    let age = self.messages[packet.message as usize].submitted;
+                    if age < oldest {
+                        (chosen, oldest) = (Some((place, slot, room)), age);
+                    }
+                }
+            }
+        }
+        let now = self.now;
+        let state = &mut self.links[link.index()];
+        let Some((place, slot, room)) = chosen else {
+            if no_room && state.blocked == Picos::MAX {
+                state.blocked = now;
+            }
+            return Ok(());
+        };
+        state.waiting.remove(place);
+        self.send(link, slot, room)
+    }
+
+    /// Whether the input of a buffer sends; then there will be an event when it has.
+    #[inline]
+    fn input_is_busy(&self, number: u32) -> bool {
+        let sending = self.links[(number / self.vcs) as usize].sending;
+        self.buffers[sending as usize].busy > self.now
+    }
+
+    /// What so many bytes of payload take on a link of a class.
+    #[inline]
+    fn time(&self, class: LinkClass, payload: u32) -> Result<Picos, OutOfTime> {
+        let ClassSpeed { speed, whole, .. } = self.speeds[usize::from(class.0)];
+        if u64::from(payload) == self.settings.size.0 {
+            return Ok(whole);
+        }
+        let wire = Bytes(u64::from(payload) + self.settings.header.0);
+        speed.bandwidth.time(wire).ok_or(OutOfTime { bytes: Bytes(payload.into()) })
+    }
+
+    /// A packet leaves its buffer over `link`, for the buffer `room`.
+    #[inline]
+    fn send(&mut self, link: LinkId, slot: u32, room: u32) -> Result<(), OutOfTime> {
+        let now = self.now;
+        let time = self.time(self.links[link.index()].class, self.packets[slot as usize].bytes)?;
+        let packet = &mut self.packets[slot as usize];
+        let wire = packet.bytes + self.settings.header.0 as u32;
+        let out_of_time = OutOfTime { bytes: Bytes(packet.bytes.into()) };
+        let number = packet.buffer;
+        let state = &mut self.links[link.index()];
+        let latency = self.speeds[usize::from(state.class.0)].speed.latency;
+        // The switch may be faster inside: then the packet waits for the link where it cannot go on.
+        let inside = match self.settings.speedup {
+            Some(speedup) => Picos((time.0 as f64 / speedup).ceil() as u64),
+            None => time,
+        };
+        let left = now.checked_add(inside).ok_or(out_of_time)?.max(packet.last_byte);
+        let start = now.max(state.free);
+        let end = start.checked_add(time).ok_or(out_of_time)?.max(packet.last_byte);
+        let usage = &mut self.usage[link.index()];
+        usage.add(Bytes(wire.into()), Picos(end.0 - start.0), start.saturating_sub(packet.ready));
+        if state.blocked != Picos::MAX {
+            usage.blocked = usage.blocked.saturating_add(now.saturating_sub(state.blocked));
+            state.blocked = Picos::MAX;
+        }
+        (state.free, state.decides, state.winner) = (end, left, number);
+        self.hops += 1;
+        if !state.waiting.is_empty() {
+            self.arm(link.0);
+        }
+
+        // The buffer goes on behind it.
+        let next = self.packets[slot as usize].next;
+        let buffer = &mut self.buffers[number as usize];
+        buffer.busy = left;
+        if self.settings.buffers == Buffers::Input {
+            (buffer.first, buffer.asks) = (next, false);
+            if next == NONE {
+                buffer.last = NONE;
+            }
+        }
+        let input = (number / self.vcs) as usize;
+        self.links[input].sending = number;
+        if self.settings.buffers == Buffers::Input && next != NONE || self.settings.speedup.is_some() {
+            self.arm_buffer(number);
+        }
+        let class = self.links[input].class;
+        let back = self.speeds[usize::from(class.0)].back;
+        let credit = left.checked_add(back).ok_or(out_of_time)?;
+        self.queue.push(LANE_CREDIT + usize::from(class.0.min(2)), credit, Event::new(CREDIT, number, wire));
+
+        let there = end.checked_add(latency).ok_or(out_of_time)?;
+        if room == NONE {
+            let Packet { message, bytes, .. } = self.packets.remove(slot as usize);
+            let state = &mut self.messages[message as usize];
+            state.to_come -= u64::from(bytes);
+            // All its packets come over this link: the last of them is the last of it.
+            if state.to_come == 0 && state.to_send == 0 {
+                self.queue.push(LANE_DELIVERED, there, Event::new(DELIVERED, message, 0));
+            }
+            return Ok(());
+        }
+        let last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
+        self.put_in(room, slot, wire, last_byte, Picos(start.0 + latency.0 + self.switch_delay.0));
+        Ok(())
+    }
+
+    /// A packet is on its way to a buffer.
+    #[inline]
+    fn put_in(&mut self, room: u32, slot: u32, wire: u32, last_byte: Picos, ready: Picos) {
+        let buffer = &mut self.buffers[room as usize];
+        buffer.credit -= wire;
+        if self.settings.buffers == Buffers::Input {
+            if buffer.last == NONE {
+                buffer.first = slot;
+            } else {
+                self.packets[buffer.last as usize].next = slot;
+            }
+            buffer.last = slot;
+        }
+        let packet = &mut self.packets[slot as usize];
+        (packet.next, packet.buffer) = (NONE, room);
+        // Not after the last byte, which is in range.
+        (packet.ready, packet.last_byte) = (ready, last_byte);
+        packet.link = NONE;
+        let class = self.links[(room / self.vcs) as usize].class;
+        self.queue.push(usize::from(class.0.min(2)), packet.ready, Event::new(ARRIVE, slot, 0));
+    }
+
+    /// Lets a node send the next packet of its first message.
+    #[inline]
+    fn inject(&mut self, link: LinkId) -> Result<(), OutOfTime> {
+        let node = link.0 / 2;
+        let Some(&slot) = self.sources[node as usize].messages.front() else { return Ok(()) };
+        let message = &mut self.messages[slot as usize];
+        let out_of_time = OutOfTime { bytes: Bytes(message.to_come) };
+        if !message.prepared {
+            message.prepared = true;
+            if self.overhead > Picos::ZERO {
+                let prepared = self.now.checked_add(self.overhead).ok_or(out_of_time)?;
+                self.links[link.index()].decides = prepared;
+                self.arm(link.0);
+                return Ok(());
+            }
+        }
+        let bytes = message.to_send.min(self.settings.size.0) as u32;
+        let wire = bytes + self.settings.header.0 as u32;
+        let Some(room) = self.room_for(link, wire, (0, self.vcs as u8)) else {
+            let state = &mut self.links[link.index()];
+            state.blocked = state.blocked.min(self.now);
+            return Ok(());
+        };
+        let message = &mut self.messages[slot as usize];
+        if message.packets == 0 {
+            message.entered = self.now;
+        }
+        let key = match self.router.by_packet() {
+            true => self.router.key(
+                message.src,
+                message.dst,
+                u64::from(message.key) << 32 | u64::from(message.packets),
+            ),
+            false => message.key,
+        };
+        message.packets = message.packets.wrapping_add(1);
+        message.to_send -= u64::from(bytes);
+        let all_sent = message.to_send == 0;
+        let walk = self.router.start(message.src, message.dst, key);
+        let packet = Packet {
+            ready: Picos::ZERO,
+            last_byte: Picos::ZERO,
+            walk,
+            message: slot,
+            bytes,
+            next: NONE,
+            buffer: NONE,
+            link: link.0,
+            vcs: (0, 0),
+            last: false,
+        };
+        let packet = self.packets.insert(packet) as u32;
+        let time = self.time(self.links[link.index()].class, bytes)?;
+        let state = &mut self.links[link.index()];
+        let latency = self.speeds[usize::from(state.class.0)].speed.latency;
+        let end = self.now.checked_add(time).ok_or(out_of_time)?;
+        (state.free, state.decides) = (end, end);
+        state.load += wire;
+        let usage = &mut self.usage[link.index()];
+        usage.add(Bytes(wire.into()), time, Picos::ZERO);
+        if state.blocked != Picos::MAX {
+            usage.blocked = usage.blocked.saturating_add(self.now.saturating_sub(state.blocked));
+            state.blocked = Picos::MAX;
+        }
+        self.hops += 1;
+        let last_byte = end.checked_add(latency).and_then(|there| there.checked_add(self.switch_delay));
+        let last_byte = last_byte.ok_or(out_of_time)?;
+        self.put_in(room, packet, wire, last_byte, Picos(self.now.0 + latency.0 + self.switch_delay.0));
+        if all_sent {
+            self.sources[node as usize].messages.pop_front();
+            if self.report_sent {
+                self.messages[slot as usize].unsent = true;
+                self.queue.push_any(end, Event::new(SENT, slot, 0));
+            }
+        }
+        if !self.sources[node as usize].messages.is_empty() {
+            self.arm(link.0);
+        }
+        Ok(())
+    }
+
+    /// A message is handed over.
+    fn start(&mut self, slot: u32) {
+        let node = self.messages[slot as usize].src;
+        self.sources[node as usize].messages.push_back(slot);
+        self.open(LinkId::injection(node));
+    }
+
+    /// The last byte of a message is there.
+    fn deliver(&mut self, slot: u32) -> Happened {
+        let message = &mut self.messages[slot as usize];
+        message.delivered = true;
+        let (tag, latency) = (message.tag, self.now.saturating_sub(message.submitted));
+        let queued = message.entered.saturating_sub(message.submitted);
+        if !message.unsent {
+            self.messages.remove(slot as usize);
+        }
+        Happened::Delivered { tag, latency, queued }
+    }
+}
+
+/// The room of a buffer behind a link.
+fn room(settings: &PacketSettings, class: &ClassSpeed, switch_delay: Picos) -> Result<u32, ModelError> {
+    let most = settings.size.0 + settings.header.0;
+    let room = match settings.buffer {
+        Some(Bytes(buffer)) if buffer < most => {
+            return Err(ModelError::Buffer { buffer: Bytes(buffer), packet: Bytes(most) });
+        }
+        Some(Bytes(buffer)) => buffer,
+        None => {
+            // B(λ + λ + credit delay + σ) + p bytes, in whole packets.
+            let loop_time = [class.speed.latency, class.back, switch_delay]
+                .iter()
+                .map(|time| u128::from(time.0))
+                .sum::<u128>();
+            let packets = loop_time.div_ceil(u128::from(class.whole.0.max(1))) + 1;
+            u64::try_from(packets * u128::from(most)).unwrap_or(u64::MAX).min(u64::from(u32::MAX) >> 1)
+        }
+    };
+    u32::try_from(room).map_err(|_| ModelError::BufferTooLarge { buffer: Bytes(room) })
+}
+
+impl Network for Packets<'_> {
+    fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
+        let Carried { src, dst, bytes, tag } = message;
+        let source = &mut self.sources[src as usize];
+        source.count += 1;
+        let key = match self.router.by_packet() {
+            // Each packet's key is made of this and its number.
+            true => source.count as u32,
+            false => self.router.key(src, dst, source.count),
+        };
+        let slot = self.messages.insert(Message {
+            tag,
+            submitted: at,
+            entered: at,
+            to_send: bytes.0,
+            to_come: bytes.0,
+            src,
+            dst,
+            key,
+            packets: 0,
+            prepared: false,
+            unsent: false,
+            delivered: false,
+        });
+        self.queue.push_any(at, Event::new(START, slot as u32, 0));
+        Ok(())
+    }
+
+    fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime> {
+        loop {
+            if self.queue.next() != Some(self.now) {
+                // All events of this moment have happened.
+                if !self.arrived.is_empty() {
+                    self.tell_ways();
+                }
+                if !self.open.is_empty() {
+                    self.arbitrate()?;
+                    continue;
+                }
+            }
+            let Some((now, event)) = self.queue.pop_until(limit) else { return Ok(None) };
+            self.now = now;
+            let index = event.index();
+            match event.0 & 7 {
+                START => self.start(index),
+                ARRIVE => self.arrive(index),
+                DECIDE => self.decide(index),
+                LEFT => self.left(index),
+                CREDIT => self.credit(index, event.bytes()),
+                SENT => {
+                    let message = &mut self.messages[index as usize];
+                    message.unsent = false;
+                    let tag = message.tag;
+                    // Without latencies it may have arrived in the same moment, and before.
+                    if message.delivered {
+                        self.messages.remove(index as usize);
+                        continue;
+                    }
+                    return Ok(Some((now, Happened::Sent { tag })));
+                }
+                _ => return Ok(Some((now, self.deliver(index)))),
+            }
+        }
+    }
+
+    fn usage(&self) -> Vec<Usage> {
+        self.usage.clone()
+    }
+
+    fn events(&self) -> u64 {
+        self.hops
+    }
+}

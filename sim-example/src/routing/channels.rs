@@ -1,0 +1,219 @@
+//! Whether ways can lock up: the channel dependency graph.
+//!
+//! A channel is a class of virtual channels on a link. It depends on another if some way goes from the one directly to the other: a packet
+//! that holds the one may wait for the other. Without a cycle of dependencies nothing locks up (W. J. Dally, C. L. Seitz,
+//! 1987). The ways are those of the router itself, with every choice that it could make.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Router;
+use super::walk::{Choice, Hop, Pick, Walk};
+use crate::topology::{LinkId, Shape, Vertex};
+
+/// A class of virtual channels on a link.
+pub(crate) type Channel = (LinkId, u8);
+
+/// So many steps of ways are followed: in larger networks, from all sources to some destinations, and over some intermediate
+/// switches. Of networks of regular form smaller ones show all cycles; what locks up all the same is found when it does.
+const BUDGET: usize = 3_000_000;
+/// Intermediate switches that are tried where there are many.
+const TRIED: u32 = 16;
+
+/// A cycle of the dependencies between channels, if there is one; a class beyond `classes` is taken for the last of them.
+pub(crate) fn find_cycle(router: &Router<'_>, classes: u32) -> Option<Vec<Channel>> {
+    let dependencies = Dependencies::of(router, classes);
+    dependencies.cycle()
+}
+
+/// Which channels depend on which.
+#[derive(Default)]
+struct Dependencies {
+    places: HashMap<Channel, u32>,
+    channels: Vec<Channel>,
+    on: Vec<Vec<u32>>,
+}
+
+impl Dependencies {
+    fn of(router: &Router<'_>, classes: u32) -> Self {
+        let topology = router.topology();
+        let mut dependencies = Self::default();
+        // Ways of nodes at one switch are the same but for the first link.
+        let mut sources: Vec<u32> = (0..topology.nodes()).collect();
+        if !matches!(topology.shape(), Shape::Given(given) if given.has_given_routes()) {
+            sources.dedup_by_key(|node| topology.switch_of(*node));
+        }
+        let mut left = BUDGET;
+        for dst in spread(topology.nodes()) {
+            let mut seen = HashSet::new();
+            for &src in &sources {
+                if seen.len() >= left {
+                    return dependencies;
+                }
+                dependencies.follow(router, classes, router.start(src, dst, 0), &mut seen);
+            }
+            left -= seen.len().min(left);
+        }
+        dependencies
+    }
+
+    /// Follows all ways from `walk` on.
+    fn follow(
+        &mut self,
+        router: &Router<'_>,
+        classes: u32,
+        walk: Walk,
+        seen: &mut HashSet<(Option<u32>, Walk)>,
+    ) {
+        let mut open = vec![(None, walk)];
+        while let Some((from, walk)) = open.pop() {
+            if !seen.insert((from, walk)) {
+                continue;
+            }
+            let mut script = Script { pick: router.pick(), ..Script::default() };
+            loop {
+                let mut next = walk;
+                let Hop { link, class, last } = router.next(&mut next, script.rewound());
+                if !last {
+                    let class = u32::from(class).min(classes - 1) as u8;
+                    let channel = self.place((link, class));
+                    if let Some(from) = from
+                        && !self.on[from as usize].contains(&channel)
+                    {
+                        self.on[from as usize].push(channel);
+                    }
+                    open.push((Some(channel), next));
+                }
+                if !script.advance() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, channel: Channel) -> u32 {
+        *self.places.entry(channel).or_insert_with(|| {
+            self.channels.push(channel);
+            self.on.push(Vec::new());
+            self.channels.len() as u32 - 1
+        })
+    }
+
+    /// Depth-first search; a dependency on a channel that is still open closes a cycle.
+    fn cycle(&self) -> Option<Vec<Channel>> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum State {
+            New,
+            Open,
+            Done,
+        }
+        let mut states = vec![State::New; self.channels.len()];
+        for first in 0..self.channels.len() {
+            if states[first] != State::New {
+                continue;
+            }
+            // The channels that are open, and how many of their dependencies were looked at.
+            let mut path = vec![(first, 0)];
+            states[first] = State::Open;
+            while let Some((at, looked)) = path.last_mut() {
+                let Some(&next) = self.on[*at].get(*looked) else {
+                    states[*at] = State::Done;
+                    path.pop();
+                    continue;
+                };
+                *looked += 1;
+                let next = next as usize;
+                match states[next] {
+                    State::Done => {}
+                    State::New => {
+                        states[next] = State::Open;
+                        path.push((next, 0));
+                    }
+                    State::Open => {
+                        let begin = path.iter().position(|&(at, _)| at == next).unwrap_or(0);
+                        return Some(path[begin..].iter().map(|&(at, _)| self.channels[at]).collect());
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// All numbers below `n`, so that the first of them are spread evenly.
+fn spread(n: u32) -> impl Iterator<Item = u32> {
+    let bits = n.next_power_of_two().trailing_zeros();
+    (0..n.next_power_of_two())
+        .map(move |number| if bits == 0 { 0 } else { number.reverse_bits() >> (32 - bits) })
+        .filter(move |&number| number < n)
+}
+
+/// Makes one combination of choices after the other.
+#[derive(Default)]
+struct Script {
+    pick: Pick,
+    /// The choices made, and how many ways each had.
+    made: Vec<(u32, u32)>,
+    at: usize,
+}
+
+impl Script {
+    fn rewound(&mut self) -> &mut Self {
+        self.at = 0;
+        self
+    }
+
+    /// The next combination, if there is another.
+    fn advance(&mut self) -> bool {
+        self.made.truncate(self.at);
+        while let Some((choice, ways)) = self.made.last_mut() {
+            *choice += 1;
+            if choice < ways {
+                return true;
+            }
+            self.made.pop();
+        }
+        false
+    }
+
+    fn choose(&mut self, ways: u32) -> u32 {
+        if self.at == self.made.len() {
+            self.made.push((0, ways));
+        }
+        self.at += 1;
+        self.made[self.at - 1].0
+    }
+}
+
+impl Choice for Script {
+    fn among(&mut self, _: &Walk, n: u32, fixed: u32, _: impl Fn(u32) -> LinkId) -> u32 {
+        match self.pick {
+            Pick::Fixed => fixed,
+            _ => self.choose(n),
+        }
+    }
+
+    fn draw(&mut self, _: &Walk, n: u32, _: u32) -> u32 {
+        let tried = n.min(TRIED);
+        (u64::from(self.choose(tried)) * u64::from(n) / u64::from(tried)) as u32
+    }
+
+    fn detours(&mut self, _: (LinkId, u32), _: (LinkId, u32)) -> bool {
+        self.choose(2) == 1
+    }
+}
+
+/// A cycle as people read it.
+pub(crate) fn describe(router: &Router<'_>, cycle: &[Channel]) -> String {
+    let topology = router.topology();
+    let name = |&(link, class): &Channel| {
+        let to = topology.ends(link).map_or(Vertex::Switch(0), |(from, _)| from);
+        format!("{} (channel {class})", topology.vertex_name(to))
+    };
+    const SHOWN: usize = 8;
+    let mut names: Vec<String> = cycle.iter().take(SHOWN).map(name).collect();
+    if cycle.len() > SHOWN {
+        names.push(format!("… {} more …", cycle.len() - SHOWN));
+    }
+    names.extend(cycle.first().map(name));
+    names.join(" -> ")
+}

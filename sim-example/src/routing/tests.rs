@@ -1,0 +1,409 @@
+//! Ways held against a breadth-first search over the links, by hand, and against the dependencies of their channels.
+
+use super::*;
+use crate::random::Random;
+use crate::topology::Vertex;
+use crate::topology::tests::{build, specs};
+use proptest::prelude::*;
+use std::collections::{HashMap, VecDeque};
+
+fn names(topology: &Topology, src: u32, dst: u32) -> Vec<String> {
+    let router = Router::new(topology, Routing::Minimal, 0).unwrap();
+    router.route(src, dst).map(|link| topology.link_name(link)).collect()
+}
+
+/// No link is loaded.
+pub(crate) struct Unloaded;
+
+impl Load for Unloaded {
+    fn load(&self, _: LinkId) -> u64 {
+        0
+    }
+}
+
+impl Router<'_> {
+    /// The links from `src` to `dst` in an unloaded network, injection and ejection included.
+    pub(crate) fn route(&self, src: u32, dst: u32) -> impl Iterator<Item = LinkId> + use<'_> {
+        let mut walk = Some(self.start(src, dst, self.key(src, dst, 0)));
+        let rest = std::iter::from_fn(move || {
+            let mut decide = Decide { pick: self.pick(), threshold: 0, load: &Unloaded };
+            let hop = self.next(walk.as_mut()?, &mut decide);
+            if hop.last {
+                walk = None;
+            }
+            Some(hop.link)
+        });
+        std::iter::once(LinkId::injection(src)).chain(rest)
+    }
+}
+
+const ALL: [Routing; 7] = [
+    Routing::Minimal,
+    Routing::Ecmp(Spread::Pair),
+    Routing::Ecmp(Spread::Packet),
+    Routing::Adaptive,
+    Routing::Valiant { by_router: false },
+    Routing::Valiant { by_router: true },
+    Routing::Ugal { threshold: Bytes::ZERO },
+];
+
+/// Links from node `src` to every vertex, by breadth-first search.
+fn distances(topology: &Topology, src: u32) -> HashMap<Vertex, u32> {
+    let mut outgoing: HashMap<Vertex, Vec<Vertex>> = HashMap::new();
+    for link in 0..topology.links() {
+        let (from, to) = topology.ends(LinkId(link)).unwrap();
+        outgoing.entry(from).or_default().push(to);
+    }
+    let mut found = HashMap::from([(Vertex::Node(src), 0)]);
+    let mut queue = VecDeque::from([Vertex::Node(src)]);
+    while let Some(vertex) = queue.pop_front() {
+        for &to in outgoing.get(&vertex).into_iter().flatten() {
+            if !found.contains_key(&to) {
+                found.insert(to, found[&vertex] + 1);
+                queue.push_back(to);
+            }
+        }
+    }
+    found
+}
+
+/// Decides everything at random.
+struct AtRandom {
+    random: Random,
+    /// Choices begin with links of their own: not where several cables of a dragonfly are behind one local link.
+    distinct: bool,
+}
+
+impl Choice for AtRandom {
+    fn among(&mut self, _: &Walk, n: u32, fixed: u32, link: impl Fn(u32) -> LinkId) -> u32 {
+        assert!(n > 1 && fixed < n);
+        let links: std::collections::HashSet<LinkId> = (0..n).map(link).collect();
+        assert!(links.len() == n as usize || !self.distinct, "two choices are the same link");
+        self.random.below(n)
+    }
+
+    fn draw(&mut self, _: &Walk, n: u32, _: u32) -> u32 {
+        self.random.below(n)
+    }
+
+    fn detours(&mut self, short: (LinkId, u32), round: (LinkId, u32)) -> bool {
+        // In a dragonfly two global links may be less than one with local ones before and behind it.
+        assert!(short.1 > 0 && round.1 >= short.1.min(2), "{short:?} {round:?}");
+        self.random.below(2) == 0
+    }
+}
+
+/// The links of a way that decides at random, and their classes.
+fn way(router: &Router<'_>, src: u32, dst: u32, seed: u64) -> Vec<(LinkId, u8)> {
+    let mut walk = router.start(src, dst, seed as u32);
+    let distinct = !matches!(router.topology().shape(), Shape::Dragonfly(_));
+    let mut choice = AtRandom { random: Random::new(seed, 7), distinct };
+    let mut found = vec![(LinkId::injection(src), 0)];
+    loop {
+        let Hop { link, class, last } = router.next(&mut walk, &mut choice);
+        found.push((link, class));
+        assert!(found.len() < 1000, "no end");
+        if last {
+            return found;
+        }
+    }
+}
+
+proptest! {
+    /// Whatever is decided on it: a way is connected, leads to its node, is as short as it should be, and uses the classes that there are.
+    #[test]
+    fn ways_lead_there(spec in specs(), src: prop::sample::Index, seed: u64) {
+        let topology = spec.build(1).unwrap();
+        let src = src.index(topology.nodes() as usize) as u32;
+        let shortest = distances(&topology, src);
+        let dragonfly = matches!(topology.shape(), Shape::Dragonfly(_));
+        for routing in ALL {
+            let Ok(router) = Router::new(&topology, routing, 1) else { continue };
+            let farthest = (0..topology.nodes()).map(|node| topology.distance(src, node)).max().unwrap_or(0);
+            for dst in 0..topology.nodes() {
+                let way = way(&router, src, dst, seed);
+                let ends: Vec<_> = way.iter().map(|&(link, _)| topology.ends(link).unwrap()).collect();
+                prop_assert_eq!(ends[0].0, Vertex::Node(src));
+                prop_assert_eq!(ends[ends.len() - 1].1, Vertex::Node(dst));
+                prop_assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0), "not connected: {ends:?}");
+                for &(link, class) in &way[1..way.len() - 1] {
+                    prop_assert!(u32::from(class) < router.classes(topology.class(link)));
+                }
+                let length = way.len() as u32;
+                match routing {
+                    Routing::Valiant { .. } | Routing::Ugal { .. } => {
+                        let most = match topology.shape() {
+                            Shape::Dragonfly(_) => 8,
+                            Shape::Tree(tree) => 2 * tree.levels().len() as u32,
+                            _ => 2 * farthest,
+                        };
+                        prop_assert!(length <= most);
+                    }
+                    // In a dragonfly shortest means one global link at most.
+                    _ if dragonfly => {
+                        let globals = way.iter().filter(|(link, _)| topology.class(*link) == LinkClass::GLOBAL).count();
+                        prop_assert!(globals <= 1 && length >= topology.distance(src, dst) && length <= 5);
+                    }
+                    _ if src != dst => {
+                        prop_assert_eq!(length, shortest[&Vertex::Node(dst)]);
+                        prop_assert_eq!(length, topology.distance(src, dst));
+                        prop_assert_eq!(length, topology.distance(dst, src));
+                    }
+                    _ => prop_assert_eq!(length, 2),
+                }
+            }
+        }
+    }
+
+    /// With the classes that a routing asks for, nothing can lock up.
+    #[test]
+    fn channels_do_not_depend_on_themselves(spec in specs()) {
+        let topology = spec.build(1).unwrap();
+        prop_assume!(topology.switches() <= 40);
+        for routing in ALL {
+            if let Ok(mut router) = Router::new(&topology, routing, 1) {
+                prop_assert!(router.assign_channels(None).is_ok(), "{} {}", spec, routing);
+            }
+        }
+    }
+}
+
+#[test]
+fn too_few_channels_are_refused_with_the_cycle() {
+    for (topology, routing, needed) in [
+        ("torus:5", Routing::Minimal, 2),
+        ("torus:6x4", Routing::Minimal, 2),
+        ("torus:5x5", Routing::Valiant { by_router: false }, 4),
+        ("torus:5x5", Routing::Adaptive, 6),
+        ("torus:3x3x3", Routing::Adaptive, 16),
+        ("mesh:4x4", Routing::Valiant { by_router: false }, 2),
+        ("mesh:3x3", Routing::Adaptive, 2),
+        ("hyperx:3x3", Routing::Ecmp(Spread::Packet), 2),
+        ("hyperx:3x3x3:1", Routing::Adaptive, 3),
+        ("hyperx:3x3:2", Routing::Ugal { threshold: Bytes(64) }, 2),
+        ("dragonfly:2x4x2", Routing::Minimal, 2),
+        ("dragonfly:2x4x2", Routing::Ugal { threshold: Bytes(64) }, 3),
+        ("dragonfly:1x3x1", Routing::Valiant { by_router: true }, 4),
+    ] {
+        let built = build(topology);
+        let mut router = Router::new(&built, routing, 1).unwrap();
+        assert_eq!(router.assign_channels(None).unwrap(), needed, "{topology} {routing}");
+        assert!(router.assign_channels(Some(needed + 1)).is_ok());
+        // One less need not close a cycle for adaptive routing in a torus; half as many do.
+        let few = if topology.starts_with("torus") && routing == Routing::Adaptive {
+            needed / 2
+        } else {
+            needed - 1
+        };
+        let refused = router.assign_channels(Some(few));
+        let error = refused.expect_err(&format!("{topology} {routing}")).to_string();
+        assert!(error.contains(&format!("needs {needed} virtual channels here; with {few}")), "{error}");
+        assert!(error.contains(" -> "), "{error}");
+    }
+    for (topology, routing) in [
+        ("mesh:4x4", Routing::Minimal),
+        ("fattree:k=4", Routing::Adaptive),
+        ("hyperx:4x4", Routing::Minimal),
+        ("karytree:2x3", Routing::Ugal { threshold: Bytes(0) }),
+    ] {
+        let built = build(topology);
+        let mut router = Router::new(&built, routing, 1).unwrap();
+        assert_eq!(router.assign_channels(None).unwrap(), 1, "{topology} {routing}");
+    }
+    let many = build("torus:3x3x3x3x3x3x3x3");
+    let mut router = Router::new(&many, Routing::Adaptive, 1).unwrap();
+    assert!(router.assign_channels(None).unwrap_err().to_string().contains("needs 1152 virtual channels"));
+}
+
+#[test]
+fn a_graph_from_a_file_gets_as_many_channels_as_it_needs() {
+    let ring = |n: u32| {
+        let mut text = String::new();
+        for at in 0..n {
+            text += &format!("node n{at}\nswitch s{at}\nlink n{at} s{at}\n");
+        }
+        for at in 0..n {
+            text += &format!("link s{at} s{}\n", (at + 1) % n);
+        }
+        text
+    };
+    let topology = |text: &str| {
+        let file = tempfile::Builder::new().suffix(".txt").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        build(&format!("file:{}", file.path().display()))
+    };
+    // A ring of five can lock up; links taken as classes cannot. A line cannot.
+    let five = topology(&ring(5));
+    assert_eq!(Router::new(&five, Routing::Minimal, 1).unwrap().assign_channels(None), Ok(2));
+    assert_eq!(
+        Router::new(&five, Routing::Valiant { by_router: false }, 1).unwrap().assign_channels(None),
+        Ok(4)
+    );
+    let line = topology(&ring(5).replace("link s4 s0\n", ""));
+    assert_eq!(Router::new(&line, Routing::Adaptive, 1).unwrap().assign_channels(None), Ok(1));
+    assert_eq!(
+        Router::new(&line, Routing::Ugal { threshold: Bytes(0) }, 1).unwrap().assign_channels(None),
+        Ok(2)
+    );
+    // Given ways are taken, and count for the channels.
+    let given = topology(&format!("{}route n0 n1 s0 s4 s3 s2 s1\n", ring(5)));
+    assert_eq!(names(&given, 0, 1), ["n0->s0", "s0->s4", "s4->s3", "s3->s2", "s2->s1", "s1->n1"]);
+    assert_eq!(names(&given, 1, 0), ["n1->s1", "s1->s0", "s0->n0"]);
+    assert_eq!(Router::new(&given, Routing::Minimal, 1).unwrap().assign_channels(None), Ok(4));
+    // In an even ring the two ways to the opposite are equally short: by destination, or by hash.
+    let six = topology(&ring(6));
+    assert_eq!(names(&six, 0, 3)[1], "s0->s5");
+    assert_eq!(names(&six, 2, 5)[1], "s2->s3");
+    let router = Router::new(&six, Routing::Ecmp(Spread::Message), 1).unwrap();
+    let first = |message| {
+        let mut walk = router.start(0, 3, router.key(0, 3, message));
+        router.next(&mut walk, &mut Decide { pick: router.pick(), threshold: 0, load: &Unloaded }).link
+    };
+    let taken: std::collections::HashSet<LinkId> = (0..20).map(first).collect();
+    assert_eq!(taken.len(), 2);
+}
+
+#[test]
+fn routes_by_hand() {
+    assert_eq!(names(&build("switch:4"), 1, 3), ["node1->switch", "switch->node3"]);
+    assert_eq!(names(&build("switch:4"), 2, 2), ["node2->switch", "switch->node2"]);
+    // Destination 7 of leaf 1 goes through spine 7 mod 3.
+    assert_eq!(
+        names(&build("fattree:2x4x3"), 1, 7),
+        ["node1->leaf0", "leaf0->spine1", "spine1->leaf1", "leaf1->node7"]
+    );
+    assert_eq!(names(&build("fattree:2x4x3"), 4, 7), ["node4->leaf1", "leaf1->node7"]);
+    // k = 4: aggregation switch by destination mod 2, core by the next digit.
+    assert_eq!(
+        names(&build("fattree:k=4"), 0, 14),
+        [
+            "node0->edge0",
+            "edge0->aggregation0",
+            "aggregation0->core1",
+            "core1->aggregation6",
+            "aggregation6->edge7",
+            "edge7->node14"
+        ]
+    );
+    // x the short way backwards over the edge, then y forwards; the tie in z by the parity of the coordinate.
+    assert_eq!(
+        names(&build("torus:5x4x2"), 0, 4 + 5 * 2 + 20),
+        [
+            "node0->(0,0,0)",
+            "(0,0,0)->(4,0,0)",
+            "(4,0,0)->(4,1,0)",
+            "(4,1,0)->(4,2,0)",
+            "(4,2,0)->(4,2,1)",
+            "(4,2,1)->node34"
+        ]
+    );
+    // From an odd coordinate the tie goes backwards.
+    assert_eq!(names(&build("torus:4"), 1, 3), ["node1->(1)", "(1)->(0)", "(0)->(3)", "(3)->node3"]);
+    // No way over the edge of a mesh.
+    assert_eq!(
+        names(&build("mesh:3x2"), 0, 5),
+        ["node0->(0,0)", "(0,0)->(1,0)", "(1,0)->(2,0)", "(2,0)->(2,1)", "(2,1)->node5"]
+    );
+    assert_eq!(
+        names(&build("hyperx:4x3:2"), 1, 23),
+        ["node1->(0,0)", "(0,0)->(3,0)", "(3,0)->(3,2)", "(3,2)->node23"]
+    );
+    // Group 0 to group 2, absolute: port 1 of group 0, at router 0; it arrives at port 0 of group 2.
+    assert_eq!(
+        names(&build("dragonfly:2x4x2:absolute"), 7, 23),
+        ["node7->g0.r3", "g0.r3->g0.r0", "g0.r0->g2.r0", "g2.r0->g2.r3", "g2.r3->node23"]
+    );
+}
+
+/// Which of the cables between two groups a message takes, and which parent: spread over destinations.
+#[test]
+fn destinations_spread_over_parallel_cables() {
+    let links_used = |topology: &Topology, src: u32, hop: usize| {
+        let router = Router::new(topology, Routing::Minimal, 0).unwrap();
+        let used: std::collections::HashSet<_> = (0..topology.nodes())
+            .filter_map(|dst| router.route(src, dst).nth(hop))
+            .filter(|link| link.0 >= 2 * topology.nodes())
+            .collect();
+        used.len()
+    };
+    assert_eq!(links_used(&build("xgft:4,4;1,2;1,2"), 0, 1), 4);
+    assert_eq!(links_used(&build("xgft:4,4;1,2;1,2"), 0, 2), 3 * 4);
+    // From router 0, of 4 in the group: 3 local links and its own 2 global ones.
+    assert_eq!(links_used(&build("dragonfly:2x4x2x5"), 0, 1), 5);
+}
+
+/// Every shift of a full tree under D-mod-k uses each link at most once (Zahavi 2010).
+#[test]
+fn shifts_of_a_full_tree_do_not_meet() {
+    for text in ["fattree:4x4x4", "fattree:k=4", "karytree:3x3", "xgft:4,4;1,2;1,2"] {
+        let topology = build(text);
+        let router = Router::new(&topology, Routing::DModK, 0).unwrap();
+        for shift in 1..topology.nodes() {
+            let mut used = std::collections::HashSet::new();
+            for src in 0..topology.nodes() {
+                for link in router.route(src, (src + shift) % topology.nodes()) {
+                    assert!(used.insert(link), "{text}, shift {shift}: {}", topology.link_name(link));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn loads_decide() {
+    struct One(LinkId, u64);
+    impl Load for One {
+        fn load(&self, link: LinkId) -> u64 {
+            if link == self.0 { self.1 } else { 0 }
+        }
+    }
+    let decide = |routing: Routing, text: &str, dst: u32, loaded: usize, load: u64, seed: u64| {
+        let topology = build(text);
+        let router = Router::new(&topology, routing, seed).unwrap();
+        let minimal = Router::new(&topology, Routing::Minimal, 0).unwrap();
+        let link = minimal.route(0, dst).nth(loaded).unwrap();
+        let mut walk = router.start(0, dst, router.key(0, dst, seed));
+        let threshold = router.threshold().0;
+        let mut decide = Decide { pick: router.pick(), threshold, load: &One(link, load) };
+        router.next(&mut walk, &mut decide).link == link
+    };
+    for seed in 0..20 {
+        // Adaptive routing leaves the loaded link to one's destination alone, ECMP does not see it.
+        assert!(!decide(Routing::Adaptive, "fattree:4x4x4", 7, 1, 1, seed));
+        assert!(!decide(Routing::Adaptive, "torus:5x5", 6, 1, 1, seed));
+        assert!(!decide(Routing::Adaptive, "hyperx:3x3", 4, 1, 1, seed));
+        // UGAL goes round when the short way's load times its length is more than the threshold; only then.
+        let ugal = |load| decide(Routing::Ugal { threshold: Bytes(100) }, "hyperx:4", 1, 1, load, seed);
+        assert!(ugal(100) && !ugal(101));
+        let ugal = |load| decide(Routing::Ugal { threshold: Bytes(100) }, "hyperx:4x4", 5, 1, load, seed);
+        assert!(ugal(50) && (!ugal(51) || ugal(51)));
+    }
+    let hashed =
+        (0..20).filter(|&seed| decide(Routing::Ecmp(Spread::Message), "fattree:4x4x4", 7, 1, 9, seed));
+    assert!((1..15).contains(&hashed.count()));
+    let both = (0..20).filter(|&seed| decide(Routing::Adaptive, "torus:5x5", 6, 1, 0, seed));
+    assert!((1..20).contains(&both.count()), "without load either dimension comes first");
+}
+
+#[test]
+fn names_read_back() {
+    for routing in ALL.into_iter().chain([
+        Routing::DimensionOrder,
+        Routing::DModK,
+        Routing::Ecmp(Spread::Message),
+        Routing::Ugal { threshold: Bytes(4096) },
+    ]) {
+        assert_eq!(routing.to_string().parse(), Ok(routing));
+    }
+    assert_eq!("ecmp".parse(), Ok(Routing::Ecmp(Spread::Pair)));
+    for text in ["", "shortest", "ecmp:flow", "valiant:group", "ugal:", "ugal:many", "minimal:"] {
+        let error = text.parse::<Routing>().unwrap_err().to_string();
+        assert!(error.contains("write minimal, dor, dmodk"), "{error}");
+    }
+    let tree = build("fattree:k=4");
+    let error = |routing| Router::new(&tree, routing, 0).unwrap_err().to_string();
+    assert!(error(Routing::DimensionOrder).starts_with("routing dor is for tori, meshes and HyperX"));
+    assert!(error(Routing::Valiant { by_router: true }).contains("for dragonflies"));
+    let torus = build("torus:4");
+    assert!(Router::new(&torus, Routing::DModK, 0).unwrap_err().to_string().contains("for trees"));
+}

@@ -1,0 +1,346 @@
+//! A network that a file describes: any connected graph of switches, nodes with one cable each.
+//!
+//! Shortest ways come from a table of distances between all pairs of switches. Ways that the file gives are taken as
+//! they are.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+
+use super::file::{self, Description, FileError, FileProblem, Kind, Speed};
+use super::graph::{Graph, LinkClass, LinkId, MAX_LINKS};
+
+/// Most switches of a described network: the table of distances takes two bytes a pair.
+pub(crate) const MAX_SWITCHES: usize = 8192;
+
+/// No way.
+const FAR: u16 = u16::MAX;
+
+/// A described network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    node_names: Vec<String>,
+    switch_names: Vec<String>,
+    switch_of: Vec<u32>,
+    graph: Graph,
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
+    speeds: Vec<(Speed, LinkClass)>,
+    /// The links out of each switch to others, one after the other: (link, to).
+    out: Vec<(LinkId, u32)>,
+    /// Where those of each switch begin; one more at the end.
+    first_out: Vec<u32>,
+    /// Links from switch to switch: `[to × switches + from]`.
+    distances: Vec<u16>,
+    /// The links between switches on given ways, and where they lead, one way after the other.
+    route_links: Vec<(LinkId, u32)>,
+    /// Where the way from a node to another begins among them, and its length.
+    routes: HashMap<(u32, u32), (u32, u32)>,
+}
+
+impl Given {
+    /// Reads a file.
+    pub(super) fn read(path: &Path) -> Result<Self, FileError> {
+        Self::new(&file::read(path)?)
+    }
+
+    pub(super) fn new(description: &Description) -> Result<Self, FileError> {
+        let numbered = Numbered::new(description)?;
+        let Numbered { nodes, switches, .. } = &numbered;
+        if nodes.is_empty() {
+            return Err(FileProblem::NoNodes.at(0));
+        }
+        if switches.len() > MAX_SWITCHES {
+            return Err(FileProblem::TooManySwitches { switches: switches.len() }.at(0));
+        }
+        let name = |place: usize| description.vertices[place].name.clone();
+        let mut switch_of = vec![None; nodes.len()];
+        let mut cables = vec![0; nodes.len()];
+        let (mut classes, mut links) = (Classes::default(), 2 * nodes.len() as u64);
+        let mut class_of_node = vec![LinkClass::NODE; nodes.len()];
+        for edge in &description.edges {
+            let (from, to) = edge.ends;
+            let wrong = |problem: FileProblem| problem.at(edge.line);
+            match (numbered.place(from), numbered.place(to)) {
+                (Place::Node(_), Place::Node(_)) => {
+                    return Err(wrong(FileProblem::NodeToNode(name(from), name(to))));
+                }
+                (Place::Switch(a), Place::Switch(b)) if a == b => {
+                    return Err(wrong(FileProblem::OneWay(name(from), name(to))));
+                }
+                (Place::Switch(_), Place::Switch(_)) => {
+                    links += u64::from(edge.cables) * if edge.one_way { 1 } else { 2 };
+                    if links > u64::from(MAX_LINKS) {
+                        return Err(wrong(FileProblem::TooLarge));
+                    }
+                }
+                (Place::Node(node), Place::Switch(switch)) | (Place::Switch(switch), Place::Node(node)) => {
+                    // In a graph of one-way edges the two of a node's cable may stand apart.
+                    let back = edge.one_way && switch_of[node as usize] == Some(switch);
+                    cables[node as usize] += if back { 0 } else { edge.cables };
+                    switch_of[node as usize] = Some(switch);
+                    class_of_node[node as usize] = classes.of(edge.speed, LinkClass::NODE).map_err(wrong)?;
+                }
+            }
+        }
+        if let Some(node) = (0..nodes.len()).find(|&node| cables[node] != 1) {
+            return Err(FileProblem::Cables { name: name(nodes[node]), cables: cables[node] }.at(0));
+        }
+        let switch_of: Vec<u32> = switch_of.into_iter().flatten().collect();
+        let (node_count, switch_count) = (nodes.len() as u32, switches.len() as u32);
+        let mut graph = Graph::new(node_count, switch_count, links as u32, |node| switch_of[node as usize]);
+        for (node, &class) in (0..).zip(&class_of_node) {
+            graph.set_class(LinkId::injection(node), class);
+            graph.set_class(LinkId::ejection(node), class);
+        }
+        for edge in &description.edges {
+            if let (Place::Switch(a), Place::Switch(b)) =
+                (numbered.place(edge.ends.0), numbered.place(edge.ends.1))
+            {
+                let class =
+                    classes.of(edge.speed, LinkClass::LOCAL).map_err(|problem| problem.at(edge.line))?;
+                for _ in 0..edge.cables {
+                    graph.link(a, b, class);
+                    if !edge.one_way {
+                        graph.link(b, a, class);
+                    }
+                }
+            }
+        }
+        let mut given = Self {
+            node_names: nodes.iter().map(|&place| name(place)).collect(),
+            switch_names: switches.iter().map(|&place| name(place)).collect(),
+            switch_of,
+            out: Vec::new(),
+            first_out: Vec::new(),
+            distances: Vec::new(),
+            route_links: Vec::new(),
+            routes: HashMap::new(),
+            speeds: classes.speeds,
+            graph,
+        };
+        given.find_neighbours();
+        given.find_distances()?;
+        for route in &description.routes {
+            given.add_route(&numbered, route, &name)?;
+        }
+        Ok(given)
+    }
+
+    /// Lists the links out of each switch.
+    fn find_neighbours(&mut self) {
+        let (nodes, switches) = (self.graph.nodes(), self.graph.switches());
+        let mut by_switch: Vec<Vec<(LinkId, u32)>> = vec![Vec::new(); switches as usize];
+        for link in (2 * nodes..self.graph.links()).map(LinkId) {
+            if let Some((super::Vertex::Switch(from), super::Vertex::Switch(to))) = self.graph.ends(link) {
+                by_switch[from as usize].push((link, to));
+            }
+        }
+        self.first_out.push(0);
+        for out in by_switch {
+            self.out.extend(out);
+            self.first_out.push(self.out.len() as u32);
+        }
+    }
+
+    /// Breadth-first search backwards from every switch.
+    fn find_distances(&mut self) -> Result<(), FileError> {
+        let switches = self.graph.switches() as usize;
+        let mut into: Vec<Vec<u32>> = vec![Vec::new(); switches];
+        for from in 0..switches as u32 {
+            self.neighbours(from).iter().for_each(|&(_, to)| into[to as usize].push(from));
+        }
+        self.distances = vec![FAR; switches * switches];
+        let mut queue = VecDeque::new();
+        for (to, distances) in self.distances.chunks_mut(switches.max(1)).enumerate() {
+            distances[to] = 0;
+            queue.push_back(to as u32);
+            while let Some(at) = queue.pop_front() {
+                let next = distances[at as usize] + 1;
+                for &from in &into[at as usize] {
+                    if distances[from as usize] == FAR {
+                        distances[from as usize] = next;
+                        queue.push_back(from);
+                    }
+                }
+            }
+        }
+        let unreachable = |&(a, b): &(u32, u32)| {
+            self.hops(self.switch_of[a as usize], self.switch_of[b as usize]).is_none()
+        };
+        // All ways lead through node 0's switch if there is one there and one back from every other.
+        let pairs = (1..self.graph.nodes()).flat_map(|node| [(0, node), (node, 0)]);
+        match pairs.into_iter().find(unreachable) {
+            None => Ok(()),
+            Some((a, b)) => {
+                let name = |node: u32| self.node_names[node as usize].clone();
+                Err(FileProblem::Disconnected(name(a), name(b)).at(0))
+            }
+        }
+    }
+
+    fn add_route(
+        &mut self,
+        numbered: &Numbered,
+        route: &file::RouteLine,
+        name: &dyn Fn(usize) -> String,
+    ) -> Result<(), FileError> {
+        let wrong = |problem: String| {
+            FileProblem::Route { src: name(route.src), dst: name(route.dst), problem }.at(route.line)
+        };
+        let (Place::Node(src), Place::Node(dst)) = (numbered.place(route.src), numbered.place(route.dst))
+        else {
+            return Err(wrong("a route leads from a node to a node".into()));
+        };
+        let mut switches = Vec::with_capacity(route.switches.len());
+        for &place in &route.switches {
+            match numbered.place(place) {
+                Place::Switch(switch) => switches.push(switch),
+                Place::Node(_) => return Err(wrong(format!("{:?} is no switch", name(place)))),
+            }
+        }
+        for (end, node, place) in [(switches.first(), src, route.src), (switches.last(), dst, route.dst)] {
+            if end != Some(&self.switch_of[node as usize]) {
+                return Err(wrong(format!("{:?} is not at that switch", name(place))));
+            }
+        }
+        let first = self.route_links.len() as u32;
+        for pair in switches.windows(2) {
+            let link = self.neighbours(pair[0]).iter().find(|&&(_, to)| to == pair[1]);
+            let names = pair.iter().map(|&switch| self.switch_names[switch as usize].as_str());
+            let missing = || wrong(format!("there is no link {}", names.collect::<Vec<_>>().join("->")));
+            let link = *link.ok_or_else(missing)?;
+            self.route_links.push(link);
+        }
+        match self.routes.insert((src, dst), (first, switches.len() as u32 - 1)) {
+            None => Ok(()),
+            Some(_) => Err(wrong("it is given twice".into())),
+        }
+    }
+
+    /// The cables.
+    pub(super) fn graph(&self) -> Graph {
+        self.graph.clone()
+    }
+
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
+    pub(crate) fn speeds(&self) -> &[(Speed, LinkClass)] {
+        &self.speeds
+    }
+
+    /// The switch of `node`.
+    #[inline(always)]
+    pub(crate) fn switch_of(&self, node: u32) -> u32 {
+        self.switch_of[node as usize]
+    }
+
+    /// The links out of a switch to others, with where they lead.
+    #[inline(always)]
+    pub(crate) fn neighbours(&self, switch: u32) -> &[(LinkId, u32)] {
+        let range = self.first_out[switch as usize] as usize..self.first_out[switch as usize + 1] as usize;
+        &self.out[range]
+    }
+
+    /// Links between two switches; `None` without a way.
+    #[inline(always)]
+    pub(crate) fn hops(&self, from: u32, to: u32) -> Option<u16> {
+        let distance = self.distances[to as usize * self.graph.switches() as usize + from as usize];
+        (distance != FAR).then_some(distance)
+    }
+
+    /// Whether ways are given.
+    pub(crate) fn has_given_routes(&self) -> bool {
+        !self.routes.is_empty()
+    }
+
+    /// The most links between two switches; of the given ways, too.
+    pub(crate) fn diameter(&self) -> u32 {
+        let shortest = self.distances.iter().filter(|&&distance| distance != FAR).max();
+        let given = self.routes.values().map(|&(_, links)| links).max();
+        u32::from(shortest.copied().unwrap_or(0)).max(given.unwrap_or(0))
+    }
+
+    /// The given way between two nodes: where its links between switches begin among [`Given::route_link`], and how many.
+    pub(crate) fn given_route(&self, src: u32, dst: u32) -> Option<(u32, u32)> {
+        if self.routes.is_empty() {
+            return None;
+        }
+        self.routes.get(&(src, dst)).copied()
+    }
+
+    /// A link of a given way, and the switch to which it leads.
+    #[inline]
+    pub(crate) fn route_link(&self, at: u32) -> (LinkId, u32) {
+        self.route_links[at as usize]
+    }
+
+    pub(super) fn node_name(&self, node: u32) -> &str {
+        &self.node_names[node as usize]
+    }
+
+    pub(super) fn switch_name(&self, switch: u32) -> &str {
+        &self.switch_names[switch as usize]
+    }
+}
+
+/// Which vertices are nodes and which are switches, and their numbers.
+struct Numbered {
+    places: Vec<Place>,
+    /// Places of the nodes, and of the switches, in the order of the file.
+    nodes: Vec<usize>,
+    switches: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Node(u32),
+    Switch(u32),
+}
+
+impl Numbered {
+    fn new(description: &Description) -> Result<Self, FileError> {
+        let mut cables = vec![0u32; description.vertices.len()];
+        for edge in &description.edges {
+            cables[edge.ends.0] = cables[edge.ends.0].saturating_add(edge.cables);
+            // Of two edges one way the other begins at the other end.
+            if !edge.one_way {
+                cables[edge.ends.1] = cables[edge.ends.1].saturating_add(edge.cables);
+            }
+        }
+        let (mut places, mut nodes, mut switches) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, vertex) in description.vertices.iter().enumerate() {
+            let is_node = vertex.kind.map_or(cables[at] == 1, |kind| kind == Kind::Node);
+            let list = if is_node { &mut nodes } else { &mut switches };
+            list.push(at);
+            let number = u32::try_from(list.len() - 1).map_err(|_| FileProblem::TooLarge.at(0))?;
+            places.push(if is_node { Place::Node(number) } else { Place::Switch(number) });
+        }
+        Ok(Self { places, nodes, switches })
+    }
+
+    fn place(&self, vertex: usize) -> Place {
+        self.places[vertex]
+    }
+}
+
+/// Collects the speeds of a file.
+#[derive(Default)]
+struct Classes {
+    speeds: Vec<(Speed, LinkClass)>,
+    places: HashMap<(Speed, LinkClass), u16>,
+}
+
+impl Classes {
+    /// The class of a speed on links that are of class `otherwise` where none is given.
+    fn of(&mut self, speed: Speed, otherwise: LinkClass) -> Result<LinkClass, FileProblem> {
+        if speed == Speed::default() {
+            return Ok(otherwise);
+        }
+        if let Some(&class) = self.places.get(&(speed, otherwise)) {
+            return Ok(LinkClass(class));
+        }
+        let class = u16::try_from(self.speeds.len() + usize::from(LinkClass::GIVEN.0));
+        let class = class.map_err(|_| FileProblem::TooManySpeeds)?;
+        self.speeds.push((speed, otherwise));
+        self.places.insert((speed, otherwise), class);
+        Ok(LinkClass(class))
+    }
+}

@@ -1,0 +1,143 @@
+//! The wiring of a network: nodes, switches, and the directed links between them, two a cable.
+//!
+//! In every topology the link from node `n` into the network (its *injection* link) has number `2n`, the link out of
+//! the network into node `n` (*ejection*) `2n + 1`; the links between switches follow. A node has one cable.
+
+use super::TopologyProblem;
+
+/// The most links a topology may have: their state takes tens of bytes each.
+pub const MAX_LINKS: u32 = 1 << 26;
+
+/// A directed link, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkId(pub u32);
+
+impl LinkId {
+    /// The link from `node` into the network.
+    #[inline]
+    pub const fn injection(node: u32) -> Self {
+        Self(2 * node)
+    }
+
+    /// The link out of the network into `node`.
+    #[inline]
+    pub const fn ejection(node: u32) -> Self {
+        Self(2 * node + 1)
+    }
+
+    /// The number as an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Vertex {
+    /// An end node.
+    Node(u32),
+    /// A switch, or router; all switches of a topology are numbered from 0.
+    Switch(u32),
+}
+
+/// What decides the speed of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkClass(pub u16);
+
+impl LinkClass {
+    /// Between a node and a switch.
+    pub const NODE: Self = Self(0);
+    /// Between switches; within a group of a dragonfly.
+    pub const LOCAL: Self = Self(1);
+    /// Between groups of a dragonfly.
+    pub const GLOBAL: Self = Self(2);
+    /// The first of those whose speed a file gives.
+    pub const GIVEN: Self = Self(3);
+}
+
+/// Who is joined to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Graph {
+    nodes: u32,
+    switches: u32,
+    /// From and to: nodes by number, switches behind the nodes.
+    ends: Vec<(u32, u32)>,
+    classes: Vec<LinkClass>,
+}
+
+impl Graph {
+    /// Nodes joined to switches, without links between switches; `switch_of(n)` is the switch of node `n`.
+    pub(super) fn new(nodes: u32, switches: u32, links: u32, switch_of: impl Fn(u32) -> u32) -> Self {
+        let (ends, classes) = (Vec::with_capacity(links as usize), Vec::with_capacity(links as usize));
+        let mut graph = Self { nodes, switches, ends, classes };
+        for node in 0..nodes {
+            let switch = nodes + switch_of(node);
+            graph.push(node, switch, LinkClass::NODE);
+            graph.push(switch, node, LinkClass::NODE);
+        }
+        graph
+    }
+
+    fn push(&mut self, from: u32, to: u32, class: LinkClass) {
+        self.ends.push((from, to));
+        self.classes.push(class);
+    }
+
+    /// Adds a directed link between switches; its number is that of the links before it.
+    pub(super) fn link(&mut self, from: u32, to: u32, class: LinkClass) {
+        self.push(self.nodes + from, self.nodes + to, class);
+    }
+
+    /// Adds two links between switches, `from → to` first.
+    pub(super) fn cable(&mut self, from: u32, to: u32, class: LinkClass) {
+        self.link(from, to, class);
+        self.link(to, from, class);
+    }
+
+    /// Gives the cable of a node a speed of its own.
+    pub(super) fn set_class(&mut self, link: LinkId, class: LinkClass) {
+        self.classes[link.index()] = class;
+    }
+
+    pub(super) fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    pub(super) fn switches(&self) -> u32 {
+        self.switches
+    }
+
+    pub(super) fn links(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    pub(super) fn ends(&self, link: LinkId) -> Option<(Vertex, Vertex)> {
+        self.ends.get(link.index()).map(|&(from, to)| (self.vertex(from), self.vertex(to)))
+    }
+
+    pub(super) fn class(&self, link: LinkId) -> LinkClass {
+        self.classes[link.index()]
+    }
+
+    fn vertex(&self, at: u32) -> Vertex {
+        match at.checked_sub(self.nodes) {
+            None => Vertex::Node(at),
+            Some(switch) => Vertex::Switch(switch),
+        }
+    }
+}
+
+/// The product, while it is a number of links that a topology may have.
+pub(super) fn product(numbers: impl IntoIterator<Item = u32>) -> Result<u32, TopologyProblem> {
+    numbers
+        .into_iter()
+        .try_fold(1u32, u32::checked_mul)
+        .filter(|&product| product <= MAX_LINKS)
+        .ok_or(TopologyProblem::TooLarge)
+}
+
+/// The number of links, if a topology may have that many.
+pub(super) fn checked_links(links: u64) -> Result<u32, TopologyProblem> {
+    u32::try_from(links).ok().filter(|&links| links <= MAX_LINKS).ok_or(TopologyProblem::TooLarge)
+}

@@ -1,0 +1,114 @@
+//! HyperX: routers in a grid of any number of dimensions, each joined to all that differ from it in one coordinate. With
+//! equal sizes it is the flattened butterfly, with one dimension a full mesh.
+//!
+//! Router `r` has the coordinates `r mod S₀, r / S₀ mod S₁, …`; node `n` is at router `n / T`, of T nodes a router.
+//!
+//! Sources: J. H. Ahn et al., "HyperX: topology, routing, and packaging of efficient large-scale networks", SC 2009; J. Kim,
+//! W. J. Dally, D. Abts, "Flattened butterfly: a cost-efficient topology for high-radix networks", ISCA 2007.
+
+use super::TopologyProblem;
+use super::graph::{Graph, LinkClass, LinkId, checked_links, product};
+use crate::division::Divisor;
+
+/// A HyperX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HyperX {
+    nodes: u32,
+    routers: u32,
+    links: u32,
+    per_router: Divisor,
+    dimensions: Vec<Row>,
+}
+
+/// A dimension: rows of routers that are all joined to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) size: u32,
+    pub(crate) stride: u32,
+    divide_by_stride: Divisor,
+    divide_by_size: Divisor,
+    /// The first of the dimension's links: each router has `size − 1`, by the coordinate to which they lead.
+    first: u32,
+}
+
+impl HyperX {
+    /// A HyperX of the given sizes.
+    pub(super) fn new(sizes: &[u32], per_router: u32) -> Result<Self, TopologyProblem> {
+        if sizes.contains(&0) || per_router == 0 {
+            return Err(TopologyProblem::Zero);
+        }
+        if sizes.len() > 32 {
+            return Err(TopologyProblem::TooLarge);
+        }
+        let routers = product(sizes.iter().copied())?;
+        let nodes = product([routers, per_router])?;
+        let mut links = 2 * u64::from(nodes);
+        let (mut dimensions, mut stride) = (Vec::with_capacity(sizes.len()), 1);
+        for &size in sizes {
+            let (divide_by_stride, divide_by_size) = (Divisor::new(stride), Divisor::new(size));
+            let first = checked_links(links)?;
+            dimensions.push(Row { size, stride, divide_by_stride, divide_by_size, first });
+            stride *= size;
+            links += u64::from(routers) * u64::from(size - 1);
+        }
+        let links = checked_links(links)?;
+        Ok(Self { nodes, routers, links, per_router: Divisor::new(per_router), dimensions })
+    }
+
+    /// The links.
+    pub(super) fn graph(&self) -> Graph {
+        let mut graph = Graph::new(self.nodes, self.routers, self.links, |node| self.switch_of(node));
+        for row in &self.dimensions {
+            for router in 0..self.routers {
+                let own = row.coordinate(router);
+                for to in (0..row.size).filter(|&to| to != own) {
+                    graph.link(router, row.neighbour(router, own, to), LinkClass::LOCAL);
+                }
+            }
+        }
+        graph
+    }
+
+    /// The dimensions, the one that varies fastest first.
+    pub(crate) fn dimensions(&self) -> &[Row] {
+        &self.dimensions
+    }
+
+    /// The router of `node`.
+    #[inline(always)]
+    pub(crate) fn switch_of(&self, node: u32) -> u32 {
+        self.per_router.quotient(node)
+    }
+
+    /// Links between two routers.
+    pub(crate) fn hops(&self, from: u32, to: u32) -> u32 {
+        self.dimensions.iter().filter(|row| row.coordinate(from) != row.coordinate(to)).count() as u32
+    }
+
+    /// Routers are called by their coordinates: `(3,0)`.
+    pub(super) fn switch_name(&self, router: u32) -> String {
+        let coordinates: Vec<String> =
+            self.dimensions.iter().map(|row| row.coordinate(router).to_string()).collect();
+        format!("({})", coordinates.join(","))
+    }
+}
+
+impl Row {
+    /// The coordinate of `router` here.
+    #[inline(always)]
+    pub(crate) fn coordinate(&self, router: u32) -> u32 {
+        self.divide_by_size.remainder(self.divide_by_stride.quotient(router))
+    }
+
+    /// The router of coordinate `to` in the row of `router`, which has coordinate `own`.
+    #[inline(always)]
+    pub(crate) fn neighbour(&self, router: u32, own: u32, to: u32) -> u32 {
+        router - own * self.stride + to * self.stride
+    }
+
+    /// The link from `router` to coordinate `to`.
+    #[inline(always)]
+    pub(crate) fn link(&self, router: u32, own: u32, to: u32) -> LinkId {
+        LinkId(self.first + router * (self.size - 1) + to - u32::from(to > own))
+    }
+}

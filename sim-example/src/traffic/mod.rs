@@ -1,0 +1,313 @@
+//! Synthetic traffic: nodes that send at a given rate for ever, and how long messages take at it.
+//!
+//! Nodes hand messages over by the clock, whatever the network does (an open loop with infinite queues at the sources).
+//! After a warm-up, messages handed over during the measured time are followed to their end; their latency counts
+//! from handing over. Accepted is what arrives during the measured time.
+
+mod pattern;
+
+use serde::Serialize;
+use vef_format::units::{Bytes, Picos};
+
+use crate::error::SimError;
+use crate::histogram::Histogram;
+use crate::model::{Carried, Happened, Network, with_network};
+use crate::quantity::Bandwidth;
+use crate::random::Random;
+use crate::report::Latency;
+use crate::settings::NetworkSettings;
+use crate::topology::{LinkClass, Topology};
+
+pub(crate) use pattern::Destinations;
+pub use pattern::{Pattern, PatternError, UnknownPattern};
+
+/// What nodes send.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    /// Who sends to whom.
+    pub pattern: Pattern,
+    /// How large a message is; without it, a packet where there are packets, else 2 KiB.
+    pub bytes: Option<Bytes>,
+    /// When messages are handed over.
+    pub arrivals: Arrivals,
+    /// So many messages a node are handed over before it is measured, at full load.
+    pub warm_up: u32,
+    /// And so many while it is measured.
+    pub measured: u32,
+    /// What destinations and times depend on.
+    pub seed: u64,
+}
+
+impl Default for Traffic {
+    fn default() -> Self {
+        Self {
+            pattern: Pattern::Uniform,
+            bytes: None,
+            arrivals: Arrivals::Bernoulli,
+            warm_up: 1000,
+            measured: 3000,
+            seed: 1,
+        }
+    }
+}
+
+/// When messages are handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrivals {
+    /// In each slot of a message's own time with the same probability.
+    #[default]
+    Bernoulli,
+    /// At any time, exponentially distributed intervals apart.
+    Poisson,
+}
+
+/// What came of one load.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The load that was asked for: a share of the bandwidth of a node's link.
+    pub load: f64,
+    /// The load that was handed over.
+    pub offered: f64,
+    /// What arrived, a node.
+    pub accepted: f64,
+    /// The same of the node at which the least share arrived of what was sent there.
+    pub accepted_worst: f64,
+    /// From handing over to the last byte.
+    pub latency_ps: Latency,
+    /// Half of the width of the 95 % interval of the mean, from ten parts of the measured time.
+    pub mean_half_width_ps: f64,
+    /// From the first byte's leaving the node.
+    pub network_latency_ps: Latency,
+    /// Links a message (packet) crossed, those of the nodes included.
+    pub hops: f64,
+    /// Less arrived than was handed over: beyond saturation the latency depends on how long it is measured.
+    pub saturated: bool,
+    /// Messages or packets times links, altogether.
+    pub events: u64,
+}
+
+/// Parts of the measured time, for the interval of the mean.
+const PARTS: usize = 10;
+/// A load is beyond saturation where less than this share of what is offered is accepted.
+const STABLE: f64 = 0.95;
+
+/// Runs traffic of the given load over a network.
+///
+/// # Errors
+/// Settings that cannot be, and a load outside (0, 1].
+pub fn run_traffic(network: &NetworkSettings, traffic: &Traffic, load: f64) -> Result<Point, SimError> {
+    if !(load > 0.0 && load <= 1.0) {
+        return Err(SimError::Load(load));
+    }
+    let topology = network.topology.build(1)?;
+    let destinations = traffic.pattern.destinations(&topology, traffic.seed)?;
+    run_between(&topology, network, traffic, &destinations, load)
+}
+
+pub(crate) fn run_between(
+    topology: &Topology,
+    settings: &NetworkSettings,
+    traffic: &Traffic,
+    destinations: &Destinations,
+    load: f64,
+) -> Result<Point, SimError> {
+    with_network!(topology, settings, false, |network| run_on(
+        network,
+        topology,
+        settings,
+        traffic,
+        destinations,
+        load
+    ))
+}
+
+fn run_on<N: Network>(
+    mut network: N,
+    topology: &Topology,
+    settings: &NetworkSettings,
+    traffic: &Traffic,
+    destinations: &Destinations,
+    load: f64,
+) -> Result<Point, SimError> {
+    let nodes = topology.nodes();
+    let bytes = traffic.bytes.unwrap_or_else(|| settings.message_of_one_packet());
+    let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
+    let slot = wire_time(settings, bandwidth, bytes).filter(|slot| *slot > Picos::ZERO);
+    let slot = slot.ok_or(SimError::Load(load))?.0;
+    let (begin, end) =
+        (u64::from(traffic.warm_up) * slot, u64::from(traffic.warm_up + traffic.measured) * slot);
+    let mut sources: Vec<SourceClock> =
+        (0..nodes).map(|node| SourceClock::new(traffic, node, load)).collect();
+    let mut measure = Measure::new(nodes, begin, end);
+    // Sources are a little ahead of the network. They go on sending until all that is measured has arrived, but for twice as long at
+    // most, and not where less arrives than is sent: there the wait would only grow.
+    let (ahead, give_up) = (32 * slot, end + 2 * (end - begin) + 1000 * slot);
+    let mut until = 0;
+    while until < end || measure.open > 0 && until < give_up && !measure.falls_behind() {
+        until += ahead;
+        for (node, source) in (0..).zip(&mut sources) {
+            while source.next(slot) < until {
+                let at = source.take(slot, traffic.arrivals, load);
+                let dst = destinations.draw(node, &mut source.random);
+                let tag = measure.submitted(dst, at);
+                network.submit(Picos(at), Carried { src: node, dst, bytes, tag })?;
+            }
+        }
+        while let Some((now, happened)) = network.run_until(Picos(until - 1))? {
+            if let Happened::Delivered { tag, latency, queued } = happened {
+                measure.delivered(tag, now.0, latency.0, queued.0);
+            }
+        }
+    }
+    let window = (end - begin) as f64 / slot as f64;
+    Ok(measure.point(load, window, network.events()))
+}
+
+/// What a message takes on a link, with the headers of its packets.
+fn wire_time(settings: &NetworkSettings, bandwidth: Bandwidth, bytes: Bytes) -> Option<Picos> {
+    bandwidth.time(settings.on_the_wire(bytes)?)
+}
+
+/// When a node hands over its next message.
+struct SourceClock {
+    random: Random,
+    /// In slots.
+    next: f64,
+}
+
+impl SourceClock {
+    fn new(traffic: &Traffic, node: u32, load: f64) -> Self {
+        let mut clock = Self { random: Random::new(traffic.seed, u64::from(node) + 1), next: -1.0 };
+        match traffic.arrivals {
+            Arrivals::Bernoulli => clock.advance(traffic.arrivals, load),
+            Arrivals::Poisson => clock.next = clock.random.exponential() / load,
+        }
+        clock
+    }
+
+    fn next(&self, slot: u64) -> u64 {
+        (self.next * slot as f64) as u64
+    }
+
+    fn take(&mut self, slot: u64, arrivals: Arrivals, load: f64) -> u64 {
+        let at = self.next(slot);
+        self.advance(arrivals, load);
+        at
+    }
+
+    fn advance(&mut self, arrivals: Arrivals, load: f64) {
+        self.next += match arrivals {
+            Arrivals::Poisson => self.random.exponential() / load,
+            Arrivals::Bernoulli if load >= 1.0 => 1.0,
+            // The number of slots until one in which the coin falls right.
+            Arrivals::Bernoulli => (self.random.unit().ln() / (1.0 - load).ln()).floor() + 1.0,
+        };
+    }
+}
+
+/// What is measured.
+struct Measure {
+    begin: u64,
+    end: u64,
+    /// Messages handed over in the measured time that have not arrived.
+    open: u64,
+    offered: u64,
+    sent_to: Vec<u64>,
+    arrived_at: Vec<u64>,
+    latency: Histogram,
+    network_latency: Histogram,
+    parts: [(f64, u64); PARTS],
+    delivered: u64,
+}
+
+impl Measure {
+    fn new(nodes: u32, begin: u64, end: u64) -> Self {
+        Self {
+            begin,
+            end,
+            open: 0,
+            offered: 0,
+            sent_to: vec![0; nodes as usize],
+            arrived_at: vec![0; nodes as usize],
+            latency: Histogram::default(),
+            network_latency: Histogram::default(),
+            parts: [(0.0, 0); PARTS],
+            delivered: 0,
+        }
+    }
+
+    /// A message is handed over: the name by which it is delivered.
+    fn submitted(&mut self, dst: u32, at: u64) -> u64 {
+        let measured = (self.begin..self.end).contains(&at);
+        if measured {
+            self.open += 1;
+            self.offered += 1;
+            self.sent_to[dst as usize] += 1;
+        }
+        u64::from(dst) | u64::from(measured) << 32
+    }
+
+    fn delivered(&mut self, tag: u64, now: u64, latency: u64, queued: u64) {
+        self.delivered += 1;
+        if (self.begin..self.end).contains(&now) {
+            self.arrived_at[tag as u32 as usize] += 1;
+        }
+        if tag >> 32 != 0 {
+            self.open -= 1;
+            self.latency.add(latency);
+            self.network_latency.add(latency - queued);
+            let at = now - latency - self.begin;
+            let part = (at as u128 * PARTS as u128 / u128::from(self.end - self.begin)) as usize;
+            self.parts[part].0 += latency as f64;
+            self.parts[part].1 += 1;
+        }
+    }
+
+    /// Less arrived in the measured time than was handed over.
+    fn falls_behind(&self) -> bool {
+        let arrived: u64 = self.arrived_at.iter().sum();
+        (arrived as f64) < STABLE * self.offered as f64
+    }
+
+    fn point(&self, load: f64, window: f64, events: u64) -> Point {
+        let nodes = self.arrived_at.len() as f64;
+        let per_node = |count: u64| count as f64 / window / nodes;
+        let accepted = per_node(self.arrived_at.iter().sum());
+        let offered = per_node(self.offered);
+        // A node to which little is sent is no bottleneck.
+        let share =
+            |(&arrived, &sent): (&u64, &u64)| (sent > 0).then(|| (arrived as f64 / sent as f64, arrived));
+        let worst =
+            self.arrived_at.iter().zip(&self.sent_to).filter_map(share).min_by(|a, b| a.0.total_cmp(&b.0));
+        let means: Vec<f64> =
+            self.parts.iter().filter(|part| part.1 > 0).map(|part| part.0 / part.1 as f64).collect();
+        Point {
+            load,
+            offered,
+            accepted,
+            accepted_worst: worst.map_or(0.0, |(_, arrived)| arrived as f64 / window),
+            latency_ps: Latency::new(&self.latency),
+            mean_half_width_ps: half_width(&means),
+            network_latency_ps: Latency::new(&self.network_latency),
+            hops: events as f64 / self.delivered.max(1) as f64,
+            saturated: self.falls_behind() || self.open > 0,
+            events,
+        }
+    }
+}
+
+/// Half of the width of the 95 % interval of the mean of so many independent values, at most ten.
+fn half_width(values: &[f64]) -> f64 {
+    // Quantiles of Student's t distribution at 0.975, by degrees of freedom.
+    const STUDENT: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
+    let n = values.len();
+    if n < 2 {
+        return f64::INFINITY;
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
+    STUDENT[(n - 2).min(STUDENT.len() - 1)] * (variance / n as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests;

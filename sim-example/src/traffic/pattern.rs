@@ -1,0 +1,249 @@
+//! Who sends to whom: the patterns that networks are judged by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::random::Random;
+use crate::topology::{Shape, Topology};
+
+/// Who sends to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// To all nodes alike, oneself included.
+    Uniform,
+    /// The two halves of the node number's bits swapped.
+    Transpose,
+    /// Nearly half way round in each dimension, or in node numbers where there are no dimensions.
+    Tornado,
+    /// All bits of the node number inverted.
+    Bitcomp,
+    /// The next in each dimension, or the next node where there are no dimensions.
+    Neighbor,
+    /// To the nodes of the next group, or of the next switch where there are no groups, alike.
+    Adversarial,
+    /// All to node 0.
+    Incast,
+    /// A random permutation.
+    Permutation,
+}
+
+/// A text that names no pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown pattern {0:?}; write uniform, transpose, tornado, bitcomp, neighbor, adversarial, incast or permutation"
+)]
+pub struct UnknownPattern(pub String);
+
+/// A pattern that a number of nodes does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("pattern {pattern} needs {needs}; this network has {nodes}")]
+pub struct PatternError {
+    /// The pattern.
+    pub pattern: Pattern,
+    /// What it needs.
+    pub needs: &'static str,
+    /// How many nodes there are.
+    pub nodes: u32,
+}
+
+impl Pattern {
+    /// All, in the order of the documentation.
+    pub const ALL: [Self; 8] = [
+        Self::Uniform,
+        Self::Transpose,
+        Self::Tornado,
+        Self::Bitcomp,
+        Self::Neighbor,
+        Self::Adversarial,
+        Self::Incast,
+        Self::Permutation,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Transpose => "transpose",
+            Self::Tornado => "tornado",
+            Self::Bitcomp => "bitcomp",
+            Self::Neighbor => "neighbor",
+            Self::Adversarial => "adversarial",
+            Self::Incast => "incast",
+            Self::Permutation => "permutation",
+        }
+    }
+
+    /// The destinations in a network; those of a permutation depend on `seed`.
+    pub(crate) fn destinations(self, topology: &Topology, seed: u64) -> Result<Destinations, PatternError> {
+        let nodes = topology.nodes();
+        let needs = |needs| Err(PatternError { pattern: self, needs, nodes });
+        let bits = nodes.trailing_zeros();
+        let table = |to: &dyn Fn(u32) -> u32| Destinations::One((0..nodes).map(to).collect());
+        Ok(match self {
+            Self::Uniform => Destinations::Uniform(nodes),
+            Self::Transpose if !nodes.is_power_of_two() || !bits.is_multiple_of(2) => {
+                return needs("a power of 4 nodes");
+            }
+            Self::Transpose => {
+                let half = bits / 2;
+                table(&|node| node >> half | (node & ((1 << half) - 1)) << half)
+            }
+            Self::Bitcomp if !nodes.is_power_of_two() => return needs("a power of 2 nodes"),
+            Self::Bitcomp => table(&|node| nodes - 1 - node),
+            Self::Tornado => table(&|node| shifted(topology, node, |size| size.div_ceil(2) - 1)),
+            Self::Neighbor => table(&|node| shifted(topology, node, |size| 1 % size)),
+            Self::Adversarial => adversarial(topology),
+            Self::Incast => table(&|_| 0),
+            Self::Permutation => {
+                let mut to: Vec<u32> = (0..nodes).collect();
+                let mut random = Random::new(seed, 0);
+                for last in (1..to.len()).rev() {
+                    to.swap(last, random.below(last as u32 + 1) as usize);
+                }
+                Destinations::One(to)
+            }
+        })
+    }
+}
+
+/// The node that is so far away in each dimension.
+fn shifted(topology: &Topology, node: u32, by: impl Fn(u32) -> u32) -> u32 {
+    let switch = topology.switch_of(node);
+    let (routers, sizes): (u32, Vec<(u32, u32)>) = match topology.shape() {
+        Shape::Torus(torus) => {
+            (topology.switches(), torus.dimensions().iter().map(|d| (d.size, d.stride)).collect())
+        }
+        Shape::HyperX(hyperx) => {
+            (topology.switches(), hyperx.dimensions().iter().map(|d| (d.size, d.stride)).collect())
+        }
+        _ => {
+            return ((u64::from(node) + u64::from(by(topology.nodes()))) % u64::from(topology.nodes()))
+                as u32;
+        }
+    };
+    let to = sizes.iter().fold(0, |to, &(size, stride)| to + (switch / stride + by(size)) % size * stride);
+    let per_router = topology.nodes() / routers;
+    to * per_router + node % per_router
+}
+
+/// All nodes of a group, or of a switch, send to those of the next that has nodes.
+fn adversarial(topology: &Topology) -> Destinations {
+    let nodes = topology.nodes();
+    let group = |node: u32| match topology.shape() {
+        Shape::Dragonfly(dragonfly) => dragonfly.place(dragonfly.switch_of(node)).0,
+        _ => topology.switch_of(node),
+    };
+    let mut members: Vec<Vec<u32>> = Vec::new();
+    let mut of_group = std::collections::HashMap::new();
+    let mut place = Vec::new();
+    for node in 0..nodes {
+        let at = *of_group.entry(group(node)).or_insert_with(|| {
+            members.push(Vec::new());
+            members.len() - 1
+        });
+        members[at].push(node);
+        place.push(at);
+    }
+    let next = place.into_iter().map(|at| (at + 1) % members.len()).collect();
+    Destinations::Group { next, members }
+}
+
+/// To whom each node sends.
+#[derive(Clone, Debug)]
+pub(crate) enum Destinations {
+    /// To any of so many.
+    Uniform(u32),
+    /// To one, by node.
+    One(Vec<u32>),
+    /// To any of a group: which, by node.
+    Group { next: Vec<usize>, members: Vec<Vec<u32>> },
+}
+
+impl Destinations {
+    pub(crate) fn draw(&self, src: u32, random: &mut Random) -> u32 {
+        match self {
+            Self::Uniform(nodes) => random.below(*nodes),
+            Self::One(to) => to[src as usize],
+            Self::Group { next, members } => {
+                let members = &members[next[src as usize]];
+                members[random.below(members.len() as u32) as usize]
+            }
+        }
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = UnknownPattern;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPattern> {
+        let found = Self::ALL.into_iter().find(|pattern| pattern.name() == text);
+        found.ok_or_else(|| UnknownPattern(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tests::build;
+
+    fn table(pattern: Pattern, text: &str) -> Vec<u32> {
+        match pattern.destinations(&build(text), 1) {
+            Ok(Destinations::One(to)) => to,
+            other => panic!("{pattern}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn destinations_by_hand() {
+        assert_eq!(table(Pattern::Transpose, "switch:16")[..6], [0, 4, 8, 12, 1, 5]);
+        assert_eq!(table(Pattern::Bitcomp, "switch:8")[..3], [7, 6, 5]);
+        // +3 in each dimension of 8×8.
+        let tornado = table(Pattern::Tornado, "torus:8x8");
+        assert_eq!((tornado[0], tornado[7], tornado[63]), (3 + 8 * 3, 2 + 8 * 3, 2 + 8 * 2));
+        assert_eq!(table(Pattern::Tornado, "switch:9")[..2], [4, 5]);
+        let neighbor = table(Pattern::Neighbor, "mesh:4x4:2");
+        assert_eq!((neighbor[0], neighbor[1], neighbor[31]), (10, 11, 1));
+        assert_eq!(table(Pattern::Incast, "switch:3"), [0, 0, 0]);
+        let mut permutation = table(Pattern::Permutation, "switch:100");
+        assert_ne!(permutation, (0..100).collect::<Vec<_>>());
+        permutation.sort_unstable();
+        assert_eq!(permutation, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn all_of_a_group_send_to_the_next() {
+        let mut random = Random::new(1, 1);
+        for (text, group, nodes) in
+            [("dragonfly:2x4x2", 8, 72), ("hyperx:4x4:4", 4, 64), ("fattree:4x4x4", 4, 16)]
+        {
+            let to = Pattern::Adversarial.destinations(&build(text), 1).unwrap();
+            let mut seen = std::collections::HashSet::new();
+            for _ in 0..200 {
+                assert_eq!(to.draw(nodes - 1, &mut random) / group, 0, "{text}");
+                seen.insert(to.draw(0, &mut random));
+            }
+            assert_eq!(seen.len(), group as usize);
+            assert!(seen.iter().all(|to| to / group == 1));
+        }
+    }
+
+    #[test]
+    fn names_read_back() {
+        for pattern in Pattern::ALL {
+            assert_eq!(pattern.to_string().parse(), Ok(pattern));
+        }
+        assert!("random".parse::<Pattern>().unwrap_err().to_string().contains("write uniform"));
+        let error =
+            |pattern: Pattern, text: &str| pattern.destinations(&build(text), 1).unwrap_err().to_string();
+        assert_eq!(
+            error(Pattern::Transpose, "switch:8"),
+            "pattern transpose needs a power of 4 nodes; this network has 8"
+        );
+        assert!(error(Pattern::Bitcomp, "switch:9").contains("power of 2"));
+    }
+}
