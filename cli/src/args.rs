@@ -1,6 +1,7 @@
 //! The command line as typed. What the words mean is resolved by each command.
 
 use crate::input::Input;
+use crate::network::{self, Network};
 use clap::{Args, Parser, Subcommand};
 use sim_example::quantity::parse_bytes;
 use std::ffi::OsString;
@@ -27,6 +28,8 @@ pub enum Command {
     Check(Check),
     /// Replay a trace on a simulated network
     Sim(Box<Sim>),
+    /// Load a simulated network with synthetic traffic: latency and saturation
+    Traffic(Box<Traffic>),
     /// Rewrite a trace: text (.vef) to container (.vefx), or back
     Convert(Convert),
     /// Put ranks on nodes as a launcher would, or better
@@ -239,62 +242,24 @@ pub struct Check {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "\
-Topologies: auto (one switch), switch:NODES, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, karytree:KxLEVELS,
-xgft:CHILDREN;PARENTS[;CABLES], torus:AxBxC[:NODES], mesh:AxBxC[:NODES], hyperx:AxB:NODES,
-dragonfly:NODESxROUTERSxGLOBAL[xGROUPS][:palmtree|absolute|relative], file:NET.graphml|.dot|.txt.
-Routing: minimal (in tori, meshes, HyperX also dor, in trees dmodk), ecmp:pair|message|packet, adaptive, valiant,
-valiant:router, ugal[:BYTES].
-Models: cut-through, store-and-forward, latency (no contention). docs/simulator.md has the formulas.
+#[command(after_help = format!("\
+{}
 
 Examples:
   vef sim app.vef
   vef sim app.vef --topology fattree:4x8x2 --bandwidth 100Gbit/s --placement block:4
-  vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json")]
+  vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json
+  vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet", network::WORDS))]
 pub struct Sim {
     /// The trace; - is the standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
-    /// The network's form
-    #[arg(long, default_value = "auto", value_name = "T")]
-    pub topology: String,
+    #[command(flatten)]
+    pub network: Network,
     /// Which rank sits where: a placement file, block, block:RANKS_PER_NODE, round-robin:NODES, or captured (where the
     /// container TRACE says that it ran)
     #[arg(long, default_value = "block", value_name = "FILE|RULE")]
     pub placement: String,
-    /// What messages do to each other on links
-    #[arg(long, default_value = "cut-through", value_name = "MODEL")]
-    pub model: String,
-    /// Which way messages take
-    #[arg(long, default_value = "minimal", value_name = "R")]
-    pub routing: String,
-    /// What random choices of the routing depend on
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub seed: u64,
-    /// Bandwidth of a link
-    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
-    pub bandwidth: String,
-    /// Latency of a link
-    #[arg(long, default_value = "500ns", value_name = "TIME")]
-    pub latency: String,
-    /// Bandwidth of the links between nodes and switches [default: as the others]
-    #[arg(long, value_name = "RATE")]
-    pub node_bandwidth: Option<String>,
-    /// Latency of the links between nodes and switches [default: as the others]
-    #[arg(long, value_name = "TIME")]
-    pub node_latency: Option<String>,
-    /// Bandwidth of the links between groups of a dragonfly [default: as the others]
-    #[arg(long, value_name = "RATE")]
-    pub global_bandwidth: Option<String>,
-    /// Latency of the links between groups of a dragonfly [default: as the others]
-    #[arg(long, value_name = "TIME")]
-    pub global_latency: Option<String>,
-    /// Time a switch takes to pass a message on
-    #[arg(long, default_value = "0ns", value_name = "TIME")]
-    pub switch_delay: String,
-    /// Time a node takes to prepare a message
-    #[arg(long, default_value = "0ns", value_name = "TIME")]
-    pub overhead: String,
     /// When a send is complete for its sender: eager, sent, rendezvous:BYTES
     #[arg(long, default_value = "eager", value_name = "POLICY")]
     pub send_completion: String,
@@ -442,6 +407,52 @@ pub struct Place {
     /// Also write a placement file: .toml, .json, or one node a line
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = format!("\
+Nodes hand messages over at the given rate for ever, whatever the network does. Latency counts from handing over; the
+interval is that of the mean at 95 %. Accepted is what arrives at a node in the mean, worst at the node at which least
+does. Where less is accepted than offered the network is saturated: latency means nothing there.
+
+Patterns: uniform, transpose, tornado, bitcomp, neighbor, adversarial (the nodes of the next group, or switch), incast,
+permutation.
+{}
+
+Examples:
+  vef traffic --topology torus:8x8 --pattern uniform
+  vef traffic --topology dragonfly:2x4x2 --routing ugal --pattern adversarial --load 0.05:0.5:0.05
+  vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --vcs 4 --json", network::WORDS))]
+pub struct Traffic {
+    #[command(flatten)]
+    pub network: Network,
+    /// Who sends to whom
+    #[arg(long, default_value = "uniform", value_name = "P")]
+    pub pattern: String,
+    /// Shares of the bandwidth of a node's link: FROM:TO:STEP, or a list
+    #[arg(long, default_value = "0.1:1:0.1", value_name = "LOADS")]
+    pub load: String,
+    /// Bytes of a message [default: one packet]
+    #[arg(long, value_name = "SIZE")]
+    pub message: Option<String>,
+    /// When messages are handed over: bernoulli (in each message's time with the same probability) or poisson
+    #[arg(long, default_value = "bernoulli", value_name = "HOW")]
+    pub arrivals: String,
+    /// Messages' times before it is measured
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub warm_up: u32,
+    /// Messages' times while it is measured
+    #[arg(long, default_value_t = 3000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub measured: u32,
+    /// Loads simulated at a time [default: all cores]
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// The points as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The points as CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
 }
 
 #[derive(Args, Debug)]

@@ -38,7 +38,7 @@ mod random;
 
 pub use driver::{Progress, run, simulate};
 pub use error::SimError;
-pub use replay::{Link, SameNode, SendCompletion};
+pub use replay::{Link, Picos, SameNode, SendCompletion};
 pub use report::{
     Amount, Finish, JobReport, Latency, LinkReport, LinksReport, NetworkReport, OfKind, Performance, Report,
 };

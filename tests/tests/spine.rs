@@ -125,7 +125,7 @@ fn the_demo_needs_no_mpi() {
 fn the_documentation_lists_every_command() {
     let help = run(vef().arg("--help")).success().stdout();
     let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
-    for command in ["run", "mix", "check", "sim", "place", "convert", "text", "profile", "demo"] {
+    for command in ["run", "mix", "check", "sim", "traffic", "place", "convert", "text", "profile", "demo"] {
         assert!(help.contains(&format!("  {command} ")), "--help lacks {command}");
         assert!(readme.contains(&format!("vef {command}")), "README lacks {command}");
     }

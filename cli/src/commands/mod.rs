@@ -10,6 +10,7 @@ mod profile;
 mod run;
 mod sim;
 mod text;
+mod traffic;
 
 use crate::args::Command;
 use crate::output::Failure;
@@ -25,6 +26,7 @@ pub fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Mix(mix) => mix::execute(&mix),
         Command::Check(check) => check::execute(&check),
         Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
+        Command::Traffic(traffic) => traffic::execute(&traffic).map(|()| ExitCode::SUCCESS),
         Command::Convert(convert) => convert::execute(&convert).map(|()| ExitCode::SUCCESS),
         Command::Place(place) => place::execute(&place).map(|()| ExitCode::SUCCESS),
         Command::Text(text) => text::execute(&text).map(|()| ExitCode::SUCCESS),

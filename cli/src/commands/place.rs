@@ -162,7 +162,9 @@ impl Distances for Network {
     /// Nodes are numbered along the leaves of a tree.
     fn order(&self) -> Vec<u32> {
         match &self.spec {
-            TopologySpec::Torus { sizes } => optimise::box_order(sizes),
+            TopologySpec::Torus { sizes, nodes_per_router, .. } => {
+                optimise::box_order(&[&[*nodes_per_router], &sizes[..]].concat())
+            }
             _ => (0..self.nodes()).collect(),
         }
     }

@@ -93,7 +93,9 @@ pub enum ModelError {
         buffer: Bytes,
     },
     /// A switch slower inside than its links, or output buffers, which are reached at once.
-    #[error("a switch with input buffers is at least as fast inside as its links: write a speedup of at least 1")]
+    #[error(
+        "a switch with input buffers is at least as fast inside as its links: write a speedup of at least 1"
+    )]
     Speedup,
     /// No virtual channels, or too many.
     #[error("{vcs} virtual channels: write a number from 1 to 255")]

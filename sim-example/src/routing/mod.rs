@@ -26,7 +26,7 @@ use vef_format::units::Bytes;
 
 use crate::quantity::parse_bytes;
 use crate::random::combine;
-use crate::topology::{LinkClass, LinkId, Shape, Topology};
+use crate::topology::{LinkClass, Shape, Topology};
 
 pub(crate) use walk::{Choice, Decide, Hop, Load, Pick, Walk};
 use walk::{NONE, UNDECIDED};

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::random::Random;
-use crate::topology::Vertex;
 use crate::topology::tests::{build, specs};
+use crate::topology::{LinkId, Vertex};
 use proptest::prelude::*;
 use std::collections::{HashMap, VecDeque};
 

@@ -70,7 +70,7 @@ pub struct Point {
     pub offered: f64,
     /// What arrived, a node.
     pub accepted: f64,
-    /// The same of the node at which the least share arrived of what was sent there.
+    /// What arrived at the node at which least did, of those to which anything was sent.
     pub accepted_worst: f64,
     /// From handing over to the last byte.
     pub latency_ps: Latency,
@@ -274,18 +274,15 @@ impl Measure {
         let per_node = |count: u64| count as f64 / window / nodes;
         let accepted = per_node(self.arrived_at.iter().sum());
         let offered = per_node(self.offered);
-        // A node to which little is sent is no bottleneck.
-        let share =
-            |(&arrived, &sent): (&u64, &u64)| (sent > 0).then(|| (arrived as f64 / sent as f64, arrived));
-        let worst =
-            self.arrived_at.iter().zip(&self.sent_to).filter_map(share).min_by(|a, b| a.0.total_cmp(&b.0));
+        let arrived = self.arrived_at.iter().zip(&self.sent_to).filter(|(_, sent)| **sent > 0);
+        let worst = arrived.map(|(arrived, _)| *arrived).min().unwrap_or(0);
         let means: Vec<f64> =
             self.parts.iter().filter(|part| part.1 > 0).map(|part| part.0 / part.1 as f64).collect();
         Point {
             load,
             offered,
             accepted,
-            accepted_worst: worst.map_or(0.0, |(_, arrived)| arrived as f64 / window),
+            accepted_worst: worst as f64 / window,
             latency_ps: Latency::new(&self.latency),
             mean_half_width_ps: half_width(&means),
             network_latency_ps: Latency::new(&self.network_latency),

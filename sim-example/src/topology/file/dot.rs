@@ -188,7 +188,10 @@ impl Parser<'_> {
                 self.word();
                 return Ok(());
             }
-            _ if self.sign('=') => return Ok(drop(self.word())),
+            _ if self.sign('=') => {
+                self.word();
+                return Ok(());
+            }
             _ => {}
         }
         let (line, mut chain) = (self.line(), vec![self.vertex(&name)?]);

@@ -1,0 +1,163 @@
+//! `vef traffic`: a network under synthetic traffic, from low load to saturation.
+
+use crate::args::Traffic;
+use crate::output::{self, Failure};
+use crate::parallel;
+use crate::progress::Bar;
+use sim_example::quantity::parse_bytes;
+use sim_example::traffic::{Arrivals, Point, run_traffic};
+use sim_example::{NetworkSettings, SimError};
+
+pub fn execute(traffic: &Traffic) -> Result<(), Failure> {
+    let (network, settings) = (traffic.network.settings()?, settings(traffic)?);
+    let loads = loads(&traffic.load)?;
+    let bar = Bar::new("simulating");
+    let mut finished = 0;
+    let points = parallel::map(
+        &loads,
+        traffic.jobs,
+        |&load| run_traffic(&network, &settings, load),
+        |_, _| {
+            finished += 1;
+            bar.set(finished, loads.len() as u64);
+        },
+    );
+    drop(bar);
+    let points = points.into_iter().collect::<Result<Vec<Point>, SimError>>()?;
+    match (traffic.json, traffic.csv) {
+        (true, _) => output::json(&serde_json::json!({
+            "schema": "vef-traffic/1",
+            "topology": traffic.network.topology,
+            "routing": network.routing.to_string(),
+            "model": network.model,
+            "pattern": traffic.pattern,
+            "points": points,
+        })),
+        (_, true) => output::result(csv(&points)),
+        _ => output::result(text(traffic, &network, &points)),
+    }
+}
+
+fn settings(traffic: &Traffic) -> Result<sim_example::traffic::Traffic, Failure> {
+    Ok(sim_example::traffic::Traffic {
+        pattern: traffic.pattern.parse()?,
+        bytes: traffic.message.as_deref().map(parse_bytes).transpose()?,
+        arrivals: match traffic.arrivals.as_str() {
+            "bernoulli" => Arrivals::Bernoulli,
+            "poisson" => Arrivals::Poisson,
+            other => return Err(format!("--arrivals {other:?}: write bernoulli or poisson").into()),
+        },
+        warm_up: traffic.warm_up,
+        measured: traffic.measured,
+        seed: traffic.network.seed,
+    })
+}
+
+/// `FROM:TO:STEP`, or a list.
+fn loads(text: &str) -> Result<Vec<f64>, Failure> {
+    const MOST: f64 = 10_000.0;
+    let wrong = || format!("--load {text:?}: write shares above 0 and up to 1, as FROM:TO:STEP or 0.1,0.5");
+    let number = |part: &str| part.trim().parse::<f64>().ok().filter(|load| *load > 0.0 && *load <= 1.0);
+    let found = match text.split(':').collect::<Vec<_>>()[..] {
+        [from, to, step] => number(from).zip(number(to)).zip(number(step)).and_then(|((from, to), step)| {
+            // A little more than whole: 0.1 three times is not 0.3.
+            let steps = ((to - from) / step + 1e-9).floor();
+            let load = |n: u32| ((from + f64::from(n) * step) * 1e9).round() / 1e9;
+            (0.0..MOST).contains(&steps).then(|| (0..=steps as u32).map(load).collect())
+        }),
+        _ => text.split(',').map(number).collect(),
+    };
+    found.ok_or_else(|| wrong().into())
+}
+
+/// The keys of a table, and each point's values.
+fn csv(points: &[Point]) -> String {
+    let mut lines = vec![
+        "load,offered,accepted,accepted_worst,latency_mean_ps,latency_half_width_ps,latency_p50_ps,latency_p99_ps,\
+         latency_max_ps,network_latency_mean_ps,hops,saturated"
+            .to_owned(),
+    ];
+    lines.extend(points.iter().map(|point| {
+        let Point { load, offered, accepted, accepted_worst, latency_ps, hops, saturated, .. } = point;
+        let half_width = point.mean_half_width_ps;
+        format!(
+            "{load},{offered:.6},{accepted:.6},{accepted_worst:.6},{},{half_width:.0},{},{},{},{},{hops:.3},{saturated}",
+            latency_ps.mean.0,
+            latency_ps.p50.0,
+            latency_ps.p99.0,
+            latency_ps.max.0,
+            point.network_latency_ps.mean.0,
+        )
+    }));
+    lines.join("\n")
+}
+
+fn text(traffic: &Traffic, network: &NetworkSettings, points: &[Point]) -> String {
+    let mut lines = vec![
+        format!(
+            "{} traffic on {}, {}, {}",
+            traffic.pattern, traffic.network.topology, network.routing, network.model
+        ),
+        format!(
+            "{:>6} {:>9} {:>9} {:>24} {:>11} {:>11} {:>11} {:>6}",
+            "load", "accepted", "worst", "mean latency", "median", "p99", "in network", "hops"
+        ),
+    ];
+    lines.extend(points.iter().map(|point| {
+        let Point { load, accepted, accepted_worst, latency_ps, network_latency_ps, hops, .. } = point;
+        let start = format!("{load:>6} {accepted:>9.4} {accepted_worst:>9.4}");
+        if point.saturated {
+            return format!("{start} {:>24}", "saturated");
+        }
+        let half_width = sim_example::Picos(point.mean_half_width_ps.round() as u64);
+        format!(
+            "{start} {:>24} {:>11} {:>11} {:>11} {hops:>6.2}",
+            format!("{} ± {half_width}", latency_ps.mean),
+            latency_ps.p50.to_string(),
+            latency_ps.p99.to_string(),
+            network_latency_ps.mean.to_string()
+        )
+    }));
+    let stable =
+        points.iter().filter(|point| !point.saturated).map(|point| point.load).max_by(f64::total_cmp);
+    let most = points.iter().max_by(|a, b| a.accepted.total_cmp(&b.accepted));
+    lines.push(match (stable, points.iter().any(|point| point.saturated), most) {
+        (None, _, _) => "saturated at every load".to_owned(),
+        (Some(load), false, _) => format!("not saturated at load {load}"),
+        (Some(load), true, most) => format!(
+            "stable up to load {load}; accepts {:.4} at most (worst node {:.4})",
+            most.map_or(0.0, |point| point.accepted),
+            most.map_or(0.0, |point| point.accepted_worst)
+        ),
+    });
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_ranges_and_lists() {
+        assert_eq!(loads("0.1:0.5:0.2").unwrap(), [0.1, 0.3, 0.5]);
+        assert_eq!(loads("0.1:1:0.1").unwrap().len(), 10);
+        assert_eq!(loads("0.1:1:0.1").unwrap()[2], 0.3);
+        assert_eq!(loads("0.5, 1").unwrap(), [0.5, 1.0]);
+        assert_eq!(loads("0.25").unwrap(), [0.25]);
+        for text in [
+            "",
+            "0",
+            "1.1",
+            "0.5:0.1:0.1",
+            "0.1:0.5",
+            "0.1:0.9:0",
+            "0.1:1:1e-9",
+            "x",
+            "-0.1",
+            "nan",
+            "0.1,,0.2",
+        ] {
+            assert!(loads(text).unwrap_err().to_string().contains("write shares"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The options that describe a simulated network: `vef sim` and `vef traffic` have the same.
+
+use crate::output::Failure;
+use clap::Args;
+use sim_example::NetworkSettings;
+use sim_example::model::{Arbiter, Buffers};
+use sim_example::quantity::{parse_bytes, parse_time};
+
+/// What the words mean: for the help of each command that has them.
+pub const WORDS: &str = "\
+Topologies: auto (one switch), switch:NODES, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, karytree:KxLEVELS,
+xgft:CHILDREN;PARENTS[;CABLES], torus:AxBxC[:NODES], mesh:AxBxC[:NODES], hyperx:AxB:NODES,
+dragonfly:NODESxROUTERSxGLOBAL[xGROUPS][:palmtree|absolute|relative], file:NET.graphml|.dot|.txt.
+Routing: minimal (in tori, meshes, HyperX also dor, in trees dmodk), ecmp:pair|message|packet, adaptive, valiant,
+valiant:router, ugal[:BYTES].
+Models: cut-through, store-and-forward, latency (no contention), packet (finite buffers, credits).
+docs/simulator.md has the formulas.";
+
+/// A network.
+#[derive(Args, Clone, Debug)]
+pub struct Network {
+    /// The network's form
+    #[arg(long, default_value = "auto", value_name = "T")]
+    pub topology: String,
+    /// What messages do to each other on links
+    #[arg(long, default_value = "cut-through", value_name = "MODEL")]
+    pub model: String,
+    /// Which way messages take
+    #[arg(long, default_value = "minimal", value_name = "R")]
+    pub routing: String,
+    /// What random choices depend on
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// Bandwidth of a link
+    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
+    pub bandwidth: String,
+    /// Latency of a link
+    #[arg(long, default_value = "500ns", value_name = "TIME")]
+    pub latency: String,
+    /// Bandwidth of the links between nodes and switches [default: as the others]
+    #[arg(long, value_name = "RATE")]
+    pub node_bandwidth: Option<String>,
+    /// Latency of the links between nodes and switches [default: as the others]
+    #[arg(long, value_name = "TIME")]
+    pub node_latency: Option<String>,
+    /// Bandwidth of the links between groups of a dragonfly [default: as the others]
+    #[arg(long, value_name = "RATE")]
+    pub global_bandwidth: Option<String>,
+    /// Latency of the links between groups of a dragonfly [default: as the others]
+    #[arg(long, value_name = "TIME")]
+    pub global_latency: Option<String>,
+    /// Time a switch takes to pass a message on
+    #[arg(long, default_value = "0ns", value_name = "TIME")]
+    pub switch_delay: String,
+    /// Time a node takes to prepare a message
+    #[arg(long, default_value = "0ns", value_name = "TIME")]
+    pub overhead: String,
+    /// Model packet: most bytes of a message in a packet
+    #[arg(long, default_value = "2KiB", value_name = "SIZE")]
+    pub packet_size: String,
+    /// Model packet: what a packet has besides
+    #[arg(long, default_value = "0B", value_name = "SIZE")]
+    pub packet_header: String,
+    /// Model packet: buffer of a virtual channel [default: what the full rate of its link needs]
+    #[arg(long, value_name = "SIZE")]
+    pub buffer: Option<String>,
+    /// Model packet: virtual channels of a link [default: as many as the routing needs, and at least 2]
+    #[arg(long, value_name = "N")]
+    pub vcs: Option<u32>,
+    /// Model packet: which packets may ask for a link: input (the first of each input's channel) or output (all)
+    #[arg(long, default_value = "input", value_name = "WHERE")]
+    pub buffers: String,
+    /// Model packet: how many times as fast as its links a switch is inside, with one connection an input [default: a
+    /// connection for each channel]
+    #[arg(long, value_name = "TIMES")]
+    pub speedup: Option<f64>,
+    /// Model packet: which packet gets a link: round-robin or age
+    #[arg(long, default_value = "round-robin", value_name = "HOW")]
+    pub arbiter: String,
+    /// Model packet: time a switch takes to give a credit back, besides the link's latency
+    #[arg(long, default_value = "0ns", value_name = "TIME")]
+    pub credit_delay: String,
+}
+
+impl Network {
+    /// The settings that the words mean.
+    pub fn settings(&self) -> Result<NetworkSettings, Failure> {
+        let mut network = NetworkSettings {
+            topology: self.topology.parse()?,
+            model: self.model.parse()?,
+            routing: self.routing.parse()?,
+            seed: self.seed,
+            ..NetworkSettings::default()
+        };
+        let links = &mut network.links;
+        links.bandwidth = self.bandwidth.parse()?;
+        links.latency = parse_time(&self.latency)?;
+        links.node_bandwidth = self.node_bandwidth.as_deref().map(str::parse).transpose()?;
+        links.node_latency = self.node_latency.as_deref().map(parse_time).transpose()?;
+        links.global_bandwidth = self.global_bandwidth.as_deref().map(str::parse).transpose()?;
+        links.global_latency = self.global_latency.as_deref().map(parse_time).transpose()?;
+        links.switch_delay = parse_time(&self.switch_delay)?;
+        links.overhead = parse_time(&self.overhead)?;
+        let packet = &mut network.packet;
+        packet.size = parse_bytes(&self.packet_size)?;
+        packet.header = parse_bytes(&self.packet_header)?;
+        packet.buffer = self.buffer.as_deref().map(parse_bytes).transpose()?;
+        packet.vcs = self.vcs;
+        packet.buffers = match self.buffers.as_str() {
+            "input" => Buffers::Input,
+            "output" => Buffers::Output,
+            other => return Err(format!("--buffers {other:?}: write input or output").into()),
+        };
+        packet.speedup = self.speedup;
+        packet.arbiter = match self.arbiter.as_str() {
+            "round-robin" => Arbiter::RoundRobin,
+            "age" => Arbiter::Age,
+            other => return Err(format!("--arbiter {other:?}: write round-robin or age").into()),
+        };
+        packet.credit_delay = parse_time(&self.credit_delay)?;
+        Ok(network)
+    }
+}

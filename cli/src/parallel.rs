@@ -1,0 +1,50 @@
+//! The same work for many inputs, on several cores.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Does `work` for each input on up to `jobs` threads (all cores without) and tells `done` of each result as it comes, one at a time;
+/// returns the results in the order of the inputs.
+pub fn map<I: Sync, O: Send>(
+    inputs: &[I],
+    jobs: Option<u16>,
+    work: impl Fn(&I) -> O + Sync,
+    done: impl FnMut(usize, &O) + Send,
+) -> Vec<O> {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = jobs.map_or_else(cores, usize::from).clamp(1, inputs.len().max(1));
+    let next = AtomicUsize::new(0);
+    let results: Mutex<(Vec<Option<O>>, _)> = Mutex::new(((0..inputs.len()).map(|_| None).collect(), done));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let at = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(input) = inputs.get(at)
+                {
+                    let result = work(input);
+                    // Nothing panics while it is held.
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    (results.1)(at, &result);
+                    results.0[at] = Some(result);
+                }
+            });
+        }
+    });
+    let (results, _) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn results_come_in_the_order_of_the_inputs() {
+        for jobs in [Some(1), Some(3), Some(100), None] {
+            let inputs: Vec<u64> = (0..57).collect();
+            let mut told = Vec::new();
+            let squares = super::map(&inputs, jobs, |n| n * n, |at, square| told.push((at as u64, *square)));
+            assert_eq!(squares, inputs.iter().map(|n| n * n).collect::<Vec<_>>());
+            told.sort_unstable();
+            assert_eq!(told, inputs.iter().map(|&n| (n, n * n)).collect::<Vec<_>>());
+        }
+    }
+}
