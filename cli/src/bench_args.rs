@@ -26,6 +26,27 @@ pub enum What {
     Coll(Coll),
     /// Time collectives in several launches of mpirun, in random order, and say what they have in common
     Launch(Launch),
+    /// Measure messages and write the parameters that vef sim --calibration reads; run it by mpirun
+    Calibrate(Calibrate),
+}
+
+#[derive(Args, Debug)]
+pub struct Calibrate {
+    /// The file to write
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub output: PathBuf,
+    /// Largest message
+    #[arg(long, value_name = "BYTES", default_value = "1M")]
+    pub largest: String,
+    /// Pause in front of every measurement, for buckets to fill and queues to drain
+    #[arg(long, value_name = "TIME", default_value = "2ms")]
+    pub pause: String,
+    /// Repetitions of every measurement
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub repetitions: usize,
+    /// monotonic, monotonic-raw, wtime, tsc
+    #[arg(long, value_name = "TIMER", default_value = "monotonic")]
+    pub timer: String,
 }
 
 #[derive(Args, Debug)]

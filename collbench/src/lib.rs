@@ -37,6 +37,8 @@ pub mod subject;
 pub mod verify;
 
 pub mod bench;
+
+pub mod calibrate;
 pub mod method;
 pub mod results;
 

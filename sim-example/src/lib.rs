@@ -25,6 +25,7 @@ mod error;
 mod report;
 mod settings;
 
+pub mod calibration;
 pub mod model;
 pub mod quantity;
 pub mod routing;

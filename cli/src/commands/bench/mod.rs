@@ -1,5 +1,6 @@
 //! `vef bench`: timing collectives, calibrating the simulator by them, checking it.
 
+mod calibrate;
 mod coll;
 mod launch;
 
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 pub fn execute(bench: &Bench) -> Result<ExitCode, Failure> {
     match &bench.what {
         What::Coll(coll) => coll::execute(coll),
+        What::Calibrate(calibrate) => calibrate::execute(calibrate),
         What::Launch(launch) => launch::execute(launch).map(|()| ExitCode::SUCCESS),
     }
 }

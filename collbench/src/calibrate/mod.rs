@@ -1,0 +1,91 @@
+//! From measured messages to the parameters of a simulator.
+//!
+//! Everything is measured between two ranks while the others wait, each time from a pause, so that buckets are full and
+//! queues empty. Trains of n messages of s bytes, answered by one small reply, tell latency, burst and rate; spaced trains the
+//! overheads; sends without a receive the eager limit.
+
+mod fit;
+mod measure;
+
+use mpi_abi::api::Mpi;
+use sim_example::calibration::{Calibration, Class, SCHEMA};
+
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+use crate::timer::{Timer, TimerKind};
+use crate::world::World;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Largest message.
+    pub largest: u64,
+    /// Pause in front of every train, ns.
+    pub pause_ns: f64,
+    /// Repetitions of each train.
+    pub repetitions: usize,
+    /// The timer.
+    pub timer: TimerKind,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { largest: 1 << 20, pause_ns: 2e6, repetitions: 15, timer: TimerKind::default() }
+    }
+}
+
+/// A train of messages, timed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Train {
+    /// Bytes of each message.
+    pub bytes: u64,
+    /// Messages.
+    pub count: u32,
+    /// Time until the last one is received, ns: the median over repetitions.
+    pub ns: f64,
+    /// Half the interval of that median, ns.
+    pub half_width: f64,
+}
+
+/// Measures in all ranks; the calibration is complete at rank 0.
+///
+/// # Errors
+/// MPI's, a timer that must not be used, fewer than two ranks, measurements that no parameters fit.
+pub fn run(mpi: &Mpi, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Option<Calibration>> {
+    let world = World::new(mpi, mpi.abi().comm_world())?;
+    let machine = Machine::look(&world)?;
+    let timer = Timer::new(plan.timer, Some(mpi))?;
+    timer.check()?;
+    if world.size < 2 {
+        return Err(Error::Calibration("messages need two ranks".into()));
+    }
+    // The first rank on another host than rank 0, and the first on the same.
+    let find =
+        |same: bool| (1..machine.hosts.len()).find(|&rank| (machine.hosts[rank] == machine.hosts[0]) == same);
+    let own = [find(false), find(true)].map(|rank| rank.map_or(-1.0, |rank| rank as f64));
+    let [inter, intra] = world.share(own)?;
+    let mut class = |peer: f64, name: &str| -> Result<Option<Class>> {
+        if peer < 0.0 {
+            return Ok(None);
+        }
+        if world.is_root() {
+            progress(&format!("{name}: ranks 0 and {peer}"));
+        }
+        let measured = measure::pair(&world, &timer, plan, peer as u32)?;
+        world.is_root().then(|| fit::class(&measured)).transpose()
+    };
+    let inter = class(inter, "between nodes")?;
+    let intra = class(intra, "within a node")?;
+    let reduction_ns_per_byte = measure::reduction(mpi, &timer)?;
+    if !world.is_root() {
+        return Ok(None);
+    }
+    Ok(Some(Calibration {
+        schema: SCHEMA.into(),
+        mpi: machine.mpi,
+        machine: format!("{}, {}, {} ranks", machine.processor, machine.system, world.size),
+        reduction_ns_per_byte,
+        inter,
+        intra,
+    }))
+}
