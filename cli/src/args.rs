@@ -260,6 +260,13 @@ pub struct Sim {
     /// container TRACE says that it ran)
     #[arg(long, default_value = "block", value_name = "FILE|RULE")]
     pub placement: String,
+    /// Measured links, overheads and limits of nodes (vef bench calibrate): node bandwidth, latency and overhead, burst, eager
+    /// limit, messages within a node; what is given beside it stays. --bandwidth and --latency are those between switches
+    #[arg(long, value_name = "FILE.toml")]
+    pub calibration: Option<PathBuf>,
+    /// Computing times of the trace are multiplied by this
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub compute_scale: f64,
     /// When a send is complete for its sender: eager, sent, rendezvous:BYTES
     #[arg(long, default_value = "eager", value_name = "POLICY")]
     pub send_completion: String,

@@ -28,6 +28,51 @@ pub enum What {
     Launch(Launch),
     /// Measure messages and write the parameters that vef sim --calibration reads; run it by mpirun
     Calibrate(Calibrate),
+    /// Simulate measured collectives on the calibrated network, and compare
+    Check(Check),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Without FILES nothing is compared: what --op and --sizes name is predicted for --ranks, one a node.
+The exit code is 1 where the median error exceeds --limit.")]
+pub struct Check {
+    /// What vef bench coll -o wrote; several launches are merged
+    #[arg(value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// What vef bench calibrate wrote
+    #[arg(long, value_name = "FILE.toml")]
+    pub calibration: PathBuf,
+    /// The network [default: one switch]
+    #[arg(long, value_name = "T")]
+    pub topology: Option<String>,
+    /// Bandwidth of the links between switches
+    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
+    pub bandwidth: String,
+    /// Latency of the links between switches
+    #[arg(long, default_value = "500ns", value_name = "TIME")]
+    pub latency: String,
+    /// What messages do to each other
+    #[arg(long, default_value = "cut-through", value_name = "MODEL")]
+    pub model: String,
+    /// Which algorithms the MPI takes: openmpi, mpich, default, or a table's file [default: those of the calibrated MPI]
+    #[arg(long, value_name = "TABLE")]
+    pub algorithms: Option<String>,
+    /// Largest median error, in percent
+    #[arg(long, value_name = "PERCENT")]
+    pub limit: Option<f64>,
+    /// To predict: operations
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub op: Vec<String>,
+    /// To predict: sizes
+    #[arg(long, value_name = "SIZES", default_value = "1K:1M:x4")]
+    pub sizes: String,
+    /// To predict: ranks
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 4)]
+    pub ranks: u32,
+    /// The cells as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

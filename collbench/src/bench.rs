@@ -95,7 +95,7 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
     if plan.root >= all.size {
         return Err(setting("root", plan.root, format!("there are {} ranks", all.size)));
     }
-    let timer = Timer::new(plan.timer, Some(mpi))?;
+    let timer = Timer::new(plan.timer, Some(mpi))?.yielding(machine.oversubscribed);
     let quality = timer.check()?;
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut report = Report {

@@ -39,6 +39,7 @@ pub mod verify;
 pub mod bench;
 
 pub mod calibrate;
+pub mod check;
 pub mod method;
 pub mod results;
 

@@ -254,9 +254,9 @@ impl<'w> Stopwatch<'w> {
                     }
                 }
                 if bad as f64 > MOST_BAD * runs_now as f64 {
-                    let last_end =
-                        (0..runs_now).map(|run| run as f64 * step + largest(run, 1)).fold(0.0, f64::max);
-                    widened = (1.1 * last_end / runs_now as f64 - self.gap).max(1.2 * window);
+                    // The longest run, and room for the next: times that vary need more than the mean.
+                    let longest = (0..runs_now).map(|run| largest(run, 2)).fold(0.0, f64::max);
+                    widened = (1.1 * longest).max(1.2 * window);
                 }
                 runs += runs_now;
             }

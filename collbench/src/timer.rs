@@ -69,6 +69,8 @@ pub struct Timer {
     base_ticks: u64,
     /// An error put in on purpose, for tests of clock synchronisation: ns, and ns a ns.
     skew: (f64, f64),
+    /// Whether waiting gives the core away.
+    yields: bool,
 }
 
 /// What a look at a timer found.
@@ -93,8 +95,15 @@ impl Timer {
     /// # Errors
     /// [`Error::Timer`] where the machine has no such timer.
     pub fn new(kind: TimerKind, mpi: Option<&Mpi>) -> Result<Timer> {
-        let mut timer =
-            Timer { kind, mpi: mpi.cloned(), base: 0.0, tick: 1.0, base_ticks: 0, skew: (0.0, 0.0) };
+        let mut timer = Timer {
+            kind,
+            mpi: mpi.cloned(),
+            base: 0.0,
+            tick: 1.0,
+            base_ticks: 0,
+            skew: (0.0, 0.0),
+            yields: false,
+        };
         if kind == TimerKind::Tsc {
             timer.tick = tick_of_counter()?;
             timer.base_ticks = counter();
@@ -110,6 +119,13 @@ impl Timer {
     #[must_use]
     pub fn skewed(mut self, offset: f64, drift: f64) -> Timer {
         self.skew = (offset, drift);
+        self
+    }
+
+    /// Waits by giving the core away again and again: for ranks that share cores.
+    #[must_use]
+    pub fn yielding(mut self, yields: bool) -> Timer {
+        self.yields = yields;
         self
     }
 
@@ -146,7 +162,10 @@ impl Timer {
             std::thread::sleep(Duration::from_nanos((left - SPUN) as u64));
         }
         while self.now() < end {
-            std::hint::spin_loop();
+            match self.yields {
+                true => std::thread::yield_now(),
+                false => std::hint::spin_loop(),
+            }
         }
     }
 

@@ -4,7 +4,12 @@
 
 use std::path::Path;
 
+use replay::{Link, SameNode, SendCompletion};
 use serde::{Deserialize, Serialize};
+use vef_format::units::{Bytes, Picos};
+
+use crate::quantity::Bandwidth;
+use crate::settings::Settings;
 
 /// Version of the file.
 pub const SCHEMA: &str = "vef-calibration-1";
@@ -117,6 +122,55 @@ impl Calibration {
             }
         }
         Ok(calibration)
+    }
+}
+
+impl Calibration {
+    /// Gives a network the measured figures, whatever its model: the links of nodes get rate, latency and burst, interfaces the
+    /// sender's overhead, sends the eager limit; messages within a node take as long as measured. What is already set on
+    /// `links` (the node's bandwidth or latency, a burst) stays.
+    ///
+    /// # Errors
+    /// Rates that no link can have.
+    pub fn apply(&self, settings: &mut Settings) -> Result<(), CalibrationError> {
+        let rate = |ns_per_byte: f64| {
+            let bits = (8e9 / ns_per_byte).round();
+            Bandwidth::from_bits_per_second(bits as u64).ok_or_else(|| CalibrationError {
+                file: "calibration".into(),
+                reason: format!("{ns_per_byte} ns a byte is no rate"),
+            })
+        };
+        let picos = |ns: f64| Picos((ns * 1e3).round() as u64);
+        if let Some(class) = &self.inter {
+            let links = &mut settings.network.links;
+            if links.node_bandwidth.is_none() {
+                links.node_bandwidth = Some(rate(class.ns_per_byte.value)?);
+            }
+            if links.node_latency.is_none() {
+                // Two links join nodes; the receiver's overhead delays what follows as a latency does.
+                let both = class.latency_ns.value + class.receive_overhead_ns.value;
+                links.node_latency = Some(picos(both / 2.0));
+            }
+            if links.overhead == Picos::ZERO {
+                links.overhead = picos(class.send_overhead_ns.value);
+            }
+            if links.burst == Bytes(0) {
+                links.burst = Bytes(class.burst_bytes.value.round() as u64);
+            }
+            if let (SendCompletion::Eager, Some(above)) = (settings.send_completion, class.eager_limit_bytes)
+            {
+                settings.send_completion = SendCompletion::Rendezvous { above: Bytes(above) };
+            }
+        }
+        if let (SameNode::HandOut, Some(class)) = (settings.same_node, &self.intra) {
+            let all = class.latency_ns.value + class.send_overhead_ns.value + class.receive_overhead_ns.value;
+            let link = Link::new(picos(all), rate(class.ns_per_byte.value)?.bits_per_second());
+            settings.same_node = SameNode::Inside(link.map_err(|error| CalibrationError {
+                file: "calibration".into(),
+                reason: error.to_string(),
+            })?);
+        }
+        Ok(())
     }
 }
 

@@ -43,10 +43,17 @@ fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     let mut job = Workload::new(&trace.path);
     job.places = places(&sim.placement)?;
     job.op_codes = super::check::op_codes(trace, sim.op_codes.as_deref())?;
+    if !(0.0..=1e6).contains(&sim.compute_scale) {
+        return Err(format!("--compute-scale {}: from 0 to 1000000", sim.compute_scale).into());
+    }
+    job.time_factor = sim.compute_scale;
     let mut settings = Settings { jobs: vec![job], network: sim.network.settings()?, ..Settings::default() };
     settings.send_completion = send_completion(&sim.send_completion)?;
     settings.same_node = same_node(&sim.same_node)?;
     settings.algorithms = algorithms(&sim.algorithms)?;
+    if let Some(file) = &sim.calibration {
+        sim_example::calibration::Calibration::read(file)?.apply(&mut settings)?;
+    }
     Ok(settings)
 }
 

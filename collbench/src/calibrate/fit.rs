@@ -25,9 +25,8 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
     let (long_base, ns_per_byte) = line(&long).filter(|(_, slope)| *slope > 0.0).ok_or_else(|| {
         Error::Calibration("larger messages do not take longer: noise, or too few sizes".into())
     })?;
-    let smallest: Vec<f64> =
-        pair.alone.iter().filter(|train| train.bytes <= 64).map(|train| train.ns).collect();
-    let small = median(&smallest);
+    // After a pause processors sleep: programs in the middle of a collective meet the time without pauses.
+    let small = median(&pair.small);
     // Bytes after a pause that wait for no rate: how far the line of streams lies below the latency, by trains of
     // eager messages, which no handshake delays.
     let eager = pair.eager_limit.unwrap_or(largest);
@@ -62,7 +61,7 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
     let (bytes, both) = pair.both_ways;
     let one = interpolate(&pair.alone, bytes);
     Ok(Class {
-        latency_ns: around(latency, &smallest),
+        latency_ns: around(latency, &pair.small),
         send_overhead_ns: around(send_overhead, &pair.send_overheads),
         receive_overhead_ns: around(receive_overhead, &pair.receive_overheads),
         gap_ns: around(median(&pair.gaps), &pair.gaps),
@@ -178,6 +177,7 @@ mod tests {
                 receive_overheads: vec![small / 20.0; 5],
                 gaps: vec![small / 10.0; 5],
                 eager_limit: Some(limit),
+                small: vec![small; 9],
                 both_ways: (1 << 18, time(1 << 18, 1)),
             };
             let class = class(&pair).unwrap();

@@ -23,6 +23,8 @@ pub(super) struct Pair {
     pub gaps: Vec<f64>,
     /// Largest message that is sent without a receive.
     pub eager_limit: Option<u64>,
+    /// One way of a small message among others, without pauses: half of each round trip, ns.
+    pub small: Vec<f64>,
     /// Both ways at once: bytes of each, and the time, ns.
     pub both_ways: (u64, f64),
 }
@@ -49,6 +51,7 @@ pub(super) fn pair(world: &World, timer: &Timer, plan: &Plan, peer: u32) -> Resu
         }
         let alone: Vec<u64> = sizes(plan.largest);
         let one_way = |train: Train, reply: f64| Train { ns: train.ns - reply, ..train };
+        measured.small = lane.ping_pong()?;
         let reply = lane.train(1, 1, plan.repetitions, 0.0)?.ns / 2.0;
         for &bytes in &alone {
             measured.alone.push(one_way(lane.train(bytes, 1, plan.repetitions, 0.0)?, reply));
@@ -83,6 +86,29 @@ fn sizes(largest: u64) -> Vec<u64> {
 impl Lane<'_> {
     fn data(&self, to: u32) -> Envelope {
         Envelope::new(to as i32, DATA, self.world.comm)
+    }
+
+    /// Halves of round trips of 8 bytes, so few at a time that no bucket runs empty; the first of each series counts for nothing.
+    fn ping_pong(&self) -> Result<Vec<f64>> {
+        let mut halves = Vec::new();
+        for _ in 0..self.plan.repetitions {
+            let now = self.timer.now();
+            self.timer.wait_until(now + self.plan.pause_ns);
+            for trip in 0..10 {
+                let began = self.timer.now();
+                if self.world.rank == 0 {
+                    self.world.tell(self.peer, 0.0)?;
+                    self.world.hear(self.peer)?;
+                    if trip > 1 {
+                        halves.push((self.timer.now() - began) / 2.0);
+                    }
+                } else {
+                    self.world.hear(0)?;
+                    self.world.tell(0, 0.0)?;
+                }
+            }
+        }
+        Ok(halves)
     }
 
     /// `count` messages to the peer, spaced by `wait` ns, and its small reply. The other rank gets what it needs to know here, too.

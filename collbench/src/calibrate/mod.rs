@@ -54,7 +54,7 @@ pub struct Train {
 pub fn run(mpi: &Mpi, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Option<Calibration>> {
     let world = World::new(mpi, mpi.abi().comm_world())?;
     let machine = Machine::look(&world)?;
-    let timer = Timer::new(plan.timer, Some(mpi))?;
+    let timer = Timer::new(plan.timer, Some(mpi))?.yielding(machine.oversubscribed);
     timer.check()?;
     if world.size < 2 {
         return Err(Error::Calibration("messages need two ranks".into()));

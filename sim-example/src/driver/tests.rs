@@ -54,6 +54,34 @@ fn a_ping_pong_by_hand() {
     }
 }
 
+/// Two messages of 1000 bytes after each other over one switch whose links are buckets of 600 bytes.
+#[test]
+fn a_token_bucket_by_hand() {
+    let file = trace("VEF3 2 2 0 0 0 0 1000\n0 0 1 1000 0 0 -1\n1 0 1 1000 0 0 -1\n");
+    let mut settings = settings(file.path());
+    settings.network.links.bandwidth = "8Gbit/s".parse().unwrap();
+    settings.network.links.burst = Bytes(600);
+    // 600 bytes pass at once, 400 take 400 ns, the other 1000 one microsecond; two links of 500 ns.
+    assert_eq!(quiet(&settings).unwrap().runtime_ps, Picos(400_000 + 1_000_000 + 1_000_000));
+    // After a pause of 300 ns, 300 bytes pass at once: 1400 + 300 - 0 ns for all of it, no less than without a pause.
+    let file = trace("VEF3 2 2 0 0 0 0 1000\n0 0 1 1000 0 0 -1\n1 0 1 1000 0 700 -1\n");
+    settings.jobs = vec![Workload::new(file.path())];
+    // At 700 ns 300 bytes of the bucket are full again: 700 ns more for the rest.
+    assert_eq!(quiet(&settings).unwrap().runtime_ps, Picos(700_000 + 700_000 + 1_000_000));
+    settings.network.links.burst = Bytes(100_000);
+    assert_eq!(quiet(&settings).unwrap().runtime_ps, Picos(700_000 + 1_000_000));
+}
+
+/// A full bucket behind one that is empty lets pass no byte before it is there.
+#[test]
+fn a_bucket_passes_on_what_has_arrived() {
+    let file = trace("VEF3 3 2 0 0 0 0 1000\n0 0 1 1000 0 0 -1\n1 0 2 1000 0 0 -1\n");
+    let mut settings = settings(file.path());
+    settings.network.links.bandwidth = "8Gbit/s".parse().unwrap();
+    settings.network.links.burst = Bytes(600);
+    assert_eq!(quiet(&settings).unwrap().runtime_ps, Picos(400_000 + 1_000_000 + 1_000_000));
+}
+
 #[test]
 fn the_keys_of_the_report() {
     let file = trace(PING_PONG);

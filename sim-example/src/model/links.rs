@@ -24,6 +24,8 @@ pub struct Links {
     pub switch_delay: Picos,
     /// What a node's interface takes to prepare a message, before its first byte enters the network (o).
     pub overhead: Picos,
+    /// What passes a link at once after a pause: a token bucket's depth. The packet model has none.
+    pub burst: Bytes,
 }
 
 impl Default for Links {
@@ -43,6 +45,7 @@ impl Default for Links {
             global_latency: None,
             switch_delay: Picos::ZERO,
             overhead: Picos::ZERO,
+            burst: Bytes(0),
         }
     }
 }
@@ -114,13 +117,15 @@ impl Usage {
 pub(crate) struct Serial {
     links: Vec<SerialLink>,
     speeds: Vec<LinkSpeed>,
+    /// Time of a burst, by class (Γ).
+    forgiven: Vec<Picos>,
 }
 
 /// One cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct SerialLink {
-    /// When the last message that came to it will have left.
+    /// When the last message that came to it will have left; with a burst, when its bucket will be full again.
     pub(crate) free: Picos,
     pub(crate) class: LinkClass,
     pub(crate) usage: Usage,
@@ -133,21 +138,26 @@ impl Serial {
             class: topology.class(LinkId(link)),
             usage: Usage::default(),
         };
-        Self { links: (0..topology.links()).map(idle).collect(), speeds: links.speeds(topology) }
+        let speeds = links.speeds(topology);
+        // Longer than all time: never reached by a link that anything is sent over.
+        let forgiven = speeds.iter().map(|speed| speed.bandwidth.time(links.burst).unwrap_or(Picos::MAX));
+        let forgiven = forgiven.collect();
+        Self { links: (0..topology.links()).map(idle).collect(), speeds, forgiven }
     }
 
-    /// A link and its speed.
+    /// A link, its speed, and the time of its burst.
     #[inline]
-    pub(crate) fn at(&mut self, link: LinkId) -> (&mut SerialLink, LinkSpeed) {
+    pub(crate) fn at(&mut self, link: LinkId) -> (&mut SerialLink, LinkSpeed, Picos) {
         let state = &mut self.links[link.index()];
-        let speed = self.speeds[usize::from(state.class.0)];
-        (state, speed)
+        let class = usize::from(state.class.0);
+        (state, self.speeds[class], self.forgiven[class])
     }
 
     /// When the link will have sent all that came to it.
     #[inline]
     pub(crate) fn free(&self, link: LinkId) -> Picos {
-        self.links[link.index()].free
+        let SerialLink { free, class, .. } = self.links[link.index()];
+        free.saturating_sub(self.forgiven[usize::from(class.0)])
     }
 
     /// What each link has carried, by number.

@@ -159,14 +159,15 @@ impl<'a> Messages<'a> {
     ) -> Result<(Picos, (Picos, Event)), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
         let out_of_time = OutOfTime { bytes: flight.bytes };
-        let (link, speed) = self.links.at(link);
+        let (link, speed, forgiven) = self.links.at(link);
         let time = speed.bandwidth.time(flight.bytes).ok_or(out_of_time)?;
         // Behind a slower link the message is sent in one piece that ends with its last byte.
         let ready = now.max(flight.last_byte.saturating_sub(time));
         let start = if self.waits { ready.max(link.free) } else { ready };
-        let waited = start.saturating_sub(ready);
-        let end = start.checked_add(time).ok_or(out_of_time)?;
-        link.free = end;
+        let waited = start.saturating_sub(ready).saturating_sub(forgiven);
+        link.free = start.checked_add(time).ok_or(out_of_time)?;
+        // A bucket lets nothing pass that is not there yet.
+        let end = ready.max(flight.last_byte).max(link.free.saturating_sub(forgiven));
         link.usage.add(flight.bytes, time, waited);
 
         let there = end.checked_add(speed.latency).ok_or(out_of_time)?;

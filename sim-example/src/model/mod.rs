@@ -19,6 +19,14 @@
 //! τᵢ and no longer: a fast link behind a slow one sends the message in one piece that ends with its last byte, while the
 //! first byte goes ahead. A message that waits is delayed as a whole.
 //! Switches have room for all that waits (infinite buffers), and no message is divided into packets.
+//! With a burst of `c` bytes ([`Links::burst`]) a link is a token bucket, as `tc tbf` and many virtual networks have: after a
+//! pause `c` bytes pass at once, and the link only then is as fast as it says. `Γᵢ = 8c / bandwidthᵢ`:
+//!
+//! ```text
+//! startᵢ = max( readyᵢ, freeᵢ )      freeᵢ := startᵢ + τᵢ      endᵢ = max( readyᵢ, bᵢ, freeᵢ − Γᵢ )
+//! aᵢ₊₁   = aᵢ + max( 0, freeᵢ before − Γᵢ − readyᵢ ) + λᵢ + σ      (cut-through)
+//! ```
+//!
 //! In the latency model no message waits for another: `startᵢ = readyᵢ`, else as cut-through.
 
 mod links;

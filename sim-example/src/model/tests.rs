@@ -298,6 +298,7 @@ fn cases() -> impl Strategy<Value = (TopologySpec, Links, Vec<Load>)> {
             node_latency: Some(Picos(node_latency)),
             switch_delay: Picos(switch_delay),
             overhead: Picos(overhead),
+            burst: Bytes(0),
             ..Links::default()
         },
     );

@@ -1,6 +1,7 @@
 //! `vef bench`: timing collectives, calibrating the simulator by them, checking it.
 
 mod calibrate;
+mod check;
 mod coll;
 mod launch;
 
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 pub fn execute(bench: &Bench) -> Result<ExitCode, Failure> {
     match &bench.what {
         What::Coll(coll) => coll::execute(coll),
+        What::Check(check) => check::execute(check),
         What::Calibrate(calibrate) => calibrate::execute(calibrate),
         What::Launch(launch) => launch::execute(launch).map(|()| ExitCode::SUCCESS),
     }

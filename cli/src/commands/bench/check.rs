@@ -1,0 +1,95 @@
+//! `vef bench check`: measured against simulated, or predictions alone.
+
+use crate::bench_args::Check;
+use crate::output::{self, Failure};
+use collbench::check::{Call, Cell, simulate, summary, table_of, to_text};
+use collbench::stats::median;
+use collbench::{Report, Sizes, Task};
+use sim_example::Settings;
+use sim_example::calibration::Calibration;
+use sim_example::quantity::parse_time;
+use std::process::ExitCode;
+
+pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
+    let calibration = Calibration::read(&check.calibration)?;
+    let mut settings = Settings::default();
+    settings.network.model = check.model.parse()?;
+    settings.network.links.bandwidth = check.bandwidth.parse()?;
+    settings.network.links.latency = parse_time(&check.latency)?;
+    settings.algorithms = match &check.algorithms {
+        Some(name) => crate::commands::sim::algorithms(name)?,
+        None => table_of(&calibration.mpi),
+    };
+    let calls = if check.files.is_empty() { to_predict(check)? } else { measured(check)? };
+    let mut cells = Vec::new();
+    for (call, measured_ns) in calls {
+        settings.network.topology = match &check.topology {
+            Some(topology) => topology.parse()?,
+            None => format!("switch:{}", call.nodes.iter().max().map_or(1, |last| last + 1)).parse()?,
+        };
+        let simulated_ns = match simulate(&call, &settings, &calibration) {
+            Ok(simulated) => simulated,
+            Err(error) => {
+                output::remark(format_args!("left out: {error}"));
+                continue;
+            }
+        };
+        let Call { operation, algorithm, nodes, bytes, .. } = call;
+        let ranks = nodes.len() as u32;
+        cells.push(Cell { operation, algorithm, ranks, bytes, measured_ns, simulated_ns });
+    }
+    match check.json {
+        true => output::json(&cells)?,
+        false => output::result(to_text(&cells).trim_end())?,
+    }
+    let exceeded = match (summary(&cells), check.limit) {
+        (Some((middle, _)), Some(limit)) => middle * 100.0 > limit,
+        (None, Some(_)) => return Err("--limit: nothing was compared".into()),
+        _ => false,
+    };
+    Ok(if exceeded { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// A call with its measured time, ns.
+type Timed = (Call, Option<f64>);
+
+/// The calls in the files, each with the median over launches of its medians.
+fn measured(check: &Check) -> Result<Vec<Timed>, Failure> {
+    let mut calls: Vec<(Call, Vec<f64>)> = Vec::new();
+    for file in &check.files {
+        let report = Report::read(file)?;
+        for row in &report.rows {
+            let call = Call::of(row, &report.machine.hosts, report.settings.root);
+            match calls.iter_mut().find(|(known, _)| *known == call) {
+                Some((_, medians)) => medians.push(row.summary.median),
+                None => calls.push((call, vec![row.summary.median])),
+            }
+        }
+    }
+    Ok(calls.into_iter().map(|(call, medians)| (call, Some(median(&medians)))).collect())
+}
+
+fn to_predict(check: &Check) -> Result<Vec<Timed>, Failure> {
+    if check.op.is_empty() {
+        return Err("nothing to compare and nothing to predict: name files, or --op".into());
+    }
+    let Sizes::List(sizes) = check.sizes.parse()? else {
+        return Err("--sizes: a prediction needs a list or a range".into());
+    };
+    let mut calls = Vec::new();
+    for name in &check.op {
+        let operation = Task::named(name, "mpi")?.name();
+        let sizes = if operation == "barrier" { &[0][..] } else { &sizes };
+        for &bytes in sizes {
+            let call = Call {
+                operation: operation.clone(),
+                algorithm: "mpi".into(),
+                nodes: (0..check.ranks).collect(),
+                bytes,
+                root: 0,
+            };
+            calls.push((call, None));
+        }
+    }
+    Ok(calls)
+}
