@@ -1,0 +1,176 @@
+//! `vef bench` on real MPIs, and on a cluster of network namespaces whose link rates are known.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use vef_tests::{Ended, Mpi, products, root, run, skipped, turn, vef};
+
+/// `LAUNCHER -n 2 vef bench WORDS`.
+fn bench(mpi: Mpi, words: &[&str]) -> Ended {
+    let launcher = mpi.launcher();
+    let mut command = Command::new(launcher[0]);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.args(&launcher[1..]).args(["-n", "2"]).arg(products().join("vef")).arg("bench").args(words);
+    run(&mut command)
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).expect("the results")).expect("JSON")
+}
+
+#[test]
+fn collectives_of_both_mpis_are_verified_and_timed() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let file = work.path().join("rows.json");
+        let path = file.to_str().expect("a path");
+        let quick = ["--budget", "0.1", "--sizes", "8,1000,4K", "-o", path];
+        bench(mpi, &[&["coll"], &quick[..]].concat()).success();
+        let report = json(&file);
+        assert_eq!((report["complete"].as_bool(), report["schema"].as_str()), (Some(true), Some("vef-bench-1")));
+        // Seventeen blocking collectives, the barrier without sizes.
+        let rows = report["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), 1 + 16 * 3, "{:?}", report["problems"]);
+        for row in rows {
+            let (samples, median) = (row["samples_ns"].as_array().expect("samples"), &row["summary"]["median"]);
+            assert!(samples.len() >= 2 && median.as_f64().is_some_and(|ns| ns > 0.0), "{row}");
+        }
+        // What the MPI does not have is told, and the rest is measured.
+        let words = ["coll", "--op", "allreduce-init,iallreduce,neighbor-alltoall,comm-dup", "--sizes", "64", "--budget", "0.1", "-o", path];
+        bench(mpi, &words).success();
+        let report = json(&file);
+        let measured = report["rows"].as_array().expect("rows").len();
+        let missing = report["problems"].as_array().expect("problems").len();
+        match mpi {
+            Mpi::Mpich => assert_eq!((measured, missing), (4, 0), "{report:#}"),
+            Mpi::OpenMpi => assert_eq!((measured, missing), (3, 1), "{report:#}"),
+        }
+    }
+}
+
+/// Every schedule, over real messages, gives what its operation promises: it would not be timed otherwise.
+#[test]
+fn schedules_are_carried_out_by_real_messages() {
+    let algorithms = [
+        ("bcast", "linear,binomial,chain:64/2,split-binary,scatter-ring,scatter-doubling"),
+        ("allreduce", "recursive-doubling,ring,rabenseifner,segmented-ring:64"),
+        ("reduce", "linear,binomial,rabenseifner"),
+        ("allgather", "ring,bruck,recursive-doubling"),
+        ("alltoall", "linear,pairwise,bruck"),
+        ("gatherv", "linear-sync,sorted-binomial,traff"),
+        ("scan", "linear,recursive-doubling"),
+        ("reduce-scatter", "pairwise,recursive-halving"),
+    ];
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let file = work.path().join("rows.json");
+        for (operation, names) in algorithms {
+            let path = file.to_str().expect("a path");
+            let words = ["coll", "--op", operation, "--algorithm", names, "--sizes", "1000", "--budget", "0.02"];
+            // Three ranks are no power of two; they share two cores, so times are not looked at.
+            let launcher = mpi.launcher();
+            let mut command = Command::new(launcher[0]);
+            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            command.env("OMPI_MCA_mpi_yield_when_idle", "1");
+            command.args(&launcher[1..]).args(["-n", "3"]).arg(products().join("vef")).arg("bench");
+            run(command.args(words).args(["--method", "max", "--min-reps", "2", "-o", path])).success();
+            let report = json(&file);
+            let rows = report["rows"].as_array().expect("rows");
+            assert_eq!(rows.len(), names.split(',').count(), "{operation}: {:#}", report["problems"]);
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (words, said) in [
+        (&["coll", "--op", "ponder"][..], "write a collective"),
+        (&["coll", "--op", "bcast", "--algorithm", "magic"], "bcast has mpi, nothing, linear"),
+        (&["coll", "--sizes", "8Q"], "sizes are like"),
+        (&["coll", "--method", "sundial"], "write window"),
+        (&["coll", "--timer", "sundial"], "write monotonic"),
+        (&["coll", "--root", "2", "--op", "bcast"], "root"),
+        (&["coll", "--ranks", "3", "--op", "bcast"], "1 to 2 can take part"),
+    ] {
+        for mpi in Mpi::installed() {
+            let ended = bench(mpi, words);
+            assert!(!ended.output.status.success(), "{}", ended.line);
+            let told = ended.stderr().lines().filter(|line| line.starts_with("vef: ")).count();
+            assert!(ended.stderr().contains(said) && told == 1, "{}\n{}", ended.line, ended.stderr());
+        }
+    }
+    let missing = run(vef().args(["bench", "check", "--op", "bcast", "--calibration", "/nowhere.toml"])).exited(2);
+    assert!(missing.stderr().contains("/nowhere.toml"), "{}", missing.stderr());
+}
+
+fn cluster(words: &[&str]) -> Option<Command> {
+    let script = root().join("scripts/netns-cluster");
+    let check = run(Command::new(&script).arg("--check"));
+    if !check.output.status.success() {
+        skipped(format_args!("{}", check.stderr().trim()));
+        return None;
+    }
+    let mut command = Command::new(script);
+    command.args(words);
+    Some(command)
+}
+
+fn namespaces() -> String {
+    run(Command::new("ip").args(["netns", "list"])).stdout()
+}
+
+/// Hosts joined by links of 20 Mbit/s: the calibration finds the rate, and the simulator predicts a broadcast.
+#[test]
+fn a_known_network_is_found_and_predicted() {
+    if !Mpi::installed().contains(&Mpi::OpenMpi) {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| -> PathBuf { work.path().join(name) };
+    let vef_path = products().join("vef");
+    let script = format!(
+        "mpirun.openmpi -n 2 {vef} bench calibrate --largest 256K --repetitions 5 -o {calibration} && \
+         mpirun.openmpi -n 2 {vef} bench coll --op bcast --sizes 128K,256K --gap 5ms --min-reps 5 --unverified -o {rows}",
+        vef = vef_path.display(),
+        calibration = path("calibration.toml").display(),
+        rows = path("rows.json").display(),
+    );
+    let Some(mut command) = cluster(&["--hosts", "2", "--rate", "20mbit", "--", "bash", "-c", &script]) else { return };
+    let _turn = turn();
+    let mut child = command.stdout(Stdio::null()).spawn().expect("the cluster");
+    assert!(child.wait().expect("its end").success());
+    let text = std::fs::read_to_string(path("calibration.toml")).expect("a calibration");
+    let rate = text.split("[inter.ns_per_byte]\nvalue = ").nth(1).and_then(|rest| rest.lines().next());
+    let rate: f64 = rate.and_then(|value| value.parse().ok()).expect("a rate");
+    // 20 Mbit/s of frames of 1514 bytes that carry 1448: 418 ns a byte. A loaded machine only slows it down.
+    assert!((405.0..470.0).contains(&rate), "{rate} ns a byte");
+    let checked = run(vef()
+        .args(["bench", "check", "--json", "--calibration"])
+        .arg(path("calibration.toml"))
+        .arg(path("rows.json")))
+    .success();
+    let cells: Value = serde_json::from_str(&checked.stdout()).expect("JSON");
+    for cell in cells.as_array().expect("cells") {
+        let (measured, simulated) = (cell["measured_ns"].as_f64(), cell["simulated_ns"].as_f64());
+        let error = simulated.zip(measured).map(|(simulated, measured)| simulated / measured - 1.0);
+        assert!(error.is_some_and(|error| error.abs() < 0.15), "{cell}");
+    }
+    let own = format!("vef{}-", child.id());
+    assert!(!namespaces().contains(&own), "{}", namespaces());
+}
+
+#[test]
+fn an_interrupted_cluster_is_taken_down() {
+    let Some(mut command) = cluster(&["--hosts", "2", "--", "sleep", "100"]) else { return };
+    let mut child = command.spawn().expect("the cluster");
+    let own = format!("vef{}-", child.id());
+    let started = Instant::now();
+    while !namespaces().contains(&format!("{own}h1")) {
+        assert!(started.elapsed() < Duration::from_secs(60), "it is not made");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    run(Command::new("kill").args(["-TERM", &child.id().to_string()])).success();
+    assert_eq!(child.wait().expect("its end").code(), Some(143));
+    assert!(!namespaces().contains(&own), "{}", namespaces());
+}
