@@ -28,16 +28,30 @@ fn collectives_of_both_mpis_are_verified_and_timed() {
         let quick = ["--budget", "0.1", "--sizes", "8,1000,4K", "-o", path];
         bench(mpi, &[&["coll"], &quick[..]].concat()).success();
         let report = json(&file);
-        assert_eq!((report["complete"].as_bool(), report["schema"].as_str()), (Some(true), Some("vef-bench-1")));
+        assert_eq!(
+            (report["complete"].as_bool(), report["schema"].as_str()),
+            (Some(true), Some("vef-bench-1"))
+        );
         // Seventeen blocking collectives, the barrier without sizes.
         let rows = report["rows"].as_array().expect("rows");
         assert_eq!(rows.len(), 1 + 16 * 3, "{:?}", report["problems"]);
         for row in rows {
-            let (samples, median) = (row["samples_ns"].as_array().expect("samples"), &row["summary"]["median"]);
+            let (samples, median) =
+                (row["samples_ns"].as_array().expect("samples"), &row["summary"]["median"]);
             assert!(samples.len() >= 2 && median.as_f64().is_some_and(|ns| ns > 0.0), "{row}");
         }
         // What the MPI does not have is told, and the rest is measured.
-        let words = ["coll", "--op", "allreduce-init,iallreduce,neighbor-alltoall,comm-dup", "--sizes", "64", "--budget", "0.1", "-o", path];
+        let words = [
+            "coll",
+            "--op",
+            "allreduce-init,iallreduce,neighbor-alltoall,comm-dup",
+            "--sizes",
+            "64",
+            "--budget",
+            "0.1",
+            "-o",
+            path,
+        ];
         bench(mpi, &words).success();
         let report = json(&file);
         let measured = report["rows"].as_array().expect("rows").len();
@@ -67,7 +81,8 @@ fn schedules_are_carried_out_by_real_messages() {
         let file = work.path().join("rows.json");
         for (operation, names) in algorithms {
             let path = file.to_str().expect("a path");
-            let words = ["coll", "--op", operation, "--algorithm", names, "--sizes", "1000", "--budget", "0.02"];
+            let words =
+                ["coll", "--op", operation, "--algorithm", names, "--sizes", "1000", "--budget", "0.02"];
             // Three ranks are no power of two; they share two cores, so times are not looked at.
             let launcher = mpi.launcher();
             let mut command = Command::new(launcher[0]);
@@ -100,7 +115,8 @@ fn what_makes_no_sense_is_refused() {
             assert!(ended.stderr().contains(said) && told == 1, "{}\n{}", ended.line, ended.stderr());
         }
     }
-    let missing = run(vef().args(["bench", "check", "--op", "bcast", "--calibration", "/nowhere.toml"])).exited(2);
+    let missing =
+        run(vef().args(["bench", "check", "--op", "bcast", "--calibration", "/nowhere.toml"])).exited(2);
     assert!(missing.stderr().contains("/nowhere.toml"), "{}", missing.stderr());
 }
 
@@ -136,7 +152,10 @@ fn a_known_network_is_found_and_predicted() {
         calibration = path("calibration.toml").display(),
         rows = path("rows.json").display(),
     );
-    let Some(mut command) = cluster(&["--hosts", "2", "--rate", "20mbit", "--", "bash", "-c", &script]) else { return };
+    let Some(mut command) = cluster(&["--hosts", "2", "--rate", "20mbit", "--", "bash", "-c", &script])
+    else {
+        return;
+    };
     let _turn = turn();
     let mut child = command.stdout(Stdio::null()).spawn().expect("the cluster");
     assert!(child.wait().expect("its end").success());
