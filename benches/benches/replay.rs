@@ -6,7 +6,7 @@
 //! messages, and time is that on the processor, so that other programs disturb less.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use replay::{Job, Loaded, Replay, yardstick};
+use replay::{Engine, Job, Loaded, Replay, yardstick};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,8 +70,9 @@ fn replays(criterion: &mut Criterion) {
         });
         let link = yardstick::default_link();
         group.bench_function(format!("{name}/yardstick"), |bencher| {
-            let outcome = |mut replay| yardstick::run(&mut replay, &link).expect("a trace");
-            bencher.iter_custom(|iterations| timed(iterations, memory, outcome))
+            let engine = || Engine::builder().job(Job::loaded(&loaded)).engine().expect("an engine");
+            let outcome = |mut engine| yardstick::run(&mut engine, &link).expect("a trace");
+            bencher.iter_custom(|iterations| timed(iterations, engine, outcome))
         });
     }
     group.finish();

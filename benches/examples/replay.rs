@@ -14,7 +14,8 @@
 //! handed out, message by message and in batches; its time is that on the processor, opening the trace included. `delays` times each message by itself, from asking for it to the return from its delivery.
 #![allow(clippy::print_stdout)]
 
-use replay::{Job, Loaded, Replay, ReplayError};
+use replay::{Engine, Job, LiveId, Loaded, Next, Picos, Queue, Replay, ReplayError, Sink, Wake};
+use std::collections::VecDeque;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,54 +62,139 @@ fn write(trace: &Trace, path: &Path) -> Outcome {
     Ok(())
 }
 
-/// A way of calling the engine.
-type Way = fn(&mut Replay) -> Result<(), ReplayError>;
+/// A way of calling the engine, which returns the number of messages.
+type Way = fn(Job) -> Result<u64, Box<dyn Error>>;
 
-/// Every message arrives when it is handed out.
-fn one_by_one(replay: &mut Replay) -> Result<(), ReplayError> {
-    while let Some(now) = replay.next_ready() {
+/// Something that is to be told to the engine: every message arrives when it starts.
+#[derive(Clone, Copy)]
+enum Event {
+    Arrival(LiveId),
+    Wake(Wake),
+}
+
+impl Event {
+    #[inline(always)]
+    fn of(next: Next) -> (Picos, Self) {
+        match next {
+            Next::Message(message) => (message.start, Event::Arrival(message.id)),
+            Next::Inside { message, arrives } => (arrives, Event::Arrival(message.id)),
+            Next::Wake(wake) => (wake.at, Event::Wake(wake)),
+        }
+    }
+}
+
+/// Events in the order in which they come: all that a task needs whose messages all come from one other.
+#[derive(Default)]
+struct InTurn(VecDeque<(Picos, Event)>);
+
+impl Sink for InTurn {
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        self.0.push_back(Event::of(next));
+    }
+}
+
+/// Events by time, which is what any trace needs.
+#[derive(Default)]
+struct ByTime(Queue<Event>);
+
+impl Sink for ByTime {
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        let (at, event) = Event::of(next);
+        self.0.push(at, event);
+    }
+}
+
+/// By the engine itself, the events in turn.
+fn pushed(job: Job) -> Result<u64, Box<dyn Error>> {
+    push(job, InTurn::default(), |events| events.0.pop_front())
+}
+
+/// By the engine itself, the events by time.
+fn pushed_by_time(job: Job) -> Result<u64, Box<dyn Error>> {
+    push(job, ByTime::default(), |events| events.0.pop(Picos::MAX))
+}
+
+fn push<S: Sink>(
+    job: Job,
+    mut events: S,
+    mut pop: impl FnMut(&mut S) -> Option<(Picos, Event)>,
+) -> Result<u64, Box<dyn Error>> {
+    let mut engine = Engine::builder().job(job).engine()?;
+    engine.begin(&mut events)?;
+    while let Some((now, event)) = pop(&mut events) {
+        match event {
+            Event::Arrival(id) => engine.delivered(id, now, &mut events)?,
+            Event::Wake(wake) => engine.wake(wake, now, &mut events)?,
+        }
+    }
+    match engine.stuck() {
+        Some(stuck) => Err(stuck.to_string().into()),
+        None => Ok(engine.stats().total().messages),
+    }
+}
+
+/// Messages are asked for, and arrive when they are handed out.
+fn one_by_one(job: Job) -> Result<u64, Box<dyn Error>> {
+    polled(job, |replay, now| {
         while let Some(message) = replay.pop_ready(now)? {
             replay.delivered(message.id, now)?;
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
-/// All messages of one moment are taken, then all of them arrive.
-fn in_batches(replay: &mut Replay) -> Result<(), ReplayError> {
+/// All messages of one moment are asked for, then all of them arrive.
+fn in_batches(job: Job) -> Result<u64, Box<dyn Error>> {
     let mut ids = Vec::new();
-    while let Some(now) = replay.next_ready() {
+    polled(job, |replay, now| {
         loop {
             ids.clear();
             replay.pop_ready_batch(now, BATCH, |message| ids.push(message.id))?;
             replay.delivered_batch(ids.iter().copied(), now)?;
             if ids.len() < BATCH {
-                break;
+                return Ok(());
             }
         }
+    })
+}
+
+fn polled(
+    job: Job,
+    mut at: impl FnMut(&mut Replay, Picos) -> Result<(), ReplayError>,
+) -> Result<u64, Box<dyn Error>> {
+    let mut replay = Replay::builder().job(job).build()?;
+    while let Some(now) = replay.next_ready() {
+        at(&mut replay, now)?;
     }
-    Ok(())
+    match replay.stuck() {
+        Some(stuck) => Err(stuck.to_string().into()),
+        None => Ok(replay.stats().total().messages),
+    }
 }
 
 /// Messages in a batch, at most.
 const BATCH: usize = 64;
 
 fn run(path: &str, repetitions: u32, in_memory: bool) -> Outcome {
-    let ways: [(&str, Way); 2] = [("one by one", one_by_one), ("in batches", in_batches)];
+    let ways: [(&str, Way); 4] = [
+        ("pushed", pushed),
+        ("pushed by time", pushed_by_time),
+        ("one by one", one_by_one),
+        ("in batches", in_batches),
+    ];
+    let only = std::env::var("VEF_BENCH_WAY").ok();
+    let ways = ways.into_iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name));
     let loaded = in_memory.then(|| Loaded::open(Path::new(path)).map(Arc::new)).transpose()?;
-    for (name, way) in (0..repetitions).flat_map(|_| ways) {
+    for (name, way) in (0..repetitions).flat_map(|_| ways.clone()) {
         let clock = Clock::start();
         let job = match &loaded {
             Some(loaded) => Job::loaded(loaded),
             None => Job::open(Path::new(path))?,
         };
-        let mut replay = Replay::builder().job(job).build()?;
-        way(&mut replay)?;
-        if let Some(stuck) = replay.stuck() {
-            return Err(stuck.to_string().into());
-        }
+        let messages = way(job)?;
         let seconds = clock.elapsed().as_secs_f64();
-        let messages = replay.stats().total().messages;
         let rate = messages as f64 / seconds / 1e6;
         let peak =
             memory::peak().map_or("unknown".into(), |bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0));

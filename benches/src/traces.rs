@@ -1,7 +1,7 @@
 //! Traces to replay, made up reproducibly and record by record, so that they may be larger than memory; or a real one
 //! over and over.
 
-use replay::{Job, Loaded, Replay, yardstick};
+use replay::{Engine, Job, Loaded, yardstick};
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -62,7 +62,7 @@ impl Trace {
             });
         }
         let loaded = Loaded::from_records(header, OpCodes::default(), records.iter().cloned())?;
-        let mut once = Replay::builder().job(Job::loaded(&Arc::new(loaded))).build()?;
+        let mut once = Engine::builder().job(Job::loaded(&Arc::new(loaded))).engine()?;
         if let Some(stuck) = yardstick::run(&mut once, &yardstick::default_link())?.stuck {
             return Err(stuck.to_string().into());
         }

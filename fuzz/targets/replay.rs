@@ -2,7 +2,7 @@
 //! byte says when sends are complete; the rest is a text trace.
 #![no_main]
 
-use replay::{Job, Loaded, Replay, SendCompletion, yardstick};
+use replay::{Engine, Job, Loaded, SendCompletion, yardstick};
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::operation::OpCodes;
@@ -17,8 +17,8 @@ fn outcome(job: Job, how: u8) -> Option<Result<(u64, bool), String>> {
         1 => SendCompletion::WhenSent,
         _ => SendCompletion::Rendezvous { above: Bytes(8) },
     };
-    let mut replay = Replay::builder().job(job).send_completion(completion).build().ok()?;
-    let outcome = yardstick::run(&mut replay, &yardstick::default_link());
+    let mut engine = Engine::builder().job(job).send_completion(completion).engine().ok()?;
+    let outcome = yardstick::run(&mut engine, &yardstick::default_link());
     Some(outcome.map(|end| (end.runtime.0, end.stuck.is_none())).map_err(|error| error.to_string()))
 }
 

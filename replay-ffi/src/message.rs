@@ -83,7 +83,7 @@ impl From<&Replay> for Stats {
             messages: total.messages,
             bytes: total.bytes.0,
             delivered: stats.delivered,
-            live: stats.live,
+            live: stats.live(),
             inside_messages: stats.inside.messages,
             inside_bytes: stats.inside.bytes.0,
             marks: stats.marks,

@@ -216,7 +216,7 @@ pub extern "C" fn isTraceComplete() -> c_int {
             let finish = *manager.finish.get_or_insert_with(|| replay.finish());
             return Ok((manager.now >= finish).into());
         }
-        match replay.stats().live == 0 && replay.next_ready().is_none() {
+        match replay.stats().live() == 0 && replay.next_ready().is_none() {
             true => Err(Wrong::Over(replay.stuck().map(|stuck| stuck.to_string()).unwrap_or_default())),
             false => Ok(0),
         }

@@ -3,27 +3,35 @@
 //!     cargo run -p replay --example smallest -- TRACE.vef
 #![allow(clippy::print_stdout)]
 
-use replay::{Job, Picos, Replay};
-use std::{cmp::Reverse, collections::BinaryHeap, env, error::Error, path::Path};
+use replay::{Engine, Job, Next, Picos, Queue};
+use std::{env, error::Error, path::Path};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let trace = env::args().nth(1).ok_or("which trace?")?;
-    let mut replay = Replay::builder().job(Job::open(Path::new(&trace))?).build()?;
-    let mut network = BinaryHeap::new();
-    loop {
-        // What comes next: a message that is ready, or one that arrives.
-        let arrival = network.peek().map(|&Reverse((at, _))| at);
-        let Some(now) = replay.next_ready().into_iter().chain(arrival).min() else { break };
-        if arrival == Some(now) {
-            let Some(Reverse((at, id))) = network.pop() else { break };
-            replay.delivered(id, at)?;
-        } else if let Some(message) = replay.pop_ready(now)? {
-            network.push(Reverse((Picos(now.0 + 2_000_000), message.id)));
+    let mut engine = Engine::builder().job(Job::open(Path::new(&trace))?).engine()?;
+    let mut network = Queue::new();
+    // What follows from each call goes into the queue: messages at their arrival, calls at their moment.
+    engine.begin(&mut |next| put(&mut network, next))?;
+    while let Some((now, event)) = network.pop(Picos::MAX) {
+        let mut follows = |next| put(&mut network, next);
+        match event {
+            Next::Message(message) | Next::Inside { message, .. } => {
+                engine.delivered(message.id, now, &mut follows)?;
+            }
+            Next::Wake(wake) => engine.wake(wake, now, &mut follows)?,
         }
     }
-    match replay.stuck() {
-        None => println!("{} messages, done after {}", replay.stats().delivered, replay.finish()),
+    match engine.stuck() {
+        None => println!("{} messages, done after {}", engine.stats().delivered, engine.finish()),
         Some(reason) => println!("{reason}"),
     }
     Ok(())
+}
+
+fn put(network: &mut Queue<Next>, next: Next) {
+    match next {
+        Next::Message(message) => network.push(Picos(message.start.0 + 2_000_000), next),
+        Next::Inside { arrives, .. } => network.push(arrives, next),
+        Next::Wake(wake) => network.push(wake.at, next),
+    }
 }

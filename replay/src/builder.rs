@@ -1,18 +1,20 @@
 //! What a replay is made of, collected and checked.
 
 use crate::collective::Collectives;
-use crate::engine::{Replay, Running};
+use crate::engine::{Departures, Engine, Running};
 use crate::error::{BuildError, ReplayError};
 use crate::job::{Job, Scale};
+use crate::ledger::Ledger;
 use crate::live::Live;
+use crate::message::Who;
 use crate::options::{SameNode, SendCompletion};
+use crate::poll::Replay;
 use crate::progress::Progress;
-use crate::ready::Ready;
+use crate::sequence::Sequence;
 use crate::stats::Stats;
-use crate::task::Task;
 use collectives::choose::Table;
 use hashbrown::HashMap;
-use vef_format::units::Picos;
+use vef_format::ids::Rank;
 
 /// Collects jobs and options.
 #[derive(Debug, Default)]
@@ -51,69 +53,75 @@ impl Builder {
         self
     }
 
-    /// Starts all tasks.
+    /// An engine, whose tasks [`Engine::begin`] starts.
+    pub fn engine(self) -> Result<Engine, BuildError> {
+        self.build_engine(Engine::RUN_AHEAD)
+    }
+
+    /// A replay that holds the queue of messages; all tasks are started.
     pub fn build(self) -> Result<Replay, BuildError> {
+        // Every message is called for, so that it starts when it is taken.
+        Ok(Replay::new(self.build_engine(0)?)?)
+    }
+
+    fn build_engine(self, run_ahead: u8) -> Result<Engine, BuildError> {
         if self.jobs.is_empty() {
             return Err(BuildError::NoJobs);
         }
-        let (mut jobs, mut tasks, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut jobs, mut sequences, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         for (number, mut job) in (0u32..).zip(self.jobs) {
             if self.send_completion != SendCompletion::Eager {
                 job.source.tell_sends().map_err(ReplayError::Source)?;
             }
-            let (count, clock) = (job.source.header().tasks, job.source.header().clock);
+            let (tasks, clock) = (job.source.header().tasks, job.source.header().clock);
             let scale = Scale::new(clock, job.factor)
                 .ok_or(BuildError::Factor { job: number, factor: job.factor })?;
-            // The memory of a task must not follow from a mere promise of the header.
-            if u64::from(count) > job.source.most_tasks().max(FREE_TASKS) {
-                return Err(BuildError::Tasks { job: number, tasks: count });
+            // Do not allocate per-task memory on the header's word alone.
+            if u64::from(tasks) > job.source.most_tasks().max(FREE_TASKS) {
+                return Err(BuildError::Tasks { job: number, tasks });
             }
-            let placed = job.nodes.as_ref().map_or(count as usize, Vec::len);
-            if placed < count as usize {
-                return Err(BuildError::Placement { job: number, tasks: count, placed });
+            let placed = job.nodes.as_ref().map_or(tasks as usize, Vec::len);
+            if placed < tasks as usize {
+                return Err(BuildError::Placement { job: number, tasks, placed });
             }
-            let first_task =
-                u32::try_from(tasks.len()).ok().filter(|first| first.checked_add(count).is_some());
-            let first_task = first_task.ok_or(BuildError::TooManyTasks)?;
-            let task_count = first_task as usize + count as usize;
-            tasks.resize_with(task_count, || Task::new(number, job.start));
+            let first_task = u32::try_from(sequences.len())
+                .ok()
+                .filter(|first| first.checked_add(tasks).is_some_and(|end| end < Who::PART))
+                .ok_or(BuildError::TooManyTasks)?;
+            sequences.extend((0..tasks).map(|rank| Sequence::new(number, Rank(rank), job.start)));
             match job.nodes {
-                Some(placed) => nodes.extend_from_slice(&placed[..count as usize]),
-                None => nodes.extend(0..count),
+                Some(placed) => nodes.extend_from_slice(&placed[..tasks as usize]),
+                None => nodes.extend(0..tasks),
             }
             jobs.push(Running {
+                lines: Ledger::new(job.source.is_proven()),
                 source: job.source,
                 scale,
                 first_task,
-                tasks: count,
-                lines: Progress::default(),
+                tasks,
                 operations: Progress::default(),
                 groups: HashMap::new(),
                 open: HashMap::new(),
             });
         }
-        let mut replay = Replay {
-            unfinished: tasks.len() as u64,
-            ready: Ready::with_room(tasks.len()),
-            detached: HashMap::new(),
+        Ok(Engine {
+            unfinished: sequences.len() as u64,
             jobs,
-            tasks,
-            nodes,
+            sequences,
             collectives: Collectives::new(self.table),
-            inside: Ready::default(),
-            live: Live::default(),
-            live_inside: Live::default(),
-            clock: Picos::ZERO,
-            stats: Stats::new(),
-            send_completion: self.send_completion,
-            same_node: self.same_node,
+            departures: Departures {
+                live: Live::default(),
+                stats: Stats::new(),
+                nodes,
+                send_completion: self.send_completion,
+                same_node: self.same_node,
+                run_ahead,
+            },
+            detached: HashMap::new(),
+            begun: false,
             ended: false,
             refused: 0,
             first_refusal: None,
-        };
-        for task in 0..replay.tasks.len() as u32 {
-            replay.begin(task).map_err(|error| *error)?;
-        }
-        Ok(replay)
+        })
     }
 }

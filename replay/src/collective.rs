@@ -1,7 +1,7 @@
 //! Collectives in progress: each task that enters one plays its part of an algorithm's schedule.
 //!
-//! A part is a cursor over the steps of one rank. It runs until it has a message to send (which waits in the
-//! queue of ready ones like any other), or until it waits for messages of others. There is no barrier between
+//! A part is a cursor over the steps of one rank. It runs until it waits for messages of others, or has started as many messages
+//! as it may before the simulator calls for it. There is no barrier between
 //! the tasks that the algorithm itself does not have. A message that comes before its receiver has entered is
 //! counted, no more: within one collective the n-th message from a to b meets b's n-th receive from a.
 //!
@@ -12,49 +12,46 @@ mod tables;
 pub(crate) use tables::{Collectives, NOT_YET, OVER};
 use tables::{Group, NOBODY, Open, Part, PartSizes};
 
-use crate::engine::{Departure, PART, Replay, Running};
+use crate::engine::{Engine, Running};
 use crate::error::{CollectiveProblem, Problem, ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
-use crate::message::Kind;
-use crate::options::SameNode;
+use crate::message::{Kind, Next, Sink, Wake, Who};
 use crate::progress::State;
-use crate::ready::Due;
+use crate::run::Departure;
+use crate::sequence::Wait;
 use crate::source::{Facts, Question};
-use crate::task::Wait;
 use collectives::{Counts, Cursor, Exchange, Shape, Sizes, Step as Stage};
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
 use vef_format::record::LocalCollective;
 use vef_format::units::{Bytes, Picos};
 
-impl Replay {
+impl Engine {
     /// A task enters a collective, at its own time.
-    pub(crate) fn enter(&mut self, task: u32, record: LocalCollective) -> Run<()> {
-        let entered = self.take_part(task, &record).map_err(|problem| match problem {
-            Problem::Part(problem) => self.wrong_part(task, record.id, problem),
+    pub(crate) fn enter(&mut self, number: u32, record: LocalCollective, out: &mut impl Sink) -> Run<()> {
+        let entered = self.take_part(number, &record).map_err(|problem| match problem {
+            Problem::Part(problem) => self.wrong_part(number, record.id, problem),
             Problem::Replay(error) => error,
         });
-        self.stats.collective_parts += 1;
+        self.departures.stats.collective_parts += 1;
         self.unfinished += 1;
         let part = entered?;
-        self.tasks[task as usize].past.enter(record.id);
-        self.run_part(part)
+        self.sequences[number as usize].enter(record.id);
+        self.run_part(part, out)
     }
 
-    fn take_part(&mut self, at: u32, record: &LocalCollective) -> Result<u32, Problem> {
+    fn take_part(&mut self, number: u32, record: &LocalCollective) -> Result<u32, Problem> {
         let id = record.id;
-        let job_number = self.tasks[at as usize].job;
-        let job = &mut self.jobs[job_number as usize];
-        let world_rank = Rank(at - job.first_task);
+        let sequence = &self.sequences[number as usize];
+        let job = &mut self.jobs[sequence.job as usize];
         let open = match job.open.get(&id) {
             Some(&open) => open,
             None => {
-                if job.operations.get(id.0) != State::Unseen {
+                if !job.lines.is_proven() && job.operations.set(id.0, State::Started) != State::Unseen {
                     return Err(CollectiveProblem::Twice.into());
                 }
-                let open = self.collectives.begin(job, job_number, record)?;
+                let open = self.collectives.begin(job, sequence.job, record)?;
                 job.open.insert(id, open);
-                job.operations.set(id.0, State::Started);
                 open
             }
         };
@@ -64,7 +61,7 @@ impl Replay {
             return Err(CollectiveProblem::Disagree.into());
         }
         let group = &collectives.groups[group as usize];
-        let rank = group.rank_of(world_rank).ok_or(CollectiveProblem::NotAMember(comm))?;
+        let rank = group.rank_of(sequence.rank).ok_or(CollectiveProblem::NotAMember(comm))?;
         let ranks = group.size();
         let part = match collectives.open[open as usize].parts[rank as usize] {
             OVER => return Err(CollectiveProblem::Twice.into()),
@@ -76,60 +73,113 @@ impl Replay {
         };
         let shape = Shape { operation: schedule, ranks, rank, root, unit: 1 };
         let open = &mut collectives.open[open as usize];
-        let sizes = PartSizes::of(open, record, &mut job.source, self.tasks[at as usize].past.records)?;
+        let sizes = PartSizes::of(open, record, &mut job.source, sequence.records)?;
         if matches!(sizes, PartSizes::Own(Sizes::Sums { .. })) && !std::mem::replace(&mut open.split, true) {
-            self.stats.split_evenly += 1;
+            self.departures.stats.split_evenly += 1;
         }
         let cursor = Cursor::new(shape, choice, sizes.sizes(open)).map_err(CollectiveProblem::Schedule)?;
         let part_entry = &mut collectives.parts[part as usize];
         part_entry.cursor = Some(cursor);
         part_entry.sizes = sizes;
-        part_entry.task = at;
-        part_entry.at = self.tasks[at as usize].at;
+        part_entry.number = number;
+        part_entry.at = sequence.at;
         Ok(part)
     }
 
-    /// Plays a part on until it sends, waits, or is complete.
-    fn run_part(&mut self, at: u32) -> Run<()> {
+    /// Plays a part on until it waits or is complete.
+    fn run_part(&mut self, at: u32, out: &mut impl Sink) -> Run<()> {
         loop {
             let part = &mut self.collectives.parts[at as usize];
             let Some(cursor) = &mut part.cursor else { return Ok(()) };
             if let Some(Exchange { to, bytes, from }) = cursor.exchange() {
+                part.pending = (to, bytes);
                 part.then_from = from;
-                self.post(at, to, bytes);
-                return Ok(());
+                if self.send_part(at, out)? {
+                    return Ok(());
+                }
+                continue;
             }
             match cursor.next(part.sizes.sizes(&self.collectives.open[part.open as usize])) {
                 Some(Stage::Send { to, data }) => {
-                    self.post(at, to, data.len);
-                    return Ok(());
+                    part.pending = (to, data.len);
+                    if self.send_part(at, out)? {
+                        return Ok(());
+                    }
                 }
                 Some(Stage::Recv { from, .. }) => self.expect(at, from),
                 Some(Stage::Local { .. }) => {}
                 Some(Stage::Wait) if part.missing + part.unsent == 0 => {}
-                None if part.missing + part.unsent == 0 => return self.complete_part(at),
+                None if part.missing + part.unsent == 0 => return self.complete_part(at, out),
                 // Behind its last step the cursor gives `None` again.
                 Some(Stage::Wait) | None => {
-                    part.waits = true;
+                    part.wait();
                     return Ok(());
                 }
             }
         }
     }
 
-    /// A part is about to send a message.
+    /// A part sends its message, unless the simulator is to call for that; whether it then waits.
     #[inline(always)]
-    fn post(&mut self, at: u32, to: u32, bytes: u64) {
+    fn send_part(&mut self, at: u32, out: &mut impl Sink) -> Run<bool> {
         let part = &mut self.collectives.parts[at as usize];
-        part.pending = (to, bytes);
-        let due = Due { at: part.at, task: part.task, what: PART | at };
-        if self.same_node == SameNode::HandOut {
-            return self.ready.push(due);
+        if part.ahead < self.departures.run_ahead {
+            part.ahead += 1;
+            let ready = part.at;
+            return self.start_part_message(at, ready, out);
         }
-        let open = &self.collectives.open[part.open as usize];
-        let dst = self.collectives.groups[open.group as usize].members[to as usize];
-        let dst = open.first_task + dst.0;
-        self.schedule(due, dst);
+        part.turn = true;
+        let ready = part.at;
+        let (src, dst) = self.collectives.ends_of_pending(at);
+        let inside = self.departures.inside(src, dst);
+        out.take(Next::Wake(Wake { at: ready, who: Who(at | Who::PART), inside }));
+        Ok(true)
+    }
+
+    /// A part's message starts; whether the part then waits.
+    #[inline(always)]
+    fn start_part_message(&mut self, at: u32, ready: Picos, out: &mut impl Sink) -> Run<bool> {
+        let part = &mut self.collectives.parts[at as usize];
+        let (to, bytes) = (part.pending.0, Bytes(part.pending.1));
+        let completes = self.departures.send_completion.of(bytes);
+        part.unsent += u32::from(completes != Completes::AtStart);
+        let open = &mut self.collectives.open[part.open as usize];
+        open.on_their_way += 1;
+        let members = &self.collectives.groups[open.group as usize].members;
+        let (src, dst) = (members[part.rank as usize], members[to as usize]);
+        let Open { job, first_task, operation, .. } = *open;
+        let kind = Kind::Collective(operation);
+        let of = Of::Collective(part.open);
+        let flight = Flight::new(of, part.rank, to, first_task + dst.0, completes);
+        let departure = Departure { ready, start: part.at, bytes, kind, job, src, dst, first_task };
+        let number = part.number;
+        let departed = self.departures.depart(&departure, flight, out);
+        departed.ok_or_else(|| self.overflow(number))?;
+        let part = &mut self.collectives.parts[at as usize];
+        let from = std::mem::replace(&mut part.then_from, NOBODY);
+        if from == NOBODY {
+            return Ok(false);
+        }
+        self.expect(at, from);
+        let part = &mut self.collectives.parts[at as usize];
+        let waits = part.missing + part.unsent > 0;
+        if waits {
+            part.wait();
+        }
+        Ok(waits)
+    }
+
+    /// A part that the simulator has called starts its message at `now`, or when it is ready if that is later, and runs on.
+    #[inline(always)]
+    pub(crate) fn resume_part(&mut self, at: u32, now: Picos, out: &mut impl Sink) -> Run<()> {
+        let part = &mut self.collectives.parts[at as usize];
+        let ready = part.at;
+        part.at = ready.max(now);
+        (part.turn, part.ahead) = (false, 1);
+        match self.start_part_message(at, ready, out)? {
+            true => Ok(()),
+            false => self.run_part(at, out),
+        }
     }
 
     /// A part receives a message, when it comes or if it has.
@@ -140,21 +190,21 @@ impl Replay {
         }
     }
 
-    /// What a part waited for may have come, now.
+    /// What a part waited for may have come.
     #[inline(always)]
-    fn wake_part(&mut self, at: u32) -> Run<()> {
+    fn wake_part(&mut self, at: u32, now: Picos, out: &mut impl Sink) -> Run<()> {
         let part = &mut self.collectives.parts[at as usize];
         if !part.waits || part.missing + part.unsent > 0 {
             return Ok(());
         }
         part.waits = false;
-        part.at = part.at.max(self.clock);
-        self.run_part(at)
+        part.at = part.at.max(now);
+        self.run_part(at, out)
     }
 
-    fn complete_part(&mut self, at: u32) -> Run<()> {
+    fn complete_part(&mut self, at: u32, out: &mut impl Sink) -> Run<()> {
         let collectives = &mut self.collectives;
-        let Part { task, open: open_at, rank, at: time, .. } = collectives.parts[at as usize];
+        let Part { number, open: open_at, rank, at: time, .. } = collectives.parts[at as usize];
         collectives.parts[at as usize].cursor = None;
         collectives.free_parts.push(at);
         let open = &mut collectives.open[open_at as usize];
@@ -163,9 +213,10 @@ impl Replay {
         let id = open.id;
         self.unfinished -= 1;
         self.close_if_over(open_at);
-        self.tasks[task as usize].past.leave(id, time);
-        match self.tasks[task as usize].waits_for(Wait::Collective, id.0) {
-            true => self.release(task, time),
+        let sequence = &mut self.sequences[number as usize];
+        sequence.leave(id, time);
+        match sequence.waits_for(Wait::Collective, id.0) {
+            true => self.release(number, time, out),
             false => Ok(()),
         }
     }
@@ -177,47 +228,22 @@ impl Replay {
         }
         let job = &mut self.jobs[open.job as usize];
         job.open.remove(&open.id);
-        job.operations.set(open.id.0, State::Done);
-        self.stats.collectives += 1;
+        if !job.lines.is_proven() {
+            job.operations.set(open.id.0, State::Done);
+        }
+        self.departures.stats.collectives += 1;
         self.collectives.close(at);
     }
 
-    /// The message that a part was about to send starts.
+    /// A message of a collective arrives.
     #[inline(always)]
-    pub(crate) fn depart_part(&mut self, due: Due) -> Run<Departure> {
-        let part = &mut self.collectives.parts[(due.what & !PART) as usize];
-        let (to, bytes) = part.pending;
-        let completes = self.send_completion.of(Bytes(bytes));
-        part.unsent += u32::from(completes != Completes::AtStart);
-        let open = &mut self.collectives.open[part.open as usize];
-        open.on_their_way += 1;
-        let dst = self.collectives.groups[open.group as usize].members[to as usize];
-        let flight = Flight::new(Of::Collective(part.open), part.rank, to, completes);
-        let Open { job, first_task, operation, .. } = *open;
-        let (dst, kind) = (first_task + dst.0, Kind::Collective(operation));
-        Ok(Departure { job, first_task, dst, bytes: Bytes(bytes), kind, flight })
-    }
-
-    /// A part has handed its message over and goes on, at `now`.
-    #[inline(always)]
-    pub(crate) fn resume_part(&mut self, at: u32, now: Picos) -> Run<()> {
-        let part = &mut self.collectives.parts[at as usize];
-        part.at = now;
-        let from = std::mem::replace(&mut part.then_from, NOBODY);
-        if from != NOBODY {
-            self.expect(at, from);
-            let part = &mut self.collectives.parts[at as usize];
-            if part.missing + part.unsent > 0 {
-                part.waits = true;
-                return Ok(());
-            }
-        }
-        self.run_part(at)
-    }
-
-    /// A message of a collective arrives, now.
-    #[inline(always)]
-    pub(crate) fn arrive_part(&mut self, open_at: u32, flight: Flight) -> Run<()> {
+    pub(crate) fn arrive_part(
+        &mut self,
+        open_at: u32,
+        flight: Flight,
+        now: Picos,
+        out: &mut impl Sink,
+    ) -> Run<()> {
         let open = &mut self.collectives.open[open_at as usize];
         open.on_their_way -= 1;
         let part = match open.parts[flight.dst as usize] {
@@ -227,29 +253,32 @@ impl Replay {
                 return Ok(());
             }
             NOT_YET => {
-                let (job, id) = (open.job, open.id);
-                let group = open.group as usize;
-                self.collectives.add_part(open_at, flight.dst).map_err(|problem| {
-                    let member = self.collectives.groups[group].members[flight.dst as usize];
-                    self.wrong_part(self.jobs[job as usize].first_task + member.0, id, problem)
-                })?
+                let id = open.id;
+                let added = self.collectives.add_part(open_at, flight.dst);
+                added.map_err(|problem| self.wrong_part(flight.receiver, id, problem))?
             }
             part => part,
         };
         if self.collectives.count(part, flight.src, 1) < 0 {
             self.collectives.parts[part as usize].missing -= 1;
-            return self.wake_part(part);
+            return self.wake_part(part, now, out);
         }
         Ok(())
     }
 
-    /// A send of a collective is complete for its sender, now.
-    pub(crate) fn complete_part_send(&mut self, open: u32, flight: Flight) -> Run<()> {
+    /// A send of a collective is complete for its sender.
+    pub(crate) fn complete_part_send(
+        &mut self,
+        open: u32,
+        flight: Flight,
+        now: Picos,
+        out: &mut impl Sink,
+    ) -> Run<()> {
         match self.collectives.open[open as usize].parts[flight.src as usize] {
             OVER | NOT_YET => Ok(()),
             part => {
                 self.collectives.parts[part as usize].unsent -= 1;
-                self.wake_part(part)
+                self.wake_part(part, now, out)
             }
         }
     }

@@ -39,7 +39,7 @@ pub enum BuildError {
         tasks: u32,
     },
     /// More tasks than can be numbered, over all jobs.
-    #[error("more than {} tasks in all jobs", u32::MAX)]
+    #[error("more than {} tasks in all jobs", u32::MAX / 2)]
     TooManyTasks,
     /// A table of codes for a trace that has its own.
     #[error("only a text trace takes a table of operations' codes: this trace has its own")]
@@ -70,10 +70,16 @@ pub enum ReplayError {
         /// The id.
         id: LiveId,
     },
-    /// A call for a moment before that of an earlier call.
+    /// A wake-up that no task waits for.
+    #[error("no task waits for this wake-up")]
+    NotWaiting,
+    /// The tasks were started twice.
+    #[error("the replay has begun already")]
+    Begun,
+    /// A call for a moment before that of an earlier call, of any one or, of an [`Engine`](crate::Engine), of one for the same task.
     #[error("time goes backwards: it is {clock} ps, the call is for {at} ps", clock = clock.0, at = at.0)]
     Backwards {
-        /// The latest moment of any call so far.
+        /// The latest moment of these calls so far.
         clock: Picos,
         /// The moment of this call.
         at: Picos,
@@ -122,7 +128,14 @@ pub(crate) type Run<T> = Result<T, Box<ReplayError>>;
 impl ReplayError {
     /// Whether the caller made a mistake that left the replay as it was.
     pub fn is_misuse(&self) -> bool {
-        matches!(self, Self::NotLive { .. } | Self::AlreadySent { .. } | Self::Backwards { .. })
+        matches!(
+            self,
+            Self::NotLive { .. }
+                | Self::AlreadySent { .. }
+                | Self::NotWaiting
+                | Self::Begun
+                | Self::Backwards { .. }
+        )
     }
 }
 

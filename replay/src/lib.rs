@@ -1,29 +1,33 @@
 //! Feeds VEF traces to any network simulator.
 //!
 //! The engine knows tasks, messages, collectives and dependencies; it knows no network. The simulator owns time and
-//! topology: it takes messages when they are ready ([`Replay::pop_ready`]), carries them as it likes, and says when
-//! they have arrived ([`Replay::delivered`]), which may make others ready.
+//! topology: it carries the messages that the engine starts as it likes, and reports when they have arrived
+//! ([`Engine::delivered`]), from which others follow.
 //!
 //! ```no_run
-//! use replay::{Job, Picos, Replay};
-//! use std::{cmp::Reverse, collections::BinaryHeap, path::Path};
+//! use replay::{Engine, Job, Next, Picos, Queue};
+//! use std::path::Path;
 //!
 //! // The smallest network: every message takes 2 µs, whatever happens beside it.
-//! let mut replay = Replay::builder().job(Job::open(Path::new("trace.vef"))?).build()?;
-//! let mut arrivals = BinaryHeap::new();
-//! loop {
-//!     let arrival = arrivals.peek().map(|&Reverse((at, _))| at);
-//!     let Some(now) = replay.next_ready().into_iter().chain(arrival).min() else { break };
-//!     if arrival == Some(now) {
-//!         let Some(Reverse((at, id))) = arrivals.pop() else { break };
-//!         replay.delivered(id, at)?;
-//!     } else if let Some(message) = replay.pop_ready(now)? {
-//!         arrivals.push(Reverse((Picos(now.0 + 2_000_000), message.id)));
+//! let mut engine = Engine::builder().job(Job::open(Path::new("trace.vef"))?).engine()?;
+//! let mut events: Queue<Next> = Queue::new();
+//! engine.begin(&mut |next: Next| events.push(next.at(), next))?;
+//! while let Some((now, event)) = events.pop(Picos::MAX) {
+//!     let mut later = |next: Next| match next {
+//!         Next::Message(message) => events.push(Picos(message.start.0 + 2_000_000), next),
+//!         _ => events.push(next.at(), next),
+//!     };
+//!     match event {
+//!         Next::Message(message) | Next::Inside { message, .. } => engine.delivered(message.id, now, &mut later)?,
+//!         Next::Wake(wake) => engine.wake(wake, now, &mut later)?,
 //!     }
 //! }
-//! assert!(replay.is_complete());
+//! assert!(engine.is_complete());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`Replay`] is an engine behind a queue with a clock, for simulators that would rather ask for the messages that are ready at
+//! a moment.
 //!
 //! Time is a number of picoseconds in 64 bits ([`Picos`]); what would go beyond is an error. A record k of a task
 //! starts at `max(start(k−1), release of what it depends on) + computing time`. `docs/replay.md` tells the rest:
@@ -38,28 +42,33 @@ mod engine;
 mod job;
 mod message;
 mod options;
+mod poll;
+mod queue;
 mod source;
 mod stats;
 mod stuck;
 pub mod yardstick;
 
-mod advance;
 mod error;
 
 mod collective;
+mod early;
+mod ledger;
 mod live;
 mod progress;
-mod ready;
-mod task;
+mod run;
+mod sequence;
 
 pub use builder::Builder;
 pub use collectives::choose::Table;
-pub use engine::{Replay, TaskProgress};
+pub use engine::{Engine, TaskProgress};
 pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
 pub use job::Job;
-pub use message::{Kind, LiveId, Message};
+pub use message::{Kind, LiveId, Message, Next, Sink, Wake};
 pub use options::{Link, SameNode, SendCompletion};
-pub use source::{Container, Found, LoadError, Loaded, SourceError, Step, Stream};
+pub use poll::Replay;
+pub use queue::Queue;
+pub use source::{Container, Found, LoadError, Loaded, SourceError, Stream};
 pub use stats::{Count, Stats};
 pub use stuck::{Awaited, Missing, Stuck, StuckTask, Undelivered, WaitsFor};
 pub use vef_format::operation::{OpCodes, OpCodesError};

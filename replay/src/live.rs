@@ -1,4 +1,4 @@
-//! The messages that the simulator is carrying: a slab whose slots remember how often they were used.
+//! The messages that are under way: a slab whose slots remember how often they were used.
 
 use crate::message::LiveId;
 
@@ -13,101 +13,43 @@ pub(crate) struct Live {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    generation: u32,
-    /// The slot that was freed before this one.
-    free: u32,
     flight: Flight,
+    /// Counts the uses of the slot, two each: odd while a message has it.
+    generation: u32,
 }
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Whether the simulator has a message, and has said that it left its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum State {
-    Free,
-    Live,
-    Sent,
-}
-
-/// What the engine must know when a message arrives.
+/// What the engine must know when a message is reported sent or delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
-    /// The id of a line, or a place in the table of open collectives.
-    whose: u64,
-    /// Sending task, counted over all jobs, or rank of the communicator.
+    /// The id of a line, or a place in the table of open collectives. Of a free slot the slot that was freed before.
+    key: u64,
+    /// Sending sequence, or the sender's rank of the communicator.
     pub(crate) src: u32,
-    /// Receiving task or rank likewise.
+    /// The receiver's rank of the communicator; of a line, its rank of the job.
     pub(crate) dst: u32,
-    /// Its [`State`], its [`Completes`] and whether it is of a collective, a byte each: one word, so that no part of it is read
-    /// while another is still being stored.
-    about: u32,
+    /// The receiver's sequence.
+    pub(crate) receiver: u32,
+    /// Bits, below.
+    flags: u32,
 }
 
-const COMPLETES: u32 = 8;
-const OF_COLLECTIVE: u32 = 1 << 16;
-
-impl Flight {
-    #[inline(always)]
-    pub(crate) fn new(of: Of, src: u32, dst: u32, completes: Completes) -> Self {
-        let (whose, of_collective) = match of {
-            Of::Line(id) => (id, 0),
-            Of::Collective(place) => (place.into(), OF_COLLECTIVE),
-        };
-        let about = of_collective | (completes as u32) << COMPLETES | State::Live as u32;
-        Self { whose, src, dst, about }
-    }
-
-    /// Whose message it is.
-    #[inline(always)]
-    pub(crate) fn of(&self) -> Of {
-        match self.about & OF_COLLECTIVE {
-            0 => Of::Line(self.whose),
-            _ => Of::Collective(self.whose as u32),
-        }
-    }
-
-    /// When its sender may go on.
-    #[inline(always)]
-    pub(crate) fn completes(&self) -> Completes {
-        match self.about >> COMPLETES & 3 {
-            0 => Completes::AtStart,
-            1 => Completes::WhenSent,
-            _ => Completes::WhenDelivered,
-        }
-    }
-
-    #[inline(always)]
-    fn state(&self) -> State {
-        match self.about & 3 {
-            0 => State::Free,
-            1 => State::Live,
-            _ => State::Sent,
-        }
-    }
-
-    #[inline(always)]
-    fn turn(&mut self, state: State) {
-        self.about = self.about & !3 | state as u32;
-    }
-
-    /// Whether its sender waits for its arrival.
-    #[inline(always)]
-    pub(crate) fn completes_by_arrival(&self) -> bool {
-        match self.completes() {
-            Completes::AtStart => false,
-            Completes::WhenSent => self.state() != State::Sent,
-            Completes::WhenDelivered => true,
-        }
-    }
-}
+const COMPLETES: u32 = 3;
+const SENT: u32 = 1 << 2;
+const OF_COLLECTIVE: u32 = 1 << 3;
+const AWAITED: u32 = 1 << 4;
 
 /// What a live message belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Of {
     /// The point-to-point line with this id.
-    Line(u64),
+    Line {
+        id: u64,
+        /// Whether some record waits for its reception, as far as the trace says so.
+        awaited: bool,
+    },
     /// The collective in this place of the table of open ones.
     Collective(u32),
 }
@@ -128,6 +70,46 @@ pub(crate) enum Refused {
     AlreadySent,
 }
 
+impl Flight {
+    #[inline(always)]
+    pub(crate) fn new(of: Of, src: u32, dst: u32, receiver: u32, completes: Completes) -> Self {
+        let (key, flags) = match of {
+            Of::Line { id, awaited } => (id, if awaited { AWAITED } else { 0 }),
+            Of::Collective(place) => (place.into(), OF_COLLECTIVE),
+        };
+        Self { key, src, dst, receiver, flags: flags | completes as u32 }
+    }
+
+    /// Whose message it is.
+    #[inline(always)]
+    pub(crate) fn of(&self) -> Of {
+        match self.flags & OF_COLLECTIVE {
+            0 => Of::Line { id: self.key, awaited: self.flags & AWAITED != 0 },
+            _ => Of::Collective(self.key as u32),
+        }
+    }
+
+    /// When its sender's send is complete.
+    #[inline(always)]
+    pub(crate) fn completes(&self) -> Completes {
+        match self.flags & COMPLETES {
+            0 => Completes::AtStart,
+            1 => Completes::WhenSent,
+            _ => Completes::WhenDelivered,
+        }
+    }
+
+    /// Whether its sender's send is complete when it arrives, and not before.
+    #[inline(always)]
+    pub(crate) fn completes_by_arrival(&self) -> bool {
+        match self.completes() {
+            Completes::AtStart => false,
+            Completes::WhenSent => self.flags & SENT == 0,
+            Completes::WhenDelivered => true,
+        }
+    }
+}
+
 impl Default for Live {
     fn default() -> Self {
         Self { slots: Vec::new(), free: NONE }
@@ -143,64 +125,65 @@ impl Live {
             free => free,
         };
         let slot = &mut self.slots[at as usize];
-        self.free = slot.free;
+        self.free = slot.flight.key as u32;
         slot.flight = flight;
+        slot.generation += 1;
         LiveId::new(at, slot.generation)
     }
 
-    /// A new slot.
+    /// A new slot, which is free.
     #[cold]
     fn grow(&mut self) -> u32 {
-        let mut flight = Flight::new(Of::Line(0), 0, 0, Completes::AtStart);
-        flight.turn(State::Free);
-        self.slots.push(Slot { generation: 1, free: NONE, flight });
+        let flight = Flight { key: NONE.into(), src: 0, dst: 0, receiver: 0, flags: 0 };
+        self.slots.push(Slot { flight, generation: 0 });
         (self.slots.len() - 1) as u32
+    }
+
+    /// The slot of a live message.
+    #[inline(always)]
+    fn slot(&mut self, id: LiveId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(id.slot() as usize)?;
+        (slot.generation == id.generation() && id.generation() % 2 == 1).then_some(slot)
     }
 
     /// Marks a message as gone from its source.
     #[inline]
     pub(crate) fn sent(&mut self, id: LiveId) -> Result<Flight, Refused> {
-        match self.slots.get_mut(id.slot() as usize) {
-            Some(slot) if slot.generation == id.generation() => match slot.flight.state() {
-                State::Free => Err(Refused::NotLive),
-                State::Sent => Err(Refused::AlreadySent),
-                State::Live => {
-                    slot.flight.turn(State::Sent);
-                    Ok(slot.flight)
-                }
-            },
-            _ => Err(Refused::NotLive),
+        match self.slot(id) {
+            None => Err(Refused::NotLive),
+            Some(slot) if slot.flight.flags & SENT != 0 => Err(Refused::AlreadySent),
+            Some(slot) => {
+                slot.flight.flags |= SENT;
+                Ok(slot.flight)
+            }
         }
     }
 
-    /// Lets a message go; `None` if there is none of that id.
+    /// The message of that id; `None` if there is none.
     #[inline(always)]
-    pub(crate) fn remove(&mut self, id: LiveId) -> Option<Flight> {
-        let slot = self.slots.get_mut(id.slot() as usize)?;
-        if slot.generation != id.generation() || slot.flight.state() == State::Free {
-            return None;
-        }
-        let flight = slot.flight;
-        slot.flight.turn(State::Free);
-        // A slot used 2^32 times is retired: its ids would begin to repeat.
+    pub(crate) fn get(&self, id: LiveId) -> Option<Flight> {
+        let slot = self.slots.get(id.slot() as usize)?;
+        (slot.generation == id.generation() && id.generation() % 2 == 1).then_some(slot.flight)
+    }
+
+    /// Lets go of a message that [`Live::get`] has given.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, id: LiveId) {
+        let slot = &mut self.slots[id.slot() as usize];
+        // A slot used 2^31 times is retired: its ids would begin to repeat.
         if let Some(next) = slot.generation.checked_add(1) {
             slot.generation = next;
-            slot.free = std::mem::replace(&mut self.free, id.slot());
+            slot.flight.key = std::mem::replace(&mut self.free, id.slot()).into();
+        } else {
+            slot.generation = 0;
         }
-        Some(flight)
-    }
-
-    /// Lets the message in a slot go.
-    pub(crate) fn remove_slot(&mut self, at: u32) -> Option<Flight> {
-        let generation = self.slots.get(at as usize)?.generation;
-        self.remove(LiveId::new(at, generation))
     }
 
     /// The live messages, in the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (LiveId, Flight)> {
         (0u32..)
             .zip(&self.slots)
-            .filter(|(_, slot)| slot.flight.state() != State::Free)
+            .filter(|(_, slot)| slot.generation % 2 == 1)
             .map(|(at, slot)| (LiveId::new(at, slot.generation), slot.flight))
     }
 }
@@ -209,23 +192,23 @@ impl Live {
 mod tests {
     use super::*;
 
-    fn flight(line: u64) -> Flight {
-        Flight::new(Of::Line(line), 1, 2, Completes::AtStart)
+    fn flight(id: u64) -> Flight {
+        Flight::new(Of::Line { id, awaited: false }, 1, 2, 2, Completes::AtStart)
     }
 
     #[test]
     fn an_id_works_once() {
         let mut live = Live::default();
         let first = live.insert(flight(7));
-        assert!(matches!(live.sent(first).unwrap().of(), Of::Line(7)));
+        assert!(matches!(live.sent(first).unwrap().of(), Of::Line { id: 7, .. }));
         assert_eq!(live.sent(first).unwrap_err(), Refused::AlreadySent);
-        let removed = live.remove(first).unwrap();
-        assert!(matches!(removed.of(), Of::Line(7)) && removed.state() == State::Sent);
-        assert!(live.remove(first).is_none());
+        assert!(matches!(live.get(first).unwrap().of(), Of::Line { id: 7, .. }));
+        live.remove(first);
+        assert!(live.get(first).is_none());
         let second = live.insert(flight(8));
         assert_eq!(second.slot(), first.slot());
         assert_ne!(second, first);
-        assert!(live.remove(first).is_none());
+        assert!(live.get(first).is_none());
         assert_eq!(live.sent(first).unwrap_err(), Refused::NotLive);
         assert_eq!(live.iter().map(|(id, _)| id).collect::<Vec<_>>(), [second]);
     }
@@ -234,8 +217,11 @@ mod tests {
     fn invented_ids_are_refused() {
         let mut live = Live::default();
         let id = live.insert(flight(0));
-        for raw in [0, 1, u64::MAX, id.to_raw() + 1, id.to_raw() ^ 1 << 40] {
-            assert!(live.remove(LiveId::from_raw(raw)).is_none(), "{raw:#x}");
+        let free = live.insert(flight(1));
+        live.remove(free);
+        let of_free_slot = LiveId::new(free.slot(), free.generation() + 1);
+        for raw in [0, 1, u64::MAX, id.to_raw() + 1, id.to_raw() ^ 1 << 40, of_free_slot.to_raw()] {
+            assert!(live.get(LiveId::from_raw(raw)).is_none(), "{raw:#x}");
         }
     }
 
@@ -244,8 +230,10 @@ mod tests {
         let mut live = Live::default();
         let id = live.insert(flight(0));
         live.slots[0].generation = u32::MAX;
-        assert!(live.remove(LiveId::new(id.slot(), u32::MAX)).is_some());
-        assert!(live.remove(LiveId::new(id.slot(), u32::MAX)).is_none());
+        let last = LiveId::new(id.slot(), u32::MAX);
+        assert!(live.get(last).is_some());
+        live.remove(last);
+        assert!(live.get(last).is_none());
         assert_eq!(live.insert(flight(1)).slot(), 1);
     }
 

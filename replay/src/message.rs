@@ -1,15 +1,20 @@
-//! What the engine hands to a simulator: a message, and the id by which the simulator speaks of it.
+//! What the engine gives a simulator: messages, and the ids by which the simulator speaks of them.
 
 use std::fmt;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
 use vef_format::units::{Bytes, Picos};
 
-/// A message to be carried through the network, from the moment it is handed out.
+/// A message to be carried through the network, from the moment it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Hand this back to [`Replay::sent`](crate::Replay::sent) and [`Replay::delivered`](crate::Replay::delivered).
+    /// Hand this back to [`Engine::sent`](crate::Engine::sent) and [`Engine::delivered`](crate::Engine::delivered), or to
+    /// those of [`Replay`](crate::Replay).
     pub id: LiveId,
+    /// When it starts: its sender hands it to the network.
+    pub start: Picos,
+    /// When its sender was ready to start it: before [`Message::start`] where the simulator let it wait.
+    pub ready: Picos,
     /// End node of the sender, by the job's placement.
     pub src_node: u32,
     /// End node of the receiver.
@@ -24,8 +29,87 @@ pub struct Message {
     pub dst: Rank,
     /// What the message belongs to.
     pub kind: Kind,
-    /// When it became ready; it starts when it is handed out, which may be later.
-    pub ready: Picos,
+}
+
+/// Takes what follows from the calls of an [`Engine`](crate::Engine): a simulator's event queue, or a closure. It is called before those calls
+/// return, and cannot call the engine.
+pub trait Sink {
+    /// Takes one of the things that follow.
+    fn take(&mut self, next: Next);
+}
+
+impl<F: FnMut(Next)> Sink for F {
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        self(next);
+    }
+}
+
+/// What follows from the start of the tasks, from a delivery, or from any other call of an [`Engine`](crate::Engine).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// A message starts, at [`Message::start`].
+    Message(Message),
+    /// A message starts between two tasks of one node, under [`SameNode::Inside`](crate::SameNode::Inside): it does not enter the
+    /// network, and is to be reported delivered at `arrives`.
+    Inside {
+        /// The message.
+        message: Message,
+        /// When it is delivered.
+        arrives: Picos,
+    },
+    /// A task has started as many messages as it may before the simulator has come to their time: it goes on when it is called.
+    Wake(Wake),
+}
+
+impl Next {
+    /// When it happens: a message starts, or arrives within its node, or a task is to be called.
+    #[inline]
+    pub fn at(&self) -> Picos {
+        match self {
+            Self::Message(message) => message.start,
+            Self::Inside { arrives, .. } => *arrives,
+            Self::Wake(wake) => wake.at,
+        }
+    }
+}
+
+/// A call that a task waits for: [`Engine::wake`](crate::Engine::wake).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "its task waits until it is called"]
+pub struct Wake {
+    /// When to call it, or later: its next message then starts at that later moment.
+    pub at: Picos,
+    pub(crate) who: Who,
+    /// Whether what it starts stays within its node.
+    pub(crate) inside: bool,
+}
+
+impl Wake {
+    /// As plain numbers, to go through a simulator's own structures: [`Wake::at`], and whom to call.
+    pub fn to_raw(self) -> (Picos, u64) {
+        (self.at, u64::from(self.who.0) | u64::from(self.inside) << u32::BITS)
+    }
+
+    /// Back from the plain numbers. Any may be given: the engine refuses a call that no task waits for.
+    pub fn from_raw(at: Picos, raw: u64) -> Self {
+        Self { at, who: Who(raw as u32), inside: raw >> u32::BITS & 1 != 0 }
+    }
+}
+
+/// A sequence of records that waits to be called, or a part of a collective ([`Who::PART`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Who(pub(crate) u32);
+
+impl Who {
+    /// Bit of a part of a collective; the others are its place.
+    pub(crate) const PART: u32 = 1 << 31;
+
+    /// The sequence, or the part.
+    #[inline(always)]
+    pub(crate) fn as_sequence(self) -> Result<u32, u32> {
+        if self.0 & Self::PART == 0 { Ok(self.0) } else { Err(self.0 & !Self::PART) }
+    }
 }
 
 /// What a message belongs to.
@@ -65,7 +149,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The id of a live message: one that was handed out and not yet delivered.
+/// The id of a live message: one that has started and is not delivered.
 ///
 /// It names a slot and how often the slot was used, so that an id which was invented, or whose message is
 /// delivered, is recognised. 0 is never an id.

@@ -8,14 +8,12 @@ mod container;
 mod facts;
 mod loaded;
 mod packed;
-mod row;
 mod stream;
 
 pub use container::Container;
 pub(crate) use facts::{Facts, Question};
 pub(crate) use loaded::is_container;
 pub use loaded::{LoadError, Loaded};
-pub(crate) use row::{Row, Waits, What};
 pub use stream::Stream;
 
 use std::error::Error as StdError;
@@ -23,55 +21,8 @@ use vef_format::container::Streams;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
-use vef_format::record::{Dependency, Header, LocalCollective, Message};
-use vef_format::units::Ticks;
-
-/// A record that a task executes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A message that it sends, or a local mark.
-    Message(Message),
-    /// Its part of a collective.
-    Collective(LocalCollective),
-}
-
-impl Step {
-    /// What it waits for.
-    #[inline]
-    pub fn after(&self) -> Dependency {
-        match self {
-            Self::Message(message) => message.after,
-            Self::Collective(collective) => collective.after,
-        }
-    }
-
-    /// The computing time in front of it.
-    #[inline]
-    pub fn time(&self) -> Ticks {
-        match self {
-            Self::Message(message) => message.time,
-            Self::Collective(collective) => collective.time,
-        }
-    }
-
-    /// As plain numbers.
-    #[inline]
-    pub(crate) fn to_raw(self) -> Raw {
-        match &self {
-            Self::Message(message) => Raw::of_message(message),
-            Self::Collective(part) => Raw::of_collective(part),
-        }
-    }
-
-    /// The task that executes it.
-    #[inline]
-    pub fn task(&self) -> Rank {
-        match self {
-            Self::Message(message) => message.src,
-            Self::Collective(collective) => collective.task,
-        }
-    }
-}
+use vef_format::record::Header;
+use vef_format::text::Line;
 
 /// What goes wrong while records are read: the reader's own error, which says where.
 pub type SourceError = Box<dyn StdError + Send + Sync>;
@@ -96,6 +47,11 @@ pub(crate) trait Source {
     /// sums. Asked in the order of the task's records.
     fn counts(&mut self, _task: Rank, _record: u64) -> Result<Option<[Vec<u64>; 2]>, SourceError> {
         Ok(None)
+    }
+
+    /// Whether what a [`vef_format::proof`] says of a trace was proven of this one.
+    fn is_proven(&self) -> bool {
+        false
     }
 
     /// Which codes stand for which operations.
@@ -124,20 +80,20 @@ impl Feed {
         }
     }
 
-    /// Puts the next record of a task, or [`What::Nothing`], into `row`.
+    /// Puts the next record of a task, or [`Raw::NOTHING`], into `next`.
     #[inline(never)]
-    pub(crate) fn next(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
+    pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
         match self {
-            Self::Container(source) => source.next_row(task, row),
+            Self::Container(source) => source.next(task, next),
             Self::Loaded(source) => {
-                *row = source.next_row(task);
+                *next = source.next(task);
                 Ok(())
             }
-            Self::Stream(source) => source.next_row(task, row),
+            Self::Stream(source) => source.next(task, next),
         }
     }
 
-    /// Asks for [`Row::DETACHED`] and [`What::Pause`], where the trace knows.
+    /// Asks for [`DETACHED`](crate::sequence::DETACHED) and [`PAUSE`](crate::sequence::PAUSE), where the trace knows.
     pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
         match self {
             Self::Container(source) => source.tell_sends(),
@@ -184,12 +140,23 @@ pub struct Found {
     /// Line of the text trace, 1-based; `None` where records have no lines.
     pub line: Option<u64>,
     /// Its number among the records of its task, from 0.
-    pub record: u64,
+    pub number: u64,
     /// The record.
-    pub step: Step,
+    pub record: Line<'static>,
 }
 
-/// Which of the steps seen are wanted; shared by the implementations of [`Source::locate`].
+impl Found {
+    /// The task whose record it is.
+    pub(crate) fn task(&self) -> Option<Rank> {
+        match self.record {
+            Line::Message(message) => Some(message.src),
+            Line::Collective(part) => Some(part.task),
+            Line::Communicator { .. } => None,
+        }
+    }
+}
+
+/// Which of the records seen are wanted; shared by the implementations of [`Source::locate`].
 #[derive(Debug)]
 struct Search {
     at: hashbrown::HashMap<Wanted, usize>,
@@ -208,16 +175,18 @@ impl Search {
         }
     }
 
-    fn see(&mut self, step: &Step, line: Option<u64>) {
-        let count = self.counts.entry(step.task()).or_insert(0);
-        let record = *count;
-        *count += 1;
-        let key = match step {
-            Step::Message(message) => Wanted::Line(message.id),
-            Step::Collective(collective) => Wanted::Part(collective.id, collective.task),
+    /// Looks at a record of a task.
+    fn see(&mut self, record: Line<'static>, line: Option<u64>) {
+        let (task, key) = match record {
+            Line::Message(message) => (message.src, Wanted::Line(message.id)),
+            Line::Collective(part) => (part.task, Wanted::Part(part.id, part.task)),
+            Line::Communicator { .. } => return,
         };
+        let count = self.counts.entry(task).or_insert(0);
+        let number = *count;
+        *count += 1;
         if let Some(&at) = self.at.get(&key) {
-            self.found[at].get_or_insert(Found { line, record, step: *step });
+            self.found[at].get_or_insert(Found { line, number, record });
         }
     }
 

@@ -5,9 +5,6 @@ use vef_format::units::{Bytes, Picos};
 
 /// What a replay has done so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-// In this order, so that `live` stands beside nothing that changes with it: changed as one vector, the two would wait for the
-// store to the one that was changed last.
-#[repr(C)]
 pub struct Stats {
     kinds: [Count; Kind::COUNT],
     /// Messages delivered, those inside included.
@@ -23,8 +20,6 @@ pub struct Stats {
     /// Collectives of which the trace has only the sums of what some member sends and receives (Alltoallv and Alltoallw in text): these
     /// were split evenly among the members, which need not be how it was.
     pub split_evenly: u64,
-    /// Messages handed out and not yet delivered.
-    pub live: u64,
     /// The moment of the last delivery.
     pub last_delivery: Picos,
 }
@@ -51,7 +46,6 @@ impl Stats {
     pub(crate) fn new() -> Self {
         Self {
             kinds: [Count::default(); Kind::COUNT],
-            live: 0,
             delivered: 0,
             inside: Count::default(),
             marks: 0,
@@ -62,9 +56,22 @@ impl Stats {
         }
     }
 
-    #[inline]
-    pub(crate) fn started(&mut self, kind: Kind, bytes: Bytes) {
+    /// A message starts.
+    #[inline(always)]
+    pub(crate) fn start(&mut self, kind: Kind, bytes: Bytes) {
         self.kinds[kind.index()].add(bytes);
+    }
+
+    /// A message is delivered.
+    #[inline(always)]
+    pub(crate) fn deliver(&mut self, at: Picos) {
+        self.delivered += 1;
+        self.last_delivery = self.last_delivery.max(at);
+    }
+
+    /// Messages that have started and are not delivered.
+    pub fn live(&self) -> u64 {
+        self.kinds.iter().map(|count| count.messages).sum::<u64>() - self.delivered
     }
 
     /// Messages of one kind that have started.

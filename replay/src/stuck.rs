@@ -1,16 +1,17 @@
 //! Explains why a replay does not go on: which task waits for what, and whether they wait in a circle.
 
 use crate::collective::{NOT_YET, OVER};
-use crate::engine::{Replay, Running};
+use crate::engine::{Engine, Running};
 use crate::live::Of;
 use crate::message::LiveId;
-use crate::progress::State;
-use crate::source::{Found, Step, Wanted};
-use crate::task::{Task, Wait};
+use crate::sequence::{PAUSE, Sequence, Wait};
+use crate::source::{Found, Wanted};
 use hashbrown::HashMap;
 use std::fmt;
 use vef_format::ids::{CollectiveId, MessageId, Rank};
 use vef_format::operation::Operation;
+use vef_format::raw::{KIND, NOTHING};
+use vef_format::text::Line;
 use vef_format::units::Picos;
 
 /// Why nothing happens.
@@ -49,7 +50,7 @@ pub struct StuckTask {
     /// That record's line in the text trace.
     pub line: Option<u64>,
     /// That record; none where all have started.
-    pub step: Option<Step>,
+    pub next: Option<Line<'static>>,
     /// What it waits for.
     pub waits_for: WaitsFor,
 }
@@ -68,6 +69,8 @@ pub enum WaitsFor {
         /// Why it has not come.
         state: Awaited,
     },
+    /// The simulator to call it ([`Wake`](crate::Wake)).
+    Call,
     /// A collective that it has not entered.
     NotEntered {
         /// Which one.
@@ -135,27 +138,33 @@ impl Stuck {
 /// Longest chain that is followed.
 const CHAIN: usize = 1000;
 
-impl Replay {
-    /// Why nothing happens, if that is so: something is left to do, but no message is ready or will be without a
-    /// delivery.
+impl Engine {
+    /// Why not everything is complete, if that is so: what the tasks wait for.
     ///
-    /// It is for the moment when the simulator has nothing under way either. If it still has, then all it says is
+    /// It is for the moment when the simulator has nothing under way any more. If it still has, then all it says is
     /// that the tasks wait for that.
     pub fn stuck(&self) -> Option<Stuck> {
-        if self.is_complete() || self.next_ready().is_some() {
+        let last_call = self.sequences.iter().map(|sequence| sequence.heard).max().unwrap_or_default();
+        self.stuck_at(last_call)
+    }
+
+    /// The same, the last call having been at `clock`.
+    pub(crate) fn stuck_at(&self, clock: Picos) -> Option<Stuck> {
+        if self.is_complete() {
             return None;
         }
         let parts = self.playing();
         let waiting: Vec<u32> = (0u32..)
-            .zip(&self.tasks)
-            .filter(|(at, task)| task.wait != Wait::Finished || parts.contains_key(at))
+            .zip(&self.sequences)
+            .filter(|(at, sequence)| sequence.wait != Wait::Finished || parts.contains_key(at))
             .map(|(at, _)| at)
             .collect();
         let told = self.explain(&waiting, &parts);
         let at = |task: u32| waiting.binary_search(&task).ok();
         let (mut chain, mut circle) = (Vec::new(), None);
         // As long as messages are on their way, these are the cause, and a circle need not be one.
-        let mut next = if told.is_empty() || self.stats.live > 0 { None } else { Some(0) };
+        let live = self.live();
+        let mut next = if told.is_empty() || live > 0 { None } else { Some(0) };
         while let Some(here) = next
             && chain.len() < CHAIN
         {
@@ -168,11 +177,11 @@ impl Replay {
             next = stuck.culprit().and_then(|task| at(self.jobs[stuck.job as usize].first_task + task.0));
         }
         Some(Stuck {
-            clock: self.clock,
+            clock,
             waiting: waiting.len() as u64,
             chain: chain.into_iter().map(|at| told[at].clone()).collect(),
             circle,
-            live: self.stats.live,
+            live,
             undelivered: self.undelivered(),
             refused: self.refused,
             first_refusal: self.first_refusal.clone(),
@@ -183,7 +192,7 @@ impl Replay {
     /// A part that each task is playing: one that it waits for, or one that outlasts its records.
     fn playing(&self) -> HashMap<u32, u32> {
         let parts = (0u32..).zip(&self.collectives.parts);
-        parts.filter(|(_, part)| part.cursor.is_some()).map(|(at, part)| (part.task, at)).collect()
+        parts.filter(|(_, part)| part.cursor.is_some()).map(|(at, part)| (part.number, at)).collect()
     }
 
     fn explain(&self, waiting: &[u32], parts: &HashMap<u32, u32>) -> Vec<StuckTask> {
@@ -196,17 +205,17 @@ impl Replay {
             let wanted: Vec<Wanted> = waiting.iter().flat_map(|&at| self.questions(at, rank(at))).collect();
             let found = if wanted.is_empty() { Vec::new() } else { job.source.locate(&wanted) };
             for (&at, found) in waiting.iter().zip(found.chunks(2)) {
-                let task = &self.tasks[at as usize];
+                let sequence = &self.sequences[at as usize];
                 let [own, other] = found else { continue };
-                let waits_for = match task.wait {
+                let waits_for = match sequence.wait {
                     Wait::Sent | Wait::Received => WaitsFor::Message {
-                        id: MessageId(task.next.after),
-                        as_sender: task.wait == Wait::Sent,
+                        id: MessageId(sequence.next.after),
+                        as_sender: sequence.wait == Wait::Sent,
                         found: *other,
-                        state: self.state_of(job, task, rank(at), other.as_ref()),
+                        state: self.state_of(job, sequence, other.as_ref()),
                     },
                     Wait::Collective => {
-                        let id = CollectiveId(task.next.after);
+                        let id = CollectiveId(sequence.next.after);
                         match job.open.get(&id).and_then(|&open| self.collectives.part_of(open, rank(at))) {
                             None | Some(NOT_YET | OVER) => WaitsFor::NotEntered { id, found: *other },
                             Some(part) if self.collectives.parts[part as usize].cursor.is_none() => {
@@ -215,7 +224,8 @@ impl Replay {
                             Some(part) => self.explain_part(part),
                         }
                     }
-                    Wait::Nothing | Wait::Turn | Wait::Finished => match parts.get(&at) {
+                    Wait::Turn => WaitsFor::Call,
+                    Wait::Nothing | Wait::Finished => match parts.get(&at) {
                         Some(&part) => self.explain_part(part),
                         None => continue,
                     },
@@ -223,9 +233,9 @@ impl Replay {
                 told.push(StuckTask {
                     job: number,
                     task: rank(at),
-                    record: self.tasks[at as usize].past.records,
+                    record: sequence.records,
                     line: own.and_then(|own| own.line),
-                    step: task.next.to_step(rank(at)),
+                    next: next_record(sequence),
                     waits_for,
                 });
             }
@@ -234,27 +244,34 @@ impl Replay {
     }
 
     /// Why the message that a task waits for has not come; `found` is the message, if it was found.
-    fn state_of(&self, job: &Running, task: &Task, rank: Rank, found: Option<&Found>) -> Awaited {
-        let as_sender = task.wait == Wait::Sent;
-        match found.map(|found| found.step) {
-            Some(Step::Message(message)) if as_sender && message.src != rank => Awaited::SentByAnother,
-            Some(Step::Message(message)) if !as_sender && message.dst != rank => Awaited::GoesElsewhere,
-            _ if job.lines.get(task.next.after) == State::Unseen => Awaited::NotStarted,
-            _ => Awaited::OnItsWay,
-        }
+    fn state_of(&self, job: &Running, sequence: &Sequence, found: Option<&Found>) -> Awaited {
+        let as_sender = sequence.wait == Wait::Sent;
+        let started = match found.map(|found| (found.number, found.record)) {
+            Some((_, Line::Message(message))) if as_sender && message.src != sequence.rank => {
+                return Awaited::SentByAnother;
+            }
+            Some((_, Line::Message(message))) if !as_sender && message.dst != sequence.rank => {
+                return Awaited::GoesElsewhere;
+            }
+            Some((number, Line::Message(message))) => {
+                self.sequences[(job.first_task + message.src.0) as usize].records > number
+            }
+            _ => job.lines.has_started(sequence.next.after).unwrap_or(false),
+        };
+        if started { Awaited::OnItsWay } else { Awaited::NotStarted }
     }
 
     /// The record that a task cannot start, and the one that it waits for.
     fn questions(&self, at: u32, rank: Rank) -> [Wanted; 2] {
-        let task = &self.tasks[at as usize];
-        let own = match task.next.to_step(rank) {
-            Some(Step::Message(message)) => Wanted::Line(message.id),
-            Some(Step::Collective(part)) => Wanted::Part(part.id, part.task),
-            None => Wanted::Line(MessageId(u64::MAX)),
+        let sequence = &self.sequences[at as usize];
+        let own = match next_record(sequence) {
+            Some(Line::Message(message)) => Wanted::Line(message.id),
+            Some(Line::Collective(part)) => Wanted::Part(part.id, part.task),
+            _ => Wanted::Line(MessageId(u64::MAX)),
         };
-        let other = match task.wait {
-            Wait::Sent | Wait::Received => Wanted::Line(MessageId(task.next.after)),
-            Wait::Collective => Wanted::Part(CollectiveId(task.next.after), rank),
+        let other = match sequence.wait {
+            Wait::Sent | Wait::Received => Wanted::Line(MessageId(sequence.next.after)),
+            Wait::Collective => Wanted::Part(CollectiveId(sequence.next.after), rank),
             Wait::Nothing | Wait::Turn | Wait::Finished => own,
         };
         [own, other]
@@ -283,11 +300,9 @@ impl Replay {
 
     fn undelivered(&self) -> Vec<Undelivered> {
         let message = |(id, flight): (LiveId, crate::live::Flight)| match flight.of() {
-            Of::Line(line) => {
-                let job = self.tasks[flight.src as usize].job;
-                let first = self.jobs[job as usize].first_task;
-                let (src, dst) = (Rank(flight.src - first), Rank(flight.dst - first));
-                Undelivered { id, job, src, dst, of: Ok(MessageId(line)) }
+            Of::Line { id: line, .. } => {
+                let Sequence { job, rank: src, .. } = self.sequences[flight.src as usize];
+                Undelivered { id, job, src, dst: Rank(flight.dst), of: Ok(MessageId(line)) }
             }
             Of::Collective(open) => {
                 let open = &self.collectives.open[open as usize];
@@ -296,19 +311,23 @@ impl Replay {
                 Undelivered { id, job: open.job, src, dst, of: Err(open.id) }
             }
         };
-        self.live.iter().take(Stuck::SHOWN).map(message).collect()
+        self.departures.live.iter().take(Stuck::SHOWN).map(message).collect()
     }
+}
+
+/// The record that a sequence is about to start, if it is one.
+fn next_record(sequence: &Sequence) -> Option<Line<'static>> {
+    let is_record = sequence.next.tag & KIND != NOTHING && sequence.next.tag & PAUSE == 0;
+    is_record.then(|| sequence.next.line(sequence.rank))
 }
 
 impl StuckTask {
     /// The task that keeps it waiting, as far as that is one.
     fn culprit(&self) -> Option<Rank> {
         match &self.waits_for {
-            WaitsFor::Message { found: Some(found), state: Awaited::NotStarted, .. } => {
-                Some(found.step.task())
-            }
-            WaitsFor::Message { .. } => None,
-            WaitsFor::NotEntered { found, .. } => found.map(|found| found.step.task()),
+            WaitsFor::Message { found: Some(found), state: Awaited::NotStarted, .. } => found.task(),
+            WaitsFor::Message { .. } | WaitsFor::Call => None,
+            WaitsFor::NotEntered { found, .. } => found.and_then(|found| found.task()),
             WaitsFor::Collective { missing, .. } => {
                 let first = missing.iter().find(|member| !member.entered).or(missing.first());
                 first.map(|member| member.task)
@@ -355,20 +374,21 @@ impl fmt::Display for StuckTask {
         if self.job > 0 {
             write!(f, "job {}, ", self.job)?;
         }
-        match &self.step {
+        match &self.next {
             None if matches!(self.waits_for, WaitsFor::Message { .. }) => {
                 write!(f, "task {}, in front of record {},", self.task, self.record)?;
             }
             None => write!(f, "task {}, all {} records started,", self.task, self.record)?,
-            Some(step) => {
+            Some(next) => {
                 write!(f, "task {}, record {}", self.task, self.record)?;
                 if let Some(line) = self.line {
                     write!(f, ", line {line}")?;
                 }
-                match step {
-                    Step::Message(message) if message.is_mark() => write!(f, " (mark {})", message.id)?,
-                    Step::Message(message) => write!(f, " (message {} to task {})", message.id, message.dst)?,
-                    Step::Collective(part) => write!(f, " ({})", part.id)?,
+                match next {
+                    Line::Message(message) if message.is_mark() => write!(f, " (mark {})", message.id)?,
+                    Line::Message(message) => write!(f, " (message {} to task {})", message.id, message.dst)?,
+                    Line::Collective(part) => write!(f, " ({})", part.id)?,
+                    Line::Communicator { id, .. } => write!(f, " ({id})")?,
                 }
             }
         }
@@ -383,10 +403,10 @@ impl fmt::Display for WaitsFor {
                 let what = if *as_sender { "its own message" } else { "message" };
                 write!(f, "{what} {id}")?;
                 if let Some(found) = found {
-                    if let Step::Message(message) = found.step {
+                    if let Line::Message(message) = found.record {
                         write!(f, " from task {} to task {}", message.src, message.dst)?;
                     }
-                    write!(f, " (record {}", found.record)?;
+                    write!(f, " (record {}", found.number)?;
                     if let Some(line) = found.line {
                         write!(f, ", line {line}")?;
                     }
@@ -400,11 +420,12 @@ impl fmt::Display for WaitsFor {
                     Awaited::SentByAnother => ", which another task sends",
                 })
             }
+            Self::Call => f.write_str("the simulator to call it"),
             Self::NotEntered { id, found: None } => {
                 write!(f, "{id}, of which the trace has no part of this task")
             }
             Self::NotEntered { id, found: Some(found) } => {
-                write!(f, "{id}, which it enters later (record {}", found.record)?;
+                write!(f, "{id}, which it enters later (record {}", found.number)?;
                 match found.line {
                     Some(line) => write!(f, ", line {line})"),
                     None => f.write_str(")"),

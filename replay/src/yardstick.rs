@@ -2,15 +2,15 @@
 //! under way. It shows whether a trace replays to its end, what is in it, and how long it takes when nothing
 //! collides.
 
-use crate::engine::Replay;
+use crate::engine::Engine;
 use crate::error::ReplayError;
-use crate::message::LiveId;
+use crate::message::{LiveId, Next, Sink, Wake};
 use crate::options::Link;
-use crate::ready::{Due, Ready};
+use crate::queue::Queue;
 use crate::stuck::Stuck;
 use vef_format::units::Picos;
 
-/// What came of a replay on the yardstick. What was in the trace is in [`Replay::stats`].
+/// What came of a replay on the yardstick. What was in the trace is in [`Engine::stats`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// When the last task finished.
@@ -31,28 +31,48 @@ pub fn default_link() -> Link {
     Link::whole(Picos(1_000_000), 800)
 }
 
-/// Replays to the end, or as far as the trace goes.
-pub fn run(replay: &mut Replay, link: &Link) -> Result<Outcome, ReplayError> {
-    let mut arrivals = Ready::default();
-    loop {
-        let arrival = arrivals.next();
-        let now = match (arrival, replay.next_ready()) {
-            (None, None) => break,
-            (Some(arrival), Some(ready)) if arrival <= ready => arrival,
-            (Some(arrival), None) => arrival,
-            (_, Some(now)) => {
-                while let Some(message) = replay.pop_ready(now)? {
-                    let at = link.time(message.bytes).and_then(|time| now.checked_add(time));
-                    let at = at.ok_or(ReplayError::Arrival { id: message.id })?;
-                    let (task, what) = (message.id.slot(), message.id.generation());
-                    arrivals.push(Due { at, task, what });
+/// The network, as far as it is under way.
+struct Network<'a> {
+    link: &'a Link,
+    events: Queue<Event>,
+    /// The first message that would arrive past the end of time.
+    late: Option<LiveId>,
+}
+
+#[derive(Clone, Copy)]
+enum Event {
+    Arrival(LiveId),
+    Wake(Wake),
+}
+
+impl Sink for Network<'_> {
+    fn take(&mut self, next: Next) {
+        match next {
+            Next::Message(message) => {
+                let time = self.link.time(message.bytes);
+                match time.and_then(|time| message.start.checked_add(time)) {
+                    Some(at) => self.events.push(at, Event::Arrival(message.id)),
+                    None => self.late = self.late.or(Some(message.id)),
                 }
-                continue;
             }
-        };
-        while let Some(due) = arrivals.pop(now) {
-            replay.delivered(LiveId::new(due.task, due.what), now)?;
+            Next::Inside { message, arrives } => self.events.push(arrives, Event::Arrival(message.id)),
+            Next::Wake(wake) => self.events.push(wake.at, Event::Wake(wake)),
         }
     }
-    Ok(Outcome { runtime: replay.finish(), stuck: replay.stuck() })
+}
+
+/// Replays to the end, or as far as the trace goes.
+pub fn run(engine: &mut Engine, link: &Link) -> Result<Outcome, ReplayError> {
+    let mut network = Network { link, events: Queue::new(), late: None };
+    engine.begin(&mut network)?;
+    while let Some((now, event)) = network.events.pop(Picos::MAX) {
+        match event {
+            Event::Arrival(id) => engine.delivered(id, now, &mut network)?,
+            Event::Wake(wake) => engine.wake(wake, now, &mut network)?,
+        }
+    }
+    match network.late {
+        Some(id) => Err(ReplayError::Arrival { id }),
+        None => Ok(Outcome { runtime: engine.finish(), stuck: engine.stuck() }),
+    }
 }

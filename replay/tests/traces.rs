@@ -1,7 +1,8 @@
 //! Whole traces under simple networks.
 
 use replay::{
-    Bytes, Container, Job, Kind, Link, LiveId, Loaded, Picos, Replay, ReplayError, SendCompletion, yardstick,
+    Bytes, Container, Engine, Job, Kind, Link, LiveId, Loaded, Next, Picos, Replay, ReplayError,
+    SendCompletion, yardstick,
 };
 use std::io::Write;
 use std::path::Path;
@@ -110,8 +111,8 @@ fn real_traces_replay_to_their_end() {
         // Four ranks on the two cores of one machine: a message through shared memory takes some microseconds, and what it
         // has to wait for is mostly the scheduler.
         let link = Link::new(Picos(2_000_000), 10_000_000_000).unwrap();
-        let mut replay = Replay::builder().job(Job::open(&path).unwrap()).build().unwrap();
-        let outcome = yardstick::run(&mut replay, &link).unwrap();
+        let mut engine = Engine::builder().job(Job::open(&path).unwrap()).engine().unwrap();
+        let outcome = yardstick::run(&mut engine, &link).unwrap();
         assert!(outcome.complete(), "{name}: {}", outcome.stuck.unwrap());
         let replayed = outcome.runtime.0 as f64 / 1000.0;
         let off = (replayed - captured) / captured;
@@ -160,17 +161,36 @@ fn what_the_caller_gets_wrong_changes_nothing() {
     assert_eq!(replay.finish(), Picos(25));
 }
 
+/// Every message arrives when it is taken.
+fn poll(replay: &mut Replay) -> Result<(), ReplayError> {
+    while let Some(now) = replay.next_ready() {
+        while let Some(message) = replay.pop_ready(now)? {
+            replay.delivered(message.id, now)?;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn errors_in_a_trace_are_placed_and_end_the_replay() {
     let fails = |text: &str| {
         let trace = loaded(text);
-        let mut replay =
-            Replay::builder().job(Job::loaded(&trace)).build().map_err(|error| error.to_string())?;
-        let error = yardstick::run(&mut replay, &yardstick::default_link()).map(drop).unwrap_err();
-        assert!(matches!(replay.pop_ready(Picos::MAX), Err(ReplayError::Ended)));
-        Err::<(), String>(error.to_string())
+        let mut engine = Engine::builder().job(Job::loaded(&trace)).engine().unwrap();
+        let error = yardstick::run(&mut engine, &yardstick::default_link()).map(drop).unwrap_err();
+        let after = engine.delivered(LiveId::from_raw(1), Picos::MAX, &mut |_: Next| {});
+        assert!(matches!(after, Err(ReplayError::Ended)));
+        // It is the same where messages are asked for.
+        let mut polled = Replay::builder().job(Job::loaded(&trace)).build();
+        let polled = polled.as_mut().map_err(|error| error.to_string()).and_then(|replay| {
+            poll(replay).map_err(|error| {
+                assert!(matches!(replay.pop_ready(Picos::MAX), Err(ReplayError::Ended)));
+                error.to_string()
+            })
+        });
+        assert_eq!(polled, Err(error.to_string()));
+        error.to_string()
     };
-    let of = |text: &str| fails(text).unwrap_err();
+    let of = fails;
     let overflow =
         of("VEF3 1 2 0 0 0 0 1000\n0 0 0 0 0 18446744073709551 -1\n1 0 0 0 1 18446744073709551 0\n");
     assert!(overflow.starts_with("task 0, record 1: it would start after the end of time"), "{overflow}");
@@ -251,8 +271,8 @@ fn a_stuck_replay_of_a_file_names_lines() {
         0 2 2 0 0 1 -1\n1 2 3 5 2 1 2\n2 3 2 5 6 1 1\n\
         G0 C0 6 2 0 0 1 1 0\nG1 C0 6 0 0 0 3 1 G0\n";
     file.write_all(text.as_bytes()).unwrap();
-    let mut replay = Replay::builder().job(Job::open(file.path()).unwrap()).build().unwrap();
-    let outcome = yardstick::run(&mut replay, &yardstick::default_link()).unwrap();
+    let mut engine = Engine::builder().job(Job::open(file.path()).unwrap()).engine().unwrap();
+    let outcome = yardstick::run(&mut engine, &yardstick::default_link()).unwrap();
     let stuck = outcome.stuck.unwrap();
     assert_eq!((stuck.live, stuck.waiting, stuck.circle), (0, 4, Some(1)));
     let told = stuck.to_string();

@@ -7,33 +7,40 @@ use crate::text::Line;
 use crate::units::{Bytes, Ticks};
 
 /// Bits of a tag: what the record waits for, as [`Dependency::code`] numbers it.
-pub(crate) const DEPENDENCY: u8 = 3;
-/// Somebody waits for the reception of this message. With the two bits below it, the field `dep` of a line.
-pub(crate) const AWAITED: u8 = 4;
-/// What the record is.
-pub(crate) const KIND: u8 = 24;
-pub(crate) const MARK: u8 = 0;
-pub(crate) const MESSAGE: u8 = 8;
-pub(crate) const COLLECTIVE: u8 = 16;
+pub const DEPENDENCY: u8 = 3;
+/// Bit of a tag: somebody waits for the reception of this message. With the two bits below it, the field `dep` of a line.
+pub const AWAITED: u8 = 4;
+/// Bits of a tag: what the record is, one of the four below. No format uses the bits above.
+pub const KIND: u8 = 24;
+/// A local mark.
+pub const MARK: u8 = 0;
+/// A message.
+pub const MESSAGE: u8 = 8;
+/// A part of a collective.
+pub const COLLECTIVE: u8 = 16;
+/// No record.
+pub const NOTHING: u8 = 24;
 
 /// A record as plain fields; its task is told beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Raw {
-    pub(crate) tag: u8,
-    /// The operation's code, of a collective.
-    pub op: u16,
-    /// The receiver, or the collective's communicator; a mark's own task.
-    pub to: u32,
+    /// Computing time in front of it, in ticks.
+    pub time: u64,
     /// The id, of a message or mark, or of a collective.
     pub id: u64,
+    /// The id of what it waits for; 0 where that is nothing.
+    pub after: u64,
     /// Payload, or what the task contributes to a collective.
     pub bytes: u64,
     /// What the task obtains from a collective.
     pub recv: u64,
-    /// Computing time in front of it, in ticks.
-    pub time: u64,
-    /// The id of what it waits for; 0 where that is nothing.
-    pub after: u64,
+    /// The receiver, or the collective's communicator; a mark's own task.
+    pub to: u32,
+    /// The operation's code, of a collective.
+    pub op: u16,
+    /// What it is and waits for: [`DEPENDENCY`], [`AWAITED`], [`KIND`].
+    pub tag: u8,
 }
 
 /// A local mark that waits for the send, or the mark, in front of it, as it comes together with the message behind it.
@@ -67,6 +74,10 @@ pub enum RawKind {
 }
 
 impl Raw {
+    /// No record.
+    pub const NOTHING: Self =
+        Self { time: 0, id: 0, after: 0, bytes: 0, recv: 0, to: 0, op: 0, tag: NOTHING };
+
     /// A message, or mark, of task `src`; `dep` is that of its line.
     #[inline(always)]
     pub(crate) fn message(dep: u8, src: u32, dst: u32, id: u64, bytes: u64, time: u64, after: u64) -> Self {
@@ -113,13 +124,6 @@ impl Raw {
             COLLECTIVE => RawKind::Collective,
             _ => RawKind::Mark,
         }
-    }
-
-    /// What it is and waits for, in five bits, for those who keep many: [`Raw::dependency_code`]; 4 if [`Raw::awaited`];
-    /// and 0 for a mark, 8 for a message, 16 for a collective.
-    #[inline(always)]
-    pub fn tag(&self) -> u8 {
-        self.tag
     }
 
     /// Whether somebody waits for the reception of this message.

@@ -4,7 +4,7 @@ use crate::args::Check;
 use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure};
 use crate::progress::Busy;
-use replay::{BuildError, Job, Link, Replay, Stream, yardstick};
+use replay::{BuildError, Engine, Job, Link, Stream, yardstick};
 use sim_example::quantity::{Bandwidth, parse_time};
 use std::fs;
 use std::path::Path;
@@ -110,7 +110,7 @@ fn repair(
     }
     // What no replay would begin is not written.
     if let Ok(job) = stream(&trace.path, options)
-        && let Err(error @ BuildError::Tasks { .. }) = Replay::builder().job(job).build()
+        && let Err(error @ BuildError::Tasks { .. }) = Engine::builder().job(job).engine()
     {
         return Err(format!("{}: {error}", trace.path.display()).into());
     }
@@ -142,14 +142,14 @@ struct Replayed {
 
 fn replay_to_end(job: Job, network: &Network) -> Result<Replayed, Failure> {
     let link = Link::new(network.latency, network.bandwidth.bits_per_second())?;
-    let mut replay = Replay::builder().job(job).build()?;
-    let outcome = yardstick::run(&mut replay, &link)?;
-    let total = replay.stats().total();
+    let mut engine = Engine::builder().job(job).engine()?;
+    let outcome = yardstick::run(&mut engine, &link)?;
+    let total = engine.stats().total();
     Ok(Replayed {
         runtime: outcome.runtime,
         messages: total.messages,
         bytes: total.bytes,
-        split_evenly: replay.stats().split_evenly,
+        split_evenly: engine.stats().split_evenly,
         stuck: outcome.stuck.map(|stuck| stuck.to_string()),
     })
 }

@@ -1,8 +1,10 @@
 //! What is kept of collectives in progress: the open ones, the parts of their members, and the communicators.
 
-use crate::engine::{PART, Running};
+use crate::engine::Running;
 use crate::error::{CollectiveProblem, Problem, ReplayError};
+use crate::message::Who;
 use crate::progress::State;
+use crate::sequence::Sequence;
 use crate::source::Feed;
 use collectives::choose::Table;
 use collectives::{Choice, Counts, Cursor, Sizes};
@@ -57,8 +59,8 @@ pub(crate) struct Open {
 pub(crate) const NOT_YET: u32 = u32::MAX;
 /// A member whose part is complete.
 pub(crate) const OVER: u32 = u32::MAX - 1;
-/// Places that [`crate::ready::Due::what`] can name.
-const MOST_PARTS: usize = PART as usize;
+/// Places that [`Who`] can name.
+const MOST_PARTS: usize = Who::PART as usize;
 
 /// One task's part of a collective; before the task enters, only the messages that wait for it.
 #[derive(Debug)]
@@ -66,8 +68,8 @@ pub(crate) struct Part {
     /// The rest of its schedule, once it has entered.
     pub(crate) cursor: Option<Cursor>,
     pub(super) sizes: PartSizes,
-    /// The task, counted over all jobs.
-    pub(crate) task: u32,
+    /// The task's sequence that has entered.
+    pub(crate) number: u32,
     /// Place of its collective in the table of open ones.
     pub(crate) open: u32,
     /// Its rank of the communicator.
@@ -82,6 +84,10 @@ pub(crate) struct Part {
     /// Sends that are not complete.
     pub(crate) unsent: u32,
     pub(super) waits: bool,
+    /// Whether the simulator is to call for its message.
+    pub(super) turn: bool,
+    /// Messages that it has started since it waited last, or was called.
+    pub(super) ahead: u8,
     /// Messages that came before their receives (positive) or receives whose messages have not come (negative), by
     /// peer; the first few, the others are in [`Collectives::far`].
     near: [(u32, i32); NEAR],
@@ -141,6 +147,12 @@ const NEAR: usize = 8;
 pub(super) const NOBODY: u32 = u32::MAX;
 
 impl Part {
+    /// It waits for messages, or for its sends.
+    #[inline(always)]
+    pub(super) fn wait(&mut self) {
+        (self.waits, self.ahead) = (true, 0);
+    }
+
     /// Adds to a balance that it has room for; gives the balance before, or `None` if there is no room.
     #[inline(always)]
     fn count(&mut self, peer: u32, change: i32) -> Option<i32> {
@@ -219,10 +231,36 @@ impl Collectives {
         Self { table, ..Self::default() }
     }
 
-    /// Whether a task's part of a collective is complete.
-    pub(crate) fn is_over(&self, job: &Running, id: CollectiveId, task: Rank) -> bool {
-        job.operations.get(id.0) == State::Done
-            || job.open.get(&id).is_some_and(|&open| self.part_of(open, task) == Some(OVER))
+    /// Whether the part that a sequence has played of a collective is complete.
+    #[inline(always)]
+    pub(crate) fn has_left(&self, job: &Running, sequence: &Sequence, id: u64) -> bool {
+        sequence.has_left(id).unwrap_or_else(|| self.is_over(job, CollectiveId(id), sequence.rank))
+    }
+
+    #[inline(never)]
+    fn is_over(&self, job: &Running, id: CollectiveId, task: Rank) -> bool {
+        match job.open.get(&id) {
+            Some(&open) => self.part_of(open, task) == Some(OVER),
+            // Of a trace that is proven its tasks wait only for collectives that they have entered.
+            None => job.lines.is_proven() || job.operations.get(id.0) == State::Done,
+        }
+    }
+
+    /// The task, counted over all jobs, of a rank of an open collective.
+    pub(crate) fn task(&self, open: u32, rank: u32) -> u32 {
+        let open = &self.open[open as usize];
+        open.first_task + self.groups[open.group as usize].members[rank as usize].0
+    }
+
+    /// Sender and receiver, counted over all jobs, of the message that a part is about to send.
+    pub(super) fn ends_of_pending(&self, at: u32) -> (u32, u32) {
+        let part = &self.parts[at as usize];
+        (self.task(part.open, part.rank), self.task(part.open, part.pending.0))
+    }
+
+    /// The sequence whose part in that place waits for the simulator to call for its message, if it does.
+    pub(crate) fn waiting_part(&self, at: u32) -> Option<u32> {
+        self.parts.get(at as usize).filter(|part| part.turn).map(|part| part.number)
     }
 
     /// The entry of a task in an open collective's table of parts.
@@ -236,7 +274,7 @@ impl Collectives {
         let part = Part {
             cursor: None,
             sizes: PartSizes::Own(Sizes::Bytes(0)),
-            task: 0,
+            number: 0,
             open,
             rank,
             at: Picos::ZERO,
@@ -245,6 +283,8 @@ impl Collectives {
             missing: 0,
             unsent: 0,
             waits: false,
+            turn: false,
+            ahead: 0,
             near: [(0, 0); NEAR],
             near_used: 0,
             far: 0,

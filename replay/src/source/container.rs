@@ -1,12 +1,12 @@
 //! A container read while it is replayed: every task's records by themselves, in a memory that does not grow with the
 //! trace.
 //!
-//! Where the replay asks for them, waits of detached sends become rows of their own in front of the record behind
-//! the wait: a row that pauses until its dependency is fulfilled and its computing time over, nothing else.
+//! Where the replay asks for them, waits of detached sends become records of their own in front of the record behind
+//! the wait: a pause until its dependency is fulfilled and its computing time over, nothing else.
 
 use super::facts::{Facts, Question, Seen};
-use super::row::{Row, Waits, What};
-use super::{Found, Search, Source, SourceError, Step, Wanted};
+use super::{Found, Search, Source, SourceError, Wanted};
+use crate::sequence::{COMPLETION, DETACHED, PAUSE};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use vef_format::container::{ContainerError, Note, Notes, Reader, Section, Streams};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
+use vef_format::raw::{DEPENDENCY, KIND, MARK, MESSAGE, NOTHING, Raw};
 use vef_format::record::Header;
 use vef_format::text::Line;
 use vef_format::units::Ticks;
@@ -49,14 +50,14 @@ impl Container {
         self.streams.reader()
     }
 
-    /// From now on rows tell detached sends, and pauses their waits.
+    /// From now on records tell detached sends, and pauses their waits.
     pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
         let notes = self.streams.reader().notes_of_all(Section::Sends)?;
         self.sends = Some(notes.into_iter().map(|(task, notes)| (task.0, Sends::new(notes))).collect());
         Ok(())
     }
 
-    /// The records of all tasks, if rows are these and nothing else.
+    /// The records of all tasks, if nothing is put between them.
     #[inline(always)]
     pub(crate) fn plain(&mut self) -> Option<&mut Streams> {
         match self.sends {
@@ -65,17 +66,17 @@ impl Container {
         }
     }
 
-    /// The next row of a task, with what is told of sends.
-    pub(crate) fn next_row(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
+    /// The next record of a task, with what is told of sends.
+    pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
         match self.sends.as_mut().and_then(|sends| sends.get_mut(&task.0)) {
-            None => next_record(&mut self.streams, task, row),
-            Some(sends) => sends.next_row(&mut self.streams, task, row),
+            None => next_record(&mut self.streams, task, next),
+            Some(sends) => sends.next(&mut self.streams, task, next),
         }
     }
 }
 
-fn next_record(streams: &mut Streams, task: Rank, row: &mut Row) -> Result<(), SourceError> {
-    *row = streams.next_raw(task)?.map_or(Row::NOTHING, |raw| Row::from_raw(&raw));
+fn next_record(streams: &mut Streams, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
+    *next = streams.next_raw(task)?.unwrap_or(Raw::NOTHING);
     Ok(())
 }
 
@@ -131,11 +132,7 @@ impl Source for Container {
         for task in self.reader().tasks() {
             let mut records = self.reader().task(task);
             while let Ok(Some(line)) = records.next() {
-                match line {
-                    Line::Message(message) => search.see(&Step::Message(message), None),
-                    Line::Collective(part) => search.see(&Step::Collective(part), None),
-                    Line::Communicator { .. } => {}
-                }
+                search.see(line, None);
             }
         }
         search.answers()
@@ -282,8 +279,8 @@ struct Sends {
     record: u64,
     /// Detached sends that have not been waited for: their records and ids.
     open: Vec<(u64, u64)>,
-    /// Rows that come before the next record is read.
-    queued: VecDeque<Row>,
+    /// Records that come before the next one is read.
+    queued: VecDeque<Raw>,
     begun: bool,
 }
 
@@ -312,13 +309,13 @@ impl Sends {
         Ok(())
     }
 
-    fn next_row(&mut self, streams: &mut Streams, task: Rank, row: &mut Row) -> Result<(), SourceError> {
+    fn next(&mut self, streams: &mut Streams, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
         if let Some(queued) = self.queued.pop_front() {
-            *row = queued;
+            *next = queued;
             return Ok(());
         }
-        next_record(streams, task, row)?;
-        if row.what == What::Nothing {
+        next_record(streams, task, next)?;
+        if next.tag & KIND == NOTHING {
             return Ok(());
         }
         let reader = streams.reader();
@@ -331,30 +328,31 @@ impl Sends {
             self.step(reader)?;
             match said {
                 _ if at < record => {}
-                Said::Detached if row.what == What::Message => {
-                    row.op |= Row::DETACHED;
-                    self.open.push((record, row.id));
+                Said::Detached if next.tag & KIND == MESSAGE => {
+                    next.tag |= DETACHED;
+                    self.open.push((record, next.id));
                 }
                 Said::Detached => {}
                 Said::Wait { send, before, took } => {
                     let Some(place) = self.open.iter().position(|&(open, _)| open == send) else { continue };
                     let (_, id) = self.open.remove(place);
                     // The pause takes the record's place behind what it depends on, and the record follows the pause.
-                    let before = before.0.min(row.time);
-                    self.queued.push_back(Row {
+                    let waits = next.tag & (DEPENDENCY | COMPLETION);
+                    let before = before.0.min(next.time);
+                    self.queued.push_back(Raw {
                         time: before,
-                        what: What::Pause,
-                        after: row.after,
-                        waits: row.waits,
-                        ..Row::NOTHING
+                        after: next.after,
+                        tag: MARK | PAUSE | waits,
+                        ..Raw::NOTHING
                     });
-                    row.time -= before.saturating_add(took.0).min(row.time);
-                    (row.after, row.waits) = (id, Waits::Complete);
+                    next.time -= before.saturating_add(took.0).min(next.time);
+                    next.after = id;
+                    next.tag = next.tag & !DEPENDENCY | 1 | COMPLETION;
                 }
             }
         }
         if let Some(first) = self.queued.pop_front() {
-            self.queued.push_back(std::mem::replace(row, first));
+            self.queued.push_back(std::mem::replace(next, first));
         }
         Ok(())
     }

@@ -2,8 +2,7 @@
 
 use super::facts::{Facts, Question, Seen};
 use super::packed::{NIL, Packed};
-use super::row::Row;
-use super::{Found, Search, Source, SourceError, Step, Wanted};
+use super::{Found, Search, Source, SourceError, Wanted};
 use hashbrown::HashMap;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -13,7 +12,7 @@ use vef_format::container::{self, ContainerError};
 use vef_format::ids::{CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
-use vef_format::record::{Communicator, Header, Record};
+use vef_format::record::{Communicator, Header, LocalCollective, Message, Record};
 use vef_format::text::{Line, Reader, TextError};
 
 /// A trace in memory. [`Job::loaded`](crate::Job::loaded) starts a reading of it; any number may go on at a time.
@@ -22,8 +21,8 @@ pub struct Loaded {
     header: Header,
     codes: OpCodes,
     records: Vec<Packed>,
-    /// Rows that do not fit.
-    wide: Vec<Row>,
+    /// Records that do not fit.
+    wide: Vec<Raw>,
     /// First record of each task.
     first: Vec<u32>,
     communicators: HashMap<CommId, Vec<Rank>>,
@@ -110,8 +109,8 @@ impl Loaded {
         for record in records {
             match record {
                 Record::Communicator(Communicator { id, members }) => loading.communicator(id, members)?,
-                Record::Message(message) => loading.step(Step::Message(message))?,
-                Record::Collective(collective) => loading.step(Step::Collective(collective))?,
+                Record::Message(message) => loading.message(&message)?,
+                Record::Collective(part) => loading.collective(&part)?,
             }
         }
         Ok(loading.finish())
@@ -132,15 +131,15 @@ impl Loaded {
         Reading { heads: self.first.clone(), loaded: self }
     }
 
-    /// A row, and the place of its task's next one.
+    /// A record, and the place of its task's next one.
     #[inline]
-    fn row(&self, at: u32) -> (Row, u32) {
+    fn record(&self, at: u32) -> (Raw, u32) {
         let packed = &self.records[at as usize];
-        let row = match packed.unpack() {
-            Ok(row) => row,
+        let raw = match packed.unpack() {
+            Ok(raw) => raw,
             Err(place) => self.wide[place as usize],
         };
-        (row, packed.next)
+        (raw, packed.next)
     }
 }
 
@@ -179,8 +178,8 @@ impl Loading {
     fn line(&mut self, line: Line<'_>) -> Result<(), LoadError> {
         match line {
             Line::Communicator { id, members } => self.communicator(id, members.to_vec()),
-            Line::Message(message) => self.step(Step::Message(message)),
-            Line::Collective(collective) => self.step(Step::Collective(collective)),
+            Line::Message(message) => self.message(&message),
+            Line::Collective(part) => self.collective(&part),
         }
     }
 
@@ -192,14 +191,17 @@ impl Loading {
     }
 
     #[inline]
-    fn step(&mut self, step: Step) -> Result<(), LoadError> {
-        let task = step.task();
-        self.check(task)?;
-        match &step {
-            Step::Message(message) => self.check(message.dst)?,
-            Step::Collective(collective) => self.loaded.facts.see(collective, &self.loaded.codes),
-        }
-        self.keep(task, &step.to_raw())
+    fn message(&mut self, message: &Message) -> Result<(), LoadError> {
+        self.check(message.src)?;
+        self.check(message.dst)?;
+        self.keep(message.src, &Raw::of_message(message))
+    }
+
+    #[inline]
+    fn collective(&mut self, part: &LocalCollective) -> Result<(), LoadError> {
+        self.check(part.task)?;
+        self.loaded.facts.see(part, &self.loaded.codes);
+        self.keep(part.task, &Raw::of_collective(part))
     }
 
     /// Appends a record of a task, whose ranks are checked.
@@ -207,7 +209,7 @@ impl Loading {
     fn keep(&mut self, task: Rank, raw: &Raw) -> Result<(), LoadError> {
         let Loaded { records, wide, first, .. } = &mut self.loaded;
         let packed = Packed::of(raw).unwrap_or_else(|| {
-            wide.push(Row::from_raw(raw));
+            wide.push(*raw);
             Packed::in_table((wide.len() - 1) as u32)
         });
         let at = u32::try_from(records.len()).ok().filter(|&at| at < NIL).ok_or(LoadError::TooLong)?;
@@ -241,13 +243,13 @@ pub(crate) struct Reading {
 
 impl Reading {
     #[inline]
-    pub(crate) fn next_row(&mut self, task: Rank) -> Row {
+    pub(crate) fn next(&mut self, task: Rank) -> Raw {
         let Some(head) = self.heads.get_mut(task.index()).filter(|head| **head != NIL) else {
-            return Row::NOTHING;
+            return Raw::NOTHING;
         };
-        let (row, next) = self.loaded.row(*head);
+        let (raw, next) = self.loaded.record(*head);
         *head = next;
-        row
+        raw
     }
 }
 
@@ -277,10 +279,8 @@ impl Source for Reading {
         for (rank, &first) in (0u32..).zip(&self.loaded.first) {
             let mut at = first;
             while at != NIL {
-                let (row, next) = self.loaded.row(at);
-                if let Some(step) = row.to_step(Rank(rank)) {
-                    search.see(&step, None);
-                }
+                let (raw, next) = self.loaded.record(at);
+                search.see(raw.line(Rank(rank)), None);
                 at = next;
             }
         }

@@ -5,8 +5,7 @@
 
 use super::facts::{Facts, Question, Seen};
 use super::packed::{NIL, Packed};
-use super::row::Row;
-use super::{Found, Search, Source, SourceError, Step, Wanted};
+use super::{Found, Search, Source, SourceError, Wanted};
 use hashbrown::HashMap;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -66,12 +65,12 @@ impl Stream {
         self.waiting.count()
     }
 
-    /// Puts the next record of a task into `row`.
+    /// Puts the next record of a task into `next`.
     #[inline(always)]
-    pub(crate) fn next_row(&mut self, task: Rank, row: &mut Row) -> Result<(), SourceError> {
-        while !self.waiting.take(task, row) {
+    pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
+        while !self.waiting.take(task, next) {
             if self.ended {
-                *row = Row::NOTHING;
+                *next = Raw::NOTHING;
                 break;
             }
             self.read()?;
@@ -100,22 +99,21 @@ impl Stream {
 
     /// Reads one line, of any kind.
     fn read_line(&mut self) -> Result<(), SourceError> {
-        let step = match self.reader.next()? {
+        match self.reader.next()? {
             None => {
                 self.ended = true;
-                return Ok(());
+                Ok(())
             }
             Some(Line::Communicator { id, members }) => {
                 self.communicators.insert(id, members.to_vec());
-                return Ok(());
+                Ok(())
             }
-            Some(Line::Message(message)) => Step::Message(message),
-            Some(Line::Collective(collective)) => {
-                self.facts.see(&collective, &self.codes);
-                Step::Collective(collective)
+            Some(Line::Message(message)) => self.waiting.keep(message.src, &Raw::of_message(&message)),
+            Some(Line::Collective(part)) => {
+                self.facts.see(&part, &self.codes);
+                self.waiting.keep(part.task, &Raw::of_collective(&part))
             }
-        };
-        self.waiting.keep(step.task(), &step.to_raw())
+        }
     }
 }
 
@@ -125,8 +123,8 @@ struct Waiting {
     records: Vec<Packed>,
     /// The first of the free places, each of which names the next.
     free: u32,
-    /// Rows that do not fit.
-    wide: Vec<Row>,
+    /// Records that do not fit.
+    wide: Vec<Raw>,
     free_wide: Vec<u32>,
     /// First and last record that waits for each task.
     queues: Vec<(u32, u32)>,
@@ -140,7 +138,7 @@ impl Waiting {
 
     /// Takes the first record that waits for `task`, if there is one.
     #[inline(always)]
-    fn take(&mut self, task: Rank, row: &mut Row) -> bool {
+    fn take(&mut self, task: Rank, next: &mut Raw) -> bool {
         let Some(queue) = self.queues.get_mut(task.index()) else { return false };
         let at = queue.0;
         let Some(packed) = self.records.get_mut(at as usize) else { return false };
@@ -150,15 +148,15 @@ impl Waiting {
         }
         packed.next = self.free;
         self.free = at;
-        let Ok(unpacked) = packed.unpack() else { return self.take_wide(at, row) };
-        *row = unpacked;
+        let Ok(unpacked) = packed.unpack() else { return self.take_wide(at, next) };
+        *next = unpacked;
         true
     }
 
     #[cold]
-    fn take_wide(&mut self, at: u32, row: &mut Row) -> bool {
+    fn take_wide(&mut self, at: u32, next: &mut Raw) -> bool {
         let Err(place) = self.records[at as usize].unpack() else { return false };
-        *row = self.wide[place as usize];
+        *next = self.wide[place as usize];
         self.free_wide.push(place);
         true
     }
@@ -167,19 +165,19 @@ impl Waiting {
     fn keep(&mut self, task: Rank, raw: &Raw) -> Result<(), SourceError> {
         match Packed::of(raw) {
             Some(packed) => self.link(task, packed),
-            None => self.keep_wide(task, Row::from_raw(raw)),
+            None => self.keep_wide(task, *raw),
         }
     }
 
     #[cold]
-    fn keep_wide(&mut self, task: Rank, row: Row) -> Result<(), SourceError> {
+    fn keep_wide(&mut self, task: Rank, raw: Raw) -> Result<(), SourceError> {
         let place = match self.free_wide.pop() {
             Some(place) => {
-                self.wide[place as usize] = row;
+                self.wide[place as usize] = raw;
                 place
             }
             None => {
-                self.wide.push(row);
+                self.wide.push(raw);
                 place(self.wide.len() - 1)?
             }
         };
@@ -273,13 +271,13 @@ impl Source for Stream {
         if let Ok(reader) = Reader::open(&self.path) {
             let mut reader = reader.ignore_counts();
             while let Ok(Some(line)) = reader.next() {
-                let step = match line {
+                let record = match line {
                     Line::Communicator { .. } => continue,
-                    Line::Message(message) => Step::Message(message),
-                    Line::Collective(collective) => Step::Collective(collective),
+                    Line::Message(message) => Line::Message(message),
+                    Line::Collective(part) => Line::Collective(part),
                 };
                 let line = reader.line();
-                search.see(&step, Some(line));
+                search.see(record, Some(line));
             }
         }
         search.answers()

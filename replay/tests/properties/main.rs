@@ -7,8 +7,8 @@ use generator::{Call, Program, program};
 use naive::{Setting, departure, flight};
 use proptest::prelude::*;
 use replay::{
-    BuildError, Bytes, Container, Job, Kind, Link, LiveId, Loaded, Message, Picos, Replay, ReplayError,
-    SameNode, SendCompletion, yardstick,
+    BuildError, Bytes, Container, Engine, Job, Kind, Link, LiveId, Loaded, Message, Next, Picos, Replay,
+    ReplayError, SameNode, SendCompletion, Sink, Wake, yardstick,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -71,6 +71,68 @@ fn run_with_departures(replay: &mut Replay) -> Vec<Message> {
         }
     }
     seen
+}
+
+#[derive(Clone, Copy)]
+enum Event {
+    Sent(LiveId),
+    Arrival(LiveId),
+    Wake(Wake),
+}
+
+/// A queue of events for each task.
+struct Tasks {
+    events: Vec<BTreeMap<(Picos, usize), Event>>,
+    /// What is to be sorted in by its task, which the engine knows.
+    wakes: Vec<Wake>,
+    report_sent: bool,
+    count: usize,
+    seen: Vec<Message>,
+}
+
+impl Tasks {
+    fn new(program: &Program, report_sent: bool) -> Self {
+        let events = vec![BTreeMap::new(); program.header.tasks as usize];
+        Self { events, wakes: Vec::new(), report_sent, count: 0, seen: Vec::new() }
+    }
+
+    fn first(&self) -> Option<Picos> {
+        self.events.iter().filter_map(|events| Some(events.first_key_value()?.0.0)).min()
+    }
+
+    fn push(&mut self, task: Rank, at: Picos, event: Event) {
+        self.count += 1;
+        self.events[task.index()].insert((at, self.count), event);
+    }
+
+    fn call(
+        &mut self,
+        engine: &mut Engine,
+        call: impl FnOnce(&mut Engine, &mut Self) -> Result<(), ReplayError>,
+    ) {
+        call(engine, self).unwrap();
+        for wake in std::mem::take(&mut self.wakes) {
+            self.push(engine.task_of(&wake).unwrap().1, wake.at, Event::Wake(wake));
+        }
+    }
+}
+
+impl Sink for Tasks {
+    fn take(&mut self, next: Next) {
+        match next {
+            Next::Message(message) => {
+                let (src, dst) = (message.src.0, message.dst.0);
+                if self.report_sent {
+                    let at = Picos(message.start.0 + departure(src, dst));
+                    self.push(message.src, at, Event::Sent(message.id));
+                }
+                self.push(message.dst, Picos(message.start.0 + flight(src, dst)), Event::Arrival(message.id));
+                self.seen.push(message);
+            }
+            Next::Wake(wake) => self.wakes.push(wake),
+            Next::Inside { .. } => panic!("every task is on its own node"),
+        }
+    }
 }
 
 /// As [`run`], with at most so many messages and deliveries at a time; gives messages with the moments of their calls.
@@ -237,6 +299,46 @@ proptest! {
     }
 
     #[test]
+    fn tasks_advance_in_any_order_that_causality_allows(
+        program in program(),
+        when_sent in any::<bool>(),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 1..200),
+    ) {
+        let policy = if when_sent { SendCompletion::WhenSent } else { SendCompletion::Eager };
+        let naive = naive::run(&program, Setting { policy, counts: false });
+        let job = Job::loaded(&loaded(&program));
+        let mut engine = Engine::builder().job(job).send_completion(policy).engine().unwrap();
+        let mut tasks = Tasks::new(&program, when_sent);
+        tasks.call(&mut engine, |engine, tasks| engine.begin(tasks));
+        let mut picks = picks.iter().cycle();
+        while let Some(first) = tasks.first() {
+            // What happens in this window at one task changes nothing at another before its end; and a message has left its
+            // source before it arrives.
+            let end = Picos(first.0 + if when_sent { 250 } else { 500 });
+            loop {
+                let in_window = |(at, _): (Picos, usize)| at < end;
+                let ready: Vec<usize> = (0..tasks.events.len())
+                    .filter(|&task| tasks.events[task].first_key_value().is_some_and(|(&key, _)| in_window(key)))
+                    .collect();
+                if ready.is_empty() {
+                    break;
+                }
+                let task = ready[picks.next().unwrap().index(ready.len())];
+                let ((now, _), event) = tasks.events[task].pop_first().unwrap();
+                tasks.call(&mut engine, |engine, tasks| match event {
+                    Event::Sent(id) => engine.sent(id, now, tasks),
+                    Event::Arrival(id) => engine.delivered(id, now, tasks),
+                    Event::Wake(wake) => engine.wake(wake, now, tasks),
+                });
+            }
+        }
+        prop_assert!(engine.is_complete(), "{}", engine.stuck().unwrap());
+        prop_assert_eq!(sorted(tasks.seen, true), naive.messages);
+        let finish: Vec<u64> = engine.progress(0).map(|task| task.finished.unwrap().0).collect();
+        prop_assert_eq!(finish, naive.finish);
+    }
+
+    #[test]
     fn files_are_what_was_in_memory(program in program()) {
         let (file, container) = (text(&program), container(&program));
         let expected = run(&mut replay(&program));
@@ -374,16 +476,16 @@ proptest! {
         let link = Link::new(Picos(1_000_000), 10_000_000_000).unwrap();
         let trace = loaded(&program);
         let on_one_node = vec![0; program.header.tasks as usize];
-        let mut inside = Replay::builder()
+        let mut inside = Engine::builder()
             .job(Job::loaded(&trace).nodes(on_one_node))
             .same_node(SameNode::Inside(link))
-            .build()
+            .engine()
             .unwrap();
         let outcome = yardstick::run(&mut inside, &yardstick::default_link()).unwrap();
         prop_assert!(outcome.complete());
         prop_assert_eq!(inside.stats().inside, inside.stats().total());
         // The same link outside takes the same time.
-        let mut outside = replay(&program);
+        let mut outside = Engine::builder().job(Job::loaded(&trace)).engine().unwrap();
         let same = yardstick::run(&mut outside, &link).unwrap();
         prop_assert_eq!(same.runtime, outcome.runtime);
         prop_assert_eq!(inside.stats().total(), outside.stats().total());
@@ -395,7 +497,7 @@ proptest! {
         let records = program.records[..keep].iter().cloned();
         let trace = Arc::new(Loaded::from_records(program.header, OpCodes::default(), records).unwrap());
         let link = yardstick::default_link();
-        match Replay::builder().job(Job::loaded(&trace)).build() {
+        match Engine::builder().job(Job::loaded(&trace)).engine() {
             Ok(mut engine) => {
                 if let Ok(outcome) = yardstick::run(&mut engine, &link) {
                     prop_assert_eq!(outcome.complete(), engine.is_complete());

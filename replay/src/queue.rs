@@ -1,26 +1,15 @@
-//! The queue of things that become ready at a time: a hierarchical timing wheel.
+//! A queue of events by time: a hierarchical timing wheel.
 //!
 //! Order: by time; at equal times first in, first out. Time never goes back: nothing may be put in for a moment
-//! before the last that was asked for ([`Ready::pop`]).
+//! before the last that was asked for ([`Queue::pop`]).
 //!
-//! A thing lies on the level of the highest digit (of [`BITS`] bits, most of them) in which its time differs from the wheel's
-//! present, in the slot of that digit. When the wheel's present comes to a slot, its things move to lower levels;
-//! each so moves a few times, however many there are, where a heap would compare on each of log n levels. The things
+//! An event lies on the level of the highest digit (of [`BITS`] bits, most of them) in which its time differs from the wheel's
+//! present, in the slot of that digit. When the wheel's present comes to a slot, its events move to lower levels;
+//! each so moves a few times, however many there are, where a heap would compare on each of log n levels. The events
 //! of a slot are a list through one table, so that nothing is allocated or copied when they move.
 
 use std::cmp::Ordering;
 use vef_format::units::Picos;
-
-/// What becomes ready: of which task (counted over all jobs), and what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Due {
-    /// When.
-    pub(crate) at: Picos,
-    /// Whose.
-    pub(crate) task: u32,
-    /// Which of the task's things.
-    pub(crate) what: u32,
-}
 
 /// Bits of a digit, of which the lowest has fewer: a slot of the second level is a nanosecond, which few share who compute for
 /// different times, so that most move from there straight to the front; and all of them are four microseconds.
@@ -30,14 +19,15 @@ const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = (u64::BITS + FEWER).div_ceil(BITS) as usize;
 /// Slots whose occupation is told by one word.
 const WORD: usize = u64::BITS as usize;
-/// No place in the table of things, whose first place is therefore not used.
+/// No place in the table of events, whose places count from 1.
 const NONE: u32 = 0;
 
-/// Bit of a slot beside its last thing.
+/// Bit of a slot beside its last event: not all of its events are of one moment.
 const MIXED: u32 = 1 << 31;
 
+/// Events by time; first in, first out at equal times.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub struct Queue<T> {
     /// The wheel's present, not after the last moment asked for.
     present: u64,
     /// The first moment of what is in slots; the end of time where there is nothing. Asked for far more often than it changes.
@@ -47,7 +37,7 @@ pub(crate) struct Ready {
     tail: u32,
     /// Places of the table that can be used again.
     free: u32,
-    things: Vec<Thing>,
+    events: Vec<Event<T>>,
     /// Which levels hold anything, which words of them, and which of their slots.
     levels: u32,
     words: [u64; LEVELS],
@@ -57,13 +47,14 @@ pub(crate) struct Ready {
     slots: Box<[u32; LEVELS << BITS]>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Thing {
-    due: Due,
+#[derive(Clone, Copy, Debug)]
+struct Event<T> {
+    at: u64,
     next: u32,
+    item: T,
 }
 
-impl Default for Ready {
+impl<T> Default for Queue<T> {
     fn default() -> Self {
         Self {
             present: 0,
@@ -71,7 +62,7 @@ impl Default for Ready {
             head: NONE,
             tail: NONE,
             free: NONE,
-            things: vec![Thing::default()],
+            events: Vec::new(),
             levels: 0,
             words: [0; LEVELS],
             occupied: [[0; SLOTS / WORD]; LEVELS],
@@ -86,93 +77,107 @@ fn zeros() -> Box<[u32; LEVELS << BITS]> {
     vec![NONE; LEVELS << BITS].try_into().unwrap_or_else(|_| Box::new([NONE; LEVELS << BITS]))
 }
 
-impl Ready {
-    /// One that has room for so many things.
-    pub(crate) fn with_room(things: usize) -> Self {
-        let mut ready = Self::default();
-        ready.things.reserve_exact(things);
-        ready
+impl<T: Copy> Queue<T> {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// Puts something in.
+    /// An empty queue that has room for so many events.
+    pub fn with_room(events: usize) -> Self {
+        let mut queue = Self::default();
+        queue.events.reserve_exact(events);
+        queue
+    }
+
+    /// Puts an event in.
     #[inline(always)]
-    pub(crate) fn push(&mut self, due: Due) {
-        let at = match self.free {
-            NONE => self.grow(),
-            free => free,
+    pub fn push(&mut self, at: Picos, item: T) {
+        let place = match self.free {
+            NONE => self.grow(at, item),
+            free => {
+                let event = self.event(free);
+                self.free = std::mem::replace(event, Event { at: at.0, next: NONE, item }).next;
+                free
+            }
         };
-        let thing = &mut self.things[at as usize];
-        self.free = thing.next;
-        thing.due = due;
-        self.place(at, due.at.0);
+        self.place(place, at.0);
     }
 
     /// A new place in the table.
     #[cold]
-    fn grow(&mut self) -> u32 {
-        self.things.push(Thing::default());
-        (self.things.len() - 1) as u32
+    fn grow(&mut self, at: Picos, item: T) -> u32 {
+        self.events.push(Event { at: at.0, next: NONE, item });
+        self.events.len() as u32
     }
 
-    /// Puts a thing, which is in no list, into its list.
     #[inline(always)]
-    fn place(&mut self, thing: u32, at: u64) {
+    fn event(&mut self, place: u32) -> &mut Event<T> {
+        &mut self.events[place as usize - 1]
+    }
+
+    /// Puts an event, which is in no list, into its list.
+    #[inline(always)]
+    fn place(&mut self, place: u32, at: u64) {
         match at <= self.present {
-            true => self.append(thing),
-            false => self.file(thing, at),
+            true => self.append(place),
+            false => self.file(place, at),
         }
     }
 
-    /// Puts a thing at the end of what is ready.
+    /// Puts an event at the end of what is ready.
     #[inline(always)]
-    fn append(&mut self, thing: u32) {
-        self.things[thing as usize].next = NONE;
+    fn append(&mut self, place: u32) {
+        self.event(place).next = NONE;
         match self.head {
-            NONE => self.head = thing,
-            _ => self.things[self.tail as usize].next = thing,
+            NONE => self.head = place,
+            _ => {
+                let tail = self.tail;
+                self.event(tail).next = place;
+            }
         }
-        self.tail = thing;
+        self.tail = place;
     }
 
-    /// Puts a thing of a later moment into its slot.
+    /// Puts an event of a later moment into its slot.
     #[inline(always)]
-    fn file(&mut self, thing: u32, at: u64) {
+    fn file(&mut self, place: u32, at: u64) {
         self.earliest = self.earliest.min(at);
         let differs = at ^ self.present;
-        // Most things lie on the second level, whose numbers are then constants.
+        // Most events lie on the second level, whose numbers are then constants.
         match differs >> (BITS - FEWER) != 0 && differs >> (2 * BITS - FEWER) == 0 {
-            true => self.file_in(thing, at, 1),
-            false => self.file_in(thing, at, level_of(differs)),
+            true => self.file_in(place, at, 1),
+            false => self.file_in(place, at, level_of(differs)),
         }
     }
 
     #[inline(always)]
-    fn file_in(&mut self, thing: u32, at: u64, level: u32) {
+    fn file_in(&mut self, place: u32, at: u64, level: u32) {
         let digit = (at >> (level * BITS).saturating_sub(FEWER)) as usize % SLOTS;
         let level = level as usize;
         self.levels |= 1 << level;
         self.words[level] |= 1 << (digit / WORD);
         self.occupied[level][digit / WORD] |= 1 << (digit % WORD);
-        let slot = &mut self.slots[level << BITS | digit];
-        if *slot == NONE {
-            *slot = thing;
-            self.things[thing as usize].next = thing;
+        let slot = self.slots[level << BITS | digit];
+        if slot == NONE {
+            self.slots[level << BITS | digit] = place;
+            self.event(place).next = place;
             return;
         }
-        let last = *slot & !MIXED;
-        let first = std::mem::replace(&mut self.things[last as usize].next, thing);
-        self.things[thing as usize].next = first;
-        match at.cmp(&self.things[first as usize].due.at.0) {
-            Ordering::Equal => *slot = thing | *slot & MIXED,
-            Ordering::Greater => *slot = thing | MIXED,
+        let last = slot & !MIXED;
+        let first = std::mem::replace(&mut self.event(last).next, place);
+        self.event(place).next = first;
+        self.slots[level << BITS | digit] = match at.cmp(&self.event(first).at) {
+            Ordering::Equal => place | slot & MIXED,
+            Ordering::Greater => place | MIXED,
             // It is the first, and the last remains the last.
-            Ordering::Less => *slot |= MIXED,
-        }
+            Ordering::Less => slot | MIXED,
+        };
     }
 
-    /// When the first is ready.
+    /// The moment of the first event.
     #[inline(always)]
-    pub(crate) fn next(&self) -> Option<Picos> {
+    pub fn next(&self) -> Option<Picos> {
         match self.head {
             NONE if self.levels == 0 => None,
             NONE => Some(Picos(self.earliest)),
@@ -180,27 +185,29 @@ impl Ready {
         }
     }
 
-    /// Whether the first is ready at `now`, which is not before the wheel's present.
+    /// Whether the moment of the first event is not after `now`, which is not before the last moment asked for.
     #[inline(always)]
-    pub(crate) fn has(&self, now: Picos) -> bool {
+    pub fn has(&self, now: Picos) -> bool {
         self.head != NONE || self.earliest <= now.0
     }
 
-    /// Takes the first if it is ready at `now`.
+    /// Takes the first event if its moment is not after `now`.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, now: Picos) -> Option<Due> {
-        let at = match self.head {
+    pub fn pop(&mut self, now: Picos) -> Option<(Picos, T)> {
+        let place = match self.head {
             NONE => self.turn(now)?,
             head => head,
         };
-        let thing = &mut self.things[at as usize];
-        self.head = std::mem::replace(&mut thing.next, self.free);
-        self.free = at;
-        Some(thing.due)
+        let free = self.free;
+        let event = self.event(place);
+        let next = std::mem::replace(&mut event.next, free);
+        let popped = (Picos(event.at), event.item);
+        (self.head, self.free) = (next, place);
+        Some(popped)
     }
 
-    /// Moves the wheel's present on to the first moment at which anything is ready, if that is not after `now`; gives
-    /// the first of what is ready then.
+    /// Moves the wheel's present on to the first moment of any event, if that is not after `now`; returns
+    /// the first event of that moment.
     #[inline(always)]
     fn turn(&mut self, now: Picos) -> Option<u32> {
         if self.earliest > now.0 {
@@ -210,7 +217,7 @@ impl Ready {
         let slot = std::mem::replace(&mut self.slots[level << BITS | digit], NONE);
         self.vacate(level, digit);
         let last = slot & !MIXED;
-        let first = std::mem::replace(&mut self.things[last as usize].next, NONE);
+        let first = std::mem::replace(&mut self.event(last).next, NONE);
         // Nothing comes before the first of this slot, so the wheel's present can move on to it.
         self.present = self.earliest;
         match slot & MIXED {
@@ -224,11 +231,11 @@ impl Ready {
         Some(first)
     }
 
-    /// The moment of a slot's first thing.
+    /// The moment of a slot's first event.
     #[inline(always)]
-    fn first_of(&self, slot: u32) -> u64 {
-        let first = self.things[(slot & !MIXED) as usize].next;
-        self.things[first as usize].due.at.0
+    fn first_of(&mut self, slot: u32) -> u64 {
+        let first = self.event(slot & !MIXED).next;
+        self.event(first).at
     }
 
     #[inline(always)]
@@ -243,21 +250,22 @@ impl Ready {
         }
     }
 
-    /// Puts the things of a list in again, as the wheel's present is now.
+    /// Puts the events of a list in again, as the wheel's present is now.
     fn spread(&mut self, first: u32) {
-        let mut at = first;
-        while at != NONE {
-            let Thing { due, next } = self.things[at as usize];
-            self.place(at, due.at.0);
-            at = next;
+        let mut place = first;
+        while place != NONE {
+            let Event { at, next, .. } = *self.event(place);
+            self.place(place, at);
+            place = next;
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is no event.
+    pub fn is_empty(&self) -> bool {
         self.head == NONE && self.levels == 0
     }
 
-    /// The slot of the first thing that is not yet ready.
+    /// The slot of the first event that is not yet ready.
     #[inline(always)]
     fn first_slot(&self) -> Option<(usize, usize)> {
         let level = self.levels.trailing_zeros() as usize;
@@ -288,41 +296,40 @@ mod tests {
     proptest! {
         #[test]
         fn gives_by_time_and_first_in_first_out(actions in prop::collection::vec(action(), 0..400)) {
-            let (mut ready, mut plain, mut now) = (Ready::default(), Vec::new(), 0);
-            for (task, action) in (0u32..).zip(actions) {
+            let (mut queue, mut plain, mut now) = (Queue::new(), Vec::new(), 0);
+            for (item, action) in (0u32..).zip(actions) {
                 match action {
                     Ok(later) => {
-                        let due = Due { at: Picos(now + later), task, what: 0 };
-                        ready.push(due);
-                        plain.push(due);
+                        queue.push(Picos(now + later), item);
+                        plain.push((Picos(now + later), item));
                     }
                     Err(later) => {
                         now += later;
-                        plain.sort_by_key(|due| due.at);
-                        prop_assert_eq!(ready.next(), plain.first().map(|due| due.at));
-                        let first = plain.first().copied().filter(|due| due.at.0 <= now);
-                        prop_assert_eq!(ready.pop(Picos(now)), first);
+                        plain.sort_by_key(|&(at, _)| at);
+                        prop_assert_eq!(queue.next(), plain.first().map(|&(at, _)| at));
+                        let first = plain.first().copied().filter(|&(at, _)| at.0 <= now);
+                        prop_assert_eq!(queue.pop(Picos(now)), first);
                         if first.is_some() {
                             plain.remove(0);
                         }
                     }
                 }
             }
-            plain.sort_by_key(|due| due.at);
-            for due in plain {
-                prop_assert_eq!(ready.pop(Picos::MAX), Some(due));
+            plain.sort_by_key(|&(at, _)| at);
+            for event in plain {
+                prop_assert_eq!(queue.pop(Picos::MAX), Some(event));
             }
-            prop_assert!(ready.is_empty() && ready.next().is_none());
+            prop_assert!(queue.is_empty() && queue.next().is_none());
         }
     }
 
     #[test]
     fn the_end_of_time_has_a_slot() {
-        let mut ready = Ready::default();
+        let mut queue = Queue::new();
         for at in [u64::MAX, u64::MAX - 1, 1 << 63, 0] {
-            ready.push(Due { at: Picos(at), task: 0, what: 0 });
+            queue.push(Picos(at), ());
         }
-        let order: Vec<u64> = std::iter::from_fn(|| ready.pop(Picos::MAX)).map(|due| due.at.0).collect();
+        let order: Vec<u64> = std::iter::from_fn(|| queue.pop(Picos::MAX)).map(|(at, ())| at.0).collect();
         assert_eq!(order, [0, 1 << 63, u64::MAX - 1, u64::MAX]);
     }
 }

@@ -1,0 +1,293 @@
+//! The engine behind a queue, for simulators that ask for messages: a clock that all calls share, messages in its order.
+//!
+//! Each task is called for each of its messages ([`Wake`]), and the queue holds these calls: so a message
+//! starts when it is taken, and what follows in its task moves with that.
+
+use crate::builder::Builder;
+use crate::engine::{Engine, TaskProgress};
+use crate::error::ReplayError;
+use crate::message::{LiveId, Message, Next, Sink, Wake, Who};
+use crate::queue::Queue;
+use crate::stats::Stats;
+use crate::stuck::Stuck;
+use vef_format::units::Picos;
+
+/// Traces being replayed: gives messages when they are ready and takes deliveries.
+///
+/// See the crate's text for the contract and an example.
+#[derive(Debug)]
+pub struct Replay {
+    engine: Engine,
+    queues: Queues,
+    clock: Picos,
+}
+
+/// What is to happen at a time.
+#[derive(Debug)]
+struct Queues {
+    /// Messages for the simulator.
+    ready: Queue<Who>,
+    /// Messages within a node, which are carried here.
+    inside: Queue<Inside>,
+}
+
+/// A step of a message within a node.
+#[derive(Clone, Copy, Debug)]
+enum Inside {
+    Start(Who),
+    Arrival(LiveId),
+}
+
+impl Queues {
+    /// Keeps what is for later; returns a message that starts.
+    #[inline(always)]
+    fn add(&mut self, next: Next) -> Option<Message> {
+        match next {
+            Next::Wake(Wake { at, who, inside: false }) => self.ready.push(at, who),
+            Next::Wake(Wake { at, who, inside: true }) => self.inside.push(at, Inside::Start(who)),
+            Next::Inside { message, arrives } => self.inside.push(arrives, Inside::Arrival(message.id)),
+            Next::Message(message) => return Some(message),
+        }
+        None
+    }
+}
+
+impl Sink for Queues {
+    /// No message starts without a call for it.
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        self.add(next);
+    }
+}
+
+/// The same, and the message that was called for.
+struct Called<'a> {
+    queues: &'a mut Queues,
+    message: Option<Message>,
+}
+
+impl Sink for Called<'_> {
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        if let Some(message) = self.queues.add(next) {
+            self.message = Some(message);
+        }
+    }
+}
+
+impl Replay {
+    /// Begins to describe a replay.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Starts the tasks of an engine that calls for each message.
+    pub(crate) fn new(mut engine: Engine) -> Result<Self, ReplayError> {
+        let tasks = engine.sequences.len();
+        let mut queues = Queues { ready: Queue::with_room(tasks), inside: Queue::new() };
+        engine.begin(&mut queues)?;
+        Ok(Self { engine, queues, clock: Picos::ZERO })
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The next moment at which [`Replay::pop_ready`] is worth calling, as far as is known now: a delivery may bring it
+    /// forward; never before [`Replay::clock`]. At that moment there is a message, unless only a message within a node is to be
+    /// carried then ([`SameNode::Inside`](crate::SameNode::Inside)). `None`: nothing will happen without a delivery.
+    #[inline]
+    pub fn next_ready(&self) -> Option<Picos> {
+        let next = match (self.queues.ready.next(), self.queues.inside.next()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        next.map(|next| next.max(self.clock))
+    }
+
+    /// The next message that is ready at `now`, if there is one. It starts at `now`: it is handed to the network.
+    ///
+    /// Order: by the time at which they became ready; at equal times as the engine came to know of them.
+    #[inline]
+    pub fn pop_ready(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
+        // Fast path for the empty poll that ends every loop.
+        if now == self.clock
+            && !self.engine.ended
+            && self.queues.inside.is_empty()
+            && !self.queues.ready.has(now)
+        {
+            return Ok(None);
+        }
+        self.pop(now)
+    }
+
+    fn pop(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
+        self.check_time(now)?;
+        self.move_clock(now)?;
+        self.pop_now()
+    }
+
+    /// Gives `take` the next messages that are ready at `now`, one after the other and at most so many: the same as
+    /// [`Replay::pop_ready`] as often as that, in less time. After an error in the trace those that were given are taken all the same.
+    pub fn pop_ready_batch(
+        &mut self,
+        now: Picos,
+        most: usize,
+        mut take: impl FnMut(Message),
+    ) -> Result<(), ReplayError> {
+        self.check_time(now)?;
+        self.move_clock(now)?;
+        for nth in 0..most {
+            // What the message before let go on within its node comes before the next one.
+            if nth > 0 {
+                self.move_clock(now)?;
+            }
+            match self.pop_now()? {
+                Some(message) => take(message),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Replay::pop_ready`] at the present.
+    #[inline(always)]
+    fn pop_now(&mut self) -> Result<Option<Message>, ReplayError> {
+        let Some((at, who)) = self.queues.ready.pop(self.clock) else { return Ok(None) };
+        self.call(Wake { at, who, inside: false }, self.clock)
+    }
+
+    /// Calls a task; returns the message that it then starts.
+    #[inline(always)]
+    fn call(&mut self, wake: Wake, at: Picos) -> Result<Option<Message>, ReplayError> {
+        let mut called = Called { queues: &mut self.queues, message: None };
+        self.engine.wake(wake, at, &mut called)?;
+        Ok(called.message)
+    }
+
+    /// Reports that a message has left its source at `at`. Optional; it matters under
+    /// [`SendCompletion::WhenSent`](crate::SendCompletion::WhenSent) alone.
+    pub fn sent(&mut self, id: LiveId, at: Picos) -> Result<(), ReplayError> {
+        self.check_report(at)?;
+        self.check_live(id)?;
+        self.move_clock(at)?;
+        self.engine.sent(id, at, &mut self.queues)
+    }
+
+    /// Reports that a message has arrived, whole, at its destination at `at`.
+    #[inline]
+    pub fn delivered(&mut self, id: LiveId, at: Picos) -> Result<(), ReplayError> {
+        self.check_report(at)?;
+        if at > self.clock {
+            self.check_live(id)?;
+        }
+        self.move_clock(at)?;
+        self.engine.delivered(id, at, &mut self.queues)
+    }
+
+    /// Reports that messages have arrived at `at`, in this order: the same as [`Replay::delivered`] for each.
+    /// An id that is refused is the last that is looked at.
+    pub fn delivered_batch(
+        &mut self,
+        ids: impl IntoIterator<Item = LiveId>,
+        at: Picos,
+    ) -> Result<(), ReplayError> {
+        ids.into_iter().try_for_each(|id| self.delivered(id, at))
+    }
+
+    /// The latest moment of any call.
+    pub fn clock(&self) -> Picos {
+        self.clock
+    }
+
+    #[inline(always)]
+    fn check_time(&self, at: Picos) -> Result<(), ReplayError> {
+        if at < self.clock || self.engine.ended {
+            return Err(match self.engine.ended {
+                true => ReplayError::Ended,
+                false => ReplayError::Backwards { clock: self.clock, at },
+            });
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn check_report(&mut self, at: Picos) -> Result<(), ReplayError> {
+        self.check_time(at).map_err(|error| self.engine.refuse(error))
+    }
+
+    /// An id that is refused moves no clock.
+    fn check_live(&mut self, id: LiveId) -> Result<(), ReplayError> {
+        match self.engine.is_live(id) {
+            true => Ok(()),
+            false => Err(self.engine.refuse(ReplayError::NotLive { id })),
+        }
+    }
+
+    /// Makes it `now`, which is not before the clock, carrying messages within nodes on the way.
+    #[inline(always)]
+    fn move_clock(&mut self, now: Picos) -> Result<(), ReplayError> {
+        if !self.queues.inside.is_empty() {
+            self.carry_inside(now)?;
+        }
+        self.clock = now;
+        Ok(())
+    }
+
+    fn carry_inside(&mut self, now: Picos) -> Result<(), ReplayError> {
+        while let Some((at, step)) = self.queues.inside.pop(now) {
+            self.clock = self.clock.max(at);
+            match step {
+                Inside::Start(who) => drop(self.call(Wake { at, who, inside: true }, at)?),
+                Inside::Arrival(id) => self.engine.delivered(id, at, &mut self.queues)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How far everything has come; see [`Engine`].
+impl Replay {
+    /// Whether every record has been replayed and every message delivered.
+    pub fn is_complete(&self) -> bool {
+        self.engine.is_complete()
+    }
+
+    /// Counts of what was done so far.
+    pub fn stats(&self) -> &Stats {
+        self.engine.stats()
+    }
+
+    /// Number of jobs.
+    pub fn jobs(&self) -> u32 {
+        self.engine.jobs()
+    }
+
+    /// Number of tasks of a job; 0 for a job that does not exist.
+    pub fn tasks(&self, job: u32) -> u32 {
+        self.engine.tasks(job)
+    }
+
+    /// How far the tasks of a job have come, by rank.
+    pub fn progress(&self, job: u32) -> impl ExactSizeIterator<Item = TaskProgress> + '_ {
+        self.engine.progress(job)
+    }
+
+    /// When the last task finished, computing included: the simulated run time of all jobs, once complete.
+    pub fn finish(&self) -> Picos {
+        self.engine.finish()
+    }
+
+    /// Why nothing happens, if that is so: something is left to do, but no message is ready or will be without a
+    /// delivery.
+    ///
+    /// It is for the moment when the simulator has nothing under way either. If it still has, then all it says is
+    /// that the tasks wait for that.
+    pub fn stuck(&self) -> Option<Stuck> {
+        match self.next_ready() {
+            Some(_) => None,
+            None => self.engine.stuck_at(self.clock),
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! How a sequence runs: from record to record, as far as it can without the simulator.
+
+use crate::collective::Collectives;
+use crate::engine::{Departures, Engine, Running};
+use crate::error::{ReplayError, Run};
+use crate::live::{Completes, Flight, Of};
+use crate::message::{Kind, Message, Next, Sink, Wake, Who};
+use crate::options::SameNode;
+use crate::sequence::{COMPLETION, DETACHED, PAUSE, Sequence, Wait};
+use crate::source::SourceError;
+use hashbrown::HashMap;
+use vef_format::ids::{MessageId, Rank};
+use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
+use vef_format::text::Line;
+use vef_format::units::{Bytes, Picos, Ticks};
+
+impl Engine {
+    /// A sequence that the simulator has called starts its message at `at`, or when it is ready if that is later, and runs on.
+    #[inline(always)]
+    pub(crate) fn resume(&mut self, number: u32, at: Picos, out: &mut impl Sink) -> Run<()> {
+        let mut walk = self.walk(number);
+        let ready = walk.start().unwrap_or(at);
+        let walked = walk.start_message(ready, at.max(ready), out).and_then(|complete| {
+            walk.sequence.ahead = 1;
+            walk.read_next(complete)
+        });
+        match walked {
+            Ok(true) => Ok(()),
+            Ok(false) => self.run(number, out),
+            Err(stop) => Err(self.stopped(number, stop)),
+        }
+    }
+
+    /// Runs a sequence behind the record that it started last, which is complete for it if it is the line `complete`.
+    pub(crate) fn run_from_next(
+        &mut self,
+        number: u32,
+        complete: Option<u64>,
+        out: &mut impl Sink,
+    ) -> Run<()> {
+        match self.walk(number).read_next(complete) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.run(number, out),
+            Err(stop) => Err(self.stopped(number, stop)),
+        }
+    }
+
+    /// Runs a sequence from its next record, which waits for nothing any more.
+    #[inline(always)]
+    pub(crate) fn run(&mut self, number: u32, out: &mut impl Sink) -> Run<()> {
+        loop {
+            match self.walk(number).run(out) {
+                Ok(Walked::Waiting) => return Ok(()),
+                Ok(Walked::Collective) => {
+                    if self.enter_next(number, out)? {
+                        return Ok(());
+                    }
+                }
+                Ok(Walked::Finished) => {
+                    self.unfinished -= 1;
+                    return Ok(());
+                }
+                Err(stop) => return Err(self.stopped(number, stop)),
+            }
+        }
+    }
+
+    /// A sequence's next record, its part of a collective, starts; whether it then waits.
+    #[inline(never)]
+    fn enter_next(&mut self, number: u32, out: &mut impl Sink) -> Run<bool> {
+        let sequence = &self.sequences[number as usize];
+        let start = sequence.at;
+        if let Line::Collective(part) = sequence.next.line(sequence.rank) {
+            self.enter(number, part, out)?;
+        }
+        let sequence = &mut self.sequences[number as usize];
+        sequence.at = start;
+        sequence.records += 1;
+        self.walk(number).read_next(None).map_err(|stop| self.stopped(number, stop))
+    }
+
+    /// A sequence, and all that it looks at on its way.
+    #[inline(always)]
+    fn walk(&mut self, number: u32) -> Walk<'_> {
+        let sequence = &mut self.sequences[number as usize];
+        let job = &mut self.jobs[sequence.job as usize];
+        Walk {
+            number,
+            sequence,
+            job,
+            departures: &mut self.departures,
+            detached: &mut self.detached,
+            collectives: &self.collectives,
+        }
+    }
+
+    #[cold]
+    fn stopped(&self, number: u32, stop: Stop) -> Box<ReplayError> {
+        let place = self.place(number);
+        Box::new(match stop {
+            Stop::Overflow => ReplayError::Overflow { place },
+            Stop::Duplicate(id) => ReplayError::DuplicateId { place, id: MessageId(id) },
+            Stop::Source(error) => ReplayError::Source(error),
+        })
+    }
+
+    #[cold]
+    pub(crate) fn overflow(&self, number: u32) -> Box<ReplayError> {
+        self.stopped(number, Stop::Overflow)
+    }
+}
+
+/// Where a walk over a sequence's records ended.
+enum Walked {
+    /// At a record that waits.
+    Waiting,
+    /// At a part of a collective that starts.
+    Collective,
+    /// Behind the last record.
+    Finished,
+}
+
+/// Why a walk cannot go on.
+enum Stop {
+    /// A record would start past the end of time.
+    Overflow,
+    /// A record has the id of another.
+    Duplicate(u64),
+    /// The trace cannot be read on.
+    Source(SourceError),
+}
+
+/// A sequence, found once, and all that it looks at on its way.
+struct Walk<'a> {
+    number: u32,
+    sequence: &'a mut Sequence,
+    job: &'a mut Running,
+    departures: &'a mut Departures,
+    detached: &'a mut HashMap<u32, u64>,
+    collectives: &'a Collectives,
+}
+
+impl Walk<'_> {
+    /// Goes over its records from the next one, which waits for nothing any more.
+    #[inline(always)]
+    fn run(&mut self, out: &mut impl Sink) -> Result<Walked, Stop> {
+        loop {
+            let start = self.start().ok_or(Stop::Overflow)?;
+            let complete = match self.sequence.next.tag & KIND {
+                MESSAGE => {
+                    if self.sequence.ahead >= self.departures.run_ahead {
+                        self.sequence.wait = Wait::Turn;
+                        let dst = self.job.first_task + self.sequence.next.to;
+                        let inside = self.departures.inside(self.number, dst);
+                        out.take(Next::Wake(Wake { at: start, who: Who(self.number), inside }));
+                        return Ok(Walked::Waiting);
+                    }
+                    self.sequence.ahead += 1;
+                    self.start_message(start, start, out)?
+                }
+                MARK => {
+                    let Raw { id, tag, .. } = self.sequence.next;
+                    self.sequence.at = start;
+                    if tag & PAUSE != 0 {
+                        None
+                    } else {
+                        self.pass(id)?;
+                        Some(id)
+                    }
+                }
+                COLLECTIVE => {
+                    // It does not wait any more, so that what it enters does not release it.
+                    self.sequence.wait = Wait::Nothing;
+                    self.sequence.at = start;
+                    return Ok(Walked::Collective);
+                }
+                _ => {
+                    self.sequence.wait = Wait::Finished;
+                    return Ok(Walked::Finished);
+                }
+            };
+            if self.read_next(complete)? {
+                return Ok(Walked::Waiting);
+            }
+        }
+    }
+
+    /// Its message starts; the line if it is complete for it.
+    #[inline(always)]
+    fn start_message(
+        &mut self,
+        ready: Picos,
+        start: Picos,
+        out: &mut impl Sink,
+    ) -> Result<Option<u64>, Stop> {
+        let Raw { id, bytes, to, tag, .. } = self.sequence.next;
+        let bytes = Bytes(bytes);
+        let completes = self.departures.send_completion.of(bytes);
+        let complete = completes == Completes::AtStart;
+        if !self.job.lines.start(id, complete) {
+            return Err(Stop::Duplicate(id));
+        }
+        if !complete && tag & DETACHED != 0 {
+            self.detached.insert(self.number, id);
+        } else {
+            self.forget_detached();
+        }
+        let (first_task, job) = (self.job.first_task, self.sequence.job);
+        let departure = Departure {
+            ready,
+            start,
+            bytes,
+            kind: Kind::PointToPoint,
+            job,
+            src: self.sequence.rank,
+            dst: Rank(to),
+            first_task,
+        };
+        let of = Of::Line { id, awaited: tag & AWAITED != 0 };
+        let flight = Flight::new(of, self.number, to, first_task + to, completes);
+        self.departures.depart(&departure, flight, out).ok_or(Stop::Overflow)?;
+        self.sequence.at = start;
+        self.sequence.records += 1;
+        Ok(complete.then_some(id))
+    }
+
+    /// Reads its next record, and passes marks that follow what it did last at once; whether that record waits. A line that is known to
+    /// be `complete` for it, mostly that which it started last, need not be looked up.
+    #[inline(always)]
+    fn read_next(&mut self, mut complete: Option<u64>) -> Result<bool, Stop> {
+        self.read(&mut complete)?;
+        match self.must_wait(complete) {
+            Some(wait) => {
+                self.sequence.wait = wait;
+                self.sequence.ahead = 0;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    #[inline(always)]
+    fn read(&mut self, complete: &mut Option<u64>) -> Result<(), Stop> {
+        let rank = self.sequence.rank;
+        let Some(streams) = self.job.source.plain() else {
+            return self.job.source.next(rank, &mut self.sequence.next).map_err(Stop::Source);
+        };
+        if let Some(id) = *complete {
+            let next = &mut self.sequence.next;
+            if let Some(mark) = streams.next_pair(rank, id, |raw| *next = raw) {
+                self.sequence.at =
+                    self.job.after(self.sequence.at, Ticks(mark.time)).ok_or(Stop::Overflow)?;
+                *complete = Some(mark.id);
+                return self.pass(mark.id);
+            }
+        }
+        match streams.next_raw(rank) {
+            Ok(raw) => {
+                self.sequence.next = raw.unwrap_or(Raw::NOTHING);
+                Ok(())
+            }
+            Err(error) => Err(Stop::Source(error)),
+        }
+    }
+
+    /// A mark starts, and is over.
+    #[inline(always)]
+    fn pass(&mut self, id: u64) -> Result<(), Stop> {
+        if !self.job.lines.pass(id) {
+            return Err(Stop::Duplicate(id));
+        }
+        self.forget_detached();
+        self.sequence.records += 1;
+        self.departures.stats.marks += 1;
+        Ok(())
+    }
+
+    /// It has started something at which it would wait.
+    #[inline(always)]
+    fn forget_detached(&mut self) {
+        if !self.detached.is_empty() {
+            self.detached.remove(&self.number);
+        }
+    }
+
+    /// What keeps it from starting its next record, if anything does.
+    #[inline(always)]
+    fn must_wait(&mut self, complete: Option<u64>) -> Option<Wait> {
+        let Raw { after, tag, .. } = self.sequence.next;
+        let (over, wait) = match tag & DEPENDENCY {
+            0 => return None,
+            1 => {
+                let over = complete == Some(after) || self.job.lines.is_complete(after);
+                let detached = tag & COMPLETION == 0 && self.detached.get(&self.number) == Some(&after);
+                (over || detached, Wait::Sent)
+            }
+            2 => (self.job.lines.has_received(after, self.sequence.rank.0), Wait::Received),
+            _ => (self.collectives.has_left(self.job, self.sequence, after), Wait::Collective),
+        };
+        if over { None } else { Some(wait) }
+    }
+
+    /// When its next record starts, if that is not past the end of time.
+    #[inline(always)]
+    fn start(&self) -> Option<Picos> {
+        self.job.after(self.sequence.at, Ticks(self.sequence.next.time))
+    }
+}
+
+impl Running {
+    /// So much computing later.
+    #[inline(always)]
+    pub(crate) fn after(&self, at: Picos, computing: Ticks) -> Option<Picos> {
+        at.checked_add(self.scale.picos(computing)?)
+    }
+}
+
+/// A message that starts.
+pub(crate) struct Departure {
+    pub(crate) ready: Picos,
+    pub(crate) start: Picos,
+    pub(crate) bytes: Bytes,
+    pub(crate) kind: Kind,
+    pub(crate) job: u32,
+    pub(crate) src: Rank,
+    pub(crate) dst: Rank,
+    /// The job's first task.
+    pub(crate) first_task: u32,
+}
+
+impl Departures {
+    /// A message starts; `None` if it would arrive past the end of time.
+    #[inline(always)]
+    pub(crate) fn depart(
+        &mut self,
+        departure: &Departure,
+        flight: Flight,
+        out: &mut impl Sink,
+    ) -> Option<()> {
+        let &Departure { ready, start, bytes, kind, job, src, dst, first_task } = departure;
+        self.stats.start(kind, bytes);
+        let [src_node, dst_node] = [src, dst].map(|rank| self.nodes[(first_task + rank.0) as usize]);
+        let id = self.live.insert(flight);
+        let message = Message { id, start, ready, src_node, dst_node, bytes, job, src, dst, kind };
+        match self.same_node {
+            SameNode::Inside(link) if src_node == dst_node => {
+                self.stats.inside.add(bytes);
+                let arrives = link.time(bytes).and_then(|took| start.checked_add(took))?;
+                out.take(Next::Inside { message, arrives });
+            }
+            _ => out.take(Next::Message(message)),
+        }
+        Some(())
+    }
+
+    /// Whether messages between two tasks stay within their node.
+    #[inline(always)]
+    pub(crate) fn inside(&self, src: u32, dst: u32) -> bool {
+        self.same_node != SameNode::HandOut && self.nodes[src as usize] == self.nodes[dst as usize]
+    }
+}
