@@ -30,6 +30,45 @@ pub enum What {
     Calibrate(Calibrate),
     /// Simulate measured collectives on the calibrated network, and compare
     Check(Check),
+    /// Draw times by size, measured and simulated, as SVG
+    Plot(Plot),
+    /// Write the messages of a schedule as a graph for Graphviz
+    Tree(Tree),
+}
+
+#[derive(Args, Debug)]
+pub struct Plot {
+    /// What vef bench coll -o wrote; several launches are merged
+    #[arg(value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// What vef bench check --json wrote
+    #[arg(long, value_name = "FILE.json")]
+    pub simulated: Option<PathBuf>,
+    /// The picture
+    #[arg(short, long, value_name = "FILE.svg")]
+    pub output: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct Tree {
+    /// The operation
+    #[arg(long, value_name = "NAME")]
+    pub op: String,
+    /// The schedule: NAME, NAME:SEGMENT or NAME/FANOUT
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: String,
+    /// Ranks
+    #[arg(short = 'n', long, value_name = "N")]
+    pub ranks: u32,
+    /// Root
+    #[arg(long, value_name = "RANK", default_value_t = 0)]
+    pub root: u32,
+    /// Bytes of a block, or of the vector
+    #[arg(long, value_name = "BYTES", default_value = "1K")]
+    pub bytes: String,
+    /// The graph [default: standard output]
+    #[arg(short, long, value_name = "FILE.dot")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

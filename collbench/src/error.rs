@@ -94,6 +94,9 @@ pub enum Error {
     /// Measurements from which no parameter can be had.
     #[error("calibration: {0}")]
     Calibration(String),
+    /// A picture.
+    #[error("plot: {0}")]
+    Plot(String),
     /// The simulation.
     #[error("simulation: {0}")]
     Simulation(String),

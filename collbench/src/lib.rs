@@ -41,6 +41,7 @@ pub mod bench;
 pub mod calibrate;
 pub mod check;
 pub mod method;
+pub mod plot;
 pub mod results;
 
 pub use bench::{Plan, Watch, default_tasks, run};

@@ -4,6 +4,7 @@ mod calibrate;
 mod check;
 mod coll;
 mod launch;
+mod plot;
 
 use crate::bench_args::{Bench, What};
 use crate::output::Failure;
@@ -14,6 +15,8 @@ pub fn execute(bench: &Bench) -> Result<ExitCode, Failure> {
         What::Coll(coll) => coll::execute(coll),
         What::Check(check) => check::execute(check),
         What::Calibrate(calibrate) => calibrate::execute(calibrate),
+        What::Plot(what) => plot::execute(what).map(|()| ExitCode::SUCCESS),
+        What::Tree(tree) => plot::tree(tree).map(|()| ExitCode::SUCCESS),
         What::Launch(launch) => launch::execute(launch).map(|()| ExitCode::SUCCESS),
     }
 }
