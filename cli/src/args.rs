@@ -3,6 +3,7 @@
 use crate::input::Input;
 use crate::network::{self, Network};
 use clap::{Args, Parser, Subcommand};
+use reports::report::Section;
 use sim_example::quantity::parse_bytes;
 use std::ffi::OsString;
 use std::fs;
@@ -26,6 +27,8 @@ pub enum Command {
     Mix(Mix),
     /// Say what a trace contains and whether it replays to its end
     Check(Check),
+    /// Show what a trace holds: sizes, pairs, collectives, ranks, phases
+    Stats(Stats),
     /// Replay a trace on a simulated network
     Sim(Box<Sim>),
     /// Load a simulated network with synthetic traffic: latency and saturation
@@ -239,6 +242,42 @@ pub struct Check {
     /// The result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+One pass, no replay: nothing here depends on a network. docs/reports.md lists the keys of --json and the columns of --csv.
+
+Examples:
+  vef stats app.vef
+  vef stats app.vefx --by pair --top 50
+  vef stats app.vefx --csv ranks > ranks.csv")]
+pub struct Stats {
+    /// The trace; - is the standard input
+    #[arg(value_name = "TRACE", value_parser = Input::argument)]
+    pub trace: PathBuf,
+    /// Only this table: size, pair, distance, collective, communicator, rank, phase, call
+    #[arg(long, value_name = "WHAT", value_parser = section, conflicts_with_all = ["json", "csv"])]
+    pub by: Option<Section>,
+    /// Rows of each table, at most
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub top: usize,
+    /// Threads [default: all cores]; the result is the same
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Everything as JSON, as in a report
+    #[arg(long)]
+    pub json: bool,
+    /// A whole table as CSV: ranks, pairs, sizes, distances, collectives, phases, calls
+    #[arg(long, value_name = "TABLE", conflicts_with = "json")]
+    pub csv: Option<String>,
+}
+
+/// A table of `vef stats`.
+fn section(text: &str) -> Result<Section, String> {
+    let names: Vec<&str> = Section::ALL.iter().map(|section| section.name()).collect();
+    let found = Section::ALL.into_iter().find(|section| section.name() == text);
+    found.ok_or_else(|| format!("write one of {}", names.join(", ")))
 }
 
 #[derive(Args, Debug)]

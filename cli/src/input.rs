@@ -49,6 +49,11 @@ impl Input {
         Ok(Self { path, name: trace.to_path_buf(), _copy: Some(copy) })
     }
 
+    /// What the user calls it.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
     /// Whether it is a container, whatever it is called.
     ///
     /// # Errors

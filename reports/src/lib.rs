@@ -1,13 +1,22 @@
-//! What the tools beside the recorder wrote, one file a rank, added up over all ranks.
+//! What people see: traces and what the tools beside the recorder wrote, added up and made readable.
 //!
+//! - [`stats`]: a trace, added up in one pass without a replay (`vef stats`);
+//! - [`report`]: the data of a report, as text and JSON; [`table`]: as columns;
 //! - [`text`]: time-independent text traces, aggregated as MinI Parser does it (`vef text`);
 //! - [`profile`]: counts, times and bytes (`vef profile`).
 //!
-//! This crate never calls MPI, never starts a thread and never prints.
+//! This crate never calls MPI and never prints; its threads are those of the pool that it is called in.
 
 #![forbid(unsafe_code)]
 
 pub mod profile;
 pub mod text;
 
-mod ranks;
+pub mod report;
+pub mod stats;
+pub mod table;
+
+mod exact;
+mod rank_files;
+
+pub use exact::Exact;

@@ -1,6 +1,6 @@
 //! The files of the tool `profile`, added up: by function, by rank and by pair of ranks.
 
-use crate::ranks::{self, Found};
+use crate::rank_files::{self, Found};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -138,7 +138,7 @@ impl Profile {
     pub fn read(directory: &Path) -> Result<Self, ProfileError> {
         let below = directory.join("profile");
         let directory = if below.is_dir() { &below } else { directory };
-        let found = ranks::find(directory, "", ".json");
+        let found = rank_files::find(directory, "", ".json");
         let files = match found.map_err(|error| ProfileError::Io { path: directory.into(), error })? {
             Found::All(files) => files,
             Found::Nothing => return Err(ProfileError::Nothing(directory.into())),

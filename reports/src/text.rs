@@ -10,7 +10,7 @@
 //! Records are `(src dst bytes contig|no_contig communicator)` for each send, `(op root bytes kind communicator)` from the root's
 //! line, `(op bytes kind communicator)` once all members have shown theirs; of the vector forms, `least/median/most` bytes.
 
-use crate::ranks::{self, Found};
+use crate::rank_files::{self, Found};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -112,7 +112,7 @@ const OURS: [&str; 3] = [GLOBAL, "communicators", "overall"];
 pub fn aggregate(directory: &Path) -> Result<Summary, TextError> {
     let below = directory.join("ti_traces");
     let directory = if below.is_dir() { &below } else { directory };
-    let found = ranks::find(directory, "ti_trace", ".txt");
+    let found = rank_files::find(directory, "ti_trace", ".txt");
     let files = match found.map_err(|error| placed(directory, error))? {
         Found::All(files) => files,
         Found::Nothing => return Err(TextError::Nothing(directory.into())),

@@ -9,6 +9,7 @@ mod place;
 mod profile;
 mod run;
 mod sim;
+mod stats;
 mod text;
 mod traffic;
 
@@ -25,6 +26,7 @@ pub fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(run) => run::execute(&run),
         Command::Mix(mix) => mix::execute(&mix),
         Command::Check(check) => check::execute(&check),
+        Command::Stats(stats) => stats::execute(&stats).map(|()| ExitCode::SUCCESS),
         Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
         Command::Traffic(traffic) => traffic::execute(&traffic).map(|()| ExitCode::SUCCESS),
         Command::Convert(convert) => convert::execute(&convert).map(|()| ExitCode::SUCCESS),

@@ -397,31 +397,75 @@ impl TaskRecords<'_> {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "as all readers of the crate")]
     pub fn next(&mut self) -> Result<Option<Line<'static>>, ContainerError> {
+        let task = self.task;
+        Ok(self.next_raw()?.map(|raw| raw.line(task)))
+    }
+
+    /// As [`TaskRecords::next`], the record in its plainest form.
+    #[inline]
+    pub fn next_raw(&mut self) -> Result<Option<Raw>, ContainerError> {
+        if !self.fetch()? {
+            return Ok(None);
+        }
+        self.left -= 1;
+        if let Some(raw) = self.behind.take() {
+            return Ok(Some(raw));
+        }
+        match self.decoder.read(&self.block, &mut self.at, self.end, (self.task, self.reader.header.tasks)) {
+            Ok((None, raw)) => Ok(Some(raw)),
+            Ok((Some(mark), raw)) if self.left > 0 => {
+                self.behind = Some(raw);
+                Ok(Some(mark.raw(self.task)))
+            }
+            Ok(_) => Err(self.reader.garbled(self.offset, Garbled::Length)),
+            Err(garbled) => Err(self.reader.garbled(self.offset, garbled)),
+        }
+    }
+
+    /// Gives all records that are left to `take`: the quick way for those who want all of a task.
+    #[inline]
+    pub fn each_raw(&mut self, mut take: impl FnMut(&Raw)) -> Result<(), ContainerError> {
+        while self.fetch()? {
+            if let Some(raw) = self.behind.take() {
+                take(&raw);
+                self.left -= 1;
+            }
+            let (of, mut at, mut decoder) = ((self.task, self.reader.header.tasks), self.at, self.decoder);
+            while self.left > 0 {
+                match decoder.read(&self.block, &mut at, self.end, of) {
+                    Ok((None, raw)) => {
+                        take(&raw);
+                        self.left -= 1;
+                    }
+                    Ok((Some(mark), raw)) if self.left > 1 => {
+                        take(&mark.raw(self.task));
+                        take(&raw);
+                        self.left -= 2;
+                    }
+                    Ok(_) => return Err(self.reader.garbled(self.offset, Garbled::Length)),
+                    Err(garbled) => return Err(self.reader.garbled(self.offset, garbled)),
+                }
+            }
+            self.at = at;
+        }
+        Ok(())
+    }
+
+    /// Makes a record be there; `false` behind the last.
+    #[inline]
+    fn fetch(&mut self) -> Result<bool, ContainerError> {
         while self.left == 0 {
             if self.at != self.end {
                 return Err(self.reader.garbled(self.offset, Garbled::Length));
             }
-            let Some(spot) = self.reader.next_place(&mut self.places)? else { return Ok(None) };
+            let Some(spot) = self.reader.next_place(&mut self.places)? else { return Ok(false) };
             self.block = self.reader.content(Kind::Records, self.task.0, spot)?;
             self.end = self.block.len();
             self.block.resize(self.end + ROOM, 0);
             (self.offset, self.at, self.left, self.decoder) =
                 (spot.offset, 0, spot.items, Decoder::default());
         }
-        let (task, tasks) = (self.task, self.reader.header.tasks);
-        self.left -= 1;
-        if let Some(raw) = self.behind.take() {
-            return Ok(Some(raw.line(task)));
-        }
-        match self.decoder.read(&self.block, &mut self.at, self.end, (task, tasks)) {
-            Ok((None, raw)) => Ok(Some(raw.line(task))),
-            Ok((Some(mark), raw)) if self.left > 0 => {
-                self.behind = Some(raw);
-                Ok(Some(mark.raw(task).line(task)))
-            }
-            Ok(_) => Err(self.reader.garbled(self.offset, Garbled::Length)),
-            Err(garbled) => Err(self.reader.garbled(self.offset, garbled)),
-        }
+        Ok(true)
     }
 }
 

@@ -1,0 +1,61 @@
+//! What it costs to add a trace up (`vef stats`), beside only reading it: one thread, from the page cache.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use reports::stats::Stats;
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::path::Path;
+use vef_benches::traces::Trace;
+use vef_format::container;
+use vef_format::text::Reader;
+
+/// 2 million records: a message and a mark each time.
+const TRACE: Trace = Trace::Ring { tasks: 4096, messages: 250 };
+
+fn read_text(path: &Path) -> u64 {
+    let Ok(mut reader) = Reader::open(path) else { return 0 };
+    let mut records = 0;
+    loop {
+        let _ = reader.messages(|_, raw| {
+            records += u64::from(black_box(raw).to < u32::MAX);
+            ControlFlow::<()>::Continue(())
+        });
+        match reader.next() {
+            Ok(Some(_)) => records += 1,
+            _ => return records,
+        }
+    }
+}
+
+fn read_container(path: &Path) -> u64 {
+    let Ok(reader) = container::Reader::open(path) else { return 0 };
+    let mut records = 0;
+    for task in reader.tasks() {
+        let read = reader.task(task).each_raw(|raw| records += u64::from(black_box(raw).to < u32::MAX));
+        assert!(read.is_ok());
+    }
+    records
+}
+
+fn stats(criterion: &mut Criterion) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let paths = ["t.vef", "t.vefx"].map(|name| directory.path().join(name));
+    TRACE.write_text(&paths[0]).expect("a trace");
+    TRACE.write_container(&paths[1], container::Settings::default()).expect("a trace");
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let header = TRACE.header();
+    let mut group = criterion.benchmark_group("stats");
+    group.sample_size(10).throughput(Throughput::Elements(header.messages));
+    for (kind, path) in ["text", "container"].into_iter().zip(&paths) {
+        let read = if kind == "text" { read_text } else { read_container };
+        assert_eq!(read(path), header.messages);
+        group.bench_function(format!("{kind}/read"), |bencher| bencher.iter(|| read(path)));
+        group.bench_function(format!("{kind}/add up"), |bencher| {
+            bencher.iter(|| alone.install(|| Stats::of_trace(path, &|_| {}).map(|stats| stats.awaited)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, stats);
+criterion_main!(benches);

@@ -1,0 +1,42 @@
+//! `vef stats`: what a trace holds, in one pass and without a replay.
+
+use crate::args::Stats as Arguments;
+use crate::input::Input;
+use crate::output::{self, Failure};
+use crate::progress::Bar;
+use reports::report::{Report, Shown};
+use reports::stats::Stats;
+use std::io::IsTerminal;
+
+pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
+    let trace = Input::of(&arguments.trace)?;
+    let stats = read(&trace, arguments.jobs)?;
+    if let Some(wanted) = &arguments.csv {
+        let tables = stats.tables();
+        let Some(table) = tables.iter().find(|table| table.name == wanted) else {
+            let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
+            return Err(format!(
+                "--csv {wanted}: there is no such table of this trace: {}",
+                names.join(", ")
+            )
+            .into());
+        };
+        return output::result(table.to_csv().trim_end());
+    }
+    if arguments.json {
+        return output::result(Report::new(trace.name(), &stats).to_json());
+    }
+    let terminal = std::io::stdout().is_terminal();
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
+    let shown = Shown { top: arguments.top, bars: terminal && !plain };
+    let report = Report::with_top(trace.name(), &stats, arguments.top);
+    output::result(report.to_text(arguments.by, &shown).trim_matches('\n'))
+}
+
+/// Adds up a trace with so many threads, or as many as there are cores.
+pub fn read(trace: &Input, jobs: Option<u16>) -> Result<Stats, Failure> {
+    let bar = Bar::new("reading the trace");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from)).build()?;
+    pool.install(|| Stats::of_trace(&trace.path, &|records| bar.count(records, "records")))
+        .map_err(|error| trace.error(error))
+}

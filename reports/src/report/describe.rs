@@ -1,0 +1,314 @@
+//! From sums over a trace to the data of a report.
+
+use super::model::{
+    After, Amount, Call, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality, OfRank,
+    Operation, Phase, Ranks, Report, SCHEMA, SizeClass, Sizes, Spread, Totals,
+};
+use super::who;
+use crate::exact::Exact;
+use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume, size_class};
+use std::collections::BTreeMap;
+use std::path::Path;
+use vef_format::ids::CommId;
+use vef_format::operation::{OpCode, OpCodes};
+
+/// Rows of the table of ranks, at most: of more ranks, several share one.
+const MOST_ROWS: usize = 4096;
+/// Pairs, frequent sizes and communicators that are listed unless more are asked for.
+const LISTED: usize = 20;
+
+impl Report {
+    /// The report about the trace in the file `path`, of which `stats` are the sums.
+    pub fn new(path: &Path, stats: &Stats) -> Self {
+        Self::with_top(path, stats, LISTED)
+    }
+
+    /// As [`Report::new`], with so many rows in the lists of those with most.
+    pub fn with_top(path: &Path, stats: &Stats, top: usize) -> Self {
+        Self {
+            schema: SCHEMA,
+            head: head(path, stats),
+            totals: totals(stats),
+            sizes: sizes(&stats.sizes, top),
+            pairs: who::pairs(stats, top),
+            distances: distances(stats),
+            locality: locality(stats),
+            ranks: ranks(stats),
+            collectives: collectives(stats, top),
+            calls: calls(stats),
+            phases: phases(stats),
+        }
+    }
+}
+
+/// What a container says under this name of where it comes from.
+fn origin<'a>(stats: &'a Stats, wanted: &'static str) -> impl Iterator<Item = &'a String> {
+    stats.origin.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value)
+}
+
+fn head(path: &Path, stats: &Stats) -> Head {
+    let first = |wanted| origin(stats, wanted).next().cloned();
+    let mut hosts: Vec<Host> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in stats.hosts.iter().flatten() {
+        let place = *places.entry(name).or_insert_with(|| {
+            hosts.push(Host { name: name.clone(), ranks: 0 });
+            hosts.len() - 1
+        });
+        hosts[place].ranks += 1;
+    }
+    let oversubscribed = origin(stats, "oversubscribed").map(|host| {
+        format!("{host}: ranks waited for each other's cores, and times measure the scheduler, too")
+    });
+    let killed = origin(stats, "killed").cloned();
+    Head {
+        file: path.display().to_string(),
+        kind: if stats.is_container { "container" } else { "text" },
+        file_bytes: std::fs::metadata(path).map(|file| file.len()).unwrap_or(0).into(),
+        tool: concat!("vef ", env!("CARGO_PKG_VERSION")).to_owned(),
+        program: first("program"),
+        command: first("command"),
+        mpi: first("library").or_else(|| first("mpi")),
+        date: first("date"),
+        ranks: stats.header.tasks,
+        hosts,
+        clock_ps: stats.header.clock.0.into(),
+        warnings: oversubscribed.chain(killed).collect(),
+        not_in_trace: origin(stats, "not representable").cloned().collect(),
+    }
+}
+
+fn totals(stats: &Stats) -> Totals {
+    let [nothing, send, reception, collective] = stats.dependencies.map(Exact::from);
+    let clock = u128::from(stats.header.clock.0);
+    let all = stats.pairs.all();
+    let ticks = stats.tasks.iter().map(|task| u128::from(task.ticks));
+    let sum = |of: fn(&crate::stats::TaskTally) -> u64| {
+        stats.tasks.iter().map(|task| u128::from(of(task))).sum::<u128>()
+    };
+    let operations = stats.collectives.iter().map(|((comm, _), tally)| operations(stats, *comm, tally));
+    Totals {
+        records: stats.dependencies.iter().map(|&count| u128::from(count)).sum::<u128>().into(),
+        messages: all.messages,
+        bytes: all.bytes,
+        awaited: stats.awaited.into(),
+        to_self: stats.to_self.into(),
+        marks: sum(|task| task.marks).into(),
+        collectives: operations.sum::<u64>().into(),
+        collective_parts: sum(|task| task.collectives).into(),
+        communicators: (stats.communicators.len() as u64).into(),
+        computing_ps: (ticks.clone().sum::<u128>() * clock).into(),
+        computing_max_ps: (ticks.max().unwrap_or(0) * clock).into(),
+        after: After { nothing, send, reception, collective },
+    }
+}
+
+/// Operations of which there are so many parts on a communicator.
+fn operations(stats: &Stats, comm: CommId, tally: &CollectiveTally) -> u64 {
+    let members = stats.communicators.get(&comm).copied().unwrap_or(1).max(1);
+    tally.parts.div_ceil(members.into())
+}
+
+fn sizes(counts: &SizeCounts, top: usize) -> Sizes {
+    let mut classes: BTreeMap<u32, Volume> = BTreeMap::new();
+    let mut all = Volume::default();
+    for &(size, volume) in &counts.sizes {
+        classes.entry(size_class(size)).or_default().add(volume);
+        all.add(volume);
+    }
+    let mut common: Vec<&(u64, Volume)> = counts.sizes.iter().filter(|_| counts.exact).collect();
+    common.sort_by_key(|(size, volume)| (std::cmp::Reverse(volume.messages), *size));
+    common.truncate(top);
+    let quantile = |share: f64| Exact::from(counts.quantile(share));
+    Sizes {
+        mean: all.bytes.checked_div(all.messages).unwrap_or(0).into(),
+        min: quantile(0.0),
+        p50: quantile(0.5),
+        p90: quantile(0.9),
+        p99: quantile(0.99),
+        max: quantile(1.0),
+        different: counts.exact.then_some(counts.sizes.len() as u64),
+        classes: size_classes(&classes),
+        common: common
+            .into_iter()
+            .map(|&(size, volume)| CommonSize { size: size.into(), amount: volume.into() })
+            .collect(),
+    }
+}
+
+fn size_classes(classes: &BTreeMap<u32, Volume>) -> Vec<SizeClass> {
+    let bounds = |class: u32| match class {
+        0 => (0u64, 0u64),
+        class => (1 << (class - 1), u64::MAX >> (u64::BITS - class)),
+    };
+    let class = |(&class, &volume): (&u32, &Volume)| {
+        let (from, to) = bounds(class);
+        SizeClass { from: from.into(), to: to.into(), amount: volume.into() }
+    };
+    classes.iter().map(class).collect()
+}
+
+fn distances(stats: &Stats) -> Vec<Distance> {
+    let class = |(class, &volume): (usize, &Volume)| {
+        let (from, to) = match class {
+            0 => (0, 0),
+            class => (1u32 << (class - 1), u32::MAX >> (u32::BITS as usize - class)),
+        };
+        Distance { from, to, amount: volume.into() }
+    };
+    let used = stats.pairs.by_distance.iter().enumerate().filter(|(_, volume)| volume.messages > 0);
+    used.map(class).collect()
+}
+
+fn locality(stats: &Stats) -> Option<Locality> {
+    let (hosts, pairs) = (stats.hosts.as_ref()?, stats.exact_pairs.as_ref()?);
+    let (mut same, mut between) = (Volume::default(), Volume::default());
+    for &(src, dst, volume) in pairs {
+        match hosts.get(src as usize) == hosts.get(dst as usize) {
+            true => same.add(volume),
+            false => between.add(volume),
+        }
+    }
+    Some(Locality { same_host: same.into(), between_hosts: between.into() })
+}
+
+fn ranks(stats: &Stats) -> Ranks {
+    let clock = u128::from(stats.header.clock.0);
+    let tasks = stats.tasks.len();
+    let per_row = tasks.div_ceil(MOST_ROWS).max(1);
+    let column = |of: &dyn Fn(usize) -> u128| -> Vec<Exact> {
+        (0..tasks)
+            .step_by(per_row)
+            .map(|first| Exact((first..(first + per_row).min(tasks)).map(of).sum()))
+            .collect()
+    };
+    let (sent, received, own) = (&stats.pairs.sent, &stats.pairs.received, &stats.tasks);
+    let sent_messages = |rank: usize| u128::from(sent[rank].messages);
+    let sent_bytes = |rank: usize| u128::from(sent[rank].bytes);
+    let received_messages = |rank: usize| u128::from(received[rank].messages);
+    let received_bytes = |rank: usize| u128::from(received[rank].bytes);
+    let computing = |rank: usize| u128::from(own[rank].ticks) * clock;
+    let collectives = |rank: usize| u128::from(own[rank].collectives);
+    let marks = |rank: usize| u128::from(own[rank].marks);
+    Ranks {
+        ranks_per_row: per_row as u32,
+        sent_messages: column(&sent_messages),
+        sent_bytes: column(&sent_bytes),
+        received_messages: column(&received_messages),
+        received_bytes: column(&received_bytes),
+        computing_ps: column(&computing),
+        collectives: column(&collectives),
+        marks: column(&marks),
+        spread: [
+            spread("computing_ps", tasks, &computing),
+            spread("sent_messages", tasks, &sent_messages),
+            spread("sent_bytes", tasks, &sent_bytes),
+            spread("received_messages", tasks, &received_messages),
+            spread("received_bytes", tasks, &received_bytes),
+            spread("collectives", tasks, &collectives),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    }
+}
+
+/// How a measure differs between ranks; none without ranks.
+pub(super) fn spread(measure: &'static str, ranks: usize, of: &dyn Fn(usize) -> u128) -> Option<Spread> {
+    let first_of = |best: (usize, u128), better: fn(u128, u128) -> bool| {
+        (1..ranks).fold(best, |best, rank| if better(of(rank), best.1) { (rank, of(rank)) } else { best })
+    };
+    let rank_0 = (ranks > 0).then(|| (0, of(0)))?;
+    let of_rank = |(rank, value)| OfRank { rank: rank as u32, value: Exact(value) };
+    let values = || (0..ranks).map(|rank| of(rank) as f64);
+    let mean = values().sum::<f64>() / ranks as f64;
+    let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / ranks as f64;
+    Some(Spread {
+        measure,
+        min: of_rank(first_of(rank_0, |one, other| one < other)),
+        mean,
+        max: of_rank(first_of(rank_0, |one, other| one > other)),
+        variation: if mean == 0.0 { 0.0 } else { variance.sqrt() / mean },
+    })
+}
+
+/// The name of an operation.
+pub(super) fn operation_name(codes: &OpCodes, code: u16) -> String {
+    match codes.operation(OpCode(code)) {
+        Some(operation) => operation.to_string(),
+        None => format!("code {code}"),
+    }
+}
+
+fn collectives(stats: &Stats, top: usize) -> Collectives {
+    let mut by_size: BTreeMap<(String, u32), Operation> = BTreeMap::new();
+    let mut by_comm: BTreeMap<CommId, u64> = BTreeMap::new();
+    for ((comm, code), tally) in &stats.collectives {
+        let members = stats.communicators.get(comm).copied().unwrap_or(1);
+        let name = operation_name(&stats.op_codes, *code);
+        let count = operations(stats, *comm, tally);
+        *by_comm.entry(*comm).or_default() += count;
+        let operation = by_size.entry((name.clone(), members)).or_insert(Operation {
+            operation: name,
+            members,
+            communicators: 0,
+            operations: Exact(0),
+            parts: Exact(0),
+            sent_bytes: Exact(0),
+            received_bytes: Exact(0),
+        });
+        operation.communicators += 1;
+        operation.operations.0 += u128::from(count);
+        operation.parts.0 += u128::from(tally.parts);
+        operation.sent_bytes.0 += u128::from(tally.sent);
+        operation.received_bytes.0 += u128::from(tally.received);
+    }
+    let mut operations: Vec<Operation> = by_size.into_values().collect();
+    operations.sort_by_key(|operation| std::cmp::Reverse(operation.sent_bytes.max(operation.received_bytes)));
+    let mut communicators: Vec<Communicator> = by_comm
+        .into_iter()
+        .map(|(comm, operations)| Communicator {
+            id: comm.0,
+            members: stats.communicators.get(&comm).copied().unwrap_or(0),
+            operations: operations.into(),
+        })
+        .collect();
+    communicators.sort_by_key(|communicator| std::cmp::Reverse(communicator.operations));
+    let different = communicators.len() as u64;
+    communicators.truncate(top);
+    Collectives { operations, different, communicators }
+}
+
+fn calls(stats: &Stats) -> Vec<Call> {
+    let mut calls: Vec<Call> = stats
+        .calls
+        .iter()
+        .map(|(function, &records)| Call { function: function.clone(), records: records.into() })
+        .collect();
+    calls.sort_by_key(|call| std::cmp::Reverse(call.records));
+    calls
+}
+
+fn phases(stats: &Stats) -> Vec<Phase> {
+    let clock = u128::from(stats.header.clock.0);
+    let phase = |(name, tally): (&String, &crate::stats::PhaseTally)| Phase {
+        name: name.clone(),
+        entries: tally.entries.into(),
+        messages: tally.sent.messages.into(),
+        bytes: tally.sent.bytes.into(),
+        collectives: tally.collectives.into(),
+        computing_ps: (u128::from(tally.ticks) * clock).into(),
+        sizes: size_classes(&tally.by_size),
+    };
+    stats.phases.iter().map(phase).collect()
+}
+
+impl Amount {
+    /// Another on top.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            messages: Exact(self.messages.0 + other.messages.0),
+            bytes: Exact(self.bytes.0 + other.bytes.0),
+        }
+    }
+}

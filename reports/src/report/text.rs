@@ -1,0 +1,428 @@
+//! A report for people on a terminal: at most a hundred columns, numbers to the right, units in the heads.
+
+use super::model::{Amount, Report};
+use crate::exact::Exact;
+use vef_format::units::{Bytes, Grouped, Picos};
+
+/// How a report is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown {
+    /// Rows of a table, at most.
+    pub top: usize,
+    /// Whether shares are drawn as bars: where the terminal shows them.
+    pub bars: bool,
+}
+
+/// A part of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// By rank.
+    Ranks,
+    /// By pair of ranks.
+    Pairs,
+    /// By the distance of the ranks' numbers.
+    Distances,
+    /// By size.
+    Sizes,
+    /// By collective operation.
+    Collectives,
+    /// By communicator.
+    Communicators,
+    /// By phase.
+    Phases,
+    /// By MPI function.
+    Calls,
+}
+
+impl Section {
+    /// Every section, in the order in which they are shown.
+    pub const ALL: [Self; 8] = [
+        Self::Sizes,
+        Self::Pairs,
+        Self::Distances,
+        Self::Collectives,
+        Self::Communicators,
+        Self::Ranks,
+        Self::Phases,
+        Self::Calls,
+    ];
+
+    /// What it is called on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ranks => "rank",
+            Self::Pairs => "pair",
+            Self::Distances => "distance",
+            Self::Sizes => "size",
+            Self::Collectives => "collective",
+            Self::Communicators => "communicator",
+            Self::Phases => "phase",
+            Self::Calls => "call",
+        }
+    }
+}
+
+/// Characters of the longest bar.
+const BAR: usize = 24;
+
+/// A table in the making: heads, then rows; the last column may be a bar.
+struct Rows {
+    heads: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    /// How many rows there are in all.
+    all: u64,
+    /// What the bar of each row stands for.
+    shares: Vec<u128>,
+}
+
+impl Rows {
+    fn new(heads: &[&'static str]) -> Self {
+        Self { heads: heads.to_vec(), rows: Vec::new(), all: 0, shares: Vec::new() }
+    }
+
+    /// A row, and what its bar stands for.
+    fn row(&mut self, share: Exact, fields: Vec<String>) {
+        self.rows.push(fields);
+        self.all = self.all.max(self.rows.len() as u64);
+        self.shares.push(share.0);
+    }
+
+    /// The first column to the left, the others to the right.
+    fn write(&self, shown: &Shown, out: &mut String) {
+        let width = |column: usize| {
+            let fields = self.rows.iter().map(|row| row[column].chars().count());
+            fields.chain([self.heads[column].chars().count()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        let line = |fields: &[&str], bar: &str| {
+            let cells = fields.iter().zip(&widths).enumerate().map(|(number, (field, width))| match number {
+                0 => format!("{field:<width$}"),
+                _ => format!("{field:>width$}"),
+            });
+            let text = format!("  {}  {bar}", cells.collect::<Vec<_>>().join("  "));
+            text.trim_end().to_owned() + "\n"
+        };
+        out.push_str(&line(&self.heads, ""));
+        let most = self.shares.iter().copied().max().unwrap_or(0);
+        for (row, share) in self.rows.iter().zip(&self.shares).take(shown.top) {
+            let bar = if shown.bars { bar(*share, most) } else { String::new() };
+            out.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>(), &bar));
+        }
+        let more = self.all.saturating_sub(self.rows.len().min(shown.top) as u64);
+        if more > 0 {
+            out.push_str(&format!("  … and {} more (--top, --csv)\n", Grouped(more)));
+        }
+    }
+}
+
+/// A bar as long as `share` is of `most`, to an eighth of a character.
+fn bar(share: u128, most: u128) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    if most == 0 {
+        return String::new();
+    }
+    let eighths = (share as f64 / most as f64 * (8 * BAR) as f64).round() as usize;
+    let mut text = "█".repeat(eighths / 8);
+    match (eighths % 8, share) {
+        (0, 1..) if eighths == 0 => text.push('▏'),
+        (0, _) => {}
+        (rest, _) => text.push(EIGHTHS[rest]),
+    }
+    text
+}
+
+fn count(value: Exact) -> String {
+    Grouped(value).to_string()
+}
+
+/// With a unit that fits; beyond 2^64 as it is.
+fn bytes(value: Exact) -> String {
+    u64::try_from(value.0).map_or_else(|_| format!("{value} B"), |value| Bytes(value).to_string())
+}
+
+fn time(value: Exact) -> String {
+    u64::try_from(value.0).map_or_else(|_| format!("{value} ps"), |value| Picos(value).to_string())
+}
+
+fn range(from: u128, to: u128) -> String {
+    if from == to { Grouped(from).to_string() } else { format!("{} … {}", Grouped(from), Grouped(to)) }
+}
+
+fn amount(of: &Amount) -> [String; 2] {
+    [count(of.messages), count(of.bytes)]
+}
+
+impl Report {
+    /// The whole report, or `only` a part of it.
+    pub fn to_text(&self, only: Option<Section>, shown: &Shown) -> String {
+        let mut out = String::new();
+        match only {
+            Some(section) => self.write_section(section, shown, &mut out),
+            None => {
+                self.write_head(&mut out);
+                for section in Section::ALL {
+                    self.write_section(section, shown, &mut out);
+                }
+            }
+        }
+        out
+    }
+
+    fn write_head(&self, out: &mut String) {
+        let (head, totals, sizes) = (&self.head, &self.totals, &self.sizes);
+        out.push_str(&format!(
+            "{}: {} of {} ranks, {}\n",
+            head.file,
+            head.kind,
+            Grouped(head.ranks),
+            bytes(head.file_bytes)
+        ));
+        let about = [&head.command, &head.mpi, &head.date]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect::<Vec<_>>();
+        if !about.is_empty() {
+            out.push_str(&format!("  {}\n", about.join("; ")));
+        }
+        if !head.hosts.is_empty() {
+            let hosts: Vec<String> = head
+                .hosts
+                .iter()
+                .take(4)
+                .map(|host| format!("{} ({} ranks)", host.name, host.ranks))
+                .collect();
+            let more = head.hosts.len().saturating_sub(4);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            out.push_str(&format!("  on {}{more}\n", hosts.join(", ")));
+        }
+        for warning in &head.warnings {
+            out.push_str(&format!("  warning: {warning}\n"));
+        }
+        for line in &head.not_in_trace {
+            out.push_str(&format!("  not in the trace: {line}\n"));
+        }
+        let mut fact = |name: &str, text: String| out.push_str(&format!("  {name:<14}{text}\n"));
+        fact(
+            "messages",
+            format!(
+                "{} with {}; {} awaited, {} of a rank to itself",
+                count(totals.messages),
+                bytes(totals.bytes),
+                count(totals.awaited),
+                count(totals.to_self)
+            ),
+        );
+        fact(
+            "sizes",
+            format!(
+                "mean {}, median {}, p90 {}, p99 {}, from {} to {}",
+                bytes(sizes.mean),
+                bytes(sizes.p50),
+                bytes(sizes.p90),
+                bytes(sizes.p99),
+                bytes(sizes.min),
+                bytes(sizes.max)
+            ),
+        );
+        fact(
+            "collectives",
+            format!(
+                "{} ({} parts) on {} communicators",
+                count(totals.collectives),
+                count(totals.collective_parts),
+                count(totals.communicators)
+            ),
+        );
+        let after = &totals.after;
+        fact(
+            "records",
+            format!(
+                "{}, {} of them marks; after a send {}, a reception {}, a collective {}",
+                count(totals.records),
+                count(totals.marks),
+                count(after.send),
+                count(after.reception),
+                count(after.collective)
+            ),
+        );
+        fact(
+            "computing",
+            format!("{} of all ranks, {} at most", time(totals.computing_ps), time(totals.computing_max_ps)),
+        );
+        if let Some(locality) = &self.locality {
+            fact(
+                "locality",
+                format!(
+                    "within a host {} with {}, between hosts {} with {}",
+                    count(locality.same_host.messages),
+                    bytes(locality.same_host.bytes),
+                    count(locality.between_hosts.messages),
+                    bytes(locality.between_hosts.bytes)
+                ),
+            );
+        }
+    }
+
+    fn write_section(&self, section: Section, shown: &Shown, out: &mut String) {
+        let (title, rows) = self.rows(section);
+        if rows.rows.is_empty() {
+            return;
+        }
+        out.push_str(&format!("\n{title}\n"));
+        rows.write(shown, out);
+    }
+
+    fn rows(&self, section: Section) -> (String, Rows) {
+        match section {
+            Section::Sizes => self.by_size(),
+            Section::Pairs => self.by_pair(),
+            Section::Distances => self.by_distance(),
+            Section::Collectives => self.by_collective(),
+            Section::Communicators => self.by_communicator(),
+            Section::Ranks => self.by_rank(),
+            Section::Phases => self.by_phase(),
+            Section::Calls => self.by_call(),
+        }
+    }
+
+    fn by_size(&self) -> (String, Rows) {
+        let mut rows = Rows::new(&["bytes a message", "messages", "bytes"]);
+        for class in &self.sizes.classes {
+            let [messages, bytes] = amount(&class.amount);
+            rows.row(class.amount.messages, vec![range(class.from.0, class.to.0), messages, bytes]);
+        }
+        let different = match self.sizes.different {
+            Some(different) => format!("{} different", Grouped(different)),
+            None => "too many different ones to count".to_owned(),
+        };
+        (format!("Sizes of messages ({different})"), rows)
+    }
+
+    fn by_pair(&self) -> (String, Rows) {
+        let mut rows = Rows::new(&["from → to", "messages", "bytes"]);
+        rows.all = self.pairs.different.unwrap_or(0);
+        for pair in &self.pairs.top {
+            let [messages, bytes] = amount(&pair.amount);
+            rows.row(pair.amount.bytes, vec![format!("{} → {}", pair.src, pair.dst), messages, bytes]);
+        }
+        let different = self.pairs.different.unwrap_or(0);
+        let partners = self.pairs.partners.iter().filter(|row| row.partners > 0);
+        let (least, most) = partners
+            .fold((u32::MAX, 0), |(least, most), row| (least.min(row.partners), most.max(row.partners)));
+        let least = least.min(most);
+        let symmetry = self
+            .pairs
+            .symmetry
+            .map_or_else(String::new, |share| format!("; {:.1} % of the bytes go both ways", 100.0 * share));
+        (
+            format!(
+                "Pairs of ranks ({}; {} receivers of a sender{symmetry})",
+                Grouped(different),
+                range(least.into(), most.into())
+            ),
+            rows,
+        )
+    }
+
+    fn by_distance(&self) -> (String, Rows) {
+        let mut rows = Rows::new(&["|from − to|", "messages", "bytes"]);
+        for class in &self.distances {
+            let [messages, bytes] = amount(&class.amount);
+            rows.row(class.amount.messages, vec![range(class.from.into(), class.to.into()), messages, bytes]);
+        }
+        ("Distances of the ranks' numbers".to_owned(), rows)
+    }
+
+    fn by_collective(&self) -> (String, Rows) {
+        let mut rows =
+            Rows::new(&["operation", "members", "operations", "contributed, bytes", "obtained, bytes"]);
+        for row in &self.collectives.operations {
+            let fields = vec![
+                row.operation.clone(),
+                Grouped(row.members).to_string(),
+                count(row.operations),
+                count(row.sent_bytes),
+                count(row.received_bytes),
+            ];
+            rows.row(row.sent_bytes.max(row.received_bytes), fields);
+        }
+        ("Collective operations".to_owned(), rows)
+    }
+
+    fn by_communicator(&self) -> (String, Rows) {
+        let mut rows = Rows::new(&["communicator", "members", "operations"]);
+        rows.all = self.collectives.different;
+        for row in &self.collectives.communicators {
+            let fields =
+                vec![format!("C{}", row.id), Grouped(row.members).to_string(), count(row.operations)];
+            rows.row(row.operations, fields);
+        }
+        ("Communicators".to_owned(), rows)
+    }
+
+    fn by_rank(&self) -> (String, Rows) {
+        let mut rows =
+            Rows::new(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"]);
+        for spread in &self.ranks.spread {
+            let (name, value): (&str, fn(Exact) -> String) = match spread.measure {
+                "computing_ps" => ("computing", time),
+                "sent_bytes" => ("bytes sent", bytes),
+                "received_bytes" => ("bytes received", bytes),
+                "sent_messages" => ("messages sent", count),
+                "received_messages" => ("messages received", count),
+                _ => ("collectives", count),
+            };
+            let fields = vec![
+                name.to_owned(),
+                value(spread.min.value),
+                spread.min.rank.to_string(),
+                value(Exact(spread.mean.round() as u128)),
+                value(spread.max.value),
+                spread.max.rank.to_string(),
+                format!("{:.1} %", 100.0 * spread.variation),
+            ];
+            rows.row(Exact(0), fields);
+        }
+        ("Ranks".to_owned(), rows)
+    }
+
+    fn by_phase(&self) -> (String, Rows) {
+        let mut rows = Rows::new(&["phase", "entries", "messages", "bytes", "collective parts", "computing"]);
+        for phase in &self.phases {
+            let fields = vec![
+                phase.name.clone(),
+                count(phase.entries),
+                count(phase.messages),
+                count(phase.bytes),
+                count(phase.collectives),
+                time(phase.computing_ps),
+            ];
+            rows.row(phase.bytes, fields);
+        }
+        ("Phases".to_owned(), rows)
+    }
+
+    fn by_call(&self) -> (String, Rows) {
+        let mut rows = Rows::new(&["function", "records"]);
+        for call in &self.calls {
+            rows.row(call.records, vec![call.function.clone(), count(call.records)]);
+        }
+        ("MPI functions behind the records".to_owned(), rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_long_as_their_share() {
+        assert_eq!(bar(10, 10), "█".repeat(BAR));
+        assert_eq!(bar(5, 10), "█".repeat(BAR / 2));
+        assert_eq!(
+            (bar(0, 10), bar(1, 1_000_000), bar(0, 0)),
+            (String::new(), "▏".to_owned(), String::new())
+        );
+    }
+}

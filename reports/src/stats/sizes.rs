@@ -1,0 +1,162 @@
+//! How large messages are.
+
+use super::bounded::{Bounded, MOST_KEYS, Volume};
+
+/// Bins of a power of two of sizes, in what is kept of more sizes than can be counted one by one.
+const BINS: u32 = 128;
+
+/// The sizes of messages: each by itself or, if there are too many different ones, in bins that are 1/128 wide.
+#[derive(Debug, Clone)]
+pub(super) struct Sizes {
+    exact: Option<Bounded>,
+    /// By [`bin`], once there were too many.
+    bins: Vec<Volume>,
+}
+
+/// The sizes of a trace's messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeCounts {
+    /// How often each size occurs, by size; with `exact` false, the largest size of a bin that is 1/128 wide.
+    pub sizes: Vec<(u64, Volume)>,
+    /// Whether the sizes are those of the messages.
+    pub exact: bool,
+}
+
+impl Sizes {
+    pub(super) fn new() -> Self {
+        Self::with_at_most(MOST_KEYS)
+    }
+
+    fn with_at_most(most: usize) -> Self {
+        Self { exact: Some(Bounded::new(most)), bins: Vec::new() }
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, size: u64, volume: Volume) {
+        let left_over = match &mut self.exact {
+            Some(exact) => exact.add(size, volume),
+            None => Some((size, volume)),
+        };
+        if let Some((size, volume)) = left_over {
+            self.add_inexact(size, volume);
+        }
+    }
+
+    #[cold]
+    fn add_inexact(&mut self, size: u64, volume: Volume) {
+        if let Some(mut exact) = self.exact.take() {
+            self.bins = vec![Volume::default(); bin(u64::MAX) + 1];
+            exact.drain().for_each(|(size, volume)| self.bins[bin(size)].add(volume));
+        }
+        self.bins[bin(size)].add(volume);
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        for (size, volume) in other.exact.into_iter().flat_map(|mut exact| exact.drain()) {
+            self.add(size, volume);
+        }
+        for (at, volume) in other.bins.into_iter().enumerate() {
+            if volume.messages > 0 {
+                self.add_inexact(largest(at), volume);
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> SizeCounts {
+        match self.exact.take().map(Bounded::sorted) {
+            Some(Ok(sizes)) => return SizeCounts { sizes, exact: true },
+            Some(Err(exact)) => {
+                self.exact = Some(exact);
+                self.add_inexact(0, Volume::default());
+            }
+            None => {}
+        }
+        let used = self.bins.into_iter().enumerate().filter(|(_, volume)| volume.messages > 0);
+        SizeCounts { sizes: used.map(|(at, volume)| (largest(at), volume)).collect(), exact: false }
+    }
+}
+
+/// The bin of a size: sizes below 256 have their own, then there are [`BINS`] a power of two.
+fn bin(size: u64) -> usize {
+    let bits = u64::BITS - size.leading_zeros();
+    match bits.checked_sub(BINS.ilog2() + 1) {
+        None | Some(0) => size as usize,
+        Some(shift) => (shift * BINS) as usize + (size >> shift) as usize,
+    }
+}
+
+/// The largest size of a bin.
+fn largest(bin: usize) -> u64 {
+    let bins = u64::from(BINS);
+    let bin = bin as u64;
+    match (bin / bins).saturating_sub(1) {
+        0 => bin,
+        shift => (((bin - shift * bins + 1) as u128) << shift).wrapping_sub(1) as u64,
+    }
+}
+
+impl SizeCounts {
+    /// The size of which `share` of the messages are no larger (nearest rank); 0 without any messages.
+    pub fn quantile(&self, share: f64) -> u64 {
+        let all: u64 = self.sizes.iter().map(|(_, volume)| volume.messages).sum();
+        let wanted = ((share * all as f64).ceil() as u64).clamp(1, all.max(1));
+        let mut seen = 0;
+        for (size, volume) in &self.sizes {
+            seen += volume.messages;
+            if seen >= wanted {
+                return *size;
+            }
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn counted(sizes: &[u64], most: usize) -> SizeCounts {
+        let mut all = Sizes::with_at_most(most);
+        sizes.iter().for_each(|&size| all.add(size, Volume { messages: 1, bytes: size }));
+        all.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn a_bin_ends_at_most_a_hundredth_above_its_sizes(size in any::<u64>(), shift in 0u32..64) {
+            let size = size >> shift;
+            let end = largest(bin(size));
+            prop_assert!(end >= size && end - size <= size / 128, "{size} {end}");
+            prop_assert_eq!(bin(end), bin(size));
+            if end < u64::MAX {
+                prop_assert_eq!(bin(end + 1), bin(end) + 1);
+            }
+        }
+
+        #[test]
+        fn parts_in_any_order_give_the_same(sizes in proptest::collection::vec(0u64..5000, 0..60), at in 0usize..60, most in 1usize..50) {
+            let whole = counted(&sizes, most);
+            let (one, other) = sizes.split_at(at.min(sizes.len()));
+            for (one, other) in [(one, other), (other, one)] {
+                let mut merged = Sizes::with_at_most(most);
+                for part in [one, other] {
+                    let mut sizes = Sizes::with_at_most(most);
+                    part.iter().for_each(|&size| sizes.add(size, Volume { messages: 1, bytes: size }));
+                    merged.merge(sizes);
+                }
+                prop_assert_eq!(&merged.finish(), &whole);
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_are_nearest_ranks() {
+        let sizes = counted(&[8, 8, 8, 100, 1000], MOST_KEYS);
+        assert_eq!(
+            [0.0, 0.5, 0.6, 0.61, 0.8, 0.81, 1.0].map(|share| sizes.quantile(share)),
+            [8, 8, 8, 100, 100, 1000, 1000]
+        );
+        assert_eq!(counted(&[], 4).quantile(0.5), 0);
+    }
+}

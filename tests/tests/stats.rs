@@ -1,0 +1,225 @@
+//! `vef stats` against an independent count (`tests/py/count_trace.py`), on traces of every kind, and what it says to those who
+//! bring it nonsense.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_tests::{installed, root, run, vef};
+
+/// The bundled capture as text and as container.
+fn demo(work: &Path) -> [PathBuf; 2] {
+    ["demo.vef", "demo.vefx"].map(|name| {
+        let trace = work.join(name);
+        run(vef().args(["mix", "-i"]).arg(root().join("cli/demo/capture")).arg("-o").arg(&trace)).success();
+        trace
+    })
+}
+
+/// A trace of so many tasks with random messages and collectives. It is well-formed, which is all that counting asks.
+fn random_trace(tasks: u64, records: u64, seed: u64) -> String {
+    let mut state = seed;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % below
+    };
+    let mut text = String::new();
+    let (mut messages, mut parts) = (0, 0);
+    let mut begun = vec![false; tasks as usize];
+    for id in 0..records {
+        let task = random(tasks);
+        let dependency = if std::mem::replace(&mut begun[task as usize], true) { 1 + random(3) } else { 0 };
+        let on = match dependency {
+            0 => "-1".to_owned(),
+            3 => format!("G{}", random(9)),
+            _ => random(records).to_string(),
+        };
+        let time = random(1000);
+        let _ = match random(8) {
+            0 => {
+                parts += 1;
+                let (comm, code, sent, received) = (random(2), random(18), random(5000), random(5000));
+                writeln!(
+                    text,
+                    "G{} C{comm} {code} {task} {sent} {received} {dependency} {time} {on}",
+                    random(9)
+                )
+            }
+            1 => {
+                messages += 1;
+                writeln!(text, "{id} {task} {task} 0 {dependency} {time} {on}")
+            }
+            2 if random(20) == 0 => {
+                messages += 1;
+                // Beyond the whole numbers that a double can hold.
+                let size = (1 << 53) + random(3);
+                let dst = random(tasks);
+                writeln!(text, "{id} {task} {dst} {size} {} {time} {on}", dependency + 4)
+            }
+            _ => {
+                messages += 1;
+                let size = random(2) * (random(1 << 20) >> random(20));
+                writeln!(
+                    text,
+                    "{id} {task} {} {size} {} {time} {on}",
+                    random(tasks),
+                    dependency + 4 * random(2)
+                )
+            }
+        };
+    }
+    let members: Vec<String> = (0..tasks).map(|task| task.to_string()).collect();
+    let few = tasks.min(3) as usize;
+    let head = format!(
+        "VEF3 {tasks} {messages} 2 9 {parts} 0 1000\nC0 {}\nC1 {}\n",
+        members.join(" "),
+        members[..few].join(" ")
+    );
+    head + &text
+}
+
+fn stats(trace: &Path, options: &[&str]) -> Value {
+    let ended = run(vef().arg("stats").arg(trace).arg("--json").args(options)).success();
+    serde_json::from_str(&ended.stdout()).expect("JSON")
+}
+
+fn counted(trace: &Path) -> Value {
+    let script = root().join("tests/py/count_trace.py");
+    let ended = run(Command::new("python3").arg(script).arg(trace)).success();
+    serde_json::from_str(&ended.stdout()).expect("JSON")
+}
+
+/// Everything that was counted is what the report says; the report may say more.
+fn holds(report: &Value, counted: &Value, place: &str) {
+    match (report, counted) {
+        (Value::Object(report), Value::Object(counted)) => {
+            for (key, value) in counted {
+                holds(report.get(key).unwrap_or(&Value::Null), value, &format!("{place}.{key}"));
+            }
+        }
+        (Value::Number(one), Value::Number(other)) if one.is_f64() || other.is_f64() => {
+            let (one, other) = (one.as_f64().expect("a number"), other.as_f64().expect("a number"));
+            assert!((one - other).abs() < 1e-9, "{place}: {one} {other}");
+        }
+        _ => assert_eq!(report, counted, "{place}"),
+    }
+}
+
+fn agrees(trace: &Path, options: &[&str]) {
+    let (mut report, mut counted) = (stats(trace, options), counted(trace));
+    // In any order: those with as many bytes may change places.
+    let key = |row: &Value| (row["operation"].to_string(), row["members"].as_u64());
+    for rows in [&mut report["collectives"]["operations"], &mut counted["collectives"]] {
+        rows.as_array_mut().expect("a table").sort_by_key(key);
+    }
+    counted["collectives"] = serde_json::json!({ "operations": counted["collectives"].clone() });
+    holds(&report, &counted, &trace.display().to_string());
+}
+
+#[test]
+fn every_number_is_that_of_an_independent_count() {
+    if !installed("python3") {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    for trace in &demo(work.path())[..1] {
+        agrees(trace, &[]);
+    }
+    let path = work.path().join("random.vef");
+    for (tasks, records, seed) in [(1, 50, 1), (2, 0, 2), (7, 3000, 3), (600, 20_000, 4), (5000, 30_000, 5)] {
+        std::fs::write(&path, random_trace(tasks, records, seed)).expect("a trace");
+        agrees(&path, &["-j", "2"]);
+    }
+}
+
+#[test]
+fn text_container_and_any_number_of_threads_say_the_same() {
+    let work = tempfile::tempdir().expect("a directory");
+    let [text, container] = demo(work.path());
+    let common = |trace: &Path, jobs: &str| {
+        let mut report = stats(trace, &["-j", jobs]);
+        for key in ["head", "calls", "locality"] {
+            report.as_object_mut().expect("an object").remove(key);
+        }
+        report
+    };
+    assert_eq!(common(&text, "1"), common(&container, "1"));
+    // More than one stretch of lines, with lines that are not quickly read between them.
+    let long = work.path().join("long.vef");
+    let trace = random_trace(50, 300_000, 6);
+    assert!(trace.len() > 5 << 20, "{}", trace.len());
+    std::fs::write(&long, trace).expect("a trace");
+    let alone = run(vef().arg("stats").arg(&long).args(["--json", "-j", "1"])).success().stdout();
+    for jobs in ["2", "7"] {
+        assert_eq!(run(vef().arg("stats").arg(&long).args(["--json", "-j", jobs])).success().stdout(), alone);
+    }
+}
+
+#[test]
+fn tables_are_those_of_the_json() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("random.vef");
+    std::fs::write(&trace, random_trace(40, 5000, 7)).expect("a trace");
+    let report = stats(&trace, &[]);
+    let csv = |table: &str| {
+        let text = run(vef().arg("stats").arg(&trace).args(["--csv", table])).success().stdout();
+        let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+        (lines.next().expect("a head"), lines.collect::<Vec<_>>())
+    };
+    let (heads, rows) = csv("ranks");
+    let exact = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    for (number, head) in heads.iter().enumerate().skip(1) {
+        let column: Vec<String> = rows.iter().map(|row| row[number].clone()).collect();
+        let json: Vec<String> = report["ranks"][head].as_array().expect(head).iter().map(exact).collect();
+        assert_eq!(column, json, "{head}");
+    }
+    let (heads, rows) = csv("pairs");
+    assert_eq!(heads, ["src", "dst", "messages", "bytes"]);
+    assert_eq!(rows.len() as u64, report["pairs"]["different"].as_u64().expect("a number"));
+    let unknown = run(vef().arg("stats").arg(&trace).args(["--csv", "nothing"])).exited(2);
+    assert!(unknown.stderr().contains("ranks, pairs, sizes"), "{}", unknown.stderr());
+    // What people see of it: the same numbers, in groups.
+    let text = run(vef().arg("stats").arg(&trace).args(["--by", "pair", "--top", "3"])).success().stdout();
+    let top = &report["pairs"]["top"][0];
+    assert!(text.contains(&format!("{} → {}", top["src"], top["dst"])), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.contains(" more (--top, --csv)"), "{text}");
+}
+
+#[test]
+fn nonsense_is_told_in_one_line() {
+    let work = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let path = work.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    };
+    let fine = "VEF3 2 1 0 0 0 0 1000\n0 0 1 8 4 0 -1\n";
+    for (path, part) in [
+        (file("empty.vef", ""), "empty.vef: the file is empty"),
+        (file("short.vef", &fine.replace(" 1 0 0 0 0 1000", " 2 0 0 0 0 1000")), "short.vef"),
+        (file("rank.vef", &fine.replace("0 0 1 8", "0 0 2 8")), "rank.vef:2: "),
+        (file("cut.vefx", "VEFX"), "cut.vefx"),
+        (work.path().join("missing.vef"), "missing.vef: No such file"),
+    ] {
+        let ended = run(vef().arg("stats").arg(&path)).exited(2);
+        assert!(ended.stderr().contains(part), "{}", ended.stderr());
+        assert_eq!((ended.stderr().lines().count(), ended.stdout().as_str()), (1, ""), "{}", ended.stderr());
+    }
+    // In the middle of a long text, the line is the file's.
+    let long = random_trace(50, 300_000, 8);
+    let (line, at) = (170_000, long.match_indices('\n').nth(169_998).expect("a line").0 + 1);
+    let path = file("long.vef", &format!("{}nonsense {}", &long[..at], &long[at..]));
+    let ended = run(vef().arg("stats").arg(&path)).exited(2);
+    assert!(ended.stderr().contains(&format!("long.vef:{line}: ")), "{}", ended.stderr());
+    // Nothing sent, nothing computed; and only collectives.
+    for (name, text) in [
+        ("silent.vef", "VEF3 3 0 0 0 0 0 1000\n"),
+        ("only.vef", "VEF3 2 0 1 1 2 0 1000\nC0 0 1\nG0 C0 6 0 0 0 0 5 -1\nG0 C0 6 1 0 0 0 5 -1\n"),
+    ] {
+        let path = file(name, text);
+        let report = stats(&path, &[]);
+        assert_eq!(report["totals"]["messages"], 0, "{name}");
+        assert!(run(vef().arg("stats").arg(&path)).success().stdout().contains("0 with 0 B"), "{name}");
+    }
+}
