@@ -15,7 +15,7 @@ use tables::{Group, NOBODY, Open, Part, PartSizes};
 use crate::engine::{Engine, Running};
 use crate::error::{CollectiveProblem, Problem, ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
-use crate::message::{Kind, Next, Sink, Wake, Who};
+use crate::message::{Kind, Left, Next, Sink, Wake, Who};
 use crate::progress::State;
 use crate::run::Departure;
 use crate::sequence::Wait;
@@ -215,6 +215,7 @@ impl Engine {
         self.close_if_over(open_at);
         let sequence = &mut self.sequences[number as usize];
         sequence.leave(id, time);
+        out.left(&Left { job: sequence.job, task: sequence.rank, id, at: time });
         match sequence.waits_for(Wait::Collective, id.0) {
             true => self.release(number, time, out),
             false => Ok(()),

@@ -1,8 +1,9 @@
 //! What the engine gives a simulator: messages, and the ids by which the simulator speaks of them.
 
 use std::fmt;
-use vef_format::ids::Rank;
+use vef_format::ids::{CollectiveId, Rank};
 use vef_format::operation::Operation;
+use vef_format::raw::Raw;
 use vef_format::units::{Bytes, Picos};
 
 /// A message to be carried through the network, from the moment it starts.
@@ -36,6 +37,50 @@ pub struct Message {
 pub trait Sink {
     /// Takes one of the things that follow.
     fn take(&mut self, next: Next);
+
+    /// Takes note of a record that starts. Timelines and statistics are made from this; a simulator needs none of it. For each task the
+    /// records come in their order, for a task's last one [`Sink::left`] may follow.
+    #[inline(always)]
+    fn started(&mut self, started: &Started) {
+        let _ = started;
+    }
+
+    /// Takes note of a task's part of a collective that is complete: before the record that waits for it starts.
+    #[inline(always)]
+    fn left(&mut self, left: &Left) {
+        let _ = left;
+    }
+}
+
+/// A record of a task that starts ([`Sink::started`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Which of the traces, from 0.
+    pub job: u32,
+    /// The task of that trace.
+    pub task: Rank,
+    /// The number of the record among those of its task, from 0.
+    pub number: u64,
+    /// The record. `None`: no record, but the end of computing behind a wait; in front of the record `number` the task then waits for a
+    /// send.
+    pub record: Option<Raw>,
+    /// When the record before had started, and what this one waits for had come: its computing time begins.
+    pub released: Picos,
+    /// When it starts: behind its computing time, and when the simulator let it.
+    pub at: Picos,
+}
+
+/// A task's part of a collective that is complete ([`Sink::left`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Which of the traces, from 0.
+    pub job: u32,
+    /// The task of that trace.
+    pub task: Rank,
+    /// The collective.
+    pub id: CollectiveId,
+    /// When.
+    pub at: Picos,
 }
 
 impl<F: FnMut(Next)> Sink for F {

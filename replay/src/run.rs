@@ -4,7 +4,7 @@ use crate::collective::Collectives;
 use crate::engine::{Departures, Engine, Running};
 use crate::error::{ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
-use crate::message::{Kind, Message, Next, Sink, Wake, Who};
+use crate::message::{Kind, Message, Next, Sink, Started, Wake, Who};
 use crate::options::SameNode;
 use crate::sequence::{COMPLETION, DETACHED, PAUSE, Sequence, Wait};
 use crate::source::SourceError;
@@ -22,7 +22,7 @@ impl Engine {
         let ready = walk.start().unwrap_or(at);
         let walked = walk.start_message(ready, at.max(ready), out).and_then(|complete| {
             walk.sequence.ahead = 1;
-            walk.read_next(complete)
+            walk.read_next(complete, out)
         });
         match walked {
             Ok(true) => Ok(()),
@@ -38,7 +38,7 @@ impl Engine {
         complete: Option<u64>,
         out: &mut impl Sink,
     ) -> Run<()> {
-        match self.walk(number).read_next(complete) {
+        match self.walk(number).read_next(complete, out) {
             Ok(true) => Ok(()),
             Ok(false) => self.run(number, out),
             Err(stop) => Err(self.stopped(number, stop)),
@@ -76,7 +76,7 @@ impl Engine {
         let sequence = &mut self.sequences[number as usize];
         sequence.at = start;
         sequence.records += 1;
-        self.walk(number).read_next(None).map_err(|stop| self.stopped(number, stop))
+        self.walk(number).read_next(None, out).map_err(|stop| self.stopped(number, stop))
     }
 
     /// A sequence, and all that it looks at on its way.
@@ -160,8 +160,10 @@ impl Walk<'_> {
                 }
                 MARK => {
                     let Raw { id, tag, .. } = self.sequence.next;
+                    let is_record = tag & PAUSE == 0;
+                    out.started(&self.started(is_record.then_some(self.sequence.next), start));
                     self.sequence.at = start;
-                    if tag & PAUSE != 0 {
+                    if !is_record {
                         None
                     } else {
                         self.pass(id)?;
@@ -171,6 +173,7 @@ impl Walk<'_> {
                 COLLECTIVE => {
                     // It does not wait any more, so that what it enters does not release it.
                     self.sequence.wait = Wait::Nothing;
+                    out.started(&self.started(Some(self.sequence.next), start));
                     self.sequence.at = start;
                     return Ok(Walked::Collective);
                 }
@@ -179,7 +182,7 @@ impl Walk<'_> {
                     return Ok(Walked::Finished);
                 }
             };
-            if self.read_next(complete)? {
+            if self.read_next(complete, out)? {
                 return Ok(Walked::Waiting);
             }
         }
@@ -197,6 +200,7 @@ impl Walk<'_> {
         let bytes = Bytes(bytes);
         let completes = self.departures.send_completion.of(bytes);
         let complete = completes == Completes::AtStart;
+        out.started(&self.started(Some(self.sequence.next), start));
         if !self.job.lines.start(id, complete) {
             return Err(Stop::Duplicate(id));
         }
@@ -227,8 +231,8 @@ impl Walk<'_> {
     /// Reads its next record, and passes marks that follow what it did last at once; whether that record waits. A line that is known to
     /// be `complete` for it, mostly that which it started last, need not be looked up.
     #[inline(always)]
-    fn read_next(&mut self, mut complete: Option<u64>) -> Result<bool, Stop> {
-        self.read(&mut complete)?;
+    fn read_next(&mut self, mut complete: Option<u64>, out: &mut impl Sink) -> Result<bool, Stop> {
+        self.read(&mut complete, out)?;
         match self.must_wait(complete) {
             Some(wait) => {
                 self.sequence.wait = wait;
@@ -240,7 +244,7 @@ impl Walk<'_> {
     }
 
     #[inline(always)]
-    fn read(&mut self, complete: &mut Option<u64>) -> Result<(), Stop> {
+    fn read(&mut self, complete: &mut Option<u64>, out: &mut impl Sink) -> Result<(), Stop> {
         let rank = self.sequence.rank;
         let Some(streams) = self.job.source.plain() else {
             return self.job.source.next(rank, &mut self.sequence.next).map_err(Stop::Source);
@@ -248,8 +252,9 @@ impl Walk<'_> {
         if let Some(id) = *complete {
             let next = &mut self.sequence.next;
             if let Some(mark) = streams.next_pair(rank, id, |raw| *next = raw) {
-                self.sequence.at =
-                    self.job.after(self.sequence.at, Ticks(mark.time)).ok_or(Stop::Overflow)?;
+                let start = self.job.after(self.sequence.at, Ticks(mark.time)).ok_or(Stop::Overflow)?;
+                out.started(&self.started(Some(mark.raw(rank)), start));
+                self.sequence.at = start;
                 *complete = Some(mark.id);
                 return self.pass(mark.id);
             }
@@ -298,6 +303,14 @@ impl Walk<'_> {
             _ => (self.collectives.has_left(self.job, self.sequence, after), Wait::Collective),
         };
         if over { None } else { Some(wait) }
+    }
+
+    /// What is told of a record that starts.
+    #[inline(always)]
+    fn started(&self, record: Option<Raw>, at: Picos) -> Started {
+        let &mut Sequence { job, rank: task, records: number, at: released, .. } = self.sequence;
+        let record = record.map(|raw| Raw { tag: raw.tag & (KIND | AWAITED | DEPENDENCY), ..raw });
+        Started { job, task, number, record, released, at }
     }
 
     /// When its next record starts, if that is not past the end of time.

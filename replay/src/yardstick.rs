@@ -4,7 +4,7 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
-use crate::message::{LiveId, Next, Sink, Wake};
+use crate::message::{Left, LiveId, Next, Sink, Started, Wake};
 use crate::options::Link;
 use crate::queue::Queue;
 use crate::stuck::Stuck;
@@ -15,7 +15,7 @@ use vef_format::units::Picos;
 pub struct Outcome {
     /// When the last task finished.
     pub runtime: Picos,
-    /// Why it did not replay to its end, if it did not.
+    /// Why it did not replay to its end, if it did not and was to.
     pub stuck: Option<Stuck>,
 }
 
@@ -32,8 +32,9 @@ pub fn default_link() -> Link {
 }
 
 /// The network, as far as it is under way.
-struct Network<'a> {
+struct Network<'a, W> {
     link: &'a Link,
+    watcher: &'a mut W,
     events: Queue<Event>,
     /// The first message that would arrive past the end of time.
     late: Option<LiveId>,
@@ -45,8 +46,9 @@ enum Event {
     Wake(Wake),
 }
 
-impl Sink for Network<'_> {
+impl<W: Sink> Sink for Network<'_, W> {
     fn take(&mut self, next: Next) {
+        self.watcher.take(next);
         match next {
             Next::Message(message) => {
                 let time = self.link.time(message.bytes);
@@ -59,20 +61,42 @@ impl Sink for Network<'_> {
             Next::Wake(wake) => self.events.push(wake.at, Event::Wake(wake)),
         }
     }
+
+    #[inline(always)]
+    fn started(&mut self, started: &Started) {
+        self.watcher.started(started);
+    }
+
+    #[inline(always)]
+    fn left(&mut self, left: &Left) {
+        self.watcher.left(left);
+    }
 }
 
 /// Replays to the end, or as far as the trace goes.
 pub fn run(engine: &mut Engine, link: &Link) -> Result<Outcome, ReplayError> {
-    let mut network = Network { link, events: Queue::new(), late: None };
+    watch(engine, link, Picos::MAX, &mut |_| {})
+}
+
+/// As [`run`], as long as anything happens up to `until`; `watcher` is told what happens. Tasks run ahead of each other: it is
+/// told of moments after `until`, too, but of all up to that.
+pub fn watch(
+    engine: &mut Engine,
+    link: &Link,
+    until: Picos,
+    watcher: &mut impl Sink,
+) -> Result<Outcome, ReplayError> {
+    let mut network = Network { link, watcher, events: Queue::new(), late: None };
     engine.begin(&mut network)?;
-    while let Some((now, event)) = network.events.pop(Picos::MAX) {
+    while let Some((now, event)) = network.events.pop(until) {
         match event {
             Event::Arrival(id) => engine.delivered(id, now, &mut network)?,
             Event::Wake(wake) => engine.wake(wake, now, &mut network)?,
         }
     }
+    let is_over = network.events.pop(Picos::MAX).is_none();
     match network.late {
         Some(id) => Err(ReplayError::Arrival { id }),
-        None => Ok(Outcome { runtime: engine.finish(), stuck: engine.stuck() }),
+        None => Ok(Outcome { runtime: engine.finish(), stuck: is_over.then(|| engine.stuck()).flatten() }),
     }
 }

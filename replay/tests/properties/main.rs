@@ -7,8 +7,8 @@ use generator::{Call, Program, program};
 use naive::{Setting, departure, flight};
 use proptest::prelude::*;
 use replay::{
-    BuildError, Bytes, Container, Engine, Job, Kind, Link, LiveId, Loaded, Message, Next, Picos, Replay,
-    ReplayError, SameNode, SendCompletion, Sink, Wake, yardstick,
+    BuildError, Bytes, Container, Engine, Job, Kind, Left, Link, LiveId, Loaded, Message, Next, Picos,
+    Replay, ReplayError, SameNode, SendCompletion, Sink, Started, Wake, yardstick,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ use vef_format::container::{self, About, Note, Settings, convert};
 use vef_format::ids::Rank;
 use vef_format::operation::{OpCodes, Operation};
 use vef_format::record::Record;
-use vef_format::text::Writer;
+use vef_format::text::{Line, Writer};
 
 /// A message as both engines can name it.
 type Sent = (Kind, u32, u32, u64, u64);
@@ -88,12 +88,16 @@ struct Tasks {
     report_sent: bool,
     count: usize,
     seen: Vec<Message>,
+    /// What was told of records, by task, and of parts of collectives.
+    started: Vec<Vec<Started>>,
+    left: Vec<Left>,
 }
 
 impl Tasks {
     fn new(program: &Program, report_sent: bool) -> Self {
         let events = vec![BTreeMap::new(); program.header.tasks as usize];
-        Self { events, wakes: Vec::new(), report_sent, count: 0, seen: Vec::new() }
+        let started = vec![Vec::new(); events.len()];
+        Self { events, wakes: Vec::new(), report_sent, count: 0, seen: Vec::new(), started, left: Vec::new() }
     }
 
     fn first(&self) -> Option<Picos> {
@@ -132,6 +136,14 @@ impl Sink for Tasks {
             Next::Wake(wake) => self.wakes.push(wake),
             Next::Inside { .. } => panic!("every task is on its own node"),
         }
+    }
+
+    fn started(&mut self, started: &Started) {
+        self.started[started.task.index()].push(*started);
+    }
+
+    fn left(&mut self, left: &Left) {
+        self.left.push(*left);
     }
 }
 
@@ -302,11 +314,16 @@ proptest! {
     fn tasks_advance_in_any_order_that_causality_allows(
         program in program(),
         when_sent in any::<bool>(),
+        from_file in any::<bool>(),
         picks in prop::collection::vec(any::<prop::sample::Index>(), 1..200),
     ) {
         let policy = if when_sent { SendCompletion::WhenSent } else { SendCompletion::Eager };
         let naive = naive::run(&program, Setting { policy, counts: false });
-        let job = Job::loaded(&loaded(&program));
+        let file = container(&program);
+        let job = match from_file {
+            true => Job::open(file.path()).unwrap(),
+            false => Job::loaded(&loaded(&program)),
+        };
         let mut engine = Engine::builder().job(job).send_completion(policy).engine().unwrap();
         let mut tasks = Tasks::new(&program, when_sent);
         tasks.call(&mut engine, |engine, tasks| engine.begin(tasks));
@@ -336,6 +353,28 @@ proptest! {
         prop_assert_eq!(sorted(tasks.seen, true), naive.messages);
         let finish: Vec<u64> = engine.progress(0).map(|task| task.finished.unwrap().0).collect();
         prop_assert_eq!(finish, naive.finish);
+        // What it was told of records on the way, too.
+        for (task, (told, expected)) in tasks.started.iter().zip(&naive.starts).enumerate() {
+            let times: Vec<_> = told.iter().map(|told| (told.released.0, told.at.0)).collect();
+            prop_assert_eq!(&times, expected);
+            let of_task = |record: &&Record| match record {
+                Record::Message(message) => message.src.index() == task,
+                Record::Collective(part) => part.task.index() == task,
+                Record::Communicator(_) => false,
+            };
+            for (number, (told, record)) in told.iter().zip(program.records.iter().filter(of_task)).enumerate() {
+                prop_assert_eq!((told.number, told.job), (number as u64, 0));
+                match (told.record.unwrap().line(Rank(task as u32)), record) {
+                    (Line::Message(told), Record::Message(message)) => prop_assert_eq!(told, *message),
+                    (Line::Collective(told), Record::Collective(part)) => prop_assert_eq!(told, *part),
+                    (told, record) => prop_assert!(false, "{told:?} for {record:?}"),
+                }
+            }
+        }
+        let left: BTreeMap<_, _> =
+            tasks.left.iter().map(|left| ((left.id.0, left.task.0), left.at.0)).collect();
+        prop_assert_eq!(left.len(), tasks.left.len());
+        prop_assert_eq!(left, naive.left);
     }
 
     #[test]

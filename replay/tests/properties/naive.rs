@@ -7,7 +7,7 @@ use crate::generator::{Call, Program};
 use collectives::choose::Table;
 use collectives::{Counts, Shape, Sizes, Step};
 use replay::{Kind, SendCompletion};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use vef_format::operation::Operation;
 use vef_format::record::{Dependency, Record};
 
@@ -36,6 +36,10 @@ pub(crate) struct Outcome {
     pub(crate) messages: Vec<Sent>,
     /// When each task finished.
     pub(crate) finish: Vec<u64>,
+    /// When the computing time of each record of a task began, and when it ended.
+    pub(crate) starts: Vec<Vec<(u64, u64)>>,
+    /// When each task's part of a collective was complete.
+    pub(crate) left: BTreeMap<(u64, u32), u64>,
 }
 
 impl Setting {
@@ -83,6 +87,7 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
     let mut next = vec![0; tasks];
     let mut now = vec![0u64; tasks];
     let mut left = vec![0u64; tasks];
+    let mut starts = vec![Vec::new(); tasks];
     let mut sent: HashMap<u64, u64> = HashMap::new();
     let mut delivered: HashMap<u64, u64> = HashMap::new();
     let mut parts: HashMap<Key, Part> = HashMap::new();
@@ -107,7 +112,9 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
                     }
                 };
                 let Some(release) = release else { break };
-                now[task] = now[task].max(release) + time.0 * clock;
+                let released = now[task].max(release);
+                now[task] = released + time.0 * clock;
+                starts[task].push((released, now[task]));
                 match record {
                     Record::Message(message) if message.is_mark() => {
                         sent.insert(message.id.0, now[task]);
@@ -183,7 +190,9 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
     }
     assert!(next.iter().zip(&lists).all(|(&next, list)| next == list.len()), "the generator made a deadlock");
     messages.sort_by_key(|&(kind, src, dst, bytes, at): &Sent| (kind.index(), src, dst, at, bytes));
-    Outcome { messages, finish: now.into_iter().zip(left).map(|(now, left)| now.max(left)).collect() }
+    let finish = now.into_iter().zip(left).map(|(now, left)| now.max(left)).collect();
+    let left = parts.iter().map(|(&key, part)| (key, part.now)).collect();
+    Outcome { messages, finish, starts, left }
 }
 
 /// The steps of a member of a collective.
