@@ -17,7 +17,6 @@ mod summary;
 
 mod mix;
 
-mod clocks;
 mod read;
 mod task;
 mod walk;

@@ -4,7 +4,6 @@ use crate::agreement::{Operations, Rolls};
 use crate::available;
 use crate::bytes::{Author, Garbled, Reader};
 use crate::channels::NONE;
-use crate::clocks;
 use crate::communicators::{Communicators, Known, Names};
 use crate::contained;
 use crate::error::MixError;
@@ -333,7 +332,7 @@ impl<'a> Mix<'a> {
             all_operations.fill(Operations::default());
         }
         let operations = names.common().iter().map(|&name| all_operations[name as usize]).collect();
-        let shifts = clocks::shifts(self.reading.capture, &read.zeros);
+        let shifts = self.reading.capture.clock_shifts(&read.zeros);
         let own = &shifts[parts.share()];
         let samples = match &read.left {
             None => Ok(sample(&read.kept, own)),

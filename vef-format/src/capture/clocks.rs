@@ -3,22 +3,24 @@
 //! Tasks of one host share a clock. Between hosts, the wall clocks at the entry of `MPI_Init` tell how far two clocks
 //! are apart; a capture without them (VEF-Prospector's) is left as it is.
 
+use super::Capture;
+use crate::ids::Rank;
 use std::collections::BTreeMap;
-use vef_format::capture::Capture;
-use vef_format::ids::Rank;
 
-/// What to add to the clock of each task, which entered `MPI_Init` at `zeros`, so that all are on the clock of rank 0.
-pub(crate) fn shifts(capture: &Capture, zeros: &[u64]) -> Vec<i64> {
-    let mut hosts = BTreeMap::new();
-    let mut first = 0;
-    let shift_of = |(rank, &zero): (u32, &u64)| {
-        let info = capture.rank(Rank(rank));
-        let (host, wall) = info.map_or(("", 0), |info| (&info.host, info.realtime));
-        let between = wall.wrapping_sub(zero) as i64;
-        if rank == 0 {
-            first = between;
-        }
-        *hosts.entry(host).or_insert(if wall == 0 { 0 } else { between.wrapping_sub(first) })
-    };
-    (0..).zip(zeros).map(shift_of).collect()
+impl Capture {
+    /// What to add to the clock of each task, which entered `MPI_Init` at `zeros`, so that all are on the clock of rank 0.
+    pub fn clock_shifts(&self, zeros: &[u64]) -> Vec<i64> {
+        let mut hosts = BTreeMap::new();
+        let mut first = 0;
+        let shift_of = |(rank, &zero): (u32, &u64)| {
+            let info = self.rank(Rank(rank));
+            let (host, wall) = info.map_or(("", 0), |info| (&info.host, info.realtime));
+            let between = wall.wrapping_sub(zero) as i64;
+            if rank == 0 {
+                first = between;
+            }
+            *hosts.entry(host).or_insert(if wall == 0 { 0 } else { between.wrapping_sub(first) })
+        };
+        (0..).zip(zeros).map(shift_of).collect()
+    }
 }

@@ -12,6 +12,7 @@ pub mod encode;
 pub mod varint;
 pub mod word;
 
+mod clocks;
 mod compressed;
 mod decode;
 mod digest;
