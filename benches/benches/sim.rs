@@ -8,7 +8,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use replay::{Job, Loaded, Replay};
+use replay::{Engine, Job, Loaded};
 use sim_example::model::Model;
 use sim_example::{NetworkSettings, run};
 use std::hint::black_box;
@@ -76,8 +76,8 @@ fn simulations(criterion: &mut Criterion) {
         let network = NetworkSettings { topology, model, ..NetworkSettings::default() };
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let replay = Replay::builder().job(Job::loaded(&trace)).build().expect("a replay");
-                let report = run(replay, &network, false, &mut |_| {}).expect("a simulation");
+                let engine = Engine::builder().job(Job::loaded(&trace)).engine().expect("an engine");
+                let report = run(engine, &network, false, &mut |_| {}).expect("a simulation");
                 assert_eq!(report.messages, u64::from(TASKS) * ROUNDS);
                 black_box(report)
             });

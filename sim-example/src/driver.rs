@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use replay::{Job, LiveId, LoadError, Message, Replay, SendCompletion, Stream};
+use replay::{Engine, Job, LiveId, LoadError, Message, Next, Queue, SendCompletion, Stream};
 use vef_format::container::is_container;
 use vef_format::units::Picos;
 
@@ -30,7 +30,7 @@ const PROGRESS_EVERY: u32 = 1 << 16;
 /// # Errors
 /// Whatever is wrong with the settings or a trace, and traces that wait for what never happens; it ends in any case.
 pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Report, SimError> {
-    let mut builder = Replay::builder()
+    let mut builder = Engine::builder()
         .send_completion(settings.send_completion)
         .same_node(settings.same_node)
         .algorithms(settings.algorithms.clone());
@@ -40,7 +40,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
     }
     let report_sent = settings.send_completion == SendCompletion::WhenSent;
-    let mut report = run(builder.build()?, &settings.network, report_sent, progress)?;
+    let mut report = run(builder.engine()?, &settings.network, report_sent, progress)?;
     for (job, workload) in report.jobs.iter_mut().zip(&settings.jobs) {
         job.trace = Some(workload.trace.display().to_string());
     }
@@ -57,19 +57,19 @@ fn open(workload: &Workload) -> Result<Job, SimError> {
     }
 }
 
-/// Runs a replay that is already built, from traces of any source. The replay is told when messages are sent if
+/// Runs an engine that has not begun, on traces of any source. It is told when messages are sent if
 /// `report_sent`, which matters under [`SendCompletion::WhenSent`] alone.
 ///
 /// # Errors
 /// As [`simulate`].
 pub fn run(
-    replay: Replay,
+    engine: Engine,
     network: &NetworkSettings,
     report_sent: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
     let tasks =
-        || (0..replay.jobs()).flat_map(|job| (0u32..).zip(replay.progress(job)).map(move |t| (job, t)));
+        || (0..engine.jobs()).flat_map(|job| (0u32..).zip(engine.progress(job)).map(move |t| (job, t)));
     let needed = tasks().map(|(_, (_, task))| task.node).max().unwrap_or(0).saturating_add(1);
     let topology = network.topology.build(needed)?;
     if let Some((job, (task, placed))) = tasks().find(|(_, (_, task))| task.node >= topology.nodes()) {
@@ -78,39 +78,50 @@ pub fn run(
     }
     let settings = network;
     with_network!(&topology, settings, report_sent, |network| run_on(
-        network, &topology, replay, settings, progress
+        network, &topology, engine, settings, progress
     ))
 }
 
 fn run_on<N: Network>(
     mut network: N,
     topology: &Topology,
-    mut replay: Replay,
+    mut engine: Engine,
     settings: &NetworkSettings,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
     let began = Instant::now();
     let mut latencies = Histogram::default();
     let mut until_progress = PROGRESS_EVERY;
+    // What the replay has to do: messages that start, or arrive within a node, and tasks to be called.
+    let mut events: Queue<Next> = Queue::new();
+    engine.begin(&mut |next: Next| events.push(next.at(), next))?;
     // Every turn takes at least one event or record for good, and makes no more of them than the trace has: it ends.
     loop {
-        let ready = replay.next_ready();
-        let now = match network.run_until(ready.unwrap_or(Picos::MAX))? {
+        let next = events.next();
+        let happened = network.run_until(next.unwrap_or(Picos::MAX))?;
+        let mut follows = |next: Next| events.push(next.at(), next);
+        let now = match happened {
             Some((now, Happened::Sent { tag })) => {
-                replay.sent(LiveId::from_raw(tag), now)?;
+                engine.sent(LiveId::from_raw(tag), now, &mut follows)?;
                 now
             }
             Some((now, Happened::Delivered { tag, latency, .. })) => {
-                replay.delivered(LiveId::from_raw(tag), now)?;
+                engine.delivered(LiveId::from_raw(tag), now, &mut follows)?;
                 latencies.add(latency.0);
                 now
             }
             None => {
-                let Some(now) = ready else { break };
-                while let Some(message) = replay.pop_ready(now)? {
-                    let Message { id, src_node, dst_node, bytes, .. } = message;
-                    let tag = id.to_raw();
-                    network.submit(now, Carried { src: src_node, dst: dst_node, bytes, tag })?;
+                let Some(now) = next else { break };
+                while let Some((_, event)) = events.pop(now) {
+                    let mut follows = |next: Next| events.push(next.at(), next);
+                    match event {
+                        Next::Message(Message { id, src_node, dst_node, bytes, .. }) => {
+                            let tag = id.to_raw();
+                            network.submit(now, Carried { src: src_node, dst: dst_node, bytes, tag })?;
+                        }
+                        Next::Inside { message, .. } => engine.delivered(message.id, now, &mut follows)?,
+                        Next::Wake(wake) => engine.wake(wake, now, &mut follows)?,
+                    }
                 }
                 now
             }
@@ -118,13 +129,13 @@ fn run_on<N: Network>(
         until_progress -= 1;
         if until_progress == 0 {
             until_progress = PROGRESS_EVERY;
-            progress(Progress { delivered: replay.stats().delivered, now });
+            progress(Progress { delivered: engine.stats().delivered, now });
         }
     }
-    match replay.stuck() {
+    match engine.stuck() {
         Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
         None => Ok(Report::new(&Run {
-            replay: &replay,
+            engine: &engine,
             usage: network.usage(),
             events: network.events(),
             latencies,

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use replay::{Count, Kind, Replay};
+use replay::{Count, Engine, Kind};
 use serde::{Serialize, Serializer};
 use vef_format::units::{Bytes, Grouped, Picos};
 
@@ -184,7 +184,7 @@ pub struct Performance {
 
 /// A simulation at its end.
 pub(crate) struct Run<'a> {
-    pub(crate) replay: &'a Replay,
+    pub(crate) engine: &'a Engine,
     /// What each link carried.
     pub(crate) usage: Vec<Usage>,
     pub(crate) events: u64,
@@ -200,12 +200,12 @@ const NAMED: usize = 5;
 
 impl Report {
     pub(crate) fn new(run: &Run<'_>) -> Self {
-        let (replay, stats, total) = (run.replay, run.replay.stats(), run.replay.stats().total());
-        let runtime = replay.finish();
+        let (engine, stats, total) = (run.engine, run.engine.stats(), run.engine.stats().total());
+        let runtime = engine.finish();
         Self {
-            complete: replay.is_complete(),
+            complete: engine.is_complete(),
             runtime_ps: runtime,
-            tasks: (0..replay.jobs()).map(|job| u64::from(replay.tasks(job))).sum(),
+            tasks: (0..engine.jobs()).map(|job| u64::from(engine.tasks(job))).sum(),
             messages: total.messages,
             bytes: total.bytes,
             marks: stats.marks,
@@ -213,7 +213,7 @@ impl Report {
             collectives_split_evenly: stats.split_evenly,
             same_node: stats.inside.into(),
             kinds: stats.kinds().map(|(kind, count)| OfKind { kind, amount: count.into() }).collect(),
-            jobs: (0..replay.jobs()).map(|job| JobReport::new(replay, job)).collect(),
+            jobs: (0..engine.jobs()).map(|job| JobReport::new(engine, job)).collect(),
             network: NetworkReport::new(run.topology, run.settings),
             latency_ps: Latency::new(&run.latencies),
             links: LinksReport::new(run.topology, &run.usage, runtime),
@@ -229,9 +229,8 @@ impl From<Count> for Amount {
 }
 
 impl JobReport {
-    fn new(replay: &Replay, job: u32) -> Self {
-        let tasks: Vec<Picos> =
-            replay.progress(job).map(|task| task.finished.unwrap_or(replay.clock())).collect();
+    fn new(engine: &Engine, job: u32) -> Self {
+        let tasks: Vec<Picos> = engine.progress(job).map(|task| task.finished.unwrap_or_default()).collect();
         let sum: u128 = tasks.iter().map(|at| u128::from(at.0)).sum();
         let finish_ps = Finish {
             min: tasks.iter().min().copied().unwrap_or_default(),
@@ -240,7 +239,7 @@ impl JobReport {
             max: tasks.iter().max().copied().unwrap_or_default(),
             tasks,
         };
-        Self { trace: None, tasks: replay.tasks(job), finish_ps }
+        Self { trace: None, tasks: engine.tasks(job), finish_ps }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::{Model, OutOfTime};
 use crate::settings::{Places, Workload};
-use replay::{Link, SameNode};
+use replay::{Link, Replay, SameNode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Write;
