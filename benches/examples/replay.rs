@@ -40,7 +40,7 @@ fn main() -> Outcome {
         ["memory", path] => run(path, 1, true),
         ["memory", path, repetitions] => run(path, repetitions.parse()?, true),
         ["delays", path] => delays(Path::new(path)),
-        _ => Err("make ring|barriers TASKS TIMES FILE, repeat TRACE TIMES FILE, run FILE [N], memory FILE [N] or delays FILE".into()),
+        _ => Err("make ring|barriers|halo TASKS TIMES FILE, repeat TRACE TIMES FILE, run FILE [N], memory FILE [N] or delays FILE".into()),
     }
 }
 
@@ -48,7 +48,8 @@ fn make(kind: &str, tasks: u32, times: u32, path: &Path) -> Outcome {
     let trace = match kind {
         "ring" => Trace::Ring { tasks, messages: times },
         "barriers" => Trace::Barriers { tasks, rounds: times },
-        _ => return Err("ring or barriers".into()),
+        "halo" => Trace::Halo { tasks, rounds: times },
+        _ => return Err("ring, barriers or halo".into()),
     };
     write(&trace, path)
 }

@@ -33,6 +33,13 @@ pub enum Trace {
         /// Barriers.
         rounds: u32,
     },
+    /// Every task computes, sends 8 KiB to each of its four neighbours in a torus of rows of 32, and waits for those of all four.
+    Halo {
+        /// Tasks, at least 64.
+        tasks: u32,
+        /// Exchanges.
+        rounds: u32,
+    },
     /// A trace so many times, one after the other in every task.
     Repeated {
         /// The header of the trace.
@@ -93,6 +100,9 @@ impl Trace {
                 local_collectives: u64::from(tasks) * u64::from(rounds),
                 ..none
             },
+            Self::Halo { tasks, rounds } => {
+                Header { tasks, messages: 8 * u64::from(tasks) * u64::from(rounds), ..none }
+            }
             Self::Repeated { header, times, .. } => Header {
                 messages: header.messages * u64::from(times),
                 collectives: header.collectives * u64::from(times),
@@ -107,6 +117,7 @@ impl Trace {
         match *self {
             Self::Repeated { messages, times, .. } => messages * u64::from(times),
             Self::Ring { tasks, messages } => u64::from(tasks) * u64::from(messages),
+            Self::Halo { tasks, rounds } => 4 * u64::from(tasks) * u64::from(rounds),
             Self::Barriers { tasks, rounds } => {
                 u64::from(tasks) * u64::from(rounds) * u64::from(tasks.next_power_of_two().ilog2())
             }
@@ -185,6 +196,47 @@ impl Trace {
                             after: Dependency::Sent(MessageId(first + u64::from(rank))),
                             time: Ticks(20),
                         }))?;
+                    }
+                }
+                Ok(())
+            }
+            Self::Halo { tasks, rounds } => {
+                // A task's neighbours, each beside the one by which it is that neighbour's.
+                let steps = [1, tasks - 1, 32, tasks - 32];
+                let back = [1, 0, 3, 2];
+                let id = |round: u32, rank: u32, nth: u64| {
+                    MessageId((u64::from(round) * u64::from(tasks) + u64::from(rank)) * 8 + nth)
+                };
+                for round in 0..rounds {
+                    for rank in 0..tasks {
+                        for (nth, step) in (0u64..).zip(steps) {
+                            take(Record::Message(Message {
+                                id: id(round, rank, nth),
+                                src: Rank(rank),
+                                dst: Rank((rank + step) % tasks),
+                                bytes: Bytes(8192),
+                                awaited: true,
+                                after: match (nth, round) {
+                                    (0, 0) => Dependency::Start,
+                                    (0, _) => Dependency::Sent(id(round - 1, rank, 7)),
+                                    _ => Dependency::Sent(id(round, rank, nth - 1)),
+                                },
+                                time: if nth == 0 { computing(rank) } else { Ticks(20) },
+                            }))?;
+                        }
+                    }
+                    for rank in 0..tasks {
+                        for (nth, (step, back)) in (0u64..).zip(steps.into_iter().zip(back)) {
+                            take(Record::Message(Message {
+                                id: id(round, rank, 4 + nth),
+                                src: Rank(rank),
+                                dst: Rank(rank),
+                                bytes: Bytes(0),
+                                awaited: false,
+                                after: Dependency::Received(id(round, (rank + step) % tasks, back)),
+                                time: Ticks(0),
+                            }))?;
+                        }
                     }
                 }
                 Ok(())

@@ -10,7 +10,7 @@ use crate::message::Who;
 use crate::options::{SameNode, SendCompletion};
 use crate::poll::Replay;
 use crate::progress::Progress;
-use crate::sequence::Sequence;
+use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
 use collectives::choose::Table;
 use hashbrown::HashMap;
@@ -64,6 +64,38 @@ impl Builder {
         Ok(Replay::new(self.build_engine(0)?)?)
     }
 
+    /// Engines that divide the replay among themselves, to be advanced side by side: each has the tasks on the nodes that
+    /// `part_of` puts in its part, by number. [`Engine::export`] and [`Engine::import`] take messages from one to another.
+    ///
+    /// Every partition reads the records of its own tasks, and has some 200 bytes for each task of the whole replay. A
+    /// text is read into memory first, once for all of them.
+    pub fn partitions(self, parts: u32, part_of: impl Fn(u32) -> u32) -> Result<Vec<Engine>, BuildError> {
+        let Self { mut jobs, send_completion, same_node, table } = self;
+        jobs.iter_mut().try_for_each(|job| job.source.make_shareable()).map_err(ReplayError::Source)?;
+        let mut partitions = Vec::new();
+        for part in 0..parts {
+            let again = |job: &Job| {
+                let source = job.source.again()?;
+                Ok(Job { source, nodes: job.nodes.clone(), start: job.start, factor: job.factor })
+            };
+            let jobs = jobs.iter().map(again).collect::<Result<_, _>>().map_err(ReplayError::Source)?;
+            let builder = Self { jobs, send_completion, same_node, table: table.clone() };
+            let mut engine = builder.engine()?;
+            for (sequence, &node) in engine.sequences.iter_mut().zip(&engine.departures.nodes) {
+                let its = part_of(node);
+                if its >= parts {
+                    return Err(BuildError::Partition { node, part: its, parts });
+                }
+                if its != part {
+                    sequence.wait = Wait::Elsewhere;
+                    engine.unfinished -= 1;
+                }
+            }
+            partitions.push(engine);
+        }
+        Ok(partitions)
+    }
+
     fn build_engine(self, run_ahead: u8) -> Result<Engine, BuildError> {
         if self.jobs.is_empty() {
             return Err(BuildError::NoJobs);
@@ -102,6 +134,7 @@ impl Builder {
                 operations: Progress::default(),
                 groups: HashMap::new(),
                 open: HashMap::new(),
+                early: HashMap::new(),
             });
         }
         Ok(Engine {

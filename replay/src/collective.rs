@@ -18,7 +18,7 @@ use crate::live::{Completes, Flight, Of};
 use crate::message::{Kind, Left, Next, Sink, Wake, Who};
 use crate::progress::State;
 use crate::run::Departure;
-use crate::sequence::Wait;
+use crate::sequence::{Sequence, Wait};
 use crate::source::{Facts, Question};
 use collectives::{Counts, Cursor, Exchange, Shape, Sizes, Step as Stage};
 use vef_format::ids::Rank;
@@ -50,8 +50,11 @@ impl Engine {
                 if !job.lines.is_proven() && job.operations.set(id.0, State::Started) != State::Unseen {
                     return Err(CollectiveProblem::Twice.into());
                 }
-                let open = self.collectives.begin(job, sequence.job, record)?;
+                let open = self.collectives.begin(job, sequence.job, record, &self.sequences)?;
                 job.open.insert(id, open);
+                for (src, dst) in job.early.remove(&id).into_iter().flatten() {
+                    self.collectives.count_early(open, src, dst)?;
+                }
                 open
             }
         };
@@ -74,7 +77,10 @@ impl Engine {
         let shape = Shape { operation: schedule, ranks, rank, root, unit: 1 };
         let open = &mut collectives.open[open as usize];
         let sizes = PartSizes::of(open, record, &mut job.source, sequence.records)?;
-        if matches!(sizes, PartSizes::Own(Sizes::Sums { .. })) && !std::mem::replace(&mut open.split, true) {
+        if matches!(sizes, PartSizes::Own(Sizes::Sums { .. }))
+            && !std::mem::replace(&mut open.split, true)
+            && collectives.groups[open.group as usize].leads
+        {
             self.departures.stats.split_evenly += 1;
         }
         let cursor = Cursor::new(shape, choice, sizes.sizes(open)).map_err(CollectiveProblem::Schedule)?;
@@ -222,17 +228,19 @@ impl Engine {
         }
     }
 
-    fn close_if_over(&mut self, at: u32) {
+    pub(crate) fn close_if_over(&mut self, at: u32) {
         let open = &self.collectives.open[at as usize];
-        if open.over < open.parts.len() as u32 || open.on_their_way > 0 {
+        let group = &self.collectives.groups[open.group as usize];
+        if open.over < group.here || open.on_their_way > 0 {
             return;
         }
+        let leads = group.leads;
         let job = &mut self.jobs[open.job as usize];
         job.open.remove(&open.id);
         if !job.lines.is_proven() {
             job.operations.set(open.id.0, State::Done);
         }
-        self.departures.stats.collectives += 1;
+        self.departures.stats.collectives += u64::from(leads);
         self.collectives.close(at);
     }
 
@@ -246,7 +254,8 @@ impl Engine {
         out: &mut impl Sink,
     ) -> Run<()> {
         let open = &mut self.collectives.open[open_at as usize];
-        open.on_their_way -= 1;
+        // What comes from another partition was counted there.
+        open.on_their_way -= u32::from(matches!(flight.of(), Of::Collective(_)));
         let part = match open.parts[flight.dst as usize] {
             // The schedule has no receive for it: nothing depends on it.
             OVER => {
@@ -292,6 +301,7 @@ impl Collectives {
         job: &mut Running,
         job_number: u32,
         record: &LocalCollective,
+        sequences: &[Sequence],
     ) -> Result<u32, Problem> {
         let operation = job.source.op_codes().operation(record.op);
         let operation = operation.ok_or(CollectiveProblem::UnknownOperation(record.op))?;
@@ -300,7 +310,11 @@ impl Collectives {
             None => {
                 let members = job.source.members(record.comm).map_err(ReplayError::Source)?;
                 let members = members.ok_or(CollectiveProblem::UnknownCommunicator(record.comm))?;
-                let group = Group::new(members)
+                let is_here = |rank: Rank| {
+                    let sequence = sequences.get((job.first_task + rank.0) as usize);
+                    sequence.is_none_or(|sequence| sequence.wait != Wait::Elsewhere)
+                };
+                let group = Group::new(members, is_here)
                     .map_err(|twice| CollectiveProblem::MemberTwice(record.comm, twice))?;
                 self.groups.push(group);
                 let group = (self.groups.len() - 1) as u32;

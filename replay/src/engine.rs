@@ -75,6 +75,8 @@ pub(crate) struct Running {
     pub(crate) groups: HashMap<CommId, u32>,
     /// The open collectives' places in the table.
     pub(crate) open: HashMap<CollectiveId, u32>,
+    /// Messages from other partitions, of collectives that are not open here: sender and receiver, ranks of the communicator.
+    pub(crate) early: HashMap<CollectiveId, Vec<(u32, u32)>>,
 }
 
 impl Engine {
@@ -92,6 +94,9 @@ impl Engine {
             return Err(ReplayError::Begun);
         }
         for number in 0..self.sequences.len() as u32 {
+            if self.is_elsewhere(number) {
+                continue;
+            }
             self.run_from_next(number, None, out).map_err(|error| self.end(error))?;
         }
         Ok(())
@@ -105,6 +110,9 @@ impl Engine {
             _ => return Err(self.refuse_id(id)),
         };
         let receiver = &mut self.sequences[flight.receiver as usize];
+        if receiver.wait == Wait::Elsewhere {
+            return self.delivered_elsewhere(id, flight, at, out);
+        }
         if at < receiver.heard {
             let clock = receiver.heard;
             return Err(self.refuse(ReplayError::Backwards { clock, at }));
@@ -129,6 +137,9 @@ impl Engine {
         }
         let flight = self.departures.live.sent(id).map_err(|refused| self.refuse(refusal(refused, id)))?;
         if flight.completes() == Completes::WhenSent {
+            if flight.is_exported() {
+                self.departures.live.remove(id);
+            }
             self.complete_send(flight, at, out).map_err(|error| self.end(error))?;
         }
         Ok(())
@@ -168,7 +179,7 @@ impl Engine {
 
     /// Takes note of a call for the task of a sequence.
     #[inline(always)]
-    fn hear(&mut self, number: u32, at: Picos) -> Result<(), ReplayError> {
+    pub(crate) fn hear(&mut self, number: u32, at: Picos) -> Result<(), ReplayError> {
         let sequence = &mut self.sequences[number as usize];
         if at < sequence.heard {
             let clock = sequence.heard;
@@ -189,14 +200,14 @@ impl Engine {
     }
 
     #[cold]
-    fn refuse_id(&mut self, id: LiveId) -> ReplayError {
+    pub(crate) fn refuse_id(&mut self, id: LiveId) -> ReplayError {
         if self.ended { ReplayError::Ended } else { self.refuse(ReplayError::NotLive { id }) }
     }
 
     /// After an error in the trace every further call fails.
     #[cold]
     #[expect(clippy::boxed_local, reason = "the engine's inner errors are boxed")]
-    fn end(&mut self, error: Box<ReplayError>) -> ReplayError {
+    pub(crate) fn end(&mut self, error: Box<ReplayError>) -> ReplayError {
         self.ended = true;
         *error
     }
@@ -220,11 +231,12 @@ impl Engine {
                 self.run(flight.receiver, out)
             }
             Of::Collective(open) => self.arrive_part(open, flight, at, out),
+            Of::Imported(id) => self.arrive_imported(id, flight, at, out),
         }
     }
 
     /// A send is complete for its sender.
-    fn complete_send(&mut self, flight: Flight, at: Picos, out: &mut impl Sink) -> Run<()> {
+    pub(crate) fn complete_send(&mut self, flight: Flight, at: Picos, out: &mut impl Sink) -> Run<()> {
         match flight.of() {
             Of::Line { id, .. } => {
                 let sender = &self.sequences[flight.src as usize];
@@ -233,6 +245,8 @@ impl Engine {
                 if waits { self.release(flight.src, at, out) } else { Ok(()) }
             }
             Of::Collective(open) => self.complete_part_send(open, flight, at, out),
+            // The sender is in another partition.
+            Of::Imported(_) => Ok(()),
         }
     }
 
@@ -244,9 +258,9 @@ impl Engine {
     }
 
     /// The sequence of the task that sent a message.
-    fn sender(&self, flight: &Flight) -> u32 {
+    pub(crate) fn sender(&self, flight: &Flight) -> u32 {
         match flight.of() {
-            Of::Line { .. } => flight.src,
+            Of::Line { .. } | Of::Imported(_) => flight.src,
             Of::Collective(open) => self.collectives.task(open, flight.src),
         }
     }

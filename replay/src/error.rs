@@ -47,6 +47,16 @@ pub enum BuildError {
     /// A link without bandwidth.
     #[error("a bandwidth of 0")]
     NoBandwidth,
+    /// A node that was put in a partition that does not exist.
+    #[error("node {node} is put in partition {part} of {parts}")]
+    Partition {
+        /// The node.
+        node: u32,
+        /// The partition.
+        part: u32,
+        /// How many there are.
+        parts: u32,
+    },
     /// Already the first records cannot be replayed.
     #[error(transparent)]
     Start(#[from] ReplayError),
@@ -70,6 +80,21 @@ pub enum ReplayError {
         /// The id.
         id: LiveId,
     },
+    /// A message was reported delivered whose receiver is in another partition, without having been exported there.
+    #[error("message {id} goes to another partition, to which it was not exported")]
+    NotExported {
+        /// The id.
+        id: LiveId,
+    },
+    /// A message was to be exported whose receiver is in the same partition.
+    #[error("message {id} stays in its partition")]
+    NothingToExport {
+        /// The id.
+        id: LiveId,
+    },
+    /// A message was imported whose receiver is in another partition.
+    #[error("the receiver of the imported message is not in this partition")]
+    NotHere,
     /// A wake-up that no task waits for.
     #[error("no task waits for this wake-up")]
     NotWaiting,
@@ -132,6 +157,9 @@ impl ReplayError {
             self,
             Self::NotLive { .. }
                 | Self::AlreadySent { .. }
+                | Self::NotExported { .. }
+                | Self::NothingToExport { .. }
+                | Self::NotHere
                 | Self::NotWaiting
                 | Self::Begun
                 | Self::Backwards { .. }

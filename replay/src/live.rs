@@ -1,6 +1,7 @@
 //! The messages that are under way: a slab whose slots remember how often they were used.
 
 use crate::message::LiveId;
+use vef_format::ids::CollectiveId;
 
 /// Slots, and which are free. A slot costs 32 bytes and is reused last in, first out, so that a steady
 /// traffic stays in the cache.
@@ -40,6 +41,10 @@ const COMPLETES: u32 = 3;
 const SENT: u32 = 1 << 2;
 const OF_COLLECTIVE: u32 = 1 << 3;
 const AWAITED: u32 = 1 << 4;
+/// It has left for another partition, and its sender waits for it.
+const EXPORTED: u32 = 1 << 5;
+/// It came from another partition, and is of a collective.
+const IMPORTED: u32 = 1 << 6;
 
 /// What a live message belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +57,8 @@ pub(crate) enum Of {
     },
     /// The collective in this place of the table of open ones.
     Collective(u32),
+    /// The collective of that id: the message came from another partition, in which its place is another.
+    Imported(CollectiveId),
 }
 
 /// The moment at which a send is complete for its sender.
@@ -76,6 +83,7 @@ impl Flight {
         let (key, flags) = match of {
             Of::Line { id, awaited } => (id, if awaited { AWAITED } else { 0 }),
             Of::Collective(place) => (place.into(), OF_COLLECTIVE),
+            Of::Imported(id) => (id.0, IMPORTED),
         };
         Self { key, src, dst, receiver, flags: flags | completes as u32 }
     }
@@ -83,10 +91,17 @@ impl Flight {
     /// Whose message it is.
     #[inline(always)]
     pub(crate) fn of(&self) -> Of {
-        match self.flags & OF_COLLECTIVE {
+        match self.flags & (OF_COLLECTIVE | IMPORTED) {
             0 => Of::Line { id: self.key, awaited: self.flags & AWAITED != 0 },
-            _ => Of::Collective(self.key as u32),
+            OF_COLLECTIVE => Of::Collective(self.key as u32),
+            _ => Of::Imported(CollectiveId(self.key)),
         }
+    }
+
+    /// Whether it has left for another partition.
+    #[inline]
+    pub(crate) fn is_exported(&self) -> bool {
+        self.flags & EXPORTED != 0
     }
 
     /// When its sender's send is complete.
@@ -164,6 +179,11 @@ impl Live {
     pub(crate) fn get(&self, id: LiveId) -> Option<Flight> {
         let slot = self.slots.get(id.slot() as usize)?;
         (slot.generation == id.generation() && id.generation() % 2 == 1).then_some(slot.flight)
+    }
+
+    /// Marks a message that [`Live::get`] has given as gone to another partition.
+    pub(crate) fn export(&mut self, id: LiveId) {
+        self.slots[id.slot() as usize].flight.flags |= EXPORTED;
     }
 
     /// Lets go of a message that [`Live::get`] has given.

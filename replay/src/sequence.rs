@@ -63,6 +63,8 @@ pub(crate) enum Wait {
     Collective,
     /// It has no more records.
     Finished,
+    /// Nothing that is known here: its task is in another partition.
+    Elsewhere,
 }
 
 impl Sequence {

@@ -17,6 +17,7 @@ pub use loaded::{LoadError, Loaded};
 pub use stream::Stream;
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 use vef_format::container::Streams;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
@@ -91,6 +92,23 @@ impl Feed {
             }
             Self::Stream(source) => source.next(task, next),
         }
+    }
+
+    /// Makes sure that the trace can be read any number of times side by side: a text goes into memory.
+    pub(crate) fn make_shareable(&mut self) -> Result<(), SourceError> {
+        if let Self::Stream(stream) = self {
+            *self = Self::Loaded(Arc::new(stream.load()?).source());
+        }
+        Ok(())
+    }
+
+    /// Another reading of the trace, from its start.
+    pub(crate) fn again(&self) -> Result<Self, SourceError> {
+        Ok(match self {
+            Self::Loaded(source) => Self::Loaded(source.again()),
+            Self::Stream(source) => Self::Loaded(Arc::new(source.load()?).source()),
+            Self::Container(source) => Self::Container(Box::new(source.again()?)),
+        })
     }
 
     /// Asks for [`DETACHED`](crate::sequence::DETACHED) and [`PAUSE`](crate::sequence::PAUSE), where the trace knows.

@@ -9,6 +9,10 @@ pub struct Stats {
     kinds: [Count; Kind::COUNT],
     /// Messages delivered, those inside included.
     pub delivered: u64,
+    /// Of a partition: messages that went to other partitions ([`Engine::export`](crate::Engine::export)).
+    pub exported: u64,
+    /// Of a partition: messages that came from other partitions ([`Engine::import`](crate::Engine::import)).
+    pub imported: u64,
     /// Messages between tasks of one node that the engine completed itself; also counted by kind.
     pub inside: Count,
     /// Local marks passed.
@@ -40,6 +44,11 @@ impl Count {
         // Amounts of a hostile trace may be anything; the count saturates.
         self.bytes = Bytes(self.bytes.0.saturating_add(bytes.0));
     }
+
+    fn add_count(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.bytes = Bytes(self.bytes.0.saturating_add(other.bytes.0));
+    }
 }
 
 impl Stats {
@@ -47,6 +56,8 @@ impl Stats {
         Self {
             kinds: [Count::default(); Kind::COUNT],
             delivered: 0,
+            exported: 0,
+            imported: 0,
             inside: Count::default(),
             marks: 0,
             collective_parts: 0,
@@ -69,9 +80,42 @@ impl Stats {
         self.last_delivery = self.last_delivery.max(at);
     }
 
-    /// Messages that have started and are not delivered.
+    /// Messages that have started and are not delivered; of a partition, those that it has not exported.
     pub fn live(&self) -> u64 {
-        self.kinds.iter().map(|count| count.messages).sum::<u64>() - self.delivered
+        let started = self.kinds.iter().map(|count| count.messages).sum::<u64>();
+        started + self.imported - self.exported - self.delivered
+    }
+
+    /// Adds what another partition of the same replay has done.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            kinds,
+            delivered,
+            exported,
+            imported,
+            inside,
+            marks,
+            collective_parts,
+            collectives,
+            split_evenly,
+            last_delivery,
+        } = other;
+        for (sum, count) in self.kinds.iter_mut().zip(kinds) {
+            sum.add_count(*count);
+        }
+        self.inside.add_count(*inside);
+        for (sum, count) in [
+            (&mut self.delivered, delivered),
+            (&mut self.exported, exported),
+            (&mut self.imported, imported),
+            (&mut self.marks, marks),
+            (&mut self.collective_parts, collective_parts),
+            (&mut self.collectives, collectives),
+            (&mut self.split_evenly, split_evenly),
+        ] {
+            *sum += count;
+        }
+        self.last_delivery = self.last_delivery.max(*last_delivery);
     }
 
     /// Messages of one kind that have started.
@@ -86,9 +130,8 @@ impl Stats {
 
     /// All messages that have started, and their bytes.
     pub fn total(&self) -> Count {
-        self.kinds.iter().fold(Count::default(), |sum, count| Count {
-            messages: sum.messages + count.messages,
-            bytes: Bytes(sum.bytes.0.saturating_add(count.bytes.0)),
-        })
+        let mut total = Count::default();
+        self.kinds.iter().for_each(|&count| total.add_count(count));
+        total
     }
 }

@@ -104,6 +104,8 @@ pub enum Awaited {
     GoesElsewhere,
     /// It is not from the task that waits for its completion, which waits in vain.
     SentByAnother,
+    /// Its sender is in another partition.
+    FromElsewhere,
 }
 
 /// A member of a collective for whose message another one waits.
@@ -111,8 +113,8 @@ pub enum Awaited {
 pub struct Missing {
     /// Which task.
     pub task: Rank,
-    /// Whether it has entered the collective.
-    pub entered: bool,
+    /// Whether it has entered the collective; none of a task in another partition.
+    pub entered: Option<bool>,
 }
 
 /// A message that the simulator has taken and not delivered.
@@ -122,8 +124,8 @@ pub struct Undelivered {
     pub id: LiveId,
     /// Which job, from 0.
     pub job: u32,
-    /// The sending task.
-    pub src: Rank,
+    /// The sending task; none where that is in another partition and of a collective that nobody here has entered.
+    pub src: Option<Rank>,
     /// The receiving task.
     pub dst: Rank,
     /// The point-to-point line, or the collective.
@@ -156,7 +158,10 @@ impl Engine {
         let parts = self.playing();
         let waiting: Vec<u32> = (0u32..)
             .zip(&self.sequences)
-            .filter(|(at, sequence)| sequence.wait != Wait::Finished || parts.contains_key(at))
+            .filter(|(at, sequence)| match sequence.wait {
+                Wait::Finished => parts.contains_key(at),
+                wait => wait != Wait::Elsewhere,
+            })
             .map(|(at, _)| at)
             .collect();
         let told = self.explain(&waiting, &parts);
@@ -225,7 +230,7 @@ impl Engine {
                         }
                     }
                     Wait::Turn => WaitsFor::Call,
-                    Wait::Nothing | Wait::Finished => match parts.get(&at) {
+                    Wait::Nothing | Wait::Finished | Wait::Elsewhere => match parts.get(&at) {
                         Some(&part) => self.explain_part(part),
                         None => continue,
                     },
@@ -254,7 +259,11 @@ impl Engine {
                 return Awaited::GoesElsewhere;
             }
             Some((number, Line::Message(message))) => {
-                self.sequences[(job.first_task + message.src.0) as usize].records > number
+                let sender = job.first_task + message.src.0;
+                if self.is_elsewhere(sender) {
+                    return Awaited::FromElsewhere;
+                }
+                self.sequences[sender as usize].records > number
             }
             _ => job.lines.has_started(sequence.next.after).unwrap_or(false),
         };
@@ -272,7 +281,7 @@ impl Engine {
         let other = match sequence.wait {
             Wait::Sent | Wait::Received => Wanted::Line(MessageId(sequence.next.after)),
             Wait::Collective => Wanted::Part(CollectiveId(sequence.next.after), rank),
-            Wait::Nothing | Wait::Turn | Wait::Finished => own,
+            Wait::Nothing | Wait::Turn | Wait::Finished | Wait::Elsewhere => own,
         };
         [own, other]
     }
@@ -283,9 +292,10 @@ impl Engine {
         let members = &self.collectives.groups[open.group as usize].members;
         let missing = self.collectives.peers_missing(at).into_iter().take(Stuck::SHOWN).map(|peer| {
             let entered = match open.parts[peer as usize] {
-                NOT_YET => false,
-                OVER => true,
-                part => self.collectives.parts[part as usize].cursor.is_some(),
+                _ if self.is_elsewhere(self.collectives.task(part.open, peer)) => None,
+                NOT_YET => Some(false),
+                OVER => Some(true),
+                part => Some(self.collectives.parts[part as usize].cursor.is_some()),
             };
             Missing { task: members[peer as usize], entered }
         });
@@ -302,13 +312,17 @@ impl Engine {
         let message = |(id, flight): (LiveId, crate::live::Flight)| match flight.of() {
             Of::Line { id: line, .. } => {
                 let Sequence { job, rank: src, .. } = self.sequences[flight.src as usize];
-                Undelivered { id, job, src, dst: Rank(flight.dst), of: Ok(MessageId(line)) }
+                Undelivered { id, job, src: Some(src), dst: Rank(flight.dst), of: Ok(MessageId(line)) }
             }
             Of::Collective(open) => {
                 let open = &self.collectives.open[open as usize];
                 let members = &self.collectives.groups[open.group as usize].members;
                 let (src, dst) = (members[flight.src as usize], members[flight.dst as usize]);
-                Undelivered { id, job: open.job, src, dst, of: Err(open.id) }
+                Undelivered { id, job: open.job, src: Some(src), dst, of: Err(open.id) }
+            }
+            Of::Imported(collective) => {
+                let Sequence { job, rank: dst, .. } = self.sequences[flight.receiver as usize];
+                Undelivered { id, job, src: None, dst, of: Err(collective) }
             }
         };
         self.departures.live.iter().take(Stuck::SHOWN).map(message).collect()
@@ -329,7 +343,7 @@ impl StuckTask {
             WaitsFor::Message { .. } | WaitsFor::Call => None,
             WaitsFor::NotEntered { found, .. } => found.and_then(|found| found.task()),
             WaitsFor::Collective { missing, .. } => {
-                let first = missing.iter().find(|member| !member.entered).or(missing.first());
+                let first = missing.iter().find(|member| member.entered == Some(false)).or(missing.first());
                 first.map(|member| member.task)
             }
         }
@@ -418,6 +432,7 @@ impl fmt::Display for WaitsFor {
                     Awaited::OnItsWay => ", which is on its way",
                     Awaited::GoesElsewhere => ", which goes to another task",
                     Awaited::SentByAnother => ", which another task sends",
+                    Awaited::FromElsewhere => ", whose sender is in another partition",
                 })
             }
             Self::Call => f.write_str("the simulator to call it"),
@@ -437,7 +452,11 @@ impl fmt::Display for WaitsFor {
                     write!(f, ": {missing_messages} messages missing, from")?;
                     for (number, member) in missing.iter().enumerate() {
                         let comma = if number > 0 { "," } else { "" };
-                        let entered = if member.entered { "" } else { " (not entered)" };
+                        let entered = match member.entered {
+                            Some(true) => "",
+                            Some(false) => " (not entered)",
+                            None => " (in another partition)",
+                        };
                         write!(f, "{comma} task {}{entered}", member.task)?;
                     }
                 }
@@ -455,7 +474,12 @@ impl fmt::Display for Undelivered {
         if self.job > 0 {
             write!(f, "job {}, ", self.job)?;
         }
-        write!(f, "id {}: from task {} to task {}, ", self.id, self.src, self.dst)?;
+        write!(f, "id {}: ", self.id)?;
+        match self.src {
+            Some(src) => write!(f, "from task {src} ")?,
+            None => f.write_str("from another partition ")?,
+        }
+        write!(f, "to task {}, ", self.dst)?;
         match self.of {
             Ok(line) => write!(f, "message {line}"),
             Err(collective) => write!(f, "of {collective}"),

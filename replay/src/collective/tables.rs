@@ -52,7 +52,7 @@ pub(crate) struct Open {
     /// The members' parts by communicator rank: a place in the table of parts, [`NOT_YET`] or [`OVER`].
     pub(crate) parts: Vec<u32>,
     pub(super) over: u32,
-    pub(super) on_their_way: u32,
+    pub(crate) on_their_way: u32,
 }
 
 /// A member that has not entered and has no messages waiting.
@@ -178,21 +178,27 @@ impl Part {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) members: Vec<Rank>,
+    /// Members in this partition.
+    pub(super) here: u32,
+    /// Whether the first member is.
+    pub(super) leads: bool,
     /// Communicator ranks in the order of world ranks, where that differs from their own order.
     order: Option<Vec<u32>>,
 }
 
 impl Group {
     /// The task that it names twice, if there is one.
-    pub(super) fn new(members: Vec<Rank>) -> Result<Self, Rank> {
+    pub(super) fn new(members: Vec<Rank>, is_here: impl Fn(Rank) -> bool) -> Result<Self, Rank> {
+        let here = members.iter().filter(|&&member| is_here(member)).count() as u32;
+        let leads = members.first().is_some_and(|&first| is_here(first));
         if members.is_sorted_by(|a, b| a < b) {
-            return Ok(Self { members, order: None });
+            return Ok(Self { members, here, leads, order: None });
         }
         let mut order: Vec<u32> = (0..members.len() as u32).collect();
         order.sort_unstable_by_key(|&rank| members[rank as usize]);
         match order.windows(2).find(|pair| members[pair[0] as usize] == members[pair[1] as usize]) {
             Some(pair) => Err(members[pair[0] as usize]),
-            None => Ok(Self { members, order: Some(order) }),
+            None => Ok(Self { members, here, leads, order: Some(order) }),
         }
     }
 
@@ -337,6 +343,18 @@ impl Collectives {
         before
     }
 
+    /// A message of another partition that came before any task of this one had entered the collective.
+    pub(super) fn count_early(&mut self, open: u32, src: u32, dst: u32) -> Result<(), CollectiveProblem> {
+        let part = match self.open[open as usize].parts.get(dst as usize) {
+            // No parcel that was exported names a rank outside.
+            None => return Ok(()),
+            Some(&NOT_YET) => self.add_part(open, dst)?,
+            Some(&part) => part,
+        };
+        self.count(part, src, 1);
+        Ok(())
+    }
+
     /// Closes a collective that is over for all its members.
     pub(super) fn close(&mut self, open: u32) {
         let mut parts = std::mem::take(&mut self.open[open as usize].parts);
@@ -372,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_group_knows_its_ranks() {
-        let group = |members: &[u32]| Group::new(members.iter().copied().map(Rank).collect());
+        let group = |members: &[u32]| Group::new(members.iter().copied().map(Rank).collect(), |_| true);
         for members in [&[0, 1, 2, 3][..], &[2, 5, 9], &[9, 2, 5], &[1, 0], &[3]] {
             let known = group(members).unwrap();
             for task in 0..12 {

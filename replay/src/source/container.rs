@@ -40,8 +40,17 @@ impl Container {
 
     /// Reads from a container.
     pub fn new(reader: Reader) -> Result<Self, ContainerError> {
+        Self::shared(Arc::new(reader))
+    }
+
+    /// Another reading of the same container, from its start.
+    pub(crate) fn again(&self) -> Result<Self, ContainerError> {
+        Self::shared(self.streams.shared_reader())
+    }
+
+    fn shared(reader: Arc<Reader>) -> Result<Self, ContainerError> {
         let facts = FactNotes::new(&reader)?;
-        let streams = Streams::new(Arc::new(reader));
+        let streams = Streams::new(reader);
         Ok(Self { streams, communicators: None, facts, counts: None, sends: None })
     }
 

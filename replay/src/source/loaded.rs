@@ -242,6 +242,11 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// Another reading, from the start.
+    pub(crate) fn again(&self) -> Self {
+        self.loaded.clone().source()
+    }
+
     #[inline]
     pub(crate) fn next(&mut self, task: Rank) -> Raw {
         let Some(head) = self.heads.get_mut(task.index()).filter(|head| **head != NIL) else {

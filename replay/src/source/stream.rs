@@ -5,7 +5,7 @@
 
 use super::facts::{Facts, Question, Seen};
 use super::packed::{NIL, Packed};
-use super::{Found, Search, Source, SourceError, Wanted};
+use super::{Found, LoadError, Loaded, Search, Source, SourceError, Wanted};
 use hashbrown::HashMap;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -58,6 +58,11 @@ impl Stream {
     /// Other codes; nothing has been read yet.
     pub(crate) fn set_codes(&mut self, codes: OpCodes) {
         self.codes = codes;
+    }
+
+    /// All of the trace, in memory.
+    pub(crate) fn load(&self) -> Result<Loaded, LoadError> {
+        Loaded::read(Reader::open(&self.path)?, self.codes.clone())
     }
 
     /// Records read and not yet taken by their tasks.

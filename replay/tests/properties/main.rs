@@ -2,6 +2,7 @@
 
 mod generator;
 mod naive;
+mod partitions;
 
 use generator::{Call, Program, program};
 use naive::{Setting, departure, flight};
@@ -375,6 +376,41 @@ proptest! {
             tasks.left.iter().map(|left| ((left.id.0, left.task.0), left.at.0)).collect();
         prop_assert_eq!(left.len(), tasks.left.len());
         prop_assert_eq!(left, naive.left);
+    }
+
+    #[test]
+    fn partitions_are_one_replay(
+        program in program(),
+        policy in 0..3,
+        parts in 1u32..4,
+        from_file in any::<bool>(),
+    ) {
+        let policy = match policy {
+            0 => SendCompletion::Eager,
+            1 => SendCompletion::WhenSent,
+            _ => SendCompletion::Rendezvous { above: Bytes(20) },
+        };
+        let naive = naive::run(&program, Setting { policy, counts: false });
+        let (text, loaded) = (text(&program), loaded(&program));
+        let job = if from_file { Job::open(text.path()).unwrap() } else { Job::loaded(&loaded) };
+        let engines = Engine::builder().job(job).send_completion(policy);
+        let mut engines = engines.partitions(parts, |node| node % parts).unwrap();
+        let seen = partitions::run(&mut engines, policy == SendCompletion::WhenSent);
+        prop_assert_eq!(sorted(seen, true), naive.messages);
+        for (at, engine) in engines.iter().enumerate() {
+            prop_assert!(engine.is_complete(), "partition {at}: {}", engine.stuck().unwrap());
+        }
+        let task = |rank: usize| engines[rank % parts as usize].progress(0).nth(rank).unwrap();
+        let finish: Vec<u64> = (0..naive.finish.len()).map(|rank| task(rank).finished.unwrap().0).collect();
+        prop_assert_eq!(finish, naive.finish);
+        // All counts are those of one engine.
+        let mut whole = Replay::builder().job(Job::loaded(&loaded)).send_completion(policy).build().unwrap();
+        run_with_departures(&mut whole);
+        let mut stats = engines[0].stats().clone();
+        engines[1..].iter().for_each(|engine| stats.add(engine.stats()));
+        prop_assert_eq!(stats.exported, stats.imported);
+        (stats.exported, stats.imported) = (0, 0);
+        prop_assert_eq!(&stats, whole.stats());
     }
 
     #[test]

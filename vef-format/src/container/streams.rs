@@ -108,6 +108,11 @@ impl Streams {
         &self.reader
     }
 
+    /// The container, for another reading.
+    pub fn shared_reader(&self) -> Arc<Reader> {
+        self.reader.clone()
+    }
+
     /// The next record of `task` (never a communicator), or `None` behind its last.
     #[inline]
     pub fn next(&mut self, task: Rank) -> Result<Option<Line<'static>>, ContainerError> {

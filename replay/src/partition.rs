@@ -1,0 +1,169 @@
+//! Partitions: one replay divided among several engines, so that threads can advance it side by side.
+//!
+//! Each partition has the tasks of its own nodes and reads their records itself; nothing is shared but what is never written. A message whose
+//! receiver is in another partition leaves its own as a [`Parcel`] ([`Engine::export`]), which the simulator
+//! takes there as it takes the message ([`Engine::import`]). Everything else of a partition is an engine like any other.
+
+use crate::engine::Engine;
+use crate::error::{ReplayError, Run};
+use crate::live::{Completes, Flight, Of};
+use crate::message::{LiveId, Sink};
+use crate::sequence::Wait;
+use vef_format::ids::CollectiveId;
+use vef_format::units::Picos;
+
+/// A message on its way from one partition to another: what the receiver's has to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the message is delivered in the partition that imports it"]
+pub struct Parcel {
+    /// The id of the line, or of the collective.
+    id: u64,
+    /// The receiver's sequence, which has the same number in every partition.
+    receiver: u32,
+    src: u32,
+    dst: u32,
+    flags: u32,
+}
+
+const OF_COLLECTIVE: u32 = 1;
+const AWAITED: u32 = 2;
+/// The send is not complete.
+const INCOMPLETE: u32 = 4;
+
+impl Parcel {
+    /// Whether its sender has not completed the send, so that the partition that exported it is to be told as well when it is sent or
+    /// delivered, under the id that it had there.
+    pub fn is_incomplete(&self) -> bool {
+        self.flags & INCOMPLETE != 0
+    }
+
+    /// As plain numbers, to go through a simulator's own structures or to another process.
+    pub fn to_raw(self) -> [u64; 3] {
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << u32::BITS;
+        [self.id, pair(self.receiver, self.flags), pair(self.src, self.dst)]
+    }
+
+    /// Back from the plain numbers, which are those of a parcel of the same replay.
+    pub fn from_raw([id, to, ends]: [u64; 3]) -> Self {
+        let [high, low] = [|pair: u64| (pair >> u32::BITS) as u32, |pair: u64| pair as u32];
+        Self { id, receiver: low(to), flags: high(to), src: low(ends), dst: high(ends) }
+    }
+}
+
+/// Messages between partitions.
+impl Engine {
+    /// Takes a message out of this partition that goes to a task of another; its id is used up.
+    ///
+    /// Unless the send is incomplete ([`Parcel::is_incomplete`]): the id then stays valid here, for [`Engine::sent`] and
+    /// [`Engine::delivered`], which complete the send and nothing else.
+    pub fn export(&mut self, id: LiveId) -> Result<Parcel, ReplayError> {
+        let flight = match self.departures.live.get(id) {
+            Some(flight) if !self.ended && !flight.is_exported() => flight,
+            _ => return Err(self.refuse_id(id)),
+        };
+        if !self.is_elsewhere(flight.receiver) {
+            return Err(self.refuse(ReplayError::NothingToExport { id }));
+        }
+        let (parcel_id, flags) = match flight.of() {
+            Of::Line { id, awaited } => (id, if awaited { AWAITED } else { 0 }),
+            Of::Collective(open) => (self.collectives.open[open as usize].id.0, OF_COLLECTIVE),
+            Of::Imported(_) => return Err(self.refuse_id(id)),
+        };
+        let Flight { src, dst, receiver, .. } = flight;
+        self.departures.stats.exported += 1;
+        let incomplete = flight.completes_by_arrival();
+        match incomplete {
+            true => self.departures.live.export(id),
+            false => self.departures.live.remove(id),
+        }
+        let flags = flags | if incomplete { INCOMPLETE } else { 0 };
+        if let Of::Collective(open) = flight.of() {
+            self.collectives.open[open as usize].on_their_way -= 1;
+            self.close_if_over(open);
+        }
+        Ok(Parcel { id: parcel_id, receiver, src, dst, flags })
+    }
+
+    /// Takes a message in that another partition has exported to a task of this one; the id is for [`Engine::delivered`].
+    pub fn import(&mut self, parcel: Parcel) -> Result<LiveId, ReplayError> {
+        if self.ended {
+            return Err(ReplayError::Ended);
+        }
+        let Parcel { id, receiver, src, dst, flags } = parcel;
+        let tasks = self.sequences.len() as u32;
+        if receiver >= tasks || src >= tasks || self.is_elsewhere(receiver) {
+            return Err(self.refuse(ReplayError::NotHere));
+        }
+        let of = match flags & OF_COLLECTIVE {
+            0 => Of::Line { id, awaited: flags & AWAITED != 0 },
+            _ => Of::Imported(CollectiveId(id)),
+        };
+        self.departures.stats.imported += 1;
+        Ok(self.departures.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart)))
+    }
+
+    /// Whether a task of a job is in this partition.
+    pub fn has_task(&self, job: u32, task: u32) -> bool {
+        let job = self.jobs.get(job as usize).filter(|job| task < job.tasks);
+        job.is_some_and(|job| !self.is_elsewhere(job.first_task + task))
+    }
+
+    /// Whether a sequence is in another partition.
+    #[inline(always)]
+    pub(crate) fn is_elsewhere(&self, number: u32) -> bool {
+        self.sequences[number as usize].wait == Wait::Elsewhere
+    }
+
+    /// A message is reported delivered whose receiver is in another partition: its sender may wait for that.
+    #[cold]
+    pub(crate) fn delivered_elsewhere(
+        &mut self,
+        id: LiveId,
+        flight: Flight,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> Result<(), ReplayError> {
+        if !flight.is_exported() {
+            return Err(self.refuse(ReplayError::NotExported { id }));
+        }
+        self.hear(self.sender(&flight), at)?;
+        self.departures.live.remove(id);
+        self.complete_send(flight, at, out).map_err(|error| self.end(error))
+    }
+
+    /// A message of another partition arrives, of a collective.
+    pub(crate) fn arrive_imported(
+        &mut self,
+        id: CollectiveId,
+        flight: Flight,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> Run<()> {
+        let job = &mut self.jobs[self.sequences[flight.receiver as usize].job as usize];
+        match job.open.get(&id) {
+            Some(&open) => self.arrive_part(open, flight, at, out),
+            None => {
+                // No task of this partition has entered it.
+                job.early.entry(id).or_default().push((flight.src, flight.dst));
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_can_go_to_another_thread() {
+        fn goes<T: Send>() {}
+        goes::<Engine>();
+    }
+
+    #[test]
+    fn a_parcel_reads_back() {
+        let parcel = Parcel { id: u64::MAX - 3, receiver: 7, src: u32::MAX, dst: 9, flags: 3 };
+        assert_eq!(Parcel::from_raw(parcel.to_raw()), parcel);
+    }
+}
