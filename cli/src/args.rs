@@ -33,6 +33,8 @@ pub enum Command {
     Sim(Box<Sim>),
     /// Load a simulated network with synthetic traffic: latency and saturation
     Traffic(Box<Traffic>),
+    /// Make a trace of a known communication pattern
+    Gen(Gen),
     /// Rewrite a trace: text (.vef) to container (.vefx), or back
     Convert(Convert),
     /// Put ranks on nodes as a launcher would, or better
@@ -499,6 +501,62 @@ pub struct Traffic {
     /// The points as CSV
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Patterns, per iteration: ring (to the next), halo2d and halo3d (exchange with 4 or 6 neighbours), alltoall, allreduce,
+random (to a random other rank), incast (all to rank 0, which lets them go on), sweep (a wavefront from each corner in
+turn), fft (Alltoall in rows, then in columns), training (micro-batches through a pipeline and back, an Allreduce of each
+in the tensor group, one of the gradients among the replicas).
+
+Examples:
+  vef gen halo3d -n 4096 -o halo.vefx --bytes 64KiB --compute 200us --imbalance 0.1
+  vef gen training --parallel 4,8,2 -o step.vefx --bytes 16MiB --gradient 512MiB --micro-batches 8
+  vef gen random -n 64 -o - | vef sim - --topology fattree:k=8")]
+pub struct Gen {
+    /// Who talks to whom
+    #[arg(value_name = "PATTERN")]
+    pub pattern: String,
+    /// Number of ranks
+    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", required_unless_present_any = ["grid", "parallel"], value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks: Option<u32>,
+    /// The trace to write: a container if its name ends in .vefx, else text; - is the standard output
+    #[arg(short, long, value_name = "OUT", value_parser = written)]
+    pub output: PathBuf,
+    /// Bytes of a message, or of each rank's block in a collective
+    #[arg(long, default_value = "8KiB", value_name = "SIZE")]
+    pub bytes: String,
+    /// How often the pattern is repeated
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub iterations: u32,
+    /// Computing of a rank in an iteration
+    #[arg(long, default_value = "10us", value_name = "TIME")]
+    pub compute: String,
+    /// Computing differs between ranks by up to this share
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub imbalance: f64,
+    /// Computing differs from time to time by up to this share
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub noise: f64,
+    /// What is random depends on this
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// halo2d, halo3d, sweep, fft: ranks in each direction, AxB or AxBxC [default: the squarest grid]
+    #[arg(long, value_name = "AxB", conflicts_with = "ranks")]
+    pub grid: Option<String>,
+    /// training: replicas, ranks of a tensor group, stages of the pipeline [default: RANKS,1,1]
+    #[arg(long, value_name = "D,T,P", conflicts_with_all = ["ranks", "grid"])]
+    pub parallel: Option<String>,
+    /// training: micro-batches of a step
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub micro_batches: u32,
+    /// training: gradients of a rank
+    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
+    pub gradient: String,
+    /// Compress the container's blocks (zstd)
+    #[arg(long)]
+    pub compress: bool,
 }
 
 #[derive(Args, Debug)]

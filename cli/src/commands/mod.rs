@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod convert;
 mod demo;
+mod generate;
 mod mix;
 mod place;
 mod profile;
@@ -28,6 +29,7 @@ pub fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Check(check) => check::execute(&check),
         Command::Stats(stats) => stats::execute(&stats).map(|()| ExitCode::SUCCESS),
         Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
+        Command::Gen(options) => generate::execute(&options).map(|()| ExitCode::SUCCESS),
         Command::Traffic(traffic) => traffic::execute(&traffic).map(|()| ExitCode::SUCCESS),
         Command::Convert(convert) => convert::execute(&convert).map(|()| ExitCode::SUCCESS),
         Command::Place(place) => place::execute(&place).map(|()| ExitCode::SUCCESS),
