@@ -3,7 +3,8 @@
 use crate::output::Failure;
 use clap::Args;
 use sim_example::NetworkSettings;
-use sim_example::model::{Arbiter, Buffers};
+use sim_example::loggp::Rendezvous;
+use sim_example::model::{Arbiter, Buffers, Model, Weights};
 use sim_example::quantity::{parse_bytes, parse_time};
 
 /// What the words mean: for the help of each command that has them.
@@ -13,7 +14,8 @@ xgft:CHILDREN;PARENTS[;CABLES], torus:AxBxC[:NODES], mesh:AxBxC[:NODES], hyperx:
 dragonfly:NODESxROUTERSxGLOBAL[xGROUPS][:palmtree|absolute|relative], file:NET.graphml|.dot|.txt.
 Routing: minimal (in tori, meshes, HyperX also dor, in trees dmodk), ecmp:pair|message|packet, adaptive, valiant,
 valiant:router, ugal[:BYTES].
-Models: cut-through, store-and-forward, latency (no contention), packet (finite buffers, credits).
+Models: cut-through, store-and-forward, latency (no contention), packet (finite buffers, credits), flow (messages share
+links, max-min), loggp (ranks and no links; also runs GOAL schedules).
 docs/simulator.md has the formulas.";
 
 /// A network.
@@ -55,6 +57,18 @@ pub struct Network {
     /// Time a node takes to prepare a message
     #[arg(long, default_value = "0ns", value_name = "TIME")]
     pub overhead: String,
+    /// Model loggp: its numbers, in ns, ns a byte, and bytes (S) [default: L=2500,o=1500,g=1000,G=6,O=0,S=65535]
+    #[arg(long, value_name = "L=…,o=…")]
+    pub loggp: Option<String>,
+    /// Model loggp: what comes before a message of more than S bytes: late (nothing, as LogGOPSim) or handshake
+    #[arg(long, default_value = "late", value_name = "HOW")]
+    pub rendezvous: String,
+    /// Model loggp: as LogGOPSim also where that makes no sense
+    #[arg(long)]
+    pub compat: bool,
+    /// Model flow: how large a share each message gets: equal, or by latency (as SimGrid)
+    #[arg(long, default_value = "equal", value_name = "HOW")]
+    pub weights: String,
     /// Model packet: most bytes of a message in a packet
     #[arg(long, default_value = "2KiB", value_name = "SIZE")]
     pub packet_size: String,
@@ -101,6 +115,26 @@ impl Network {
         links.global_latency = self.global_latency.as_deref().map(parse_time).transpose()?;
         links.switch_delay = parse_time(&self.switch_delay)?;
         links.overhead = parse_time(&self.overhead)?;
+        network.weights = match self.weights.as_str() {
+            "equal" => Weights::Equal,
+            "latency" => Weights::Latency,
+            other => return Err(format!("--weights {other:?}: write equal or latency").into()),
+        };
+        let loggp = &mut network.loggp;
+        if let Some(parameters) = &self.loggp {
+            loggp.parameters = parameters.parse()?;
+        }
+        loggp.rendezvous = match self.rendezvous.as_str() {
+            "late" => Rendezvous::Late,
+            "handshake" => Rendezvous::Handshake,
+            other => return Err(format!("--rendezvous {other:?}: write late or handshake").into()),
+        };
+        loggp.compat = self.compat;
+        if network.model != Model::LogGp && (self.loggp.is_some() || self.compat) {
+            return Err(
+                format!("--loggp and --compat are for --model loggp, not for {}", network.model).into()
+            );
+        }
         let packet = &mut network.packet;
         packet.size = parse_bytes(&self.packet_size)?;
         packet.header = parse_bytes(&self.packet_header)?;

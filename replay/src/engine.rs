@@ -331,6 +331,12 @@ impl Engine {
         })
     }
 
+    /// When the last record that a task has started did; tasks are counted over all jobs. What it computes before the record for which it
+    /// waits is not in that.
+    pub fn reached(&self, task: u32) -> Option<Picos> {
+        self.sequences.get(task as usize).map(|sequence| sequence.at)
+    }
+
     /// When the last task finished, computing included, and the last message was delivered: the simulated run time of all jobs, once
     /// complete.
     pub fn finish(&self) -> Picos {

@@ -8,7 +8,8 @@ use vef_format::units::Picos;
 
 use crate::error::SimError;
 use crate::histogram::Histogram;
-use crate::model::{Carried, Happened, Network, with_network};
+use crate::loggp;
+use crate::model::{Carried, Happened, Model, Network, Usage, with_network};
 use crate::report::{Report, Run};
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::topology::Topology;
@@ -23,15 +24,17 @@ pub struct Progress {
 }
 
 /// A report of progress comes after so many moments of simulated time at which something happened.
-const PROGRESS_EVERY: u32 = 1 << 16;
+pub(crate) const PROGRESS_EVERY: u32 = 1 << 16;
 
 /// Runs the traces of `settings` on its network; tells `progress` from time to time how far it is.
 ///
 /// # Errors
 /// Whatever is wrong with the settings or a trace, and traces that wait for what never happens; it ends in any case.
 pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Report, SimError> {
+    let report_sent = settings.sends_are_reported();
+    let send_completion = if report_sent { SendCompletion::WhenSent } else { settings.send_completion };
     let mut builder = Engine::builder()
-        .send_completion(settings.send_completion)
+        .send_completion(send_completion)
         .same_node(settings.same_node)
         .algorithms(settings.algorithms.clone());
     for workload in &settings.jobs {
@@ -39,7 +42,6 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         let nodes = workload.places.nodes(&job)?;
         builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
     }
-    let report_sent = settings.send_completion == SendCompletion::WhenSent;
     let mut report = run(builder.engine()?, &settings.network, report_sent, progress)?;
     for (job, workload) in report.jobs.iter_mut().zip(&settings.jobs) {
         job.trace = Some(workload.trace.display().to_string());
@@ -58,7 +60,7 @@ fn open(workload: &Workload) -> Result<Job, SimError> {
 }
 
 /// Runs an engine that has not begun, on traces of any source. It is told when messages are sent if
-/// `report_sent`, which matters under [`SendCompletion::WhenSent`] alone.
+/// `report_sent`, which matters under [`SendCompletion::WhenSent`] alone. [`Model::LogGp`] needs that.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -77,9 +79,34 @@ pub fn run(
         return Err(SimError::TooFewNodes { topology: name, nodes, job, task, node: placed.node });
     }
     let settings = network;
+    if settings.model == Model::LogGp {
+        return run_loggp(&topology, engine, settings, progress);
+    }
     with_network!(&topology, settings, report_sent, |network| run_on(
         network, &topology, engine, settings, progress
     ))
+}
+
+fn run_loggp(
+    topology: &Topology,
+    mut engine: Engine,
+    settings: &NetworkSettings,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, SimError> {
+    let outcome = loggp::run_trace(&mut engine, &settings.loggp, progress)?;
+    match engine.stuck() {
+        Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
+        None => Ok(Report::new(&Run {
+            engine: &engine,
+            finish: Some(&outcome.finish),
+            usage: vec![Usage::default(); topology.links() as usize],
+            events: outcome.events,
+            latencies: outcome.latencies,
+            topology,
+            settings,
+            wall: outcome.wall,
+        })),
+    }
 }
 
 fn run_on<N: Network>(
@@ -136,6 +163,7 @@ fn run_on<N: Network>(
         Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
         None => Ok(Report::new(&Run {
             engine: &engine,
+            finish: None,
             usage: network.usage(),
             events: network.events(),
             latencies,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::loggp::{GoalError, StuckSchedule};
 use crate::model::{ModelError, OutOfTime};
 use crate::settings::UnknownRule;
 use crate::topology::TopologyError;
@@ -57,6 +58,12 @@ pub enum SimError {
     /// A message would need until after the end of time.
     #[error(transparent)]
     EndOfTime(#[from] OutOfTime),
+    /// A file that is no GOAL schedule.
+    #[error(transparent)]
+    Goal(#[from] GoalError),
+    /// A schedule that cannot end.
+    #[error(transparent)]
+    StuckSchedule(#[from] Box<StuckSchedule>),
     /// Tasks wait for what never happens.
     #[error("the trace is stuck: {0}")]
     Stuck(Box<Stuck>),

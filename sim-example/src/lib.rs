@@ -26,6 +26,7 @@ mod report;
 mod settings;
 
 pub mod calibration;
+pub mod loggp;
 pub mod model;
 pub mod quantity;
 pub mod routing;

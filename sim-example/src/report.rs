@@ -185,6 +185,8 @@ pub struct Performance {
 /// A simulation at its end.
 pub(crate) struct Run<'a> {
     pub(crate) engine: &'a Engine,
+    /// When each task finished, over all jobs, where that is not for the engine to say.
+    pub(crate) finish: Option<&'a [Picos]>,
     /// What each link carried.
     pub(crate) usage: Vec<Usage>,
     pub(crate) events: u64,
@@ -201,7 +203,14 @@ const NAMED: usize = 5;
 impl Report {
     pub(crate) fn new(run: &Run<'_>) -> Self {
         let (engine, stats, total) = (run.engine, run.engine.stats(), run.engine.stats().total());
-        let runtime = engine.finish();
+        let last = run.finish.and_then(|finish| finish.iter().copied().max());
+        let runtime = engine.finish().max(last.unwrap_or_default());
+        let mut first_task = 0;
+        let jobs = (0..engine.jobs()).map(|job| {
+            let tasks = first_task..first_task + engine.tasks(job) as usize;
+            first_task = tasks.end;
+            JobReport::new(engine, job, run.finish.map(|finish| &finish[tasks]))
+        });
         Self {
             complete: engine.is_complete(),
             runtime_ps: runtime,
@@ -213,7 +222,7 @@ impl Report {
             collectives_split_evenly: stats.split_evenly,
             same_node: stats.inside.into(),
             kinds: stats.kinds().map(|(kind, count)| OfKind { kind, amount: count.into() }).collect(),
-            jobs: (0..engine.jobs()).map(|job| JobReport::new(engine, job)).collect(),
+            jobs: jobs.collect(),
             network: NetworkReport::new(run.topology, run.settings),
             latency_ps: Latency::new(&run.latencies),
             links: LinksReport::new(run.topology, &run.usage, runtime),
@@ -229,17 +238,25 @@ impl From<Count> for Amount {
 }
 
 impl JobReport {
-    fn new(engine: &Engine, job: u32) -> Self {
-        let tasks: Vec<Picos> = engine.progress(job).map(|task| task.finished.unwrap_or_default()).collect();
+    fn new(engine: &Engine, job: u32, finish: Option<&[Picos]>) -> Self {
+        let tasks = match finish {
+            Some(finish) => finish.to_vec(),
+            None => engine.progress(job).map(|task| task.finished.unwrap_or_default()).collect(),
+        };
+        Self { trace: None, tasks: engine.tasks(job), finish_ps: Finish::of(tasks) }
+    }
+}
+
+impl Finish {
+    pub(crate) fn of(tasks: Vec<Picos>) -> Self {
         let sum: u128 = tasks.iter().map(|at| u128::from(at.0)).sum();
-        let finish_ps = Finish {
+        Self {
             min: tasks.iter().min().copied().unwrap_or_default(),
             // A mean of u64 is a u64.
             mean: Picos((sum / tasks.len().max(1) as u128) as u64),
             max: tasks.iter().max().copied().unwrap_or_default(),
             tasks,
-        };
-        Self { trace: None, tasks: engine.tasks(job), finish_ps }
+        }
     }
 }
 
@@ -311,7 +328,7 @@ impl LinksReport {
 }
 
 impl Performance {
-    fn new(wall: Duration, messages: u64, events: u64) -> Self {
+    pub(crate) fn new(wall: Duration, messages: u64, events: u64) -> Self {
         let per_second =
             |count: u64| (wall >= Duration::from_millis(1)).then(|| count as f64 / wall.as_secs_f64());
         Self {

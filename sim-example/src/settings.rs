@@ -10,7 +10,8 @@ use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
-use crate::model::{Links, Model, PacketSettings};
+use crate::loggp::LogGp;
+use crate::model::{Links, Model, PacketSettings, Weights};
 use crate::routing::Routing;
 use crate::topology::TopologySpec;
 
@@ -38,12 +39,23 @@ pub struct NetworkSettings {
     pub links: Links,
     /// What messages do to each other.
     pub model: Model,
+    /// How messages share links, where the model has that.
+    pub weights: Weights,
+    /// What processors and interfaces do, where the model has these and nothing else.
+    pub loggp: LogGp,
     /// How messages become packets, where the model has packets.
     pub packet: PacketSettings,
     /// Which way they take.
     pub routing: Routing,
     /// What random choices depend on.
     pub seed: u64,
+}
+
+impl Settings {
+    /// Whether the replay is told when messages have left: as sends are complete then, or the model says itself when they are.
+    pub(crate) fn sends_are_reported(&self) -> bool {
+        self.send_completion == SendCompletion::WhenSent || self.network.model == Model::LogGp
+    }
 }
 
 impl NetworkSettings {

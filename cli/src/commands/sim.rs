@@ -6,6 +6,8 @@ use crate::output::{self, Failure};
 use crate::progress::Bar;
 use placement::Placement;
 use replay::BuildError;
+use sim_example::loggp::{Schedule, run_schedule};
+use sim_example::model::Model;
 use sim_example::quantity::{parse_bytes, parse_time};
 use sim_example::{Link, Places, SameNode, SendCompletion, Settings, SimError, Workload, simulate};
 use std::path::Path;
@@ -13,6 +15,9 @@ use std::path::Path;
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
     let bar = Bar::new("simulating");
     let trace = Input::of(&sim.trace)?;
+    if Schedule::is_schedule(&trace.path) {
+        return schedule(sim, &trace);
+    }
     let mut progress = |progress: sim_example::Progress| bar.count(progress.delivered, "messages");
     let report = settings(sim, &trace)
         .and_then(|settings| {
@@ -25,6 +30,25 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     match sim.json {
         true => output::json(&report),
         false => output::result(report.to_text().trim_end()),
+    }
+}
+
+/// A GOAL schedule, which has ranks and no nodes.
+fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
+    let network = sim.network.settings()?;
+    if network.model != Model::LogGp {
+        let path = input.path.display();
+        return Err(
+            format!("{path}: a GOAL schedule runs under --model loggp, not under {}", network.model).into()
+        );
+    }
+    let report = Schedule::read(&input.path)
+        .map_err(SimError::from)
+        .and_then(|schedule| run_schedule(&schedule, &network.loggp))
+        .map_err(|error| input.error(error.into()))?;
+    match sim.json {
+        true => output::json(&report),
+        false => output::result(&report.to_text()),
     }
 }
 

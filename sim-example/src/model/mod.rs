@@ -29,6 +29,7 @@
 //!
 //! In the latency model no message waits for another: `startᵢ = readyᵢ`, else as cut-through.
 
+mod flow;
 mod links;
 mod message;
 mod packet;
@@ -41,6 +42,7 @@ use serde::{Deserialize, Serialize};
 use crate::routing::RoutingError;
 use vef_format::units::{Bytes, Picos};
 
+pub(crate) use flow::Flows;
 pub use links::Links;
 pub(crate) use links::Usage;
 pub(crate) use message::Messages;
@@ -60,16 +62,32 @@ pub enum Model {
     Latency,
     /// Packets, finite buffers and credits.
     Packet,
+    /// Messages share the bandwidth of links.
+    Flow,
+    /// Processors and interfaces that are busy; a network that only takes time ([`crate::loggp`]).
+    #[serde(rename = "loggp")]
+    LogGp,
 }
 
 impl Model {
     /// All models.
-    pub const ALL: [Self; 4] = [Self::CutThrough, Self::StoreAndForward, Self::Latency, Self::Packet];
+    pub const ALL: [Self; 6] =
+        [Self::CutThrough, Self::StoreAndForward, Self::Latency, Self::Packet, Self::Flow, Self::LogGp];
+}
+
+/// How large a share of a link each message gets in the flow model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weights {
+    /// All the same.
+    #[default]
+    Equal,
+    /// In inverse proportion to the latency of their ways.
+    Latency,
 }
 
 /// A text that names no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown model {0:?}; write cut-through, store-and-forward, latency or packet")]
+#[error("unknown model {0:?}; write cut-through, store-and-forward, latency, packet, flow or loggp")]
 pub struct UnknownModel(pub String);
 
 /// A model that cannot be.
@@ -78,6 +96,9 @@ pub enum ModelError {
     /// The topology does not have such a routing, or not with these virtual channels.
     #[error(transparent)]
     Routing(#[from] RoutingError),
+    /// A model without links, where links are asked about.
+    #[error("model loggp knows ranks and no links: it runs traces and GOAL schedules")]
+    NoLinks,
     /// Packets without payload, or too large ones.
     #[error("packets of {} bytes and a header of {}: write a size of at least 1, and both less than 256 MiB", .size.0, .header.0)]
     PacketSize {
@@ -134,6 +155,8 @@ impl fmt::Display for Model {
             Self::StoreAndForward => "store-and-forward",
             Self::Latency => "latency",
             Self::Packet => "packet",
+            Self::Flow => "flow",
+            Self::LogGp => "loggp",
         })
     }
 }
@@ -192,6 +215,12 @@ macro_rules! with_network {
                     $crate::model::Packets::new(router, settings.packet, &settings.links, report_sent)?;
                 $run
             }
+            $crate::model::Model::Flow => {
+                let $network =
+                    $crate::model::Flows::new(router, settings.weights, &settings.links, report_sent);
+                $run
+            }
+            $crate::model::Model::LogGp => return Err($crate::model::ModelError::NoLinks.into()),
             model => {
                 let $network = $crate::model::Messages::new(router, model, &settings.links, report_sent)?;
                 $run

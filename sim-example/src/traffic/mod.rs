@@ -307,4 +307,4 @@ fn half_width(values: &[f64]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -71,7 +71,11 @@ fn booksim(case: &serde_json::Value) -> (NetworkSettings, Pattern) {
         ..PacketSettings::default()
     };
     let topology = topology.parse().unwrap();
-    (NetworkSettings { topology, model: Model::Packet, routing, links, packet, seed: 1 }, pattern)
+    let model = Model::Packet;
+    (
+        NetworkSettings { topology, model, routing, links, packet, seed: 1, ..NetworkSettings::default() },
+        pattern,
+    )
 }
 
 /// BookSim's flattened butterfly numbers nodes over a plane of 8×8: node (x, y) is at router (x / 2, y / 2).

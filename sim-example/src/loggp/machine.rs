@@ -1,0 +1,174 @@
+//! What processors and interfaces do with messages, and in which order.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use replay::Queue;
+use vef_format::units::{Bytes, Picos};
+
+use super::LogGp;
+use crate::model::OutOfTime;
+
+/// When an interface can send and receive again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Interface {
+    pub(super) out: Picos,
+    pub(super) into: Picos,
+}
+
+/// The parameters at work: each function takes something for granted that is free, and says from when on it is free again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Costs {
+    settings: LogGp,
+}
+
+impl Costs {
+    pub(super) fn new(settings: LogGp) -> Self {
+        Self { settings }
+    }
+
+    /// A message of `bytes` leaves at `t`: when it arrives.
+    #[inline]
+    pub(super) fn send(
+        &self,
+        t: Picos,
+        bytes: Bytes,
+        cpu: &mut Picos,
+        interface: &mut Interface,
+    ) -> Result<Picos, OutOfTime> {
+        let p = &self.settings.parameters;
+        *cpu = self.after(t, p.overhead, bytes, p.overhead_per_byte)?;
+        interface.out = self.after(t, p.gap, bytes, p.gap_per_byte)?;
+        t.checked_add(p.overhead).and_then(|at| at.checked_add(p.latency)).ok_or(OutOfTime { bytes })
+    }
+
+    /// A message of `bytes` is taken at `t`.
+    #[inline]
+    pub(super) fn take(
+        &self,
+        t: Picos,
+        bytes: Bytes,
+        cpu: &mut Picos,
+        interface: &mut Interface,
+    ) -> Result<(), OutOfTime> {
+        let p = &self.settings.parameters;
+        let per_byte = match bytes {
+            // The larger of two numbers below zero, of which LogGOPSim knows no signs.
+            Bytes::ZERO if p.overhead_per_byte > Picos::ZERO => p.overhead_per_byte.min(p.gap_per_byte),
+            _ => p.overhead_per_byte.max(p.gap_per_byte),
+        };
+        *cpu = self.after(t, p.overhead, bytes, per_byte)?;
+        interface.into = self.after(t, p.gap, bytes, p.gap_per_byte)?;
+        Ok(())
+    }
+
+    /// A message to announce one, or to ask for it: it takes only its sender's processor.
+    pub(super) fn control(&self, t: Picos, cpu: &mut Picos) -> Result<Picos, OutOfTime> {
+        let p = &self.settings.parameters;
+        let bytes = Bytes::ZERO;
+        *cpu = t.checked_add(p.overhead).ok_or(OutOfTime { bytes })?;
+        cpu.checked_add(p.latency).ok_or(OutOfTime { bytes })
+    }
+
+    /// Whether the send of such a message is done when it has left.
+    #[inline]
+    pub(super) fn is_eager(&self, bytes: Bytes) -> bool {
+        bytes <= self.settings.parameters.eager
+    }
+
+    #[inline]
+    fn after(&self, t: Picos, first: Picos, bytes: Bytes, per_byte: Picos) -> Result<Picos, OutOfTime> {
+        let out_of_time = OutOfTime { bytes };
+        let first = t.checked_add(first).ok_or(out_of_time)?;
+        match bytes.0 {
+            0 if self.settings.compat => Ok(first.saturating_sub(per_byte)),
+            0 => Ok(first),
+            _ => {
+                let rest = (bytes.0 - 1).checked_mul(per_byte.0).ok_or(out_of_time)?;
+                first.checked_add(Picos(rest)).ok_or(out_of_time)
+            }
+        }
+    }
+}
+
+/// What is to be tried, and how manyth it was to become ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry<T> {
+    pub(super) number: u64,
+    pub(super) what: T,
+}
+
+/// What is to be tried, in the order of time, then of becoming ready.
+#[derive(Debug)]
+pub(super) struct Agenda<T> {
+    queue: Queue<Entry<T>>,
+    /// What comes next, backwards, all of `now`.
+    batch: Vec<Entry<T>>,
+    now: Picos,
+    /// What became ready for a moment that is over: with several processors a rank's time need not be that of the simulation.
+    past: BinaryHeap<Reverse<(Picos, Entry<T>)>>,
+    numbers: u64,
+}
+
+impl<T: Copy + Ord> Agenda<T> {
+    pub(super) fn new() -> Self {
+        Self { queue: Queue::new(), batch: Vec::new(), now: Picos::ZERO, past: BinaryHeap::new(), numbers: 0 }
+    }
+
+    /// Something becomes ready, to be tried at `at`.
+    #[inline]
+    pub(super) fn ready(&mut self, at: Picos, what: T) {
+        let number = self.numbers;
+        self.numbers += 1;
+        let entry = Entry { number, what };
+        if at < self.now {
+            return self.past.push(Reverse((at, entry)));
+        }
+        self.queue.push(at, entry);
+    }
+
+    /// Something is to be tried again at `at`, which is later.
+    #[inline]
+    pub(super) fn retry(&mut self, at: Picos, entry: Entry<T>) {
+        if at < self.now {
+            return self.past.push(Reverse((at, entry)));
+        }
+        self.queue.push(at, entry);
+    }
+
+    /// What comes next.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<(Picos, Entry<T>)> {
+        if let Some(Reverse((at, entry))) = self.past.pop() {
+            return Some((at, entry));
+        }
+        if let Some(entry) = self.batch.pop() {
+            return Some((self.now, entry));
+        }
+        let (now, first) = self.queue.pop(Picos::MAX)?;
+        self.now = now;
+        if !self.queue.has(now) {
+            return Some((now, first));
+        }
+        self.batch.push(first);
+        while let Some((_, entry)) = self.queue.pop(now) {
+            self.batch.push(entry);
+        }
+        // Mostly they are in order.
+        if !self.batch.is_sorted_by_key(|entry| entry.number) {
+            self.batch.sort_unstable_by_key(|entry| entry.number);
+        }
+        self.batch.reverse();
+        self.batch.pop().map(|entry| (now, entry))
+    }
+
+    /// The moment up to which everything was tried.
+    pub(super) fn now(&self) -> Picos {
+        self.now
+    }
+
+    /// How much became ready altogether.
+    pub(super) fn count(&self) -> u64 {
+        self.numbers
+    }
+}

@@ -1,0 +1,608 @@
+//! Runs a GOAL schedule: operations become ready as those that they require are done or have started.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::time::Instant;
+
+use serde::Serialize;
+use vef_format::units::{Bytes, Grouped, Picos};
+
+use super::goal::{Schedule, What};
+use super::machine::{Agenda, Costs, Entry, Interface};
+use super::{LogGp, Rendezvous};
+use crate::error::SimError;
+use crate::report::{Finish, Performance};
+
+/// What a schedule took.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScheduleReport {
+    /// When the last rank's processors are free.
+    pub runtime_ps: Picos,
+    /// Ranks.
+    pub ranks: u32,
+    /// Operations.
+    pub operations: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Their payload.
+    pub bytes: Bytes,
+    /// When the processors of each rank are free for good.
+    pub finish_ps: Finish,
+    /// The parameters, as they can be given again.
+    pub loggp: String,
+    /// What the simulation itself took.
+    pub performance: Performance,
+}
+
+impl ScheduleReport {
+    /// For people.
+    pub fn to_text(&self) -> String {
+        let Self { runtime_ps, ranks, operations, messages, bytes, finish_ps, loggp, .. } = self;
+        let Finish { min, mean, .. } = finish_ps;
+        format!(
+            "run time     {runtime_ps}\nranks        {} (finished from {min} on, in the mean after {mean})\n\
+             operations   {}, {} messages ({} B)\nmodel        loggp, {loggp}",
+            Grouped(u64::from(*ranks)),
+            Grouped(*operations),
+            Grouped(*messages),
+            Grouped(bytes.0)
+        )
+    }
+}
+
+/// An operation that cannot start, or a message that none receives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    rank: u32,
+    line: u32,
+    what: String,
+    why: String,
+}
+
+/// A schedule that cannot end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct StuckSchedule {
+    /// Operations that are not done.
+    pub operations: u64,
+    first: Vec<Waiting>,
+}
+
+/// How many are named.
+const NAMED: usize = 5;
+
+impl fmt::Display for StuckSchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the schedule cannot end: {} operations are not done", self.operations)?;
+        for Waiting { rank, line, what, why } in &self.first {
+            write!(f, "; rank {rank}, line {line}: {what} {why}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs a schedule.
+///
+/// # Errors
+/// A schedule that cannot end, or not before the end of time.
+pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<ScheduleReport, SimError> {
+    let began = Instant::now();
+    let mut run = Run::new(schedule, *settings);
+    run.all()?;
+    let finish = run.finish();
+    let (messages, bytes) = (run.messages.len() as u64, run.bytes);
+    Ok(ScheduleReport {
+        runtime_ps: finish.max,
+        ranks: schedule.ranks,
+        operations: schedule.operations.len() as u64,
+        messages,
+        bytes,
+        finish_ps: finish,
+        loggp: settings.parameters.to_string(),
+        performance: Performance::new(began.elapsed(), messages, run.agenda.count()),
+    })
+}
+
+/// What is to be tried: an operation, or a message at its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Try {
+    Operation(u32),
+    /// What follows on other processors is free: computing is over.
+    Computed(u32),
+    Arrival(u32),
+    /// A message is announced to its receiver.
+    Announced(u32),
+    /// The receiver has asked its sender for it.
+    Asked(u32),
+    /// The receiver asks for it.
+    Ask(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    send: u32,
+    bytes: Bytes,
+    /// Matched with this receive.
+    receive: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What is matched: whose, from whom, with which tag; any where there is none.
+type Key = (u32, Option<u32>, Option<u32>);
+
+/// Posted receives, or messages that none had been posted for, in their order.
+#[derive(Debug, Default)]
+struct Waitlist {
+    lists: HashMap<Key, VecDeque<(u64, u32)>>,
+}
+
+struct Run<'a> {
+    schedule: &'a Schedule,
+    costs: Costs,
+    settings: LogGp,
+    cpus: Vec<Picos>,
+    interfaces: Vec<Interface>,
+    cpus_a_rank: u32,
+    interfaces_a_rank: u32,
+    /// What an operation waits for: so many others.
+    open: Vec<u32>,
+    /// The operations that wait for each to be done, and for each to start.
+    after_end: Followers,
+    after_start: Followers,
+    done: Vec<bool>,
+    left: u64,
+    messages: Vec<Message>,
+    bytes: Bytes,
+    posted: Waitlist,
+    unexpected: Waitlist,
+    /// Which keys besides the exact one receives have: any tag, any source, any of both.
+    any_tag: bool,
+    any_source: bool,
+    any: bool,
+    order: u64,
+    /// What became ready in this step.
+    ready: Vec<u32>,
+    agenda: Agenda<Try>,
+}
+
+/// Lists of operations, one an operation.
+struct Followers {
+    starts: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Followers {
+    fn new(operations: usize, pairs: &[(u32, u32)]) -> Self {
+        let mut starts = vec![0u32; operations + 1];
+        for &(first, _) in pairs {
+            starts[first as usize + 1] += 1;
+        }
+        for at in 0..operations {
+            starts[at + 1] += starts[at];
+        }
+        let (mut all, mut at) = (vec![0; pairs.len()], starts.clone());
+        for &(first, second) in pairs {
+            all[at[first as usize] as usize] = second;
+            at[first as usize] += 1;
+        }
+        Self { starts, all }
+    }
+
+    fn of(&self, operation: u32) -> std::ops::Range<usize> {
+        self.starts[operation as usize] as usize..self.starts[operation as usize + 1] as usize
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(schedule: &'a Schedule, settings: LogGp) -> Self {
+        let operations = &schedule.operations;
+        let most = |of: fn(&super::goal::Operation) -> u32| operations.iter().map(of).max().unwrap_or(0) + 1;
+        let (cpus_a_rank, interfaces_a_rank) =
+            (most(|operation| operation.cpu), most(|operation| operation.nic));
+        let mut open = vec![0; operations.len()];
+        for &(_, second) in schedule.requires.iter().chain(&schedule.starts) {
+            open[second as usize] += 1;
+        }
+        let receives = || {
+            operations.iter().filter_map(|operation| match operation.what {
+                What::Receive { from, tag, .. } => Some((from.is_some(), tag.is_some())),
+                _ => None,
+            })
+        };
+        Self {
+            schedule,
+            costs: Costs::new(settings),
+            settings,
+            cpus: vec![Picos::ZERO; schedule.ranks as usize * cpus_a_rank as usize],
+            interfaces: vec![Interface::default(); schedule.ranks as usize * interfaces_a_rank as usize],
+            cpus_a_rank,
+            interfaces_a_rank,
+            open,
+            after_end: Followers::new(operations.len(), &schedule.requires),
+            after_start: Followers::new(operations.len(), &schedule.starts),
+            done: vec![false; operations.len()],
+            left: operations.len() as u64,
+            messages: Vec::new(),
+            bytes: Bytes::ZERO,
+            posted: Waitlist::default(),
+            unexpected: Waitlist::default(),
+            any_tag: receives().any(|known| known == (true, false)),
+            any_source: receives().any(|known| known == (false, true)),
+            any: receives().any(|known| known == (false, false)),
+            order: 0,
+            ready: Vec::new(),
+            agenda: Agenda::new(),
+        }
+    }
+
+    fn all(&mut self) -> Result<(), SimError> {
+        self.ready = (0..self.open.len() as u32).filter(|&at| self.open[at as usize] == 0).collect();
+        self.sort_ready();
+        for operation in std::mem::take(&mut self.ready) {
+            self.agenda.ready(Picos::ZERO, Try::Operation(operation));
+        }
+        while let Some((t, entry)) = self.agenda.next() {
+            match entry.what {
+                Try::Operation(operation) => self.operation(t, operation, entry)?,
+                Try::Computed(operation) => self.computed(operation),
+                Try::Arrival(message) => self.arrival(t, message, entry)?,
+                Try::Announced(message) => self.announced(message),
+                Try::Ask(message) => self.ask(t, message, entry)?,
+                Try::Asked(message) => self.asked(t, message, entry)?,
+            }
+            if !self.ready.is_empty() {
+                self.start_ready(t);
+            }
+        }
+        if self.left > 0 { Err(SimError::StuckSchedule(Box::new(self.stuck()))) } else { Ok(()) }
+    }
+
+    /// By rank; sends, then receives, then computing.
+    fn sort_ready(&mut self) {
+        let operations = &self.schedule.operations;
+        self.ready.sort_by_key(|&at| {
+            let operation = &operations[at as usize];
+            let kind = match operation.what {
+                What::Send { .. } => 0,
+                What::Receive { .. } => 1,
+                What::Compute { .. } => 2,
+            };
+            (operation.rank, kind, at)
+        });
+    }
+
+    /// What became ready in this step is first tried when its processor (and interface) are free.
+    fn start_ready(&mut self, t: Picos) {
+        if self.ready.len() > 1 {
+            self.sort_ready();
+        }
+        let mut ready = std::mem::take(&mut self.ready);
+        for &operation in &ready {
+            let (cpu, interface) = self.places(operation);
+            let at = match self.schedule.operations[operation as usize].what {
+                What::Send { .. } => self.cpus[cpu].max(self.interfaces[interface].out),
+                _ => self.cpus[cpu],
+            };
+            // In LogGOPSim that may be a moment that is over, where a rank has several processors.
+            let at = if self.settings.compat { at } else { at.max(t) };
+            self.agenda.ready(at, Try::Operation(operation));
+        }
+        ready.clear();
+        self.ready = ready;
+    }
+
+    /// The processor and the interface of an operation.
+    fn places(&self, operation: u32) -> (usize, usize) {
+        let of = &self.schedule.operations[operation as usize];
+        self.places_of(of.rank, of.cpu, of.nic)
+    }
+
+    fn places_of(&self, rank: u32, cpu: u32, nic: u32) -> (usize, usize) {
+        let place = |a_rank: u32, number: u32| rank as usize * a_rank as usize + number as usize;
+        (place(self.cpus_a_rank, cpu), place(self.interfaces_a_rank, nic))
+    }
+
+    /// The same at the receiver of a message, which comes to the ones with its sender's numbers.
+    fn places_at_receiver(&self, message: u32) -> (usize, usize) {
+        let send = &self.schedule.operations[self.messages[message as usize].send as usize];
+        let What::Send { to, .. } = send.what else { unreachable!("a message is sent by a send") };
+        self.places_of(to, send.cpu, send.nic)
+    }
+
+    fn operation(&mut self, t: Picos, operation: u32, entry: Entry<Try>) -> Result<(), SimError> {
+        let (cpu, interface) = self.places(operation);
+        match self.schedule.operations[operation as usize].what {
+            What::Compute { time } => {
+                if self.cpus[cpu] > t {
+                    self.agenda.retry(self.cpus[cpu], entry);
+                    return Ok(());
+                }
+                let bytes = Bytes::ZERO;
+                self.cpus[cpu] = t.checked_add(time).ok_or(crate::model::OutOfTime { bytes })?;
+                self.started(operation);
+                self.computing(operation, self.cpus[cpu]);
+            }
+            What::Send { bytes, .. } => {
+                let free = self.cpus[cpu].max(self.interfaces[interface].out);
+                if free > t {
+                    self.agenda.retry(free, entry);
+                    return Ok(());
+                }
+                self.started(operation);
+                let message = self.messages.len() as u32;
+                self.messages.push(Message { send: operation, bytes, receive: NONE });
+                self.bytes = Bytes(self.bytes.0.saturating_add(bytes.0));
+                if self.settings.rendezvous == Rendezvous::Handshake && !self.costs.is_eager(bytes) {
+                    let at = self.costs.control(t, &mut self.cpus[cpu])?;
+                    self.agenda.ready(at, Try::Announced(message));
+                    return Ok(());
+                }
+                self.send(t, message)?;
+                if self.costs.is_eager(bytes) {
+                    self.ended(operation);
+                }
+            }
+            What::Receive { from, tag, .. } => {
+                self.started(operation);
+                let rank = self.schedule.operations[operation as usize].rank;
+                match self
+                    .unexpected
+                    .first((rank, from, tag), |message| self.messages[message as usize].receive == NONE)
+                {
+                    Some(message) => self.matched(t, message, operation),
+                    None => {
+                        self.order += 1;
+                        self.posted.add((rank, from, tag), self.order, operation);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A message leaves at `t`.
+    fn send(&mut self, t: Picos, message: u32) -> Result<(), SimError> {
+        let Message { send, bytes, .. } = self.messages[message as usize];
+        let (cpu, interface) = self.places(send);
+        let at = self.costs.send(t, bytes, &mut self.cpus[cpu], &mut self.interfaces[interface])?;
+        self.agenda.ready(at, Try::Arrival(message));
+        Ok(())
+    }
+
+    fn arrival(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
+        let (cpu, interface) = self.places_at_receiver(message);
+        let free = self.cpus[cpu].max(self.interfaces[interface].into);
+        if free > t {
+            self.agenda.retry(free, entry);
+            return Ok(());
+        }
+        let Message { send, bytes, receive } = self.messages[message as usize];
+        self.costs.take(t, bytes, &mut self.cpus[cpu], &mut self.interfaces[interface])?;
+        match receive {
+            NONE => self.find_receive(t, message),
+            // It was asked for.
+            receive => {
+                self.ended(receive);
+                self.ended(send);
+            }
+        }
+        Ok(())
+    }
+
+    /// A message is at its receiver: the first receive that it fits, or none yet.
+    fn find_receive(&mut self, t: Picos, message: u32) {
+        let send = &self.schedule.operations[self.messages[message as usize].send as usize];
+        let What::Send { to, tag, .. } = send.what else { unreachable!("a message is sent by a send") };
+        let from = send.rank;
+        let keys = [
+            (true, (to, Some(from), Some(tag))),
+            (self.any_tag, (to, Some(from), None)),
+            (self.any_source, (to, None, Some(tag))),
+            (self.any, (to, None, None)),
+        ];
+        let keys = || keys.into_iter().filter(|(used, _)| *used).map(|(_, key)| key);
+        match keys().filter_map(|key| self.posted.peek(key).map(|first| (first, key))).min() {
+            Some(((_, receive), key)) => {
+                self.posted.remove_first(key);
+                self.matched(t, message, receive);
+            }
+            None => {
+                self.order += 1;
+                keys().for_each(|key| self.unexpected.add(key, self.order, message));
+            }
+        }
+    }
+
+    /// A message and a receive have found each other at `t`.
+    fn matched(&mut self, t: Picos, message: u32, receive: u32) {
+        self.messages[message as usize].receive = receive;
+        let Message { send, bytes, .. } = self.messages[message as usize];
+        if self.costs.is_eager(bytes) {
+            return self.ended(receive);
+        }
+        if self.settings.rendezvous == Rendezvous::Handshake {
+            return self.agenda.ready(t, Try::Ask(message));
+        }
+        self.ended(receive);
+        let (cpu, interface) = self.places(send);
+        self.cpus[cpu] = self.cpus[cpu].max(t);
+        self.interfaces[interface].out = self.interfaces[interface].out.max(t);
+        self.ended(send);
+    }
+
+    /// The receiver hears of a message; that takes none of its time.
+    fn announced(&mut self, message: u32) {
+        // A match does not end here, so its moment is not asked for.
+        self.find_receive(self.agenda.now(), message);
+    }
+
+    /// The receiver asks for a message.
+    fn ask(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
+        let (cpu, _) = self.places(self.messages[message as usize].receive);
+        if self.cpus[cpu] > t {
+            self.agenda.retry(self.cpus[cpu], entry);
+            return Ok(());
+        }
+        let at = self.costs.control(t, &mut self.cpus[cpu])?;
+        self.agenda.ready(at, Try::Asked(message));
+        Ok(())
+    }
+
+    /// A message that was asked for leaves.
+    fn asked(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
+        let (cpu, interface) = self.places(self.messages[message as usize].send);
+        let free = self.cpus[cpu].max(self.interfaces[interface].out);
+        if free > t {
+            self.agenda.retry(free, entry);
+            return Ok(());
+        }
+        self.send(t, message)
+    }
+
+    fn started(&mut self, operation: u32) {
+        for at in self.after_start.of(operation) {
+            self.free(self.after_start.all[at]);
+        }
+    }
+
+    fn ended(&mut self, operation: u32) {
+        self.done[operation as usize] = true;
+        self.left -= 1;
+        for at in self.after_end.of(operation) {
+            self.free(self.after_end.all[at]);
+        }
+    }
+
+    /// An operation computes until `end`. What follows on the same processor waits for that anyway.
+    fn computing(&mut self, operation: u32, end: Picos) {
+        if self.settings.compat || self.cpus_a_rank == 1 {
+            return self.ended(operation);
+        }
+        self.done[operation as usize] = true;
+        self.left -= 1;
+        let cpu = self.schedule.operations[operation as usize].cpu;
+        let mut elsewhere = false;
+        for at in self.after_end.of(operation) {
+            let follower = self.after_end.all[at];
+            match self.schedule.operations[follower as usize].cpu == cpu {
+                true => self.free(follower),
+                false => elsewhere = true,
+            }
+        }
+        if elsewhere {
+            self.agenda.ready(end, Try::Computed(operation));
+        }
+    }
+
+    fn computed(&mut self, operation: u32) {
+        let cpu = self.schedule.operations[operation as usize].cpu;
+        for at in self.after_end.of(operation) {
+            let follower = self.after_end.all[at];
+            if self.schedule.operations[follower as usize].cpu != cpu {
+                self.free(follower);
+            }
+        }
+    }
+
+    /// An operation waits for one less.
+    fn free(&mut self, operation: u32) {
+        self.open[operation as usize] -= 1;
+        if self.open[operation as usize] == 0 {
+            self.ready.push(operation);
+        }
+    }
+
+    fn finish(&self) -> Finish {
+        let of_rank = |cpus: &[Picos]| cpus.iter().copied().max().unwrap_or_default();
+        Finish::of(self.cpus.chunks(self.cpus_a_rank as usize).map(of_rank).collect())
+    }
+
+    #[cold]
+    fn stuck(&self) -> StuckSchedule {
+        let operations = &self.schedule.operations;
+        let waits = |at: u32| self.open[at as usize] > 0;
+        let undone = || (0..operations.len() as u32).filter(|&at| !self.done[at as usize]);
+        let sent: std::collections::HashSet<u32> = self.messages.iter().map(|message| message.send).collect();
+        // First what has started and does not end; if there is none, a circle.
+        let mut first: Vec<Waiting> = undone()
+            .filter(|&at| !waits(at))
+            .take(NAMED)
+            .map(|at| {
+                let operation = &operations[at as usize];
+                let why = match operation.what {
+                    What::Receive { .. } => "waits for a message that is never sent",
+                    What::Send { .. } if sent.contains(&at) => "waits for a receive that never comes",
+                    _ => "never starts",
+                };
+                Waiting {
+                    rank: operation.rank,
+                    line: operation.line,
+                    what: operation.what.to_string(),
+                    why: why.into(),
+                }
+            })
+            .collect();
+        if first.is_empty() {
+            first = self.circle(undone().next());
+        }
+        StuckSchedule { operations: self.left, first }
+    }
+
+    /// Operations that wait for each other in a circle.
+    fn circle(&self, from: Option<u32>) -> Vec<Waiting> {
+        let operations = &self.schedule.operations;
+        let awaited: HashMap<u32, u32> = self
+            .schedule
+            .requires
+            .iter()
+            .chain(&self.schedule.starts)
+            .filter(|(first, _)| !self.done[*first as usize])
+            .map(|&(first, second)| (second, first))
+            .collect();
+        let (mut seen, mut at) = (std::collections::HashSet::new(), from);
+        while let Some(operation) = at.filter(|&operation| seen.insert(operation)) {
+            at = awaited.get(&operation).copied();
+        }
+        let Some(start) = at else { return Vec::new() };
+        let mut circle = Vec::new();
+        let mut operation = start;
+        while circle.len() < NAMED {
+            let Some(&next) = awaited.get(&operation) else { break };
+            let (this, other) = (&operations[operation as usize], &operations[next as usize]);
+            let why = format!("requires that of line {}, which requires it in turn", other.line);
+            circle.push(Waiting { rank: this.rank, line: this.line, what: this.what.to_string(), why });
+            operation = next;
+            if operation == start {
+                break;
+            }
+        }
+        circle
+    }
+}
+
+impl Waitlist {
+    fn add(&mut self, key: Key, order: u64, what: u32) {
+        self.lists.entry(key).or_default().push_back((order, what));
+    }
+
+    fn peek(&self, key: Key) -> Option<(u64, u32)> {
+        self.lists.get(&key)?.front().copied()
+    }
+
+    fn remove_first(&mut self, key: Key) {
+        if let Some(list) = self.lists.get_mut(&key) {
+            list.pop_front();
+        }
+    }
+
+    /// Takes the first that is still there: what is in several lists may be gone from this one.
+    fn first(&mut self, key: Key, is_there: impl Fn(u32) -> bool) -> Option<u32> {
+        let list = self.lists.get_mut(&key)?;
+        while let Some((_, what)) = list.pop_front() {
+            if is_there(what) {
+                return Some(what);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,340 @@
+//! The flow model: messages that are under way share the bandwidth of links.
+//!
+//! A message of m bytes that is handed over at t waits o + Σλ + σ for each switch; then it shares: rates are weighted max-min (see
+//! [`shares`]), with the same weight for all or, as SimGrid's CM02, in inverse proportion to the latency of the way. It is delivered when its
+//! bytes are through; alone on its way that is m over the least bandwidth later. All that begins and ends at a moment is one change.
+
+mod shares;
+
+use vef_format::units::{Bytes, Picos};
+
+use self::shares::Shares;
+use super::links::{LinkSpeed, Links, Usage};
+use super::{Carried, Happened, Network, OutOfTime, Weights};
+use crate::queue::Queue;
+use crate::routing::{Decide, Load, Router};
+use crate::topology::LinkId;
+
+/// Messages that share links.
+pub(crate) struct Flows<'a> {
+    router: Router<'a>,
+    weights: Weights,
+    report_sent: bool,
+    switch_delay: Picos,
+    overhead: Picos,
+    speeds: Vec<LinkSpeed>,
+    /// When each node's interface has prepared what it was given.
+    prepared: Vec<Picos>,
+    /// How many messages each node has sent, where ways depend on that.
+    sent: Vec<u32>,
+    usage: Vec<Usage>,
+    /// By the numbers of their flows.
+    messages: Vec<Message>,
+    fluid: Fluid,
+    events: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    tag: u64,
+    submitted: Picos,
+    entered: Picos,
+    src: u32,
+    dst: u32,
+    key: u32,
+    next: Step,
+    bytes: Bytes,
+    latency: Picos,
+}
+
+/// What a message does when it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It chooses its way: where that depends on the load, not before its first byte leaves.
+    Choose,
+    /// It begins to share.
+    Share,
+    /// It is delivered.
+    Arrive,
+}
+
+/// Flows through links with their bytes: when each ends.
+pub(super) struct Fluid {
+    shares: Shares,
+    /// By the number of the flow.
+    states: Vec<State>,
+    queue: Queue<Event, 1>,
+    now: Picos,
+    /// Flows came or went at this moment.
+    dirty: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Bytes that are left.
+    left: f64,
+    /// Bytes a picosecond.
+    rate: f64,
+    since: Picos,
+    bytes: Bytes,
+    /// How often its end was foreseen.
+    generation: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A flow is called.
+    Call(u32),
+    /// A flow ends, if that was foreseen last.
+    End { flow: u32, generation: u32 },
+}
+
+/// What happens to a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flowed {
+    /// The moment for which it was to be called is there.
+    Called(u32),
+    /// Its bytes are through.
+    Ended(u32),
+}
+
+impl Fluid {
+    /// Links of so many bytes a picosecond.
+    pub(super) fn new(capacities: impl IntoIterator<Item = f64>) -> Self {
+        Self {
+            shares: Shares::new(capacities),
+            states: Vec::new(),
+            queue: Queue::new(),
+            now: Picos::ZERO,
+            dirty: false,
+        }
+    }
+
+    /// A flow that has not begun.
+    fn prepare(&mut self, bytes: Bytes) -> u32 {
+        let flow = self.shares.prepare();
+        if flow as usize == self.states.len() {
+            self.states.push(State::default());
+        }
+        let state = &mut self.states[flow as usize];
+        (state.left, state.bytes) = (bytes.0 as f64, bytes);
+        flow
+    }
+
+    /// A flow is to be called.
+    #[inline]
+    fn call(&mut self, at: Picos, flow: u32) {
+        self.queue.push_any(at, Event::Call(flow));
+    }
+
+    /// A flow begins now.
+    fn begin(&mut self, flow: u32, weight: f64) {
+        let state = &mut self.states[flow as usize];
+        (state.rate, state.since) = (0.0, self.now);
+        self.shares.begin(flow, weight);
+        self.dirty = true;
+    }
+
+    /// A flow that has ended, and its links, are forgotten.
+    fn forget(&mut self, flow: u32) {
+        self.shares.remove(flow);
+        self.dirty = true;
+    }
+
+    /// What happens next, not after `limit`.
+    fn next(&mut self, limit: Picos) -> Result<Option<(Picos, Flowed)>, OutOfTime> {
+        loop {
+            if self.dirty && self.queue.next() != Some(self.now) {
+                self.share()?;
+            }
+            let Some((now, event)) = self.queue.pop_until(limit) else { return Ok(None) };
+            match event {
+                Event::Call(flow) => {
+                    self.now = now;
+                    return Ok(Some((now, Flowed::Called(flow))));
+                }
+                Event::End { flow, generation } if self.states[flow as usize].generation == generation => {
+                    self.now = now;
+                    self.states[flow as usize].generation = generation.wrapping_add(1);
+                    return Ok(Some((now, Flowed::Ended(flow))));
+                }
+                Event::End { .. } => {}
+            }
+        }
+    }
+
+    /// All that begins and ends at this moment has: new rates, new ends.
+    fn share(&mut self) -> Result<(), OutOfTime> {
+        self.dirty = false;
+        self.shares.solve();
+        for &flow in self.shares.changed() {
+            let state = &mut self.states[flow as usize];
+            state.left = (state.left - state.rate * (self.now.0 - state.since.0) as f64).max(0.0);
+            (state.rate, state.since) = (self.shares.rate(flow), self.now);
+            state.generation = state.generation.wrapping_add(1);
+            // Up to a whole picosecond, but not because of the last bits of a fraction.
+            let exact = state.left / state.rate;
+            let time = (exact - exact * 1e-13 - 1e-6).ceil().max(0.0);
+            // What is beyond becomes the largest number.
+            let end = self.now.checked_add(Picos(time as u64)).filter(|end| *end < Picos::MAX);
+            let end = end.ok_or(OutOfTime { bytes: state.bytes })?;
+            self.queue.push_any(end, Event::End { flow, generation: state.generation });
+        }
+        Ok(())
+    }
+}
+
+/// Loads of links are the numbers of their flows.
+struct Crowd<'a>(&'a Shares);
+
+impl Load for Crowd<'_> {
+    fn load(&self, link: LinkId) -> u64 {
+        self.0.flows_over(link.0) as u64
+    }
+}
+
+impl<'a> Flows<'a> {
+    /// An empty network. Messages are reported [`Happened::Sent`] only if `report_sent`: when their bytes are through.
+    pub(crate) fn new(router: Router<'a>, weights: Weights, links: &Links, report_sent: bool) -> Self {
+        let topology = router.topology();
+        let speeds = links.speeds(topology);
+        let speed = |link| &speeds[usize::from(topology.class(LinkId(link)).0)];
+        let capacity = |link| speed(link).bandwidth.bits_per_second() as f64 / 8e12;
+        let nodes = topology.nodes() as usize;
+        Self {
+            weights,
+            report_sent,
+            switch_delay: links.switch_delay,
+            overhead: links.overhead,
+            fluid: Fluid::new((0..topology.links()).map(capacity)),
+            prepared: vec![Picos::ZERO; if links.overhead > Picos::ZERO { nodes } else { 0 }],
+            sent: if router.is_random() { vec![0; nodes] } else { Vec::new() },
+            usage: vec![Usage::default(); topology.links() as usize],
+            messages: Vec::new(),
+            events: 0,
+            speeds,
+            router,
+        }
+    }
+
+    #[inline]
+    fn speed(&self, link: LinkId) -> LinkSpeed {
+        self.speeds[usize::from(self.router.topology().class(link).0)]
+    }
+
+    /// A message chooses its way, and will share when its first byte has come all of it.
+    fn choose(&mut self, flow: u32, now: Picos) -> Result<(), OutOfTime> {
+        let Message { src, dst, key, bytes, .. } = self.messages[flow as usize];
+        let mut link = LinkId::injection(src);
+        let mut latency = self.speed(link).latency;
+        self.fluid.shares.lead_over(flow, link.0);
+        let mut walk = self.router.start(src, dst, key);
+        loop {
+            let load = Crowd(&self.fluid.shares);
+            let mut decide = Decide { pick: self.router.pick(), threshold: 0, load: &load };
+            let hop = self.router.next(&mut walk, &mut decide);
+            link = hop.link;
+            self.fluid.shares.lead_over(flow, link.0);
+            latency = latency.saturating_add(self.switch_delay).saturating_add(self.speed(link).latency);
+            if hop.last {
+                break;
+            }
+        }
+        let message = &mut self.messages[flow as usize];
+        (message.next, message.latency) = (Step::Share, latency);
+        self.fluid.call(now.checked_add(latency).ok_or(OutOfTime { bytes })?, flow);
+        Ok(())
+    }
+
+    /// A message begins to share.
+    fn share(&mut self, flow: u32) {
+        let weight = match (self.weights, self.messages[flow as usize].latency) {
+            (Weights::Equal, _) | (_, Picos::ZERO) => 1.0,
+            (Weights::Latency, latency) => 1e12 / latency.0 as f64,
+        };
+        self.fluid.begin(flow, weight);
+    }
+
+    /// The bytes of a message are through.
+    fn end(&mut self, flow: u32) {
+        let bytes = self.messages[flow as usize].bytes;
+        for link in self.fluid.shares.route(flow) {
+            let time = self.speed(LinkId(link)).bandwidth.time(bytes);
+            self.usage[link as usize].add(bytes, time.unwrap_or(Picos::MAX), Picos::ZERO);
+            self.events += 1;
+        }
+        self.fluid.forget(flow);
+    }
+}
+
+impl Network for Flows<'_> {
+    fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
+        let Carried { src, dst, bytes, tag } = message;
+        let number = self.sent.get_mut(src as usize).map_or(0, |sent| {
+            *sent = sent.wrapping_add(1);
+            *sent
+        });
+        let key = self.router.key(src, dst, number.into());
+        let entered = match self.prepared.get_mut(src as usize) {
+            Some(prepared) => {
+                *prepared = at.max(*prepared).checked_add(self.overhead).ok_or(OutOfTime { bytes })?;
+                *prepared
+            }
+            None => at,
+        };
+        let flow = self.fluid.prepare(bytes);
+        let (next, latency) = (Step::Choose, Picos::ZERO);
+        let message = Message { tag, submitted: at, entered, src, dst, key, next, bytes, latency };
+        match self.messages.get_mut(flow as usize) {
+            Some(place) => *place = message,
+            None => self.messages.push(message),
+        }
+        match self.router.asks_for_load() {
+            true => self.fluid.call(entered, flow),
+            false => self.choose(flow, entered)?,
+        }
+        Ok(())
+    }
+
+    fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime> {
+        while let Some((now, flowed)) = self.fluid.next(limit)? {
+            let flow = match flowed {
+                Flowed::Called(flow) | Flowed::Ended(flow) => flow,
+            };
+            let Message { tag, submitted, entered, next, bytes, .. } = self.messages[flow as usize];
+            match flowed {
+                Flowed::Called(_) if next == Step::Choose => {
+                    self.choose(flow, now)?;
+                    continue;
+                }
+                Flowed::Called(_) if next == Step::Share => {
+                    self.share(flow);
+                    if bytes > Bytes::ZERO {
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            if self.report_sent && next != Step::Arrive {
+                self.messages[flow as usize].next = Step::Arrive;
+                self.fluid.call(now, flow);
+                return Ok(Some((now, Happened::Sent { tag })));
+            }
+            self.end(flow);
+            let (latency, queued) = (now.saturating_sub(submitted), entered.saturating_sub(submitted));
+            return Ok(Some((now, Happened::Delivered { tag, latency, queued })));
+        }
+        Ok(None)
+    }
+
+    fn usage(&self) -> Vec<Usage> {
+        self.usage.clone()
+    }
+
+    fn events(&self) -> u64 {
+        self.events
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! SimGrid's results, and cases by hand.
+
+use super::*;
+use crate::model::Model;
+use crate::settings::NetworkSettings;
+use crate::topology::TopologySpec;
+use crate::traffic::tests::reference;
+use std::collections::BTreeMap;
+
+const SECOND: f64 = 1e12;
+
+/// Flows over a list of links: when each ends, in seconds.
+fn over_links(text: &str, weights: Weights) -> Vec<(f64, f64)> {
+    let mut links = BTreeMap::new();
+    let mut flows = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].trim_start_matches("finish=").parse::<f64>().unwrap();
+        match words[..] {
+            ["link", name, ..] => {
+                links.insert(name, (links.len() as u32, number(2), number(3)));
+            }
+            ["flow", _, _, _, _, ..] => flows.push((number(2), number(3), words[5..].to_vec(), number(4))),
+            _ => panic!("{line}"),
+        }
+    }
+    let mut capacities = vec![0.0; links.len()];
+    links.values().for_each(|&(link, bandwidth, _)| capacities[link as usize] = bandwidth / SECOND);
+    let mut fluid = Fluid::new(capacities);
+    let mut weight = Vec::new();
+    for (start, bytes, route, _) in &flows {
+        let flow = fluid.prepare(Bytes(*bytes as u64));
+        let mut latency = 0.0;
+        for name in route {
+            let (link, _, of_link) = links[name];
+            fluid.shares.lead_over(flow, link);
+            latency += of_link;
+        }
+        weight.push(if weights == Weights::Equal || latency == 0.0 { 1.0 } else { 1.0 / latency });
+        fluid.call(Picos(((start + latency) * SECOND).round() as u64), flow);
+    }
+    let mut ends = vec![(f64::NAN, 0.0); flows.len()];
+    while let Some((now, flowed)) = fluid.next(Picos::MAX).unwrap() {
+        match flowed {
+            Flowed::Called(flow) => fluid.begin(flow, weight[flow as usize]),
+            Flowed::Ended(flow) => {
+                ends[flow as usize] = (now.0 as f64 / SECOND, flows[flow as usize].3);
+                fluid.forget(flow);
+            }
+        }
+    }
+    ends
+}
+
+fn assert_close(ends: &[(f64, f64)], about: &str) {
+    for (nth, (ours, theirs)) in ends.iter().enumerate() {
+        assert!((ours / theirs - 1.0).abs() < 1e-5, "{about}, flow {nth}: {ours}, SimGrid {theirs}");
+    }
+}
+
+#[test]
+fn lists_of_links_as_simgrid() {
+    for name in [
+        "incast16",
+        "incast2",
+        "parking_lot",
+        "parking_lot_no_latency",
+        "random1",
+        "random3",
+        "random4",
+        "two_flows",
+        "two_flows_sizes",
+    ] {
+        let Some(text) = reference(&format!("flow/links_{name}.txt")) else { return };
+        assert_close(&over_links(&text, Weights::Latency), name);
+    }
+    // There the weights matter: SimGrid's long flow gets a quarter less.
+    let parking = over_links(&reference("flow/links_parking_lot.txt").unwrap(), Weights::Equal);
+    assert!(parking.iter().any(|(ours, theirs)| (ours / theirs - 1.0).abs() > 0.01), "{parking:?}");
+}
+
+/// Flows of a topology: the file's first line says which.
+fn over_topology(text: &str, weights: Weights) -> Vec<(f64, f64)> {
+    let first = text.lines().next().unwrap();
+    let spec = first.strip_prefix("# topology ").unwrap().split(", every link").next().unwrap();
+    let latency: f64 = first.split("latency ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    let mut links = Links {
+        bandwidth: "1.25GB/s".parse().unwrap(),
+        latency: Picos((latency * SECOND).round() as u64),
+        ..Links::default()
+    };
+    if spec.starts_with("torus") {
+        // SimGrid's torus has no links of nodes.
+        links.node_bandwidth = Some("1000TB/s".parse().unwrap());
+        links.node_latency = Some(Picos::ZERO);
+    }
+    let topology = spec.parse::<TopologySpec>().unwrap().build(1).unwrap();
+    let router = Router::new(&topology, crate::routing::Routing::Minimal, 0).unwrap();
+    let mut network = Flows::new(router, weights, &links, false);
+    let mut flows = Vec::new();
+    for line in text.lines().skip(2) {
+        let numbers: Vec<f64> = line.split(',').map(|number| number.parse().unwrap()).collect();
+        let [src, dst, start, bytes, finish] = numbers[..] else { panic!("{line}") };
+        flows.push(((start * SECOND).round() as u64, src as u32, dst as u32, bytes as u64, finish));
+    }
+    for (tag, &(at, src, dst, bytes, _)) in (0..).zip(&flows) {
+        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
+    }
+    let mut ends = vec![(f64::NAN, 0.0); flows.len()];
+    while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
+        let Happened::Delivered { tag, .. } = happened else { panic!("{happened:?}") };
+        ends[tag as usize] = (now.0 as f64 / SECOND, flows[tag as usize].4);
+    }
+    ends
+}
+
+#[test]
+fn trees_and_tori_as_simgrid() {
+    for name in [
+        "ft16_alltoall",
+        "ft16_perm1",
+        "ft16_random",
+        "ft16_shift1",
+        "ft16_shift4",
+        "ft16_shift5_lat",
+        "ft16slim_perm1",
+        "ft16slim_shift4",
+        "ft64_perm1",
+        "ft64_perm3_lat",
+        "ft64_random",
+        "torus5x3_alltoall",
+        "torus5x3_perm1",
+        "torus5x3_random",
+    ] {
+        let Some(text) = reference(&format!("flow/{name}.csv")) else { return };
+        assert_close(&over_topology(&text, Weights::Latency), name);
+        if name != "ft64_perm3_lat" {
+            assert_close(&over_topology(&text, Weights::Equal), name);
+        }
+    }
+}
+
+/// Two flows over one link, the second half as long: it begins when half of the first is through.
+#[test]
+fn two_flows_by_hand() {
+    let mut fluid = Fluid::new([1.0]);
+    let long = fluid.prepare(Bytes(1000));
+    let short = fluid.prepare(Bytes(250));
+    [long, short].map(|flow| fluid.shares.lead_over(flow, 0));
+    fluid.call(Picos(0), long);
+    fluid.call(Picos(500), short);
+    let mut happened = Vec::new();
+    while let Some((now, flowed)) = fluid.next(Picos::MAX).unwrap() {
+        happened.push((now.0, flowed));
+        match flowed {
+            Flowed::Called(flow) => fluid.begin(flow, 1.0),
+            Flowed::Ended(flow) => fluid.forget(flow),
+        }
+    }
+    let ended = |at: usize| happened[at];
+    assert_eq!(ended(2), (1000, Flowed::Ended(short)));
+    assert_eq!(ended(3), (1250, Flowed::Ended(long)));
+}
+
+#[test]
+fn a_message_without_bytes_and_one_that_is_reported_as_sent() {
+    let topology = "switch:2".parse::<TopologySpec>().unwrap().build(1).unwrap();
+    let router = Router::new(&topology, crate::routing::Routing::Minimal, 0).unwrap();
+    let settings = NetworkSettings { model: Model::Flow, ..NetworkSettings::default() };
+    let mut network = Flows::new(router, Weights::Equal, &settings.links, true);
+    for (tag, bytes) in [(1, 0), (2, 1000)] {
+        network.submit(Picos(7), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag }).unwrap();
+    }
+    let happened: Vec<_> = std::iter::from_fn(|| network.run_until(Picos::MAX).unwrap()).collect();
+    let at = Picos(1_000_007);
+    assert_eq!(happened[0], (at, Happened::Sent { tag: 1 }));
+    let latency = Picos(1_000_000);
+    assert_eq!(happened[1], (at, Happened::Delivered { tag: 1, latency, queued: Picos::ZERO }));
+    let at = Picos(1_800_007);
+    assert_eq!(happened[2], (at, Happened::Sent { tag: 2 }));
+    let latency = Picos(1_800_000);
+    assert_eq!(happened[3], (at, Happened::Delivered { tag: 2, latency, queued: Picos::ZERO }));
+    assert_eq!(happened.len(), 4);
+}
