@@ -292,7 +292,7 @@ Examples:
   vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json
   vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet", network::WORDS))]
 pub struct Sim {
-    /// The trace; - is the standard input
+    /// The trace, or a GOAL schedule (with --model loggp); - is the standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     #[command(flatten)]

@@ -389,6 +389,10 @@ proptest! {
             times.push(arrivals(&topology, &settings, &load)[0]);
         }
         prop_assert_eq!(times[0], times[1]);
+        // Its time on the slowest link is rounded once.
+        settings.model = Model::Flow;
+        let flow = arrivals(&topology, &settings, &load)[0];
+        prop_assert!(flow.abs_diff(times[1]) <= 1, "{flow}, {times:?}");
         let packets = bytes.div_ceil(size);
         prop_assert!((times[1]..=times[1] + packets * 8).contains(&times[2]), "{times:?}, {packets} packets");
     }

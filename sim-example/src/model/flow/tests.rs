@@ -146,7 +146,9 @@ fn two_flows_by_hand() {
     let mut fluid = Fluid::new([1.0]);
     let long = fluid.prepare(Bytes(1000));
     let short = fluid.prepare(Bytes(250));
-    [long, short].map(|flow| fluid.shares.lead_over(flow, 0));
+    for flow in [long, short] {
+        fluid.shares.lead_over(flow, 0);
+    }
     fluid.call(Picos(0), long);
     fluid.call(Picos(500), short);
     let mut happened = Vec::new();

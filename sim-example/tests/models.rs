@@ -1,0 +1,138 @@
+//! Whole simulations of all models: they agree where nothing waits, and carry the same messages everywhere.
+
+use sim_example::model::{Model, Weights};
+use sim_example::routing::Routing;
+use sim_example::{Settings, SimError, Workload, simulate};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use vef_format::units::{Bytes, Picos, Ticks};
+use workloads::Kernel;
+
+fn settings(trace: &Path) -> Settings {
+    Settings { jobs: vec![Workload::new(trace)], ..Settings::default() }
+}
+
+/// Task 0 sends 1000 bytes, task 1 answers with 500, task 2 sends to itself.
+const LONE: &str =
+    "VEF3 3 4 0 0 0 0 1000\n0 0 1 1000 4 5 -1\n1 1 0 500 6 2 0\n2 0 0 0 2 1 1\n3 2 2 800 0 1 -1\n";
+
+#[test]
+fn models_agree_where_nothing_waits() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(LONE.as_bytes()).unwrap();
+    let mut settings = settings(file.path());
+    for topology in ["switch:4", "karytree:2x2", "torus:5", "mesh:2x2", "hyperx:2x2:1", "dragonfly:1x2x1"] {
+        settings.network.topology = topology.parse().unwrap();
+        settings.network.links.switch_delay = Picos(100_000);
+        let mut times = Vec::new();
+        for model in [Model::Latency, Model::CutThrough, Model::Packet, Model::Flow] {
+            settings.network.model = model;
+            for weights in [Weights::Equal, Weights::Latency] {
+                settings.network.weights = weights;
+                times.push(simulate(&settings, &mut |_| {}).unwrap().jobs[0].finish_ps.tasks.clone());
+            }
+        }
+        assert!(times.iter().all(|time| *time == times[0]), "{topology}: {times:?}");
+        if topology == "switch:4" {
+            // Two links and a switch are a latency, all bytes but the first the rest.
+            settings.network.model = Model::LogGp;
+            settings.network.loggp.parameters = "L=1100.8,o=0,g=0,G=0.8,O=0".parse().unwrap();
+            let loggp = simulate(&settings, &mut |_| {}).unwrap();
+            // The processor of task 2 is busy with what it receives; of that nobody waits in the others.
+            assert_eq!(loggp.jobs[0].finish_ps.tasks[..2], times[0][..2]);
+        }
+    }
+}
+
+/// Traces of all patterns, and the real ones at hand.
+fn traces(folder: &Path) -> Vec<PathBuf> {
+    let names =
+        ["ring", "halo2d", "halo3d", "alltoall", "allreduce", "random", "incast", "sweep", "fft", "training"];
+    let mut traces: Vec<PathBuf> = names
+        .iter()
+        .map(|name| {
+            let kernel = Kernel::named(name, 12).unwrap();
+            let workload = workloads::Workload {
+                kernel,
+                bytes: Bytes(5000),
+                iterations: 2,
+                compute: Ticks(500),
+                noise: 0.5,
+                ..workloads::Workload::default()
+            };
+            let path = folder.join(format!("{name}.vef"));
+            workload.write_text(std::fs::File::create(&path).unwrap()).unwrap();
+            path
+        })
+        .collect();
+    if let Some(folder) = skipping::shared("data/vef-prospector") {
+        traces.extend(["p2p-a.vef", "p2p-b.vef"].map(|name| folder.join(name)));
+    }
+    traces
+}
+
+#[test]
+fn every_topology_routing_and_model_carries_all_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("net.txt");
+    // Three switches in a ring with four nodes each.
+    let mut network = "switch s0\nswitch s1\nswitch s2\nlink s0 s1 bandwidth=20Gbit/s\nlink s1 s2\nlink s2 s0 latency=2us\n".to_owned();
+    for node in 0..12 {
+        network += &format!("node n{node}\nlink n{node} s{}\n", node / 4);
+    }
+    std::fs::write(&file, network).unwrap();
+    let topologies = [
+        "switch:20",
+        "fattree:k=4",
+        "karytree:3x3",
+        "xgft:4,5;1,2",
+        "torus:3x3x2",
+        "mesh:4x5",
+        "hyperx:3x3:2",
+        "dragonfly:2x4x2",
+        "FILE",
+    ];
+    let routings = [
+        "minimal",
+        "dor",
+        "dmodk",
+        "ecmp:pair",
+        "ecmp:message",
+        "ecmp:packet",
+        "adaptive",
+        "valiant",
+        "ugal",
+    ];
+    for trace in traces(folder.path()) {
+        let mut settings = settings(&trace);
+        let mut messages = None;
+        let (mut run, mut refused) = (0, 0);
+        for topology in topologies {
+            let topology = topology.replace("FILE", &format!("file:{}", file.display()));
+            settings.network.topology = topology.parse().unwrap();
+            for routing in routings {
+                settings.network.routing = routing.parse::<Routing>().unwrap();
+                for model in Model::ALL {
+                    settings.network.model = model;
+                    let about = format!("{}, {topology}, {routing}, {model}", trace.display());
+                    match simulate(&settings, &mut |_| {}) {
+                        Ok(report) => {
+                            run += 1;
+                            let carried = (report.messages, report.bytes);
+                            assert_eq!(*messages.get_or_insert(carried), carried, "{about}");
+                            assert_eq!(report.latency_ps.messages, report.messages, "{about}");
+                        }
+                        // A routing of other topologies.
+                        Err(SimError::Model(error)) if matches!(routing, "dor" | "dmodk") => {
+                            assert!(error.to_string().contains("is for"), "{about}: {error}");
+                            refused += 1;
+                        }
+                        Err(error) => panic!("{about}: {error}"),
+                    }
+                }
+            }
+        }
+        // `dor` has three of the topologies, `dmodk` four; loggp asks for no routing.
+        assert_eq!((run, refused), (9 * 7 * 6 + 2 * 9 + 7 * 5, (6 + 5) * 5), "{}", trace.display());
+    }
+}
