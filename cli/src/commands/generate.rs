@@ -36,8 +36,8 @@ pub fn execute(options: &Gen) -> Result<(), Failure> {
     let text = format!(
         "{}: {} ranks, {} iterations of {}: {} point-to-point records, {} collectives",
         options.output.display(),
-        Grouped(header.tasks.into()),
-        Grouped(workload.iterations.into()),
+        Grouped(u64::from(header.tasks)),
+        Grouped(u64::from(workload.iterations)),
         workload.kernel,
         Grouped(header.messages),
         Grouped(header.collectives)

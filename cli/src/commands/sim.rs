@@ -45,10 +45,10 @@ fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
     let report = Schedule::read(&input.path)
         .map_err(SimError::from)
         .and_then(|schedule| run_schedule(&schedule, &network.loggp))
-        .map_err(|error| input.error(error.into()))?;
+        .map_err(|error| input.error(error))?;
     match sim.json {
         true => output::json(&report),
-        false => output::result(&report.to_text()),
+        false => output::result(report.to_text()),
     }
 }
 
