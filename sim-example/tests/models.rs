@@ -51,7 +51,10 @@ fn traces(folder: &Path) -> Vec<PathBuf> {
     let mut traces: Vec<PathBuf> = names
         .iter()
         .map(|name| {
-            let kernel = Kernel::named(name, 12).unwrap();
+            let mut kernel = Kernel::named(name, 12).unwrap();
+            if let Kernel::Training { gradient, .. } = &mut kernel {
+                *gradient = Bytes(30_000);
+            }
             let workload = workloads::Workload {
                 kernel,
                 bytes: Bytes(5000),
