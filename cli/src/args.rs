@@ -39,9 +39,9 @@ pub enum Command {
     Convert(Convert),
     /// Put ranks on nodes as a launcher would, or better
     Place(Box<Place>),
-    /// Aggregate the text traces of a run with --tool text, as MinI Parser does
+    /// Write a capture as text traces, a line a call, and aggregate them as MinI Parser does
     Text(Text),
-    /// Add up the profiles of a run with --tool profile
+    /// Count calls, times and bytes of a capture by function, rank and pair of ranks
     Profile(Profile),
     /// Time collectives of the MPI at hand, calibrate the simulator by them, check it
     Bench(Box<crate::bench_args::Bench>),
@@ -147,12 +147,16 @@ fn rank_list(text: &str) -> Result<String, String> {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Writes DIR/parserOutput: communicators.txt, global.txt, a file for each phase, and overall.txt with how often each record is in
+Makes DIR/ti_traces of the capture in DIR, if there is one, and writes ti_traces/parserOutput: communicators.txt, global.txt, a file for
+each phase, and overall.txt with how often each record is in
 the whole run. The lines are those of MinI Parser; docs/tools.md has them.")]
 pub struct Text {
-    /// The directory with ti_trace0.txt …, or the one above it
+    /// A capture, or the directory with ti_trace0.txt …, or the one above it
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
+    /// Lines `<rank> compute <ns>` tell the time between calls; needs a capture
+    #[arg(long)]
+    pub times: bool,
     /// The summary as JSON
     #[arg(long)]
     pub json: bool,
@@ -160,7 +164,7 @@ pub struct Text {
 
 #[derive(Args, Debug)]
 pub struct Profile {
-    /// The directory with 0.json …, or the one above it
+    /// A capture
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Everything, as JSON

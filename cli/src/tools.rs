@@ -1,11 +1,14 @@
 //! The tools that `vef run` puts between the program and its MPI.
 
 use crate::output::{self, Failure};
-use mpi_abi::tool::EXPORTED_AS;
+use crate::progress::Busy;
+use mpi_abi::tool::{EXPORTED_AS, Recording, recordings};
+use reports::lines;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use vef_format::capture::Capture;
 
 /// What the library takes the names from.
 const VARIABLE: &str = "VEF_TOOLS";
@@ -40,22 +43,33 @@ impl Tools {
         (!self.0.is_empty()).then(|| (VARIABLE, self.0.join(OsStr::new(":"))))
     }
 
-    /// A line about what each built-in tool wrote.
+    /// Makes what `text` and `profile` stand for of the captures below `directory`, with a line about each.
     pub fn report(&self, directory: &Path) {
-        for (name, written, command) in [("profile", "profile", "profile"), ("text", "ti_traces", "text")] {
-            for instance in 1..=self.0.iter().filter(|tool| *tool == name).count() {
-                let place = match instance {
-                    1 => directory.join(written),
-                    _ => directory.join(format!("{written}.{instance}")),
-                };
-                match place.is_dir() {
-                    true => output::remark(format_args!("{name}: vef {command} {}", place.display())),
-                    false => {
-                        output::remark(format_args!("{name}: nothing was written into {}", place.display()))
-                    }
+        let names: Vec<_> = self.0.iter().map(|name| name.to_string_lossy()).collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        for Recording { places, directory: captured, outputs } in recordings(&names) {
+            let captured = if captured.is_empty() { directory.to_owned() } else { directory.join(captured) };
+            for (name, output) in names[places].iter().zip(outputs) {
+                match *name {
+                    "profile" => output::remark(format_args!("profile: vef profile {}", captured.display())),
+                    "text" => text(&captured, &directory.join(output)),
+                    _ => {}
                 }
             }
         }
+    }
+}
+
+/// Writes the text traces of a capture into the directory `to`.
+fn text(captured: &Path, to: &Path) {
+    let busy = Busy::new("writing text traces");
+    let written =
+        Capture::open(captured).map_err(Into::into).and_then(|capture| lines::write(&capture, to, false));
+    drop(busy);
+    match written {
+        Ok(()) => output::remark(format_args!("text: vef text {}", to.display())),
+        // The exit code is the program's.
+        Err(error) => output::error(&error.into()),
     }
 }
 

@@ -5,7 +5,7 @@
 //! vef run --tool target/debug/examples/libcount_sends.so --tool capture -n 4 -- ./program
 //! ```
 
-use mpi_abi::prototypes::{Call, Category};
+use mpi_abi::prototypes::{Call, Category, Timing};
 use mpi_abi::tool::{Intercepted, Place, Tool};
 use std::ffi::CStr;
 use std::io::Write as _;
@@ -24,7 +24,7 @@ impl Tool for CountSends {
     }
 
     fn intercepts(&self, call: Call) -> bool {
-        matches!(call.category(), Category::Send | Category::SendImmediate)
+        call.category() == Category::Send && call.timing() != Timing::Persistent
     }
 
     fn call(&self, call: &mut Intercepted<'_>) -> i32 {

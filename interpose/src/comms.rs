@@ -1,14 +1,14 @@
-//! Communicators: numbered when they are made or first used, described once.
+//! Communicators: numbered when they are made or first used.
 
-use crate::handles::HandleMap;
-use crate::lane::Lane;
+use crate::table::HandleMap;
+use mpi_abi::api::Mpi;
 use mpi_abi::handles;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use vef_format::capture::event::{Action, CallSlot, Communicator, Members, Origin, Remote, Split};
+use vef_format::capture::event::{Communicator, Members, Origin, Remote, Split};
 use vef_format::ids::{CommId, Rank};
 
-/// What the fast path needs of a communicator.
+/// What recording a call needs of a communicator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Comm {
     pub(crate) id: CommId,
@@ -46,8 +46,12 @@ struct Kin {
 
 /// How a communicator came to be, as the creating call knows it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Made {
-    /// Collectively over the parent: the how manyth such call on it.
+pub(crate) enum CommOrigin {
+    /// `MPI_COMM_WORLD`.
+    World,
+    /// `MPI_COMM_SELF`.
+    SelfOnly,
+    /// Collectively over the parent, by the creating call on it with this index.
     Child(CommId, u32),
     /// By `Comm_create_group`, with this tag.
     Group(CommId, i32),
@@ -56,11 +60,61 @@ pub(crate) enum Made {
 }
 
 /// Who is in a communicator.
-struct Membership {
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
     ranks: Vec<Rank>,
+    rank: i32,
     /// The other group: its ranks, or how many they are if some are outside.
     remote: Option<Result<Vec<Rank>, u32>>,
     foreign: bool,
+}
+
+impl Membership {
+    /// Of all `tasks` processes, one of which is `rank`.
+    pub(crate) fn world(tasks: u32, rank: Rank) -> Self {
+        let ranks = (0..tasks).map(Rank).collect();
+        Self { ranks, rank: rank.0 as i32, remote: None, foreign: false }
+    }
+
+    /// Asks MPI. Members outside `MPI_COMM_WORLD` are left out and make the communicator foreign.
+    pub(crate) fn ask(mpi: &Mpi, comm: handles::Comm) -> Self {
+        let inside = |members: &[Option<i32>]| -> Vec<Rank> {
+            let inside = members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok()));
+            inside.map(Rank).collect()
+        };
+        let members = mpi.comm_members(comm).unwrap_or_default();
+        let ranks = inside(&members);
+        let is_inter = mpi.comm_is_inter(comm).unwrap_or(true);
+        let foreign = ranks.len() != members.len() || is_inter;
+        let remote = is_inter.then(|| {
+            let members = mpi.comm_remote_members(comm).unwrap_or_default();
+            let ranks = inside(&members);
+            if ranks.len() == members.len() { Ok(ranks) } else { Err(members.len() as u32) }
+        });
+        Self { ranks, rank: mpi.comm_rank(comm).unwrap_or(0), remote, foreign }
+    }
+
+    /// The description of the communicator `id` with these members, in a world of `tasks`.
+    pub(crate) fn describe(
+        &self,
+        id: CommId,
+        origin: Origin,
+        split: Option<Split>,
+        tasks: u32,
+    ) -> Communicator<'_> {
+        let remote = self.remote.as_ref().map(|remote| match remote {
+            Ok(ranks) => Remote::Inside(compact(ranks, tasks)),
+            Err(size) => Remote::Outside(*size),
+        });
+        Communicator {
+            id,
+            origin,
+            split,
+            members: compact(&self.ranks, tasks),
+            remote,
+            foreign: self.foreign,
+        }
+    }
 }
 
 impl Comms {
@@ -75,55 +129,16 @@ impl Comms {
         }
     }
 
-    /// Numbers and describes `MPI_COMM_WORLD`, be it that the program has none: others are described by its ranks.
-    pub(crate) fn describe_world(&mut self, lane: &mut Lane) {
-        let tracer = lane.tracer;
-        let comm = Comm {
-            id: CommId(self.next),
-            size: tracer.tasks,
-            rank: tracer.rank.0.try_into().unwrap_or(0),
-            foreign: false,
-        };
-        let now = lane.now();
-        let described = Communicator {
-            id: comm.id,
-            origin: Origin::World,
-            split: None,
-            members: Members::All,
-            remote: None,
-            foreign: false,
-        };
-        self.add(lane, tracer.mpi.abi().predefined.comm_world, comm, described, (now, now), CallSlot::NONE);
-    }
-
-    /// The communicator behind `handle`, which MPI has just accepted in a call of `lane`.
+    /// The communicator behind `handle`, if it is known.
     #[inline(always)]
-    pub(crate) fn get(&mut self, lane: &mut Lane, handle: usize) -> Comm {
-        if self.last.0 == handle && handle != 0 {
-            return self.last.1;
+    pub(crate) fn get(&mut self, handle: usize) -> Option<Comm> {
+        if self.last.0 != handle || handle == 0 {
+            self.last = (handle, *self.known.get(handle)?);
         }
-        self.find(lane, handle)
+        Some(self.last.1)
     }
 
-    #[inline(never)]
-    fn find(&mut self, lane: &mut Lane, handle: usize) -> Comm {
-        let found = match self.known.get(handle) {
-            Some(known) => *known,
-            None => self.discover(lane, handle),
-        };
-        self.last = (handle, found);
-        found
-    }
-
-    /// One seen for the first time in use.
-    #[cold]
-    #[inline(never)]
-    fn discover(&mut self, lane: &mut Lane, handle: usize) -> Comm {
-        let now = lane.now();
-        self.describe(lane, handle, None, Made::Unseen, None, (now, now), CallSlot::NONE)
-    }
-
-    /// Counts a creating call on `parent`.
+    /// Counts a creating call on `parent`; gives how many there were before.
     pub(crate) fn count_child(&mut self, parent: CommId) -> u32 {
         let counts = &mut self.children;
         if counts.len() <= parent.index() {
@@ -133,79 +148,40 @@ impl Comms {
         counts[parent.index()] - 1
     }
 
-    /// Numbers and describes the communicator `handle`, made between `times`. `like`: one with the same members that
-    /// may be asked instead, where the new one must not be used yet.
-    #[cold]
-    #[inline(never)]
-    #[expect(clippy::too_many_arguments, reason = "what a definition says")]
-    pub(crate) fn describe(
-        &mut self,
-        lane: &mut Lane,
-        handle: usize,
-        like: Option<usize>,
-        made: Made,
-        split: Option<Split>,
-        times: (u64, u64),
-        call: CallSlot,
-    ) -> Comm {
-        let mpi = &lane.tracer.mpi;
-        let predefined = &mpi.abi().predefined;
-        // SAFETY: a handle that MPI has just given to the program or accepted from it.
-        let asked = unsafe { handles::Comm::from_word(like.unwrap_or(handle)) };
-        let Membership { ranks, remote, foreign } = membership(mpi, asked);
-        let origin = match made {
-            _ if handle == predefined.comm_self => Origin::SelfOnly,
-            Made::Child(parent, ordinal) => Origin::Child { parent, ordinal },
-            Made::Group(parent, tag) => {
-                Origin::Group { parent, tag, ordinal: self.count_alike(Some((parent, tag)), &ranks) }
+    /// Numbers the communicator behind `handle`.
+    pub(crate) fn add(&mut self, handle: usize, members: &Membership, origin: CommOrigin) -> (Comm, Origin) {
+        let origin = match origin {
+            CommOrigin::World => Origin::World,
+            CommOrigin::SelfOnly => Origin::SelfOnly,
+            CommOrigin::Child(parent, ordinal) => Origin::Child { parent, ordinal },
+            CommOrigin::Group(parent, tag) => {
+                Origin::Group { parent, tag, ordinal: self.count_alike(Some((parent, tag)), &members.ranks) }
             }
-            Made::Unseen => Origin::Unseen { ordinal: self.count_alike(None, &ranks) },
+            CommOrigin::Unseen => Origin::Unseen { ordinal: self.count_alike(None, &members.ranks) },
         };
-        let rank = mpi.comm_rank(asked).unwrap_or(0);
-        let comm = Comm { id: CommId(self.next), size: ranks.len() as u32, rank, foreign };
-        let tasks = lane.tracer.tasks;
-        let remote = remote.as_ref().map(|remote| match remote {
-            Ok(ranks) => Remote::Inside(compact(ranks, tasks)),
-            Err(size) => Remote::Outside(*size),
-        });
-        let members = compact(&ranks, tasks);
-        let described = Communicator { id: comm.id, origin, split, members, remote, foreign };
-        self.add(lane, handle, comm, described, times, call);
-        comm
-    }
-
-    fn add(
-        &mut self,
-        lane: &mut Lane,
-        handle: usize,
-        comm: Comm,
-        described: Communicator<'_>,
-        times: (u64, u64),
-        call: CallSlot,
-    ) {
+        let id = CommId(self.next);
         self.next += 1;
-        lane.put(times.0, times.1, &Action::Communicator(described), call);
-        // Known to other threads only now that its record is written.
+        let Membership { ranks, rank, foreign, .. } = members;
+        let comm = Comm { id, size: ranks.len() as u32, rank: *rank, foreign: *foreign };
         self.known.insert(handle, comm);
+        (comm, origin)
     }
 
-    /// The handle was freed and may come to mean another communicator.
+    /// The handle was freed, or means another communicator now; what it was.
     pub(crate) fn forget(&mut self, handle: usize) -> Option<Comm> {
         self.last = (0, Comm::default());
         self.neighbours.remove(handle);
         self.known.remove(handle)
     }
 
-    /// How many neighbours the communicator behind `handle` has, as sources and as destinations.
-    pub(crate) fn neighbours(&mut self, mpi: &mpi_abi::api::Mpi, handle: usize) -> (usize, usize) {
-        if let Some(&known) = self.neighbours.get(handle) {
-            return known;
-        }
-        // SAFETY: a handle that MPI has just accepted from the program.
-        let asked = unsafe { handles::Comm::from_word(handle) };
-        let found = mpi.comm_neighbours(asked).unwrap_or_default();
-        self.neighbours.insert(handle, found);
-        found
+    /// How many neighbours the communicator behind `handle` has, as sources and as destinations, if that is known.
+    pub(crate) fn neighbours(&self, handle: usize) -> Option<(usize, usize)> {
+        self.neighbours.get(handle).copied()
+    }
+
+    /// That is known from now on.
+    pub(crate) fn set_neighbours(&mut self, handle: usize, neighbours: (usize, usize)) {
+        self.neighbours.insert(handle, neighbours);
     }
 
     fn count_alike(&mut self, of: Option<(CommId, i32)>, ranks: &[Rank]) -> u32 {
@@ -217,25 +193,8 @@ impl Comms {
     }
 }
 
-/// Members outside `MPI_COMM_WORLD` are left out and make the communicator foreign.
-fn membership(mpi: &mpi_abi::api::Mpi, comm: handles::Comm) -> Membership {
-    let inside = |members: &[Option<i32>]| -> Vec<Rank> {
-        members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok())).map(Rank).collect()
-    };
-    let members = mpi.comm_members(comm).unwrap_or_default();
-    let ranks = inside(&members);
-    let is_inter = mpi.comm_is_inter(comm).unwrap_or(true);
-    let foreign = ranks.len() != members.len() || is_inter;
-    let remote = is_inter.then(|| {
-        let members = mpi.comm_remote_members(comm).unwrap_or_default();
-        let ranks = inside(&members);
-        if ranks.len() == members.len() { Ok(ranks) } else { Err(members.len() as u32) }
-    });
-    Membership { ranks, remote, foreign }
-}
-
 /// The shortest form of a member list.
-fn compact(ranks: &[Rank], tasks: u32) -> Members<'_> {
+pub(crate) fn compact(ranks: &[Rank], tasks: u32) -> Members<'_> {
     let stride = match ranks {
         [first, second, ..] => i64::from(second.0) - i64::from(first.0),
         _ => 1,

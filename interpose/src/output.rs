@@ -29,12 +29,7 @@ unsafe impl Send for Piece {}
 impl Piece {
     /// Reserves and maps `len` bytes of `file` from `offset` on.
     fn map(file: &File, offset: u64, len: usize) -> io::Result<Self> {
-        // SAFETY: a valid descriptor; grows the file and reserves its blocks.
-        let error =
-            unsafe { libc::posix_fallocate(file.as_raw_fd(), offset as libc::off_t, len as libc::off_t) };
-        if error != 0 {
-            return Err(io::Error::from_raw_os_error(error));
-        }
+        allocate(file, offset, len as u64)?;
         // SAFETY: a fresh mapping, nowhere in particular.
         let start = unsafe {
             libc::mmap(
@@ -72,6 +67,15 @@ impl Drop for Piece {
     }
 }
 
+/// Grows the file and reserves its blocks.
+fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    // SAFETY: a valid descriptor.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset as libc::off_t, len as libc::off_t) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
 /// The size a file of this process may have (`ulimit -f`): growing it beyond would end the process by a signal.
 fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
@@ -95,6 +99,15 @@ pub(crate) struct Output {
     slots: AtomicU32,
     max_size: u64,
 }
+
+/// The numbers of a slot of the call table, in the file.
+#[repr(C)]
+pub(crate) struct CallEntry {
+    pub(crate) calls: AtomicU64,
+    pub(crate) ticks: AtomicU64,
+    pub(crate) errors: AtomicU64,
+}
+const _: () = assert!(call_field::COUNT == 0 && call_field::TICKS == 8 && call_field::ERRORS == 16);
 
 /// Where a window lies in the file, and its bytes in use.
 pub(crate) type Rest<'a> = (u64, &'a [u8]);
@@ -180,30 +193,31 @@ impl Output {
         self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }
 
-    /// A slot of the call table for `name`: its number and its count. One caller at a time.
-    pub(crate) fn call_slot(&self, name: &str) -> Option<(u32, &AtomicU64)> {
+    /// A slot of the call table for `name`: its number and its numbers. One caller at a time.
+    pub(crate) fn call_slot(&self, name: &str) -> Option<(u32, &CallEntry)> {
         let slot = self.slots.load(Ordering::Relaxed);
         if slot as usize >= CALL_SLOTS {
             return None;
         }
         let at = self.calls_at + slot as usize * CALL_ENTRY;
         let len = name.len().min(CALL_NAME);
-        // SAFETY: the entry lies within the header, is 8-byte aligned, and this call alone writes its name.
-        let count = unsafe {
+        // SAFETY: the entry lies within the header, is 8-byte aligned, begins with what a `CallEntry` is, and this call alone writes
+        // its name.
+        let entry = unsafe {
             let entry = self.head.start.as_ptr().add(at);
             std::ptr::copy_nonoverlapping(name.as_ptr(), entry.add(call_field::NAME), len);
-            AtomicU64::from_ptr(entry.cast())
+            &*entry.cast::<CallEntry>()
         };
         self.slots.store(slot + 1, Ordering::Relaxed);
         std::sync::atomic::compiler_fence(Ordering::Release);
         self.store(field::CALLS, &(slot + 1).to_le_bytes());
-        Some((slot, count))
+        Some((slot, entry))
     }
 
-    /// The slot whose count [`Output::call_slot`] gave; the last one for a null pointer.
-    pub(crate) fn slot_of(&self, count: *const AtomicU64) -> u32 {
-        let offset = (count as usize).wrapping_sub(self.head.start.as_ptr() as usize + self.calls_at);
-        (offset / CALL_ENTRY).min(CALL_SLOTS - 1) as u32
+    /// The slot that [`Output::call_slot`] gave.
+    pub(crate) fn slot_of(&self, entry: &CallEntry) -> u32 {
+        let address = std::ptr::from_ref(entry) as usize;
+        ((address - self.head.start.as_ptr() as usize - self.calls_at) / CALL_ENTRY) as u32
     }
 
     /// Stores clock pair number `index`.
@@ -215,13 +229,14 @@ impl Output {
         self.store(field::CLOCK + 16 * index, &bytes[..8]);
     }
 
-    /// Closes the file at the end of the program. `windows`: all there are.
-    pub(crate) fn finish(&self, windows: &[Rest<'_>]) {
+    /// Closes the file at the end of the program. `windows`: all there are. `for_good`: it will not be [reopened](Output::reopen).
+    pub(crate) fn finish(&self, windows: &[Rest<'_>], for_good: bool) {
         let calls_end = self.calls_at + self.slots.load(Ordering::Relaxed) as usize * CALL_ENTRY;
         let ends = windows.iter().map(|(offset, bytes)| offset + bytes.len() as u64);
         let end = ends.fold(self.end.load(Ordering::Relaxed), u64::max);
         // The records of a short run move up behind the call table; what they leave reads as before until the header knows.
         if let [(_, bytes)] = windows
+            && for_good
             && self.units.load(Ordering::Relaxed) == 1
             && calls_end + bytes.len() <= HEADER_SIZE
             && self.file.write_all_at(bytes, calls_end as u64).is_ok()
@@ -229,10 +244,21 @@ impl Output {
             return self.close(State::Finished, calls_end, (calls_end + bytes.len()) as u64);
         }
         self.close(State::Finished, HEADER_SIZE, end);
+        if !for_good {
+            return;
+        }
         self.punch(calls_end, HEADER_SIZE);
         for &(offset, bytes) in windows {
             self.punch(offset as usize + bytes.len(), offset as usize + CHUNK_SIZE);
         }
+    }
+
+    /// Goes on after [`Output::finish`]: the windows are in memory as they were.
+    pub(crate) fn reopen(&self) -> io::Result<()> {
+        let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
+        allocate(&self.file, 0, claimed)?;
+        self.close(State::Running, HEADER_SIZE, 0);
+        Ok(())
     }
 
     /// Closes the file while the program goes on: other threads may still be writing to their windows. `rest` is the window of
@@ -258,7 +284,7 @@ impl Output {
         set(field::STATE, &(state as u32).to_le_bytes());
         set(field::LENGTH, &length.to_le_bytes());
         // By one write, which a kill does not divide. A file that is longer than it says is in order.
-        if self.file.write_all_at(&fields, field::HEADER_SIZE as u64).is_ok() {
+        if self.file.write_all_at(&fields, field::HEADER_SIZE as u64).is_ok() && state != State::Running {
             let _ = self.file.set_len(length);
         }
     }

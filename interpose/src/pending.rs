@@ -1,7 +1,7 @@
 //! The requests under way, by handle. No allocation but when there are more than ever before.
 
-use crate::handles::{HandleMap, home};
 use crate::requests::Waiting;
+use crate::table::{HandleMap, home};
 use std::collections::VecDeque;
 
 /// A handle, and what is under way behind it.
@@ -27,8 +27,8 @@ pub(crate) struct Pending {
     /// Handles that had several requests: where in `rest` the others are.
     shared: HandleMap<u32>,
     rest: Vec<VecDeque<Waiting>>,
-    /// How many in the table there are whose status is of interest.
-    curious: usize,
+    /// How many in the table there are whose status tells something.
+    needs_status: usize,
 }
 
 /// The latest requests of a thread: ordinary ones, made one after the other.
@@ -52,6 +52,14 @@ pub(crate) struct Run {
     end: usize,
 }
 
+impl Run {
+    /// How many they are.
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        self.end - self.start
+    }
+}
+
 impl Pending {
     pub(crate) fn new() -> Self {
         let slots = vec![(0, Waiting::NEVER); 256];
@@ -63,7 +71,7 @@ impl Pending {
             used: 0,
             shared: HandleMap::new(),
             rest: Vec::new(),
-            curious: 0,
+            needs_status: 0,
         }
     }
 
@@ -79,24 +87,6 @@ impl Pending {
         } else {
             self.insert_unlisted(key, waiting);
         }
-    }
-
-    /// Whether the `count` requests with these handles are all in the list, in order, and `next` is the one that is made next.
-    #[inline(always)]
-    pub(crate) fn are_all(&self, count: usize, next: Waiting, handle: impl Fn(usize) -> usize) -> bool {
-        let Recent { handles, first, end, next: own } = &self.recent;
-        // SAFETY: below `end`, which is at most RECENT, their number.
-        let same = |i: usize| unsafe { *handles.get_unchecked(*first + i) } == handle(i);
-        count == *end - *first && count > 0 && next == *own && (0..count).all(same)
-    }
-
-    /// Takes all in the list. Gives how many there were.
-    #[inline(always)]
-    pub(crate) fn take_all(&mut self) -> usize {
-        let Recent { first, end, .. } = &mut self.recent;
-        let count = *end - *first;
-        (*first, *end) = (0, 0);
-        count
     }
 
     /// The `count` requests with these handles, if they are the first or the last in the list, in order, and of the thread that
@@ -137,20 +127,15 @@ impl Pending {
         after
     }
 
-    /// All in the list.
-    pub(crate) fn all(&self) -> Run {
-        Run { start: self.recent.first, end: self.recent.end }
-    }
-
     /// The handles of listed requests.
     pub(crate) fn handles_of(&self, run: Run) -> &[usize] {
         &self.recent.handles[run.start..run.end]
     }
 
-    /// Whether the status of any of them is of interest: receives with a wildcard, cancelled ones.
-    pub(crate) fn is_curious(&mut self) -> bool {
+    /// Whether the status of any of them tells something: of receives with a wildcard, of cancelled ones.
+    pub(crate) fn needs_statuses(&mut self) -> bool {
         self.settle();
-        self.curious > 0
+        self.needs_status > 0
     }
 
     /// From now on the oldest of `key`, if there is any, has this flag.
@@ -158,35 +143,24 @@ impl Pending {
         let Some(waiting) = self.get_mut(key) else { return };
         let before = *waiting;
         *waiting = before.with(flag);
-        let newly = waiting.curious() && !before.curious();
-        self.curious += usize::from(newly);
+        let newly = waiting.needs_status() && !before.needs_status();
+        self.needs_status += usize::from(newly);
+    }
+
+    /// The oldest of `key`.
+    pub(crate) fn get(&mut self, key: usize) -> Option<Waiting> {
+        self.get_mut(key).copied()
     }
 
     /// Takes the oldest of `key`.
     pub(crate) fn take(&mut self, key: usize) -> Option<Waiting> {
         let taken = *self.get_mut(key)?;
         self.find(key).1 = taken.over();
-        self.curious -= usize::from(taken.curious());
+        self.needs_status -= usize::from(taken.needs_status());
         if taken.has(Waiting::SHARED) {
             self.promote(key);
         }
         Some(taken.without(Waiting::SHARED))
-    }
-
-    /// Takes the oldest of `key` if it is an ordinary one `like` this.
-    #[inline(always)]
-    pub(crate) fn take_ordinary(&mut self, key: usize, like: Waiting) -> Option<Waiting> {
-        self.settle();
-        let slot = self.find(key);
-        if slot.0 != key || !slot.1.without(Waiting::SHARED).is_ordinary_like(like) {
-            return None;
-        }
-        if slot.1.has(Waiting::SHARED) {
-            return self.take(key);
-        }
-        let taken = slot.1;
-        slot.1 = taken.over();
-        Some(taken)
     }
 
     /// Takes the oldest of `key` that `thread` made, as far as one is near; else the oldest.
@@ -208,7 +182,7 @@ impl Pending {
     fn get_mut(&mut self, key: usize) -> Option<&mut Waiting> {
         self.settle();
         let (found, waiting) = self.find(key);
-        (*found == key && waiting.is_pending()).then_some(waiting)
+        (*found == key && !waiting.is_over()).then_some(waiting)
     }
 
     /// The slot with `key`, or the unused one where it would be.
@@ -266,7 +240,7 @@ impl Pending {
         if key == 0 {
             return;
         }
-        self.curious += usize::from(waiting.curious());
+        self.needs_status += usize::from(waiting.needs_status());
         let slot = self.find(key);
         if slot.0 == key && slot.1.is_over() {
             slot.1 = waiting;
@@ -316,7 +290,7 @@ impl Pending {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self) {
-        let is_busy = |slot: &&Slot| slot.1.is_pending();
+        let is_busy = |slot: &&Slot| !slot.1.is_over();
         let busy = self.slots.iter().filter(is_busy).count();
         let len = if busy * 2 > self.slots.len() { self.slots.len() * 2 } else { self.slots.len() };
         let old = std::mem::replace(&mut self.slots, vec![(0, Waiting::NEVER); len]);
@@ -361,7 +335,7 @@ mod tests {
             }
             assert_eq!(pending.take(key), None);
         }
-        assert!(pending.slots.iter().all(|slot| !slot.1.is_pending()));
+        assert!(pending.slots.iter().all(|slot| slot.1.is_over()));
     }
 
     /// Runs of requests that are taken while others are under way, against a list of what there is.
@@ -388,9 +362,6 @@ mod tests {
                 let count = (1 + chosen / 64 % 4).min(model.len() - start);
                 let handles: Vec<usize> =
                     model[start..start + count].iter().map(|(handle, _)| *handle).collect();
-                if pending.are_all(count, own(made), |i| handles[i]) {
-                    assert_eq!(pending.find_run(count, own(made), |i| handles[i]), Some(pending.all()));
-                }
                 match pending.find_run(count, own(made), |i| handles[i]) {
                     Some(run) => {
                         runs += 1;
@@ -406,9 +377,9 @@ mod tests {
                 }
                 model.drain(start..start + count);
             }
-            let wildcards = model.iter().filter(|of| of.1.curious()).count();
+            let wildcards = model.iter().filter(|of| of.1.needs_status()).count();
             if chosen.is_multiple_of(97) {
-                assert_eq!(pending.is_curious(), wildcards > 0);
+                assert_eq!(pending.needs_statuses(), wildcards > 0);
             }
         }
         assert!(runs > 1000, "{runs}");
@@ -450,31 +421,6 @@ mod tests {
         let taken: Vec<_> =
             std::iter::from_fn(|| pending.take_of(7, 0)).map(|waiting| waiting.number()).collect();
         assert_eq!(taken, [4, 6, 1, 5, 3]);
-    }
-
-    #[test]
-    fn only_what_is_wanted_is_taken() {
-        let mut pending = Pending::new();
-        let like = waiting(0);
-        pending.insert(7, waiting(2));
-        assert_eq!(pending.take_ordinary(8, like), None);
-        assert_eq!(pending.take_ordinary(7, like), Some(waiting(2)));
-        assert_eq!(pending.take_ordinary(7, like), None);
-        pending.insert(7, waiting(3));
-        assert_eq!(pending.take_ordinary(7, like), None, "another thread's");
-        assert_eq!(pending.take(7), Some(waiting(3)));
-        pending.insert(7, waiting(4).with(Waiting::WILDCARD));
-        assert_eq!(pending.take_ordinary(7, like), None, "a receive with a wildcard");
-        assert_eq!(pending.take(7), Some(waiting(4).with(Waiting::WILDCARD)));
-        pending.insert(7, waiting(6));
-        pending.insert(7, waiting(8));
-        assert_eq!(
-            pending.take_ordinary(7, like),
-            Some(waiting(6)),
-            "the first of two that share the handle"
-        );
-        assert_eq!(pending.take_ordinary(7, like), Some(waiting(8)));
-        assert_eq!(pending.take_ordinary(7, like), None);
     }
 
     #[test]

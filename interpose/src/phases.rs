@@ -5,9 +5,9 @@
 //! flush), which is the tools' business.
 
 use crate::chain;
-use crate::hooks;
-use crate::tracer::complain;
-use std::cell::Cell;
+use crate::guard::complain;
+use crate::machine;
+use crate::tracer::Tracer;
 use std::ffi::{CStr, CString};
 use std::sync::{Mutex, PoisonError};
 
@@ -43,24 +43,41 @@ pub(crate) fn mark_padded(begin: bool, name: &[u8]) {
 }
 
 fn tell(begin: bool, name: &CStr) {
-    hooks::phase(begin, &name.to_string_lossy());
+    Tracer::all().for_each(|tracer| tracer.mark_phase(begin, &name.to_string_lossy()));
     chain::phase(begin, name);
 }
 
 /// `MPI_Pcontrol`; `next` is the real one.
 pub(crate) fn pcontrol(level: i32, next: impl FnOnce() -> i32) -> i32 {
-    thread_local!(static INSIDE: Cell<bool> = const { Cell::new(false) });
-    // Fortran's may call C's.
-    if INSIDE.with(|inside| inside.replace(true)) {
-        return next();
-    }
+    let _inside = match Starting::enter() {
+        Some(inside) => inside,
+        // Fortran's calls C's.
+        None => return next(),
+    };
     chain::pcontrol(level);
     if level.unsigned_abs() >= FIRST_LEVEL as u32
         && let Ok(name) = CString::new(format!("pcontrol_{}", level.unsigned_abs()))
     {
         mark(level > 0, &name);
     }
-    let code = next();
-    INSIDE.with(|inside| inside.set(false));
-    code
+    next()
+}
+
+/// The thread is in a call of which it makes another one that means the same.
+pub(crate) struct Starting(());
+
+impl Starting {
+    /// `None`: it is already.
+    pub(crate) fn enter() -> Option<Self> {
+        // SAFETY: the calling thread's own.
+        let starting = unsafe { &mut (*machine::thread()).starting };
+        (!std::mem::replace(starting, true)).then_some(Self(()))
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        // SAFETY: the calling thread's own.
+        unsafe { (*machine::thread()).starting = false };
+    }
 }

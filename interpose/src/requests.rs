@@ -1,8 +1,7 @@
 //! What is remembered of a request from the call that made it to the call that completes it.
 
 use mpi_abi::prototypes::Call;
-use vef_format::capture::event::DatatypeId;
-use vef_format::capture::event::{Collective, PostReceive, RequestId, Send};
+use vef_format::capture::event::{Collective, DatatypeId, PostReceive, RequestId, Send};
 use vef_format::ids::{CommId, CommRank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
@@ -13,6 +12,11 @@ use vef_format::units::Bytes;
 pub(crate) struct Waiting(u64);
 
 impl Waiting {
+    /// The flags of a posted receive.
+    pub(crate) fn flags_of(post: &PostReceive) -> u8 {
+        if post.source.is_none() || post.tag.is_none() { Self::WILDCARD } else { 0 }
+    }
+
     /// A receive with a wildcard: its completion says whom it met.
     pub(crate) const WILDCARD: u8 = 1;
     /// `MPI_Cancel` was called on it.
@@ -22,13 +26,13 @@ impl Waiting {
     /// There are others of the same handle; the table's own flag.
     pub(crate) const SHARED: u8 = 8;
 
-    /// All flags, which no request has that is under way: it was, its handle may come again.
-    const OVER: u8 = 15;
+    /// It was under way; its handle may come again.
+    const OVER: u8 = 16;
     /// One that was never under way.
-    pub(crate) const NEVER: Self = Self(u64::MAX ^ 1);
+    pub(crate) const NEVER: Self = Self(u64::MAX);
 
-    const FLAG_BITS: u32 = 4;
-    /// Below the number, whose 44 bits last for weeks of requests every 100 ns.
+    const FLAG_BITS: u32 = 5;
+    /// Below the number, whose 43 bits last for weeks of requests every 100 ns.
     const LOW_BITS: u32 = Self::FLAG_BITS + u16::BITS;
 
     #[inline(always)]
@@ -80,19 +84,13 @@ impl Waiting {
     /// Whether it was under way.
     #[inline(always)]
     pub(crate) fn is_over(self) -> bool {
-        self.0 as u8 & Self::OVER == Self::OVER
+        self.has(Self::OVER)
     }
 
     /// It, over.
     #[inline(always)]
     pub(crate) fn over(self) -> Self {
         Self(self.0 | u64::from(Self::OVER))
-    }
-
-    /// Whether it is under way.
-    #[inline(always)]
-    pub(crate) fn is_pending(self) -> bool {
-        self != Self::NEVER && !self.is_over()
     }
 
     #[inline(always)]
@@ -112,7 +110,7 @@ impl Waiting {
 
     /// Whether nothing is special about its completion.
     pub(crate) fn is_ordinary(self) -> bool {
-        !self.has(Self::OVER)
+        self.0 & ((1 << Self::FLAG_BITS) - 1) == 0
     }
 
     /// Whether the same thread made both and nothing is special about their completion.
@@ -124,7 +122,7 @@ impl Waiting {
 
     /// Whether the status of its completion is of interest.
     #[inline(always)]
-    pub(crate) fn curious(self) -> bool {
+    pub(crate) fn needs_status(self) -> bool {
         self.has(Self::WILDCARD | Self::CANCELLED)
     }
 }

@@ -21,12 +21,12 @@ pub(crate) struct Settings {
     pub(crate) ranks: Option<RankSet>,
     /// `VEF_FRESH=1`: a rank file that exists is another process's of the same run, never to be overwritten.
     pub(crate) fresh: bool,
-    /// Variables whose values make no sense, `NAME=value`.
-    pub(crate) senseless: Vec<String>,
+    /// Variables whose values are not valid, `NAME=value`.
+    pub(crate) invalid: Vec<String>,
 }
 
-/// Whether a value of a variable can be understood.
-type MakesSense = fn(&str) -> bool;
+/// Whether a value of a variable is one that it can have.
+type IsValid = fn(&str) -> bool;
 
 /// Some ranks, as inclusive ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,25 +50,25 @@ impl RankSet {
 }
 
 impl Settings {
-    /// From the environment; a value that makes no sense counts as not given.
+    /// From the environment; a value that is not valid counts as not given.
     pub(crate) fn from_env() -> Self {
         Self::from(|name| std::env::var_os(name)?.into_string().ok())
     }
 
     fn from(variable: impl Fn(&str) -> Option<String>) -> Self {
         let size = variable("VEF_MAX_SIZE").as_deref().and_then(parse_size);
-        let makes_sense: [(&str, MakesSense); 4] = [
+        let is_valid: [(&str, IsValid); 4] = [
             ("VEF_MAX_SIZE", |value| parse_size(value).is_some()),
             ("VEF_RANKS", |value| RankSet::parse(value).is_some()),
             ("VEF_CLOCK", |value| ["monotonic", "cycles"].contains(&value)),
             ("VEF_TRACE", |value| ["0", "1"].contains(&value)),
         ];
-        let senseless = makes_sense.iter().filter_map(|(name, makes_sense)| {
-            let value = variable(name).filter(|value| !value.is_empty() && !makes_sense(value))?;
+        let invalid = is_valid.iter().filter_map(|(name, is_valid)| {
+            let value = variable(name).filter(|value| !value.is_empty() && !is_valid(value))?;
             Some(format!("{name}={value}"))
         });
         Self {
-            senseless: senseless.collect(),
+            invalid: invalid.collect(),
             dir: variable("VEF_DIR")
                 .filter(|dir| !dir.is_empty())
                 .unwrap_or_else(|| "vef-capture".into())
@@ -124,7 +124,7 @@ mod tests {
             _ => None,
         });
         assert_eq!((settings.max_size, settings.enabled), (3 << 20, false));
-        assert!(settings.senseless.is_empty());
+        assert!(settings.invalid.is_empty());
         let settings = Settings::from(|name| match name {
             "VEF_MAX_SIZE" => Some("lots".into()),
             "VEF_RANKS" => Some("3-1".into()),
@@ -134,7 +134,7 @@ mod tests {
         });
         assert!(settings.enabled && settings.ranks.is_none() && settings.max_size == u64::MAX);
         assert_eq!(
-            settings.senseless,
+            settings.invalid,
             ["VEF_MAX_SIZE=lots", "VEF_RANKS=3-1", "VEF_CLOCK=sun", "VEF_TRACE=maybe"]
         );
         assert_eq!(settings.dir, PathBuf::from("vef-capture"));

@@ -1,88 +1,52 @@
-//! What calls of a lane were like, by their arguments as they came: a call that is like an earlier one need not be looked into.
+//! Calls that are alike, by their arguments as they came: a call that is like an earlier one need not be looked into.
 //!
 //! A shape is what a record says but for its times. The first call of a kind defines one ([`Shapes::keep`]), which the
 //! arguments themselves then find ([`Shapes::find`]), handles and all; so a handle that is freed takes its shapes along
 //! ([`Shapes::forget`]). There are two places for each shape; a third that wants them displaces one, which costs
 //! space in the file, no more.
 
-use crate::wrap::{Language, Row};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
-use vef_format::capture::event::{Action, DatatypeId};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::word::{Head, SHAPES};
-use vef_format::ids::CommId;
 
 /// How many shapes a lane keeps; a power of two.
 const SLOTS: usize = 1024;
 const _: () = assert!(SLOTS <= SHAPES as usize && SLOTS.is_power_of_two());
-/// Members of the longest key.
-const HANDLES: usize = 3;
-const COUNTS: usize = 2;
-const INTS: usize = 4;
 
-/// What tells calls of a function apart: its arguments as they came, but for buffers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key<const H: usize, const C: usize, const I: usize> {
-    pub(crate) handles: [u64; H],
-    pub(crate) counts: [i64; C],
-    pub(crate) ints: [i32; I],
+/// Words of the longest key.
+pub(crate) const KEY: usize = 7;
+
+/// What tells a call from others: which name it was called by, and its arguments as they came, but for buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// The number of the name plus one.
+    name: u32,
+    words: [u64; KEY],
 }
 
-/// A [`Key`] of any size.
-pub(crate) trait AnyKey: Copy {
+impl Key {
+    #[inline(always)]
+    pub(crate) fn new(number: usize, words: [u64; KEY]) -> Self {
+        Self { name: number as u32 + 1, words }
+    }
+
     /// Where it is looked for first.
-    fn home(&self, function: Function) -> usize;
-
-    /// Whether it is this slot's.
-    fn is_in(&self, slot: &Slot) -> bool;
-
-    /// Makes it the slot's.
-    fn put_into(&self, slot: &Slot);
-}
-
-impl<const H: usize, const C: usize, const I: usize> AnyKey for Key<H, C, I> {
     #[inline(always)]
-    fn home(&self, function: Function) -> usize {
-        // Several, so that each is part of its instruction.
-        const ODD: [u32; INTS + 1] = [0x9e37_79b1, 0x85eb_ca6b, 0xc2b2_ae35, 0x27d4_eb2f, 0x1656_67b1];
-        let mut mixed = function.0;
-        for (i, handle) in self.handles.iter().enumerate() {
-            mixed = mixed.wrapping_add((*handle as u32) << i);
+    fn home(&self) -> usize {
+        const ODD: [u64; KEY] = [
+            0x9e37_79b9_7f4a_7c15,
+            0xbf58_476d_1ce4_e5b9,
+            0x94d0_49bb_1331_11eb,
+            0xd6e8_feb8_6659_fd93,
+            0xa076_1d64_78bd_642f,
+            0xe703_7ed1_a0b4_28db,
+            0x8ebc_6af0_9c88_c6e3,
+        ];
+        let mut mixed = u64::from(self.name).wrapping_mul(ODD[0]);
+        for (word, odd) in self.words.iter().zip(ODD) {
+            mixed = mixed.wrapping_add((word ^ word >> 32).wrapping_mul(odd));
         }
-        for (i, count) in self.counts.iter().enumerate() {
-            mixed = mixed.wrapping_add((*count as u32) << (2 + i));
-        }
-        for (int, odd) in self.ints.iter().zip(ODD) {
-            mixed = mixed.wrapping_mul(odd).wrapping_add(*int as u32);
-        }
-        (mixed.wrapping_mul(ODD[I]) >> (u32::BITS - SLOTS.trailing_zeros())) as usize
-    }
-
-    #[inline(always)]
-    fn is_in(&self, slot: &Slot) -> bool {
-        // One by one: what makes one long word of them takes longer than it saves.
-        let (handles, counts, ints) = (slot.handles.get(), slot.counts.get(), slot.ints.get());
-        (0..I).all(|i| ints[i] == self.ints[i])
-            && (0..C).all(|i| counts[i] == self.counts[i])
-            && (0..H).all(|i| handles[i] == self.handles[i])
-    }
-
-    fn put_into(&self, slot: &Slot) {
-        slot.handles.set(std::array::from_fn(|i| self.handles.get(i).copied().unwrap_or_default()));
-        slot.counts.set(std::array::from_fn(|i| self.counts.get(i).copied().unwrap_or_default()));
-        slot.ints.set(std::array::from_fn(|i| self.ints.get(i).copied().unwrap_or_default()));
-    }
-}
-
-/// A function, called in a language.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Function(u32);
-
-impl Function {
-    #[inline(always)]
-    pub(crate) const fn of<R: Row, L: Language>() -> Self {
-        // Never 0; the same handles are other words in the other language.
-        Self((R::CALL as u32 + 1) << 1 | L::FIRST_INDEX as u32)
+        (mixed >> (u64::BITS - SLOTS.trailing_zeros())) as usize
     }
 }
 
@@ -106,25 +70,44 @@ impl Shape {
 
 /// One cache line.
 #[repr(C, align(64))]
-pub(crate) struct Slot {
-    handles: Cell<[u64; HANDLES]>,
-    counts: Cell<[i64; COUNTS]>,
-    ints: Cell<[i32; INTS]>,
+struct Slot {
+    words: Cell<[u64; KEY]>,
     /// 0: empty. Another lane that frees a handle may empty the slot.
-    function: AtomicU32,
+    name: AtomicU32,
     head: Cell<Head>,
     flags: Cell<u8>,
 }
 const _: () = assert!(size_of::<Slot>() == 64);
 
-/// What a shape is made of, for the day when that is freed; ids plus one, or 0.
-#[derive(Default)]
-struct Parts {
-    comm: AtomicU32,
-    datatypes: [AtomicU32; 2],
+/// Something that a shape is made of, by its number, for the day when that is freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Comm(u32),
+    Datatype(u32),
+    Window(u32),
+    File(u32),
 }
 
-/// The shapes of a lane.
+impl Part {
+    /// Never 0.
+    fn code(self) -> u64 {
+        let (class, number) = match self {
+            Self::Comm(number) => (1, number),
+            Self::Datatype(number) => (2, number),
+            Self::Window(number) => (3, number),
+            Self::File(number) => (4, number),
+        };
+        class << u32::BITS | u64::from(number)
+    }
+}
+
+/// How many parts a shape can have.
+pub(crate) const PARTS: usize = 4;
+
+/// The codes of a shape's parts, or 0.
+type Parts = [AtomicU64; PARTS];
+
+/// The shapes of a lane. Never freed: other lanes know them.
 #[derive(Clone, Copy)]
 pub(crate) struct Shapes {
     slots: &'static [Slot; SLOTS],
@@ -137,10 +120,8 @@ unsafe impl Sync for Slot {}
 impl Shapes {
     pub(crate) fn new() -> Self {
         let slot = || Slot {
-            handles: Cell::default(),
-            counts: Cell::default(),
-            ints: Cell::default(),
-            function: AtomicU32::new(0),
+            words: Cell::default(),
+            name: AtomicU32::new(0),
             head: Cell::new(Head::shape(0)),
             flags: Cell::new(0),
         };
@@ -148,74 +129,49 @@ impl Shapes {
     }
 
     #[inline(always)]
-    fn at(self, place: usize, function: Function, key: &impl AnyKey) -> Option<Shape> {
+    fn at(self, place: usize, key: &Key) -> Option<Shape> {
         // SAFETY: every place is below SLOTS, the number of slots.
         let slot = unsafe { self.slots.get_unchecked(place) };
-        let same = slot.function.load(Ordering::Relaxed) == function.0 && key.is_in(slot);
+        let same = slot.name.load(Ordering::Relaxed) == key.name && slot.words.get() == key.words;
         same.then_some(Shape(slot))
     }
 
-    /// The shape of a call with these arguments, where it is looked for first.
+    /// The shape of a call with these arguments.
     #[inline(always)]
-    pub(crate) fn find(self, function: Function, key: &impl AnyKey) -> Option<Shape> {
-        self.at(key.home(function), function, key)
-    }
-
-    /// As [`Shapes::find`], also where it would be if another took its place.
-    pub(crate) fn find_anywhere(self, function: Function, key: &impl AnyKey) -> Option<Shape> {
-        let home = key.home(function);
-        self.at(home, function, key).or_else(|| self.at(home ^ 1, function, key))
+    pub(crate) fn find(self, key: &Key) -> Option<Shape> {
+        let home = key.home();
+        self.at(home, key).or_else(|| self.at(home ^ 1, key))
     }
 
     /// The number that a new shape of calls with these arguments gets.
-    pub(crate) fn choose(&self, function: Function, key: &impl AnyKey) -> u16 {
-        let home = key.home(function);
-        let is_free = |place: &usize| self.slots[*place].function.load(Ordering::Relaxed) == 0;
+    pub(crate) fn choose(self, key: &Key) -> u16 {
+        let home = key.home();
+        let is_free = |place: &usize| self.slots[*place].name.load(Ordering::Relaxed) == 0;
         // The newest is the most likely to come again: it gets the place where it is found first.
         [home, home ^ 1].into_iter().find(is_free).unwrap_or(home) as u16
     }
 
-    /// From now on calls with these arguments have the shape `number`, which was defined by a record of `action`.
-    pub(crate) fn keep(
-        &self,
-        number: u16,
-        function: Function,
-        key: &impl AnyKey,
-        action: &Action<'_>,
-        flags: u8,
-    ) {
-        let (comm, datatypes) = match action {
-            Action::Send(send) => (send.comm, [send.datatype; 2]),
-            Action::Receive(receive) => (receive.comm, [receive.datatype; 2]),
-            Action::PostReceive(post) => (post.comm, [post.datatype; 2]),
-            Action::Exchange { send, receive } => (send.comm, [send.datatype, receive.datatype]),
-            Action::Collective(part) => {
-                (part.comm, [part.datatype, part.recv_datatype.unwrap_or(part.datatype)])
-            }
-            _ => return,
-        };
+    /// From now on calls with these arguments have the shape `number`, which is made of `parts`.
+    pub(crate) fn keep(self, number: u16, key: &Key, parts: [Option<Part>; PARTS], flags: u8) {
         let place = usize::from(number) % SLOTS;
-        let (slot, parts) = (&self.slots[place], &self.parts[place]);
-        key.put_into(slot);
+        let slot = &self.slots[place];
+        slot.words.set(key.words);
         slot.flags.set(flags);
         slot.head.set(Head::shape(number));
-        parts.comm.store(comm.0 + 1, Ordering::Relaxed);
-        for (part, datatype) in parts.datatypes.iter().zip(datatypes) {
-            part.store(datatype.0 + 1, Ordering::Relaxed);
+        for (code, part) in self.parts[place].iter().zip(parts) {
+            code.store(part.map_or(0, Part::code), Ordering::Relaxed);
         }
-        slot.function.store(function.0, Ordering::Relaxed);
+        slot.name.store(key.name, Ordering::Relaxed);
     }
 
-    /// The communicator or datatype is freed, and its handle may come to mean another. Any thread may call this: who uses a
+    /// What a handle stands for is freed, and the handle may come to mean another. Any thread may call this: who uses a
     /// handle that another thread frees has agreed with it that this is over, and so has seen the slots empty
     /// before the handle means something new.
-    pub(crate) fn forget(&self, comm: Option<CommId>, datatype: Option<DatatypeId>) {
-        let comm = comm.map(|comm| comm.0 + 1);
-        let datatype = datatype.map(|datatype| datatype.0 + 1);
+    pub(crate) fn forget(self, freed: Part) {
+        let freed = freed.code();
         for (slot, parts) in self.slots.iter().zip(self.parts) {
-            let is = |part: &AtomicU32, freed: Option<u32>| freed == Some(part.load(Ordering::Relaxed));
-            if is(&parts.comm, comm) || parts.datatypes.iter().any(|part| is(part, datatype)) {
-                slot.function.store(0, Ordering::Relaxed);
+            if parts.iter().any(|part| part.load(Ordering::Relaxed) == freed) {
+                slot.name.store(0, Ordering::Relaxed);
             }
         }
     }

@@ -1,19 +1,20 @@
-//! What all threads share: the MPI, the file, and what is known of handles. One a process, from `MPI_Init` to
-//! `MPI_Finalize`.
+//! A recorder: what all threads share (the MPI, the file, what is known of handles), and what each thread has of it.
+//!
+//! There is one, or several in a chain of tools. None is ever freed: threads may be in the middle of a call when it ends.
 
-use crate::chain::{self, Recorder};
 use crate::clock;
-use crate::comms::Comms;
-use crate::handles::HandleMap;
-use crate::lane::{self, Lane};
-use crate::output::Output;
-use crate::pending::Pending;
-use crate::place::Place;
-use crate::requests::Template;
-use crate::run;
+use crate::comms::{CommOrigin, Membership};
+use crate::guard::{complain, guarded};
+use crate::identity;
+use crate::known::Known;
+use crate::machine::{self, Mode, RECORDERS};
+use crate::output::{CallEntry, Output};
+use crate::pending::Run;
 use crate::settings::Settings;
-use crate::types::Types;
+use crate::shapes::{Part, Shapes};
+use crate::writer::{Mark, Writer};
 use mpi_abi::api::{Mpi, ThreadLevel};
+use mpi_abi::detect::Abi;
 use mpi_abi::handles;
 use mpi_abi::prototypes::Call;
 use mpi_abi::tables::Flavour;
@@ -22,172 +23,135 @@ use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use vef_format::capture::event::{CallSlot, DatatypeId};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+use vef_format::capture::event::{Action, CallSlot, Completion, Datatype};
 use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
 use vef_format::capture::{RankInfo, rank_path};
-use vef_format::ids::{CommId, Rank};
+use vef_format::ids::Rank;
+use vef_format::units::Bytes;
 
-/// The tracer, while tracing is on. Never freed: threads may be in the middle of a call when it ends.
-pub(crate) static TRACER: AtomicPtr<Tracer> = AtomicPtr::new(null_mut());
+/// The recorders, by their place among those of the chain.
+static TRACERS: [AtomicPtr<Tracer>; RECORDERS] = [const { AtomicPtr::new(null_mut()) }; RECORDERS];
 
-/// It, whether tracing is on or not.
-static PLACE: Place<Tracer> = Place::new();
-
-/// Where each function's count is in the call table; null before its first call.
-static COUNTS: [AtomicPtr<AtomicU64>; Call::COUNT] = [const { AtomicPtr::new(null_mut()) }; Call::COUNT];
-
-// Every function has room in the call table: what was called once is counted there.
+// Every function has room in the call table.
 const _: () = assert!(Call::COUNT <= CALL_SLOTS);
 
 /// What all threads share.
 pub(crate) struct Tracer {
+    /// Its place among the recorders.
+    place: usize,
+    /// Whether it stands alone between the program and MPI: the stubs lead to it, and not a chain of tools.
+    alone: bool,
+    state: AtomicU8,
     pub(crate) mpi: Mpi,
-    pub(crate) output: Output,
+    /// How to speak of ranks in `MPI_COMM_WORLD` while there is none.
+    session: Mutex<Option<Mpi>>,
+    /// How many of `MPI_Init` and sessions are open.
+    opens: AtomicU32,
+    output: Output,
     pub(crate) rank: Rank,
     pub(crate) tasks: u32,
     /// Whether several threads may call MPI at once.
     pub(crate) multiple: bool,
-    /// The lock of `shared`; not used unless `multiple`.
+    /// Where each function's numbers are in the call table; null before its first call.
+    entries: [AtomicPtr<CallEntry>; Call::COUNT],
+    /// The lock of `known`; not used unless `multiple`.
     locked: AtomicBool,
-    shared: UnsafeCell<Shared>,
+    known: UnsafeCell<Known>,
     lanes: Mutex<Lanes>,
     /// The phase that alone is recorded.
-    pub(crate) phase: Option<OnlyPhase>,
-    pub(crate) sessions: Sessions,
+    phase: Option<OnlyPhase>,
 }
 
-/// The processes to be traced together.
-pub(crate) struct World {
-    mpi: Mpi,
-    multiple: bool,
-    /// Whether another program started them.
-    spawned: bool,
-    sessions: Sessions,
+/// Whether it records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    Recording,
+    /// Outside the phase that alone is recorded.
+    Paused,
+    /// All sessions are over; another may begin.
+    Closed,
+    Over,
 }
 
-impl World {
-    /// `MPI_COMM_WORLD`.
-    pub(crate) fn loaded() -> mpi_abi::Result<Self> {
-        let mpi = Mpi::loaded()?;
-        let multiple = mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
-        let spawned = mpi.comm_parent().is_ok_and(|parent| parent.is_some());
-        Ok(Self { mpi, multiple, spawned, sessions: Sessions(None) })
-    }
-
-    /// All processes that a session knows.
-    pub(crate) fn of_session(mpi: Mpi, session: handles::Session) -> mpi_abi::Result<Self> {
-        // A later session may allow threads that this one does not.
-        let (multiple, spawned) = (true, false);
-        Ok(Self {
-            mpi: mpi.in_session(session)?,
-            multiple,
-            spawned,
-            sessions: Sessions(Some(AtomicU32::new(1))),
-        })
-    }
-}
-
-/// How many sessions are open, in a program whose first one started tracing.
-pub(crate) struct Sessions(Option<AtomicU32>);
-
-impl Sessions {
-    /// One begins.
-    pub(crate) fn begin(&self) {
-        if let Some(open) = &self.0 {
-            open.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// One is about to end; whether tracing ends with it.
-    pub(crate) fn end(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.fetch_sub(1, Ordering::Relaxed) == 1)
-    }
-}
-
-/// A phase that alone is recorded.
-#[derive(Debug)]
-pub(crate) struct OnlyPhase {
-    name: String,
-    /// How often it was begun and not ended.
-    depth: AtomicU32,
-}
-
-impl OnlyPhase {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), depth: AtomicU32::new(0) }
-    }
-
-    /// It begins, if it is the one called `name`: recording goes on.
-    pub(crate) fn begin(&self, name: &str) {
-        if name == self.name && self.depth.fetch_add(1, Ordering::AcqRel) == 0 {
-            lane::resume();
-        }
-    }
-
-    /// It ends, if it is the one called `name`: recording pauses. An end without a beginning means nothing.
-    pub(crate) fn end(&self, name: &str) {
-        let ended = |depth: u32| depth.checked_sub(1);
-        if name == self.name && self.depth.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended) == Ok(1) {
-            lane::pause();
-        }
-    }
-}
-
-// SAFETY: `shared` is reached through `Tracer::shared` alone, which takes the lock unless MPI was told that its callers
+// SAFETY: `known` is reached through `Tracer::known` alone, which takes the lock unless MPI was told that its callers
 // do not overlap.
 unsafe impl Sync for Tracer {}
 
-/// What is known of handles.
-pub(crate) struct Shared {
-    pub(crate) comms: Comms,
-    pub(crate) types: Types,
-    pub(crate) requests: Pending,
-    /// Matched messages, by message handle.
-    pub(crate) messages: Pending,
-    /// Persistent requests, by handle.
-    pub(crate) templates: HandleMap<u32>,
-    pub(crate) template_list: Vec<Option<Template>>,
-    /// Places of the list that are free.
-    pub(crate) free_templates: Vec<u32>,
+/// A phase that alone is recorded.
+#[derive(Debug)]
+struct OnlyPhase {
+    name: String,
+    /// How often it was begun and not ended.
+    depth: AtomicU32,
 }
 
 #[derive(Default)]
 struct Lanes {
     all: Vec<LanePointer>,
     free: Vec<LanePointer>,
+    /// Before the record that the last session ended.
+    before_end: Option<(LanePointer, Mark)>,
 }
 
 #[derive(Clone, Copy)]
-struct LanePointer(NonNull<Lane>);
+struct LanePointer(NonNull<ThreadLane>);
 
 // SAFETY: a lane is used by one thread at a time: its own, or the one that ends tracing.
 unsafe impl Send for LanePointer {}
 
-/// The shared state, locked if need be.
-pub(crate) struct SharedGuard {
+/// What one thread has of a recorder. Never freed: it goes to the next thread that comes.
+pub(crate) struct ThreadLane {
+    /// Where the arguments are of the call under way that is recorded; 0: there is none.
+    pub(crate) frame: usize,
+    pub(crate) tracer: &'static Tracer,
+    pub(crate) writer: Writer,
+    pub(crate) shapes: Shapes,
+    /// What the call under way completes, if it is a wait for requests that are known without a list.
+    pub(crate) run: Option<Run>,
+    /// The same as a list, because a call was made from within that call.
+    pub(crate) parked: Option<Vec<usize>>,
+    /// Room that calls use again and again; a call that is made from within another one makes its own.
+    pub(crate) scratch: Option<Box<Scratch>>,
+}
+
+/// Buffers of a call; they keep their capacity.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// Handles of requests before the call.
+    pub(crate) handles: Vec<usize>,
+    pub(crate) completions: Vec<Completion>,
+    /// Statuses that the program does not want and the recorder does; `u64` for their alignment.
+    pub(crate) statuses: Vec<u64>,
+    pub(crate) send_counts: Vec<u64>,
+    pub(crate) recv_counts: Vec<u64>,
+}
+
+/// What is known of handles, locked if need be. Whoever has it calls no MPI: the lock is a short one.
+pub(crate) struct KnownGuard {
     tracer: &'static Tracer,
 }
 
-impl Deref for SharedGuard {
-    type Target = Shared;
+impl Deref for KnownGuard {
+    type Target = Known;
     #[inline(always)]
-    fn deref(&self) -> &Shared {
-        // SAFETY: see `Tracer::shared`.
-        unsafe { &*self.tracer.shared.get() }
+    fn deref(&self) -> &Known {
+        // SAFETY: see `Tracer::known`.
+        unsafe { &*self.tracer.known.get() }
     }
 }
 
-impl DerefMut for SharedGuard {
+impl DerefMut for KnownGuard {
     #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Shared {
-        // SAFETY: see `Tracer::shared`.
-        unsafe { &mut *self.tracer.shared.get() }
+    fn deref_mut(&mut self) -> &mut Known {
+        // SAFETY: see `Tracer::known`.
+        unsafe { &mut *self.tracer.known.get() }
     }
 }
 
-impl Drop for SharedGuard {
+impl Drop for KnownGuard {
     #[inline(always)]
     fn drop(&mut self) {
         if self.tracer.multiple {
@@ -196,23 +160,37 @@ impl Drop for SharedGuard {
     }
 }
 
+/// Where and how a recorder begins.
+pub(crate) struct Beginning<'a> {
+    pub(crate) settings: &'a Settings,
+    /// The directory of its files.
+    pub(crate) directory: &'a Path,
+    /// Its place among the recorders.
+    pub(crate) place: usize,
+    /// Whether there is no chain of tools.
+    pub(crate) alone: bool,
+    /// The session that begins it; `None`: `MPI_Init`.
+    pub(crate) session: Option<handles::Session>,
+    /// The instant of time 0.
+    pub(crate) zero: ClockPair,
+}
+
 impl Tracer {
-    /// The tracer, if tracing is on, be it paused.
-    pub(crate) fn active() -> Option<&'static Self> {
-        // SAFETY: set to leaked boxes, or null.
-        unsafe { TRACER.load(Ordering::Acquire).as_ref().or(lane::PAUSED.load(Ordering::Acquire).as_ref()) }
+    /// The recorder at a place, if it has begun.
+    pub(crate) fn at(place: usize) -> Option<&'static Self> {
+        // SAFETY: a leaked box, or null.
+        unsafe { TRACERS[place].load(Ordering::Acquire).as_ref() }
     }
 
-    /// Starts tracing, at the end of an `MPI_Init` that was entered at `loaded.tick` or later. `None`: not wanted, or not
-    /// possible; then the reason is on stderr.
-    pub(crate) fn start(
-        settings: &Settings,
-        loaded: ClockPair,
-        world: impl FnOnce() -> mpi_abi::Result<World>,
-    ) -> Option<NonNull<Lane>> {
-        let world = world().map_err(|error| error.to_string());
-        match world.and_then(|world| Self::try_start(settings, loaded, world)) {
-            Ok(lane) => Some(lane),
+    /// All that have begun.
+    pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
+        (0..RECORDERS).filter_map(Self::at)
+    }
+
+    /// Begins, at the end of an `MPI_Init`. `None`: that is not possible; the reason is on stderr.
+    pub(crate) fn begin(beginning: &Beginning<'_>) -> Option<&'static Self> {
+        match Self::try_begin(beginning) {
+            Ok(tracer) => Some(tracer),
             Err(reason) => {
                 complain(&format!("this process is not traced: {reason}"));
                 None
@@ -220,102 +198,218 @@ impl Tracer {
         }
     }
 
-    fn try_start(settings: &Settings, loaded: ClockPair, world: World) -> Result<NonNull<Lane>, String> {
-        let World { mpi, multiple, spawned, sessions } = world;
+    fn try_begin(beginning: &Beginning<'_>) -> Result<&'static Self, String> {
+        let Beginning { settings, directory, place, alone, session, zero } = *beginning;
+        let say = |error: mpi_abi::Error| error.to_string();
+        let mpi = Mpi::loaded().map_err(say)?;
+        let of_session = session.map(|session| mpi.clone().in_session(session)).transpose().map_err(say)?;
+        let world = of_session.as_ref().unwrap_or(&mpi);
         let number = |result: mpi_abi::Result<i32>| -> Result<u32, String> {
-            u32::try_from(result.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
+            u32::try_from(result.map_err(say)?).map_err(|error| error.to_string())
         };
-        let rank = Rank(number(mpi.world_rank())?);
-        let tasks = number(mpi.world_size())?;
-        let dir = &settings.dir;
-        let place = |error: std::io::Error| match error.kind() {
+        let rank = Rank(number(world.world_rank())?);
+        let tasks = number(world.world_size())?;
+        // A later session may allow threads that this one does not.
+        let multiple =
+            session.is_some() || mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
+        let spawned = session.is_none() && mpi.is_spawned().unwrap_or(false);
+        let in_the_way = |error: std::io::Error| match error.kind() {
             ErrorKind::AlreadyExists => format!(
                 "another process records, or has recorded, as rank {rank} in {} (was the program started by the launcher of another \
                  MPI, or twice in one run?)",
-                dir.display()
+                directory.display()
             ),
-            _ => format!("{}: {error}", dir.display()),
+            _ => format!("{}: {error}", directory.display()),
         };
-        std::fs::create_dir_all(dir).map_err(place)?;
-        let dir = &if spawned { directory_of_spawned(&mpi, dir, rank).map_err(place)? } else { dir.clone() };
-        if rank.0 == 0 && !settings.fresh && !spawned {
-            remove_leftovers(dir, tasks);
+        let directory = &if spawned { directory_of_spawned(directory)? } else { directory.to_owned() };
+        std::fs::create_dir_all(directory).map_err(in_the_way)?;
+        if rank.0 == 0 && !settings.fresh {
+            remove_leftovers(directory, tasks);
         }
-        let run = run::identity(dir.file_name().filter(|_| spawned));
-        let info = rank_info(&mpi, rank, tasks, run, loaded);
-        let path = rank_path(dir, rank);
+        let run = identity::identity(directory.file_name().filter(|_| spawned));
+        let info = rank_info(&mpi, rank, tasks, run, zero);
+        let path = rank_path(directory, rank);
         let output =
-            Output::create(&path, &info, loaded, settings.max_size, settings.fresh).map_err(place)?;
+            Output::create(&path, &info, zero, settings.max_size, settings.fresh).map_err(in_the_way)?;
         output.set_pair(1, clock::pair());
-        for given in settings.senseless.iter().filter(|_| rank.0 == 0) {
-            complain(&format!("{given} makes no sense and counts as not given"));
+        for given in settings.invalid.iter().filter(|_| rank.0 == 0 && place == 0) {
+            complain(&format!("{given} is not valid and counts as not given"));
         }
-        let placed = PLACE.put(Self {
-            shared: UnsafeCell::new(Shared::new()),
+        let tracer: &'static Self = Box::leak(Box::new(Self {
+            place,
+            alone,
+            state: AtomicU8::new(State::Recording as u8),
+            session: Mutex::new(of_session),
+            opens: AtomicU32::new(1),
+            entries: [const { AtomicPtr::new(null_mut()) }; Call::COUNT],
+            known: UnsafeCell::new(Known::new()),
             lanes: Mutex::default(),
             locked: AtomicBool::new(false),
             rank,
             tasks,
             multiple,
-            sessions,
-            phase: settings.phase.as_deref().map(OnlyPhase::new),
+            phase: settings
+                .phase
+                .as_ref()
+                .map(|name| OnlyPhase { name: name.clone(), depth: AtomicU32::new(0) }),
             output,
             mpi,
-        });
-        let tracer = placed.map_err(|_| "it was traced before")?;
-        // SAFETY: it was put there, for ever, and no other kind of reference is made to it.
-        let tracer: &'static Self = unsafe { tracer.as_ref() };
-        let lane = tracer.new_lane().ok_or("no memory")?;
-        lane::begin(tracer, lane, chain::recorder() == Recorder::Behind);
-        Ok(lane)
+        }));
+        TRACERS[place].store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
+        stop_in_children();
+        Ok(tracer)
     }
 
-    /// Ends tracing with the program's own end: the calling thread's lane has written its last record.
-    pub(crate) fn finish(&'static self) {
-        let _ = lane::end();
+    /// Whether it records.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> State {
+        match self.state.load(Ordering::Relaxed) {
+            0 => State::Recording,
+            1 => State::Paused,
+            2 => State::Closed,
+            _ => State::Over,
+        }
+    }
+
+    /// From now on it is in this state; gives that before.
+    pub(crate) fn set_state(&self, state: State) -> State {
+        let before = self.state();
+        self.state.store(state as u8, Ordering::Release);
+        if self.alone {
+            machine::set_mode(match state {
+                State::Recording => Mode::Recording,
+                State::Paused => Mode::Paused,
+                State::Closed | State::Over => Mode::Idle,
+            });
+        }
+        before
+    }
+
+    /// What MPI knows of the constants of this ABI.
+    #[inline(always)]
+    pub(crate) fn abi(&'static self) -> &'static Abi {
+        self.mpi.abi()
+    }
+
+    /// The MPI to ask about ranks in `MPI_COMM_WORLD`.
+    fn world(&self) -> Mpi {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.as_ref().unwrap_or(&self.mpi).clone()
+    }
+
+    /// Who is in a communicator.
+    pub(crate) fn membership(&self, comm: usize) -> Membership {
+        // SAFETY: a handle that MPI has given to the program or accepted from it.
+        Membership::ask(&self.world(), unsafe { handles::Comm::from_word(comm) })
+    }
+
+    /// The members of a group, as far as they are in `MPI_COMM_WORLD`.
+    pub(crate) fn group_members(&self, group: usize) -> Vec<Rank> {
+        // SAFETY: a handle that MPI has accepted from the program.
+        let members = self.world().group_members(unsafe { handles::Group::from_word(group) });
+        let inside = |rank: Option<i32>| rank.and_then(|rank| u32::try_from(rank).ok()).map(Rank);
+        members.unwrap_or_default().into_iter().filter_map(inside).collect()
+    }
+
+    /// `MPI_Init` has succeeded, or a session has begun, in a process that records already.
+    pub(crate) fn open(&'static self, session: Option<handles::Session>) {
+        if self.state() == State::Over {
+            return;
+        }
+        let before = self.opens.fetch_add(1, Ordering::AcqRel);
+        // A session's objects end with it; MPI_COMM_WORLD stays.
+        let world = session.map(|session| self.mpi.clone().in_session(session));
+        let mut known = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        match world {
+            None => *known = None,
+            Some(Ok(world)) if before == 0 => *known = Some(world),
+            _ => {}
+        }
+        drop(known);
+        if before == 0 {
+            self.reopen();
+        }
+    }
+
+    /// `MPI_Finalize` or the end of a session has succeeded; whether it was the last.
+    pub(crate) fn close(&self) -> bool {
+        self.opens.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Ends with the program's own end, whose record `put` writes. `for_good`: no session can follow.
+    pub(crate) fn finish(
+        &'static self,
+        lane: NonNull<ThreadLane>,
+        for_good: bool,
+        put: impl FnOnce(&mut Writer),
+    ) {
+        let before = self.set_state(if for_good { State::Over } else { State::Closed });
+        if matches!(before, State::Closed | State::Over) {
+            return;
+        }
+        // SAFETY: the calling thread's, and no other reference to it is used any more.
+        let writer = unsafe { &mut (*lane.as_ptr()).writer };
+        let mark = writer.mark();
+        put(writer);
         self.output.set_pair(2, clock::pair());
-        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.before_end = (!for_good).then_some((LanePointer(lane), mark));
         // SAFETY: MPI_Finalize has returned, so no thread is inside an MPI call, and none gets a lane any more.
         let rests: Vec<_> =
-            lanes.all.iter().filter_map(|lane| unsafe { (*lane.0.as_ptr()).seal() }).collect();
-        self.output.finish(&rests);
+            lanes.all.iter().filter_map(|lane| unsafe { (*lane.0.as_ptr()).writer.seal() }).collect();
+        self.output.finish(&rests, for_good);
         if self.output.is_removed() {
             complain(&format!("the capture of rank {} was removed during the run", self.rank));
         }
     }
 
-    /// Ends tracing because `lane` cannot go on; the program does.
-    pub(crate) fn stop(&'static self, lane: &mut Lane, reason: &str) {
+    /// Goes on after the last session has ended and another has begun.
+    fn reopen(&'static self) {
+        if self.state() != State::Closed || self.output.reopen().is_err() {
+            return;
+        }
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((lane, mark)) = lanes.before_end.take() {
+            // SAFETY: no thread is inside a recorded call.
+            unsafe { (*lane.0.as_ptr()).writer.unwrite(mark) };
+        }
+        drop(lanes);
+        self.set_state(State::Recording);
+    }
+
+    /// Ends because `lane` cannot go on; the program does.
+    #[cold]
+    pub(crate) fn stop(&'static self, lane: &mut ThreadLane, reason: &str) {
         if self.stop_quietly(lane, reason) {
             complain(&format!("tracing of rank {} stopped: {reason}", self.rank));
         }
     }
 
     /// [`Tracer::stop`] where that was asked for; `false`: it had ended before.
-    pub(crate) fn stop_quietly(&'static self, lane: &mut Lane, reason: &str) -> bool {
-        if !lane::end() {
+    pub(crate) fn stop_quietly(&'static self, lane: &mut ThreadLane, reason: &str) -> bool {
+        if self.set_state(State::Over) == State::Over {
             return false;
         }
-        lane.put_stopped(reason);
+        lane.writer.put_stopped(reason);
         self.output.set_pair(2, clock::pair());
         // Other threads may be writing to their windows: those end at their last record.
-        self.output.stop(lane.seal());
+        self.output.stop(lane.writer.seal());
         true
     }
 
-    /// A communicator or datatype is being freed: no call is like earlier ones that used it.
-    pub(crate) fn forget_shapes(&'static self, comm: Option<CommId>, datatype: Option<DatatypeId>) {
+    /// Something is freed: no call is like earlier ones that used it.
+    pub(crate) fn forget_shapes(&self, part: Part) {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         for lane in &lanes.all {
             // SAFETY: a lane lives for ever and always has the same shapes; no reference to the lane itself is made.
             let shapes = unsafe { (&raw const (*lane.0.as_ptr()).shapes).read() };
-            shapes.forget(comm, datatype);
+            shapes.forget(part);
         }
     }
 
     /// What is known of handles.
     #[inline(always)]
-    pub(crate) fn shared(&'static self) -> SharedGuard {
+    pub(crate) fn known(&'static self) -> KnownGuard {
         if self.multiple {
             while self
                 .locked
@@ -325,154 +419,207 @@ impl Tracer {
                 std::thread::yield_now();
             }
         }
-        SharedGuard { tracer: self }
+        KnownGuard { tracer: self }
     }
 
-    /// The tracer of a thread that is [alone](lane::alone).
-    ///
-    /// # Safety
-    /// There must be such a thread: tracing has begun.
+    /// Counts a call, and notes its time and whether it failed.
     #[inline(always)]
-    pub(crate) unsafe fn alone() -> &'static Self {
-        // SAFETY: the contract; see `try_start`.
-        unsafe { PLACE.address().as_ref() }
-    }
-
-    /// As [`Tracer::shared`], without the lock.
-    ///
-    /// # Safety
-    /// The thread that asks is [alone](lane::alone), and no other reference to the shared state is alive.
-    #[inline(always)]
-    #[expect(clippy::mut_from_ref, reason = "the contract says why there is but one")]
-    pub(crate) unsafe fn shared_alone(&'static self) -> &'static mut Shared {
-        // SAFETY: the contract.
-        unsafe { &mut *self.shared.get() }
-    }
-
-    /// How often `call` was counted, if it was.
-    #[inline(always)]
-    pub(crate) fn counted(&self, call: Call) -> Option<&'static AtomicU64> {
-        // SAFETY: a count in the header's mapping, which is never unmapped.
-        unsafe { COUNTS[call as usize].load(Ordering::Relaxed).as_ref() }
-    }
-
-    /// Counts a call.
-    #[inline(always)]
-    pub(crate) fn count(&'static self, call: Call) {
-        let count = COUNTS[call as usize].load(Ordering::Relaxed);
-        // SAFETY: a count in the header's mapping, which is never unmapped.
-        match unsafe { count.as_ref() } {
-            // One thread at a time needs no locked instruction.
-            Some(count) if !self.multiple => {
-                count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed)
-            }
-            Some(count) => _ = count.fetch_add(1, Ordering::Relaxed),
-            None => self.count_first(call),
+    pub(crate) fn count(&'static self, call: Call, ticks: u64, failed: bool) {
+        // SAFETY: numbers in the header's mapping, which is never unmapped.
+        let Some(entry) = (unsafe { self.entries[call as usize].load(Ordering::Relaxed).as_ref() }) else {
+            return self.count_first(call, ticks, failed);
+        };
+        // One thread at a time needs no locked instruction.
+        let add = |to: &AtomicU64, number: u64| match self.multiple {
+            true => _ = to.fetch_add(number, Ordering::Relaxed),
+            false => to.store(to.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed),
+        };
+        add(&entry.calls, 1);
+        add(&entry.ticks, ticks);
+        if failed {
+            add(&entry.errors, 1);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn count_first(&'static self, call: Call) {
-        let _lock = self.lanes.lock();
-        let known = &COUNTS[call as usize];
-        if known.load(Ordering::Relaxed).is_null()
-            && let Some((_, count)) = self.output.call_slot(call.name())
-        {
-            known.store(std::ptr::from_ref(count).cast_mut(), Ordering::Release);
-        }
-        // SAFETY: as in `count`.
-        if let Some(count) = unsafe { known.load(Ordering::Acquire).as_ref() } {
-            count.fetch_add(1, Ordering::Relaxed);
+    fn count_first(&'static self, call: Call, ticks: u64, failed: bool) {
+        if self.slot(call) != CallSlot::NONE {
+            self.count(call, ticks, failed);
         }
     }
 
-    /// Notes the time of a call that was counted, and whether it failed.
-    #[inline(always)]
-    pub(crate) fn note(&'static self, call: Call, ticks: u64, code: i32) {
-        let count = COUNTS[call as usize].load(Ordering::Relaxed);
-        if count.is_null() {
-            return;
-        }
-        // SAFETY: an entry of the call table, which begins with three numbers and is never unmapped.
-        let [ticks_so_far, errors] = unsafe { [&*count.add(1), &*count.add(2)] };
-        let add = |to: &AtomicU64, number: u64| match self.multiple {
-            true => _ = to.fetch_add(number, Ordering::Relaxed),
-            false => to.store(to.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed),
-        };
-        add(ticks_so_far, ticks);
-        if code != 0 {
-            add(errors, 1);
-        }
-    }
-
-    /// The slot of `call`, which has been counted, in the call table.
+    /// The slot of a function in the call table.
     pub(crate) fn slot(&'static self, call: Call) -> CallSlot {
-        CallSlot(self.output.slot_of(COUNTS[call as usize].load(Ordering::Relaxed)) as u16)
+        let known = &self.entries[call as usize];
+        // SAFETY: as in `count`.
+        if let Some(entry) = unsafe { known.load(Ordering::Acquire).as_ref() } {
+            return CallSlot(self.output.slot_of(entry) as u16);
+        }
+        let _lock = self.lanes.lock();
+        // SAFETY: as in `count`.
+        if let Some(entry) = unsafe { known.load(Ordering::Acquire).as_ref() } {
+            return CallSlot(self.output.slot_of(entry) as u16);
+        }
+        let Some((slot, entry)) = self.output.call_slot(call.name()) else { return CallSlot::NONE };
+        known.store(std::ptr::from_ref(entry).cast_mut(), Ordering::Release);
+        CallSlot(slot as u16)
     }
 
-    /// A lane for the calling thread.
-    pub(crate) fn new_lane(&'static self) -> Option<NonNull<Lane>> {
+    /// The calling thread's lane, which it gets if it has none.
+    pub(crate) fn lane(&'static self) -> Option<NonNull<ThreadLane>> {
+        // SAFETY: the thread's own.
+        let known = unsafe { &mut (*machine::thread()).lanes[self.place] };
+        if known.is_null() {
+            *known = self.new_lane()?.as_ptr().cast();
+            return_lanes_at_end();
+        }
+        NonNull::new(known.cast())
+    }
+
+    fn new_lane(&'static self) -> Option<NonNull<ThreadLane>> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = lanes.free.pop() {
             return Some(lane.0);
         }
         let thread = u16::try_from(lanes.all.len()).ok()?;
-        let lane = lane::keep(Lane::new(self, thread, clock::now()));
+        let lane = NonNull::from(Box::leak(Box::new(ThreadLane {
+            frame: 0,
+            tracer: self,
+            writer: Writer::new(&self.output, thread, clock::now()),
+            shapes: Shapes::new(),
+            run: None,
+            parked: None,
+            scratch: None,
+        })));
         lanes.all.push(LanePointer(lane));
         Some(lane)
     }
 
-    /// Its thread has ended.
-    pub(crate) fn release_lane(&self, lane: NonNull<Lane>) {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).free.push(LanePointer(lane));
+    /// A phase of the program begins or ends.
+    pub(crate) fn mark_phase(&'static self, begin: bool, name: &str) {
+        let Some(lane) = self.lane() else { return };
+        let only = self.phase.as_ref().filter(|only| only.name == name);
+        if begin && only.is_some_and(|only| only.depth.fetch_add(1, Ordering::AcqRel) == 0) {
+            self.resume();
+        }
+        if self.state() == State::Recording {
+            let now = clock::now();
+            // SAFETY: this thread's own, and no other reference to it is alive.
+            let lane = unsafe { &mut *lane.as_ptr() };
+            lane.writer.put((now, now), &Action::Phase { begin, name }, CallSlot::NONE);
+            lane.check();
+        }
+        let ended = |depth: u32| depth.checked_sub(1);
+        // An end without a beginning means nothing.
+        if let Some(only) = only.filter(|_| !begin)
+            && only.depth.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended) == Ok(1)
+        {
+            self.pause();
+        }
+    }
+
+    /// Whether a phase alone is recorded.
+    pub(crate) fn awaits_phase(&self) -> bool {
+        self.phase.is_some()
+    }
+
+    /// From now on only those calls are recorded that mean something for the time after the pause.
+    pub(crate) fn pause(&self) {
+        if self.state() == State::Recording {
+            self.set_state(State::Paused);
+        }
+    }
+
+    fn resume(&self) {
+        if self.state() == State::Paused {
+            self.set_state(State::Recording);
+        }
+    }
+
+    /// Describes `MPI_COMM_WORLD`, be it that the program has none: others are described by its ranks.
+    pub(crate) fn describe_world(&'static self, lane: &mut ThreadLane) {
+        let members = Membership::world(self.tasks, self.rank);
+        let (comm, origin) =
+            self.known().comms.add(self.abi().predefined.comm_world, &members, CommOrigin::World);
+        let described = members.describe(comm.id, origin, None, self.tasks);
+        lane.writer.define(&Action::Communicator(described));
+    }
+
+    /// The size of a datatype, as a definition with number and name to follow.
+    pub(crate) fn ask_datatype(&'static self, handle: usize) -> Datatype<'static> {
+        let abi = self.abi();
+        let name = abi.basic.named().find(|(_, word)| **word == Some(handle)).map_or("", |(name, _)| name);
+        let (size, contiguous) = if handle == abi.predefined.datatype_null {
+            // It stands where none is significant.
+            (0, true)
+        } else {
+            // SAFETY: a handle that the program passed to a call which MPI found in order.
+            let datatype = unsafe { handles::Datatype::from_word(handle) };
+            let size = self.mpi.type_size(datatype).ok().flatten().unwrap_or(0);
+            (size, self.mpi.type_is_contiguous(datatype).unwrap_or(false))
+        };
+        Datatype { id: Default::default(), size: Bytes(size), contiguous, name }
     }
 }
 
-impl Shared {
-    fn new() -> Self {
-        Self {
-            comms: Comms::new(),
-            types: Types::new(),
-            requests: Pending::new(),
-            messages: Pending::new(),
-            templates: HandleMap::new(),
-            template_list: Vec::new(),
-            free_templates: Vec::new(),
+impl ThreadLane {
+    /// Ends tracing if something could not be written.
+    #[inline(always)]
+    pub(crate) fn check(&mut self) {
+        if let Some(reason) = self.writer.take_failure() {
+            self.tracer.stop(self, &reason);
         }
     }
 }
 
-/// One line on stderr, without the locks and panics of the ordinary macros.
-pub(crate) fn complain(what: &str) {
-    let line = format!("vef: {what}\n");
-    // SAFETY: the bytes of a live string.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
-}
-
-/// The directory of a world that another program spawned: `spawned-<n>` in that of the others, the first that is free.
-/// Rank 0 makes it and tells the rest of its world.
-fn directory_of_spawned(mpi: &Mpi, dir: &Path, rank: Rank) -> std::io::Result<PathBuf> {
-    let named = |number: u64| dir.join(format!("spawned-{number}"));
-    let mut chosen = [0u64];
-    let mut failure = None;
-    if rank.0 == 0 {
-        for number in 1.. {
-            match std::fs::create_dir(named(number)) {
-                Ok(()) => chosen = [number],
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-                Err(error) => failure = Some(error),
+/// When the calling thread ends, its lanes go to others. That of the main thread ends with the process.
+fn return_lanes_at_end() {
+    unsafe extern "C" fn ended(thread: *mut libc::c_void) {
+        // SAFETY: what `thread` gave to the thread that ends now.
+        let lanes = unsafe { &mut (*thread.cast::<machine::Thread>()).lanes };
+        for (place, lane) in lanes.iter_mut().enumerate() {
+            if let (Some(lane), Some(tracer)) = (NonNull::new(*lane), Tracer::at(place)) {
+                let mut lanes = tracer.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+                lanes.free.push(LanePointer(lane.cast()));
             }
-            break;
+            *lane = null_mut();
         }
     }
-    let world = mpi.abi().comm_world();
-    mpi.bcast(&mut chosen, 0, world).map_err(|error| std::io::Error::other(error.to_string()))?;
-    match (failure, chosen) {
-        (Some(error), _) => Err(error),
-        (None, [0]) => Err(std::io::Error::other("rank 0 could not make a directory")),
-        (None, [number]) => Ok(named(number)),
+    static KEY: AtomicU32 = AtomicU32::new(0);
+    static MADE: Once = Once::new();
+    MADE.call_once(|| {
+        let mut key = 0;
+        // SAFETY: room for the key, and a function that is there for ever.
+        if unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) } == 0 {
+            KEY.store(key + 1, Ordering::Release);
+        }
+    });
+    if let Some(key) = KEY.load(Ordering::Acquire).checked_sub(1) {
+        // SAFETY: a key that was made above.
+        unsafe { libc::pthread_setspecific(key, machine::thread().cast()) };
     }
+}
+
+/// A child of `fork` shares the mapping and must not write to it.
+fn stop_in_children() {
+    extern "C" fn in_child() {
+        for tracer in Tracer::all() {
+            tracer.set_state(State::Over);
+        }
+    }
+    static ONCE: Once = Once::new();
+    // SAFETY: a function that is there for ever and only stores to atomics.
+    ONCE.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
+}
+
+/// The directory of a world that another program spawned: `spawned-<n>` in that of the others. Every process of it finds the
+/// number by itself: communicating is the program's business.
+fn directory_of_spawned(dir: &Path) -> Result<PathBuf, String> {
+    let number = guarded(identity::spawned).flatten();
+    let number =
+        number.ok_or("it was spawned, and nothing tells which of the spawned worlds it belongs to")?;
+    Ok(dir.join(format!("spawned-{number}")))
 }
 
 /// Rank files of an earlier, larger run would make this capture unreadable.

@@ -81,7 +81,7 @@ fn signatures_rs(declared: &BTreeSet<String>) -> String {
     for call in Call::all().filter(|call| declared.contains(call.name())) {
         let parameters = match call {
             Call::MPI_Pcontrol => "_, ...".to_owned(),
-            _ => vec!["_"; call.prototype().parameters.len()].join(", "),
+            _ => vec!["_"; call.parameters().len()].join(", "),
         };
         let _ = writeln!(
             text,

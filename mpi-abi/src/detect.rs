@@ -224,14 +224,10 @@ mod tests {
         let abi = Abi::of(Flavour::Mpich, String::new()).unwrap();
         assert_eq!(abi.comm_world().word(), 0x4400_0000);
         // An int handle in a register with garbage above it.
-        // SAFETY: stands for what a program passes.
-        let comm = unsafe { crate::arguments::Comm::from_raw(0xdead_beef_4400_0000) };
-        assert_eq!(comm.get(&abi), abi.comm_world());
+        assert_eq!(0xdead_beef_4400_0000 & abi.handle_mask(), abi.predefined.comm_world);
         let requests = [0x2c00_0000_u32, 0x9800_0001];
         // SAFETY: two handles of that ABI are there.
-        let second =
-            unsafe { crate::arguments::RequestArray::from_raw(requests.as_ptr() as usize).at(&abi, 1) };
-        assert_eq!(second.word(), 0x9800_0001);
+        assert_eq!(unsafe { abi.read_handle(requests[1..].as_ptr().cast()) }, 0x9800_0001);
         assert_eq!(Abi::of(Flavour::Standard, String::new()).unwrap().handle_mask(), usize::MAX);
         assert!(matches!(Abi::of(Flavour::OpenMpi, String::new()), Err(Error::MissingSymbol { .. })));
     }

@@ -17,27 +17,26 @@
 //!
 //! # What the author of a wrapper needs to know
 //! - **Arguments are words.** Every parameter of every MPI function is an integer or a pointer, so a wrapper takes
-//!   `usize`s and hands them on untouched ([`symbols::Function::call_or`], which costs a load, a test and a jump
-//!   once the function is known). Look at them only through [`arguments`]: of an `int`, and of an MPICH handle,
-//!   only the lower 32 bits mean something. Only what the functions of the group `others` return is of another
-//!   type (`double`, `MPI_Aint`, handles); leave those alone. Platforms whose calling convention passes an `int`
-//!   and a pointer differently are not supported: 64-bit little-endian Linux (x86-64, AArch64) is.
-//! - **A function may be missing.** Open MPI 4.1 has no `_c` forms; a wrapper of one is then only reached by
-//!   somebody who looked it up by name, and returns [`ERR_NO_SUCH_FUNCTION`].
-//! - **`MPI_Pcontrol` is variadic.** The wrapper takes and hands on the first five integer registers after the
-//!   level; what came in floating-point registers or on the stack does not arrive. MPICH and Open MPI ignore it.
+//!   `usize`s and hands them on untouched. Of an `int`, and of an MPICH handle, only the lower 32 bits mean
+//!   something ([`prototypes::Kind::width`]). Only what the functions of the group `Others` return is of another
+//!   type (`double`, `MPI_Aint`, handles); those have no wrappers. Platforms whose calling convention passes an
+//!   `int` and a pointer differently are not supported: 64-bit little-endian Linux (x86-64, AArch64) is.
+//! - **A function may be missing.** Open MPI 4.1 has no `_c` forms.
+//! - **`MPI_Pcontrol` is variadic.** What came in floating-point registers does not arrive when the call goes through a
+//!   chain of tools. MPICH and Open MPI ignore it.
 //! - **Outputs** may be read only after the real call, and only when it succeeded; [`detect::Abi::predefined`]
-//!   tells null handles, and [`status`] views are `None` for the two `IGNORE`s.
+//!   tells null handles.
 //! - **A status** gives bytes and the cancelled flag without a call under MPICH and Open MPI; under the standard
 //!   ABI ask MPI ([`api::Mpi::status_bytes`]). MPICH 4.0 reports source 0 and tag 0 for a completed request to
 //!   `MPI_PROC_NULL`: keep the posted source.
-//! - **`MPI_REQUEST_NULL` before, not after.** `Wait` and its kin overwrite their requests; read them before.
-//! - **Fortran** reaches a wrapper by another name (`mpi_send_`, `mpi_send__`, `mpi_send_f08_`,
-//!   `mpi_send_f08ts_`; gfortran's large-count forms `mpi_send_f08_large_`, `mpi_send_f08ts_large_`), with every
-//!   argument by reference, handles as `INTEGER` (`MPI_Comm_f2c`; the identity under MPICH), indices of arrays
-//!   from 1, logicals as `INTEGER`, an address for each `IGNORE`, buffers as descriptors in the `ts` forms,
-//!   `ierror` last (it may be null from `mpi_f08`), and hidden lengths of strings after it, which the table lists.
-//!   MPICH's Fortran calls its `MPI_` C entry, Open MPI's the `PMPI_` one.
+//! - **Requests before, not after.** `Wait` and its kin overwrite their requests; read them before.
+//! - **Fortran** reaches a wrapper by another name (`mpi_send_`, `mpi_send_f08_`, `mpi_send_f08ts_`; gfortran's
+//!   large-count forms `mpi_send_f08_large_`, `mpi_send_f08ts_large_`), with every argument by reference, handles as
+//!   `INTEGER` (`MPI_Comm_f2c`; the identity under MPICH), indices of arrays from 1, logicals as `INTEGER`, an
+//!   address for each `IGNORE`, buffers as descriptors in the `ts` forms, `ierror` last (it may be null from
+//!   `mpi_f08`), and hidden lengths of strings after it. MPICH's Fortran calls its `MPI_` C entry, Open MPI's the
+//!   `PMPI_` one.
+//! - **Exceptions and `longjmp`** may leave a call: an error handler of the program's runs in it.
 //! - **No MPI, no harm.** Nothing here runs before the first look-up, and nothing refers to an MPI symbol, so a
 //!   preload library made with it can sit in a shell.
 
@@ -45,7 +44,6 @@ mod error;
 
 pub mod prototypes;
 
-pub mod arguments;
 pub mod handles;
 pub mod status;
 

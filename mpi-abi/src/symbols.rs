@@ -8,7 +8,7 @@
 //!
 //! Nothing happens before the first look-up, so the code is harmless in processes without MPI.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -27,17 +27,12 @@ impl Function {
         Function { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// The name it is looked up by.
-    pub fn name(&self) -> &'static CStr {
-        self.name
-    }
-
-    /// Its address, or `None` where no loaded library has it.
-    ///
-    /// A failure is not remembered: the library may be loaded later.
+    /// Its address, or `None` where no loaded library has it. A failure is not remembered: the library may be loaded later.
     #[inline(always)]
     pub fn get(&self) -> Option<NonNull<c_void>> {
-        self.known().or_else(|| self.look_up())
+        // Acquire pairs with the Release below; what is published is only the address of code that the
+        // loader made visible before it answered.
+        NonNull::new(self.address.load(Ordering::Acquire)).or_else(|| self.look_up())
     }
 
     /// Calls it with arguments as they came; `None` where no loaded library has it.
@@ -51,46 +46,7 @@ impl Function {
         [usize; N]: Words,
     {
         // SAFETY: the contract.
-        self.known().or_else(|| self.look_up()).map(|address| unsafe { words.pass_to(address) })
-    }
-
-    /// Calls it with arguments as they came; gives `missing` where no loaded library has it.
-    ///
-    /// At the end of a wrapper this is a load, a test and a jump: the arguments stay where the caller put them.
-    ///
-    /// # Safety
-    /// As [`Function::call`].
-    #[inline(always)]
-    pub unsafe fn call_or<R, const N: usize>(&self, words: [usize; N], missing: R) -> R
-    where
-        [usize; N]: Words,
-    {
-        match self.known() {
-            // SAFETY: the contract.
-            Some(address) => unsafe { words.pass_to(address) },
-            // SAFETY: the contract.
-            None => unsafe { words.look_up_and_pass(self, missing) },
-        }
-    }
-
-    /// From now on it is this function.
-    ///
-    /// # Safety
-    /// It must have the prototype of the one that the name stands for, and stay loaded.
-    pub unsafe fn divert(&self, address: NonNull<c_void>) {
-        self.address.store(address.as_ptr(), Ordering::Release);
-    }
-
-    /// It is looked up again when it is needed next.
-    pub fn forget(&self) {
-        self.address.store(null_mut(), Ordering::Release);
-    }
-
-    #[inline(always)]
-    fn known(&self) -> Option<NonNull<c_void>> {
-        // Acquire pairs with the Release below; what is published is only the address of code that the
-        // loader made visible before it answered.
-        NonNull::new(self.address.load(Ordering::Acquire))
+        self.get().map(|address| unsafe { words.pass_to(address) })
     }
 
     #[cold]
@@ -103,19 +59,13 @@ impl Function {
     }
 }
 
-/// Arguments of a C function, each an integer or a pointer: `[usize; N]`, `N` up to 14.
+/// Arguments of a C function, each an integer or a pointer.
 pub trait Words {
-    /// Calls the function at `address` with them.
+    /// Calls the function at `address` with them. An exception that it throws passes through.
     ///
     /// # Safety
-    /// As [`Function::call`].
+    /// As [`Function::call`]; there may be more words than the function has parameters.
     unsafe fn pass_to<R>(self, address: NonNull<c_void>) -> R;
-
-    /// Looks the function up and calls it with them; gives `missing` where no loaded library has it.
-    ///
-    /// # Safety
-    /// As [`Function::call`].
-    unsafe fn look_up_and_pass<R>(self, function: &Function, missing: R) -> R;
 }
 
 macro_rules! words {
@@ -126,27 +76,10 @@ macro_rules! words {
                 let [$($word),*] = self;
                 // SAFETY: by the contract this is the function's type, as far as the calling convention sees.
                 unsafe {
-                    let function: unsafe extern "C" fn($(word!($word)),*) -> R = std::mem::transmute(address.as_ptr());
+                    let function: unsafe extern "C-unwind" fn($(word!($word)),*) -> R =
+                        std::mem::transmute(address.as_ptr());
                     function($($word),*)
                 }
-            }
-
-            #[inline(always)]
-            unsafe fn look_up_and_pass<R>(self, function: &Function, missing: R) -> R {
-                // Out of line, and with the words one by one: they are in the right registers already, and
-                // the caller need not keep them anywhere.
-                #[cold]
-                #[inline(never)]
-                unsafe extern "C" fn pass<R>($($word: usize,)* function: &Function, missing: R) -> R {
-                    match function.look_up() {
-                        // SAFETY: the contract.
-                        Some(address) => unsafe { [$($word),*].pass_to(address) },
-                        None => missing,
-                    }
-                }
-                let [$($word),*] = self;
-                // SAFETY: the contract.
-                unsafe { pass($($word,)* function, missing) }
             }
         }
     )* };
@@ -171,35 +104,36 @@ words! {
     11: a b c d e f g h i j k;
     12: a b c d e f g h i j k l;
     13: a b c d e f g h i j k l m;
-    14: a b c d e f g h i j k l m n;
+    15: a b c d e f g h i j k l m n o;
 }
 
-/// Calls the function at `address` with as many words as there are; `None`: more than 14.
+/// More words than any MPI function takes, also in Fortran.
+pub const MOST_WORDS: usize = 15;
+
+/// Calls the function at `address` with the first `count` of these words, or some more.
 ///
 /// # Safety
 /// As [`Function::call`], for a function that returns an `i32`, or nothing: then what is given means nothing.
-#[inline]
-pub unsafe fn call_with(address: NonNull<c_void>, words: &[usize]) -> Option<i32> {
-    macro_rules! by_count {
-        ($($count:literal)*) => {
-            match words.len() {
-                $($count => {
-                    let words: &[usize; $count] = words.first_chunk()?;
-                    // SAFETY: the contract.
-                    Some(unsafe { words.pass_to(address) })
-                })*
-                _ => None,
-            }
-        };
+#[inline(always)]
+pub unsafe fn call_with(address: NonNull<c_void>, words: &[usize; MOST_WORDS], count: usize) -> i32 {
+    // What a function does not take costs little, what is in registers nothing.
+    let [a, b, c, d, e, f, g, h, i, j, ..] = *words;
+    // SAFETY: the contract.
+    unsafe {
+        match count {
+            0..=6 => [a, b, c, d, e, f].pass_to(address),
+            7 => [a, b, c, d, e, f, g].pass_to(address),
+            8..=10 => [a, b, c, d, e, f, g, h, i, j].pass_to(address),
+            _ => words.pass_to(address),
+        }
     }
-    by_count!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
 }
 
 /// Looks a function up behind this object, then in every loaded object.
 pub fn function(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: `name` is a valid C string; RTLD_NEXT is a valid pseudo-handle in any dynamic program.
     NonNull::new(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) })
-        .or_else(|| search_loaded_objects(name))
+        .or_else(|| search_loaded_objects(name.to_bytes()))
 }
 
 /// Looks a function up in the object that `known` is in, and in what that depends on.
@@ -224,69 +158,114 @@ pub fn function_beside(known: NonNull<c_void>, name: &CStr) -> Option<NonNull<c_
 pub fn data(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: as in `function`.
     NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
-        .or_else(|| search_loaded_objects(name))
+        .or_else(|| search_loaded_objects(name.to_bytes()))
 }
 
-/// Searches every loaded object (with what it depends on) but the one this code is in: those loaded after it first.
+/// Looks a name up in the symbol tables of all loaded objects but the one this code is in: in those loaded after it first.
 ///
-/// What was loaded before may be another preload library, which calls us as its next; calling it back would never
-/// end.
-fn search_loaded_objects(name: &CStr) -> Option<NonNull<c_void>> {
-    let own = object_of(own_address());
-    let mut objects = loaded_objects();
-    let place = objects.iter().position(|object| object.base == own as usize);
-    objects.rotate_left(place.map_or(0, |place| place + 1));
-    objects.iter().filter(|object| !object.path.is_empty()).find_map(|object| {
-        // SAFETY: a valid C string; RTLD_NOLOAD only finds what is loaded already.
-        let handle = unsafe { libc::dlopen(object.path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        if handle.is_null() {
+/// What was loaded before may be another preload library, which calls us as its next; calling it back would never end. Allocates
+/// nothing and calls nothing but `dl_iterate_phdr`, so the loader itself may be waiting for the result.
+pub fn search_loaded_objects(name: &[u8]) -> Option<NonNull<c_void>> {
+    struct Search<'a> {
+        name: &'a [u8],
+        own: usize,
+        is_after_own: bool,
+        before: Option<NonNull<c_void>>,
+        after: Option<NonNull<c_void>>,
+    }
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid `info` with as many headers as it says, and `search` is the one given below, which
+        // nobody else uses.
+        let (info, headers, search) = unsafe {
+            let info = &*info;
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
+            (info, headers, &mut *search.cast::<Search<'_>>())
+        };
+        let base = info.dlpi_addr as usize;
+        let of_kind = |kind| headers.iter().filter(move |header| header.p_type == kind);
+        let range = |header: &libc::Elf64_Phdr| {
+            let start = base + header.p_vaddr as usize;
+            start..start + header.p_memsz as usize
+        };
+        if of_kind(libc::PT_LOAD).any(|header| range(header).contains(&search.own)) {
+            search.is_after_own = true;
+            return 0;
+        }
+        // SAFETY: the dynamic section of a loaded object.
+        let found = of_kind(libc::PT_DYNAMIC)
+            .find_map(|header| unsafe { defined(base, range(header).start, search.name) });
+        let place = if search.is_after_own { &mut search.after } else { &mut search.before };
+        *place = place.or(found);
+        c_int::from(search.after.is_some())
+    }
+    let own = own_address() as usize;
+    let mut search = Search { name, own, is_after_own: false, before: None, after: None };
+    // SAFETY: `look` has the prototype that the loader calls, and `search` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    search.after.or(search.before)
+}
+
+/// An entry of a dynamic section.
+#[repr(C)]
+struct Dynamic {
+    tag: i64,
+    value: usize,
+}
+
+/// What the object at `base` with this dynamic section defines under a name, by its hash table in GNU's format: all that linkers
+/// have made for long.
+///
+/// # Safety
+/// The object must be loaded.
+unsafe fn defined(base: usize, dynamic: usize, name: &[u8]) -> Option<NonNull<c_void>> {
+    const END: i64 = 0;
+    const STRINGS: i64 = 5;
+    const SYMBOLS: i64 = 6;
+    const GNU_HASH: i64 = 0x6fff_fef5;
+    let (mut strings, mut symbols, mut table) = (0, 0, 0);
+    let mut at = dynamic as *const Dynamic;
+    // SAFETY: the section ends with an entry that says so; the tables are as its format says.
+    unsafe {
+        while (*at).tag != END {
+            // Some loaders add the base to what is in memory.
+            let address = if (*at).value < base { base + (*at).value } else { (*at).value };
+            match (*at).tag {
+                STRINGS => strings = address,
+                SYMBOLS => symbols = address,
+                GNU_HASH => table = address,
+                _ => {}
+            }
+            at = at.add(1);
+        }
+        if strings == 0 || symbols == 0 || table == 0 {
             return None;
         }
-        // SAFETY: `handle` was opened above and is not closed yet; `name` is a valid C string.
-        let found = NonNull::new(unsafe { libc::dlsym(handle, name.as_ptr()) });
-        // The reference of the object that holds the answer is kept, or the program could unload it under us.
-        let found = found.filter(|address| object_of(address.as_ptr()) != own);
-        if found.is_none() {
-            // SAFETY: closes the reference taken above.
-            unsafe { libc::dlclose(handle) };
-        }
-        found
-    })
-}
-
-/// A loaded object; the program itself has no path.
-struct Object {
-    base: usize,
-    path: CString,
-}
-
-/// The loaded objects in load order.
-fn loaded_objects() -> Vec<Object> {
-    unsafe extern "C" fn remember(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        objects: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader passes a valid `info`, and `objects` is the vector given below, which nobody else uses.
-        let (info, objects) = unsafe { (&*info, &mut *objects.cast::<Vec<Object>>()) };
-        let path = match NonNull::new(info.dlpi_name.cast_mut()) {
-            // SAFETY: a name that is not null is a C string of the loader's.
-            Some(name) => unsafe { CStr::from_ptr(name.as_ptr()) }.to_owned(),
-            None => CString::default(),
+        let (symbols, table) = (symbols as *const libc::Elf64_Sym, table as *const u32);
+        let [buckets, first, words] = [0, 1, 2].map(|at| *table.add(at) as usize);
+        // Four words of header, and the filter, whose words are of 64 bits.
+        let bucket = table.add(4 + 2 * words);
+        let chain = bucket.add(buckets);
+        let hash = name.iter().fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
+        let mut index = match buckets {
+            0 => return None,
+            _ => *bucket.add(hash as usize % buckets) as usize,
         };
-        objects.push(Object { base: info.dlpi_addr as usize, path });
-        0
+        while index >= first {
+            let (symbol, other) = (&*symbols.add(index), *chain.add(index - first));
+            let text = (strings + symbol.st_name as usize) as *const c_char;
+            if hash | 1 == other | 1 && CStr::from_ptr(text).to_bytes() == name {
+                let is_defined = symbol.st_shndx != 0 && symbol.st_value != 0;
+                return is_defined
+                    .then(|| NonNull::new((base + symbol.st_value as usize) as *mut c_void))
+                    .flatten();
+            }
+            if other & 1 == 1 {
+                break;
+            }
+            index += 1;
+        }
     }
-    let mut objects: Vec<Object> = Vec::new();
-    // SAFETY: `remember` has the prototype that the loader calls, and `objects` outlives the call. The objects are
-    // opened only afterwards because the loader holds its lock during the walk.
-    unsafe { libc::dl_iterate_phdr(Some(remember), (&raw mut objects).cast()) };
-    objects
-}
-
-/// The base of the loaded object that an address is in, or null.
-fn object_of(address: *const c_void) -> *mut c_void {
-    described(address).map_or(null_mut(), |info| info.dli_fbase)
+    None
 }
 
 /// What the loader knows of the object that an address is in.
@@ -332,8 +311,6 @@ mod tests {
         static ABSENT: Function = Function::named(c"MPI_Nobody_defines_this");
         // SAFETY: no such function, so nothing is called.
         assert_eq!(unsafe { ABSENT.call::<i32, 0>([]) }, None);
-        // SAFETY: as above.
-        assert_eq!(unsafe { ABSENT.call_or([1, 2], 16) }, 16);
         assert_eq!(data(c"ompi_nobody_defines_this"), None);
     }
 
@@ -360,10 +337,13 @@ mod tests {
     }
 
     #[test]
-    fn the_object_of_this_code_is_among_the_loaded_ones() {
-        let own = object_of(own_address()) as usize;
-        assert_eq!(loaded_objects().iter().filter(|object| object.base == own).count(), 1);
-        assert!(loaded_objects().len() > 1);
+    fn symbol_tables_are_searched_as_the_loader_does() {
+        for name in [c"getpid", c"dlsym", c"pthread_create", c"environ"] {
+            // SAFETY: a C string.
+            let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+            assert_eq!(search_loaded_objects(name.to_bytes()), NonNull::new(address), "{name:?}");
+        }
+        assert_eq!(search_loaded_objects(b"getpi"), None);
     }
 
     #[test]

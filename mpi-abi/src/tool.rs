@@ -12,8 +12,9 @@
 //! [`vef_tool!`](crate::vef_tool). In C it is a [`Descriptor`], see `vef_tool.h`. Both are the same to the chain.
 
 use crate::prototypes::Call;
-use crate::symbols::call_with;
+use crate::symbols::{MOST_WORDS, call_with};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::ptr::{NonNull, null, null_mut};
@@ -74,7 +75,8 @@ impl Intercepted<'_> {
         self.call
     }
 
-    /// The arguments as C passes them, to be read through [`arguments`](crate::arguments); what is changed here is passed on.
+    /// The arguments as C passes them; of an `int` the upper half of the word means nothing
+    /// ([`Kind::width`](crate::prototypes::Kind::width)). What is changed here is passed on.
     #[inline(always)]
     pub fn words(&mut self) -> &mut [usize] {
         self.words
@@ -146,12 +148,12 @@ impl Layer {
     unsafe fn go_on(&self, call: Call, words: &[usize]) -> i32 {
         // SAFETY: the table has a cell for every function.
         let cell = unsafe { *self.next.add(call as usize) };
-        let mut all = [0; 14];
+        let mut all = [0; MOST_WORDS];
         all[0] = cell.layer as usize;
-        let count = 1 + words.len().min(13);
+        let count = 1 + words.len().min(MOST_WORDS - 1);
         all[1..count].copy_from_slice(&words[..count - 1]);
         // SAFETY: a handler takes its layer, then what the function takes; the words are the contract's.
-        unsafe { call_with(cell.function, &all[..count]) }.unwrap_or(crate::ERR_NO_SUCH_FUNCTION)
+        unsafe { call_with(cell.function, &all, count) }
     }
 }
 
@@ -190,19 +192,19 @@ pub struct Descriptor {
     /// What it is called in messages.
     pub name: *const c_char,
     /// Before the first call; sets the context. Not 0: refused, for the layer's `reason`.
-    pub open: Option<unsafe extern "C" fn(*mut Layer) -> c_int>,
+    pub open: Option<unsafe extern "C-unwind" fn(*mut Layer) -> c_int>,
     /// After the last call.
-    pub close: Option<unsafe extern "C" fn(*mut Layer)>,
+    pub close: Option<unsafe extern "C-unwind" fn(*mut Layer)>,
     /// A phase of the program begins (1) or ends (0).
-    pub phase: Option<unsafe extern "C" fn(*mut Layer, c_int, *const c_char)>,
+    pub phase: Option<unsafe extern "C-unwind" fn(*mut Layer, c_int, *const c_char)>,
     /// `MPI_Pcontrol`.
-    pub pcontrol: Option<unsafe extern "C" fn(*mut Layer, c_int)>,
+    pub pcontrol: Option<unsafe extern "C-unwind" fn(*mut Layer, c_int)>,
     /// The typed handlers; may be null.
     pub intercepts: *const Intercept,
     /// The handler of functions without a typed one.
-    pub any: Option<unsafe extern "C" fn(*mut Layer, *mut AnyCall) -> c_int>,
+    pub any: Option<unsafe extern "C-unwind" fn(*mut Layer, *mut AnyCall) -> c_int>,
     /// Which functions `any` wants to see; none given: all.
-    pub wants: Option<unsafe extern "C" fn(*mut Layer, c_int) -> c_int>,
+    pub wants: Option<unsafe extern "C-unwind" fn(*mut Layer, c_int) -> c_int>,
 }
 
 // SAFETY: function pointers and addresses of constants.
@@ -222,7 +224,7 @@ const fn fingerprint() -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut number = 0;
     while number < Call::COUNT {
-        let name = Call::NAMES[number].as_bytes();
+        let name = Call::name_bytes(number);
         let mut i = 0;
         while i <= name.len() {
             let byte = if i < name.len() { name[i] } else { 0 };
@@ -232,6 +234,57 @@ const fn fingerprint() -> u64 {
         number += 1;
     }
     hash
+}
+
+/// Names that stand for the recorder, what is made of its capture, and the directory of that.
+const RECORDERS: [(&str, &str); 3] = [("capture", ""), ("profile", "profile"), ("text", "ti_traces")];
+
+/// A recorder in a chain: neighbours share one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Its names' places in the chain.
+    pub places: Range<usize>,
+    /// The directory of its capture below that of the run; empty: that of the run itself.
+    pub directory: String,
+    /// For each of the names, the directory of what it stands for, below that of the run.
+    pub outputs: Vec<String>,
+}
+
+/// The recorders among the names of a chain.
+pub fn recordings(names: &[&str]) -> Vec<Recording> {
+    let known =
+        |name: &str| RECORDERS.iter().find(|(known, _)| *known == name).map(|(_, directory)| *directory);
+    let outputs: Vec<Option<String>> = (0..names.len())
+        .map(|place| {
+            let directory = known(names[place])?;
+            // As of other tools, the instances of each are numbered.
+            Some(match names[..place].iter().filter(|name| **name == names[place]).count() {
+                before if before > 0 && !directory.is_empty() => format!("{directory}.{}", before + 1),
+                _ => directory.to_owned(),
+            })
+        })
+        .collect();
+    let mut recordings: Vec<Recording> = Vec::new();
+    for (place, output) in outputs.into_iter().enumerate() {
+        let Some(output) = output else { continue };
+        match recordings.last_mut() {
+            Some(last) if last.places.end == place => {
+                last.places.end += 1;
+                last.outputs.push(output);
+            }
+            _ => recordings.push(Recording {
+                places: place..place + 1,
+                directory: String::new(),
+                outputs: vec![output],
+            }),
+        }
+    }
+    for recording in &mut recordings {
+        if recording.outputs.iter().all(|output| !output.is_empty()) {
+            recording.directory.clone_from(&recording.outputs[0]);
+        }
+    }
+    recordings
 }
 
 impl Descriptor {
@@ -275,7 +328,7 @@ fn guarded<T: Default>(run: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_default()
 }
 
-unsafe extern "C" fn open<T: Tool>(layer: *mut Layer) -> c_int {
+unsafe extern "C-unwind" fn open<T: Tool>(layer: *mut Layer) -> c_int {
     // SAFETY: the chain passes a layer that is this call's alone, with a C string for the directory.
     let (layer, directory) = unsafe {
         let layer = &mut *layer;
@@ -303,14 +356,14 @@ unsafe extern "C" fn open<T: Tool>(layer: *mut Layer) -> c_int {
     }
 }
 
-unsafe extern "C" fn close<T: Tool>(layer: *mut Layer) {
+unsafe extern "C-unwind" fn close<T: Tool>(layer: *mut Layer) {
     // SAFETY: a layer that `open` was called for.
     if let Some(tool) = unsafe { tool_of::<T>(layer) } {
         guarded(|| tool.close());
     }
 }
 
-unsafe extern "C" fn phase<T: Tool>(layer: *mut Layer, begin: c_int, name: *const c_char) {
+unsafe extern "C-unwind" fn phase<T: Tool>(layer: *mut Layer, begin: c_int, name: *const c_char) {
     // SAFETY: as in `close`, and a C string.
     let (tool, name) = unsafe { (tool_of::<T>(layer), CStr::from_ptr(name).to_string_lossy()) };
     if let Some(tool) = tool {
@@ -318,14 +371,14 @@ unsafe extern "C" fn phase<T: Tool>(layer: *mut Layer, begin: c_int, name: *cons
     }
 }
 
-unsafe extern "C" fn pcontrol<T: Tool>(layer: *mut Layer, level: c_int) {
+unsafe extern "C-unwind" fn pcontrol<T: Tool>(layer: *mut Layer, level: c_int) {
     // SAFETY: as in `close`.
     if let Some(tool) = unsafe { tool_of::<T>(layer) } {
         guarded(|| tool.pcontrol(level));
     }
 }
 
-unsafe extern "C" fn wants<T: Tool>(layer: *mut Layer, number: c_int) -> c_int {
+unsafe extern "C-unwind" fn wants<T: Tool>(layer: *mut Layer, number: c_int) -> c_int {
     let call = u16::try_from(number).ok().and_then(Call::from_number);
     // SAFETY: as in `close`.
     match (unsafe { tool_of::<T>(layer) }, call) {
@@ -334,14 +387,15 @@ unsafe extern "C" fn wants<T: Tool>(layer: *mut Layer, number: c_int) -> c_int {
     }
 }
 
-unsafe extern "C" fn any<T: Tool>(layer: *mut Layer, call: *mut AnyCall) -> c_int {
+unsafe extern "C-unwind" fn any<T: Tool>(layer: *mut Layer, call: *mut AnyCall) -> c_int {
     // SAFETY: the chain passes a call with as many words as it says.
     let (raw, words, tool) = unsafe {
         let raw = &*call;
         (raw, std::slice::from_raw_parts_mut(raw.words, raw.count as usize), tool_of::<T>(layer))
     };
-    // SAFETY: the chain knows its functions; a layer lives for ever.
-    let (function, layer) = unsafe { (Call::from_number_unchecked(raw.number as u16), &*layer) };
+    // SAFETY: a layer lives for ever.
+    let layer = unsafe { &*layer };
+    let Some(function) = Call::from_number(raw.number as u16) else { return crate::ERR_NO_SUCH_FUNCTION };
     let mut intercepted = Intercepted { layer, call: function, words, passed: false };
     let Some(tool) = tool else { return intercepted.pass_on() };
     match catch_unwind(AssertUnwindSafe(|| tool.call(&mut intercepted))) {
@@ -374,5 +428,26 @@ impl Layer {
     pub fn reason(&self) -> String {
         let bytes: Vec<u8> = self.reason.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorders_are_told_from_tools_and_have_their_directories() {
+        let of = |names: &str| -> Vec<(Range<usize>, String, Vec<String>)> {
+            let names: Vec<&str> = names.split(':').collect();
+            recordings(&names).into_iter().map(|of| (of.places, of.directory, of.outputs)).collect()
+        };
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(of("a.so"), []);
+        assert_eq!(
+            of("profile:a.so:profile"),
+            [(0..1, "profile".into(), list(&["profile"])), (2..3, "profile.2".into(), list(&["profile.2"]))]
+        );
+        assert_eq!(of("text:capture:text"), [(0..3, "".into(), list(&["ti_traces", "", "ti_traces.2"]))]);
+        assert_eq!(of("text:profile:a.so"), [(0..2, "ti_traces".into(), list(&["ti_traces", "profile"]))]);
     }
 }

@@ -1,21 +1,19 @@
 //! The functions in the C header for tools are those of the table of prototypes. The header is written anew with
 //! `VEF_WRITE_HEADER=1 cargo test -p mpi-abi --test tool_header`.
 
-use mpi_abi::arguments::Kind;
-use mpi_abi::prototypes::{Call, Category, Group, Prototype};
+use mpi_abi::prototypes::{Call, Category, Group, Kind};
 use mpi_abi::tool::TABLE;
 use std::fmt::Write;
 use std::path::Path;
 
 /// The C type of a parameter.
-fn c_type(prototype: &Prototype, name: &str, kind: Kind) -> &'static str {
-    use Category::*;
-    let writes = prototype.name.contains("write");
-    let sends = matches!(prototype.category, Send | SendImmediate | SendPersistent) || writes;
+fn c_type(call: Call, name: &str, kind: Kind) -> &'static str {
+    let writes = call.name().contains("write");
+    let sends = call.category() == Category::Send || writes;
     let read_only = matches!(name, "sendbuf" | "inbuf" | "compare_addr")
         || name == "buf" && sends
-        || name == "buf" && prototype.name.starts_with("MPI_Psend")
-        || name == "origin_addr" && !prototype.name.trim_end_matches("_c").ends_with("get");
+        || name == "buf" && call.name().starts_with("MPI_Psend")
+        || name == "origin_addr" && !call.name().trim_end_matches("_c").ends_with("get");
     match kind {
         Kind::Count | Kind::Rank | Kind::Root | Kind::Tag | Kind::Int => "int ",
         Kind::BigCount => "MPI_Count ",
@@ -61,19 +59,19 @@ fn c_type(prototype: &Prototype, name: &str, kind: Kind) -> &'static str {
     }
 }
 
-fn row(prototype: &Prototype) -> String {
+fn row(call: Call) -> String {
     // MPI_Init's argv is a char ***.
-    let parameter = |name: &str, kind| match (prototype.name, name) {
-        ("MPI_Init" | "MPI_Init_thread", "argv") => "char ***argv".to_owned(),
-        _ => format!("{}{name}", c_type(prototype, name, kind)),
+    let parameter = |name: &str, kind| match (call, name) {
+        (Call::MPI_Init | Call::MPI_Init_thread, "argv") => "char ***argv".to_owned(),
+        _ => format!("{}{name}", c_type(call, name, kind)),
     };
-    let parameters: String = prototype
-        .parameters
-        .iter()
-        .fold("vef_layer *layer".into(), |text, p| text + ", " + &parameter(p.name, p.kind));
-    let arguments: String =
-        prototype.parameters.iter().fold("vef_to.layer".into(), |text, p| text + ", " + p.name);
-    format!("VEF_FUNCTION({}, {}, ({parameters}), ({arguments}))\n", prototype.call as u16, prototype.name)
+    let list = |first: &str, one: &dyn Fn(&str, Kind) -> String| {
+        let all = call.parameters().iter();
+        all.fold(first.to_owned(), |text, p| text + ", " + &one(p.name.text(), p.kind))
+    };
+    let parameters = list("vef_layer *layer", &parameter);
+    let arguments = list("vef_to.layer", &|name, _| name.to_owned());
+    format!("VEF_FUNCTION({}, {}, ({parameters}), ({arguments}))\n", call as u16, call.name())
 }
 
 fn header() -> String {
@@ -81,15 +79,14 @@ fn header() -> String {
         "/* Generated from the table of prototypes (mpi-abi/tests/tool_header.rs); for vef_tool.h alone. */\n",
     );
     writeln!(text, "#define VEF_TOOL_TABLE UINT64_C({TABLE:#x})").unwrap();
-    let asks_for_sessions = |prototype: &Prototype| {
-        prototype.parameters.iter().any(|p| matches!(p.kind, Kind::Session | Kind::SessionPtr))
-    };
-    let all = || Call::all().map(Call::prototype).filter(|p| p.group != Group::Others);
+    let asks_for_sessions =
+        |call: &Call| call.parameters().iter().any(|p| matches!(p.kind, Kind::Session | Kind::SessionPtr));
+    let all = || Call::all().filter(|call| call.group() != Group::Others);
     all()
-        .filter(|p| !asks_for_sessions(p) && p.call != Call::MPI_Pcontrol)
-        .for_each(|p| text.push_str(&row(p)));
+        .filter(|call| !asks_for_sessions(call) && *call != Call::MPI_Pcontrol)
+        .for_each(|call| text.push_str(&row(call)));
     text.push_str("#if MPI_VERSION >= 4\n");
-    all().filter(|p| asks_for_sessions(p)).for_each(|p| text.push_str(&row(p)));
+    all().filter(asks_for_sessions).for_each(|call| text.push_str(&row(call)));
     text.push_str("#endif\n");
     text
 }

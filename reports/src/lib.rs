@@ -1,14 +1,16 @@
-//! What people see: traces and what the tools beside the recorder wrote, added up and made readable.
+//! What people see: traces and captures, added up and made readable.
 //!
 //! - [`stats`]: a trace, added up in one pass without a replay (`vef stats`);
 //! - [`report`]: the data of a report, as text and JSON; [`table`]: as columns;
-//! - [`text`]: time-independent text traces, aggregated as MinI Parser does it (`vef text`);
-//! - [`profile`]: counts, times and bytes (`vef profile`).
+//! - [`lines`]: a capture as time-independent text traces, a line a call;
+//! - [`text`]: such traces, aggregated as MinI Parser does it (`vef text`);
+//! - [`profile`]: counts, times and bytes of a capture's functions (`vef profile`).
 //!
 //! This crate never calls MPI and never prints; its threads are those of the pool that it is called in.
 
 #![forbid(unsafe_code)]
 
+pub mod lines;
 pub mod profile;
 pub mod text;
 
@@ -17,6 +19,7 @@ pub mod stats;
 pub mod table;
 
 mod exact;
+mod members;
 mod rank_files;
 
 pub use exact::Exact;

@@ -1,70 +1,20 @@
-//! The files of the tool `profile`, added up: by function, by rank and by pair of ranks.
+//! What a capture tells of the MPI functions that were called: how often, how long that took and how much it moved, and to whom;
+//! added up over all ranks.
+//!
+//! Bytes are those of the buffer that a rank gives (of a receive: asks for; of a vector form: of all blocks); peers are those it sends
+//! to. What a persistent request moves counts where it is started.
 
-use crate::rank_files::{self, Found};
-use serde::{Deserialize, Serialize};
+use crate::members::{Communicators, Group, group};
+use mpi_abi::prototypes::{Call, Category};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
-use vef_format::units::Grouped;
-
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-pub enum ProfileError {
-    /// The directory holds no profile.
-    #[error("{0}: no profile (`vef run --tool profile` writes <rank>.json files)")]
-    Nothing(PathBuf),
-    /// A rank's file is not there.
-    #[error("{0} is missing: the rank ended without MPI_Finalize, or the profile is of several runs")]
-    Missing(PathBuf),
-    /// It cannot be read.
-    #[error("{path}: {error}")]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It is not what the tool writes.
-    #[error("{path}: {error}")]
-    Format {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong, with its place.
-        error: serde_json::Error,
-    },
-    /// Its ranks and tasks do not fit the others'.
-    #[error("{0}: this file is of another run than the first")]
-    OtherRun(PathBuf),
-}
-
-/// What one rank wrote.
-#[derive(Debug, Deserialize)]
-struct RankFile {
-    rank: u32,
-    tasks: u32,
-    wall_ns: u64,
-    mpi_ns: u64,
-    calls: Vec<RankCall>,
-    peers: Vec<RankPeer>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RankCall {
-    name: String,
-    calls: u64,
-    ns: u64,
-    bytes: u64,
-    errors: u64,
-    representable: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct RankPeer {
-    rank: u32,
-    messages: u64,
-    bytes: u64,
-}
+use std::path::Path;
+use vef_format::capture::event::{Action, Collective, DatatypeId, Event, Send};
+use vef_format::capture::{Capture, CaptureError};
+use vef_format::ids::Rank as Task;
+use vef_format::operation::Operation;
+use vef_format::units::{Bytes, Grouped};
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -131,40 +81,28 @@ pub struct Pair {
 }
 
 impl Profile {
-    /// Reads the profile in `directory`, or in its sub-directory `profile`.
+    /// Makes the profile of the capture in `directory`, or in its sub-directory `profile`.
     ///
     /// # Errors
-    /// See [`ProfileError`].
-    pub fn read(directory: &Path) -> Result<Self, ProfileError> {
-        let below = directory.join("profile");
-        let directory = if below.is_dir() { &below } else { directory };
-        let found = rank_files::find(directory, "", ".json");
-        let files = match found.map_err(|error| ProfileError::Io { path: directory.into(), error })? {
-            Found::All(files) => files,
-            Found::Nothing => return Err(ProfileError::Nothing(directory.into())),
-            Found::Missing(path) => return Err(ProfileError::Missing(path)),
+    /// See [`CaptureError`].
+    pub fn read(directory: &Path) -> Result<Self, CaptureError> {
+        let capture = match Capture::open(directory) {
+            Err(CaptureError::NoCapture(_)) if directory.join("profile").is_dir() => {
+                Capture::open(&directory.join("profile"))?
+            }
+            opened => opened?,
         };
         let mut profile = Self {
-            tasks: files.len() as u32,
+            tasks: capture.tasks(),
             mpi_ns: 0,
             wall_ns: 0,
             calls: vec![],
             ranks: vec![],
             pairs: vec![],
         };
-        let mut calls = BTreeMap::<String, Function>::new();
-        for (rank, path) in (0u32..).zip(&files) {
-            let text = std::fs::read(path).map_err(|error| ProfileError::Io { path: path.clone(), error })?;
-            let file: RankFile = serde_json::from_slice(&text)
-                .map_err(|error| ProfileError::Format { path: path.clone(), error })?;
-            if (file.rank, file.tasks) != (rank, profile.tasks) {
-                // One whose tasks are more lacks files of its run.
-                return Err(match file.tasks > profile.tasks && file.rank == rank {
-                    true => ProfileError::Missing(path.with_file_name(format!("{}.json", profile.tasks))),
-                    false => ProfileError::OtherRun(path.clone()),
-                });
-            }
-            profile.add(file, &mut calls);
+        let mut calls = BTreeMap::new();
+        for rank in (0..capture.tasks()).map(Task) {
+            profile.add(&capture, rank, &mut calls)?;
         }
         profile.calls = calls.into_values().collect();
         profile.calls.sort_by_key(|call| std::cmp::Reverse(call.ns));
@@ -172,36 +110,149 @@ impl Profile {
         Ok(profile)
     }
 
-    fn add(&mut self, file: RankFile, calls: &mut BTreeMap<String, Function>) {
-        let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0u64, u64::saturating_add);
-        self.ranks.push(Rank {
-            calls: sum(&mut file.calls.iter().map(|call| call.calls)),
-            mpi_ns: file.mpi_ns,
-            wall_ns: file.wall_ns,
-            messages: sum(&mut file.peers.iter().map(|peer| peer.messages)),
-            bytes: sum(&mut file.peers.iter().map(|peer| peer.bytes)),
-        });
-        self.mpi_ns = self.mpi_ns.saturating_add(file.mpi_ns);
-        self.wall_ns = self.wall_ns.saturating_add(file.wall_ns);
-        for call in file.calls {
-            let entry = calls.entry(call.name.clone()).or_insert_with(|| Function {
-                name: call.name,
-                representable: call.representable,
+    fn add(
+        &mut self,
+        capture: &Capture,
+        rank: Task,
+        calls: &mut BTreeMap<String, Function>,
+    ) -> Result<(), CaptureError> {
+        let mut events = capture.events(rank)?;
+        let mut moved = Moved {
+            rank,
+            tasks: capture.tasks(),
+            bytes: vec![0; events.functions().len()],
+            sent: BTreeMap::new(),
+            comms: Communicators::default(),
+            sizes: Vec::new(),
+        };
+        events.each(|event| {
+            moved.event(event);
+            Ok::<_, CaptureError>(())
+        })?;
+        let (begin, end) = events.span();
+        let wall_ns = end.0.saturating_sub(begin.0);
+        let (mut made, mut mpi_ns) = (0u64, 0u64);
+        for (function, &bytes) in events.functions().iter().zip(&moved.bytes) {
+            let call = Call::from_name(&function.name);
+            let ns = function.time.0;
+            made += function.calls;
+            // What MPI_Init and MPI_Finalize take is not the program's communication.
+            let at_work = call.is_none_or(|call| call.category() != Category::Lifecycle);
+            mpi_ns = mpi_ns.saturating_add(if at_work { ns } else { 0 });
+            let entry = calls.entry(function.name.clone()).or_insert_with(|| Function {
+                name: function.name.clone(),
+                representable: !call.is_some_and(|call| is_beyond_a_trace(call.category())),
                 ..Function::default()
             });
-            entry.calls = entry.calls.saturating_add(call.calls);
-            entry.ns = entry.ns.saturating_add(call.ns);
-            entry.longest_rank_ns = entry.longest_rank_ns.max(call.ns);
-            entry.bytes = entry.bytes.saturating_add(call.bytes);
-            entry.errors = entry.errors.saturating_add(call.errors);
+            entry.calls = entry.calls.saturating_add(function.calls);
+            entry.ns = entry.ns.saturating_add(ns);
+            entry.longest_rank_ns = entry.longest_rank_ns.max(ns);
+            entry.bytes = entry.bytes.saturating_add(bytes);
+            entry.errors = entry.errors.saturating_add(function.errors);
         }
-        let pair = |peer: RankPeer| Pair {
-            from: file.rank,
-            to: peer.rank,
-            messages: peer.messages,
-            bytes: peer.bytes,
+        let sum = |of: fn(&(u64, u64)) -> u64| moved.sent.values().map(of).fold(0, u64::saturating_add);
+        let (messages, bytes) = (sum(|sent| sent.0), sum(|sent| sent.1));
+        self.ranks.push(Rank { calls: made, mpi_ns, wall_ns, messages, bytes });
+        self.mpi_ns = self.mpi_ns.saturating_add(mpi_ns);
+        self.wall_ns = self.wall_ns.saturating_add(wall_ns);
+        let pair =
+            |(to, (messages, bytes)): (Task, (u64, u64))| Pair { from: rank.0, to: to.0, messages, bytes };
+        self.pairs.extend(moved.sent.into_iter().map(pair));
+        Ok(())
+    }
+}
+
+/// Whether a VEF trace has no record for calls of this kind.
+fn is_beyond_a_trace(category: Category) -> bool {
+    use Category::*;
+    matches!(
+        category,
+        NeighborCollective
+            | Partitioned
+            | Rma
+            | RmaSync
+            | WinCreate
+            | WinFree
+            | FileOpen
+            | FileClose
+            | FileSync
+            | Io
+            | Process
+    )
+}
+
+/// What one rank moved.
+struct Moved {
+    rank: Task,
+    tasks: u32,
+    /// By slot of the call table.
+    bytes: Vec<u64>,
+    /// Messages and bytes by receiver.
+    sent: BTreeMap<Task, (u64, u64)>,
+    comms: Communicators<Group>,
+    /// Sizes of datatypes.
+    sizes: Vec<u64>,
+}
+
+impl Moved {
+    fn event(&mut self, event: &Event<'_>) {
+        let bytes = match &event.action {
+            Action::Communicator(described) => {
+                self.comms.insert(described.id, group(described, self.tasks));
+                return;
+            }
+            Action::Datatype(described) => {
+                let at = described.id.0 as usize;
+                if self.sizes.len() <= at {
+                    self.sizes.resize(at + 1, 0);
+                }
+                self.sizes[at] = described.size.0;
+                return;
+            }
+            Action::Send(send) => self.send(send),
+            Action::Exchange { send, .. } => self.send(send),
+            Action::Receive(receive) => receive.bytes,
+            Action::PostReceive(post) => post.bytes,
+            Action::Collective(part) => self.given(part),
+            Action::Other { bytes, .. } => *bytes,
+            _ => return,
         };
-        self.pairs.extend(file.peers.into_iter().map(pair));
+        if let Some(sum) = event.call.index().and_then(|slot| self.bytes.get_mut(slot)) {
+            *sum = sum.saturating_add(bytes.0);
+        }
+    }
+
+    fn send(&mut self, send: &Send) -> Bytes {
+        let to = self.comms.get_mut(send.comm).and_then(|comm| comm.world_rank(send.dest));
+        if let Some(to) = to {
+            let sent = self.sent.entry(to).or_default();
+            *sent = (sent.0 + 1, sent.1.saturating_add(send.bytes.0));
+        }
+        send.bytes
+    }
+
+    /// What this rank gives to a collective, or takes part in.
+    fn given(&mut self, part: &Collective<'_>) -> Bytes {
+        let sum = |counts: &[u64]| Bytes(counts.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
+        let size = |datatype: DatatypeId| self.sizes.get(datatype.0 as usize).copied().unwrap_or(0);
+        let block = Bytes(part.count.saturating_mul(size(part.datatype)));
+        let own = |comm: &mut Communicators<Group>| {
+            let group = comm.get_mut(part.comm)?;
+            let rank = group.rank_of(self.rank)?;
+            part.recv_counts.get(rank.index()).copied()
+        };
+        match part.operation {
+            Operation::Bcast | Operation::Reduce => block,
+            Operation::Gather => block,
+            Operation::Gatherv => own(&mut self.comms).map_or(block, Bytes),
+            Operation::Scatter if part.amounts.send != Bytes::ZERO => {
+                let members = self.comms.get_mut(part.comm).map_or(1, |comm| comm.size());
+                Bytes(block.0.saturating_mul(members.into()))
+            }
+            Operation::Scatter => Bytes::ZERO,
+            Operation::Scatterv => sum(part.send_counts),
+            _ => part.amounts.send,
+        }
     }
 }
 
@@ -281,51 +332,5 @@ fn more(out: &mut fmt::Formatter<'_>, all: usize) -> fmt::Result {
     match all.checked_sub(SHOWN) {
         Some(rest @ 1..) => writeln!(out, "     … and {rest} more (--json has all)"),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rank(rank: u32, tasks: u32, calls: u64) -> String {
-        format!(
-            r#"{{"version": 1, "rank": {rank}, "tasks": {tasks}, "wall_ns": 100, "mpi_ns": 40, "calls": [
-            {{"name": "MPI_Send", "calls": {calls}, "ns": 30, "bytes": 8, "errors": 0, "representable": true}},
-            {{"name": "MPI_Put", "calls": 1, "ns": 10, "bytes": 4, "errors": 0, "representable": false}}],
-            "peers": [{{"rank": {}, "messages": {calls}, "bytes": 8}}]}}"#,
-            (rank + 1) % tasks
-        )
-    }
-
-    #[test]
-    fn ranks_add_up() {
-        let work = tempfile::tempdir().unwrap();
-        for (number, calls) in [(0, 3), (1, 5)] {
-            std::fs::write(work.path().join(format!("{number}.json")), rank(number, 2, calls)).unwrap();
-        }
-        let profile = Profile::read(work.path()).unwrap();
-        assert_eq!((profile.tasks, profile.mpi_ns, profile.wall_ns), (2, 80, 200));
-        let send = &profile.calls[0];
-        assert_eq!((send.name.as_str(), send.calls, send.ns, send.longest_rank_ns), ("MPI_Send", 8, 60, 30));
-        assert_eq!(profile.pairs[0], Pair { from: 1, to: 0, messages: 5, bytes: 8 });
-        let text = profile.to_string();
-        assert!(text.contains("cannot represent: 2 × MPI_Put"), "{text}");
-    }
-
-    #[test]
-    fn what_is_not_a_profile_is_said() {
-        let work = tempfile::tempdir().unwrap();
-        let said = || Profile::read(work.path()).unwrap_err();
-        assert!(matches!(said(), ProfileError::Nothing(_)));
-        let path = |number: u32| work.path().join(format!("{number}.json"));
-        std::fs::write(path(1), rank(1, 2, 1)).unwrap();
-        assert!(matches!(said(), ProfileError::Missing(missing) if missing == path(0)));
-        std::fs::write(path(0), rank(0, 3, 1)).unwrap();
-        assert!(matches!(said(), ProfileError::Missing(missing) if missing == path(2)));
-        std::fs::write(path(0), rank(5, 2, 1)).unwrap();
-        assert!(matches!(said(), ProfileError::OtherRun(_)));
-        std::fs::write(path(0), "{").unwrap();
-        assert!(said().to_string().contains("line 1 column 1"), "{}", said());
     }
 }

@@ -23,8 +23,8 @@ use vef_format::time_independent::{Collective, Line, Load, Message, RANKS_FILE};
 /// Why there is no aggregation.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// The directory holds no text traces.
-    #[error("{0}: no ti_trace<rank>.txt (`vef run --tool text` writes them)")]
+    /// The directory holds neither a capture nor text traces.
+    #[error("{0}: neither a capture nor ti_trace<rank>.txt files (`vef run --tool text` writes both)")]
     Nothing(PathBuf),
     /// A rank's file is not there.
     #[error("{0} is missing")]
@@ -105,13 +105,11 @@ const GLOBAL: &str = "global";
 /// The names of files that are no phase's.
 const OURS: [&str; 3] = [GLOBAL, "communicators", "overall"];
 
-/// Aggregates the text traces in `directory`, or in its sub-directory `ti_traces`, into their `parserOutput`.
+/// Aggregates the text traces in `directory` into its `parserOutput`.
 ///
 /// # Errors
 /// See [`TextError`].
 pub fn aggregate(directory: &Path) -> Result<Summary, TextError> {
-    let below = directory.join("ti_traces");
-    let directory = if below.is_dir() { &below } else { directory };
     let found = rank_files::find(directory, "ti_trace", ".txt");
     let files = match found.map_err(|error| placed(directory, error))? {
         Found::All(files) => files,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The crates that are held to it. The others still have circles: whoever removes a crate's last one adds it here.
-const HELD: &[&str] = &["cli", "mpi-abi", "placement", "reports"];
+const HELD: &[&str] = &["cli", "interpose", "mpi-abi", "placement", "reports"];
 
 type Module = Vec<String>;
 

@@ -1,14 +1,20 @@
-//! `vef text`: the text traces of all ranks, aggregated.
+//! `vef text`: the text traces of all ranks, made of a capture if there is one, and aggregated.
 
 use crate::args::Text;
 use crate::output::{self, Failure};
 use crate::progress::Busy;
+use reports::lines;
 use reports::text::{Summary, aggregate};
+use std::path::PathBuf;
+use vef_format::capture::{Capture, CaptureError};
 use vef_format::units::Grouped;
+
+/// The directory of text traces beside a capture.
+const TRACES: &str = "ti_traces";
 
 pub fn execute(text: &Text) -> Result<(), Failure> {
     let busy = Busy::new("aggregating");
-    let summary = aggregate(&text.directory)?;
+    let summary = aggregate(&traces(text)?)?;
     drop(busy);
     let Summary { ranks, phases, messages, bytes, collectives, communicators, incomplete, output } = &summary;
     if *incomplete > 0 {
@@ -30,4 +36,24 @@ pub fn execute(text: &Text) -> Result<(), Failure> {
         Grouped(*bytes),
         Grouped(*collectives)
     ))
+}
+
+/// The directory with the traces, which are made of the capture if there is one.
+fn traces(text: &Text) -> Result<PathBuf, Failure> {
+    let below = text.directory.join(TRACES);
+    let is_traces = text.directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TRACES));
+    let (traces, capture) = match (Capture::open(&text.directory), Capture::open(&below)) {
+        (Ok(capture), _) if is_traces => (text.directory.clone(), Some(capture)),
+        (Ok(capture), _) | (_, Ok(capture)) => (below, Some(capture)),
+        (Err(CaptureError::NoCapture(_)), _) => {
+            (if below.is_dir() { below } else { text.directory.clone() }, None)
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    match capture {
+        Some(capture) => lines::write(&capture, &traces, text.times)?,
+        None if text.times => return Err("--times needs a capture".into()),
+        None => {}
+    }
+    Ok(traces)
 }

@@ -3,138 +3,128 @@
 //! Converted are handles (both ways), integers, indices, the addresses that mean something by themselves, and buffers (of
 //! descriptors, those that are contiguous). Where that is not all there is to a call (strings, callbacks, attributes,
 //! non-contiguous sections), tools are *shown* it: with C's arguments, but what it ends in is Fortran's own function with the
-//! program's own arguments, so nothing that Fortran knows better is lost.
+//! program's own arguments, so nothing that Fortran knows better is lost. What cannot be shown is recorded, but no tool sees it.
 
-use super::entries;
-use crate::languages::{Fortran, c_handle, fortran_handle, is_bottom};
-use crate::wrap::{Language, SUCCESS};
-use mpi_abi::arguments::Kind;
+use super::end::ending_in;
+use super::seat::go_on;
+use crate::arguments::{abi, c_value, words_of};
+use crate::call::SUCCESS;
+use crate::fortran::{base, buffer, c_handle, contiguous, fortran_handle, text};
+use crate::hooks;
+use crate::machine::{Frame, MOST};
+use crate::record::{Next, Plan, pass, record};
+use crate::tracer::{State, Tracer};
 use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::{Call, Category, Prototype};
-use mpi_abi::symbols::{self, Function, call_with};
-use std::cell::Cell;
-use std::ffi::c_void;
-use std::ptr::NonNull;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name};
+use mpi_abi::tool::Cell;
 
-fn abi() -> Option<&'static Abi> {
-    static ABI: OnceLock<Option<Abi>> = OnceLock::new();
-    ABI.get_or_init(|| Abi::detect().ok()).as_ref()
-}
-
-/// Makes the call as one of C, through `wrapper`, our function of that name. `None`: it cannot be made in C, and nothing
-/// was done. `descriptors`: buffers come as descriptors.
-pub(crate) fn call_as_c(
-    call: Call,
-    words: &[usize],
-    descriptors: bool,
-    wrapper: *const c_void,
-) -> Option<i32> {
-    let abi = abi()?;
-    let prototype = call.prototype();
-    if !is_convertible(prototype) {
-        return None;
-    }
-    let mut converted = Converted::new(prototype, words, None, descriptors, abi)?;
-    let wrapper = NonNull::new(wrapper.cast_mut())?;
-    converted.point(prototype);
-    // SAFETY: the wrapper's prototype, and C arguments made of the program's.
-    let code = unsafe { call_with(wrapper, &converted.words[..words.len()]) }?;
-    converted.give_back(prototype, words, abi);
-    Some(code)
-}
-
-/// Shows the call to the tools as one of C that ends in `real`, Fortran's own function with the program's own arguments; `real`
-/// alone where that cannot be. `lengths`: those of its strings.
-pub(crate) fn show(
-    call: Call,
-    words: &[usize],
-    lengths: &[usize],
-    descriptors: bool,
-    real: &mut dyn FnMut() -> i32,
-) -> i32 {
-    let prototype = call.prototype();
-    let entry = entries::entrance(call).filter(|_| can_be_shown(prototype) && !entries::is_inside());
-    let Some((entry, abi)) = entry.zip(abi()) else { return real() };
-    let Some(mut shown) = Converted::new(prototype, words, Some(lengths), descriptors, abi) else {
-        return real();
-    };
-    shown.point(prototype);
-    let arguments = shown.words;
-    let real = || {
-        let code = real();
-        if code == SUCCESS {
-            // SAFETY: what has just been made of the program's arguments, which is still there.
-            unsafe { tell_outputs(prototype, &arguments, words, lengths, abi) };
+/// Makes a call by a Fortran name go through the chain, which begins with `head`.
+///
+/// # Safety
+/// The frame must have the arguments of the program.
+pub(super) unsafe fn go_through(head: Cell, number: usize, frame: Frame) -> i32 {
+    let export = Export::get(number);
+    let call = export.call();
+    let count = words_of(export) - 1 - call.hidden_lengths();
+    // SAFETY: the contract.
+    unsafe {
+        let all = frame.words(words_of(export));
+        let (words, rest) = all[..words_of(export)].split_at(count);
+        let [ierror, lengths @ ..] = rest else { return pass(number, frame) };
+        let descriptors = export.form == Form::Descriptors;
+        match call {
+            // C's have arguments that Fortran's lack.
+            Call::MPI_Init => return ending_in(call, || pass(number, frame), || go_on(head, &[0, 0], call)),
+            Call::MPI_Init_thread => {
+                let required = *(words[0] as *const i32) as usize;
+                let words = [0, 0, required, words[1]];
+                return ending_in(call, || pass(number, frame), || go_on(head, &words, call));
+            }
+            _ => {}
         }
-        code
-    };
-    // SAFETY: the entry's prototype, and C arguments made of the program's.
-    let code = ending_in(call, real, || unsafe { call_with(entry, &arguments[..words.len()]) });
-    drop(shown);
-    code.unwrap_or(SUCCESS)
+        let Some(abi) = abi() else { return pass(number, frame) };
+        if is_convertible(call)
+            && let Some(mut converted) = Converted::new(call, words, None, descriptors, abi)
+        {
+            converted.point();
+            let code = go_on(head, &converted.words, call);
+            converted.give_back(words, abi);
+            // Null, or the program's INTEGER for it.
+            (*ierror as *mut i32).as_mut().into_iter().for_each(|place| *place = code);
+            return code;
+        }
+        if can_be_shown(call)
+            && let Some(mut shown) = Converted::new(call, words, Some(lengths), descriptors, abi)
+        {
+            shown.point();
+            let arguments = shown.words;
+            let real = || {
+                let code = pass(number, frame);
+                if code == SUCCESS {
+                    tell_outputs(call, &arguments, words, lengths, abi);
+                }
+                code
+            };
+            return ending_in(call, real, || go_on(head, &arguments, call));
+        }
+        Recorders { number, place: 0 }.call(frame)
+    }
 }
 
-/// [`show`] for a call that is not recorded, with all that the program passed: the arguments, the place for the code, the lengths
-/// of strings.
-///
-/// # Safety
-/// `next` must be a Fortran name of the function, and `words` what the program passed to it.
-pub(crate) unsafe fn pass(call: Call, next: &Function, words: &[usize], descriptors: bool) {
-    let (arguments, rest) = words.split_at(call.prototype().parameters.len());
-    let [ierror, lengths @ ..] = rest else { return };
-    show(call, arguments, lengths, descriptors, &mut || {
-        // SAFETY: the contract; what it does not return is not looked at.
-        let _ = next.get().and_then(|address| unsafe { call_with(address, words) });
-        // SAFETY: null, or an INTEGER that the call has set.
-        unsafe { (*ierror as *const i32).as_ref() }.copied().unwrap_or(SUCCESS)
-    });
+/// From a recorder on, all of them and MPI, with Fortran's arguments.
+#[derive(Clone, Copy)]
+struct Recorders {
+    number: usize,
+    place: usize,
 }
 
-/// Writes what a call of Fortran's has given where the tools look for it.
-///
-/// # Safety
-/// `shown` must be the words of a [`Converted`] made of `words`, which were passed to the call.
-unsafe fn tell_outputs(
-    prototype: &Prototype,
-    shown: &[usize; 14],
-    words: &[usize],
-    lengths: &[usize],
-    abi: &Abi,
-) {
-    let mut lengths = lengths.iter();
-    for (i, parameter) in prototype.parameters.iter().enumerate() {
-        let length = if is_string(parameter.kind) { lengths.next().copied().unwrap_or(0) } else { 0 };
-        // SAFETY: our own places, as long as the program's.
+impl Next for Recorders {
+    unsafe fn call(self, frame: Frame) -> i32 {
+        let wants = |tracer: &&'static Tracer| match tracer.state() {
+            State::Recording => true,
+            State::Paused => {
+                let call = Export::get(self.number).call();
+                hooks::of(call).is_some_and(|hook| hook.even_paused(call))
+            }
+            State::Closed | State::Over => false,
+        };
+        let next = Self { place: self.place + 1, ..self };
+        // SAFETY: the contract; the lane is the calling thread's.
         unsafe {
-            if points_to_handle(parameter.kind) {
-                *(shown[i] as *mut usize) = c_handle(abi, parameter.kind, *(words[i] as *const i32));
-            } else if parameter.kind == Kind::StrOut {
-                let text = c_string(words[i], length);
-                (shown[i] as *mut u8).copy_from_nonoverlapping(text.as_ptr(), text.len());
+            if self.place >= crate::machine::RECORDERS {
+                return pass(self.number, frame);
+            }
+            let tracer = Tracer::at(self.place).filter(wants);
+            match tracer.and_then(|tracer| tracer.lane().zip(Plan::of(self.number, tracer.abi()))) {
+                Some((lane, plan)) => record(plan, frame, lane, next),
+                None => next.call(frame),
             }
         }
+    }
+
+    unsafe fn is_mpis_own(self, _frame: Frame) -> bool {
+        // Those do not enter the chain.
+        false
     }
 }
 
 /// Whether all arguments of a function can be converted, so that C's can be called in the place of Fortran's.
-fn is_convertible(prototype: &Prototype) -> bool {
-    can_be_shown(prototype)
-        && !matches!(prototype.category, Category::Attribute | Category::Process)
-        && prototype.parameters.iter().all(|parameter| {
-            !is_string(parameter.kind)
+fn is_convertible(call: Call) -> bool {
+    can_be_shown(call)
+        && !matches!(call.category(), Category::Attribute | Category::Process)
+        && call.parameters().iter().all(|parameter| {
+            !parameter.kind.is_string()
                 && !matches!(parameter.kind, Kind::Function | Kind::Pointer | Kind::InfoArray)
         })
 }
 
 /// Whether the arguments of a function say in C what they say in Fortran.
-fn can_be_shown(prototype: &Prototype) -> bool {
+fn can_be_shown(call: Call) -> bool {
     use Call::*;
-    let special_weights = matches!(prototype.call, MPI_Dist_graph_create | MPI_Dist_graph_create_adjacent);
+    let special_weights = matches!(call, MPI_Dist_graph_create | MPI_Dist_graph_create_adjacent);
     // Of MPI 1: where C has addresses, Fortran has integers of half their size.
     let short_addresses = matches!(
-        prototype.call,
+        call,
         MPI_Address
             | MPI_Attr_get
             | MPI_Attr_put
@@ -145,157 +135,126 @@ fn can_be_shown(prototype: &Prototype) -> bool {
             | MPI_Type_struct
             | MPI_Type_ub
     );
-    let handles_out = prototype.call == MPI_Type_get_contents;
+    let handles_out = call == MPI_Type_get_contents;
     !(special_weights || short_addresses || handles_out)
-        && prototype.category != Category::Session
-        && prototype.parameters.iter().all(|parameter| {
+        && call.category() != Category::Session
+        && call.parameters().iter().all(|parameter| {
             !matches!(parameter.kind, Kind::Vararg | Kind::Session | Kind::SessionPtr)
-                && (!is_handle_array(parameter.kind) || length_name(prototype).is_some())
+                && (!parameter.kind.is_handle_array() || length_of_arrays(call).is_some())
         })
 }
 
-const fn is_string(kind: Kind) -> bool {
-    matches!(kind, Kind::Str | Kind::StrOut | Kind::StrArray)
-}
-
-const fn is_handle_array(kind: Kind) -> bool {
-    matches!(kind, Kind::RequestArray | Kind::DatatypeArray | Kind::InfoArray)
-}
-
 /// The parameter that says how long the arrays of handles are.
-fn length_name(prototype: &Prototype) -> Option<usize> {
-    prototype.parameters.iter().position(|parameter| matches!(parameter.name, "count" | "incount"))
+fn length_of_arrays(call: Call) -> Option<usize> {
+    call.position(Name::Count).or_else(|| call.position(Name::Incount))
 }
 
-/// One handle, or an array of them, in C: in a place of ours while the call runs.
-const fn points_to_handle(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::CommPtr
-            | Kind::DatatypePtr
-            | Kind::RequestPtr
-            | Kind::MessagePtr
-            | Kind::OpPtr
-            | Kind::GroupPtr
-            | Kind::WinPtr
-            | Kind::FilePtr
-            | Kind::InfoPtr
-            | Kind::ErrhandlerPtr
-    )
+/// One handle behind an address: in a place of ours while the call runs.
+fn points_to_handle(kind: Kind) -> bool {
+    kind.target().is_some() && !kind.is_handle_array()
 }
 
-const fn is_handle(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Comm
-            | Kind::Datatype
-            | Kind::Request
-            | Kind::Message
-            | Kind::Op
-            | Kind::Group
-            | Kind::Win
-            | Kind::File
-            | Kind::Info
-            | Kind::Errhandler
-    )
-}
-
-/// C's arguments.
+/// The arguments of a Fortran call as C has them.
 struct Converted {
-    words: [usize; 14],
-    /// Room for the handle behind each argument that is the address of one, and what it was before the call.
-    places: [(usize, usize); 14],
-    /// The arrays of handles as C has them, and as they were before the call.
+    call: Call,
+    words: [usize; MOST],
+    /// For each parameter that is the address of a handle: what is there now, and what was there before.
+    places: [(usize, usize); MOST],
+    /// For each that is an array of handles: its place, the room for it, and what was in it.
     arrays: Vec<(usize, Vec<u64>, Vec<usize>)>,
     strings: Vec<Vec<u8>>,
-    /// Addresses of strings, up to a null one.
     lists: Vec<Vec<usize>>,
 }
 
 impl Converted {
     /// `lengths`: those of the strings of a call that is shown; `None`: C's function is to do what Fortran's would.
-    fn new(
-        prototype: &Prototype,
+    ///
+    /// # Safety
+    /// The words must be the program's arguments.
+    unsafe fn new(
+        call: Call,
         words: &[usize],
         lengths: Option<&[usize]>,
         descriptors: bool,
-        abi: &Abi,
+        abi: &'static Abi,
     ) -> Option<Self> {
         let mut made = Self {
-            words: [0; 14],
-            places: [(0, 0); 14],
+            call,
+            words: [0; MOST],
+            places: [(0, 0); MOST],
             arrays: Vec::new(),
             strings: Vec::new(),
             lists: Vec::new(),
         };
-        for (i, (parameter, &word)) in prototype.parameters.iter().zip(words).enumerate() {
-            let kind = parameter.kind;
-            // SAFETY: the program passed what the table says: addresses of integers and handles that can be read.
-            made.words[i] = unsafe {
-                match kind {
-                    Kind::Count | Kind::Rank | Kind::Root | Kind::Tag | Kind::Int => {
-                        Fortran::int(word) as usize
-                    }
-                    Kind::BigCount | Kind::Aint | Kind::Offset => Fortran::long(word) as usize,
-                    Kind::Buffer => buffer(word, descriptors, lengths.is_some(), abi)?,
-                    Kind::Pointer if descriptors && is_choice(parameter.name) => Descriptor::base(word),
-                    Kind::StatusPtr if Fortran::ignores_status(abi, word) => abi.constants.status_ignore,
-                    Kind::StatusArray if Fortran::ignores_statuses(abi, word) => {
-                        abi.constants.statuses_ignore
-                    }
-                    kind if is_handle(kind) => c_handle(abi, kind, *(word as *const i32)),
-                    _ => word,
+        for (i, (parameter, &word)) in call.parameters().iter().zip(words).enumerate() {
+            let is_choice = matches!(parameter.name, Name::Base | Name::Buffer | Name::Location);
+            // SAFETY: the contract: addresses of integers and handles that can be read.
+            unsafe {
+                made.words[i] = match parameter.kind {
+                    Kind::Buffer if descriptors && lengths.is_none() => buffer(abi, contiguous(word)?),
+                    Kind::Pointer if descriptors && is_choice => base(word),
+                    kind => c_value(abi, kind, word, descriptors),
+                };
+                if points_to_handle(parameter.kind) {
+                    // Of an output it may be anything, which the conversion allows for.
+                    let handle = c_handle(abi, parameter.kind, *(word as *const i32));
+                    made.places[i] = (handle, handle);
                 }
-            };
+            }
         }
-        let length = length_name(prototype).map_or(0, |i| usize::try_from(made.words[i] as i32).unwrap_or(0));
-        for (i, parameter) in prototype.parameters.iter().enumerate() {
-            if is_handle_array(parameter.kind) {
+        let number = |place: usize| usize::try_from(made.words[place] as i32).unwrap_or(0);
+        let length = length_of_arrays(call).map(number);
+        for (i, parameter) in call.parameters().iter().enumerate() {
+            if parameter.kind.is_handle_array() {
                 let size = abi.handle_size;
                 // In words, for their alignment.
-                let mut room = vec![0u64; (length * size).div_ceil(8)];
-                let mut before = Vec::with_capacity(length);
-                for at in 0..length {
-                    // SAFETY: the program passed an array that long.
-                    let handle = c_handle(abi, parameter.kind, unsafe { *(words[i] as *const i32).add(at) });
-                    // SAFETY: within the room.
+                let mut room = vec![0u64; (length.unwrap_or(0) * size).div_ceil(8)];
+                let mut before = Vec::new();
+                for at in 0..length.unwrap_or(0) {
+                    // SAFETY: the program passed an array that long; the place is within the room.
                     unsafe {
+                        let handle = c_handle(abi, parameter.kind, *(words[i] as *const i32).add(at));
                         let place = room.as_mut_ptr().cast::<u8>().add(at * size);
                         place.copy_from_nonoverlapping(handle.to_ne_bytes().as_ptr(), size);
+                        before.push(handle);
                     }
-                    before.push(handle);
                 }
                 made.arrays.push((i, room, before));
             }
         }
-        made.place_handles(prototype, words, abi);
-        made.place_strings(prototype, words, lengths.unwrap_or_default())?;
+        // SAFETY: the contract.
+        unsafe { made.place_strings(words, lengths.unwrap_or_default(), length)? };
         Some(made)
     }
 
-    /// Strings as C has them: as long as they need to be, with a NUL.
-    fn place_strings(&mut self, prototype: &Prototype, words: &[usize], lengths: &[usize]) -> Option<()> {
+    /// Strings as C has them: as long as they need to be, with a NUL. `most`: how many there are in a list, if that is said.
+    ///
+    /// # Safety
+    /// As [`Converted::new`].
+    unsafe fn place_strings(
+        &mut self,
+        words: &[usize],
+        lengths: &[usize],
+        most: Option<usize>,
+    ) -> Option<()> {
         let mut lengths = lengths.iter();
-        for (i, parameter) in prototype.parameters.iter().enumerate() {
-            if !is_string(parameter.kind) {
+        for (i, parameter) in self.call.parameters().iter().enumerate() {
+            if !parameter.kind.is_string() {
                 continue;
             }
             let length = *lengths.next()?;
+            // SAFETY: the program passed strings of that length.
+            let c_string = |address| [unsafe { text(address, length) }, &[0]].concat();
             self.words[i] = match parameter.kind {
-                // SAFETY: the program passed a string of that length.
-                Kind::Str => self.keep(unsafe { c_string(words[i], length) }),
+                Kind::Str => self.keep(c_string(words[i])),
                 Kind::StrOut => self.keep(vec![0; length + 1]),
                 // Rows of a matrix of strings are not shown: MPI_ARGVS_NULL.
-                _ if parameter.name == "array_of_argv" => 0,
+                _ if parameter.name == Name::ArrayOfArgv => 0,
                 _ => {
-                    let most = match length_name(prototype) {
-                        Some(i) => usize::try_from(self.words[i] as i32).unwrap_or(0),
-                        None => usize::MAX,
-                    };
                     let mut list = Vec::new();
-                    while list.len() < most {
-                        // SAFETY: as above; without a number of them, the last one is blank.
-                        let text = unsafe { c_string(words[i] + list.len() * length, length) };
+                    // Without a number of them, the last one is blank.
+                    while most.is_none_or(|most| list.len() < most) {
+                        let text = c_string(words[i] + list.len() * length);
                         if text.len() == 1 {
                             break;
                         }
@@ -318,8 +277,8 @@ impl Converted {
     }
 
     /// Addresses of our own places, once those no longer move.
-    fn point(&mut self, prototype: &Prototype) {
-        for (i, parameter) in prototype.parameters.iter().enumerate() {
+    fn point(&mut self) {
+        for (i, parameter) in self.call.parameters().iter().enumerate() {
             if points_to_handle(parameter.kind) {
                 self.words[i] = &raw mut self.places[i].0 as usize;
             }
@@ -329,19 +288,12 @@ impl Converted {
         }
     }
 
-    fn place_handles(&mut self, prototype: &Prototype, words: &[usize], abi: &Abi) {
-        for (i, parameter) in prototype.parameters.iter().enumerate() {
-            if points_to_handle(parameter.kind) {
-                // SAFETY: the address of an INTEGER; of an output it may be anything, which the conversion allows for.
-                let handle = c_handle(abi, parameter.kind, unsafe { *(words[i] as *const i32) });
-                self.places[i] = (handle, handle);
-            }
-        }
-    }
-
     /// Hands what the call has changed to Fortran.
-    fn give_back(&mut self, prototype: &Prototype, words: &[usize], abi: &Abi) {
-        for (i, parameter) in prototype.parameters.iter().enumerate() {
+    ///
+    /// # Safety
+    /// The words must be those that this was made of.
+    unsafe fn give_back(&self, words: &[usize], abi: &Abi) {
+        for (i, parameter) in self.call.parameters().iter().enumerate() {
             let (after, before) = self.places[i];
             // A file is a pointer in every ABI.
             let after = if parameter.kind == Kind::FilePtr { after } else { after & abi.handle_mask() };
@@ -352,31 +304,29 @@ impl Converted {
         }
         for (i, room, before) in &self.arrays {
             for (at, before) in before.iter().enumerate() {
-                // SAFETY: a handle that the call has left there.
-                let after = unsafe { abi.read_handle(room.as_ptr().cast::<u8>().add(at * abi.handle_size)) };
-                if after != *before {
-                    let kind = prototype.parameters[*i].kind;
-                    // SAFETY: the program's array is that long.
-                    unsafe { *(words[*i] as *mut i32).add(at) = fortran_handle(abi, kind, after) };
+                // SAFETY: a handle that the call has left there; the program's array is that long.
+                unsafe {
+                    let after = abi.read_handle(room.as_ptr().cast::<u8>().add(at * abi.handle_size));
+                    if after != *before {
+                        let kind = self.call.parameters()[*i].kind;
+                        *(words[*i] as *mut i32).add(at) = fortran_handle(abi, kind, after);
+                    }
                 }
             }
         }
-        self.shift_indices(prototype, words, abi);
-    }
-
-    /// Indices count from 1.
-    fn shift_indices(&self, prototype: &Prototype, words: &[usize], abi: &Abi) {
-        let place = |name| prototype.parameters.iter().position(|parameter| parameter.name == name);
+        // Indices count from 1.
         // SAFETY: the program's INTEGERs, which the call has set.
         let shift = |index: *mut i32| unsafe {
             if *index != abi.constants.undefined && *index >= 0 {
                 *index += 1;
             }
         };
-        if let Some(i) = place("indx") {
+        if let Some(i) = self.call.position(Name::Indx).filter(|_| self.call.category() == Category::Wait) {
             shift(words[i] as *mut i32);
         }
-        if let (Some(count), Some(i)) = (place("outcount"), place("array_of_indices")) {
+        if let (Some(count), Some(i)) =
+            (self.call.position(Name::Outcount), self.call.position(Name::ArrayOfIndices))
+        {
             // SAFETY: as above.
             let count = unsafe { *(words[count] as *const i32) };
             for at in 0..usize::try_from(count).unwrap_or(0) {
@@ -386,139 +336,22 @@ impl Converted {
     }
 }
 
-/// A buffer's address in C.
+/// Writes what a call of Fortran's has given where the tools look for it.
 ///
 /// # Safety
-/// `word` must be what the program passed for a buffer.
-unsafe fn buffer(word: usize, descriptor: bool, shown: bool, abi: &Abi) -> Option<usize> {
-    let address = match (descriptor, shown) {
-        // SAFETY: the compiler passes the address of one.
-        (true, false) => unsafe { Descriptor::contiguous(word)? },
-        // SAFETY: as above.
-        (true, true) => unsafe { Descriptor::base(word) },
-        (false, _) => word,
-    };
-    Some(if Fortran::is_in_place(abi, address) {
-        abi.constants.in_place
-    } else if is_bottom(address) {
-        0
-    } else {
-        address
-    })
-}
-
-/// A Fortran string as C has it: without the blanks at its end, with a NUL.
-///
-/// # Safety
-/// It must be that long.
-unsafe fn c_string(address: usize, length: usize) -> Vec<u8> {
-    // SAFETY: the contract.
-    let text = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
-    let end = text.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
-    [&text[..end], &[0]].concat()
-}
-
-/// Whether an address in C is a buffer of any type in Fortran, by its name.
-fn is_choice(name: &str) -> bool {
-    matches!(name, "base" | "buffer" | "location")
-}
-
-/// The beginning of what describes an array that one Fortran procedure passes to another: gfortran's, from its version 9 on. In
-/// those of other compilers only the first word is the same.
-#[repr(C)]
-struct Descriptor {
-    base: usize,
-    offset: isize,
-    element: usize,
-    version: i32,
-    rank: i8,
-    kind: i8,
-    attribute: i16,
-    span: isize,
-}
-
-/// One of its dimensions; strides are in units of the span.
-#[repr(C)]
-struct Dimension {
-    stride: isize,
-    lower: isize,
-    upper: isize,
-}
-
-impl Descriptor {
-    /// Where the data begins.
-    ///
-    /// # Safety
-    /// `word` must be the address of a descriptor.
-    unsafe fn base(word: usize) -> usize {
-        // SAFETY: the contract.
-        unsafe { (*(word as *const Self)).base }
-    }
-
-    /// Where the data is, if it is known to lie in one piece.
-    ///
-    /// # Safety
-    /// `word` must be the address of a descriptor.
-    unsafe fn contiguous(word: usize) -> Option<usize> {
-        static IS_GFORTRAN: OnceLock<bool> = OnceLock::new();
-        if !IS_GFORTRAN.get_or_init(|| symbols::function(c"_gfortran_set_options").is_some()) {
-            return None;
-        }
-        // SAFETY: the contract; the dimensions follow.
-        let (this, dimensions) = unsafe {
-            let this = &*(word as *const Self);
-            let first = (word as *const Self).add(1).cast::<Dimension>();
-            (this, std::slice::from_raw_parts(first, usize::try_from(this.rank).unwrap_or(0)))
-        };
-        if !dimensions.is_empty() && this.span != this.element as isize {
-            return None;
-        }
-        let mut expected = 1;
-        for dimension in dimensions {
-            let extent = dimension.upper.wrapping_sub(dimension.lower).wrapping_add(1).max(0);
-            if extent > 1 && dimension.stride != expected {
-                return None;
+/// `shown` must be the words of a [`Converted`] made of `words`, which were passed to the call.
+unsafe fn tell_outputs(call: Call, shown: &[usize; MOST], words: &[usize], lengths: &[usize], abi: &Abi) {
+    let mut lengths = lengths.iter();
+    for (i, parameter) in call.parameters().iter().enumerate() {
+        let length = if parameter.kind.is_string() { lengths.next().copied().unwrap_or(0) } else { 0 };
+        // SAFETY: our own places, as long as the program's.
+        unsafe {
+            if points_to_handle(parameter.kind) {
+                *(shown[i] as *mut usize) = c_handle(abi, parameter.kind, *(words[i] as *const i32));
+            } else if parameter.kind == Kind::StrOut {
+                let text = [text(words[i], length), &[0]].concat();
+                (shown[i] as *mut u8).copy_from_nonoverlapping(text.as_ptr(), text.len());
             }
-            // The extent of the last dimension may not be known; nothing comes after it.
-            expected = expected.wrapping_mul(extent);
         }
-        Some(this.base)
     }
-}
-
-/// A call that ends in a function of Fortran's, and that function.
-type End = (Call, *mut dyn FnMut() -> i32);
-
-thread_local!(static END: Cell<Option<End>> = const { Cell::new(None) });
-
-/// Whether there was any on any thread.
-static ENDS: AtomicBool = AtomicBool::new(false);
-
-/// Runs `enter`, a C call that enters the chain, whose last step is `real`.
-pub(crate) fn ending_in<T>(call: Call, mut real: impl FnMut() -> i32, enter: impl FnOnce() -> T) -> T {
-    let real: &mut dyn FnMut() -> i32 = &mut real;
-    // SAFETY: only the lifetime is forgotten; it is taken back before `real` ends.
-    let real: *mut (dyn FnMut() -> i32 + 'static) = unsafe { std::mem::transmute(real) };
-    ENDS.store(true, Ordering::Relaxed);
-    END.set(Some((call, real)));
-    let given = enter();
-    END.set(None);
-    given
-}
-
-/// The last step of a call of this thread, if it is Fortran's.
-#[inline(always)]
-pub(super) fn end_of(call: Call) -> Option<i32> {
-    if ENDS.load(Ordering::Relaxed) { run_end(call) } else { None }
-}
-
-fn run_end(call: Call) -> Option<i32> {
-    let end = END.get();
-    let (_, real) = end.filter(|(of, _)| *of == call)?;
-    // What MPI calls on the way is no call of the program's.
-    END.set(None);
-    // SAFETY: set by `ending_in` on this thread, which has not returned.
-    let code = unsafe { (*real)() };
-    END.set(end);
-    Some(code)
 }

@@ -5,42 +5,14 @@ use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What a name stands for.
-pub(super) enum Named {
-    /// The recorder of this library.
-    Recorder,
-    /// A tool.
-    Tool(&'static Descriptor),
-}
-
-/// Stands for the recorder where a layer needs a descriptor; its handlers are not the descriptor's.
-pub(super) static RECORDER: Descriptor = Descriptor {
-    abi: ABI,
-    size: size_of::<Descriptor>() as u32,
-    table: TABLE,
-    name: c"capture".as_ptr(),
-    open: None,
-    close: None,
-    phase: None,
-    pcontrol: None,
-    intercepts: std::ptr::null(),
-    any: None,
-    wants: None,
-};
-
 /// The names in `a.so:b.so:a.so`.
 pub(super) fn split(names: &str) -> impl Iterator<Item = &str> {
     names.split(':').map(str::trim).filter(|name| !name.is_empty())
 }
 
-pub(super) fn find(name: &str) -> Result<Named, String> {
-    if name == "capture" {
-        return Ok(Named::Recorder);
-    }
-    match super::built_in(name) {
-        Some(descriptor) => Ok(Named::Tool(descriptor)),
-        None => open(name).map(Named::Tool).map_err(|why| format!("tool {name}: {why}")),
-    }
+/// The tool that a name stands for.
+pub(super) fn find(name: &str) -> Result<&'static Descriptor, String> {
+    open(name).map_err(|why| format!("tool {name}: {why}"))
 }
 
 fn open(name: &str) -> Result<&'static Descriptor, String> {
@@ -103,8 +75,6 @@ mod tests {
     #[test]
     fn names_are_split_and_told_apart() {
         assert_eq!(split("a.so:b.so: a.so :").collect::<Vec<_>>(), ["a.so", "b.so", "a.so"]);
-        assert!(matches!(find("capture"), Ok(Named::Recorder)));
-        assert!(matches!(find("profile"), Ok(Named::Tool(_))));
         for (name, part) in [
             ("profiler", "not a built-in tool"),
             ("./none/such.so", "cannot open shared object"),

@@ -3,120 +3,147 @@
 //! Amounts are those of [`Amounts`]. Where a call says the same size twice (its own block of an Allgather: as what it sends
 //! and as one of those it receives), the receiving side is asked, because with `MPI_IN_PLACE` only that one is significant.
 
+use crate::call::{Ended, Hook, Recorded};
 use crate::comms::Comm;
+use crate::hooks::persistent::keep_template;
+use crate::known::Type;
 use crate::requests::{CollectiveTemplate, Template};
-use crate::shapes::Key;
-use crate::types::Type;
-use crate::wrap::{Args, Done, Language, Row, alike, find, pend_like, simply, simply_even_paused};
-use mpi_abi::arguments::Kind;
-use mpi_abi::prototypes::Call;
-use vef_format::capture::event::{Action, Collective, DatatypeId};
+use mpi_abi::prototypes::{Call, Detail as Way, Name, Operation as Function, Timing};
+use vef_format::capture::event::{self, Action, DatatypeId, Detail};
 use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-macro_rules! operations {
-    ($($operation:ident: $($call:ident)+;)*) => {
-        /// The operation of a function.
-        pub(crate) const fn operation(call: Call) -> Option<Operation> {
-            match call {
-                $($(Call::$call)|+ => Some(Operation::$operation),)*
-                _ => None,
+/// Where the arguments of a function's family are.
+macro_rules! places {
+    ($($module:ident $model:ident: $($constant:ident = $name:ident),*;)*) => { $(
+        mod $module {
+            use mpi_abi::prototypes::{Call, Name};
+            $(pub(super) const $constant: usize = Call::$model.place(Name::$name);)*
+        }
+    )* };
+}
+places! {
+    bcast MPI_Bcast: COUNT = Count, TYPE = Datatype;
+    reduce MPI_Reduce: COUNT = Count, TYPE = Datatype;
+    gather MPI_Gather: COUNT = Sendcount, TYPE = Sendtype, RECV_COUNT = Recvcount, RECV_TYPE = Recvtype;
+    gatherv MPI_Gatherv: COUNT = Sendcount, TYPE = Sendtype, RECV_COUNTS = Recvcounts, RECV_TYPE = Recvtype;
+    scatterv MPI_Scatterv: COUNTS = Sendcounts, TYPE = Sendtype, RECV_COUNT = Recvcount, RECV_TYPE = Recvtype;
+    allgatherv MPI_Allgatherv: RECV_COUNTS = Recvcounts, RECV_TYPE = Recvtype;
+    alltoallv MPI_Alltoallv: SENDBUF = Sendbuf, COUNTS = Sendcounts, TYPE = Sendtype, RECV_COUNTS = Recvcounts,
+        RECV_TYPE = Recvtype;
+    alltoallw MPI_Alltoallw: SENDBUF = Sendbuf, COUNTS = Sendcounts, TYPES = Sendtypes, RECV_COUNTS = Recvcounts,
+        RECV_TYPES = Recvtypes;
+    reduce_scatter MPI_Reduce_scatter: RECV_COUNTS = Recvcounts, TYPE = Datatype;
+    reduce_scatter_block MPI_Reduce_scatter_block: RECV_COUNT = Recvcount, TYPE = Datatype;
+}
+
+/// The operation of a function of this category.
+fn operation(call: Call) -> Operation {
+    macro_rules! same {
+        ($($name:ident)*) => {
+            match call.detail() {
+                $(Way::Collective(Function::$name) => Operation::$name,)*
+                _ => Operation::Barrier,
+            }
+        };
+    }
+    same!(Bcast Reduce Allreduce Gather Scatter Allgather Barrier Alltoall Gatherv Scatterv Allgatherv Alltoallv
+        Alltoallw ReduceScatter ReduceScatterBlock Scan Exscan)
+}
+
+/// All collective functions.
+pub(super) struct Collective;
+
+impl Hook for Collective {
+    fn even_paused(&self, call: Call) -> bool {
+        call.timing() == Timing::Persistent
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        if ended.is_well() {
+            record(call);
+        }
+    }
+}
+
+fn record(call: &mut Recorded) {
+    let args = call.args;
+    let operation = operation(args.call());
+    let Some(comm) = args.find(Name::Comm).map(|place| call.comm(args.handle(place))) else { return };
+    let root = args.find(Name::Root).map(|place| args.int(place));
+    // Between the two groups of an inter-communicator the same arguments mean something else.
+    if comm.foreign {
+        let bytes = sent_between_groups(call, operation, root);
+        return call.put_other(bytes, Detail::None);
+    }
+    let at_root = root == Some(comm.rank);
+    let (mut send_counts, mut recv_counts) =
+        (std::mem::take(&mut call.scratch.send_counts), std::mem::take(&mut call.scratch.recv_counts));
+    send_counts.clear();
+    recv_counts.clear();
+    let moved = measure(call, operation, comm, at_root, (&mut send_counts, &mut recv_counts));
+    let (count, datatype, recv_datatype) = counted(call, operation, at_root);
+    let request = call.next_request();
+    let timing = args.call().timing();
+    let part = event::Collective {
+        operation,
+        comm: comm.id,
+        root: root.map(|root| CommRank(root as u32)),
+        amounts: moved.amounts,
+        count,
+        datatype: datatype.unwrap_or(moved.datatype),
+        recv_datatype,
+        request: (timing == Timing::Immediate).then_some(request),
+        send_counts: &send_counts,
+        recv_counts: &recv_counts,
+    };
+    match timing {
+        Timing::Blocking => call.put_first(&Action::Collective(part), 0),
+        Timing::Immediate => {
+            call.put_first(&Action::Collective(part), 0);
+            if let Some(place) = args.find(Name::Request) {
+                call.pend_made(place, request, 0);
             }
         }
-    };
-}
-operations! {
-    Bcast: MPI_Bcast MPI_Bcast_c MPI_Ibcast MPI_Ibcast_c MPI_Bcast_init MPI_Bcast_init_c;
-    Reduce: MPI_Reduce MPI_Reduce_c MPI_Ireduce MPI_Ireduce_c MPI_Reduce_init MPI_Reduce_init_c;
-    Allreduce: MPI_Allreduce MPI_Allreduce_c MPI_Iallreduce MPI_Iallreduce_c MPI_Allreduce_init MPI_Allreduce_init_c;
-    Gather: MPI_Gather MPI_Gather_c MPI_Igather MPI_Igather_c MPI_Gather_init MPI_Gather_init_c;
-    Scatter: MPI_Scatter MPI_Scatter_c MPI_Iscatter MPI_Iscatter_c MPI_Scatter_init MPI_Scatter_init_c;
-    Allgather: MPI_Allgather MPI_Allgather_c MPI_Iallgather MPI_Iallgather_c MPI_Allgather_init MPI_Allgather_init_c;
-    Barrier: MPI_Barrier MPI_Ibarrier MPI_Barrier_init;
-    Alltoall: MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c MPI_Alltoall_init MPI_Alltoall_init_c;
-    Gatherv: MPI_Gatherv MPI_Gatherv_c MPI_Igatherv MPI_Igatherv_c MPI_Gatherv_init MPI_Gatherv_init_c;
-    Scatterv: MPI_Scatterv MPI_Scatterv_c MPI_Iscatterv MPI_Iscatterv_c MPI_Scatterv_init MPI_Scatterv_init_c;
-    Allgatherv: MPI_Allgatherv MPI_Allgatherv_c MPI_Iallgatherv MPI_Iallgatherv_c MPI_Allgatherv_init
-        MPI_Allgatherv_init_c;
-    Alltoallv: MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c MPI_Alltoallv_init MPI_Alltoallv_init_c;
-    Alltoallw: MPI_Alltoallw MPI_Alltoallw_c MPI_Ialltoallw MPI_Ialltoallw_c MPI_Alltoallw_init MPI_Alltoallw_init_c;
-    ReduceScatter: MPI_Reduce_scatter MPI_Reduce_scatter_c MPI_Ireduce_scatter MPI_Ireduce_scatter_c
-        MPI_Reduce_scatter_init MPI_Reduce_scatter_init_c;
-    ReduceScatterBlock: MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c MPI_Ireduce_scatter_block
-        MPI_Ireduce_scatter_block_c MPI_Reduce_scatter_block_init MPI_Reduce_scatter_block_init_c;
-    Scan: MPI_Scan MPI_Scan_c MPI_Iscan MPI_Iscan_c MPI_Scan_init MPI_Scan_init_c;
-    Exscan: MPI_Exscan MPI_Exscan_c MPI_Iexscan MPI_Iexscan_c MPI_Exscan_init MPI_Exscan_init_c;
+        Timing::Persistent => {
+            keep_template(call, Template::Collective(Box::new(CollectiveTemplate::new(&part))));
+        }
+    }
+    (call.scratch.send_counts, call.scratch.recv_counts) = (send_counts, recv_counts);
 }
 
-/// When the operation happens.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    /// In the call.
-    Blocking,
-    /// From the call to its completion.
-    Immediate,
-    /// Whenever it is started.
-    Persistent,
-}
-
-/// Blocking, one count for all.
-#[allow(non_snake_case)]
-pub(crate) fn Collective<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    alike::<R, L, N, _>(
-        words,
-        next,
-        |_, _, _| (),
-        |args| Some(collective_key(args)),
-        |_, _, _, _| (),
-        |done, args, key| record(done, args, Kept::Blocking, key),
-    )
-}
-
-/// Non-blocking, one count for all.
-#[allow(non_snake_case)]
-pub(crate) fn CollectiveImmediate<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    alike::<R, L, N, _>(
-        words,
-        next,
-        |_, _, _| (),
-        |args| Some(collective_key(args)),
-        pend_like,
-        |done, args, key| record(done, args, Kept::Immediate, key),
-    )
-}
-
-/// Blocking, with counts.
-#[allow(non_snake_case)]
-pub(crate) fn VectorCollective<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Blocking, None))
-}
-
-/// Non-blocking, with counts.
-#[allow(non_snake_case)]
-pub(crate) fn VectorCollectiveImmediate<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| record(done, args, Kept::Immediate, None))
-}
-
-/// Persistent, all functions.
-#[allow(non_snake_case)]
-pub(crate) fn CollectivePersistent<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    simply_even_paused::<R, L, N>(words, next, |done, args| record(done, args, Kept::Persistent, None))
+/// Elements as the call counts them, and the datatypes of both sides where those are not what the amounts are made of.
+fn counted(
+    call: &mut Recorded,
+    operation: Operation,
+    at_root: bool,
+) -> (u64, Option<DatatypeId>, Option<DatatypeId>) {
+    let args = call.args;
+    let elements = |place| u64::try_from(args.number(place)).unwrap_or(0);
+    let in_place = args.find(Name::Sendbuf).is_some_and(|place| args.is_in_place(place));
+    match operation {
+        Operation::Gather | Operation::Allgather | Operation::Alltoall
+            if (at_root || operation != Operation::Gather) && !in_place =>
+        {
+            let sent = call.datatype(args.handle(gather::TYPE)).id;
+            let received = call.datatype(args.handle(gather::RECV_TYPE)).id;
+            (elements(gather::COUNT), Some(sent), Some(received))
+        }
+        Operation::Alltoallv if !in_place => {
+            let received = call.datatype(args.handle(alltoallv::RECV_TYPE)).id;
+            (0, None, Some(received))
+        }
+        Operation::Gather if at_root => (elements(gather::RECV_COUNT), None, None),
+        Operation::Allgather | Operation::Alltoall => (elements(gather::RECV_COUNT), None, None),
+        Operation::ReduceScatterBlock => (elements(reduce_scatter_block::RECV_COUNT), None, None),
+        Operation::Scatter if !at_root => (elements(gather::RECV_COUNT), None, None),
+        Operation::Scatterv if !at_root => (elements(scatterv::RECV_COUNT), None, None),
+        _ => {
+            let count = args.find(Name::Count).or_else(|| args.find(Name::Sendcount));
+            (count.map_or(0, elements), None, None)
+        }
+    }
 }
 
 /// What a call of this rank moves.
@@ -125,273 +152,193 @@ struct Moved {
     datatype: DatatypeId,
 }
 
-type CollectiveKey = Key<3, 2, 1>;
-
-/// What tells a call without lists from others of its function. Arguments that are not significant at this rank are in it, too.
-#[inline(always)]
-pub(crate) fn collective_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> CollectiveKey {
-    macro_rules! if_any {
-        ($value:expr, $($name:literal)|+) => {
-            if const { find(R::NAMES, &[$($name),+]).is_some() } { $value } else { 0 }
-        };
-    }
-    Key {
-        handles: [
-            args.raw_comm(),
-            if_any!(args.raw_datatype(), "datatype" | "sendtype"),
-            if_any!(args.raw_recvtype(), "recvtype"),
-        ],
-        counts: [if_any!(args.count(), "count" | "sendcount"), if_any!(args.recvcount(), "recvcount")],
-        ints: [if_any!(args.root(), "root")],
-    }
-}
-
-fn record<R: Row, L: Language>(
-    done: &mut Done<'_>,
-    args: &Args<'_, R, L>,
-    kept: Kept,
-    key: Option<&CollectiveKey>,
-) {
-    let found = const { operation(R::CALL) };
-    let Some(operation) = found else { return };
-    let comm = done.comm(args.comm());
-    let rooted = const { find(R::NAMES, &["root"]).is_some() };
-    let root = if rooted { args.root() } else { 0 };
-    // Between the two groups of an inter-communicator the same arguments mean something else.
-    if comm.foreign {
-        let bytes = super::sent_between_groups(done, args);
-        return done.put_other(bytes);
-    }
-    done.lane.scratch.send_counts.clear();
-    done.lane.scratch.recv_counts.clear();
-    let moved = measure(done, args, operation, comm, rooted && root == comm.rank);
-    let (count, datatype, recv_datatype) = counted(done, args, operation, rooted && root == comm.rank);
-    let send_counts = std::mem::take(&mut done.lane.scratch.send_counts);
-    let recv_counts = std::mem::take(&mut done.lane.scratch.recv_counts);
-    let request = done.next_request();
-    let part = Collective {
-        operation,
-        comm: comm.id,
-        root: rooted.then_some(CommRank(root as u32)),
-        amounts: moved.amounts,
-        count,
-        datatype: datatype.unwrap_or(moved.datatype),
-        recv_datatype,
-        request: (kept == Kept::Immediate).then_some(request),
-        send_counts: &send_counts,
-        recv_counts: &recv_counts,
-    };
-    match kept {
-        Kept::Blocking => done.put_first::<R, L>(key, &Action::Collective(part), 0),
-        Kept::Immediate => {
-            done.put_first::<R, L>(key, &Action::Collective(part), 0);
-            done.pend(args, args.request(), request, 0);
-        }
-        Kept::Persistent => {
-            done.keep_template(args, Template::Collective(Box::new(CollectiveTemplate::new(&part))));
-        }
-    }
-    done.lane.scratch.send_counts = send_counts;
-    done.lane.scratch.recv_counts = recv_counts;
-}
-
-/// Elements as the call counts them, and the datatypes of both sides where those are not what the amounts are made of.
-fn counted<R: Row, L: Language>(
-    done: &mut Done<'_>,
-    args: &Args<'_, R, L>,
-    operation: Operation,
-    at_root: bool,
-) -> (u64, Option<DatatypeId>, Option<DatatypeId>) {
-    let elements = |count: i64| u64::try_from(count).unwrap_or(0);
-    let has = |names: &[&str]| find(R::NAMES, names).is_some();
-    let in_place = has(&["sendbuf"]) && L::is_in_place(args.abi, args.sendbuf());
-    match operation {
-        Operation::Gather | Operation::Allgather | Operation::Alltoall
-            if (at_root || operation != Operation::Gather) && !in_place =>
-        {
-            let (sent, received) = (done.datatype(args.datatype()).id, done.datatype(args.recvtype()).id);
-            (elements(args.count()), Some(sent), Some(received))
-        }
-        Operation::Gather if at_root => (elements(args.recvcount()), None, None),
-        Operation::Allgather | Operation::Alltoall | Operation::ReduceScatterBlock => {
-            (elements(args.recvcount()), None, None)
-        }
-        Operation::Scatter | Operation::Scatterv if !at_root => (elements(args.recvcount()), None, None),
-        _ if has(&["count", "sendcount"]) => (elements(args.count()), None, None),
-        _ => (0, None, None),
-    }
-}
-
-/// The amounts of this rank, and in the scratch lists its counts by peer.
-#[inline(always)]
-fn measure<R: Row, L: Language>(
-    done: &mut Done<'_>,
-    args: &Args<'_, R, L>,
+/// The amounts of this rank, and its counts by peer.
+fn measure(
+    call: &mut Recorded,
     operation: Operation,
     comm: Comm,
     at_root: bool,
+    (send_counts, recv_counts): (&mut Vec<u64>, &mut Vec<u64>),
 ) -> Moved {
+    let args = call.args;
     let others = i64::from(comm.size) - 1;
     let all = i64::from(comm.size);
+    let none = Bytes::ZERO;
     let moved = |datatype: Type, send: Bytes, recv: Bytes| Moved {
         amounts: Amounts { send, recv },
         datatype: datatype.id,
     };
-    let none = Bytes::ZERO;
+    // `times` blocks of as many elements as the arguments say.
+    let mut blocks = |times: i64, count: usize, datatype: usize| {
+        let datatype = call.datatype(args.handle(datatype));
+        (datatype, datatype.bytes(times.saturating_mul(args.number(count))))
+    };
     match operation {
         Operation::Barrier => Moved { amounts: Amounts::default(), datatype: DatatypeId::default() },
         Operation::Bcast => {
-            let datatype = done.datatype(args.datatype());
-            let bytes = datatype.bytes(args.count());
+            let (datatype, bytes) = blocks(1, bcast::COUNT, bcast::TYPE);
             if at_root { moved(datatype, bytes, none) } else { moved(datatype, none, bytes) }
         }
         Operation::Reduce => {
-            let datatype = done.datatype(args.datatype());
-            let bytes = datatype.bytes(args.count());
+            let (datatype, bytes) = blocks(1, reduce::COUNT, reduce::TYPE);
             if at_root { moved(datatype, none, bytes) } else { moved(datatype, bytes, none) }
         }
         Operation::Allreduce | Operation::Scan | Operation::Exscan => {
-            let datatype = done.datatype(args.datatype());
-            let bytes = datatype.bytes(args.count());
+            let (datatype, bytes) = blocks(1, reduce::COUNT, reduce::TYPE);
             moved(datatype, bytes, bytes)
         }
         Operation::Gather if at_root => {
-            let datatype = done.datatype(args.recvtype());
-            moved(datatype, none, datatype.bytes(others.saturating_mul(args.recvcount())))
+            let (datatype, bytes) = blocks(others, gather::RECV_COUNT, gather::RECV_TYPE);
+            moved(datatype, none, bytes)
         }
-        Operation::Gather | Operation::Gatherv if !at_root => {
-            let datatype = done.datatype(args.datatype());
-            moved(datatype, datatype.bytes(args.count()), none)
+        Operation::Gather => {
+            let (datatype, bytes) = blocks(1, gather::COUNT, gather::TYPE);
+            moved(datatype, bytes, none)
+        }
+        Operation::Gatherv if !at_root => {
+            let (datatype, bytes) = blocks(1, gatherv::COUNT, gatherv::TYPE);
+            moved(datatype, bytes, none)
         }
         Operation::Gatherv => {
-            let datatype = done.datatype(args.recvtype());
-            let (sum, own) = done.recv_counts(args, datatype, comm);
+            let datatype = call.datatype(args.handle(gatherv::RECV_TYPE));
+            let (sum, own) = fill(call, comm, recv_counts, gatherv::RECV_COUNTS, Element::Of(datatype));
             moved(datatype, none, sum - own)
         }
         Operation::Scatter if at_root => {
-            let datatype = done.datatype(args.datatype());
-            moved(datatype, datatype.bytes(others.saturating_mul(args.count())), none)
+            let (datatype, bytes) = blocks(others, gather::COUNT, gather::TYPE);
+            moved(datatype, bytes, none)
         }
-        Operation::Scatter | Operation::Scatterv if !at_root => {
-            let datatype = done.datatype(args.recvtype());
-            moved(datatype, none, datatype.bytes(args.recvcount()))
+        Operation::Scatter => {
+            let (datatype, bytes) = blocks(1, gather::RECV_COUNT, gather::RECV_TYPE);
+            moved(datatype, none, bytes)
+        }
+        Operation::Scatterv if !at_root => {
+            let (datatype, bytes) = blocks(1, scatterv::RECV_COUNT, scatterv::RECV_TYPE);
+            moved(datatype, none, bytes)
         }
         Operation::Scatterv => {
-            let datatype = done.datatype(args.datatype());
-            let (sum, own) = done.send_counts(args, datatype, comm);
+            let datatype = call.datatype(args.handle(scatterv::TYPE));
+            let (sum, own) = fill(call, comm, send_counts, scatterv::COUNTS, Element::Of(datatype));
             moved(datatype, sum - own, none)
         }
         Operation::Allgather => {
-            let datatype = done.datatype(args.recvtype());
-            let block = args.recvcount();
-            moved(datatype, datatype.bytes(block), datatype.bytes(all.saturating_mul(block)))
+            let (_, block) = blocks(1, gather::RECV_COUNT, gather::RECV_TYPE);
+            let (datatype, bytes) = blocks(all, gather::RECV_COUNT, gather::RECV_TYPE);
+            moved(datatype, block, bytes)
         }
         Operation::Allgatherv => {
-            let datatype = done.datatype(args.recvtype());
-            let (sum, own) = done.recv_counts(args, datatype, comm);
+            let datatype = call.datatype(args.handle(allgatherv::RECV_TYPE));
+            let (sum, own) = fill(call, comm, recv_counts, allgatherv::RECV_COUNTS, Element::Of(datatype));
             moved(datatype, own, sum)
         }
         Operation::Alltoall => {
-            let datatype = done.datatype(args.recvtype());
-            let bytes = datatype.bytes(all.saturating_mul(args.recvcount()));
+            let (datatype, bytes) = blocks(all, gather::RECV_COUNT, gather::RECV_TYPE);
             moved(datatype, bytes, bytes)
         }
         Operation::Alltoallv => {
-            let datatype = done.datatype(args.recvtype());
-            let (recv, _) = done.recv_counts(args, datatype, comm);
-            if L::is_in_place(args.abi, args.sendbuf()) {
-                done.send_like_recv();
-                return moved(datatype, recv, recv);
+            let received = call.datatype(args.handle(alltoallv::RECV_TYPE));
+            let (recv, _) = fill(call, comm, recv_counts, alltoallv::RECV_COUNTS, Element::Of(received));
+            if args.is_in_place(alltoallv::SENDBUF) {
+                send_counts.extend_from_slice(recv_counts);
+                return moved(received, recv, recv);
             }
-            let datatype = done.datatype(args.datatype());
-            let (send, _) = done.send_counts(args, datatype, comm);
-            moved(datatype, send, recv)
+            let sent = call.datatype(args.handle(alltoallv::TYPE));
+            let (send, _) = fill(call, comm, send_counts, alltoallv::COUNTS, Element::Of(sent));
+            moved(sent, send, recv)
         }
         Operation::Alltoallw => {
-            let recv = done.typed_counts(args, args.recvcounts(), args.recvtypes(), comm, false);
-            if L::is_in_place(args.abi, args.sendbuf()) {
-                done.send_like_recv();
-                return moved(Type::default(), recv, recv);
+            let types = Element::Each(alltoallw::RECV_TYPES);
+            let (recv, _) = fill(call, comm, recv_counts, alltoallw::RECV_COUNTS, types);
+            if args.is_in_place(alltoallw::SENDBUF) {
+                send_counts.extend_from_slice(recv_counts);
+                let datatype = sparsest(call, comm, alltoallw::RECV_COUNTS, alltoallw::RECV_TYPES);
+                return moved(datatype, recv, recv);
             }
-            let send = done.typed_counts(args, args.sendcounts(), args.sendtypes(), comm, true);
-            moved(Type::default(), send, recv)
+            let types = Element::Each(alltoallw::TYPES);
+            let (send, _) = fill(call, comm, send_counts, alltoallw::COUNTS, types);
+            moved(sparsest(call, comm, alltoallw::COUNTS, alltoallw::TYPES), send, recv)
         }
         Operation::ReduceScatter => {
-            let datatype = done.datatype(args.datatype());
-            let (sum, own) = done.recv_counts(args, datatype, comm);
+            let datatype = call.datatype(args.handle(reduce_scatter::TYPE));
+            let (sum, own) =
+                fill(call, comm, recv_counts, reduce_scatter::RECV_COUNTS, Element::Of(datatype));
             moved(datatype, sum, own)
         }
         Operation::ReduceScatterBlock => {
-            let datatype = done.datatype(args.datatype());
-            let block = args.recvcount();
-            moved(datatype, datatype.bytes(all.saturating_mul(block)), datatype.bytes(block))
+            let (_, block) = blocks(1, reduce_scatter_block::RECV_COUNT, reduce_scatter_block::TYPE);
+            let (datatype, sum) = blocks(all, reduce_scatter_block::RECV_COUNT, reduce_scatter_block::TYPE);
+            moved(datatype, sum, block)
         }
-        // Both branches of each are above; the compiler does not see it.
-        Operation::Gather | Operation::Scatter => moved(Type::default(), none, none),
     }
 }
 
-impl Done<'_> {
-    /// Fills the list of bytes from each peer; gives their sum and this rank's own.
-    fn recv_counts<R: Row, L: Language>(
-        &mut self,
-        args: &Args<'_, R, L>,
-        datatype: Type,
-        comm: Comm,
-    ) -> (Bytes, Bytes) {
-        let array = args.recvcounts();
-        fill(&mut self.lane.scratch.recv_counts, comm, |i| datatype.bytes(args.number_at(array, i)))
-    }
+/// What the elements of a block are.
+#[derive(Clone, Copy)]
+enum Element {
+    /// Of this datatype.
+    Of(Type),
+    /// Of a datatype a peer: where their array is.
+    Each(usize),
+}
 
-    /// As [`Done::recv_counts`], of bytes to each peer.
-    fn send_counts<R: Row, L: Language>(
-        &mut self,
-        args: &Args<'_, R, L>,
-        datatype: Type,
-        comm: Comm,
-    ) -> (Bytes, Bytes) {
-        let array = args.sendcounts();
-        fill(&mut self.lane.scratch.send_counts, comm, |i| datatype.bytes(args.number_at(array, i)))
-    }
-
-    /// With a datatype a peer.
-    fn typed_counts<R: Row, L: Language>(
-        &mut self,
-        args: &Args<'_, R, L>,
-        counts: usize,
-        types: usize,
-        comm: Comm,
-        sending: bool,
-    ) -> Bytes {
-        let scratch = &mut self.lane.scratch;
-        let list = if sending { &mut scratch.send_counts } else { &mut scratch.recv_counts };
-        let mut list = std::mem::take(list);
-        let (sum, _) = fill(&mut list, comm, |i| {
+/// Fills a list with the bytes for each member, whose counts are in an array; gives their sum and that of this rank.
+fn fill(
+    call: &mut Recorded,
+    comm: Comm,
+    list: &mut Vec<u64>,
+    counts: usize,
+    element: Element,
+) -> (Bytes, Bytes) {
+    let args = call.args;
+    list.extend((0..comm.size as usize).map(|i| {
+        // SAFETY: the call has succeeded: its arrays have an element for each member.
+        let count = unsafe { args.number_at(counts, i) };
+        match element {
+            Element::Of(datatype) => datatype.bytes(count).0,
             // A type that goes with no elements need not be one.
-            match args.number_at(counts, i) {
-                0 => Bytes::ZERO,
-                count => self.datatype(args.handle_at(Kind::DatatypeArray, types, i)).bytes(count),
-            }
-        });
-        let scratch = &mut self.lane.scratch;
-        *(if sending { &mut scratch.send_counts } else { &mut scratch.recv_counts }) = list;
-        sum
-    }
-
-    /// `MPI_IN_PLACE`: what is sent is as long as what is received.
-    fn send_like_recv(&mut self) {
-        let scratch = &mut self.lane.scratch;
-        scratch.send_counts.clear();
-        scratch.send_counts.extend_from_slice(&scratch.recv_counts);
-    }
-}
-
-/// The bytes for each member, their sum and that of this rank.
-fn fill(list: &mut Vec<u64>, comm: Comm, mut bytes: impl FnMut(usize) -> Bytes) -> (Bytes, Bytes) {
-    list.clear();
-    list.extend((0..comm.size as usize).map(|i| bytes(i).0));
+            Element::Each(_) if count == 0 => 0,
+            // SAFETY: as above.
+            Element::Each(types) => call.datatype(unsafe { args.handle_at(types, i) }).bytes(count).0,
+        }
+    }));
     let own = list.get(comm.rank as usize).copied().unwrap_or(0);
     (Bytes(list.iter().fold(0, |sum, &bytes| sum.wrapping_add(bytes))), Bytes(own))
+}
+
+/// Of the datatypes that go with elements one that has gaps, if any has; else the last.
+fn sparsest(call: &mut Recorded, comm: Comm, counts: usize, types: usize) -> Type {
+    let args = call.args;
+    let mut found = Type::default();
+    for i in 0..comm.size as usize {
+        // SAFETY: as in `fill`.
+        unsafe {
+            if !found.sparse && args.number_at(counts, i) != 0 {
+                found = call.datatype(args.handle_at(types, i));
+            }
+        }
+    }
+    found
+}
+
+/// What this rank sends in a collective between two groups, as far as its own arguments tell: a block for all.
+fn sent_between_groups(call: &mut Recorded, operation: Operation, root: Option<i32>) -> Bytes {
+    let args = call.args;
+    let sends = match root {
+        None => true,
+        // The root says so, those of its group say that they have no part, the others name it.
+        Some(root) if matches!(operation, Operation::Bcast | Operation::Scatter) => {
+            root == call.abi().constants.root
+        }
+        Some(root) => root >= 0,
+    };
+    let either = |first, second| args.find(first).or_else(|| args.find(second));
+    let block = either(Name::Count, Name::Sendcount).zip(either(Name::Datatype, Name::Sendtype));
+    match block {
+        Some((count, datatype)) if sends && args.number(count) != 0 => {
+            call.datatype(args.handle(datatype)).bytes(args.number(count))
+        }
+        _ => Bytes::ZERO,
+    }
 }
 
 #[cfg(test)]
@@ -400,23 +347,22 @@ mod tests {
     use mpi_abi::prototypes::Category;
 
     #[test]
-    fn every_collective_function_has_its_operation() {
-        use Category::*;
-        for call in Call::all() {
-            let is_collective = matches!(
-                call.category(),
-                Collective
-                    | CollectiveImmediate
-                    | CollectivePersistent
-                    | VectorCollective
-                    | VectorCollectiveImmediate
-                    | VectorCollectivePersistent
-            );
-            assert_eq!(operation(call).is_some(), is_collective, "{}", call.name());
-            if let Some(operation) = operation(call) {
-                let stem = call.name().trim_end_matches("_c").trim_end_matches("_init").to_lowercase();
-                let plain = operation.name().to_lowercase();
-                assert!(stem == format!("mpi_{plain}") || stem == format!("mpi_i{plain}"), "{}", call.name());
+    fn every_collective_function_has_its_operation_and_its_arguments_in_place() {
+        use mpi_abi::prototypes::Name::{Count, Datatype, Recvcount, Recvtype, Sendcount, Sendtype};
+        for call in Call::all().filter(|call| call.category() == Category::Collective) {
+            let operation = operation(call);
+            let stem = call.name().trim_end_matches("_c").trim_end_matches("_init").to_lowercase();
+            let plain = operation.name().to_lowercase();
+            assert!(stem == format!("mpi_{plain}") || stem == format!("mpi_i{plain}"), "{}", call.name());
+            let like = |model: Call, names: &[Name]| assert!(call.is_like(model, names), "{}", call.name());
+            match operation {
+                Operation::Allreduce | Operation::Scan | Operation::Exscan => {
+                    like(Call::MPI_Reduce, &[Count, Datatype]);
+                }
+                Operation::Gather | Operation::Scatter | Operation::Allgather | Operation::Alltoall => {
+                    like(Call::MPI_Gather, &[Sendcount, Sendtype, Recvcount, Recvtype]);
+                }
+                _ => {}
             }
         }
     }

@@ -1,19 +1,59 @@
-//! What each kind of call records. A hook is called by the wrapper of every function of its category, with the
-//! arguments as they came and the real function; it is generic over the function's row and the language, so that
-//! one hook serves all forms of all functions of its kind.
+//! What is recorded of a call, by the category of its function.
+//!
+//! A hook finds arguments by their names in the standard, at compile time: all functions of a family have what they share in the
+//! same places.
 
-mod again;
 mod collective;
-mod communicators;
 mod completion;
+mod files;
+mod handles;
 mod lifecycle;
+mod one_sided;
 mod other;
+mod persistent;
 mod point_to_point;
 
-pub(crate) use again::*;
-pub(crate) use collective::*;
-pub(crate) use communicators::*;
-pub(crate) use completion::*;
-pub(crate) use lifecycle::*;
-pub(crate) use other::*;
-pub(crate) use point_to_point::*;
+pub(crate) use completion::WaitPlaces;
+pub(crate) use lifecycle::begin;
+
+use crate::call::Hook;
+use mpi_abi::prototypes::{Call, Category, Timing};
+
+/// The hook of a function; `None`: nothing is recorded of it.
+pub(crate) fn of(call: Call) -> Option<&'static dyn Hook> {
+    use Category::*;
+    Some(match (call.category(), call.timing()) {
+        (Collective, _) => &collective::Collective,
+        (Send | Recv | SendRecv | Probe, _) => match call {
+            Call::MPI_Mrecv | Call::MPI_Mrecv_c | Call::MPI_Imrecv | Call::MPI_Imrecv_c => {
+                &point_to_point::MatchedReceive
+            }
+            _ => match call.category() {
+                Send => &point_to_point::Send,
+                Recv => &point_to_point::Receive,
+                SendRecv => &point_to_point::Exchange,
+                _ => &point_to_point::Probe,
+            },
+        },
+        (Wait, _) => &completion::Wait,
+        (Start, _) => &persistent::Start,
+        (RequestFree, _) if call == Call::MPI_Cancel => &completion::Cancel,
+        (RequestFree, _) => &completion::Free,
+        (CommCreate, _) => &handles::CommCreate,
+        (CommFree, _) => &handles::CommFree,
+        (TypeFree, _) => &handles::TypeFree,
+        (Rma, _) => &one_sided::Transfer,
+        (RmaSync, _) => &one_sided::Synchronisation,
+        (WinCreate, _) => &one_sided::Create,
+        (WinFree, _) => &one_sided::Free,
+        (FileOpen, _) => &files::Open,
+        (FileClose, _) => &files::Close,
+        (FileSync, _) => &files::Collective,
+        (Io, _) => &files::Access,
+        (NeighborCollective | Partitioned, Timing::Persistent) => &other::Persistent,
+        (NeighborCollective | Partitioned | Process, _) => &other::Other,
+        (Lifecycle, _) => return lifecycle::of(call),
+        (TypeCreate, _) => &handles::TypeCreate,
+        _ => return None,
+    })
+}

@@ -1,88 +1,95 @@
 //! Sends, receives and probes.
 
-use crate::comms::Comm;
-use crate::lane::Lane;
+use crate::call::{Ended, Hook, Recorded};
+use crate::hooks::persistent::keep_template;
 use crate::requests::{Template, Waiting};
-use crate::shapes::Key;
-use crate::wrap::{
-    Args, Done, Language, Row, SUCCESS, alike, around, find, pend_like, simply, simply_even_paused,
-};
-use mpi_abi::arguments::Kind;
-use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::Call;
+use mpi_abi::prototypes::{self, Call, Name, Timing};
 use mpi_abi::status::Status;
 use vef_format::capture::event::{
-    Action, Completion, Completions, Outcome, PostReceive, Receive, RequestId, Send, SendMode,
+    self, Action, Completion, Completions, Detail, Outcome, PostReceive, RequestId,
 };
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
 
-/// How a send completes, from the function's name.
-const fn mode(call: Call) -> SendMode {
-    use Call::*;
-    match call {
-        MPI_Bsend | MPI_Bsend_c | MPI_Ibsend | MPI_Ibsend_c | MPI_Bsend_init | MPI_Bsend_init_c => {
-            SendMode::Buffered
+/// Where the arguments of a message are.
+struct Places {
+    count: usize,
+    datatype: usize,
+    peer: usize,
+    tag: usize,
+    comm: usize,
+}
+
+impl Places {
+    /// In the functions of a family, by the names of the first four.
+    const fn of(model: Call, [count, datatype, peer, tag]: [Name; 4]) -> Self {
+        Self {
+            count: model.place(count),
+            datatype: model.place(datatype),
+            peer: model.place(peer),
+            tag: model.place(tag),
+            comm: model.place(Name::Comm),
         }
-        MPI_Ssend | MPI_Ssend_c | MPI_Issend | MPI_Issend_c | MPI_Ssend_init | MPI_Ssend_init_c => {
-            SendMode::Synchronous
-        }
-        MPI_Rsend | MPI_Rsend_c | MPI_Irsend | MPI_Irsend_c | MPI_Rsend_init | MPI_Rsend_init_c => {
-            SendMode::Ready
-        }
-        _ => SendMode::Standard,
     }
 }
 
+const SEND: Places = Places::of(Call::MPI_Send, [Name::Count, Name::Datatype, Name::Dest, Name::Tag]);
+const RECEIVE: Places = Places::of(Call::MPI_Recv, [Name::Count, Name::Datatype, Name::Source, Name::Tag]);
+const RECEIVE_STATUS: usize = Call::MPI_Recv.place(Name::Status);
+/// Of those that are not blocking.
+const REQUEST: usize = Call::MPI_Isend.place(Name::Request);
+const _: () = assert!(REQUEST == Call::MPI_Irecv.place(Name::Request));
+
 /// The sending half of a call; `None`: to nobody, or on a communicator that is not translated.
-#[inline(always)]
-fn sending<R: Row, L: Language>(
-    done: &mut Done<'_>,
-    args: &Args<'_, R, L>,
-    request: Option<RequestId>,
-) -> Option<Send> {
-    let dest = args.dest();
-    if dest == args.abi.constants.proc_null {
+fn sending(call: &mut Recorded, at: &Places, request: Option<RequestId>) -> Option<event::Send> {
+    let args = call.args;
+    let dest = args.int(at.peer);
+    if dest == call.abi().constants.proc_null {
         return None;
     }
-    let comm = done.comm(args.comm());
-    let datatype = done.datatype(args.datatype());
-    let bytes = datatype.bytes(args.count());
+    let comm = call.comm(args.handle(at.comm));
+    let datatype = call.datatype(args.handle(at.datatype));
+    let bytes = datatype.bytes(args.number(at.count));
     if comm.foreign {
-        done.put_other(bytes);
+        call.put_other(bytes, Detail::None);
         return None;
     }
-    Some(Send {
+    Some(event::Send {
         comm: comm.id,
         dest: CommRank(dest as u32),
-        tag: args.tag(),
+        tag: args.int(at.tag),
         bytes,
         datatype: datatype.id,
-        mode: mode(R::CALL),
+        mode: mode(args.call()),
         request,
     })
 }
 
-/// What a receive asks for; `None` as for [`sending`].
-#[inline(always)]
-fn posting<R: Row, L: Language>(
-    done: &mut Done<'_>,
-    args: &Args<'_, R, L>,
-    tag: i32,
-    request: RequestId,
-) -> Option<PostReceive> {
-    let constants = &args.abi.constants;
-    let source = args.source();
+/// How a send completes; the sending half of an exchange does as an ordinary one.
+fn mode(call: Call) -> event::SendMode {
+    match call.detail() {
+        prototypes::Detail::Send(prototypes::SendMode::Buffered) => event::SendMode::Buffered,
+        prototypes::Detail::Send(prototypes::SendMode::Synchronous) => event::SendMode::Synchronous,
+        prototypes::Detail::Send(prototypes::SendMode::Ready) => event::SendMode::Ready,
+        _ => event::SendMode::Standard,
+    }
+}
+
+/// What a receive asks for; `None` as for [`sending`]. `sends`: whether the call also sends, and is recorded as that where it cannot
+/// be translated.
+fn posting(call: &mut Recorded, at: &Places, sends: bool, request: RequestId) -> Option<PostReceive> {
+    let args = call.args;
+    let constants = &call.abi().constants;
+    let (source, tag) = (args.int(at.peer), args.int(at.tag));
     if source == constants.proc_null {
         return None;
     }
-    let comm = done.comm(args.comm());
-    let datatype = done.datatype(args.recvtype());
-    let bytes = datatype.bytes(args.recvcount());
+    let comm = call.comm(args.handle(at.comm));
+    let datatype = call.datatype(args.handle(at.datatype));
+    let bytes = datatype.bytes(args.number(at.count));
     if comm.foreign {
-        // A call that also sends is recorded as that.
-        if find(R::NAMES, &["dest"]).is_none() || args.dest() == constants.proc_null {
-            done.put_other(bytes);
+        if !sends {
+            call.put_other(bytes, Detail::None);
         }
         return None;
     }
@@ -97,11 +104,10 @@ fn posting<R: Row, L: Language>(
 }
 
 /// A posted receive that its status has resolved.
-#[inline(always)]
-fn resolved(post: &PostReceive, status: Option<Status<'_>>) -> Receive {
+fn resolved(post: &PostReceive, status: Option<Status<'_>>) -> event::Receive {
     let source = post.source.or(status.map(|status| CommRank(status.source() as u32)));
     let tag = post.tag.or(status.map(|status| status.tag()));
-    Receive {
+    event::Receive {
         comm: post.comm,
         source: source.unwrap_or_default(),
         tag: tag.unwrap_or_default(),
@@ -112,379 +118,280 @@ fn resolved(post: &PostReceive, status: Option<Status<'_>>) -> Receive {
     }
 }
 
-/// Whether a wildcard has to be resolved by a status that the program does not want; then it gets ours.
-#[inline(always)]
-fn want_status<R: Row, L: Language, const N: usize>(
-    lane: &mut Lane,
-    words: &mut [usize; N],
-    abi: &'static Abi,
-    wildcard: bool,
-) {
-    let status = const { find(R::NAMES, &["status"]) };
-    if let Some(index) = status
-        && wildcard
-        && (words[index] == 0 || L::ignores_status(abi, words[index]))
-    {
-        words[index] = lane.own_statuses(abi, 1);
-    }
-}
-
-/// Whether a call names a wildcard.
-#[inline(always)]
-fn has_wildcard<R: Row, L: Language>(args: &Args<'_, R, L>, tag: i32) -> bool {
-    let constants = &args.abi.constants;
-    args.source() == constants.any_source || tag == constants.any_tag
-}
-
-impl Done<'_> {
-    /// Remembers the request behind the address `place` as under way.
-    #[inline(always)]
-    pub(crate) fn pend<R: Row, L: Language>(
-        &mut self,
-        args: &Args<'_, R, L>,
-        place: usize,
-        request: RequestId,
-        flags: u8,
-    ) {
-        let handle = args.handle_at(Kind::RequestPtr, place, 0);
-        self.pend_handle(handle, request, flags);
-    }
-
-    #[inline(always)]
-    pub(crate) fn pend_handle(&mut self, handle: usize, request: RequestId, flags: u8) {
-        self.shared.requests.insert(handle, Waiting::new(request, flags));
-    }
-
-    /// Remembers what the persistent request behind `place` does.
-    pub(crate) fn keep_template<R: Row, L: Language>(&mut self, args: &Args<'_, R, L>, template: Template) {
-        let handle = args.handle_at(Kind::RequestPtr, args.request(), 0);
-        let shared = &mut *self.shared;
-        let place = match shared.free_templates.pop() {
-            Some(place) => {
-                shared.template_list[place as usize] = Some(template);
-                place
-            }
-            None => {
-                shared.template_list.push(Some(template));
-                shared.template_list.len() as u32 - 1
-            }
-        };
-        shared.templates.insert(handle, place);
-    }
-}
-
-/// The flags of a posted receive.
-#[inline(always)]
-pub(crate) fn flags(post: &PostReceive) -> u8 {
-    if post.source.is_none() || post.tag.is_none() { Waiting::WILDCARD } else { 0 }
-}
-
-type MessageKey = Key<2, 1, 2>;
-type ExchangeKey = Key<3, 2, 4>;
-
-/// What tells a send from others of its function.
-#[inline(always)]
-pub(crate) fn send_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> MessageKey {
-    Key {
-        handles: [args.raw_comm(), args.raw_datatype()],
-        counts: [args.count()],
-        ints: [args.dest(), args.tag()],
-    }
-}
-
-/// What tells what a receive asks for from others of its function.
-#[inline(always)]
-pub(crate) fn receive_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> MessageKey {
-    Key {
-        handles: [args.raw_comm(), args.raw_recvtype()],
-        counts: [args.recvcount()],
-        ints: [args.source(), args.tag()],
-    }
-}
-
-/// As [`send_key`], of both halves of a call.
-#[inline(always)]
-pub(crate) fn exchange_key<R: Row, L: Language>(args: &Args<'_, R, L>) -> ExchangeKey {
-    Key {
-        handles: [args.raw_comm(), args.raw_datatype(), args.raw_recvtype()],
-        counts: [args.count(), args.recvcount()],
-        ints: [args.dest(), args.source(), args.tag(), args.recvtag()],
-    }
+/// Whether a call names a wildcard, which its status has to resolve.
+fn has_wildcard(call: &Recorded, at: &Places) -> bool {
+    let constants = &call.abi().constants;
+    call.args.int(at.peer) == constants.any_source || call.args.int(at.tag) == constants.any_tag
 }
 
 /// `MPI_Send` and its like.
-#[allow(non_snake_case)]
-pub(crate) fn Send<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    alike::<R, L, N, _>(
-        words,
-        next,
-        |_, _, _| (),
-        |args| Some(send_key(args)),
-        |_, _, _, _| (),
-        |done, args, key| {
-            if let Some(send) = sending(done, args, None) {
-                done.put_first::<R, L>(key, &Action::Send(send), 0);
-            }
-        },
-    )
-}
+pub(super) struct Send;
 
-/// `MPI_Isend` and its like.
-#[allow(non_snake_case)]
-pub(crate) fn SendImmediate<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    alike::<R, L, N, _>(
-        words,
-        next,
-        |_, _, _| (),
-        |args| Some(send_key(args)),
-        pend_like,
-        |done, args, key| {
-            let request = done.next_request();
-            if let Some(send) = sending(done, args, Some(request)) {
-                done.put_first::<R, L>(key, &Action::Send(send), 0);
-                done.pend(args, args.request(), request, 0);
-            }
-        },
-    )
-}
-
-/// `MPI_Send_init` and its like.
-#[allow(non_snake_case)]
-pub(crate) fn SendPersistent<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    simply_even_paused::<R, L, N>(words, next, |done, args| {
-        let request = done.next_request();
-        if let Some(send) = sending(done, args, Some(request)) {
-            done.keep_template(args, Template::Send(send));
-        }
-    })
-}
-
-/// `MPI_Recv`, `MPI_Mrecv`.
-#[allow(non_snake_case)]
-pub(crate) fn Recv<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    if const { find(R::NAMES, &["message"]).is_some() } {
-        return receive_matched::<R, L, N>(words, next);
+impl Hook for Send {
+    fn even_paused(&self, call: Call) -> bool {
+        call.timing() == Timing::Persistent
     }
-    alike::<R, L, N, _>(
-        words,
-        next,
-        |lane, words, abi| {
-            let args = Args::<R, L>::new(words, abi);
-            let wildcard = has_wildcard(&args, args.tag());
-            want_status::<R, L, N>(lane, words, abi, wildcard);
-        },
-        // What a wildcard met is not in the arguments.
-        |args| (!has_wildcard(args, args.tag())).then(|| receive_key(args)),
-        |_, _, _, _| (),
-        |done, args, key| {
-            if let Some(post) = posting(done, args, args.tag(), done.next_request()) {
-                let receive = resolved(&post, args.status_at(args.status(), 0));
-                done.put_first::<R, L>(key, &Action::Receive(receive), 0);
-            }
-        },
-    )
-}
 
-/// `MPI_Irecv`, `MPI_Imrecv`.
-#[allow(non_snake_case)]
-pub(crate) fn RecvImmediate<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    if const { find(R::NAMES, &["message"]).is_some() } {
-        return receive_matched::<R, L, N>(words, next);
-    }
-    alike::<R, L, N, _>(
-        words,
-        next,
-        |_, _, _| (),
-        |args| Some(receive_key(args)),
-        pend_like,
-        |done, args, key| {
-            let request = done.next_request();
-            if let Some(post) = posting(done, args, args.tag(), request) {
-                done.put_first::<R, L>(key, &Action::PostReceive(post), flags(&post));
-                done.pend(args, args.request(), request, flags(&post));
-            }
-        },
-    )
-}
-
-/// `MPI_Recv_init`.
-#[allow(non_snake_case)]
-pub(crate) fn RecvPersistent<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    simply_even_paused::<R, L, N>(words, next, |done, args| {
-        let request = done.next_request();
-        if let Some(post) = posting(done, args, args.tag(), request) {
-            done.keep_template(args, Template::Receive(post));
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        if !ended.is_well() {
+            return;
         }
-    })
+        let request = call.next_request();
+        match call.call().timing() {
+            Timing::Blocking => {
+                if let Some(send) = sending(call, &SEND, None) {
+                    call.put_first(&Action::Send(send), 0);
+                }
+            }
+            Timing::Immediate => {
+                if let Some(send) = sending(call, &SEND, Some(request)) {
+                    call.put_first(&Action::Send(send), 0);
+                    call.pend_made(REQUEST, request, 0);
+                }
+            }
+            Timing::Persistent => {
+                if let Some(send) = sending(call, &SEND, Some(request)) {
+                    keep_template(call, Template::Send(send));
+                }
+            }
+        }
+    }
+}
+
+/// `MPI_Recv` and its like.
+pub(super) struct Receive;
+
+impl Hook for Receive {
+    fn even_paused(&self, call: Call) -> bool {
+        call.timing() == Timing::Persistent
+    }
+
+    fn before(&self, call: &mut Recorded) {
+        if call.call().timing() == Timing::Blocking && has_wildcard(call, &RECEIVE) {
+            call.want_statuses(RECEIVE_STATUS, 1);
+            // What a wildcard met is not in the arguments.
+            call.is_unlike_others();
+        }
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        let request = call.next_request();
+        let blocking = call.call().timing() == Timing::Blocking;
+        if !(ended.is_well() || blocking && ended.has_received(call.tracer)) {
+            return;
+        }
+        let Some(post) = posting(call, &RECEIVE, false, request) else { return };
+        match call.call().timing() {
+            Timing::Blocking => {
+                // SAFETY: the call has written it.
+                let status = unsafe { call.args.status_at(RECEIVE_STATUS, 0) };
+                call.put_first(&Action::Receive(resolved(&post, status)), 0);
+            }
+            Timing::Immediate => {
+                call.put_first(&Action::PostReceive(post), Waiting::flags_of(&post));
+                call.pend_made(REQUEST, request, Waiting::flags_of(&post));
+            }
+            Timing::Persistent => keep_template(call, Template::Receive(post)),
+        }
+    }
 }
 
 /// `MPI_Mrecv` completes what the matched probe began; `MPI_Imrecv` hands it to a request.
-fn receive_matched<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    around::<R, L, N, usize>(
-        words,
-        next,
+pub(super) struct MatchedReceive;
+
+const MESSAGE: usize = Call::MPI_Mrecv.place(Name::Message);
+const MATCHED_REQUEST: usize = Call::MPI_Imrecv.place(Name::Request);
+
+impl Hook for MatchedReceive {
+    fn before(&self, call: &mut Recorded) {
         // The call sets the message to null.
-        |_, words, abi| {
-            let args = Args::<R, L>::new(words, abi);
-            args.handle_at(Kind::MessagePtr, args.message(), 0)
-        },
-        |done, args, message, code| {
-            if code == SUCCESS
-                && let Some(waiting) = done.shared.messages.take(message)
-            {
-                if const { find(R::NAMES, &["request"]).is_some() } {
-                    done.pend(args, args.request(), waiting.request(), 0);
-                } else {
-                    let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
-                    done.put(&Action::Complete(Completions::List(&[completion])));
-                }
+        // SAFETY: the program passed one.
+        call.kept = unsafe { call.args.handle_at(MESSAGE, 0) };
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        // SAFETY: as before; the call has changed it if it has used it. A message that does not fit is used, too.
+        let unused = || unsafe { call.args.handle_at(MESSAGE, 0) } == call.kept;
+        if !ended.has_received(call.tracer) && unused() {
+            return;
+        }
+        let Some(waiting) = call.tracer.known().messages.take(call.kept) else { return };
+        if ended.is_well() && call.call().timing() == Timing::Immediate {
+            call.pend_made(MATCHED_REQUEST, waiting.request(), 0);
+        } else if ended.has_received(call.tracer) {
+            let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
+            call.put(&Action::Complete(Completions::List(&[completion])));
+        }
+    }
+}
+
+/// `MPI_Sendrecv`, `MPI_Isendrecv` and their like.
+pub(super) struct Exchange;
+
+const PAIR: (Places, Places) = (
+    Places::of(Call::MPI_Sendrecv, [Name::Sendcount, Name::Sendtype, Name::Dest, Name::Sendtag]),
+    Places::of(Call::MPI_Sendrecv, [Name::Recvcount, Name::Recvtype, Name::Source, Name::Recvtag]),
+);
+const REPLACE: (Places, Places) = (
+    Places::of(Call::MPI_Sendrecv_replace, [Name::Count, Name::Datatype, Name::Dest, Name::Sendtag]),
+    Places::of(Call::MPI_Sendrecv_replace, [Name::Count, Name::Datatype, Name::Source, Name::Recvtag]),
+);
+
+impl Exchange {
+    /// Where the arguments of both halves are, and what comes last: the status or the request.
+    fn places(call: Call) -> (&'static (Places, Places), usize) {
+        let last = call.parameters().len() - 1;
+        if call.position(Name::Sendbuf).is_some() { (&PAIR, last) } else { (&REPLACE, last) }
+    }
+}
+
+impl Hook for Exchange {
+    fn before(&self, call: &mut Recorded) {
+        let ((_, receive), last) = Self::places(call.call());
+        if call.call().timing() == Timing::Blocking && has_wildcard(call, receive) {
+            call.want_statuses(last, 1);
+            call.is_unlike_others();
+        }
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        let ((send, receive), last) = Self::places(call.call());
+        let first = call.next_request();
+        if call.call().timing() == Timing::Immediate {
+            if !ended.is_well() {
+                return;
             }
-        },
-    )
-}
-
-/// `MPI_Sendrecv`, `MPI_Sendrecv_replace`.
-#[allow(non_snake_case)]
-pub(crate) fn SendRecv<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    alike::<R, L, N, _>(
-        words,
-        next,
-        |lane, words, abi| {
-            let args = Args::<R, L>::new(words, abi);
-            let wildcard = has_wildcard(&args, args.recvtag());
-            want_status::<R, L, N>(lane, words, abi, wildcard);
-        },
-        |args| (!has_wildcard(args, args.recvtag())).then(|| exchange_key(args)),
-        |_, _, _, _| (),
-        |done, args, key| {
-            let send = sending(done, args, None);
-            let post = posting(done, args, args.recvtag(), done.next_request());
-            let receive = post.map(|post| resolved(&post, args.status_at(args.status(), 0)));
-            let action = match (send, receive) {
-                (Some(send), Some(receive)) => Action::Exchange { send, receive },
-                (Some(send), None) => Action::Send(send),
-                (None, Some(receive)) => Action::Receive(receive),
-                (None, None) => return,
-            };
-            done.put_first::<R, L>(key, &action, 0);
-        },
-    )
-}
-
-/// `MPI_Isendrecv`, `MPI_Isendrecv_replace`: one request stands for both halves.
-#[allow(non_snake_case)]
-pub(crate) fn SendRecvImmediate<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    simply::<R, L, N>(words, next, |done, args| {
-        let handle = args.handle_at(Kind::RequestPtr, args.request(), 0);
-        let first = done.next_request();
-        let send = sending(done, args, Some(first));
-        if let Some(send) = send {
-            done.put(&Action::Send(send));
+            // One request stands for both halves.
+            let sent = sending(call, send, Some(first));
+            if let Some(send) = sent {
+                call.put(&Action::Send(send));
+            }
+            let second = call.next_request();
+            let post = posting(call, receive, true, second);
+            if let Some(post) = post {
+                call.put(&Action::PostReceive(post));
+            }
+            let flags = post.as_ref().map_or(0, Waiting::flags_of);
+            match (sent, post) {
+                (Some(_), Some(_)) => call.pend_made(last, first, flags | Waiting::TWIN),
+                (Some(_), None) => call.pend_made(last, first, 0),
+                (None, Some(_)) => call.pend_made(last, second, flags),
+                (None, None) => {}
+            }
+            return;
         }
-        let second = done.next_request();
-        let post = posting(done, args, args.recvtag(), second);
-        if let Some(post) = post {
-            done.put(&Action::PostReceive(post));
+        if !ended.has_received(call.tracer) {
+            return;
         }
-        if send.is_some() {
-            done.pend_handle(handle, first, if post.is_some() { Waiting::TWIN } else { 0 });
-        }
-        if let Some(post) = post {
-            done.pend_handle(handle, second, flags(&post));
-        }
-    })
+        let send = sending(call, send, None);
+        let post = posting(call, receive, send.is_some(), first);
+        // SAFETY: the call has written it.
+        let receive = post.map(|post| resolved(&post, unsafe { call.args.status_at(last, 0) }));
+        let action = match (send, receive) {
+            (Some(send), Some(receive)) => Action::Exchange { send, receive },
+            (Some(send), None) => Action::Send(send),
+            (None, Some(receive)) => Action::Receive(receive),
+            (None, None) => return,
+        };
+        call.put_first(&action, 0);
+    }
 }
 
 /// `MPI_Probe`, `MPI_Iprobe`, `MPI_Mprobe`, `MPI_Improbe`.
-#[allow(non_snake_case)]
-pub(crate) fn Probe<R: Row, L: Language, const N: usize>(
-    words: [usize; N],
-    next: impl FnOnce([usize; N]) -> i32,
-) -> i32 {
-    let has_flag = const { find(R::NAMES, &["flag"]).is_some() };
-    let matches = const { find(R::NAMES, &["message"]).is_some() };
-    around::<R, L, N, ()>(
-        words,
-        next,
-        |lane, words, abi| {
-            let args = Args::<R, L>::new(words, abi);
-            // The status of a matched probe also tells the message's size.
-            let wanted = matches || has_wildcard(&args, args.tag());
-            want_status::<R, L, N>(lane, words, abi, wanted);
-        },
-        |done, args, (), code| {
-            let found = code == SUCCESS && (!has_flag || args.int_at(args.flag(), 0) != 0);
-            let constants = &args.abi.constants;
-            if !found || args.source() == constants.proc_null {
-                return;
-            }
-            let comm = done.comm(args.comm());
-            if comm.foreign {
-                return done.put_other(Bytes::ZERO);
-            }
-            let status = args.status_at(args.status(), 0);
-            let (source, tag) = probed(args, status);
-            if matches {
-                post_matched(done, args, comm, source, tag, status);
-            } else {
-                done.put(&Action::Probe { comm: comm.id, source, tag });
-            }
-        },
-    )
-}
+pub(super) struct Probe;
 
-/// Whom a probe found, and with which tag.
-fn probed<R: Row, L: Language>(args: &Args<'_, R, L>, status: Option<Status<'_>>) -> (CommRank, i32) {
-    let constants = &args.abi.constants;
-    let (mut source, mut tag) = (args.source(), args.tag());
-    if let Some(status) = status {
-        source = if source == constants.any_source { status.source() } else { source };
-        tag = if tag == constants.any_tag { status.tag() } else { tag };
+const PROBE_SOURCE: usize = Call::MPI_Probe.place(Name::Source);
+const PROBE_TAG: usize = Call::MPI_Probe.place(Name::Tag);
+const PROBE_COMM: usize = Call::MPI_Probe.place(Name::Comm);
+
+impl Probe {
+    fn status(call: &Recorded) -> usize {
+        call.call().parameters().len() - 1
     }
-    (CommRank(source as u32), tag)
 }
 
-/// A matched probe takes the message: from here on it is a receive that `MPI_Mrecv` completes.
-fn post_matched<R: Row, L: Language>(
-    done: &mut Done<'_>,
-    args: &Args<'_, R, L>,
-    comm: Comm,
-    source: CommRank,
-    tag: i32,
-    status: Option<Status<'_>>,
-) {
-    let request = done.next_request();
-    let datatype = done.datatype(args.abi.byte().word()).id;
-    let bytes = Bytes(status.and_then(|status| status.bytes()).unwrap_or(0));
-    let post = PostReceive { comm: comm.id, source: Some(source), tag: Some(tag), bytes, datatype, request };
-    done.put(&Action::PostReceive(post));
-    let message = args.handle_at(Kind::MessagePtr, args.message(), 0);
-    done.shared.messages.insert(message, Waiting::new(request, 0));
+impl Hook for Probe {
+    fn before(&self, call: &mut Recorded) {
+        let constants = &call.abi().constants;
+        let wildcard = call.args.int(PROBE_SOURCE) == constants.any_source
+            || call.args.int(PROBE_TAG) == constants.any_tag;
+        // The status of a matched probe also tells the message's size.
+        if wildcard || call.args.find(Name::Message).is_some() {
+            call.want_statuses(Self::status(call), 1);
+        }
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        let args = call.args;
+        let constants = &call.abi().constants;
+        // SAFETY: a call that has succeeded has set its flag.
+        let found = || args.find(Name::Flag).is_none_or(|flag| unsafe { args.int_at(flag, 0) } != 0);
+        if !ended.is_well() || !found() || args.int(PROBE_SOURCE) == constants.proc_null {
+            return;
+        }
+        let comm = call.comm(args.handle(PROBE_COMM));
+        if comm.foreign {
+            return call.put_other(Bytes::ZERO, Detail::None);
+        }
+        // SAFETY: the call has written it.
+        let status = unsafe { args.status_at(Self::status(call), 0) };
+        let (mut source, mut tag) = (args.int(PROBE_SOURCE), args.int(PROBE_TAG));
+        if let Some(status) = status {
+            source = if source == constants.any_source { status.source() } else { source };
+            tag = if tag == constants.any_tag { status.tag() } else { tag };
+        }
+        let source = CommRank(source as u32);
+        let Some(message) = args.find(Name::Message) else {
+            return call.put(&Action::Probe { comm: comm.id, source, tag });
+        };
+        // It takes the message: from here on it is a receive that `MPI_Mrecv` completes.
+        let request = call.next_request();
+        let datatype = call.datatype(call.abi().byte().word()).id;
+        let bytes = status.and_then(|status| call.tracer.mpi.status_bytes(&status).ok()).unwrap_or(0);
+        call.put(&Action::PostReceive(PostReceive {
+            comm: comm.id,
+            source: Some(source),
+            tag: Some(tag),
+            bytes: Bytes(bytes),
+            datatype,
+            request,
+        }));
+        // SAFETY: the call has set it.
+        let message = unsafe { args.handle_at(message, 0) };
+        call.tracer.known().messages.insert(message, Waiting::new(request, 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mpi_abi::prototypes::Category;
+
+    #[test]
+    fn arguments_are_where_the_hooks_look_for_them() {
+        use mpi_abi::prototypes::Name::{
+            Comm, Count, Datatype, Dest, Message, Recvcount, Recvtag, Recvtype, Sendbuf, Sendcount, Sendtag,
+            Sendtype, Source, Tag,
+        };
+        for call in Call::all() {
+            let like = |model: Call, names: &[Name]| assert!(call.is_like(model, names), "{}", call.name());
+            match call.category() {
+                Category::Send => like(Call::MPI_Send, &[Count, Datatype, Dest, Tag, Comm]),
+                Category::Recv if call.position(Message).is_some() => like(Call::MPI_Mrecv, &[Message]),
+                Category::Recv => like(Call::MPI_Recv, &[Count, Datatype, Source, Tag, Comm]),
+                Category::SendRecv if call.position(Sendbuf).is_some() => like(
+                    Call::MPI_Sendrecv,
+                    &[Sendcount, Sendtype, Dest, Sendtag, Recvcount, Recvtype, Source, Recvtag, Comm],
+                ),
+                Category::SendRecv => {
+                    like(
+                        Call::MPI_Sendrecv_replace,
+                        &[Count, Datatype, Dest, Sendtag, Source, Recvtag, Comm],
+                    );
+                }
+                Category::Probe => like(Call::MPI_Probe, &[Source, Tag, Comm]),
+                _ => {}
+            }
+        }
+    }
 }

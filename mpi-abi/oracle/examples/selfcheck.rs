@@ -5,9 +5,8 @@
 use std::error::Error;
 use std::ffi::CString;
 
-use mpi_abi::api::{Envelope, Mpi, Pieces, Reduction, Split, ThreadLevel};
-use mpi_abi::arguments::{RequestArray, StatusPtr};
-use mpi_abi::handles::{Comm, Datatype};
+use mpi_abi::api::{Envelope, Mpi, Reduction, Split, ThreadLevel};
+use mpi_abi::handles::{Comm, Datatype, Group};
 use mpi_abi::status::Status;
 use mpi_abi::symbols::Function;
 
@@ -23,9 +22,7 @@ fn main() -> Outcome {
         }
         _ => Mpi::open(None)?,
     };
-    assert!(!mpi.initialized()?);
     let level = mpi.init_thread(ThreadLevel::Multiple)?;
-    assert!(mpi.initialized()? && !mpi.finalized()?);
     assert_eq!(mpi.query_thread()?, level);
     let world = mpi.abi().comm_world();
 
@@ -34,7 +31,6 @@ fn main() -> Outcome {
     statuses(&mpi)?;
     messages(&mpi, world)?;
     collectives(&mpi, world)?;
-    vector_collectives(&mpi, world)?;
     errors(&mpi)?;
 
     let before = mpi.wtime()?;
@@ -42,7 +38,6 @@ fn main() -> Outcome {
     assert!(mpi.wtime()? >= before);
     let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
     mpi.finalize()?;
-    assert!(mpi.finalized()?);
     println!("rank {rank} of {size}: all as it should be ({:?})", mpi.abi().flavour);
     Ok(())
 }
@@ -65,9 +60,10 @@ unsafe extern "C" {
 
 fn communicators(mpi: &Mpi, world: Comm) -> Outcome {
     let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
+    assert_eq!((mpi.world_rank()?, mpi.world_size()?, mpi.is_spawned()?), (rank, size, false));
+    assert_eq!(mpi.comm_neighbours(world)?, (0, 0));
     let everybody: Vec<_> = (0..size).map(Some).collect();
     assert_eq!(mpi.comm_members(world)?, everybody);
-    assert_eq!(mpi.comm_name(world)?, "MPI_COMM_WORLD");
     assert!(!mpi.comm_is_inter(world)?);
     assert_eq!(mpi.comm_members(mpi.abi().comm_self())?, [Some(rank)]);
     assert!(!mpi.processor_name()?.is_empty());
@@ -80,14 +76,9 @@ fn communicators(mpi: &Mpi, world: Comm) -> Outcome {
         let last = if size == 1 { 0 } else { size - 2 };
         let expected: Vec<_> = (0..=last).rev().map(Some).collect();
         assert_eq!(mpi.comm_members(part)?, expected);
-        let (all, some) = (mpi.comm_group(world)?, mpi.comm_group(part)?);
-        assert_eq!(mpi.group_size(some)?, last + 1);
-        let translated = mpi.group_translate_ranks(all, &[0, size - 1], some)?;
-        assert_eq!(translated, [Some(last), (size == 1).then_some(0)]);
+        assert_eq!(mpi.group_members(group_of(mpi, part))?, expected);
         // SAFETY: made above, not used again.
         unsafe {
-            mpi.group_free(all)?;
-            mpi.group_free(some)?;
             mpi.comm_free(part)?;
         }
     }
@@ -103,14 +94,23 @@ fn communicators(mpi: &Mpi, world: Comm) -> Outcome {
     Ok(())
 }
 
+/// Its group, which nobody frees.
+fn group_of(mpi: &Mpi, comm: Comm) -> Group {
+    static COMM_GROUP: Function = Function::named(c"PMPI_Comm_group");
+    let mut word = 0usize;
+    // SAFETY: int MPI_Comm_group(MPI_Comm, MPI_Group *).
+    let code = unsafe { COMM_GROUP.call([comm.word(), &raw mut word as usize]) };
+    assert_eq!(code, Some(0));
+    // SAFETY: the call above made it.
+    unsafe { Group::from_word(mpi.abi().read_handle((&raw const word).cast())) }
+}
+
 fn datatypes(mpi: &Mpi) -> Outcome {
     static TYPE_VECTOR: Function = Function::named(c"PMPI_Type_vector");
     let constants = &mpi.abi().constants;
     let double = predefined(mpi.abi().basic.double);
     assert_eq!(mpi.type_size(double)?, Some(8));
-    assert_eq!(mpi.type_extent(double)?.extent, 8);
     assert!(mpi.type_is_contiguous(double)?);
-    assert_eq!(mpi.type_constructor(double)?.combiner, constants.combiner_named);
 
     // Three blocks of 2 doubles: 4 apart, or 2 apart and thus without holes.
     for (stride, contiguous) in [(4usize, false), (2, true)] {
@@ -121,14 +121,7 @@ fn datatypes(mpi: &Mpi) -> Outcome {
         // SAFETY: the call above made it.
         let vector = unsafe { Datatype::from_word(mpi.abi().read_handle((&raw const word).cast())) };
         assert_eq!(mpi.type_size(vector)?, Some(48));
-        assert_eq!(mpi.type_true_extent(vector)?.extent, 8 * (2 * stride as i64 + 2));
         assert_eq!(mpi.type_is_contiguous(vector)?, contiguous);
-        let constructor = mpi.type_constructor(vector)?;
-        assert_eq!(constructor.combiner, constants.combiner_vector);
-        assert_eq!(constructor.integers, [3, 2, stride as i32]);
-        assert_eq!(constructor.datatypes, [double]);
-        // SAFETY: made above, not used again.
-        unsafe { mpi.type_free(vector)? };
     }
     Ok(())
 }
@@ -160,14 +153,7 @@ fn statuses(mpi: &Mpi) -> Outcome {
             assert_eq!(mpi.status_bytes(&status)?, bytes);
             assert_eq!(mpi.status_cancelled(&status)?, cancelled);
             assert_eq!(status.bytes().unwrap_or(bytes), bytes);
-            assert_eq!(mpi.status_elements(&status, abi.byte())?, Some(bytes));
         }
-    }
-    let ignored = abi.constants.status_ignore;
-    // SAFETY: IGNORE is no status, and the other is one.
-    unsafe {
-        assert!(StatusPtr::from_raw(ignored).status(abi).is_none());
-        assert!(StatusPtr::from_raw(address).status(abi).is_some());
     }
     Ok(())
 }
@@ -181,13 +167,6 @@ fn messages(mpi: &Mpi, world: Comm) -> Outcome {
     // SAFETY: the buffers stay until the requests have completed.
     unsafe {
         let requests = [mpi.irecv(&mut theirs, from)?, mpi.isend(&mine, to)?];
-        // The requests as a wrapper would see them in memory.
-        let words = requests.map(|request| request.word());
-        let narrow = words.map(|word| word as u32);
-        let first =
-            if mpi.abi().handle_size == 4 { narrow.as_ptr() as usize } else { words.as_ptr() as usize };
-        let array = RequestArray::from_raw(first);
-        assert_eq!([array.at(mpi.abi(), 0), array.at(mpi.abi(), 1)], requests);
         mpi.wait_all(&requests)?;
     }
     assert_eq!(theirs, [f64::from(left); 3]);
@@ -206,10 +185,9 @@ fn messages(mpi: &Mpi, world: Comm) -> Outcome {
 
     // SAFETY: the buffer stays until the request has completed.
     let send = unsafe { mpi.isend(&[9i32, 8], to)? };
-    let probed = mpi.probe(from)?;
-    assert_eq!((probed.source, probed.tag, probed.bytes), (left, 5, 8));
     let mut pair = [0i32; 2];
-    assert_eq!(mpi.recv(&mut pair, from)?, probed);
+    let received = mpi.recv(&mut pair, from)?;
+    assert_eq!((received.source, received.tag, received.bytes), (left, 5, 8));
     assert_eq!(pair, [9, 8]);
     // SAFETY: not completed before.
     unsafe { mpi.wait(send)? };
@@ -232,68 +210,19 @@ fn collectives(mpi: &Mpi, world: Comm) -> Outcome {
 
     let input = [i64::from(rank), 1];
     let mut output = [-1i64; 2];
-    mpi.reduce(&input, is_root.then_some(&mut output[..]), Reduction::Sum, root, world)?;
-    assert_eq!(output, if is_root { [sum, i64::from(size)] } else { [-1, -1] });
+    mpi.allreduce(&input, &mut output, Reduction::Sum, world)?;
+    assert_eq!(output, [sum, i64::from(size)]);
     mpi.allreduce(&input, &mut output, Reduction::Max, world)?;
     assert_eq!(output, [i64::from(size) - 1, 1]);
     mpi.allreduce(&input, &mut output, Reduction::Min, world)?;
     assert_eq!(output, [0, 1]);
     mpi.scan(&input, &mut output, Reduction::Sum, world)?;
     assert_eq!(output, [(0..=i64::from(rank)).sum(), i64::from(rank) + 1]);
-    mpi.exscan(&input, &mut output, Reduction::Sum, world)?;
-    assert!(rank == 0 || output == [(0..i64::from(rank)).sum(), i64::from(rank)]);
 
     let ranks: Vec<f32> = (0..size).map(|rank| rank as f32).collect();
     let mut all = vec![0f32; n];
     mpi.gather(&[rank as f32], is_root.then_some(&mut all[..]), root, world)?;
     assert!(!is_root || all == ranks);
-    mpi.allgather(&[rank as f32], &mut all, world)?;
-    assert_eq!(all, ranks);
-    let mut piece = [0f32];
-    mpi.scatter(is_root.then_some(&ranks[..]), &mut piece, root, world)?;
-    assert_eq!(piece, [rank as f32]);
-
-    let to: Vec<i32> = (0..size).map(|peer| 100 * rank + peer).collect();
-    let mut from = vec![0i32; n];
-    mpi.alltoall(&to, &mut from, 1, world)?;
-    assert_eq!(from, (0..size).map(|peer| 100 * peer + rank).collect::<Vec<_>>());
-
-    let mut own = [0i32];
-    mpi.reduce_scatter_block(&vec![rank; n], &mut own, Reduction::Sum, world)?;
-    assert_eq!(i64::from(own[0]), sum);
-    Ok(())
-}
-
-fn vector_collectives(mpi: &Mpi, world: Comm) -> Outcome {
-    let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
-    // Process i has i + 1 elements, each i.
-    let counts: Vec<i32> = (1..=size).collect();
-    let displacements: Vec<i32> = (0..size).map(|i| i * (i + 1) / 2).collect();
-    let pieces = Pieces { counts: &counts, displacements: &displacements };
-    let whole: Vec<u32> = (0..size).flat_map(|i| vec![i as u32; i as usize + 1]).collect();
-    let mine = vec![rank as u32; rank as usize + 1];
-
-    let mut all = vec![u32::MAX; whole.len()];
-    mpi.allgatherv(&mine, &mut all, pieces, world)?;
-    assert_eq!(all, whole);
-    all.fill(u32::MAX);
-    mpi.gatherv(&mine, (rank == 0).then_some((&mut all[..], pieces)), 0, world)?;
-    assert!(if rank == 0 { all == whole } else { all.iter().all(|value| *value == u32::MAX) });
-    let mut own = vec![u32::MAX; mine.len()];
-    mpi.scatterv((rank == 0).then_some((&whole[..], pieces)), &mut own, 0, world)?;
-    assert_eq!(own, mine);
-    let mut sum = vec![0u32; mine.len()];
-    mpi.reduce_scatter(&whole, &mut sum, &counts, Reduction::Sum, world)?;
-    assert_eq!(sum, vec![(rank * size) as u32; mine.len()]);
-
-    // To process i go i + 1 elements; so rank + 1 come from everybody.
-    let come = vec![rank + 1; size as usize];
-    let places: Vec<i32> = (0..size).map(|i| i * (rank + 1)).collect();
-    let mut got = vec![u32::MAX; (size * (rank + 1)) as usize];
-    let received = Pieces { counts: &come, displacements: &places };
-    mpi.alltoallv((&whole, pieces), (&mut got, received), world)?;
-    assert_eq!(got, vec![rank as u32; got.len()]);
-    assert!(mpi.allgatherv(&mine, &mut all[1..], pieces, world).is_err(), "one element short");
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! The calls of the real MPI that this project itself makes, typed, without linking an MPI.
 //!
-//! All go to the `PMPI_` names, so no tool, ours included, sees them. Errors are returned only where the
-//! communicator's error handler lets them: see [`Mpi::return_errors`].
+//! All go to the `PMPI_` names, so no tool, ours included, sees them. They fail with [`Error::Call`] when MPI returns an error,
+//! which it does only where the communicator's error handler lets it ([`Mpi::return_errors`]), with [`Error::MissingSymbol`]
+//! where this MPI lacks the function, and those with buffers with [`Error::TooLarge`] or [`Error::ShortBuffer`].
 //!
 //! # Where `safe` ends
 //! A function here is safe when no argument that safe code can make lets MPI touch memory it should not: buffers
@@ -12,7 +13,7 @@
 
 mod collective;
 mod comm;
-mod datatype;
+mod inspect;
 mod owned;
 mod point_to_point;
 
@@ -21,11 +22,10 @@ use std::path::Path;
 
 use crate::detect::Abi;
 use crate::error::{Error, Result};
-use crate::handles::{Comm, Datatype, Group, Session};
+use crate::handles::{Comm, Datatype, Group};
 
-pub use collective::{Pieces, Reduction};
+pub use collective::Reduction;
 pub use comm::Split;
-pub use datatype::{Constructor, Extent};
 pub use owned::{Blocks, COLLECTIVES, Collective, Form, OwnedCollective};
 pub use point_to_point::{Envelope, Received};
 
@@ -91,32 +91,14 @@ elements! { u8: uint8_t i32: int u32: unsigned i64: int64_t u64: uint64_t f32: f
 
 impl Mpi {
     /// The MPI that is loaded in this process already, for a library that a program of its own loaded.
-    ///
-    /// # Errors
-    /// As [`Abi::detect`].
     pub fn loaded() -> Result<Mpi> {
         Ok(Mpi { abi: Abi::detect()?, world: None })
-    }
-
-    /// This MPI for a program without `MPI_Init`: its processes are those of the session's `mpi://WORLD`, wherever
-    /// ranks in `MPI_COMM_WORLD` are spoken of. That group is never freed.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
-    pub fn in_session(self, session: Session) -> Result<Mpi> {
-        let name = c"mpi://WORLD".as_ptr();
-        let world =
-            self.new_group(|word| pmpi!(self, MPI_Group_from_session_pset(session.word(), name, word)))?;
-        Ok(Mpi { world: Some(world), ..self })
     }
 
     /// The MPI of this process; loads one where there is none.
     ///
     /// `library` names the file; without it the usual names are tried, those first that belong to the launcher
     /// that started this process.
-    ///
-    /// # Errors
-    /// [`Error::CannotOpen`] where no library could be loaded, else as [`Abi::detect`].
     pub fn open(library: Option<&Path>) -> Result<Mpi> {
         match Abi::detect() {
             Err(Error::NotLoaded) => {}
@@ -143,9 +125,6 @@ impl Mpi {
     }
 
     /// `MPI_Init_thread`; the level provided.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
     pub fn init_thread(&self, required: ThreadLevel) -> Result<ThreadLevel> {
         let mut provided: c_int = 0;
         let required = self.thread_constant(required);
@@ -153,56 +132,17 @@ impl Mpi {
         Ok(self.thread_level(provided))
     }
 
-    /// `MPI_Query_thread`.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
-    pub fn query_thread(&self) -> Result<ThreadLevel> {
-        let mut provided: c_int = 0;
-        pmpi!(self, MPI_Query_thread(&raw mut provided))?;
-        Ok(self.thread_level(provided))
-    }
-
-    /// `MPI_Initialized`.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
-    pub fn initialized(&self) -> Result<bool> {
-        let mut flag: c_int = 0;
-        pmpi!(self, MPI_Initialized(&raw mut flag))?;
-        Ok(flag != 0)
-    }
-
-    /// `MPI_Finalized`.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
-    pub fn finalized(&self) -> Result<bool> {
-        let mut flag: c_int = 0;
-        pmpi!(self, MPI_Finalized(&raw mut flag))?;
-        Ok(flag != 0)
-    }
-
     /// `MPI_Finalize`.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
     pub fn finalize(&self) -> Result<()> {
         pmpi!(self, MPI_Finalize())
     }
 
     /// `MPI_Abort`: ends all processes of the communicator.
-    ///
-    /// # Errors
-    /// [`Error::Call`] where MPI could not do it.
     pub fn abort(&self, comm: Comm, code: i32) -> Result<()> {
         pmpi!(self, MPI_Abort(comm.word(), code))
     }
 
     /// `MPI_Wtime`, in seconds.
-    ///
-    /// # Errors
-    /// [`Error::MissingSymbol`].
     #[inline]
     pub fn wtime(&self) -> Result<f64> {
         static WTIME: crate::symbols::Function = crate::symbols::Function::named(c"PMPI_Wtime");
@@ -211,9 +151,6 @@ impl Mpi {
     }
 
     /// `MPI_Get_processor_name`.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
     pub fn processor_name(&self) -> Result<String> {
         let mut text = vec![0u8; self.abi.constants.max_processor_name.max(ROOM)];
         let mut length: c_int = 0;
@@ -222,9 +159,6 @@ impl Mpi {
     }
 
     /// The class of an error code (`MPI_Error_class`).
-    ///
-    /// # Errors
-    /// [`Error::MissingSymbol`]; an unknown code gives MPI's own answer.
     pub fn error_class(&self, code: i32) -> Result<i32> {
         let mut class: c_int = 0;
         pmpi!(self, MPI_Error_class(code, &raw mut class))?;
@@ -232,9 +166,6 @@ impl Mpi {
     }
 
     /// What MPI says of an error code (`MPI_Error_string`).
-    ///
-    /// # Errors
-    /// [`Error::MissingSymbol`].
     pub fn error_text(&self, code: i32) -> Result<String> {
         let mut text = vec![0u8; self.abi.constants.max_error_string.max(ROOM)];
         let mut length: c_int = 0;
@@ -243,9 +174,6 @@ impl Mpi {
     }
 
     /// Lets calls on this communicator return errors instead of ending the program.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
     pub fn return_errors(&self, comm: Comm) -> Result<()> {
         pmpi!(self, MPI_Comm_set_errhandler(comm.word(), self.abi.predefined.errors_return))
     }

@@ -23,7 +23,7 @@ use std::ptr::NonNull;
 use super::{Element, Mpi, Reduction, int, pmpi};
 use crate::error::{Error, Result};
 use crate::handles::{Comm, Datatype, Op};
-use crate::symbols::{self, call_with};
+use crate::symbols::{self, MOST_WORDS, call_with};
 
 /// A row of the table.
 #[derive(Debug)]
@@ -144,7 +144,9 @@ pub struct OwnedCollective {
     row: &'static Collective,
     form: Form,
     address: NonNull<std::ffi::c_void>,
-    words: Vec<usize>,
+    words: [usize; MOST_WORDS],
+    /// How many of them are arguments.
+    count: usize,
     send: Memory,
     receive: Memory,
     copies: usize,
@@ -238,7 +240,8 @@ impl OwnedCollective {
             row,
             form,
             address,
-            words: Vec::new(),
+            words: [0; MOST_WORDS],
+            count: 0,
             send: room('s', 'S'),
             receive: room('r', 'R'),
             copies: blocks.copies.max(1),
@@ -263,11 +266,11 @@ impl OwnedCollective {
         for letter in row.arguments.chars() {
             let word = match letter {
                 's' | 'S' => {
-                    call.send.word = Some(call.words.len());
+                    call.send.word = Some(call.count);
                     call.send.at(0)
                 }
                 'r' | 'R' => {
-                    call.receive.word = Some(call.words.len());
+                    call.receive.word = Some(call.count);
                     call.receive.at(0)
                 }
                 'n' => int(name, "count", blocks.elements)? as usize,
@@ -297,14 +300,15 @@ impl OwnedCollective {
                 'N' => &raw mut *call.new_comm as usize,
                 _ => unreachable!("a letter of the table"),
             };
-            call.words.push(word);
+            call.push(word);
         }
         let request = &raw mut *call.request as usize;
         match form {
             Form::Blocking => {}
-            Form::NonBlocking => call.words.push(request),
+            Form::NonBlocking => call.push(request),
             Form::Persistent => {
-                call.words.extend([mpi.abi().predefined.info_null, request]);
+                call.push(mpi.abi().predefined.info_null);
+                call.push(request);
                 call.invoke()?;
             }
         }
@@ -396,11 +400,16 @@ impl OwnedCollective {
         if self.receive.word.is_some() { self.receive.bytes_mut(turn) } else { self.send.bytes_mut(turn) }
     }
 
+    fn push(&mut self, word: usize) {
+        self.words[self.count] = word;
+        self.count += 1;
+    }
+
     fn invoke(&mut self) -> Result<()> {
         // SAFETY: the words are what the row says the function takes; all memory that they point to is owned and as
         // large as counts and displacements say, and no request is pending while it is dropped (see `drop`).
-        let code = unsafe { call_with(self.address, &self.words) };
-        self.mpi.check(self.row.name_in(self.form), code)
+        let code = unsafe { call_with(self.address, &self.words, self.count) };
+        self.mpi.check(self.row.name_in(self.form), Some(code))
     }
 }
 
@@ -474,7 +483,7 @@ mod tests {
                 if name.is_empty() {
                     continue;
                 }
-                let arguments = Call::from_name(name).map(|call| call.prototype().parameters.len());
+                let arguments = Call::from_name(name).map(|call| call.parameters().len());
                 assert_eq!(arguments, Some(row.arguments.len() + extra), "{name}");
             }
         }

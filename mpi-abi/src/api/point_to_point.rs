@@ -1,12 +1,9 @@
-//! Messages, requests and statuses.
-
-use std::ffi::c_int;
-use std::mem::size_of_val;
+//! Messages and requests.
 
 use super::{Element, Mpi, int, pmpi};
 use crate::error::Result;
-use crate::handles::{Comm, Datatype, Request};
-use crate::status::Status;
+use crate::handles::{Comm, Request};
+use std::ffi::c_int;
 
 /// To or from whom a message goes, and its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +23,7 @@ impl Envelope {
     }
 }
 
-/// What a completed receive or a probe says of the message.
+/// What a completed receive says of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Rank of the sender in the communicator.
@@ -37,15 +34,8 @@ pub struct Received {
     pub bytes: u64,
 }
 
-/// Room for the status of any ABI.
-#[repr(align(8))]
-struct StatusRoom([u8; 64]);
-
 impl Mpi {
     /// `MPI_Send`.
-    ///
-    /// # Errors
-    /// As [`Mpi::comm_rank`], or [`Error::TooLarge`](crate::Error::TooLarge).
     pub fn send<T: Element>(&self, data: &[T], to: Envelope) -> Result<()> {
         let count = int("MPI_Send", "count", data.len())?;
         let (datatype, peer, tag) = self.words::<T>(to);
@@ -53,33 +43,24 @@ impl Mpi {
     }
 
     /// `MPI_Recv`.
-    ///
-    /// # Errors
-    /// As [`Mpi::send`].
     pub fn recv<T: Element>(&self, data: &mut [T], from: Envelope) -> Result<Received> {
         let count = int("MPI_Recv", "count", data.len())?;
         let (datatype, peer, tag) = self.words::<T>(from);
-        self.with_status(|status| {
+        self.received(|status| {
             pmpi!(self, MPI_Recv(data.as_mut_ptr(), count, datatype, peer, tag, from.comm.word(), status))
         })
     }
 
     /// `MPI_Probe`.
-    ///
-    /// # Errors
-    /// As [`Mpi::comm_rank`].
     pub fn probe(&self, from: Envelope) -> Result<Received> {
         let (_, peer, tag) = self.words::<u8>(from);
-        self.with_status(|status| pmpi!(self, MPI_Probe(peer, tag, from.comm.word(), status)))
+        self.received(|status| pmpi!(self, MPI_Probe(peer, tag, from.comm.word(), status)))
     }
 
     /// `MPI_Isend`.
     ///
     /// # Safety
     /// `data` must stay where it is, unchanged, until the request has completed.
-    ///
-    /// # Errors
-    /// As [`Mpi::send`].
     pub unsafe fn isend<T: Element>(&self, data: &[T], to: Envelope) -> Result<Request> {
         let count = int("MPI_Isend", "count", data.len())?;
         let (datatype, peer, tag) = self.words::<T>(to);
@@ -92,9 +73,6 @@ impl Mpi {
     ///
     /// # Safety
     /// `data` must stay where it is and not be touched until the request has completed.
-    ///
-    /// # Errors
-    /// As [`Mpi::send`].
     pub unsafe fn irecv<T: Element>(&self, data: &mut [T], from: Envelope) -> Result<Request> {
         let count = int("MPI_Irecv", "count", data.len())?;
         let (datatype, peer, tag) = self.words::<T>(from);
@@ -105,9 +83,6 @@ impl Mpi {
 
     /// Sends, receives, or does both at once, and returns when that is over. Who waits sleeps instead of spinning inside
     /// MPI, so that processes may outnumber cores; a transfer so takes up to a millisecond longer.
-    ///
-    /// # Errors
-    /// As [`Mpi::send`].
     pub fn transfer_asleep<T: Element>(
         &self,
         send: Option<(&[T], Envelope)>,
@@ -151,79 +126,25 @@ impl Mpi {
     ///
     /// # Safety
     /// The request must not have completed before, and no copy of the handle may be used afterwards.
-    ///
-    /// # Errors
-    /// As [`Mpi::comm_rank`].
     pub unsafe fn wait(&self, request: Request) -> Result<Received> {
         let mut word = request.word();
-        self.with_status(|status| pmpi!(self, MPI_Wait(&raw mut word, status)))
+        self.received(|status| pmpi!(self, MPI_Wait(&raw mut word, status)))
     }
 
     /// `MPI_Waitall`.
     ///
     /// # Safety
     /// As [`Mpi::wait`], for each request.
-    ///
-    /// # Errors
-    /// As [`Mpi::comm_rank`].
     pub unsafe fn wait_all(&self, requests: &[Request]) -> Result<()> {
         let count = int("MPI_Waitall", "number of requests", requests.len())?;
         let ignore = self.abi().constants.statuses_ignore;
-        match self.abi().handle_size {
-            4 => {
-                let mut words: Vec<u32> = requests.iter().map(|request| request.word() as u32).collect();
-                pmpi!(self, MPI_Waitall(count, words.as_mut_ptr(), ignore))
-            }
-            _ => {
-                let mut words: Vec<usize> = requests.iter().map(|request| request.word()).collect();
-                pmpi!(self, MPI_Waitall(count, words.as_mut_ptr(), ignore))
-            }
+        if self.abi().has_int_handles() {
+            let mut words: Vec<u32> = requests.iter().map(|request| request.word() as u32).collect();
+            pmpi!(self, MPI_Waitall(count, words.as_mut_ptr(), ignore))
+        } else {
+            let mut words: Vec<usize> = requests.iter().map(|request| request.word()).collect();
+            pmpi!(self, MPI_Waitall(count, words.as_mut_ptr(), ignore))
         }
-    }
-
-    /// The bytes that a status says were received: from the status itself where the ABI tells, else by
-    /// `MPI_Get_elements`.
-    ///
-    /// # Errors
-    /// As [`Mpi::comm_rank`].
-    pub fn status_bytes(&self, status: &Status<'_>) -> Result<u64> {
-        match status.bytes() {
-            Some(bytes) => Ok(bytes),
-            None => Ok(self.status_elements(status, self.abi().byte())?.unwrap_or(0)),
-        }
-    }
-
-    /// Whether a status says that the call was cancelled.
-    ///
-    /// # Errors
-    /// As [`Mpi::comm_rank`].
-    pub fn status_cancelled(&self, status: &Status<'_>) -> Result<bool> {
-        if let Some(cancelled) = status.cancelled() {
-            return Ok(cancelled);
-        }
-        let mut flag: c_int = 0;
-        pmpi!(self, MPI_Test_cancelled(status.address(), &raw mut flag))?;
-        Ok(flag != 0)
-    }
-
-    /// `MPI_Get_count`: whole elements of a datatype in a message, `None` where they do not come out even.
-    ///
-    /// # Errors
-    /// As [`Mpi::comm_rank`].
-    pub fn status_count(&self, status: &Status<'_>, datatype: Datatype) -> Result<Option<u64>> {
-        let mut count: c_int = 0;
-        pmpi!(self, MPI_Get_count(status.address(), datatype.word(), &raw mut count))?;
-        Ok(u64::try_from(count).ok())
-    }
-
-    /// `MPI_Get_elements_x`: basic elements in a message, `None` where MPI can not say.
-    ///
-    /// # Errors
-    /// As [`Mpi::comm_rank`].
-    pub fn status_elements(&self, status: &Status<'_>, datatype: Datatype) -> Result<Option<u64>> {
-        let mut count: i64 = 0;
-        pmpi!(self, MPI_Get_elements_x(status.address(), datatype.word(), &raw mut count))?;
-        Ok(u64::try_from(count).ok())
     }
 
     /// The datatype, rank and tag of a call as words.
@@ -240,12 +161,9 @@ impl Mpi {
         Ok(unsafe { Request::from_word(self.abi().read_handle((&raw const word).cast())) })
     }
 
-    fn with_status(&self, call: impl FnOnce(*mut u8) -> Result<()>) -> Result<Received> {
-        let mut room = StatusRoom([0; 64]);
-        debug_assert!(self.abi().status.size <= size_of_val(&room));
-        call(room.0.as_mut_ptr())?;
-        // SAFETY: a status of this ABI, which the call filled in, and which outlives the view.
-        let status = unsafe { Status::at(room.0.as_ptr(), self.abi()) };
-        Ok(Received { source: status.source(), tag: status.tag(), bytes: self.status_bytes(&status)? })
+    fn received(&self, call: impl FnOnce(*mut u8) -> Result<()>) -> Result<Received> {
+        self.with_status(call, |status| {
+            Ok(Received { source: status.source(), tag: status.tag(), bytes: self.status_bytes(status)? })
+        })
     }
 }

@@ -16,6 +16,12 @@ pub(crate) struct HandleMap<V> {
     len: usize,
 }
 
+impl<V: Copy + Default> Default for HandleMap<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<V: Copy + Default> HandleMap<V> {
     pub(crate) fn new() -> Self {
         Self { slots: vec![(0, V::default()); 64], len: 0 }

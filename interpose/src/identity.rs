@@ -35,17 +35,39 @@ fn named(variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<OsString>> {
 /// Where the `mpiexec` of Hydra listens, a host and a port: it gives its ranks no name of the run, but that to the process which
 /// starts them on each host.
 fn control_port() -> Option<Vec<OsString>> {
+    of_proxy(b"--control-port").map(|port| vec![port])
+}
+
+/// The number of a world that a program of the run has spawned, from 1 on; `None`: nothing tells.
+pub(crate) fn spawned() -> Option<u32> {
+    let variable = |name: &str| std::env::var(name).ok();
+    match variable("PMIX_NAMESPACE").or_else(|| variable("OMPI_MCA_ess_base_jobid")) {
+        Some(job) => job_number(&job)?.checked_sub(1),
+        None => of_proxy(b"--pgid")?.to_str()?.parse().ok(),
+    }
+    .filter(|&number| number > 0)
+}
+
+/// The number of a job of Open MPI, from 1 on: of version 4 its lower half, of later ones what is behind the last `@`.
+fn job_number(job: &str) -> Option<u32> {
+    match job.rsplit_once('@') {
+        Some((_, number)) => number.parse().ok(),
+        None => job.parse::<u32>().ok().map(|job| job & 0xffff),
+    }
+}
+
+/// The value of an option in the command line of Hydra's proxy, which has started this process.
+fn of_proxy(option: &[u8]) -> Option<OsString> {
     /// Programs between that process and this one: scripts, debuggers.
     const MOST: usize = 16;
     std::env::var_os("PMI_FD")?;
     // SAFETY: has no conditions.
     let parent = unsafe { libc::getppid() } as u32;
     let ancestors = std::iter::successors(Some(parent), |&process| parent_of(process));
-    let port = ancestors
+    ancestors
         .take_while(|&process| process > 1)
         .take(MOST)
-        .find_map(|process| port_of(&std::fs::read(format!("/proc/{process}/cmdline")).ok()?))?;
-    Some(vec![port])
+        .find_map(|process| value_of(option, &std::fs::read(format!("/proc/{process}/cmdline")).ok()?))
 }
 
 fn parent_of(process: u32) -> Option<u32> {
@@ -54,11 +76,11 @@ fn parent_of(process: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The value of `--control-port` in the command line of Hydra's proxy.
-fn port_of(line: &[u8]) -> Option<OsString> {
+/// The value of an option in a command line, if it is that of Hydra's proxy.
+fn value_of(option: &[u8], line: &[u8]) -> Option<OsString> {
     let mut words = line.split(|&byte| byte == 0);
     words.next().filter(|program| program.ends_with(b"pmi_proxy"))?;
-    words.find(|word| *word == b"--control-port")?;
+    words.find(|word| *word == option)?;
     words.next().map(|port| OsStr::from_bytes(port).to_owned())
 }
 
@@ -90,11 +112,20 @@ mod tests {
     }
 
     #[test]
+    fn jobs_of_open_mpi_are_numbered() {
+        assert_eq!(
+            ["3866492930", "1", "prterun-host-17@3", "x"].map(job_number),
+            [Some(2), Some(1), Some(3), None]
+        );
+    }
+
+    #[test]
     fn a_proxy_tells_where_its_mpiexec_listens() {
         let line = b"/usr/bin/hydra_pmi_proxy\0--rmk\0user\0--control-port\0host:35763\0--pgid\x000\0";
-        assert_eq!(port_of(line), Some("host:35763".into()));
-        assert_eq!(port_of(&line[..30]), None);
-        assert_eq!(port_of(b"sh\0--control-port\0x\0"), None);
+        assert_eq!(value_of(b"--control-port", line), Some("host:35763".into()));
+        assert_eq!(value_of(b"--pgid", line), Some("0".into()));
+        assert_eq!(value_of(b"--control-port", &line[..30]), None);
+        assert_eq!(value_of(b"--control-port", b"sh\0--control-port\0x\0"), None);
         assert_eq!(parent_of(std::process::id()), Some(std::os::unix::process::parent_id()));
     }
 }

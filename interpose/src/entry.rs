@@ -1,0 +1,133 @@
+//! The names that this library defines, and where each leads.
+
+use crate::chain::{self, Between};
+use crate::hooks;
+use crate::machine::{self, Frame, Mode, optional_stub, resolving, stub, trampoline};
+use crate::phases::{self, Starting};
+use crate::record::{self, pass};
+use mpi_abi::prototypes::{Call, Export, Form};
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::Ordering;
+
+resolving! {
+    resolve => destination
+}
+
+macro_rules! stub_of {
+    ($symbol:literal $number:literal) => {
+        stub! { $symbol $number $crate::entry::resolve }
+    };
+    ($symbol:literal $number:literal optional) => {
+        optional_stub! { $symbol $number $crate::entry::resolve }
+    };
+}
+mpi_abi::for_each_export!(stub_of);
+
+/// Where the calls by a name go now.
+extern "C" fn destination(number: usize) -> usize {
+    let call = Export::get(number).call();
+    let Some(real) = machine::real(number) else {
+        // Not remembered: the library may be loaded later.
+        return absent as *const () as usize;
+    };
+    let hook = || hooks::of(call);
+    let to = match (call, machine::mode()) {
+        (Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init, _) => enter_init as *const (),
+        (Call::MPI_Pcontrol, _) => enter_pcontrol as *const (),
+        (_, Mode::Recording) if hook().is_some() => record::enter as *const (),
+        (_, Mode::Paused) if hook().is_some_and(|hook| hook.even_paused(call)) => record::enter as *const (),
+        (_, Mode::Chained) if chain::has(call) => chain::enter as *const (),
+        _ => real.as_ptr() as *const (),
+    } as usize;
+    machine::NEXT[number].store(to, Ordering::Release);
+    to
+}
+
+/// In the place of a function that MPI lacks.
+extern "C" fn absent() -> i32 {
+    mpi_abi::ERR_NO_SUCH_FUNCTION
+}
+
+trampoline! {
+    /// Where `MPI_Init`, `MPI_Init_thread` and `MPI_Session_init` go.
+    enter_init => entered_init
+}
+
+/// Loads the tools and starts recording.
+unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
+    let starting = Starting::enter();
+    // SAFETY: the program's arguments.
+    unsafe {
+        match (&starting, chain::build()) {
+            // Fortran's calls C's; only the outer one counts.
+            (None, _) | (_, Between::Nothing) => pass(number, frame),
+            (_, Between::Chain) => chain::pass_through(number, frame),
+            (_, Between::Recorder(directory)) => {
+                hooks::begin(number, frame, (0, directory), true, || pass(number, frame))
+            }
+        }
+    }
+}
+
+trampoline! {
+    /// Where `MPI_Pcontrol` goes.
+    enter_pcontrol => entered_pcontrol
+}
+
+/// Tells every tool, and the phases.
+unsafe extern "C-unwind" fn entered_pcontrol(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
+    // SAFETY: a level, in Fortran by reference.
+    let level = unsafe {
+        match Export::get(number).form {
+            Form::C => frame.word(0) as i32,
+            _ => *(frame.word(0) as *const i32),
+        }
+    };
+    // SAFETY: the program's arguments; see mpi_abi on those that are not passed on.
+    phases::pcontrol(level, || unsafe { pass(number, frame) })
+}
+
+macro_rules! phases {
+    ($($name:ident $begin:literal;)*) => { $(
+        /// Marks a phase of the program, by name.
+        ///
+        /// # Safety
+        /// `name` must be a C string, or null.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(name: *const c_char) {
+            if !name.is_null() {
+                // SAFETY: not null, so a C string.
+                phases::mark($begin, unsafe { CStr::from_ptr(name) });
+            }
+        }
+    )* };
+}
+// What programs call, and (`tracer`) what the definitions of `vef_phase.h` inside a program look for.
+phases! {
+    vef_phase_begin true;
+    vef_phase_end false;
+    mini_annotate_phase_start true;
+    mini_annotate_phase_end false;
+    vef_tracer_phase_begin true;
+    vef_tracer_phase_end false;
+}
+
+macro_rules! fortran_phases {
+    ($($function:ident $name:literal $begin:literal;)*) => { $(
+        /// As in C, with a blank-padded string.
+        ///
+        /// # Safety
+        /// `name` must be `length` characters.
+        #[unsafe(export_name = $name)]
+        unsafe extern "C" fn $function(name: *const u8, length: usize) {
+            // SAFETY: the contract.
+            phases::mark_padded($begin, unsafe { std::slice::from_raw_parts(name, length) });
+        }
+    )* };
+}
+fortran_phases! {
+    phase_begin "vef_phase_begin_" true;
+    phase_end "vef_phase_end_" false;
+    mini_phase_start "mini_annotate_phase_start_" true;
+    mini_phase_end "mini_annotate_phase_end_" false;
+}

@@ -1,0 +1,220 @@
+//! What Fortran has in another way than C: handles are integers, and addresses that mean something by themselves are those of
+//! variables.
+
+use mpi_abi::detect::Abi;
+use mpi_abi::prototypes::Kind;
+use mpi_abi::symbols::{self, Function};
+use mpi_abi::tables::Flavour;
+use std::ffi::CStr;
+use std::sync::OnceLock;
+
+/// What converts the handles of each kind: the C library has a pair of functions for each.
+macro_rules! conversions {
+    ($($($kind:ident)|+: $from:literal $to:literal;)*) => {
+        fn converters(kind: Kind) -> Option<(&'static Function, &'static Function)> {
+            match kind {
+                $($(Kind::$kind)|+ => {
+                    static FROM: Function = Function::named($from);
+                    static TO: Function = Function::named($to);
+                    Some((&FROM, &TO))
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+conversions! {
+    Comm | CommPtr: c"PMPI_Comm_f2c" c"PMPI_Comm_c2f";
+    Datatype | DatatypePtr | DatatypeArray: c"PMPI_Type_f2c" c"PMPI_Type_c2f";
+    Message | MessagePtr: c"PMPI_Message_f2c" c"PMPI_Message_c2f";
+    Request | RequestPtr | RequestArray: c"PMPI_Request_f2c" c"PMPI_Request_c2f";
+    Op | OpPtr: c"PMPI_Op_f2c" c"PMPI_Op_c2f";
+    Group | GroupPtr: c"PMPI_Group_f2c" c"PMPI_Group_c2f";
+    Win | WinPtr: c"PMPI_Win_f2c" c"PMPI_Win_c2f";
+    File | FilePtr: c"PMPI_File_f2c" c"PMPI_File_c2f";
+    Info | InfoPtr | InfoArray: c"PMPI_Info_f2c" c"PMPI_Info_c2f";
+    Errhandler | ErrhandlerPtr: c"PMPI_Errhandler_f2c" c"PMPI_Errhandler_c2f";
+    Session | SessionPtr: c"PMPI_Session_f2c" c"PMPI_Session_c2f";
+}
+
+/// Whether the handles of Fortran and C are the same integers.
+fn are_integers(abi: &Abi, kind: Kind) -> bool {
+    abi.flavour == Flavour::Mpich && !matches!(kind, Kind::File | Kind::FilePtr)
+}
+
+/// The C handle of a Fortran one.
+pub(crate) fn c_handle(abi: &Abi, kind: Kind, handle: i32) -> usize {
+    if are_integers(abi, kind) {
+        return handle as u32 as usize;
+    }
+    let Some((from, _)) = converters(kind) else { return 0 };
+    // SAFETY: these take an int and return a handle, which is a pointer in the ABIs other than MPICH's.
+    unsafe { from.call([handle as usize]) }.unwrap_or(0)
+}
+
+/// The Fortran handle of a C one.
+pub(crate) fn fortran_handle(abi: &Abi, kind: Kind, handle: usize) -> i32 {
+    if are_integers(abi, kind) {
+        return handle as u32 as i32;
+    }
+    // SAFETY: these take a handle and return an int.
+    converters(kind).and_then(|(_, to)| unsafe { to.call([handle]) }).unwrap_or(0)
+}
+
+/// What C calls an address that Fortran passes for a status.
+pub(crate) fn status(abi: &Abi, address: usize) -> usize {
+    let special = special();
+    let ignored = |name: &[Place]| name.iter().any(|place| place.is(address));
+    if address == 0 || ignored(&special.ignored) { abi.constants.status_ignore } else { address }
+}
+
+/// What C calls an address that Fortran passes for a buffer.
+pub(crate) fn buffer(abi: &Abi, address: usize) -> usize {
+    let special = special();
+    let is = |places: &[Place]| places.iter().any(|place| place.is(address));
+    if is(&special.in_place) {
+        abi.constants.in_place
+    } else if is(&special.bottom) {
+        abi.constants.bottom
+    } else {
+        address
+    }
+}
+
+/// How an address that means something is known.
+enum Place {
+    /// That of a variable.
+    Variable(usize),
+    /// What is in a pointer variable of the library's, once Fortran is initialised.
+    Behind(usize),
+}
+
+impl Place {
+    fn is(&self, address: usize) -> bool {
+        match *self {
+            Self::Variable(place) => address == place,
+            // SAFETY: a pointer variable of the MPI library.
+            Self::Behind(place) => address == unsafe { *(place as *const usize) } && address != 0,
+        }
+    }
+}
+
+/// Addresses that mean something by themselves; there are several because each Fortran interface has its own variables.
+struct Special {
+    /// `MPI_STATUS_IGNORE`, `MPI_STATUSES_IGNORE`.
+    ignored: Vec<Place>,
+    /// `MPI_IN_PLACE`.
+    in_place: Vec<Place>,
+    /// `MPI_BOTTOM`.
+    bottom: Vec<Place>,
+}
+
+/// Looked up when Fortran calls for the first time: then its library is there.
+fn special() -> &'static Special {
+    static SPECIAL: OnceLock<Special> = OnceLock::new();
+    SPECIAL.get_or_init(|| {
+        // A program whose main is C's may not have told MPICH's Fortran yet where its variables are.
+        static INITIALIZE: Function = Function::named(c"mpirinitf_");
+        // SAFETY: a Fortran subroutine without arguments, which may be called several times.
+        unsafe { INITIALIZE.call::<(), 0>([]) };
+        let variables = |names: &[&CStr]| -> Vec<usize> {
+            names
+                .iter()
+                .filter_map(|name| symbols::data(name))
+                .map(|address| address.as_ptr() as usize)
+                .collect()
+        };
+        let places = |own: &[&CStr], behind: &[&CStr]| {
+            let own = variables(own).into_iter().map(Place::Variable);
+            own.chain(variables(behind).into_iter().map(Place::Behind)).collect()
+        };
+        Special {
+            ignored: places(
+                &[
+                    c"mpi_fortran_status_ignore_",
+                    c"mpi_fortran_statuses_ignore_",
+                    c"MPIR_F08_MPI_STATUS_IGNORE_OBJ",
+                    c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ",
+                ],
+                &[c"MPI_F_STATUS_IGNORE", c"MPI_F_STATUSES_IGNORE"],
+            ),
+            in_place: places(
+                &[c"mpi_fortran_in_place_", c"MPIR_F08_MPI_IN_PLACE"],
+                &[c"MPIR_F_MPI_IN_PLACE"],
+            ),
+            bottom: places(&[c"mpi_fortran_bottom_", c"MPIR_F08_MPI_BOTTOM"], &[c"MPIR_F_MPI_BOTTOM"]),
+        }
+    })
+}
+
+/// The beginning of what describes an array that one Fortran procedure passes to another: gfortran's, from its version 9 on. In
+/// those of other compilers only the first word is the same.
+#[repr(C)]
+struct Descriptor {
+    base: usize,
+    offset: isize,
+    element: usize,
+    version: i32,
+    rank: i8,
+    kind: i8,
+    attribute: i16,
+    span: isize,
+}
+
+/// One of its dimensions; strides are in units of the span.
+#[repr(C)]
+struct Dimension {
+    stride: isize,
+    lower: isize,
+    upper: isize,
+}
+
+/// Where the data of a described buffer begins.
+///
+/// # Safety
+/// `word` must be the address of a descriptor.
+pub(crate) unsafe fn base(word: usize) -> usize {
+    // SAFETY: the contract.
+    unsafe { (*(word as *const Descriptor)).base }
+}
+
+/// Where the data of a described buffer is, if it is known to lie in one piece.
+///
+/// # Safety
+/// `word` must be the address of a descriptor.
+pub(crate) unsafe fn contiguous(word: usize) -> Option<usize> {
+    static IS_GFORTRAN: OnceLock<bool> = OnceLock::new();
+    if !IS_GFORTRAN.get_or_init(|| symbols::function(c"_gfortran_set_options").is_some()) {
+        return None;
+    }
+    // SAFETY: the contract; the dimensions follow.
+    let (this, dimensions) = unsafe {
+        let this = &*(word as *const Descriptor);
+        let first = (word as *const Descriptor).add(1).cast::<Dimension>();
+        (this, std::slice::from_raw_parts(first, usize::try_from(this.rank).unwrap_or(0)))
+    };
+    if !dimensions.is_empty() && this.span != this.element as isize {
+        return None;
+    }
+    let mut expected = 1;
+    for dimension in dimensions {
+        let extent = dimension.upper.wrapping_sub(dimension.lower).wrapping_add(1).max(0);
+        if extent > 1 && dimension.stride != expected {
+            return None;
+        }
+        // The extent of the last dimension may not be known; nothing comes after it.
+        expected = expected.wrapping_mul(extent);
+    }
+    Some(this.base)
+}
+
+/// A Fortran string without the blanks at its end.
+///
+/// # Safety
+/// It must be that long.
+pub(crate) unsafe fn text<'a>(address: usize, length: usize) -> &'a [u8] {
+    // SAFETY: the contract.
+    let text = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
+    let end = text.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+    &text[..end]
+}

@@ -1,0 +1,107 @@
+//! Files, what is read and written, and what else takes all processes of a file.
+
+use crate::call::{Ended, Hook, Recorded};
+use mpi_abi::prototypes::{Call, Detail as Way, Name};
+use vef_format::capture::event::{Detail, FileId, Io};
+use vef_format::units::Bytes;
+
+/// `MPI_File_open`.
+pub(super) struct Open;
+
+impl Hook for Open {
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        const COMM: usize = Call::MPI_File_open.place(Name::Comm);
+        const NAME: usize = Call::MPI_File_open.place(Name::Filename);
+        const MODE: usize = Call::MPI_File_open.place(Name::Amode);
+        const FILE: usize = Call::MPI_File_open.place(Name::Fh);
+        if !ended.is_well() {
+            return;
+        }
+        let args = call.args;
+        let comm = call.comm(args.handle(COMM)).id;
+        // SAFETY: the call has succeeded: it has set the handle, and was given a name.
+        let (handle, name) = unsafe { (args.handle_at(FILE, 0), args.text(NAME)) };
+        call.forget_file(handle);
+        let id = FileId(call.tracer.known().files.add(handle));
+        call.put_other(Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
+    }
+}
+
+/// `MPI_File_close`.
+pub(super) struct Close;
+
+impl Hook for Close {
+    fn before(&self, call: &mut Recorded) {
+        const FILE: usize = Call::MPI_File_close.place(Name::Fh);
+        // SAFETY: the program passed one.
+        let handle = unsafe { call.args.handle_at(FILE, 0) };
+        if let Some(FileId(closed)) = call.forget_file(handle) {
+            (call.kept, call.noted) = (closed as usize, true);
+        }
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        if ended.is_well() {
+            let known = call.noted.then_some(Detail::FileClose(FileId(call.kept as u32)));
+            call.put_other(Bytes::ZERO, known.unwrap_or(Detail::None));
+        }
+    }
+}
+
+/// The view of a file, its size and what else all its processes do together.
+pub(super) struct Collective;
+
+impl Hook for Collective {
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        const DISPLACEMENT: usize = Call::MPI_File_set_view.place(Name::Disp);
+        const UNIT: usize = Call::MPI_File_set_view.place(Name::Etype);
+        const FILE: usize = Call::MPI_File_set_view.place(Name::Fh);
+        if !ended.is_well() {
+            return;
+        }
+        let args = call.args;
+        let file = (args.call() == Call::MPI_File_set_view).then(|| call.file(args.handle(FILE))).flatten();
+        let detail = file.map_or(Detail::None, |file| Detail::FileView {
+            file,
+            displacement: args.number(DISPLACEMENT),
+            unit: call.datatype(args.handle(UNIT)).bytes(1),
+        });
+        call.put_other(Bytes::ZERO, detail);
+    }
+}
+
+/// Reads and writes. The second half of a split one moves nothing more.
+pub(super) struct Access;
+
+impl Hook for Access {
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        const FILE: usize = Call::MPI_File_read.place(Name::Fh);
+        if !ended.is_well() {
+            return;
+        }
+        let args = call.args;
+        let way = args.call().detail();
+        let bytes = match args.find(Name::Count).zip(args.find(Name::Datatype)) {
+            Some((count, datatype)) if args.number(count) != 0 => {
+                call.datatype(args.handle(datatype)).bytes(args.number(count))
+            }
+            _ => Bytes::ZERO,
+        };
+        let place = args.find(Name::Request);
+        let request = call.next_request();
+        let Some(file) = call.file(args.handle(FILE)).filter(|_| way != Way::None) else {
+            return call.put_other(bytes, Detail::None);
+        };
+        let io = Io {
+            file,
+            offset: args.find(Name::Offset).map(|place| args.number(place)),
+            write: matches!(way, Way::Write | Way::WriteAll),
+            collective: matches!(way, Way::ReadAll | Way::WriteAll),
+            request: place.map(|_| request),
+        };
+        call.put_other(bytes, Detail::Io(io));
+        if let Some(place) = place {
+            call.pend_made(place, request, 0);
+        }
+    }
+}

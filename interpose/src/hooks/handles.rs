@@ -1,0 +1,125 @@
+//! Communicators and datatypes that come and go.
+
+use crate::call::{Ended, Hook, Recorded};
+use crate::comms::CommOrigin;
+use mpi_abi::prototypes::{Call, Kind, Name};
+use vef_format::capture::event::{Action, Split};
+
+/// Where the parent is in the functions that make a communicator from one.
+const PARENT: usize = Call::MPI_Comm_dup.place(Name::Comm);
+const TAG: usize = Call::MPI_Comm_create_group.place(Name::Tag);
+const COLOR: usize = Call::MPI_Comm_split.place(Name::Color);
+const KEY: usize = Call::MPI_Comm_split.place(Name::Key);
+
+/// All functions that make a communicator from one, or from a group.
+pub(super) struct CommCreate;
+
+impl Hook for CommCreate {
+    fn even_paused(&self, _call: Call) -> bool {
+        true
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        use Call::*;
+        let Some(new) = output(call.call(), Kind::CommPtr).filter(|_| ended.is_well()) else { return };
+        let args = call.args;
+        let origin = match args.call() {
+            // Ranks of both sides are in it, whose parents differ.
+            MPI_Intercomm_merge | MPI_Comm_create_from_group | MPI_Intercomm_create_from_groups => {
+                CommOrigin::Unseen
+            }
+            MPI_Comm_create_group => CommOrigin::Group(call.comm(args.handle(PARENT)).id, args.int(TAG)),
+            _ => {
+                let parent = call.comm(args.handle(PARENT)).id;
+                // Also where this rank gets no communicator: the others count this call.
+                CommOrigin::Child(parent, call.tracer.known().comms.count_child(parent))
+            }
+        };
+        // SAFETY: the call has succeeded, and so has set it.
+        let handle = unsafe { args.handle_at(new, 0) };
+        if handle == call.abi().predefined.comm_null {
+            return;
+        }
+        // What it was is gone, even if nobody saw that.
+        call.forget_comm(handle);
+        // A duplicate on its way must not be asked yet, but it will be as its parent is.
+        let duplicate = matches!(args.call(), MPI_Comm_idup | MPI_Comm_idup_with_info);
+        let asked = if duplicate { args.handle(PARENT) } else { handle };
+        let split =
+            (args.call() == MPI_Comm_split).then(|| Split { color: args.int(COLOR), key: args.int(KEY) });
+        call.describe_comm(handle, asked, origin, split, true);
+    }
+}
+
+/// `MPI_Comm_free`, `MPI_Comm_disconnect`.
+pub(super) struct CommFree;
+
+const FREED_COMM: usize = Call::MPI_Comm_free.place(Name::Comm);
+
+impl Hook for CommFree {
+    fn even_paused(&self, _call: Call) -> bool {
+        true
+    }
+
+    fn before(&self, call: &mut Recorded) {
+        // Forgotten before: another thread may be given the handle anew as soon as it is free.
+        // SAFETY: the program passed one.
+        let handle = unsafe { call.args.handle_at(FREED_COMM, 0) };
+        if let Some(freed) = call.forget_comm(handle) {
+            (call.kept, call.noted) = (freed.id.index(), true);
+        }
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        if call.noted && ended.is_well() {
+            call.put(&Action::CommunicatorFree(vef_format::ids::CommId(call.kept as u32)));
+        }
+    }
+}
+
+/// `MPI_Type_free`.
+pub(super) struct TypeFree;
+
+impl Hook for TypeFree {
+    fn even_paused(&self, _call: Call) -> bool {
+        true
+    }
+
+    fn before(&self, call: &mut Recorded) {
+        const FREED: usize = Call::MPI_Type_free.place(Name::Datatype);
+        // SAFETY: the program passed one.
+        let handle = unsafe { call.args.handle_at(FREED, 0) };
+        call.forget_datatype(handle);
+    }
+
+    fn after(&self, _call: &mut Recorded, _ended: Ended) {}
+}
+
+/// Calls that make a datatype of others: whatever the handle was, even if nobody saw that end, it means something new. Those without
+/// an old type (`MPI_Type_create_f90_real`) give the same one again.
+pub(super) struct TypeCreate;
+
+impl Hook for TypeCreate {
+    fn even_paused(&self, _call: Call) -> bool {
+        true
+    }
+
+    fn counts(&self) -> bool {
+        false
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        let made_of = [Name::Oldtype, Name::ArrayOfTypes].into_iter().find_map(|name| call.args.find(name));
+        let new = output(call.call(), Kind::DatatypePtr);
+        if let Some(new) = new.filter(|_| ended.is_well() && made_of.is_some()) {
+            // SAFETY: the call has succeeded, and so has set it.
+            let handle = unsafe { call.args.handle_at(new, 0) };
+            call.forget_datatype(handle);
+        }
+    }
+}
+
+/// The last parameter of a kind.
+pub(super) fn output(call: Call, kind: Kind) -> Option<usize> {
+    call.parameters().iter().rposition(|parameter| parameter.kind == kind)
+}

@@ -1,0 +1,141 @@
+//! Windows, what goes through them and what orders that.
+
+use crate::call::{Ended, Hook, Recorded};
+use crate::comms::compact;
+use mpi_abi::prototypes::{self, Call, Name};
+use vef_format::capture::event::{self, Detail, WindowId};
+use vef_format::ids::CommRank;
+use vef_format::units::Bytes;
+
+/// `MPI_Win_create` and its like.
+pub(super) struct Create;
+
+impl Hook for Create {
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        let args = call.args;
+        let (Some(comm), Some(window)) = (args.find(Name::Comm), args.find(Name::Win)) else { return };
+        if !ended.is_well() {
+            return;
+        }
+        let comm = call.comm(args.handle(comm)).id;
+        // SAFETY: the call has succeeded, and so has set it.
+        let handle = unsafe { args.handle_at(window, 0) };
+        call.forget_window(handle);
+        let number = |name| args.find(name).map_or(0, |place| args.number(place));
+        let size = Bytes(u64::try_from(number(Name::Size)).unwrap_or(0));
+        let unit = u32::try_from(number(Name::DispUnit)).unwrap_or(0);
+        let id = WindowId(call.tracer.known().windows.add(handle));
+        call.put_other(Bytes::ZERO, Detail::Window { id, comm, size, unit });
+    }
+}
+
+/// `MPI_Win_free`.
+pub(super) struct Free;
+
+impl Hook for Free {
+    fn before(&self, call: &mut Recorded) {
+        const WINDOW: usize = Call::MPI_Win_free.place(Name::Win);
+        // SAFETY: the program passed one.
+        let handle = unsafe { call.args.handle_at(WINDOW, 0) };
+        if let Some(WindowId(freed)) = call.forget_window(handle) {
+            (call.kept, call.noted) = (freed as usize, true);
+        }
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        if ended.is_well() {
+            let known = call.noted.then_some(Detail::WindowFree(WindowId(call.kept as u32)));
+            call.put_other(Bytes::ZERO, known.unwrap_or(Detail::None));
+        }
+    }
+}
+
+/// `MPI_Put`, `MPI_Get`, `MPI_Accumulate` and their like.
+pub(super) struct Transfer;
+
+impl Transfer {
+    /// Elements of a datatype, by the names of both; one element where there is no count.
+    fn bytes(call: &mut Recorded, count: Name, datatype: Name) -> Bytes {
+        let args = call.args;
+        let Some(datatype) = args.find(datatype).or_else(|| args.find(Name::Datatype)) else {
+            return Bytes::ZERO;
+        };
+        match args.find(count).map_or(1, |place| args.number(place)) {
+            // Without elements the datatype need not be one.
+            0 => Bytes::ZERO,
+            count => call.datatype(args.handle(datatype)).bytes(count),
+        }
+    }
+}
+
+impl Hook for Transfer {
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        let args = call.args;
+        let (Some(target), Some(displacement), Some(window)) =
+            (args.find(Name::TargetRank), args.find(Name::TargetDisp), args.find(Name::Win))
+        else {
+            return;
+        };
+        let rank = args.int(target);
+        if !ended.is_well() || rank == call.abi().constants.proc_null {
+            return;
+        }
+        // What the target's data is combined with is not sent where nothing is.
+        let op = args.find(Name::Op).map(|place| args.handle(place));
+        let sends = op != Some(call.abi().predefined.op_no_op);
+        let origin =
+            if sends { Self::bytes(call, Name::OriginCount, Name::OriginDatatype) } else { Bytes::ZERO };
+        let (sent, fetched) = match args.call().detail() {
+            prototypes::Detail::Put => (origin, Bytes::ZERO),
+            prototypes::Detail::Get => (Bytes::ZERO, origin),
+            _ => (origin, Self::bytes(call, Name::ResultCount, Name::ResultDatatype)),
+        };
+        let at_target = Self::bytes(call, Name::TargetCount, Name::TargetDatatype);
+        let place = args.find(Name::Request);
+        let request = call.next_request();
+        let bytes = Bytes(sent.0.wrapping_add(fetched.0));
+        let Some(window) = call.window(args.handle(window)) else {
+            return call.put_other(bytes, Detail::None);
+        };
+        let transfer = event::Transfer {
+            window,
+            target: CommRank(rank as u32),
+            displacement: args.number(displacement),
+            sent,
+            fetched,
+            at_target,
+            request: place.map(|_| request),
+        };
+        call.put_other(bytes, Detail::Transfer(transfer));
+        if let Some(place) = place {
+            call.pend_made(place, request, 0);
+        }
+    }
+}
+
+/// Fences, locks, flushes, post/start/complete/wait.
+pub(super) struct Synchronisation;
+
+impl Hook for Synchronisation {
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        let args = call.args;
+        // SAFETY: a call that has succeeded has set its flag. Asking in vain, perhaps a million times, is counted.
+        let in_vain = || args.find(Name::Flag).is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0);
+        if !ended.is_well() || in_vain() {
+            return;
+        }
+        let Some(window) = args.find(Name::Win).and_then(|place| call.window(args.handle(place))) else {
+            return call.put_other(Bytes::ZERO, Detail::None);
+        };
+        let int = |name| args.find(name).map(|place| args.int(place));
+        let group = args.find(Name::Group).map(|place| call.tracer.group_members(args.handle(place)));
+        let sync = Detail::Sync {
+            window,
+            target: int(Name::Rank).map(|rank| CommRank(rank as u32)),
+            exclusive: int(Name::LockType) == Some(call.abi().constants.lock_exclusive),
+            assert: int(Name::Assert).unwrap_or(0),
+            group: group.as_ref().map(|ranks| compact(ranks, call.tracer.tasks)),
+        };
+        call.put_other(Bytes::ZERO, sync);
+    }
+}

@@ -1,0 +1,77 @@
+//! Persistent requests: what each start of them does is kept when they are made.
+
+use crate::call::{Ended, Hook, Recorded};
+use crate::requests::{Template, Waiting};
+use mpi_abi::prototypes::{Call, Name};
+use vef_format::capture::event::{Action, Detail};
+
+/// Remembers what the persistent request does that a call has made.
+pub(super) fn keep_template(call: &mut Recorded, template: Template) {
+    let Some(place) = call.args.find(Name::Request) else { return };
+    // SAFETY: the call has succeeded, and so has set it.
+    let handle = unsafe { call.args.handle_at(place, 0) };
+    call.tracer.known().templates.insert(handle, template);
+}
+
+/// `MPI_Start`, `MPI_Startall`.
+pub(super) struct Start;
+
+const COUNT: usize = Call::MPI_Startall.place(Name::Count);
+const REQUESTS: usize = Call::MPI_Startall.place(Name::ArrayOfRequests);
+const REQUEST: usize = Call::MPI_Start.place(Name::Request);
+
+impl Start {
+    /// The handles of the requests as they are now.
+    fn handles(call: &Recorded) -> impl Iterator<Item = usize> + use<> {
+        let args = call.args;
+        let (place, count) = match args.call() {
+            Call::MPI_Start => (REQUEST, 1),
+            _ => (REQUESTS, usize::try_from(args.int(COUNT)).unwrap_or(0)),
+        };
+        // SAFETY: the program passed that many.
+        (0..count).map(move |i| unsafe { args.handle_at(place, i) })
+    }
+}
+
+impl Hook for Start {
+    fn before(&self, call: &mut Recorded) {
+        call.scratch.handles.clear();
+        let handles = Self::handles(call);
+        call.scratch.handles.extend(handles);
+    }
+
+    fn after(&self, call: &mut Recorded, ended: Ended) {
+        if !ended.is_well() {
+            return;
+        }
+        let before = std::mem::take(&mut call.scratch.handles);
+        for (before, now) in before.iter().zip(Self::handles(call)) {
+            start(call, *before, now);
+        }
+        call.scratch.handles = before;
+    }
+}
+
+/// The persistent request `handle` has been started. Some libraries give it another handle then.
+fn start(call: &mut Recorded, handle: usize, now: usize) {
+    let Some(template) = call.tracer.known().templates.remove(handle) else { return };
+    let request = call.next_request();
+    match &template {
+        Template::Send(send) => {
+            call.put(&Action::Send(vef_format::capture::event::Send { request: Some(request), ..*send }));
+            call.pend(now, request, 0);
+        }
+        Template::Receive(post) => {
+            call.put(&Action::PostReceive(vef_format::capture::event::PostReceive { request, ..*post }));
+            call.pend(now, request, Waiting::flags_of(post));
+        }
+        Template::Collective(part) => {
+            call.put(&Action::Collective(part.started(request)));
+            call.pend(now, request, 0);
+        }
+        Template::Other(made_by, bytes) => {
+            call.put_as(*made_by, &Action::Other { bytes: *bytes, detail: Detail::None });
+        }
+    }
+    call.tracer.known().templates.insert(now, template);
+}

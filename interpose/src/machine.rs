@@ -1,0 +1,596 @@
+//! What depends on the processor: the stubs behind the names that programs call, the trampolines into Rust, and what a thread has
+//! of its own.
+//!
+//! ```text
+//! program ─▶ stub ─▶ NEXT[number] ─▶ the real function
+//!                        ├─────────▶ trampoline ─▶ Rust, with the arguments as a Frame
+//!                        ╰ 0: not known yet ─▶ resolve
+//! ```
+//!
+//! A stub is a load, a test and a jump. It changes no register that a call passes something in, so one kind serves functions of any
+//! arguments; and neither it nor [`NEXT`], which is zero at first, costs the loader a relocation.
+
+use mpi_abi::prototypes::{Call, Export, Form};
+use mpi_abi::symbols::Words;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+/// By number of a name: where its calls go now; 0: to be found out.
+pub(crate) static NEXT: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
+
+/// By number of a name: the real function; 0: not looked up yet.
+static REAL: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
+
+/// What is done with calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Mode {
+    /// Nothing but to wait for the beginning.
+    Idle,
+    /// They are recorded, and there are no tools.
+    Recording,
+    /// Those that mean something for the time after the pause are recorded.
+    Paused,
+    /// They go through a chain of tools.
+    Chained,
+}
+
+static MODE: AtomicU8 = AtomicU8::new(Mode::Idle as u8);
+
+/// What is done with calls now.
+pub(crate) fn mode() -> Mode {
+    match MODE.load(Ordering::Acquire) {
+        1 => Mode::Recording,
+        2 => Mode::Paused,
+        3 => Mode::Chained,
+        _ => Mode::Idle,
+    }
+}
+
+/// From now on calls go where `mode` wants them.
+pub(crate) fn set_mode(mode: Mode) {
+    MODE.store(mode as u8, Ordering::Release);
+    NEXT.iter().for_each(|next| next.store(0, Ordering::Release));
+}
+
+/// The real function of a name; `None`: no library has it.
+pub(crate) fn real(number: usize) -> Option<NonNull<c_void>> {
+    let known = REAL[number].load(Ordering::Acquire) as *mut c_void;
+    NonNull::new(known).or_else(|| {
+        let name = std::ffi::CString::new(Export::symbol(number)).ok()?;
+        let found = mpi_abi::symbols::function(&name)?;
+        REAL[number].store(found.as_ptr() as usize, Ordering::Release);
+        Some(found)
+    })
+}
+
+// Not zero once the loader has relocated this library.
+std::arch::global_asm!(
+    ".pushsection .data.rel.ro,\"aw\",@progbits",
+    ".balign 8",
+    ".globl vef_relocated",
+    ".hidden vef_relocated",
+    "vef_relocated: .quad vef_relocated",
+    ".popsection",
+);
+
+/// Whether MPI has a function, asked by the loader: nothing may be called here but what the loader allows.
+pub(crate) extern "C" fn is_there(number: usize) -> bool {
+    mpi_abi::symbols::search_loaded_objects(Export::symbol(number).as_bytes()).is_some()
+}
+
+/// The number of a function's C name; `None`: it has no stub.
+pub(crate) fn c_name(call: Call) -> Option<usize> {
+    static NUMBERS: std::sync::OnceLock<[Option<u16>; Call::COUNT]> = std::sync::OnceLock::new();
+    let find = || {
+        let mut numbers = [None; Call::COUNT];
+        for number in 0..Export::COUNT {
+            let Export { form, .. } = Export::get(number);
+            let place = &mut numbers[Export::get(number).call() as usize];
+            if form == Form::C && place.is_none() {
+                *place = Some(number as u16);
+            }
+        }
+        numbers
+    };
+    NUMBERS.get_or_init(find)[call as usize].map(usize::from)
+}
+
+/// Arguments that come in registers.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: usize = 6;
+/// Arguments that come in registers.
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: usize = 8;
+/// Between those and the ones on the stack a trampoline leaves the frame pointer and the return address.
+const LINK: usize = 2;
+
+/// The most arguments of an MPI function, what Fortran adds and a tool's layer included.
+pub(crate) const MOST: usize = mpi_abi::symbols::MOST_WORDS;
+
+/// The arguments of a call, where a trampoline has left them.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Frame(NonNull<usize>);
+
+/// A frame that was made by hand.
+pub(crate) struct OwnFrame([usize; MOST + LINK]);
+
+impl OwnFrame {
+    pub(crate) fn new(words: &[usize]) -> Self {
+        let mut own = [0; MOST + LINK];
+        for (i, word) in words.iter().enumerate() {
+            own[Frame::slot(i)] = *word;
+        }
+        Self(own)
+    }
+
+    /// To be used while this is where it is.
+    pub(crate) fn frame(&mut self) -> Frame {
+        Frame(NonNull::from(&mut self.0).cast())
+    }
+}
+
+impl Frame {
+    /// Where argument number `index` is, for [`Frame::at`].
+    #[inline(always)]
+    pub(crate) const fn slot(index: usize) -> usize {
+        if index < REGISTERS { index } else { index + LINK }
+    }
+
+    /// Its address: that of another call is lower if that was made from within this one.
+    #[inline(always)]
+    pub(crate) fn address(self) -> usize {
+        self.0.as_ptr() as usize
+    }
+
+    /// What is in a slot.
+    ///
+    /// # Safety
+    /// It must be that of an argument which the caller has passed.
+    #[inline(always)]
+    pub(crate) unsafe fn at(self, slot: usize) -> usize {
+        // SAFETY: the contract.
+        unsafe { *self.0.as_ptr().add(slot) }
+    }
+
+    /// Argument number `index`.
+    ///
+    /// # Safety
+    /// The caller must have passed as many.
+    #[inline(always)]
+    pub(crate) unsafe fn word(self, index: usize) -> usize {
+        // SAFETY: the contract.
+        unsafe { self.at(Self::slot(index)) }
+    }
+
+    /// Replaces argument number `index`.
+    ///
+    /// # Safety
+    /// As [`Frame::word`].
+    pub(crate) unsafe fn set(self, index: usize, word: usize) {
+        // SAFETY: the contract; the frame is the callee's to change.
+        unsafe { *self.0.as_ptr().add(Self::slot(index)) = word }
+    }
+
+    /// The first `count` arguments.
+    ///
+    /// # Safety
+    /// As [`Frame::word`].
+    pub(crate) unsafe fn words(self, count: usize) -> [usize; MOST] {
+        let mut words = [0; MOST];
+        for (index, word) in words.iter_mut().enumerate().take(count) {
+            // SAFETY: the contract.
+            *word = unsafe { self.word(index) };
+        }
+        words
+    }
+
+    /// Where the call was made; of no frame made by hand.
+    ///
+    /// # Safety
+    /// A trampoline must have made the frame.
+    pub(crate) unsafe fn return_address(self) -> usize {
+        // SAFETY: the contract.
+        unsafe { self.at(REGISTERS + 1) }
+    }
+
+    /// Calls a function with the first `count` arguments.
+    ///
+    /// # Safety
+    /// The caller must have passed as many, for a function with that prototype.
+    #[inline(always)]
+    pub(crate) unsafe fn pass_to(self, function: NonNull<c_void>, count: usize) -> i32 {
+        macro_rules! pass {
+            ($($index:literal)*) => {
+                // SAFETY: the contract; what is in registers may be more than the function takes.
+                unsafe { [$(self.word($index)),*].pass_to(function) }
+            };
+        }
+        match count {
+            0..=6 => pass!(0 1 2 3 4 5),
+            7 => pass!(0 1 2 3 4 5 6),
+            8 => pass!(0 1 2 3 4 5 6 7),
+            9 => pass!(0 1 2 3 4 5 6 7 8),
+            10 => pass!(0 1 2 3 4 5 6 7 8 9),
+            11 => pass!(0 1 2 3 4 5 6 7 8 9 10),
+            12 => pass!(0 1 2 3 4 5 6 7 8 9 10 11),
+            13 => pass!(0 1 2 3 4 5 6 7 8 9 10 11 12),
+            _ => pass!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        }
+    }
+}
+
+/// How many recorders there can be in a chain.
+pub(crate) const RECORDERS: usize = 8;
+
+/// What a thread has of its own; all zero at first.
+#[repr(C)]
+pub(crate) struct Thread {
+    /// By recorder: its lane, if it has one.
+    pub(crate) lanes: [*mut c_void; RECORDERS],
+    /// The frame of its call that is in the chain of tools; 0: none is.
+    pub(crate) chained: usize,
+    /// Whether it is in a call that starts tracing, or in `MPI_Pcontrol`.
+    pub(crate) starting: bool,
+}
+
+/// Bytes of a [`Thread`] in [`thread_local`](self).
+const THREAD: usize = 96;
+const _: () = assert!(size_of::<Thread>() <= THREAD);
+
+// In the memory that every thread has from its start, because this library is loaded with the program: it is reached by two
+// instructions, allocates nothing, and is there until the thread's last.
+std::arch::global_asm!(
+    ".pushsection .tbss,\"awT\",@nobits",
+    ".balign 16",
+    ".globl vef_thread",
+    ".hidden vef_thread",
+    ".type vef_thread, @object",
+    ".size vef_thread, {size}",
+    "vef_thread: .zero {size}",
+    ".popsection",
+    size = const THREAD,
+);
+
+/// What the calling thread has of its own.
+#[inline(always)]
+pub(crate) fn thread() -> *mut Thread {
+    let place: *mut Thread;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the place of the variable above and the thread pointer.
+    unsafe {
+        std::arch::asm!(
+            "mov {place}, qword ptr fs:[0]",
+            "add {place}, qword ptr [rip + vef_thread@GOTTPOFF]",
+            place = out(reg) place,
+            options(pure, readonly, nostack)
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!(
+            "mrs {thread}, tpidr_el0",
+            "adrp {place}, :gottprel:vef_thread",
+            "ldr {place}, [{place}, :gottprel_lo12:vef_thread]",
+            "add {place}, {place}, {thread}",
+            thread = out(reg) _,
+            place = out(reg) place,
+            options(pure, readonly, nostack)
+        );
+    }
+    place
+}
+
+/// Defines the stub of a name: `stub! { "MPI_Send" 17 resolve }`, where the last is what [`resolving`] defines.
+#[cfg(target_arch = "x86_64")]
+macro_rules! stub {
+    ($symbol:literal $number:literal $resolve:path) => {
+        const _: () = {
+            #[unsafe(naked)]
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C" fn stub() {
+                ::std::arch::naked_asm!(
+                    "mov r11, qword ptr [rip + {next} + 8 * {number}]",
+                    "mov r10d, {number}",
+                    "test r11, r11",
+                    "jz {resolve}",
+                    "jmp r11",
+                    next = sym $crate::machine::NEXT,
+                    number = const $number,
+                    resolve = sym $resolve,
+                )
+            }
+        };
+    };
+}
+
+/// As [`stub`], of a name that some MPIs lack: under these the loader finds no such name, neither for a weak reference nor for
+/// `dlsym`. For that the symbol is an indirect function: whenever a reference is to be bound, the loader calls what it stands for
+/// and takes the result, null or the address of the stub. Where that happens before this library is relocated, which an
+/// object does that was loaded with the program and binds all its references at once, the name is there.
+#[cfg(target_arch = "x86_64")]
+macro_rules! optional_stub {
+    ($symbol:literal $number:literal $resolve:path) => {
+        const _: () = {
+            #[unsafe(naked)]
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C" fn stub() {
+                ::std::arch::naked_asm!(
+                    concat!(".type ", $symbol, ", @gnu_indirect_function"),
+                    "cmp qword ptr [rip + vef_relocated], 0",
+                    "je 2f",
+                    "sub rsp, 8",
+                    "mov edi, {number}",
+                    "call {is_there}",
+                    "add rsp, 8",
+                    "test al, al",
+                    "je 3f",
+                    "2: lea rax, [rip + 4f]",
+                    "ret",
+                    "3: xor eax, eax",
+                    "ret",
+                    "4: mov r11, qword ptr [rip + {next} + 8 * {number}]",
+                    "mov r10d, {number}",
+                    "test r11, r11",
+                    "jz {resolve}",
+                    "jmp r11",
+                    next = sym $crate::machine::NEXT,
+                    number = const $number,
+                    is_there = sym $crate::machine::is_there,
+                    resolve = sym $resolve,
+                )
+            }
+        };
+    };
+}
+
+/// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the arguments
+/// of the call, and returns what that returns. An exception or a panic passes through. The lane is the thread's of recorder 0.
+#[cfg(target_arch = "x86_64")]
+macro_rules! trampoline {
+    ($(#[$doc:meta])* $name:ident => $function:path) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub(crate) unsafe extern "C" fn $name() {
+            ::std::arch::naked_asm!(
+                ".cfi_startproc",
+                "push rbp",
+                ".cfi_def_cfa_offset 16",
+                ".cfi_offset rbp, -16",
+                "mov rbp, rsp",
+                ".cfi_def_cfa_register rbp",
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "push rdi",
+                "mov edi, r10d",
+                "mov rsi, rsp",
+                "mov rdx, qword ptr [rip + vef_thread@GOTTPOFF]",
+                "mov rdx, qword ptr fs:[rdx]",
+                "call {function}",
+                "leave",
+                ".cfi_def_cfa rsp, 8",
+                "ret",
+                ".cfi_endproc",
+                function = sym $function,
+            )
+        }
+    };
+}
+
+/// Defines what a stub goes to that does not know where to go: it asks a Rust function `fn(number: usize) -> usize` and goes there
+/// with the arguments as they are, floating-point ones included.
+#[cfg(target_arch = "x86_64")]
+macro_rules! resolving {
+    ($name:ident => $function:path) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            ::std::arch::naked_asm!(
+                ".cfi_startproc",
+                "push rbp",
+                ".cfi_def_cfa_offset 16",
+                ".cfi_offset rbp, -16",
+                "mov rbp, rsp",
+                ".cfi_def_cfa_register rbp",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "push rax",
+                "push r10",
+                "sub rsp, 128",
+                "movups [rsp], xmm0",
+                "movups [rsp + 16], xmm1",
+                "movups [rsp + 32], xmm2",
+                "movups [rsp + 48], xmm3",
+                "movups [rsp + 64], xmm4",
+                "movups [rsp + 80], xmm5",
+                "movups [rsp + 96], xmm6",
+                "movups [rsp + 112], xmm7",
+                "mov edi, r10d",
+                "call {function}",
+                "mov r11, rax",
+                "movups xmm0, [rsp]",
+                "movups xmm1, [rsp + 16]",
+                "movups xmm2, [rsp + 32]",
+                "movups xmm3, [rsp + 48]",
+                "movups xmm4, [rsp + 64]",
+                "movups xmm5, [rsp + 80]",
+                "movups xmm6, [rsp + 96]",
+                "movups xmm7, [rsp + 112]",
+                "add rsp, 128",
+                "pop r10",
+                "pop rax",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "pop rbp",
+                ".cfi_def_cfa rsp, 8",
+                "jmp r11",
+                ".cfi_endproc",
+                function = sym $function,
+            )
+        }
+    };
+}
+
+/// Defines the stub of a name: `stub! { "MPI_Send" 17 resolve }`, where the last is what [`resolving`] defines.
+#[cfg(target_arch = "aarch64")]
+macro_rules! stub {
+    ($symbol:literal $number:literal $resolve:path) => {
+        const _: () = {
+            #[unsafe(naked)]
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C" fn stub() {
+                ::std::arch::naked_asm!(
+                    "adrp x16, {next} + 8 * {number}",
+                    "ldr x16, [x16, :lo12:{next} + 8 * {number}]",
+                    "mov w17, {number}",
+                    "cbz x16, 2f",
+                    "br x16",
+                    "2: b {resolve}",
+                    next = sym $crate::machine::NEXT,
+                    number = const $number,
+                    resolve = sym $resolve,
+                )
+            }
+        };
+    };
+}
+
+/// As [`stub`], of a name that some MPIs lack; see that for x86-64.
+#[cfg(target_arch = "aarch64")]
+macro_rules! optional_stub {
+    ($symbol:literal $number:literal $resolve:path) => {
+        const _: () = {
+            #[unsafe(naked)]
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C" fn stub() {
+                ::std::arch::naked_asm!(
+                    concat!(".type ", $symbol, ", %gnu_indirect_function"),
+                    "adrp x16, vef_relocated",
+                    "ldr x16, [x16, :lo12:vef_relocated]",
+                    "cbz x16, 2f",
+                    "stp x29, x30, [sp, #-16]!",
+                    "mov w0, {number}",
+                    "bl {is_there}",
+                    "ldp x29, x30, [sp], #16",
+                    "cbz w0, 3f",
+                    "2: adr x0, 4f",
+                    "ret",
+                    "3: mov x0, 0",
+                    "ret",
+                    "4: adrp x16, {next} + 8 * {number}",
+                    "ldr x16, [x16, :lo12:{next} + 8 * {number}]",
+                    "mov w17, {number}",
+                    "cbz x16, 5f",
+                    "br x16",
+                    "5: b {resolve}",
+                    next = sym $crate::machine::NEXT,
+                    number = const $number,
+                    is_there = sym $crate::machine::is_there,
+                    resolve = sym $resolve,
+                )
+            }
+        };
+    };
+}
+
+/// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the arguments
+/// of the call, and returns what that returns. An exception or a panic passes through. The lane is the thread's of recorder 0.
+#[cfg(target_arch = "aarch64")]
+macro_rules! trampoline {
+    ($(#[$doc:meta])* $name:ident => $function:path) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub(crate) unsafe extern "C" fn $name() {
+            ::std::arch::naked_asm!(
+                ".cfi_startproc",
+                "stp x29, x30, [sp, #-16]!",
+                ".cfi_def_cfa_offset 16",
+                ".cfi_offset x29, -16",
+                ".cfi_offset x30, -8",
+                "mov x29, sp",
+                ".cfi_def_cfa x29, 16",
+                "stp x6, x7, [sp, #-16]!",
+                "stp x4, x5, [sp, #-16]!",
+                "stp x2, x3, [sp, #-16]!",
+                "stp x0, x1, [sp, #-16]!",
+                "mov w0, w17",
+                "mov x1, sp",
+                "mrs x3, tpidr_el0",
+                "adrp x2, :gottprel:vef_thread",
+                "ldr x2, [x2, :gottprel_lo12:vef_thread]",
+                "ldr x2, [x2, x3]",
+                "bl {function}",
+                "mov sp, x29",
+                "ldp x29, x30, [sp], #16",
+                ".cfi_def_cfa sp, 0",
+                "ret",
+                ".cfi_endproc",
+                function = sym $function,
+            )
+        }
+    };
+}
+
+/// Defines what a stub goes to that does not know where to go: it asks a Rust function `fn(number: usize) -> usize` and goes there
+/// with the arguments as they are, floating-point ones included.
+#[cfg(target_arch = "aarch64")]
+macro_rules! resolving {
+    ($name:ident => $function:path) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            ::std::arch::naked_asm!(
+                ".cfi_startproc",
+                "stp x29, x30, [sp, #-16]!",
+                ".cfi_def_cfa_offset 16",
+                ".cfi_offset x29, -16",
+                ".cfi_offset x30, -8",
+                "mov x29, sp",
+                ".cfi_def_cfa x29, 16",
+                "stp x0, x1, [sp, #-16]!",
+                "stp x2, x3, [sp, #-16]!",
+                "stp x4, x5, [sp, #-16]!",
+                "stp x6, x7, [sp, #-16]!",
+                "stp x8, x17, [sp, #-16]!",
+                "stp q0, q1, [sp, #-32]!",
+                "stp q2, q3, [sp, #-32]!",
+                "stp q4, q5, [sp, #-32]!",
+                "stp q6, q7, [sp, #-32]!",
+                "mov w0, w17",
+                "bl {function}",
+                "mov x16, x0",
+                "ldp q6, q7, [sp], #32",
+                "ldp q4, q5, [sp], #32",
+                "ldp q2, q3, [sp], #32",
+                "ldp q0, q1, [sp], #32",
+                "ldp x8, x17, [sp], #16",
+                "ldp x6, x7, [sp], #16",
+                "ldp x4, x5, [sp], #16",
+                "ldp x2, x3, [sp], #16",
+                "ldp x0, x1, [sp], #16",
+                "ldp x29, x30, [sp], #16",
+                ".cfi_def_cfa sp, 0",
+                "br x16",
+                ".cfi_endproc",
+                function = sym $function,
+            )
+        }
+    };
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("stubs and trampolines are written for x86-64 and AArch64");
+
+pub(crate) use {optional_stub, resolving, stub, trampoline};

@@ -1,0 +1,638 @@
+//! What the MPI functions look like and do: tables that `build.rs` makes of `functions.txt`, which explains its columns.
+//!
+//! A wrapper takes every argument as a `usize`, the whole register, and hands it on as it came. An `int` fills only the lower
+//! half of it and the upper half is garbage; a handle is an `int` under MPICH and a pointer under Open MPI: [`Kind::width`]
+//! tells what of a word means something.
+
+use std::fmt;
+
+include!(concat!(env!("OUT_DIR"), "/functions.rs"));
+
+/// What a call does, as far as somebody who records it needs to tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Category {
+    /// `Send`, `Bsend`, `Ssend`, `Rsend`.
+    Send,
+    /// `Recv`, `Mrecv`.
+    Recv,
+    /// `Sendrecv`, `Sendrecv_replace`.
+    SendRecv,
+    /// `Probe`, `Iprobe`, `Mprobe`, `Improbe`.
+    Probe,
+    /// `Psend_init` … `Parrived`.
+    Partitioned,
+    /// `Wait`, `Test` and their kin.
+    Wait,
+    /// `Start`, `Startall`.
+    Start,
+    /// `Request_free`, `Cancel`: a request may end without a completion.
+    RequestFree,
+    /// Other calls on requests: `Request_get_status`, generalized requests.
+    Request,
+    /// Calls that look into or fill a status.
+    Status,
+    /// Collectives, also those with a count a peer.
+    Collective,
+    /// Collectives of neighbourhoods.
+    NeighborCollective,
+    /// Makes a communicator (also with a topology, also an intercommunicator).
+    CommCreate,
+    /// `Comm_free`, `Comm_disconnect`.
+    CommFree,
+    /// Asks or names a communicator.
+    CommQuery,
+    /// Asks about a topology.
+    Topology,
+    /// Groups.
+    Group,
+    /// `Put`, `Get`, `Accumulate` and the other one-sided transfers.
+    Rma,
+    /// Fences, locks, flushes, post/start/complete/wait.
+    RmaSync,
+    /// Makes a window.
+    WinCreate,
+    /// `Win_free`.
+    WinFree,
+    /// Asks or names a window, attaches memory.
+    WinQuery,
+    /// `File_open`.
+    FileOpen,
+    /// What else of a file takes all its processes: its view, its size, `File_sync`; `File_delete`.
+    FileSync,
+    /// `File_close`.
+    FileClose,
+    /// Reads and writes, split collective ones included.
+    Io,
+    /// Other calls on files.
+    FileQuery,
+    /// Datatype constructors.
+    TypeCreate,
+    /// `Type_commit`.
+    TypeCommit,
+    /// `Type_free`.
+    TypeFree,
+    /// Asks or names a datatype.
+    TypeQuery,
+    /// `Init`, `Init_thread`, `Initialized`, `Finalize`, `Finalized`, `Abort`, the ends of sessions.
+    Lifecycle,
+    /// The rest of the sessions model.
+    Session,
+    /// Spawning and connecting processes.
+    Process,
+    /// Attributes and their keys.
+    Attribute,
+    /// Error handlers, classes and strings.
+    ErrorHandling,
+    /// `MPI_Info`.
+    Info,
+    /// Reduction operations.
+    Op,
+    /// `Pcontrol`.
+    Pcontrol,
+    /// What stays in the process: packing, memory, timers, versions.
+    Local,
+    /// C handle to Fortran handle and back.
+    Conversion,
+}
+
+/// When an operation happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Timing {
+    /// In the call.
+    Blocking,
+    /// From the call to the completion of its request.
+    Immediate,
+    /// Whenever the request that the call makes is started.
+    Persistent,
+}
+
+/// How a send completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the standard's words")]
+pub enum SendMode {
+    Standard,
+    Buffered,
+    Synchronous,
+    Ready,
+}
+
+/// What a collective does, whatever its form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the standard's words")]
+pub enum Operation {
+    Bcast,
+    Reduce,
+    Allreduce,
+    Gather,
+    Scatter,
+    Allgather,
+    Barrier,
+    Alltoall,
+    Gatherv,
+    Scatterv,
+    Allgatherv,
+    Alltoallv,
+    Alltoallw,
+    ReduceScatter,
+    ReduceScatterBlock,
+    Scan,
+    Exscan,
+}
+
+/// What tells a function from others of its category.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Detail {
+    /// Nothing that matters.
+    None,
+    /// Of a send: how it completes.
+    Send(SendMode),
+    /// Of a collective: what it does.
+    Collective(Operation),
+    /// Of a one-sided transfer: data goes to the target.
+    Put,
+    /// Of a one-sided transfer: data comes from the target.
+    Get,
+    /// Of a one-sided transfer: data goes both ways.
+    Both,
+    /// Reads from a file.
+    Read,
+    /// Reads, with all processes of the file.
+    ReadAll,
+    /// Writes to a file.
+    Write,
+    /// Writes, with all processes of the file.
+    WriteAll,
+}
+
+/// How wide an argument is in C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// A C `int`: the lower 32 bits of the word.
+    Int,
+    /// 64 bits: `MPI_Aint`, `MPI_Offset`, `MPI_Count`, pointers.
+    Word,
+    /// A handle: as wide as the ABI says.
+    Handle,
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident: $width:ident),* $(,)?) => {
+        /// What a parameter of an MPI function is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($(#[$doc])* $kind),*
+        }
+
+        impl Kind {
+            /// How wide an argument of this kind is in C.
+            pub const fn width(self) -> Width {
+                match self {
+                    $(Kind::$kind => Width::$width),*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Number of elements, C `int`.
+    Count: Int,
+    /// Number of elements, `MPI_Count`.
+    BigCount: Word,
+    /// Rank of a peer, `MPI_PROC_NULL` or `MPI_ANY_SOURCE`.
+    Rank: Int,
+    /// Rank of the root of a collective, `MPI_ROOT` or `MPI_PROC_NULL`.
+    Root: Int,
+    /// Message tag, or `MPI_ANY_TAG`.
+    Tag: Int,
+    /// Any other C `int`.
+    Int: Int,
+    /// `MPI_Aint`: an address, displacement or size in bytes.
+    Aint: Word,
+    /// `MPI_Offset`: a place in a file.
+    Offset: Word,
+    /// Address of communicated or packed data; may be `MPI_BOTTOM` or `MPI_IN_PLACE`.
+    Buffer: Word,
+    /// Array of counts, C `int`.
+    CountArray: Word,
+    /// Array of counts (of displacements in datatype constructors), `MPI_Count`.
+    BigCountArray: Word,
+    /// Array of displacements, C `int`.
+    DisplArray: Word,
+    /// Array of displacements, `MPI_Aint`.
+    AintDisplArray: Word,
+    /// Address of one C `int`, mostly an output.
+    IntPtr: Word,
+    /// Array of C `int`s, input or output.
+    IntArray: Word,
+    /// Address of one `MPI_Aint`, an output.
+    AintPtr: Word,
+    /// Array of `MPI_Aint`s.
+    AintArray: Word,
+    /// Address of one `MPI_Count`, mostly an output.
+    BigCountPtr: Word,
+    /// Address of one `MPI_Offset`, an output.
+    OffsetPtr: Word,
+    /// Address of a status, or `MPI_STATUS_IGNORE`.
+    StatusPtr: Word,
+    /// Array of statuses, or `MPI_STATUSES_IGNORE`.
+    StatusArray: Word,
+    /// A string that is read.
+    Str: Word,
+    /// Room for a string.
+    StrOut: Word,
+    /// An array of strings, or an address of one.
+    StrArray: Word,
+    /// A callback.
+    Function: Word,
+    /// Any other address.
+    Pointer: Word,
+    /// What may follow a fixed parameter of a variadic function: a register, perhaps meaningless.
+    Vararg: Word,
+    /// A communicator.
+    Comm: Handle,
+    /// Address of a communicator.
+    CommPtr: Word,
+    /// A datatype.
+    Datatype: Handle,
+    /// Address of a datatype.
+    DatatypePtr: Word,
+    /// Array of datatypes.
+    DatatypeArray: Word,
+    /// A request.
+    Request: Handle,
+    /// Address of a request.
+    RequestPtr: Word,
+    /// Array of requests.
+    RequestArray: Word,
+    /// A matched message.
+    Message: Handle,
+    /// Address of a matched message.
+    MessagePtr: Word,
+    /// A reduction operation.
+    Op: Handle,
+    /// Address of a reduction operation.
+    OpPtr: Word,
+    /// A group.
+    Group: Handle,
+    /// Address of a group.
+    GroupPtr: Word,
+    /// A window.
+    Win: Handle,
+    /// Address of a window.
+    WinPtr: Word,
+    /// A file; a pointer in every ABI.
+    File: Word,
+    /// Address of a file.
+    FilePtr: Word,
+    /// An info object.
+    Info: Handle,
+    /// Address of an info object.
+    InfoPtr: Word,
+    /// Array of info objects.
+    InfoArray: Word,
+    /// An error handler.
+    Errhandler: Handle,
+    /// Address of an error handler.
+    ErrhandlerPtr: Word,
+    /// A session.
+    Session: Handle,
+    /// Address of a session.
+    SessionPtr: Word,
+}
+
+impl Kind {
+    /// Whether it is a handle by value.
+    pub const fn is_handle(self) -> bool {
+        matches!(self.width(), Width::Handle) || matches!(self, Kind::File)
+    }
+
+    /// Whether it is a string, whose length is a hidden argument in Fortran.
+    pub const fn is_string(self) -> bool {
+        matches!(self, Kind::Str | Kind::StrOut | Kind::StrArray)
+    }
+
+    /// Whether it is an array of handles.
+    pub const fn is_handle_array(self) -> bool {
+        matches!(self, Kind::RequestArray | Kind::DatatypeArray | Kind::InfoArray)
+    }
+
+    /// Of the address of one handle, and of an array of them: what is there.
+    pub const fn target(self) -> Option<Kind> {
+        Some(match self {
+            Kind::CommPtr => Kind::Comm,
+            Kind::DatatypePtr | Kind::DatatypeArray => Kind::Datatype,
+            Kind::RequestPtr | Kind::RequestArray => Kind::Request,
+            Kind::MessagePtr => Kind::Message,
+            Kind::OpPtr => Kind::Op,
+            Kind::GroupPtr => Kind::Group,
+            Kind::WinPtr => Kind::Win,
+            Kind::FilePtr => Kind::File,
+            Kind::InfoPtr | Kind::InfoArray => Kind::Info,
+            Kind::ErrhandlerPtr => Kind::Errhandler,
+            Kind::SessionPtr => Kind::Session,
+            _ => return None,
+        })
+    }
+}
+
+/// What a function returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Returns {
+    /// An error code, C `int`.
+    Error,
+    /// C `double`.
+    Double,
+    /// An `MPI_Aint`, a Fortran `INTEGER` or a handle: what that kind is as an argument.
+    Value(Kind),
+}
+
+/// One parameter of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name in the standard.
+    pub name: Name,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// How a function relates to Fortran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// Returns an error code; Fortran arguments follow from the C ones.
+    Plain,
+    /// The large-count form of a function, which only `mpi_f08` has.
+    Large,
+    /// Returns an error code; the Fortran form, if any, has other arguments.
+    COnly,
+    /// Returns no error code.
+    Others,
+}
+
+/// By which rules arguments are passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// C's.
+    C,
+    /// Fortran's: all by reference, then the place for the error code, then the lengths of strings.
+    Fortran,
+    /// The same, buffers as descriptors.
+    Descriptors,
+}
+
+/// A name under which programs call an MPI function.
+#[derive(Clone, Copy, Debug)]
+pub struct Export {
+    call: u16,
+    /// How its arguments are passed.
+    pub form: Form,
+}
+
+struct Row {
+    category: Category,
+    timing: Timing,
+    group: Group,
+    returns: Returns,
+    detail: Detail,
+    /// Where its parameters end; they begin where those of the row before end.
+    end: u16,
+}
+
+/// Texts one behind the other, and where each ends.
+struct Texts<const N: usize> {
+    text: &'static str,
+    ends: [u16; N],
+}
+
+impl<const N: usize> Texts<N> {
+    fn get(&self, index: usize) -> &'static str {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start.into()..self.ends[index].into()]
+    }
+
+    const fn bytes(&self, index: usize) -> &'static [u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        let (_, rest) = self.text.as_bytes().split_at(start);
+        rest.split_at(self.ends[index] as usize - start).0
+    }
+
+    fn find(&self, text: &str) -> Option<usize> {
+        (0..N).find(|&index| self.get(index) == text)
+    }
+}
+
+impl Call {
+    /// How many functions there are; `call as usize` is below it.
+    pub const COUNT: usize = ROWS.len();
+
+    /// All functions, in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = Call> {
+        (0..Self::COUNT as u16).filter_map(Self::from_number)
+    }
+
+    const fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// The function's C name, `MPI_Send`.
+    pub fn name(self) -> &'static str {
+        CALL_NAMES.get(self as usize)
+    }
+
+    /// The name of the function with this number.
+    pub(crate) const fn name_bytes(number: usize) -> &'static [u8] {
+        CALL_NAMES.bytes(number)
+    }
+
+    /// What the function does.
+    pub const fn category(self) -> Category {
+        self.row().category
+    }
+
+    /// When it does that.
+    pub const fn timing(self) -> Timing {
+        self.row().timing
+    }
+
+    /// How it relates to Fortran.
+    pub const fn group(self) -> Group {
+        self.row().group
+    }
+
+    /// What it returns.
+    pub const fn returns(self) -> Returns {
+        self.row().returns
+    }
+
+    /// What else tells it from others of its category.
+    pub const fn detail(self) -> Detail {
+        self.row().detail
+    }
+
+    /// What it takes, in order.
+    pub const fn parameters(self) -> &'static [Parameter] {
+        let start = match self as usize {
+            0 => 0,
+            number => ROWS[number - 1].end,
+        };
+        let (_, rest) = PARAMETERS.split_at(start as usize);
+        rest.split_at((self.row().end - start) as usize).0
+    }
+
+    /// The place of a parameter.
+    pub const fn position(self, name: Name) -> Option<usize> {
+        let parameters = self.parameters();
+        let mut i = 0;
+        while i < parameters.len() {
+            if parameters[i].name as u8 == name as u8 {
+                return Some(i);
+            }
+            i += 1;
+        }
+        None
+    }
+
+    /// The place of a parameter that this function has: to be asked at compile time, where a wrong name is an error.
+    pub const fn place(self, name: Name) -> usize {
+        match self.position(name) {
+            Some(place) => place,
+            None => panic!("the function has no parameter of this name"),
+        }
+    }
+
+    /// Whether it has all these parameters where `model` has them.
+    pub const fn is_like(self, model: Call, names: &[Name]) -> bool {
+        let mut i = 0;
+        while i < names.len() {
+            match self.position(names[i]) {
+                Some(place) if place == model.place(names[i]) => i += 1,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// How many hidden lengths of strings follow `ierror` in Fortran.
+    pub fn hidden_lengths(self) -> usize {
+        self.parameters().iter().filter(|parameter| parameter.kind.is_string()).count()
+    }
+
+    /// The function with this number, as `call as u16` gave it.
+    pub const fn from_number(number: u16) -> Option<Call> {
+        if number as usize >= Self::COUNT {
+            return None;
+        }
+        // SAFETY: the variants are numbered from 0 without a gap, and this is one of them.
+        Some(unsafe { std::mem::transmute::<u16, Call>(number) })
+    }
+
+    /// The function of this C name.
+    pub fn from_name(name: &str) -> Option<Call> {
+        Self::from_number(CALL_NAMES.find(name)? as u16)
+    }
+}
+
+impl Name {
+    /// As in the standard: `origin_count`.
+    pub fn text(self) -> &'static str {
+        PARAMETER_NAMES.get(self as usize)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl Export {
+    /// How many names there are.
+    pub const COUNT: usize = EXPORTS.len();
+
+    /// The name number `index`, which must be below [`Export::COUNT`].
+    #[inline(always)]
+    pub const fn get(index: usize) -> Self {
+        EXPORTS[index]
+    }
+
+    /// Which function it is.
+    #[inline(always)]
+    pub const fn call(self) -> Call {
+        // SAFETY: the table has numbers of functions alone.
+        unsafe { std::mem::transmute(self.call) }
+    }
+
+    /// The symbol of name number `index`.
+    pub fn symbol(index: usize) -> &'static str {
+        EXPORT_NAMES.get(index)
+    }
+
+    /// The number of a symbol.
+    pub fn find(symbol: &str) -> Option<usize> {
+        EXPORT_NAMES.find(symbol)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn numbers_index_the_table() {
+        for (index, call) in Call::all().enumerate() {
+            assert_eq!(call as usize, index);
+            assert_eq!(Call::from_name(call.name()), Some(call));
+        }
+        assert_eq!(Call::from_number(Call::COUNT as u16), None);
+        assert_eq!(Call::from_name("MPI_Sendd"), None);
+    }
+
+    #[test]
+    fn forms_follow_by_rule() {
+        let of = |name: &str| Call::from_name(name).unwrap_or_else(|| panic!("no {name}"));
+        let shape = |call: Call| -> Vec<String> {
+            call.parameters().iter().map(|p| format!("{}: {:?}", p.name, p.kind)).collect()
+        };
+        let send =
+            ["buf: Buffer", "count: BigCount", "datatype: Datatype", "dest: Rank", "tag: Tag", "comm: Comm"];
+        assert_eq!(shape(of("MPI_Send_c")), send);
+        let isend = of("MPI_Ibsend");
+        assert_eq!((isend.timing(), isend.detail()), (Timing::Immediate, Detail::Send(SendMode::Buffered)));
+        assert_eq!(shape(isend).last().map(String::as_str), Some("request: RequestPtr"));
+        let init = of("MPI_Gatherv_init_c");
+        assert_eq!(
+            (init.timing(), init.detail()),
+            (Timing::Persistent, Detail::Collective(Operation::Gatherv))
+        );
+        assert!(shape(init).ends_with(&[
+            "comm: Comm".into(),
+            "info: Info".into(),
+            "request: RequestPtr".into()
+        ]));
+        assert_eq!(of("MPI_File_iread_at_all").category(), Category::Io);
+        assert_eq!(of("MPI_Rget_accumulate_c").parameters().len(), 13);
+        assert_eq!(of("MPI_Comm_spawn").hidden_lengths(), 2);
+        assert!(of("MPI_Ineighbor_alltoallw").parameters().iter().any(|p| p.kind == Kind::AintDisplArray));
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names = HashSet::new();
+        for index in 0..Export::COUNT {
+            assert!(names.insert(Export::symbol(index)), "{} twice", Export::symbol(index));
+            assert_eq!(Export::find(Export::symbol(index)), Some(index));
+        }
+        for name in
+            ["MPI_Send", "mpi_send_", "mpi_send_f08ts_large_", "MPIX_Bcast_init", "mpi_init_thread_f08_"]
+        {
+            assert!(names.contains(name), "{name}");
+        }
+        for call in Call::all() {
+            let parameters: HashSet<_> = call.parameters().iter().map(|p| p.name).collect();
+            assert_eq!(parameters.len(), call.parameters().len(), "{}", call.name());
+        }
+    }
+}

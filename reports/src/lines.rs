@@ -1,0 +1,460 @@
+//! A capture as time-independent text traces, as MinI writes them ([`vef_format::time_independent`]): one file a rank, a line a
+//! call.
+//!
+//! A receive's line stands where it was posted; the sender of one from `MPI_ANY_SOURCE` is looked up before, in a pass of its own
+//! over the events. Memory is constant but for those senders and for what is known of communicators and datatypes.
+//!
+//! Not written: what MinI does not know and no line could say (one-sided, files, neighbourhoods, inter-communicators, matched
+//! receives, messages to `MPI_PROC_NULL`), and waits that completed nothing.
+
+use crate::members::{Communicators, Group, group};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use vef_format::capture::event::{
+    Action, Collective, Communicator, Datatype, DatatypeId, Event, Origin, Outcome, Receive, RequestId, Send,
+    SendMode,
+};
+use vef_format::capture::{Capture, CaptureError, Function};
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::operation::Operation;
+use vef_format::time_independent::{
+    COMPLETIONS, NOT_CONTIGUOUS, RANKS_FILE, RECEIVES, SENDS, collective_name,
+};
+use vef_format::units::{Bytes, Nanos};
+
+/// MinI's codes of predefined datatypes; others count as derived ones.
+const CODES: [(&str, u32); 11] = [
+    ("MPI_DOUBLE", 0),
+    ("MPI_DOUBLE_PRECISION", 0),
+    ("MPI_INT", 1),
+    ("MPI_INTEGER", 1),
+    ("MPI_CHAR", 2),
+    ("MPI_CHARACTER", 2),
+    ("MPI_SHORT", 3),
+    ("MPI_LONG", 4),
+    ("MPI_FLOAT", 5),
+    ("MPI_REAL", 5),
+    ("MPI_BYTE", BYTE),
+];
+const BYTE: u32 = 6;
+/// A derived datatype without holes.
+const CONTIGUOUS: u32 = 100;
+
+/// Why there are no traces.
+#[derive(Debug, thiserror::Error)]
+pub enum LinesError {
+    /// The capture cannot be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// They cannot be written.
+    #[error("{path}: {error}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Writes the traces of all ranks of `capture` into the directory `to`. `times`: with a line `<rank> compute <ns>` between calls.
+///
+/// # Errors
+/// See [`LinesError`].
+pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), LinesError> {
+    let tasks = capture.tasks();
+    let placed = |path: &Path, error| LinesError::Io { path: path.into(), error };
+    fs::create_dir_all(to).map_err(|error| placed(to, error))?;
+    for rank in (0..tasks).map(Rank) {
+        let path = to.join(format!("ti_trace{rank}.txt"));
+        let file = File::create(&path).map_err(|error| placed(&path, error))?;
+        let written = write_rank(capture, rank, BufWriter::new(file), times);
+        written.map_err(|error| match error {
+            Failure::Capture(error) => LinesError::Capture(error),
+            Failure::Io(error) => placed(&path, error),
+        })?;
+    }
+    // Without it nobody could tell that the last rank's file is missing.
+    let path = to.join(RANKS_FILE);
+    fs::write(&path, format!("{tasks}\n")).map_err(|error| placed(&path, error))
+}
+
+/// Why a rank's trace is not whole.
+#[derive(Debug)]
+enum Failure {
+    Capture(CaptureError),
+    Io(io::Error),
+}
+
+impl From<CaptureError> for Failure {
+    fn from(error: CaptureError) -> Self {
+        Self::Capture(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn write_rank(capture: &Capture, rank: Rank, to: impl Write, times: bool) -> Result<(), Failure> {
+    let senders = senders(capture, rank)?;
+    let mut events = capture.events(rank)?;
+    let functions = events.functions().iter().map(Known::of).collect();
+    let mut trace = Trace {
+        to,
+        rank,
+        tasks: capture.tasks(),
+        functions,
+        senders,
+        comms: Communicators::default(),
+        types: Vec::new(),
+        groups: HashMap::new(),
+        counts: Vec::new(),
+        last: None,
+        times,
+    };
+    events.each(|event| trace.event(event))?;
+    Ok(trace.to.flush()?)
+}
+
+/// Who sent what receives from `MPI_ANY_SOURCE` got, by their requests.
+fn senders(capture: &Capture, rank: Rank) -> Result<HashMap<RequestId, CommRank>, CaptureError> {
+    let mut senders = HashMap::new();
+    capture.events(rank)?.each(|event| {
+        if let Action::Complete(list) = event.action {
+            senders.extend(list.iter().filter_map(|completion| match completion.outcome {
+                Outcome::Received { source, .. } => Some((completion.request, source)),
+                _ => None,
+            }));
+        }
+        Ok::<_, CaptureError>(())
+    })?;
+    Ok(senders)
+}
+
+/// What the traces call a function.
+struct Known {
+    /// Its name in MPI, without a suffix for large counts.
+    plain: String,
+    /// Its name in the trace, if it is a message or completes requests.
+    line: Option<&'static str>,
+    /// Of a collective: whether it returns a request at once.
+    immediate: bool,
+}
+
+impl Known {
+    fn of(function: &Function) -> Self {
+        let plain = function.name.trim_end_matches("_c").to_owned();
+        let stem = plain.trim_end_matches("_replace");
+        let mut listed = COMPLETIONS.iter().chain(&SENDS).chain(&RECEIVES);
+        let line = listed.find(|(mpi, _)| *mpi == stem).map(|(_, name)| *name);
+        let immediate = plain.starts_with("MPI_I");
+        Self { plain, line, immediate }
+    }
+}
+
+/// A communicator, as the trace speaks of it.
+struct Named {
+    name: String,
+    group: Group,
+    /// This process's rank in it, where that is to be written: not in `MPI_COMM_WORLD`.
+    rank: Option<CommRank>,
+    /// How many rootless collectives it had.
+    collectives: u64,
+}
+
+/// The size and MinI's code of a datatype.
+#[derive(Clone, Copy)]
+struct Type {
+    size: u64,
+    code: u32,
+}
+
+/// One rank's trace.
+struct Trace<W> {
+    to: W,
+    rank: Rank,
+    tasks: u32,
+    /// By slot of the call table.
+    functions: Vec<Known>,
+    senders: HashMap<RequestId, CommRank>,
+    comms: Communicators<Named>,
+    types: Vec<Type>,
+    /// How many communicators were made by groups of the same tag, first member and size.
+    groups: HashMap<(i32, Rank, u32), u32>,
+    /// Room for the counts of a vector form.
+    counts: Vec<u64>,
+    /// When the previous call ended.
+    last: Option<Nanos>,
+    times: bool,
+}
+
+/// A message, as a line tells it.
+struct Message {
+    name: &'static str,
+    comm: CommId,
+    /// `None`: not known.
+    peer: Option<CommRank>,
+    bytes: Bytes,
+    datatype: DatatypeId,
+}
+
+impl<W: Write> Trace<W> {
+    fn event(&mut self, event: &Event<'_>) -> Result<(), Failure> {
+        let function = event.call.index().and_then(|slot| self.functions.get(slot));
+        let line = function.and_then(|function| function.line);
+        let is_call = !matches!(
+            event.action,
+            Action::Init
+                | Action::Communicator(_)
+                | Action::Datatype(_)
+                | Action::Phase { .. }
+                | Action::Other { .. }
+        );
+        if self.times && is_call {
+            let since = self.last.map_or(0, |last| event.start.0.saturating_sub(last.0));
+            writeln!(self.to, "{} compute {since}", self.rank)?;
+        }
+        self.last = Some(event.end);
+        match &event.action {
+            Action::Init => writeln!(self.to, "{} init 1", self.rank)?,
+            Action::Finalize => writeln!(self.to, "{} finalize", self.rank)?,
+            Action::Phase { begin, name } => {
+                let name = name.replace(['\n', '\0'], " ");
+                writeln!(self.to, "Phase {name} {}.", if *begin { "start" } else { "end" })?;
+            }
+            Action::Communicator(described) => self.communicator(event, described)?,
+            Action::CommunicatorFree(comm) => {
+                if let Some(freed) = self.comms.remove(*comm).filter(|freed| !freed.group.foreign) {
+                    writeln!(self.to, "Comm {} free.", freed.name)?;
+                }
+            }
+            Action::Datatype(described) => self.datatype(described),
+            Action::Send(send) => self.message(&sent(send, line))?,
+            Action::Receive(receive) => self.receive(line.unwrap_or("recv"), &received(receive))?,
+            // A matched probe is none that MinI knows.
+            Action::PostReceive(post)
+                if function.is_some_and(|function| !function.plain.contains("probe")) =>
+            {
+                let message = Message {
+                    name: "Irecv",
+                    comm: post.comm,
+                    peer: post.source.or_else(|| self.senders.get(&post.request).copied()),
+                    bytes: post.bytes,
+                    datatype: post.datatype,
+                };
+                self.receive(line.unwrap_or("Irecv"), &message)?;
+            }
+            Action::Exchange { send, receive } => {
+                self.message(&sent(send, line))?;
+                self.receive("Sendrecv", &received(receive))?;
+            }
+            Action::Complete(_) => {
+                if let Some(name) = line.filter(|name| COMPLETIONS.iter().any(|(_, known)| known == name)) {
+                    writeln!(self.to, "{} {name}", self.rank)?;
+                }
+            }
+            Action::Collective(part) => {
+                let immediate = function.is_some_and(|function| function.immediate);
+                self.collective(immediate, part)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn datatype(&mut self, described: &Datatype<'_>) {
+        let code = CODES.iter().find(|(name, _)| *name == described.name).map(|(_, code)| *code);
+        let code = code.unwrap_or(if described.contiguous { CONTIGUOUS } else { NOT_CONTIGUOUS });
+        let at = described.id.0 as usize;
+        if self.types.len() <= at {
+            self.types.resize(at + 1, Type { size: 0, code: CONTIGUOUS });
+        }
+        self.types[at] = Type { size: described.size.0, code };
+    }
+
+    fn type_of(&self, datatype: DatatypeId) -> Type {
+        self.types.get(datatype.0 as usize).copied().unwrap_or(Type { size: 0, code: CONTIGUOUS })
+    }
+
+    /// `0 send 1 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`.
+    fn message(&mut self, message: &Message) -> io::Result<()> {
+        let peer = message.peer.map_or(-1, |peer| i64::from(peer.0));
+        write!(self.to, "{} {} {peer}", self.rank, message.name)?;
+        self.amount(message)
+    }
+
+    /// As [`Trace::message`], of what a call of this name receives; in an exchange the first field is the sender.
+    fn receive(&mut self, name: &str, message: &Message) -> io::Result<()> {
+        if !name.ends_with("endrecv") {
+            return self.message(message);
+        }
+        let Some(comm) = self.comms.get_mut(message.comm) else { return Ok(()) };
+        let own = comm.rank.map_or(self.rank.0, |rank| rank.0);
+        match message.peer.and_then(|peer| comm.group.world_rank(peer)) {
+            Some(sender) => write!(self.to, "{sender} {name} {own}")?,
+            None => return Ok(()),
+        }
+        self.amount(message)
+    }
+
+    /// ` 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`.
+    fn amount(&mut self, message: &Message) -> io::Result<()> {
+        let Type { size, code } = self.type_of(message.datatype);
+        let count = message.bytes.0.checked_div(size).unwrap_or(0);
+        let name = self.comms.get_mut(message.comm).map_or("unknown", |comm| &comm.name);
+        writeln!(self.to, " {count} (of {size} bytes) {code} on comm {name}")
+    }
+
+    /// `0 allReduce 1 (of 4 bytes) of type 1 on comm mini_comm_0_0 1`.
+    fn collective(&mut self, immediate: bool, part: &Collective<'_>) -> io::Result<()> {
+        let letter = if immediate { "I" } else { "" };
+        write!(self.to, "{} {letter}{}", self.rank, collective_name(part.operation))?;
+        let mut sent = self.type_of(part.datatype);
+        let received = part.recv_datatype.map(|datatype| self.type_of(datatype));
+        let Some(comm) = self.comms.get_mut(part.comm) else { return writeln!(self.to) };
+        if part.operation == Operation::Barrier {
+            return writeln!(self.to, " on comm {}", comm.name);
+        }
+        if part.operation == Operation::Alltoallw {
+            // Every peer has its own datatype: in bytes.
+            sent = Type { size: 1, code: if sent.code == NOT_CONTIGUOUS { NOT_CONTIGUOUS } else { BYTE } };
+        }
+        let bytes = if part.send_counts.is_empty() { part.recv_counts } else { part.send_counts };
+        if bytes.is_empty() {
+            write!(self.to, " {}", part.count)?;
+        } else {
+            self.counts.clear();
+            self.counts.extend(bytes.iter().map(|bytes| bytes.checked_div(sent.size).unwrap_or(0)));
+            let [least, median, most] = summary(&mut self.counts);
+            write!(self.to, " min={least} median={median} max={most}")?;
+        }
+        write!(self.to, " (of {} bytes) ", sent.size)?;
+        if let Some(root) = part.root {
+            write!(self.to, "{root} ")?;
+        }
+        match received {
+            Some(received) => write!(self.to, "of types {}, {}", sent.code, received.code)?,
+            None => write!(self.to, "of type {}", sent.code)?,
+        }
+        write!(self.to, " on comm {}", comm.name)?;
+        match (part.root, comm.rank) {
+            (None, _) => {
+                comm.collectives += 1;
+                writeln!(self.to, " {}", comm.collectives)
+            }
+            (Some(_), Some(rank)) => writeln!(self.to, " {rank}"),
+            (Some(_), None) => writeln!(self.to),
+        }
+    }
+
+    /// `0 Comm split. color=0, key=0.New comm mini_comm_0_0 of size 4`.
+    ///
+    /// The first number of a name is the index of the creating call on its parent: all members agree on that without asking each
+    /// other. Below a parent other than the world, the parent's numbers come first.
+    fn communicator(&mut self, event: &Event<'_>, described: &Communicator<'_>) -> io::Result<()> {
+        let group = group(described, self.tasks);
+        let first = group.world_rank(CommRank(0)).unwrap_or_default();
+        let size = group.size();
+        let made_by = event.call.index().and_then(|slot| self.functions.get(slot));
+        let mut of_group = |tag: i32| {
+            let index = self.groups.entry((tag, first, size)).or_insert(0);
+            *index += 1;
+            format!("mini_group_{tag}_{first}_{size}_{}", *index - 1)
+        };
+        let name = match described.origin {
+            Origin::World => "MPI_COMM_WORLD".to_owned(),
+            Origin::SelfOnly => "MPI_COMM_SELF".to_owned(),
+            Origin::Child { parent, ordinal } => {
+                let parent = self.comms.get_mut(parent).map_or("unknown", |parent| &parent.name);
+                let of = match (parent, parent.strip_prefix("mini_comm_")) {
+                    ("MPI_COMM_WORLD", _) => String::new(),
+                    (_, Some(numbers)) => format!("{numbers}_"),
+                    (other, None) => format!("{other}_"),
+                };
+                let last = described.split.map_or(i64::from(first.0), |split| split.color.into());
+                format!("mini_comm_{of}{ordinal}_{last}")
+            }
+            Origin::Group { tag, .. } => of_group(tag),
+            Origin::Unseen { .. } if made_by.is_some() => of_group(0),
+            Origin::Unseen { .. } => format!("mini_comm_unseen_{first}_{size}"),
+        };
+        if let Some(function) = made_by.filter(|_| !described.foreign) {
+            write!(self.to, "{} Comm ", self.rank)?;
+            match described.split {
+                Some(split) => write!(self.to, "split. color={}, key={}", split.color, split.key)?,
+                None => {
+                    let how = function.plain.trim_start_matches("MPI_").trim_start_matches("Comm_");
+                    write!(self.to, "{}", how.to_ascii_lowercase())?;
+                }
+            }
+            writeln!(self.to, ".New comm {name} of size {size}")?;
+        }
+        let rank = match described.origin {
+            Origin::World => None,
+            _ => group.rank_of(self.rank),
+        };
+        self.comms.insert(described.id, Named { name, group, rank, collectives: 0 });
+        Ok(())
+    }
+}
+
+/// A send; `line`: the name of its function.
+fn sent(send: &Send, line: Option<&'static str>) -> Message {
+    // Of the start of a persistent request: as the non-blocking form.
+    let started = match send.mode {
+        SendMode::Standard => "Isend",
+        SendMode::Buffered => "Ibsend",
+        SendMode::Synchronous => "Issend",
+        SendMode::Ready => "Irsend",
+    };
+    Message {
+        name: line.unwrap_or(started),
+        comm: send.comm,
+        peer: Some(send.dest),
+        bytes: send.bytes,
+        datatype: send.datatype,
+    }
+}
+
+/// A receive that is over.
+fn received(receive: &Receive) -> Message {
+    Message {
+        name: "recv",
+        comm: receive.comm,
+        peer: Some(receive.source),
+        bytes: receive.bytes,
+        datatype: receive.datatype,
+    }
+}
+
+/// Least, median and most; of an even number of counts the median is the mean of the middle two.
+fn summary(counts: &mut [u64]) -> [u64; 3] {
+    if counts.is_empty() {
+        return [0; 3];
+    }
+    let middle = counts.len() / 2;
+    let even = counts.len().is_multiple_of(2);
+    let (below, &mut upper, above) = counts.select_nth_unstable(middle);
+    let lower = below.iter().max().copied().filter(|_| even).unwrap_or(upper);
+    let least = below.iter().min().copied().unwrap_or(upper);
+    let most = above.iter().max().copied().unwrap_or(upper);
+    [least, lower.midpoint(upper), most]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    #[test]
+    fn spreads() {
+        let of = |counts: &[u64]| summary(&mut counts.to_vec());
+        assert_eq!(of(&[5]), [5, 5, 5]);
+        assert_eq!(of(&[9, 1, 4]), [1, 4, 9]);
+        assert_eq!(of(&[8, 1, 2, 4]), [1, 3, 8]);
+        assert_eq!(of(&[u64::MAX, u64::MAX]), [u64::MAX, u64::MAX, u64::MAX]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Random valid MPI programs, which know their plan: the capture must hold exactly that, in order, and mix without leniency into a
+//! trace with the plan's messages.
+//!
+//! `VEF_SEEDS=100..200` runs others than the few of an ordinary test; `scripts/fuzz-mpi N` runs many.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use vef_format::capture::event::{
+    Action, Communicator, Event, Members, Origin, Outcome, RequestId, SendMode,
+};
+use vef_format::capture::{Capture, CaptureError, Digest};
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_tests::{Mpi, Traffic, counts, run, vef};
+
+const RANKS: u32 = 3;
+
+/// What each thread of a rank did, a line a call, as the program writes it.
+fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
+    let each = |take: &mut dyn FnMut(&Event<'_>)| {
+        let mut events = capture.events(rank).expect("a rank");
+        let read = events.each(|event| {
+            take(event);
+            Ok::<_, CaptureError>(())
+        });
+        read.expect("readable");
+    };
+    let mut senders: HashMap<RequestId, CommRank> = HashMap::new();
+    let mut cancelled = Vec::new();
+    each(&mut |event| {
+        if let Action::Complete(list) = &event.action {
+            for completion in list.iter() {
+                match completion.outcome {
+                    Outcome::Received { source, .. } => _ = senders.insert(completion.request, source),
+                    Outcome::Cancelled => cancelled.push(completion.request),
+                    Outcome::Done => {}
+                }
+            }
+        }
+    });
+    let mut lines: BTreeMap<u16, Vec<String>> = BTreeMap::new();
+    let mut comms: HashMap<CommId, Vec<Rank>> = HashMap::new();
+    each(&mut |event| {
+        let world = |comm: CommId, rank: CommRank| comms[&comm][rank.index()];
+        let sent = |send: &vef_format::capture::event::Send| {
+            let mode = match send.mode {
+                SendMode::Standard => "standard",
+                SendMode::Buffered => "buffered",
+                SendMode::Synchronous => "synchronous",
+                SendMode::Ready => "ready",
+            };
+            format!("send {} {} {} {mode}", world(send.comm, send.dest), send.tag, send.bytes.0)
+        };
+        let said = match &event.action {
+            Action::Send(send) => vec![sent(send)],
+            Action::Receive(of) => {
+                vec![format!("recv {} {} {}", world(of.comm, of.source), of.tag, of.bytes.0)]
+            }
+            Action::Exchange { send, receive: of } => {
+                vec![sent(send), format!("recv {} {} {}", world(of.comm, of.source), of.tag, of.bytes.0)]
+            }
+            Action::PostReceive(post) if !cancelled.contains(&post.request) => {
+                let source = post.source.unwrap_or_else(|| senders[&post.request]);
+                let tag = post.tag.expect("no wildcards");
+                vec![format!("recv {} {tag} {}", world(post.comm, source), post.bytes.0)]
+            }
+            Action::Collective(part) => {
+                let root = part.root.map_or(-1, |root| i64::from(root.0));
+                let operation = part.operation.name();
+                vec![format!("coll {operation} {} {root}", comms[&part.comm].len())]
+            }
+            Action::Communicator(described) => {
+                let members = members(described);
+                let size = members.len();
+                comms.insert(described.id, members);
+                match described.origin {
+                    Origin::World | Origin::SelfOnly => vec![],
+                    _ => vec![format!("comm {size}")],
+                }
+            }
+            Action::CommunicatorFree(_) => vec!["free".to_owned()],
+            _ => vec![],
+        };
+        lines.entry(event.thread).or_default().extend(said);
+    });
+    lines.into_values().filter(|lines| !lines.is_empty()).collect()
+}
+
+fn members(described: &Communicator<'_>) -> Vec<Rank> {
+    match described.members {
+        Members::List(list) => list.to_vec(),
+        members => (0..).map_while(|rank| members.get(CommRank(rank), RANKS)).collect(),
+    }
+}
+
+/// What the threads of a rank say that they did.
+fn planned(plan: &Path, rank: u32) -> Vec<Vec<String>> {
+    let file = |thread: u32| std::fs::read_to_string(plan.join(format!("{rank}.{thread}"))).ok();
+    let threads: Vec<String> = (0..).map_while(file).collect();
+    assert!(!threads.is_empty(), "{}", plan.display());
+    threads.iter().map(|text| text.lines().map(str::to_owned).collect()).collect()
+}
+
+fn seed(mpi: Mpi, program: &Path, seed: u64) {
+    let work = tempfile::tempdir().expect("a directory");
+    let (plan, capture, trace) =
+        (work.path().join("plan"), work.path().join("capture"), work.path().join("trace.vef"));
+    std::fs::create_dir(&plan).expect("a directory");
+    let mut command = vef();
+    command
+        .args(["run", "-n", &RANKS.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"])
+        .arg(&capture);
+    run(command.arg("--").arg(program).arg(seed.to_string()).arg(&plan)).success();
+    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+    let capture = Capture::open(&capture).expect("a capture");
+    let mut traffic = Traffic::new();
+    for rank in 0..RANKS {
+        let mut expected = planned(&plan, rank);
+        for line in expected.iter().flatten() {
+            if let ["send", to, _, bytes, _] = line.split(' ').collect::<Vec<_>>()[..] {
+                let pair = traffic.entry((rank, to.parse().expect("a rank"))).or_default();
+                *pair = (pair.0 + 1, pair.1 + bytes.parse::<u64>().expect("bytes"));
+            }
+        }
+        let mut found = captured(&capture, Rank(rank));
+        // Of one thread in order; which of several is which does not matter.
+        expected.sort();
+        found.sort();
+        assert_eq!(found.len(), expected.len(), "{mpi:?} seed {seed} rank {rank}: threads");
+        for (found, expected) in found.iter().zip(&expected) {
+            let differs =
+                (0..).zip(found.iter().zip(expected)).find(|(_, (found, expected))| found != expected);
+            assert!(differs.is_none(), "{mpi:?} seed {seed} rank {rank}: {differs:?}");
+            assert_eq!(found.len(), expected.len(), "{mpi:?} seed {seed} rank {rank}");
+        }
+    }
+    assert_eq!(counts::of_trace(&trace).traffic, traffic, "{mpi:?} seed {seed}");
+    let digest = Digest::of(&capture, |_| {}).expect("readable");
+    assert_eq!(digest.never_completed, 0, "{mpi:?} seed {seed}");
+}
+
+#[test]
+fn the_trace_holds_the_plan() {
+    let seeds = std::env::var("VEF_SEEDS").unwrap_or_else(|_| "1..6".into());
+    let (first, end) = seeds.split_once("..").expect("VEF_SEEDS=FIRST..END");
+    let (first, end): (u64, u64) = (first.parse().expect("a number"), end.parse().expect("a number"));
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "random", &["tests/c/random.c", "-lpthread"]);
+        (first..end).for_each(|number| seed(mpi, &program, number));
+    }
+}
