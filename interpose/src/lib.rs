@@ -12,6 +12,7 @@
 //! This library never prints, except one line on stderr when something is lost; never ends the program; never communicates; takes no
 //! lock in single-threaded programs and allocates nothing on the path of an ordinary call; does nothing in processes without MPI.
 
+mod absent;
 mod arguments;
 mod call;
 mod chain;

@@ -65,17 +65,7 @@ pub(crate) fn real(number: usize) -> Option<NonNull<c_void>> {
     })
 }
 
-// Not zero once the loader has relocated this library.
-std::arch::global_asm!(
-    ".pushsection .data.rel.ro,\"aw\",@progbits",
-    ".balign 8",
-    ".globl vef_relocated",
-    ".hidden vef_relocated",
-    "vef_relocated: .quad vef_relocated",
-    ".popsection",
-);
-
-/// Whether MPI has a function, asked by the loader: nothing may be called here but what the loader allows.
+/// Whether MPI has a function, asked by the loader, which holds its locks and may be in the middle of loading the program.
 pub(crate) extern "C" fn is_there(number: usize) -> bool {
     mpi_abi::symbols::search_loaded_objects(Export::symbol(number).as_bytes()).is_some()
 }
@@ -308,9 +298,8 @@ macro_rules! stub {
 }
 
 /// As [`stub`], of a name that some MPIs lack: under these the loader finds no such name, neither for a weak reference nor for
-/// `dlsym`. For that the symbol is an indirect function: whenever a reference is to be bound, the loader calls what it stands for
-/// and takes the result, null or the address of the stub. Where that happens before this library is relocated, which an
-/// object does that was loaded with the program and binds all its references at once, the name is there.
+/// `dlsym`. It begins with a mark (`absent` looks for that) and the distance to what the loader is to call whenever it
+/// binds a reference: that returns null or the address of the stub.
 #[cfg(target_arch = "x86_64")]
 macro_rules! optional_stub {
     ($symbol:literal $number:literal $resolve:path) => {
@@ -319,24 +308,23 @@ macro_rules! optional_stub {
             #[unsafe(export_name = $symbol)]
             unsafe extern "C" fn stub() {
                 ::std::arch::naked_asm!(
-                    concat!(".type ", $symbol, ", @gnu_indirect_function"),
-                    "cmp qword ptr [rip + vef_relocated], 0",
-                    "je 2f",
-                    "sub rsp, 8",
-                    "mov edi, {number}",
-                    "call {is_there}",
-                    "add rsp, 8",
-                    "test al, al",
-                    "je 3f",
-                    "2: lea rax, [rip + 4f]",
-                    "ret",
-                    "3: xor eax, eax",
-                    "ret",
-                    "4: mov r11, qword ptr [rip + {next} + 8 * {number}]",
+                    // An instruction that does nothing, with the distance in it.
+                    "2: .byte 0x0f, 0x1f, 0x80",
+                    ".long 3f - 2b",
+                    "mov r11, qword ptr [rip + {next} + 8 * {number}]",
                     "mov r10d, {number}",
                     "test r11, r11",
                     "jz {resolve}",
                     "jmp r11",
+                    "3: sub rsp, 8",
+                    "mov edi, {number}",
+                    "call {is_there}",
+                    "add rsp, 8",
+                    "lea rcx, [rip + 2b]",
+                    "test al, al",
+                    "mov eax, 0",
+                    "cmovne rax, rcx",
+                    "ret",
                     next = sym $crate::machine::NEXT,
                     number = const $number,
                     is_there = sym $crate::machine::is_there,
@@ -346,6 +334,10 @@ macro_rules! optional_stub {
         };
     };
 }
+
+/// How the stubs of such names begin.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const MARK: &[u8] = &[0x0f, 0x1f, 0x80];
 
 /// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the arguments
 /// of the call, and returns what that returns. An exception or a panic passes through. The lane is the thread's of recorder 0.
@@ -477,25 +469,22 @@ macro_rules! optional_stub {
             #[unsafe(export_name = $symbol)]
             unsafe extern "C" fn stub() {
                 ::std::arch::naked_asm!(
-                    concat!(".type ", $symbol, ", %gnu_indirect_function"),
-                    "adrp x16, vef_relocated",
-                    "ldr x16, [x16, :lo12:vef_relocated]",
-                    "cbz x16, 2f",
-                    "stp x29, x30, [sp, #-16]!",
-                    "mov w0, {number}",
-                    "bl {is_there}",
-                    "ldp x29, x30, [sp], #16",
-                    "cbz w0, 3f",
-                    "2: adr x0, 4f",
-                    "ret",
-                    "3: mov x0, 0",
-                    "ret",
+                    "2: b 4f",
+                    ".long 3f - 2b",
                     "4: adrp x16, {next} + 8 * {number}",
                     "ldr x16, [x16, :lo12:{next} + 8 * {number}]",
                     "mov w17, {number}",
                     "cbz x16, 5f",
                     "br x16",
                     "5: b {resolve}",
+                    "3: stp x29, x30, [sp, #-16]!",
+                    "mov w0, {number}",
+                    "bl {is_there}",
+                    "ldp x29, x30, [sp], #16",
+                    "adr x1, 2b",
+                    "tst w0, #0xff",
+                    "csel x0, x1, xzr, ne",
+                    "ret",
                     next = sym $crate::machine::NEXT,
                     number = const $number,
                     is_there = sym $crate::machine::is_there,
@@ -505,6 +494,10 @@ macro_rules! optional_stub {
         };
     };
 }
+
+/// How the stubs of such names begin: a jump over one word.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const MARK: &[u8] = &0x1400_0002u32.to_le_bytes();
 
 /// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the arguments
 /// of the call, and returns what that returns. An exception or a panic passes through. The lane is the thread's of recorder 0.

@@ -192,8 +192,9 @@ pub fn search_loaded_objects(name: &[u8]) -> Option<NonNull<c_void>> {
             return 0;
         }
         // SAFETY: the dynamic section of a loaded object.
-        let found = of_kind(libc::PT_DYNAMIC)
-            .find_map(|header| unsafe { defined(base, range(header).start, search.name) });
+        let table = of_kind(libc::PT_DYNAMIC)
+            .find_map(|header| unsafe { SymbolTable::of(base, range(header).start) });
+        let found = table.and_then(|table| table.find(search.name));
         let place = if search.is_after_own { &mut search.after } else { &mut search.before };
         *place = place.or(found);
         c_int::from(search.after.is_some())
@@ -205,67 +206,102 @@ pub fn search_loaded_objects(name: &[u8]) -> Option<NonNull<c_void>> {
     search.after.or(search.before)
 }
 
-/// An entry of a dynamic section.
-#[repr(C)]
-struct Dynamic {
-    tag: i64,
-    value: usize,
+/// The symbol table of a loaded object.
+#[derive(Clone, Copy, Debug)]
+pub struct SymbolTable {
+    base: usize,
+    strings: usize,
+    symbols: *mut libc::Elf64_Sym,
+    /// In GNU's format: all that linkers have made for long.
+    hash: *const u32,
 }
 
-/// What the object at `base` with this dynamic section defines under a name, by its hash table in GNU's format: all that linkers
-/// have made for long.
-///
-/// # Safety
-/// The object must be loaded.
-unsafe fn defined(base: usize, dynamic: usize, name: &[u8]) -> Option<NonNull<c_void>> {
-    const END: i64 = 0;
-    const STRINGS: i64 = 5;
-    const SYMBOLS: i64 = 6;
-    const GNU_HASH: i64 = 0x6fff_fef5;
-    let (mut strings, mut symbols, mut table) = (0, 0, 0);
-    let mut at = dynamic as *const Dynamic;
-    // SAFETY: the section ends with an entry that says so; the tables are as its format says.
-    unsafe {
-        while (*at).tag != END {
+impl SymbolTable {
+    /// That of the object at `base` with this dynamic section.
+    ///
+    /// # Safety
+    /// The object must be loaded, and stay so.
+    pub unsafe fn of(base: usize, dynamic: usize) -> Option<Self> {
+        /// An entry of a dynamic section.
+        #[repr(C)]
+        struct Dynamic {
+            tag: i64,
+            value: usize,
+        }
+        const END: i64 = 0;
+        const STRINGS: i64 = 5;
+        const SYMBOLS: i64 = 6;
+        const GNU_HASH: i64 = 0x6fff_fef5;
+        let (mut strings, mut symbols, mut hash) = (0, 0, 0);
+        let mut at = dynamic as *const Dynamic;
+        // SAFETY: the section ends with an entry that says so.
+        while let Some(entry) = unsafe { at.as_ref() }.filter(|entry| entry.tag != END) {
             // Some loaders add the base to what is in memory.
-            let address = if (*at).value < base { base + (*at).value } else { (*at).value };
-            match (*at).tag {
+            let address = if entry.value < base { base + entry.value } else { entry.value };
+            match entry.tag {
                 STRINGS => strings = address,
                 SYMBOLS => symbols = address,
-                GNU_HASH => table = address,
+                GNU_HASH => hash = address,
                 _ => {}
             }
-            at = at.add(1);
+            at = at.wrapping_add(1);
         }
-        if strings == 0 || symbols == 0 || table == 0 {
-            return None;
+        let found = Self { base, strings, symbols: symbols as *mut _, hash: hash as *const u32 };
+        (strings != 0 && symbols != 0 && hash != 0).then_some(found)
+    }
+
+    /// Buckets, the first symbol that is hashed, and where the buckets and the chains are.
+    fn parts(&self) -> (usize, usize, *const u32, *const u32) {
+        // SAFETY: four words of header, then the filter, whose words are of 64 bits.
+        let [buckets, first, words] = [0, 1, 2].map(|at| unsafe { *self.hash.add(at) } as usize);
+        let bucket = self.hash.wrapping_add(4 + 2 * words);
+        (buckets, first, bucket, bucket.wrapping_add(buckets))
+    }
+
+    /// The symbols that are hashed, which are those that are defined. Calls nothing.
+    pub fn defined(&self) -> (*mut libc::Elf64_Sym, usize) {
+        let (buckets, first, bucket, chain) = self.parts();
+        // SAFETY: within the tables; the last chain ends with an odd word.
+        unsafe {
+            let mut last = 0;
+            for at in 0..buckets {
+                last = last.max(*bucket.add(at) as usize);
+            }
+            if last < first {
+                return (self.symbols, 0);
+            }
+            while *chain.add(last - first) & 1 == 0 {
+                last += 1;
+            }
+            (self.symbols.add(first), last + 1 - first)
         }
-        let (symbols, table) = (symbols as *const libc::Elf64_Sym, table as *const u32);
-        let [buckets, first, words] = [0, 1, 2].map(|at| *table.add(at) as usize);
-        // Four words of header, and the filter, whose words are of 64 bits.
-        let bucket = table.add(4 + 2 * words);
-        let chain = bucket.add(buckets);
+    }
+
+    /// The address of what is defined under a name.
+    fn find(&self, name: &[u8]) -> Option<NonNull<c_void>> {
+        let (buckets, first, bucket, chain) = self.parts();
         let hash = name.iter().fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
-        let mut index = match buckets {
-            0 => return None,
-            _ => *bucket.add(hash as usize % buckets) as usize,
-        };
+        // SAFETY: within the tables.
+        let mut index = unsafe { *bucket.add((hash as usize).checked_rem(buckets)?) } as usize;
         while index >= first {
-            let (symbol, other) = (&*symbols.add(index), *chain.add(index - first));
-            let text = (strings + symbol.st_name as usize) as *const c_char;
-            if hash | 1 == other | 1 && CStr::from_ptr(text).to_bytes() == name {
+            // SAFETY: as above; names are C strings.
+            let (symbol, other, text) = unsafe {
+                let symbol = &*self.symbols.add(index);
+                let text = (self.strings + symbol.st_name as usize) as *const c_char;
+                (symbol, *chain.add(index - first), CStr::from_ptr(text))
+            };
+            if hash | 1 == other | 1 && text.to_bytes() == name {
                 let is_defined = symbol.st_shndx != 0 && symbol.st_value != 0;
-                return is_defined
-                    .then(|| NonNull::new((base + symbol.st_value as usize) as *mut c_void))
-                    .flatten();
+                let address = (self.base + symbol.st_value as usize) as *mut c_void;
+                return is_defined.then(|| NonNull::new(address)).flatten();
             }
             if other & 1 == 1 {
                 break;
             }
             index += 1;
         }
+        None
     }
-    None
 }
 
 /// What the loader knows of the object that an address is in.

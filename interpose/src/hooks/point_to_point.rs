@@ -257,6 +257,7 @@ impl Hook for Exchange {
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let ((send, receive), last) = Self::places(call.call());
         let first = call.next_request();
+        let sends = call.args.int(send.peer) != call.abi().constants.proc_null;
         if call.call().timing() == Timing::Immediate {
             if !ended.is_well() {
                 return;
@@ -267,7 +268,7 @@ impl Hook for Exchange {
                 call.put(&Action::Send(send));
             }
             let second = call.next_request();
-            let post = posting(call, receive, true, second);
+            let post = posting(call, receive, sends, second);
             if let Some(post) = post {
                 call.put(&Action::PostReceive(post));
             }
@@ -284,7 +285,7 @@ impl Hook for Exchange {
             return;
         }
         let send = sending(call, send, None);
-        let post = posting(call, receive, send.is_some(), first);
+        let post = posting(call, receive, sends, first);
         // SAFETY: the call has written it.
         let receive = post.map(|post| resolved(&post, unsafe { call.args.status_at(last, 0) }));
         let action = match (send, receive) {

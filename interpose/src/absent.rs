@@ -1,0 +1,124 @@
+//! Makes the names that an MPI lacks look absent: a program may have weak references to them, or ask `dlsym`, to find out what its MPI
+//! can do.
+//!
+//! Which MPI that is, is not known when this library is loaded; an interpreter loads one much later. So the symbols of these names
+//! become *indirect functions* (`STT_GNU_IFUNC`): whenever the loader binds a reference to one, it calls a function of ours for the
+//! address, which is null where no loaded object defines the name. In the file they are ordinary functions, and this module changes
+//! their type in memory: the loader complains of indirect functions in an object that it has not relocated yet, and it relocates
+//! the libraries of a program before preloaded ones (those find the names). The program itself comes last.
+
+use crate::machine::MARK;
+use mpi_abi::symbols::SymbolTable;
+use std::arch::asm;
+
+// An indirect function of our own, whose address something in here needs: the loader calls it when all else in here is relocated.
+std::arch::global_asm!(
+    ".pushsection .text.vef_early,\"ax\",%progbits",
+    ".globl vef_early",
+    ".hidden vef_early",
+    ".type vef_early, %gnu_indirect_function",
+    #[cfg(target_arch = "x86_64")]
+    "vef_early: jmp {change}",
+    #[cfg(target_arch = "aarch64")]
+    "vef_early: b {change}",
+    ".popsection",
+    change = sym change_types,
+);
+
+/// What needs it: an entry of the list of constructors, which linkers keep.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static KEEP: unsafe extern "C" fn() = vef_early;
+
+unsafe extern "C" {
+    /// Defined by the linker: the beginning of this object, and of its dynamic section.
+    static __ehdr_start: libc::Elf64_Ehdr;
+    static _DYNAMIC: u8;
+    /// What is above.
+    fn vef_early();
+}
+
+/// What the loader takes for the constructor.
+extern "C" fn nothing() {}
+
+/// Changes the types of the symbols whose stubs have a mark. Called by the loader: calls nothing outside this library.
+extern "C" fn change_types() -> extern "C" fn() {
+    const INDIRECT: u8 = 10;
+    const FUNCTION: u8 = 2;
+    // SAFETY: the linker's own words of this object.
+    let (base, table) = unsafe {
+        let base = &raw const __ehdr_start as usize;
+        (base, SymbolTable::of(base, &raw const _DYNAMIC as usize))
+    };
+    let Some((symbols, count)) = table.map(|table| table.defined()) else { return nothing };
+    let page = 4096 * 16;
+    let start = symbols as usize / page * page;
+    let start = start.max(base);
+    let length = symbols.wrapping_add(count) as usize - start;
+    // Where code may lie beside them they stay as they are, and the names are there.
+    if is_executable(base, start) || !protect(start, length, libc::PROT_READ | libc::PROT_WRITE) {
+        return nothing;
+    }
+    for at in 0..count {
+        // SAFETY: `count` symbols of this object, which can be written now; a function is longer than the mark and the distance.
+        unsafe {
+            let symbol = &mut *symbols.add(at);
+            let code = (base + symbol.st_value as usize) as *const u8;
+            let is_marked = |mark: &[u8]| (0..mark.len()).all(|byte| *code.add(byte) == mark[byte]);
+            if symbol.st_info & 15 == FUNCTION && symbol.st_shndx != 0 && is_marked(MARK) {
+                let distance = code.add(MARK.len()).cast::<u32>().read_unaligned();
+                symbol.st_value += u64::from(distance);
+                symbol.st_info = symbol.st_info & !15 | INDIRECT;
+            }
+        }
+    }
+    protect(start, length, libc::PROT_READ);
+    nothing
+}
+
+/// Whether the segment with an address may hold code.
+fn is_executable(base: usize, address: usize) -> bool {
+    // SAFETY: the header of this object, and as many program headers as it says.
+    unsafe {
+        let header = &*(base as *const libc::Elf64_Ehdr);
+        let first = (base + header.e_phoff as usize) as *const libc::Elf64_Phdr;
+        (0..usize::from(header.e_phnum)).map(|at| &*first.add(at)).any(|segment| {
+            let start = base + segment.p_vaddr as usize;
+            segment.p_type == libc::PT_LOAD
+                && (start..start + segment.p_memsz as usize).contains(&address)
+                && segment.p_flags & libc::PF_X != 0
+        })
+    }
+}
+
+/// `mprotect`, without the C library.
+fn protect(start: usize, length: usize, protection: i32) -> bool {
+    let result: isize;
+    // SAFETY: pages of this object's read-only data.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") libc::SYS_mprotect as isize => result,
+            in("rdi") start,
+            in("rsi") length,
+            in("rdx") protection as isize,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") libc::SYS_mprotect,
+            inlateout("x0") start as isize => result,
+            in("x1") length,
+            in("x2") protection as isize,
+            options(nostack)
+        );
+    }
+    result == 0
+}
