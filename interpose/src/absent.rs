@@ -8,7 +8,7 @@
 //! the libraries of a program before preloaded ones (those find the names). The program itself comes last.
 
 use crate::machine::MARK;
-use mpi_abi::symbols::SymbolTable;
+use mpi_abi::symbols::{SymbolTable, search_loaded_objects};
 use std::arch::asm;
 
 // An indirect function of our own, whose address something in here needs: the loader calls it when all else in here is relocated.
@@ -41,39 +41,60 @@ unsafe extern "C" {
 /// What the loader takes for the constructor.
 extern "C" fn nothing() {}
 
+/// The types of symbols.
+const FUNCTION: u8 = 2;
+const INDIRECT: u8 = 10;
+
 /// Changes the types of the symbols whose stubs have a mark. Called by the loader: calls nothing outside this library.
 extern "C" fn change_types() -> extern "C" fn() {
-    const INDIRECT: u8 = 10;
-    const FUNCTION: u8 = 2;
+    each_symbol(FUNCTION, |base, _, symbol| {
+        let code = (base + symbol.st_value as usize) as *const u8;
+        // SAFETY: a function of this object, which is longer than the mark and the distance.
+        unsafe {
+            if (0..MARK.len()).all(|byte| *code.add(byte) == MARK[byte]) {
+                symbol.st_value += u64::from(code.add(MARK.len()).cast::<u32>().read_unaligned());
+                symbol.st_info = symbol.st_info & !15 | INDIRECT;
+            }
+        }
+    });
+    nothing
+}
+
+/// MPI is there: the loader need not ask any more for the names that it lacks. What asks by `dlsym` is then also told so, which some
+/// programs rely on.
+pub(crate) fn settle() {
+    each_symbol(INDIRECT, |_, table, symbol| {
+        if search_loaded_objects(table.name(symbol).to_bytes()).is_none() {
+            (symbol.st_value, symbol.st_shndx) = (0, 0);
+        }
+    });
+}
+
+/// Hands the symbols of a type to a function that may change them.
+fn each_symbol(kind: u8, change: impl Fn(usize, &SymbolTable, &mut libc::Elf64_Sym)) {
     // SAFETY: the linker's own words of this object.
     let (base, table) = unsafe {
         let base = &raw const __ehdr_start as usize;
         (base, SymbolTable::of(base, &raw const _DYNAMIC as usize))
     };
-    let Some((symbols, count)) = table.map(|table| table.defined()) else { return nothing };
-    let page = 4096 * 16;
-    let start = symbols as usize / page * page;
-    let start = start.max(base);
+    let Some(table) = table else { return };
+    let (symbols, count) = table.defined();
+    // The largest pages that there are; what lies below in them is this object's, too.
+    const PAGE: usize = 1 << 16;
+    let start = (symbols as usize / PAGE * PAGE).max(base);
     let length = symbols.wrapping_add(count) as usize - start;
     // Where code may lie beside them they stay as they are, and the names are there.
     if is_executable(base, start) || !protect(start, length, libc::PROT_READ | libc::PROT_WRITE) {
-        return nothing;
+        return;
     }
     for at in 0..count {
-        // SAFETY: `count` symbols of this object, which can be written now; a function is longer than the mark and the distance.
-        unsafe {
-            let symbol = &mut *symbols.add(at);
-            let code = (base + symbol.st_value as usize) as *const u8;
-            let is_marked = |mark: &[u8]| (0..mark.len()).all(|byte| *code.add(byte) == mark[byte]);
-            if symbol.st_info & 15 == FUNCTION && symbol.st_shndx != 0 && is_marked(MARK) {
-                let distance = code.add(MARK.len()).cast::<u32>().read_unaligned();
-                symbol.st_value += u64::from(distance);
-                symbol.st_info = symbol.st_info & !15 | INDIRECT;
-            }
+        // SAFETY: `count` symbols of this object, which can be written now.
+        let symbol = unsafe { &mut *symbols.add(at) };
+        if symbol.st_info & 15 == kind && symbol.st_shndx != 0 {
+            change(base, &table, symbol);
         }
     }
     protect(start, length, libc::PROT_READ);
-    nothing
 }
 
 /// Whether the segment with an address may hold code.

@@ -1,5 +1,6 @@
 //! The names that this library defines, and where each leads.
 
+use crate::absent;
 use crate::chain::{self, Between};
 use crate::hooks;
 use crate::machine::{self, Frame, Mode, optional_stub, resolving, stub, trampoline};
@@ -28,7 +29,7 @@ extern "C" fn destination(number: usize) -> usize {
     let call = Export::get(number).call();
     let Some(real) = machine::real(number) else {
         // Not remembered: the library may be loaded later.
-        return absent as *const () as usize;
+        return lacking as *const () as usize;
     };
     let hook = || hooks::of(call);
     let to = match (call, machine::mode()) {
@@ -44,7 +45,7 @@ extern "C" fn destination(number: usize) -> usize {
 }
 
 /// In the place of a function that MPI lacks.
-extern "C" fn absent() -> i32 {
+extern "C" fn lacking() -> i32 {
     mpi_abi::ERR_NO_SUCH_FUNCTION
 }
 
@@ -56,6 +57,9 @@ trampoline! {
 /// Loads the tools and starts recording.
 unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
     let starting = Starting::enter();
+    if starting.is_some() {
+        absent::settle();
+    }
     // SAFETY: the program's arguments.
     unsafe {
         match (&starting, chain::build()) {

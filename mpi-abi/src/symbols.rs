@@ -277,6 +277,12 @@ impl SymbolTable {
         }
     }
 
+    /// The name of a symbol.
+    pub fn name(&self, symbol: &libc::Elf64_Sym) -> &CStr {
+        // SAFETY: in the table of names, which are C strings.
+        unsafe { CStr::from_ptr((self.strings + symbol.st_name as usize) as *const c_char) }
+    }
+
     /// The address of what is defined under a name.
     fn find(&self, name: &[u8]) -> Option<NonNull<c_void>> {
         let (buckets, first, bucket, chain) = self.parts();
@@ -284,13 +290,9 @@ impl SymbolTable {
         // SAFETY: within the tables.
         let mut index = unsafe { *bucket.add((hash as usize).checked_rem(buckets)?) } as usize;
         while index >= first {
-            // SAFETY: as above; names are C strings.
-            let (symbol, other, text) = unsafe {
-                let symbol = &*self.symbols.add(index);
-                let text = (self.strings + symbol.st_name as usize) as *const c_char;
-                (symbol, *chain.add(index - first), CStr::from_ptr(text))
-            };
-            if hash | 1 == other | 1 && text.to_bytes() == name {
+            // SAFETY: as above.
+            let (symbol, other) = unsafe { (&*self.symbols.add(index), *chain.add(index - first)) };
+            if hash | 1 == other | 1 && self.name(symbol).to_bytes() == name {
                 let is_defined = symbol.st_shndx != 0 && symbol.st_value != 0;
                 let address = (self.base + symbol.st_value as usize) as *mut c_void;
                 return is_defined.then(|| NonNull::new(address)).flatten();

@@ -38,10 +38,17 @@ void weak_references(void)
 }
 
 #ifndef MODULE
+extern int MPI_Init(int *, char ***), MPI_Finalize(void);
+
 int main(void)
 {
     weak_references();
     for (unsigned i = 0; i < COUNT; i++) printf("%s %d\n", names[i], dlsym(RTLD_DEFAULT, names[i]) != NULL);
+    /* Some programs take it for granted that there is a reason. */
+    MPI_Init(NULL, NULL);
+    for (unsigned i = 0; i < COUNT; i++)
+        if (!dlsym(RTLD_DEFAULT, names[i])) printf("%s %d\n", names[i], dlerror() != NULL);
+    MPI_Finalize();
     return 0;
 }
 #endif

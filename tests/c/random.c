@@ -414,11 +414,9 @@ int main(int argc, char **argv)
             say(all, "comm %d", world_size);
         }
     }
-    if (threads == 1) carry_out(all);
-    else {
-        for (int i = 0; i < threads; i++) pthread_create(others + i, NULL, carry_out, all + i);
-        for (int i = 0; i < threads; i++) pthread_join(others[i], NULL);
-    }
+    for (int i = 1; i < threads; i++) pthread_create(others + i, NULL, carry_out, all + i);
+    carry_out(all);
+    for (int i = 1; i < threads; i++) pthread_join(others[i], NULL);
     void *detached;
     int size;
     MPI_Buffer_detach(&detached, &size);

@@ -205,7 +205,11 @@ fn what_an_mpi_lacks_looks_absent() {
         for command in [vec![program], vec![opener, module]] {
             let said = |preload: &str| {
                 let mut program = Command::new(&command[0]);
-                program.args(&command[1..]).env("LD_PRELOAD", preload);
+                program
+                    .args(&command[1..])
+                    .env("LD_PRELOAD", preload)
+                    .env("VEF_DIR", work.path().join("capture"));
+                program.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
                 let ended = run(&mut program).success();
                 assert_eq!(ended.stderr(), "", "{mpi:?}");
                 ended.stdout()
