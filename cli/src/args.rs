@@ -4,9 +4,12 @@ use crate::input::Input;
 use crate::network::{self, Network};
 use clap::{Args, Parser, Subcommand};
 use reports::report::Section;
+use reports::timeline::Format;
 use sim_example::quantity::parse_bytes;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
 use vef_format::units::Bytes;
@@ -35,6 +38,8 @@ pub enum Command {
     Traffic(Box<Traffic>),
     /// Make a trace of a known communication pattern
     Gen(Gen),
+    /// Draw what each rank did when, for a trace viewer (Perfetto, Chrome)
+    Timeline(Timeline),
     /// Rewrite a trace: text (.vef) to container (.vefx), or back
     Convert(Convert),
     /// Put ranks on nodes as a launcher would, or better
@@ -132,16 +137,42 @@ fn limit(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Ranks that the preload library understands.
-fn rank_list(text: &str) -> Result<String, String> {
+/// A set of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranks(pub BTreeSet<u32>);
+
+/// Ranges of ranks, as the preload library understands them, too.
+fn rank_ranges(text: &str) -> Result<Vec<RangeInclusive<u32>>, String> {
     let number = |text: &str| text.trim().parse::<u32>().ok();
-    let is_range = |part: &str| match part.split_once('-') {
-        None => number(part).is_some(),
-        Some((first, last)) => number(first).zip(number(last)).is_some_and(|(first, last)| first <= last),
+    let range = |part: &str| match part.split_once('-') {
+        None => number(part).map(|rank| rank..=rank),
+        Some((first, last)) => number(first).zip(number(last)).map(|(first, last)| first..=last),
     };
-    match text.split(',').all(is_range) {
-        true => Ok(text.to_owned()),
-        false => Err("not a list of ranks such as 0-3,8".into()),
+    let ranges: Option<Vec<_>> =
+        text.split(',').map(|part| range(part).filter(|range| !range.is_empty())).collect();
+    ranges.ok_or_else(|| "not a list of ranks such as 0-3,8".into())
+}
+
+/// The format of a timeline.
+fn format(text: &str) -> Result<Format, String> {
+    match text {
+        "perfetto" => Ok(Format::Perfetto),
+        "json" => Ok(Format::Json),
+        _ => Err("one of perfetto, json".into()),
+    }
+}
+
+fn rank_list(text: &str) -> Result<String, String> {
+    rank_ranges(text).map(|_| text.to_owned())
+}
+
+fn ranks(text: &str) -> Result<Ranks, String> {
+    const MOST: u64 = 1 << 24;
+    let ranges = rank_ranges(text)?;
+    let count: u64 = ranges.iter().map(|range| u64::from(range.end() - range.start()) + 1).sum();
+    match count > MOST {
+        true => Err(format!("more than {MOST} ranks")),
+        false => Ok(Ranks(ranges.into_iter().flatten().collect())),
     }
 }
 
@@ -327,6 +358,51 @@ pub struct Sim {
     /// The report as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Of a capture the times are those of its calls, from the first entry of MPI_Init. A trace has no times: it is replayed on a
+network of --latency + bytes / --bandwidth. Of a simulation's result (vef sim --json --links) links are drawn. Ranks are threads of their hosts, arrows lead from the sends of messages to
+the calls that received them; where nothing is drawn a rank computes. Where the file would be larger than --max-size, short
+slices are put together; docs/timeline.md has the rule.
+
+Examples:
+  vef timeline capture -o app.pftrace
+  vef timeline app.vefx -o app.pftrace --latency 2us --bandwidth 100Gbit/s
+  vef sim app.vefx --topology torus:4x4 --json --links | vef timeline - -o links.pftrace
+  vef timeline capture -o part.json --format json --from 1.5s --to 1.6s --ranks 0-15")]
+pub struct Timeline {
+    /// A capture's directory, a trace, or the result of a simulation; - is the standard input
+    #[arg(value_name = "CAPTURE|TRACE|RESULT", value_parser = Input::argument)]
+    pub input: PathBuf,
+    /// The file to write; - is the standard output
+    #[arg(short, long, value_name = "OUT", value_parser = written)]
+    pub output: PathBuf,
+    /// Perfetto's protocol buffers, or Chrome's trace events
+    #[arg(long, value_parser = format, default_value = "perfetto", value_name = "FORMAT")]
+    pub format: Format,
+    /// Draw from this time on (10ms, 1.5s)
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Draw up to this time
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Draw only these ranks: 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = ranks)]
+    pub ranks: Option<Ranks>,
+    /// The most that the file may have; viewers need two to four times as much memory
+    #[arg(long, default_value = "200MB", value_name = "SIZE")]
+    pub max_size: String,
+    /// Latency of the network on which a trace is replayed
+    #[arg(long, default_value = "1us", value_name = "TIME")]
+    pub latency: String,
+    /// Bandwidth of that network
+    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
+    pub bandwidth: String,
+    /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
+    #[arg(long, value_name = "FILE")]
+    pub op_codes: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -4,7 +4,8 @@
 //! - [`report`]: the data of a report, as text and JSON; [`table`]: as columns;
 //! - [`lines`]: a capture as time-independent text traces, a line a call;
 //! - [`text`]: such traces, aggregated as MinI Parser does it (`vef text`);
-//! - [`profile`]: counts, times and bytes of a capture's functions (`vef profile`).
+//! - [`profile`]: counts, times and bytes of a capture's functions (`vef profile`);
+//! - [`timeline`]: what each rank did when, for trace viewers (`vef timeline`).
 //!
 //! This crate never calls MPI and never prints; its threads are those of the pool that it is called in.
 
@@ -12,11 +13,11 @@
 
 pub mod lines;
 pub mod profile;
-pub mod text;
-
 pub mod report;
 pub mod stats;
 pub mod table;
+pub mod text;
+pub mod timeline;
 
 mod exact;
 mod members;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 pub use skipping::{have, installed, shared, skipped};
 
+pub mod browser;
 pub mod counts;
 pub mod spine;
 

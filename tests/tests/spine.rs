@@ -119,13 +119,52 @@ fn the_demo_needs_no_mpi() {
     for step in ["mix", "check", "sim"] {
         assert!(said.contains(&format!("vef {step}")), "no {step} in: {said}");
     }
+    // Lines of messages are shown, as they are in the trace.
+    let trace = std::fs::read_to_string(work.path().join("vef-demo/halo.vef")).expect("the trace");
+    let fields = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let is_message = |line: &&str| {
+        let fields = fields(line);
+        fields.len() == 7 && fields[0].parse::<u64>().is_ok() && fields[1] != fields[2]
+    };
+    let shown: Vec<&str> =
+        said.lines().map(str::trim).filter(|line| trace.lines().any(|of| of == *line)).collect();
+    assert!(shown.len() >= 4 && shown.iter().all(is_message), "{shown:?}");
+    // What differs between the networks is told in columns, and something does.
+    let (_, table) = said.split_once("What differs:\n").expect("a table");
+    let row = |name: &str| {
+        let line = table
+            .lines()
+            .find(|line| line.trim_start().starts_with(name))
+            .unwrap_or_else(|| panic!("{name}: {table}"));
+        let cells = line.trim_start().strip_prefix(name).expect("its name").trim();
+        cells
+            .split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(row("switch:4"), ["torus:4"]);
+    for (measure, key) in [("latency of a message: mean", "mean"), ("longest", "max")] {
+        let cells = row(measure);
+        assert!(cells.len() == 2 && cells[0] != cells[1], "{measure}: {cells:?}");
+        for (cell, topology) in cells.iter().zip(["switch:4", "torus:4"]) {
+            let words = ["sim", "vef-demo/halo.vef", "--json", "--topology", topology];
+            let report = run(vef().current_dir(work.path()).args(words)).success().stdout();
+            let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+            let picos = report["latency_ps"][key].as_u64().expect("a time");
+            assert_eq!(*cell, vef_format::units::Picos(picos).to_string());
+        }
+    }
 }
 
 #[test]
 fn the_documentation_lists_every_command() {
     let help = run(vef().arg("--help")).success().stdout();
     let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
-    for command in ["run", "mix", "check", "sim", "traffic", "place", "convert", "text", "profile", "demo"] {
+    for command in
+        ["run", "mix", "check", "sim", "traffic", "timeline", "place", "convert", "text", "profile", "demo"]
+    {
         assert!(help.contains(&format!("  {command} ")), "--help lacks {command}");
         assert!(readme.contains(&format!("vef {command}")), "README lacks {command}");
     }

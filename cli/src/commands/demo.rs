@@ -4,12 +4,15 @@
 //! With `--live` the same program is compiled and captured here and now.
 
 use crate::args::{Check, Demo, Mix, Run, Sim};
+use crate::input::Input;
 use crate::launch;
 use crate::output::{self, Failure};
 use clap::Parser;
+use sim_example::Report;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use vef_format::units::{Bytes, Grouped};
 
 /// The captured program.
 const SOURCE: &str = include_str!("../../../examples/halo.c");
@@ -21,6 +24,9 @@ const CAPTURE: [(&str, &[u8]); 4] = [
     ("2.vefc", include_bytes!("../../demo/capture/2.vefc")),
     ("3.vefc", include_bytes!("../../demo/capture/3.vefc")),
 ];
+
+/// The networks that are compared: on one every message crosses two links, on the other neighbours have a link of their own.
+const NETWORKS: [&str; 2] = ["switch:4", "torus:4"];
 
 /// Compilers that know where their MPI is.
 const COMPILERS: [&str; 3] = ["mpicc", "mpicc.openmpi", "mpicc.mpich"];
@@ -56,16 +62,21 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
     )?;
     super::check::execute(&parsed::<Check>(&[trace.as_os_str()])?)?;
 
-    for topology in ["switch:4", "torus:4"] {
+    let mut reports = Vec::new();
+    output::result("")?;
+    for topology in NETWORKS {
         step(
             "Simulate: the same messages on links that they must share.",
             &format!("vef sim {} --topology {topology}", trace.display()),
         )?;
-        super::sim::execute(&parsed::<Sim>(&[trace.as_os_str(), "--topology".as_ref(), topology.as_ref()])?)?;
+        let words = [trace.as_os_str(), "--topology".as_ref(), topology.as_ref()];
+        let report = super::sim::simulated(&parsed::<Sim>(&words)?, &Input::of(&trace)?)?;
+        output::result(report.to_text())?;
+        reports.push(report);
     }
+    output::result(differences(&reports))?;
     output::result(format_args!(
-        "The run times are nearly the same: they count from the start of MPI_Init, which took most of this short run.\n\
-         Look at the latencies and the links.\n\n\
+        "\nRun times count from the start of MPI_Init, which took most of this short run; so the network hardly shows in them.\n\n\
          Next: your own program. cargo build --release --workspace, then vef run -n 4 -o capture -- ./app, and the steps\n\
          above. Everything is in {shown}/."
     ))
@@ -97,9 +108,9 @@ fn bundled(capture: &Path) -> Result<(), Failure> {
         fs::write(capture.join(name), bytes)?;
     }
     output::result(format_args!(
-        "  {} files, {} bytes\n",
+        "  {} files, {}\n",
         CAPTURE.len(),
-        CAPTURE.iter().map(|f| f.1.len()).sum::<usize>()
+        Bytes(CAPTURE.iter().map(|(_, bytes)| bytes.len() as u64).sum())
     ))
 }
 
@@ -145,14 +156,46 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The first lines of the trace, so that its form is seen.
+/// Lines of the trace with messages, so that their form is seen: from the first that a task waited for.
 fn excerpt(trace: &Path) -> Result<(), Failure> {
     let text = fs::read_to_string(trace)?;
-    output::result("  The trace begins (id, source, destination, bytes, dep, time, on which record):")?;
-    for line in text.lines().take(6) {
+    output::result(
+        "  Messages in it (id, source, destination, bytes, what it waits for, computing time in ticks, id of that):",
+    )?;
+    let message = |line: &str| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let is_message = line.starts_with(|first: char| first.is_ascii_digit()) && fields.len() == 7;
+        is_message && fields[1] != fields[2]
+    };
+    for line in text.lines().filter(|line| message(line)).take(4) {
         output::result(format_args!("    {line}"))?;
     }
     output::result("")
+}
+
+/// What two networks made of the same messages, side by side.
+fn differences(reports: &[Report]) -> String {
+    type Measure = (&'static str, fn(&Report) -> String);
+    let measures: [Measure; 7] = [
+        ("run time", |report| report.runtime_ps.to_string()),
+        ("latency of a message: mean", |report| report.latency_ps.mean.to_string()),
+        ("  nine in ten", |report| report.latency_ps.p90.to_string()),
+        ("  longest", |report| report.latency_ps.max.to_string()),
+        ("links that were used", |report| Grouped(u64::from(report.links.used)).to_string()),
+        ("busiest of them", |report| {
+            report.links.busiest.first().map_or_else(String::new, |busiest| busiest.link.clone())
+        }),
+        ("  belonged to messages for", |report| {
+            report.links.busiest.first().map_or_else(String::new, |busiest| busiest.busy_ps.to_string())
+        }),
+    ];
+    let row = |name: &str, of: &dyn Fn(&Report) -> String| {
+        let cells: String = reports.iter().map(|report| format!("{:>18}", of(report))).collect();
+        format!("  {name:<28}{cells}\n")
+    };
+    let head = row("", &|report| report.network.topology.clone());
+    let rows: String = measures.iter().map(|(name, of)| row(name, of)).collect();
+    format!("What differs:\n{head}{}", rows.trim_end())
 }
 
 /// `vef-demo`, or the first of `vef-demo.2` … that does not exist, made.

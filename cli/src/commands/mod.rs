@@ -12,6 +12,7 @@ mod run;
 mod sim;
 mod stats;
 mod text;
+mod timeline;
 mod traffic;
 
 use crate::args::Command;
@@ -31,6 +32,7 @@ pub fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
         Command::Gen(options) => generate::execute(&options).map(|()| ExitCode::SUCCESS),
         Command::Traffic(traffic) => traffic::execute(&traffic).map(|()| ExitCode::SUCCESS),
+        Command::Timeline(timeline) => timeline::execute(&timeline),
         Command::Convert(convert) => convert::execute(&convert).map(|()| ExitCode::SUCCESS),
         Command::Place(place) => place::execute(&place).map(|()| ExitCode::SUCCESS),
         Command::Text(text) => text::execute(&text).map(|()| ExitCode::SUCCESS),

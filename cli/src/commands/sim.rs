@@ -9,17 +9,26 @@ use replay::BuildError;
 use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
 use sim_example::quantity::{parse_bytes, parse_time};
-use sim_example::{Link, Places, SameNode, SendCompletion, Settings, SimError, Workload, simulate};
+use sim_example::{Link, Places, Report, SameNode, SendCompletion, Settings, SimError, Workload, simulate};
 use std::path::Path;
 
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
-    let bar = Bar::new("simulating");
     let trace = Input::of(&sim.trace)?;
     if Schedule::is_schedule(&trace.path) {
         return schedule(sim, &trace);
     }
+    let report = simulated(sim, &trace)?;
+    match sim.json {
+        true => output::json(&report),
+        false => output::result(report.to_text().trim_end()),
+    }
+}
+
+/// What a simulation of a trace finds out.
+pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
+    let bar = Bar::new("simulating");
     let mut progress = |progress: sim_example::Progress| bar.count(progress.delivered, "messages");
-    let report = settings(sim, &trace)
+    let report = settings(sim, trace)
         .and_then(|settings| {
             simulate(&settings, &mut progress)
                 .map_err(|error| about_placement(&settings, &sim.placement, error))
@@ -27,10 +36,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
         .map_err(|error| trace.error(error))?;
     drop(bar);
     trace.warn();
-    match sim.json {
-        true => output::json(&report),
-        false => output::result(report.to_text().trim_end()),
-    }
+    Ok(report)
 }
 
 /// A GOAL schedule, which has ranks and no nodes.

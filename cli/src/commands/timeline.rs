@@ -1,0 +1,132 @@
+//! `vef timeline`: what each rank did when, for a trace viewer.
+
+use crate::args::Timeline;
+use crate::input::Input;
+use crate::output::{self, EXIT_BAD_INPUT, Failure};
+use crate::progress::Bar;
+use replay::{Link, Picos};
+use reports::timeline::{self, Format, Settings, Source, Summary, TimelineError};
+use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use vef_format::capture::{Capture, legacy};
+use vef_format::new_file::{NewFile, is_stdout};
+use vef_format::units::{Bytes, Grouped};
+
+pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
+    let nanos = |text: &Option<String>, default| match text {
+        Some(text) => parse_time(text).map(|Picos(time)| time / 1000),
+        None => Ok(default),
+    };
+    let window = nanos(&arguments.from, 0)?..nanos(&arguments.to, u64::MAX)?;
+    if window.is_empty() {
+        return Err("--from and --to: nothing is between them".into());
+    }
+    let settings = Settings {
+        format: arguments.format,
+        window,
+        ranks: arguments.ranks.as_ref().map(|ranks| ranks.0.clone()),
+        most_bytes: parse_bytes(&arguments.max_size)?.0,
+    };
+    let is_capture = fs::metadata(&arguments.input).is_ok_and(|there| there.is_dir());
+    let summary = match is_capture || legacy::Main::is_at(&arguments.input) {
+        true => {
+            let capture = Capture::open(&arguments.input)?;
+            output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
+            draw(Source::Capture(&capture), &settings, &arguments.output)?
+        }
+        false => {
+            let file = Input::of(&arguments.input)?;
+            let drawn = match begins_like_json(&file.path) {
+                true => draw(Source::Simulation(&file.path), &settings, &arguments.output),
+                false => draw_trace(arguments, &file, &settings),
+            };
+            file.warn();
+            drawn.map_err(|error| file.error(error))?
+        }
+    };
+    output::about(&arguments.output, told(arguments, &summary))?;
+    match &summary.stuck {
+        None => Ok(ExitCode::SUCCESS),
+        Some(stuck) => {
+            output::remark(format_args!("{}: {stuck}", arguments.input.display()));
+            Ok(ExitCode::from(EXIT_BAD_INPUT))
+        }
+    }
+}
+
+fn draw_trace(arguments: &Timeline, trace: &Input, settings: &Settings) -> Result<Summary, Failure> {
+    let op_codes = super::check::op_codes(trace, arguments.op_codes.as_deref())?;
+    let bandwidth: Bandwidth = arguments.bandwidth.parse()?;
+    let link = Link::new(parse_time(&arguments.latency)?, bandwidth.bits_per_second())?;
+    let source = Source::Trace { path: &trace.path, op_codes: op_codes.as_ref(), link: &link };
+    draw(source, settings, &arguments.output)
+}
+
+fn draw(source: Source<'_>, settings: &Settings, to: &Path) -> Result<Summary, Failure> {
+    let written = |error| -> Failure { format!("{}: {error}", to.display()).into() };
+    let file = NewFile::create(to).map_err(written)?;
+    let is_pipe = is_stdout(to) || !file.file().metadata().map_err(written)?.is_file();
+    let bar = Bar::new("drawing");
+    let drawn =
+        timeline::draw(source, settings, file.file(), is_pipe, &mut |slices| bar.count(slices, "slices"));
+    let summary = match drawn {
+        Err(TimelineError::Write(error)) => return Err(written(error)),
+        drawn => drawn?,
+    };
+    file.finish().map_err(written)?;
+    Ok(summary)
+}
+
+/// Whether a file is the result of a simulation: no trace begins so.
+fn begins_like_json(path: &Path) -> bool {
+    let mut first = [0];
+    fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
+}
+
+/// What was drawn, for people.
+fn told(arguments: &Timeline, summary: &Summary) -> String {
+    let [curves, left_out] = summary.curves;
+    let what = match curves {
+        0 => format!(
+            "{} slices, {} messages at their senders, {} at their receivers",
+            Grouped(summary.slices + summary.merged_slices),
+            Grouped(summary.arrows[0]),
+            Grouped(summary.arrows[1])
+        ),
+        _ => format!("{} links", Grouped(curves)),
+    };
+    let mut lines = vec![format!(
+        "{} → {}: {what}, up to {}, {}",
+        arguments.input.display(),
+        arguments.output.display(),
+        Picos(summary.end.saturating_mul(1000)),
+        Bytes(summary.bytes)
+    )];
+    if left_out > 0 {
+        let most = &arguments.max_size;
+        lines.push(format!(
+            "  {} links that were busy for less time are left out: all are more than {most}",
+            Grouped(left_out)
+        ));
+    }
+    if let Some(length) = summary.shorter_than {
+        lines.push(format!(
+            "  {} slices shorter than {} were put together as {}, without their messages: the whole is more than {}. \
+             --from, --to and --ranks draw a part in full",
+            Grouped(summary.merged),
+            Picos(length.saturating_mul(1000)),
+            Grouped(summary.merged_slices),
+            arguments.max_size
+        ));
+    }
+    lines.push(match arguments.format {
+        Format::Perfetto => {
+            "  ui.perfetto.dev opens it, and trace_processor (pip install perfetto) queries it".into()
+        }
+        Format::Json => "  chrome://tracing and ui.perfetto.dev open it".into(),
+    });
+    lines.join("\n")
+}

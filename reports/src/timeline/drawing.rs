@@ -1,0 +1,347 @@
+//! A timeline in the making: what of it is in the window, what is put together so that the file fits, and how large it gets.
+//!
+//! Where all slices are more than the limit, those shorter than some power of two of nanoseconds are put together: on each track, those
+//! that begin in one stretch of so long, until a longer one comes between. What stands for them tells how many they were, and
+//! how long together. The length is the smallest by which the file must fit: from the sizes of all
+//! slices by their length, and the number of groups that each length would make.
+
+use super::chrome::Chrome;
+use super::encoder::{Encoder, Fact, Slice, Track};
+use super::perfetto::Perfetto;
+use super::settings::{Format, Settings, Summary, TimelineError};
+use std::fs::File;
+use std::io::{self, Write};
+
+/// Bytes that are written at a time.
+const CHUNK: usize = 1 << 18;
+/// What may stand behind everything.
+const END: u64 = 16;
+/// Progress is told after so many slices.
+const PROGRESS_EVERY: u64 = 1 << 16;
+
+/// A timeline in the making.
+pub(super) struct Drawing<'a> {
+    encoder: Box<dyn Encoder>,
+    /// None: its size is all that is wanted.
+    out: Option<&'a File>,
+    buffer: Vec<u8>,
+    settings: &'a Settings,
+    shorter_than: Option<u64>,
+    processes: Vec<(String, bool)>,
+    tracks: Vec<TrackState>,
+    sizes: Sizes,
+    summary: Summary,
+    begun: bool,
+    seen: u64,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+#[derive(Debug)]
+struct TrackState {
+    track: Track,
+    described: bool,
+    short: Option<Short>,
+    /// When the last slice began, and how many bits its length has.
+    last: Option<(u64, u32)>,
+}
+
+/// Short slices of one stretch.
+#[derive(Debug)]
+struct Short {
+    stretch: u64,
+    begin: u64,
+    end: u64,
+    count: u64,
+    together: u64,
+    /// All have this name; empty: they do not.
+    name: String,
+}
+
+/// How much there is.
+#[derive(Debug)]
+struct Sizes {
+    /// Bytes of all but slices.
+    rest: u64,
+    /// Bytes of slices, by how many bits their length has.
+    slices: [u64; CLASSES],
+    /// Where what is put together are lengths below 2^k: how many more there are for k than for k - 1.
+    groups: [i64; CLASSES + 1],
+    /// Tracks that have any.
+    tracks: u64,
+}
+
+/// A length has 0 to 64 bits.
+const CLASSES: usize = 65;
+
+impl<'a> Drawing<'a> {
+    /// Begins one into `out`; without that it only learns how large it gets. What is `shorter_than` that is put together.
+    pub(super) fn new(
+        settings: &'a Settings,
+        out: Option<&'a File>,
+        shorter_than: Option<u64>,
+        progress: &'a mut dyn FnMut(u64),
+    ) -> Self {
+        Self {
+            encoder: match settings.format {
+                Format::Perfetto => Box::new(Perfetto::default()),
+                Format::Json => Box::new(Chrome::default()),
+            },
+            out,
+            buffer: Vec::new(),
+            settings,
+            shorter_than,
+            processes: Vec::new(),
+            tracks: Vec::new(),
+            sizes: Sizes { rest: 0, slices: [0; CLASSES], groups: [0; CLASSES + 1], tracks: 0 },
+            summary: Summary { shorter_than, ..Summary::default() },
+            begun: false,
+            seen: 0,
+            progress,
+        }
+    }
+
+    /// What comes in front of all else.
+    pub(super) fn begin(&mut self, realtime: Option<u64>) -> Result<(), TimelineError> {
+        self.begun = true;
+        self.encoder.begin(&mut self.buffer, realtime);
+        self.count_rest(0);
+        self.flush(CHUNK)
+    }
+
+    /// A process; its number.
+    pub(super) fn add_process(&mut self, name: String) -> u32 {
+        self.processes.push((name, false));
+        self.processes.len() as u32 - 1
+    }
+
+    /// A track; its number. It is in the file if anything is on it.
+    pub(super) fn add_track(&mut self, track: Track) -> u32 {
+        self.tracks.push(TrackState { track, described: false, short: None, last: None });
+        self.tracks.len() as u32 - 1
+    }
+
+    /// Draws a track that shows a share of 100 over time, if it fits behind those in front of it; else it is only counted.
+    pub(super) fn counter(&mut self, number: u32, points: &[(u64, f64)]) -> Result<(), TimelineError> {
+        let before = self.buffer.len();
+        let track = &self.tracks[number as usize].track;
+        let (name, described) = &mut self.processes[track.process as usize];
+        if !std::mem::replace(described, true) {
+            self.encoder.process(&mut self.buffer, track.process, name);
+        }
+        self.encoder.counter_track(&mut self.buffer, number, track);
+        for &(at, value) in points {
+            self.encoder.counter(&mut self.buffer, number, track, at, value);
+        }
+        let more = (self.buffer.len() - before) as u64;
+        if self.sizes.rest + more + END > self.settings.most_bytes {
+            self.buffer.truncate(before);
+            self.summary.curves[1] += 1;
+            return Ok(());
+        }
+        self.count_rest(before);
+        self.summary.curves[0] += 1;
+        self.summary.end = self.summary.end.max(points.last().map_or(0, |&(at, _)| at));
+        self.flush(CHUNK)
+    }
+
+    /// Whether anything from `begin` to `end` is to be drawn.
+    pub(super) fn shows(&self, begin: u64, end: u64) -> bool {
+        end >= self.settings.window.start && begin < self.settings.window.end
+    }
+
+    /// Draws a slice, if it is in the window. Those of a track come in their order, none begins before the one in front of it has ended.
+    pub(super) fn slice(&mut self, number: u32, slice: &Slice<'_>) -> Result<(), TimelineError> {
+        if !self.shows(slice.begin, slice.end) {
+            return Ok(());
+        }
+        self.seen += 1;
+        if self.seen.is_multiple_of(PROGRESS_EVERY) {
+            (self.progress)(self.seen);
+        }
+        self.summary.end = self.summary.end.max(slice.end);
+        let length = slice.end - slice.begin;
+        if let Some(stretch) = self.shorter_than.filter(|&limit| length < limit) {
+            return self.put_together(number, slice, slice.begin / stretch);
+        }
+        self.finish_short(number)?;
+        self.describe(number);
+        self.summary.slices += 1;
+        self.summary.arrows[0] += u64::from(slice.sends.is_some());
+        self.summary.arrows[1] += slice.receives.len() as u64;
+        let before = self.buffer.len();
+        self.encoder.slice(&mut self.buffer, number, &self.tracks[number as usize].track, slice);
+        let (class, state) = (u64::BITS - length.leading_zeros(), &mut self.tracks[number as usize]);
+        self.sizes.slices[class as usize] += (self.buffer.len() - before) as u64;
+        // It begins a group where the slice before is in none, or in another stretch.
+        let until = state.last.map_or(CLASSES as u32, |(begin, class)| {
+            class.max(u64::BITS - (begin ^ slice.begin).leading_zeros())
+        });
+        self.sizes.groups[class as usize] += 1;
+        self.sizes.groups[until.max(class) as usize] -= 1;
+        state.last = Some((slice.begin, class));
+        self.flush(CHUNK)
+    }
+
+    /// Something begins, in which others may be.
+    pub(super) fn open(&mut self, number: u32, at: u64, name: &str) -> Result<(), TimelineError> {
+        self.describe(number);
+        let before = self.buffer.len();
+        self.encoder.open(&mut self.buffer, number, &self.tracks[number as usize].track, at, name);
+        self.summary.slices += 1;
+        self.count_rest(before);
+        self.flush(CHUNK)
+    }
+
+    /// What was opened last on this track ends.
+    pub(super) fn close(&mut self, number: u32, at: u64) -> Result<(), TimelineError> {
+        let before = self.buffer.len();
+        self.encoder.close(&mut self.buffer, number, &self.tracks[number as usize].track, at);
+        self.count_rest(before);
+        self.flush(CHUNK)
+    }
+
+    fn count_rest(&mut self, before: usize) {
+        self.sizes.rest += (self.buffer.len() - before) as u64;
+    }
+
+    fn put_together(&mut self, number: u32, slice: &Slice<'_>, stretch: u64) -> Result<(), TimelineError> {
+        let length = slice.end - slice.begin;
+        let state = &mut self.tracks[number as usize];
+        if let Some(short) = state.short.as_mut().filter(|short| short.stretch == stretch) {
+            short.end = slice.end;
+            short.count += 1;
+            short.together += length;
+            if short.name != slice.name {
+                short.name.clear();
+            }
+            return Ok(());
+        }
+        self.finish_short(number)?;
+        let Slice { begin, end, name, .. } = *slice;
+        let short = Short { stretch, begin, end, count: 1, together: length, name: name.to_owned() };
+        self.tracks[number as usize].short = Some(short);
+        Ok(())
+    }
+
+    /// Draws what the short slices in front of this moment became.
+    fn finish_short(&mut self, number: u32) -> Result<(), TimelineError> {
+        let Some(short) = self.tracks[number as usize].short.take() else { return Ok(()) };
+        self.describe(number);
+        self.summary.merged_slices += 1;
+        self.summary.merged += short.count;
+        draw_short(&mut *self.encoder, &mut self.buffer, number, &self.tracks[number as usize].track, &short);
+        self.flush(CHUNK)
+    }
+
+    /// Describes a track in front of the first thing on it, and its process.
+    fn describe(&mut self, number: u32) {
+        let state = &mut self.tracks[number as usize];
+        if std::mem::replace(&mut state.described, true) {
+            return;
+        }
+        let (process, below) = (state.track.process, state.track.below);
+        if let Some(below) = below {
+            self.describe(below);
+        }
+        let before = self.buffer.len();
+        let (name, described) = &mut self.processes[process as usize];
+        if !std::mem::replace(described, true) {
+            self.encoder.process(&mut self.buffer, process, name);
+        }
+        self.encoder.track(&mut self.buffer, number, &self.tracks[number as usize].track);
+        self.sizes.tracks += 1;
+        self.count_rest(before);
+    }
+
+    /// Writes what is in the buffer, if that is as much as `least`.
+    fn flush(&mut self, least: usize) -> Result<(), TimelineError> {
+        if self.buffer.len() < least {
+            return Ok(());
+        }
+        self.summary.bytes += self.buffer.len() as u64;
+        if self.summary.bytes > self.settings.most_bytes {
+            // It does not fit: what else there is only counts.
+            self.out = None;
+        }
+        if let Some(mut out) = self.out {
+            out.write_all(&self.buffer)?;
+        }
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// What must be put together so that everything fits: what is shorter than this. `None`: nothing.
+    pub(super) fn shorter_than(&mut self) -> Result<Option<u64>, TimelineError> {
+        let most = self.settings.most_bytes;
+        let mut end = Vec::new();
+        self.encoder.end(&mut end);
+        self.sizes.rest += end.len() as u64;
+        if self.sizes.slices.iter().sum::<u64>() + self.sizes.rest <= most {
+            return Ok(None);
+        }
+        let (short, names) = (self.most_of_short(), self.encoder.names());
+        let fits = |&bits: &u32| self.sizes.with_short(bits, short).saturating_add(names) <= most;
+        match (0..u64::BITS).find(fits) {
+            Some(bits) => Ok(Some(1 << bits)),
+            None => Err(TimelineError::TooLarge { tracks: self.sizes.tracks, most }),
+        }
+    }
+
+    /// Bytes of what stands for short slices, at most.
+    fn most_of_short(&mut self) -> u64 {
+        let (end, count) = (self.summary.end, self.summary.slices);
+        let number = self.tracks.len() as u32;
+        let long = Track { process: number, thread: number, name: String::new(), below: None };
+        let short = Short { stretch: 0, begin: end, end, count, together: end, name: String::new() };
+        let mut out = Vec::new();
+        // The first time names are told, too: only the second counts.
+        for _ in 0..2 {
+            out.clear();
+            draw_short(&mut *self.encoder, &mut out, number, &long, &short);
+        }
+        // In text a name stands in each slice, and threads beside others have large numbers.
+        out.len() as u64 + if self.settings.format == Format::Json { MOST_OF_NAME } else { 0 }
+    }
+
+    /// Writes the rest.
+    pub(super) fn finish(mut self) -> Result<Summary, TimelineError> {
+        for number in 0..self.tracks.len() as u32 {
+            self.finish_short(number)?;
+        }
+        if !self.begun {
+            self.begin(None)?;
+        }
+        self.encoder.end(&mut self.buffer);
+        self.flush(0)?;
+        match self.out {
+            Some(mut out) => out.flush()?,
+            None => return Err(io::Error::other("it is larger than was computed").into()),
+        }
+        Ok(self.summary)
+    }
+}
+
+/// Names of functions are no longer, with a large number of a thread.
+const MOST_OF_NAME: u64 = 66;
+
+fn draw_short(
+    encoder: &mut dyn Encoder,
+    out: &mut Vec<u8>,
+    number: u32,
+    track: &Track,
+    &Short { begin, end, count, together, ref name, .. }: &Short,
+) {
+    let facts = [("calls", Fact::Number(count)), ("together_ns", Fact::Number(together))];
+    let name = if name.is_empty() { "several" } else { name };
+    encoder.slice(out, number, track, &Slice { begin, end, name, facts: &facts, sends: None, receives: &[] });
+}
+
+impl Sizes {
+    /// Bytes at most, if lengths of up to `bits` bits are put together in groups that take `short` bytes each.
+    fn with_short(&self, bits: u32, short: u64) -> u64 {
+        let bits = bits as usize;
+        let groups: i64 = self.groups[..=bits].iter().sum();
+        let long: u64 = self.slices[bits + 1..].iter().sum();
+        (groups as u64).saturating_mul(short).saturating_add(long).saturating_add(self.rest)
+    }
+}

@@ -1,0 +1,175 @@
+//! The number of a message that its sender and its receiver tell alike, each from its own calls.
+//!
+//! Messages between two ranks on a communicator with a tag arrive in the order in which they were sent. So the n-th send and the n-th
+//! receive of such a channel are of one message, and n with the channel is its name: nothing has to be looked up, and ranks
+//! are drawn one after the other. A name is 64 bits of a hash: among ten million messages two have the same with a
+//! probability of three in a million.
+
+use std::collections::HashMap;
+use vef_format::capture::event::{Communicator, Members, Origin};
+use vef_format::ids::{CommId, CommRank, Rank};
+
+/// A value mixed into a hash, as SplitMix64 does it.
+fn mix(hash: u64, value: u64) -> u64 {
+    let mut mixed = (hash ^ value).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+fn hash(values: &[u64]) -> u64 {
+    values.iter().fold(0, |hash, &value| mix(hash, value))
+}
+
+/// The members of a communicator, kept.
+#[derive(Debug)]
+enum Group {
+    Strided { first: i64, stride: i64, count: u32 },
+    List(Box<[Rank]>),
+}
+
+impl Group {
+    fn new(members: Members<'_>, tasks: u32) -> Self {
+        match members {
+            Members::All => Self::Strided { first: 0, stride: 1, count: tasks },
+            Members::Strided { first, stride, count } => {
+                Self::Strided { first: first.0.into(), stride, count }
+            }
+            Members::List(list) => Self::of_list(list),
+        }
+    }
+
+    /// Lists that are regular are told as such, however the other members' files tell them.
+    fn of_list(list: &[Rank]) -> Self {
+        let step = |pair: &[Rank]| i64::from(pair[1].0) - i64::from(pair[0].0);
+        let mut steps = list.windows(2).map(step);
+        let stride = steps.next().unwrap_or(1);
+        match list.first() {
+            Some(first) if steps.all(|step| step == stride) => {
+                Self::Strided { first: first.0.into(), stride, count: list.len() as u32 }
+            }
+            _ => Self::List(list.into()),
+        }
+    }
+
+    fn get(&self, rank: CommRank) -> Option<Rank> {
+        match self {
+            Self::Strided { first, stride, count } => {
+                let world = first.checked_add(stride.checked_mul(rank.0.into())?)?;
+                (rank.0 < *count).then(|| u32::try_from(world).ok().map(Rank)).flatten()
+            }
+            Self::List(list) => list.get(rank.index()).copied(),
+        }
+    }
+
+    fn hash(&self) -> u64 {
+        match self {
+            // A stride means nothing to a single member.
+            Self::Strided { first, count: 1, .. } => hash(&[1, *first as u64]),
+            Self::Strided { first, stride, count } => {
+                hash(&[u64::from(*count), *first as u64, *stride as u64])
+            }
+            Self::List(list) => {
+                list.iter().fold(mix(0, list.len() as u64), |hash, rank| mix(hash, rank.0.into()))
+            }
+        }
+    }
+}
+
+/// The channels of one rank, and how many messages went through each.
+#[derive(Debug)]
+pub(super) struct Channels {
+    rank: Rank,
+    tasks: u32,
+    communicators: HashMap<CommId, (u64, Group)>,
+    /// By the hash of the channel.
+    counts: HashMap<u64, u64>,
+}
+
+impl Channels {
+    /// Those of a rank that has no communicator yet.
+    pub(super) fn new(rank: Rank, tasks: u32) -> Self {
+        Self { rank, tasks, communicators: HashMap::new(), counts: HashMap::new() }
+    }
+
+    /// A communicator comes to be known.
+    pub(super) fn add(&mut self, communicator: &Communicator<'_>) {
+        // Ranks of the other group are no ranks of the local one.
+        if communicator.foreign {
+            return;
+        }
+        let parent = |id: CommId| self.communicators.get(&id).map_or(0, |(hash, _)| *hash);
+        let origin = match communicator.origin {
+            Origin::World => hash(&[1]),
+            Origin::SelfOnly => hash(&[2, self.rank.0.into()]),
+            Origin::Child { parent: id, ordinal } => hash(&[3, parent(id), ordinal.into()]),
+            Origin::Group { parent: id, tag, ordinal } => hash(&[4, parent(id), tag as u64, ordinal.into()]),
+            Origin::Unseen { ordinal } => hash(&[5, ordinal.into()]),
+        };
+        let group = Group::new(communicator.members, self.tasks);
+        self.communicators.insert(communicator.id, (mix(origin, group.hash()), group));
+    }
+
+    /// The world rank of a member.
+    pub(super) fn member(&self, comm: CommId, rank: CommRank) -> Option<Rank> {
+        self.communicators.get(&comm)?.1.get(rank)
+    }
+
+    /// The name of the next message to another rank.
+    pub(super) fn send(&mut self, comm: CommId, to: CommRank, tag: i32) -> Option<u64> {
+        let to = self.member(comm, to)?;
+        self.next(comm, [self.rank, to], tag, 0)
+    }
+
+    /// The name of the next message from another rank.
+    pub(super) fn receive(&mut self, comm: CommId, from: CommRank, tag: i32) -> Option<u64> {
+        let from = self.member(comm, from)?;
+        self.next(comm, [from, self.rank], tag, 1)
+    }
+
+    fn next(&mut self, comm: CommId, [src, dst]: [Rank; 2], tag: i32, end: u64) -> Option<u64> {
+        let (communicator, _) = self.communicators.get(&comm)?;
+        let channel = hash(&[*communicator, src.0.into(), dst.0.into(), tag as u64]);
+        // What a rank sends to itself it counts twice.
+        let count = self.counts.entry(channel.wrapping_add(end)).or_default();
+        *count += 1;
+        Some(mix(channel, *count).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn communicator(id: u32, origin: Origin, members: Members<'_>) -> Communicator<'_> {
+        Communicator { id: CommId(id), origin, split: None, members, remote: None, foreign: false }
+    }
+
+    #[test]
+    fn both_ends_tell_the_same_name() {
+        let (mut one, mut two) = (Channels::new(Rank(1), 8), Channels::new(Rank(5), 8));
+        let child = Origin::Child { parent: CommId(0), ordinal: 0 };
+        // The same communicator, numbered and told differently; and another of the same call.
+        one.add(&communicator(0, Origin::World, Members::All));
+        one.add(&communicator(3, child, Members::Strided { first: Rank(1), stride: 4, count: 2 }));
+        two.add(&communicator(0, Origin::World, Members::All));
+        two.add(&communicator(7, child, Members::List(&[Rank(1), Rank(5)])));
+        let sent: Vec<_> = (0..3).map(|_| one.send(CommId(3), CommRank(1), 9).unwrap()).collect();
+        let received: Vec<_> = (0..3).map(|_| two.receive(CommId(7), CommRank(0), 9).unwrap()).collect();
+        assert_eq!(sent, received);
+        let others = [
+            one.send(CommId(3), CommRank(1), 10),
+            one.send(CommId(0), CommRank(5), 9),
+            one.send(CommId(0), CommRank(4), 9),
+            two.send(CommId(7), CommRank(0), 9),
+            one.send(CommId(0), CommRank(1), 9),
+        ];
+        let mut all: Vec<u64> = sent.into_iter().chain(others.into_iter().flatten()).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 8);
+        assert_eq!(one.receive(CommId(0), CommRank(1), 9), others[4], "to itself");
+        assert_eq!(one.send(CommId(3), CommRank(2), 9), None);
+        assert_eq!(one.send(CommId(4), CommRank(0), 9), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Timelines: what each rank did when, as a file for a trace viewer.
+//!
+//! A capture gives the calls with the times at which they were made ([`Source::Capture`]); a trace, which has no times, those
+//! of a replay on the yardstick network ([`Source::Trace`]). Both become slices on a track for each rank, and arrows between the
+//! slices of a message's sender and of its receiver. The file is written while its source is read, rank after rank or in the
+//! order of the replay: viewers sort. Memory follows the ranks, not the calls. The result of a simulation gives curves of its links
+//! ([`Source::Simulation`]).
+
+mod capture;
+mod chrome;
+mod drawing;
+mod encoder;
+mod flow;
+mod perfetto;
+mod replayed;
+mod settings;
+mod simulated;
+
+pub use settings::{Format, Settings, Summary, TimelineError};
+
+use drawing::Drawing;
+use replay::{Link, OpCodes, Stuck};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use vef_format::capture::Capture;
+
+/// Where slices come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// A capture: the times of the calls.
+    Capture(&'a Capture),
+    /// A trace: the times of a replay on the yardstick.
+    Trace {
+        /// Text or container.
+        path: &'a Path,
+        /// What the codes of collectives in a text mean, other than the default ones.
+        op_codes: Option<&'a OpCodes>,
+        /// What every message takes.
+        link: &'a Link,
+    },
+    /// The result of a simulation: its links.
+    Simulation(&'a Path),
+}
+
+/// Draws `source` into the file `out`. It is truncated and written anew where the first attempt was too large, unless
+/// it `is_pipe`: then the source is read once more in front of that. `progress` is told how many slices were drawn.
+///
+/// # Errors
+/// See [`TimelineError`].
+pub fn draw(
+    source: Source<'_>,
+    settings: &Settings,
+    out: &File,
+    is_pipe: bool,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Summary, TimelineError> {
+    let mut drawing = Drawing::new(settings, (!is_pipe).then_some(out), None, &mut *progress);
+    let stuck = fill(source, settings, &mut drawing)?;
+    let shorter_than = drawing.shorter_than()?;
+    if !is_pipe && shorter_than.is_none() {
+        return Ok(Summary { stuck: stuck.map(Box::new), ..drawing.finish()? });
+    }
+    drop(drawing);
+    if !is_pipe {
+        out.set_len(0)?;
+        io::Seek::rewind(&mut &*out)?;
+    }
+    let mut drawing = Drawing::new(settings, Some(out), shorter_than, progress);
+    let stuck = fill(source, settings, &mut drawing)?;
+    Ok(Summary { stuck: stuck.map(Box::new), ..drawing.finish()? })
+}
+
+fn fill(
+    source: Source<'_>,
+    settings: &Settings,
+    drawing: &mut Drawing<'_>,
+) -> Result<Option<Stuck>, TimelineError> {
+    match source {
+        Source::Capture(capture) => capture::draw(capture, settings, drawing).map(|()| None),
+        Source::Simulation(path) => simulated::draw(path, settings, drawing).map(|()| None),
+        Source::Trace { path, op_codes, link } => replayed::draw(path, op_codes, link, settings, drawing),
+    }
+}

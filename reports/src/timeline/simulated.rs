@@ -1,0 +1,65 @@
+//! The links of a simulation, from its result (`vef sim --json --links`): how busy each was over time.
+//!
+//! A result holds sums over stretches of equal length; each becomes a step of the link's curve. Where not all links fit, those are
+//! drawn that were busy longest.
+
+use super::drawing::Drawing;
+use super::encoder::Track;
+use super::settings::{PICOS_PER_NANO, Settings, TimelineError};
+use serde::Deserialize;
+use std::cmp::Reverse;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// What is taken of a result; `docs/simulator.md` has all of it.
+#[derive(Debug, Deserialize)]
+struct Simulated {
+    runtime_ps: u64,
+    links: Links,
+}
+
+#[derive(Debug, Deserialize)]
+struct Links {
+    /// Absent where they were not asked for.
+    all: Option<Vec<Link>>,
+    bin_ps: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Link {
+    link: String,
+    busy_ps: u64,
+    /// The share of each stretch in which it belonged to a message.
+    #[serde(default)]
+    busy: Vec<f64>,
+}
+
+/// Draws the links of a result.
+pub(super) fn draw(path: &Path, settings: &Settings, drawing: &mut Drawing<'_>) -> Result<(), TimelineError> {
+    let file = File::open(path).map_err(|error| TimelineError::Read { path: path.into(), error })?;
+    let result: Simulated = serde_json::from_reader(BufReader::new(file))
+        .map_err(|error| TimelineError::Result { path: path.into(), error })?;
+    let (Some(mut links), Some(width @ 1..)) = (result.links.all, result.links.bin_ps) else {
+        return Err(TimelineError::NoLinks(path.into()));
+    };
+    drawing.begin(None)?;
+    let process = drawing.add_process("links".to_owned());
+    // The busiest first: what does not fit is left out.
+    links.sort_by_key(|link| Reverse(link.busy_ps));
+    for (number, link) in (0..).zip(links) {
+        let track = Track { process, thread: number, name: link.link, below: None };
+        let track = drawing.add_track(track);
+        let mut points: Vec<(u64, f64)> = (0..)
+            .map(|bin: u64| bin.saturating_mul(width) / PICOS_PER_NANO)
+            .zip(link.busy.iter().map(|busy| busy * 100.0))
+            .collect();
+        points.push((result.runtime_ps.div_ceil(PICOS_PER_NANO), 0.0));
+        // A value holds until the next: equal ones are told once.
+        points.dedup_by(|next, value| next.1 == value.1);
+        let starts = points.partition_point(|&(at, _)| at <= settings.window.start).saturating_sub(1);
+        let ends = points.partition_point(|&(at, _)| at < settings.window.end);
+        drawing.counter(track, &points[starts..ends.max(starts)])?;
+    }
+    Ok(())
+}
