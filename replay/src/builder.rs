@@ -1,7 +1,7 @@
 //! What a replay is made of, collected and checked.
 
 use crate::collective::Collectives;
-use crate::engine::{Departures, Engine, Running};
+use crate::engine::{Departures, Engine};
 use crate::error::{BuildError, ReplayError};
 use crate::job::{Job, Scale};
 use crate::ledger::Ledger;
@@ -10,6 +10,7 @@ use crate::message::Who;
 use crate::options::{SameNode, SendCompletion};
 use crate::poll::Replay;
 use crate::progress::Progress;
+use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
 use collectives::choose::Table;
@@ -156,5 +157,19 @@ impl Builder {
             refused: 0,
             first_refusal: None,
         })
+    }
+}
+
+impl Engine {
+    /// Begins to describe a replay.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl Replay {
+    /// Begins to describe a replay.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 }

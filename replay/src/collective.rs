@@ -12,12 +12,13 @@ mod tables;
 pub(crate) use tables::{Collectives, NOT_YET, OVER};
 use tables::{Group, NOBODY, Open, Part, PartSizes};
 
-use crate::engine::{Engine, Running};
+use crate::engine::Engine;
 use crate::error::{CollectiveProblem, Problem, ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
 use crate::message::{Kind, Left, Next, Sink, Wake, Who};
 use crate::progress::State;
 use crate::run::Departure;
+use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::source::{Facts, Question};
 use collectives::{Counts, Cursor, Exchange, Shape, Sizes, Step as Stage};
@@ -47,7 +48,7 @@ impl Engine {
         let open = match job.open.get(&id) {
             Some(&open) => open,
             None => {
-                if !job.lines.is_proven() && job.operations.set(id.0, State::Started) != State::Unseen {
+                if job.operations.set(id.0, State::Started) != State::Unseen {
                     return Err(CollectiveProblem::Twice.into());
                 }
                 let open = self.collectives.begin(job, sequence.job, record, &self.sequences)?;
@@ -237,9 +238,7 @@ impl Engine {
         let leads = group.leads;
         let job = &mut self.jobs[open.job as usize];
         job.open.remove(&open.id);
-        if !job.lines.is_proven() {
-            job.operations.set(open.id.0, State::Done);
-        }
+        job.operations.set(open.id.0, State::Done);
         self.departures.stats.collectives += u64::from(leads);
         self.collectives.close(at);
     }

@@ -2,7 +2,7 @@
 //!
 //! Ids of neighbours in time are neighbours in number, so that an entry lies at its id modulo the size of a table, which
 //! grows when two would lie in one place; what still collides lies in a hash table. A message is waited for once (that is what
-//! a trace's proof says), and its entry goes with that: the table holds what is early, however long the trace.
+//! a trace's proof says), and its entry is removed then: the table holds what is early, however long the trace.
 
 use hashbrown::HashSet;
 

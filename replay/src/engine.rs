@@ -8,20 +8,16 @@
 //! is fulfilled when the task comes to it was fulfilled by an earlier call for the same task, hence not after the moment of the call
 //! that lets the task run now, nor after the start of its last record if that is later.
 
-use crate::builder::Builder;
 use crate::collective::Collectives;
 use crate::error::{CollectiveProblem, RecordPlace, ReplayError, Run};
-use crate::job::Scale;
-use crate::ledger::Ledger;
 use crate::live::{Completes, Flight, Live, Of, Refused};
 use crate::message::{LiveId, Sink, Wake};
 use crate::options::{SameNode, SendCompletion};
-use crate::progress::Progress;
+use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
-use crate::source::Feed;
 use crate::stats::Stats;
 use hashbrown::HashMap;
-use vef_format::ids::{CollectiveId, CommId, Rank};
+use vef_format::ids::{CollectiveId, Rank};
 use vef_format::units::{Bytes, Picos};
 
 /// Traces being replayed: from the start of tasks and from deliveries follow the messages that start then or later.
@@ -60,33 +56,9 @@ pub(crate) struct Departures {
     pub(crate) run_ahead: u8,
 }
 
-/// A job in progress.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) source: Feed,
-    pub(crate) scale: Scale,
-    /// The first of its tasks, counted over all jobs.
-    pub(crate) first_task: u32,
-    pub(crate) tasks: u32,
-    pub(crate) lines: Ledger,
-    /// Which collectives were entered and are over, of a trace that is not proven.
-    pub(crate) operations: Progress,
-    /// The communicators' places in the table of groups.
-    pub(crate) groups: HashMap<CommId, u32>,
-    /// The open collectives' places in the table.
-    pub(crate) open: HashMap<CollectiveId, u32>,
-    /// Messages from other partitions, of collectives that are not open here: sender and receiver, ranks of the communicator.
-    pub(crate) early: HashMap<CollectiveId, Vec<(u32, u32)>>,
-}
-
 impl Engine {
     /// Messages that a task may start ahead of its simulator: [`Next::Wake`].
     pub const RUN_AHEAD: u8 = 16;
-
-    /// Begins to describe a replay.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
 
     /// Starts all tasks. It is called once, before everything else.
     pub fn begin(&mut self, out: &mut impl Sink) -> Result<(), ReplayError> {

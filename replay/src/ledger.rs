@@ -1,7 +1,7 @@
 //! What is known of a job's lines: which have been sent and delivered, so that records that wait for them can start.
 //!
-//! A trace that is proven ([`vef_format::proof`]) needs little of that: every id is one line's, whoever waits for a message
-//! is its receiver and the only one who does, and whoever waits for a send has started it. Of any other trace the state of every id is
+//! A trace that is proven ([`vef_format::container::Reader::is_proven`]) needs little of that: an id is that of one line, one record waits for a
+//! message, a record of its receiver, and a send that a record waits for has started. Of any other trace the state of every id is
 //! kept, and a second line of the same id is found.
 
 use crate::early::Early;
@@ -27,12 +27,6 @@ impl Ledger {
             true => Self::Proven { early: Early::default(), incomplete: HashSet::new() },
             false => Self::Checked(Progress::default()),
         }
-    }
-
-    /// Whether it is that of a trace that is proven.
-    #[inline(always)]
-    pub(crate) fn is_proven(&self) -> bool {
-        matches!(self, Self::Proven { .. })
     }
 
     /// A mark is passed; `false` if its id was seen before.

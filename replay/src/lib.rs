@@ -58,6 +58,7 @@ mod live;
 mod partition;
 mod progress;
 mod run;
+mod running;
 mod sequence;
 
 pub use builder::Builder;

@@ -3,7 +3,6 @@
 //! Each task is called for each of its messages ([`Wake`]), and the queue holds these calls: so a message
 //! starts when it is taken, and what follows in its task moves with that.
 
-use crate::builder::Builder;
 use crate::engine::{Engine, TaskProgress};
 use crate::error::ReplayError;
 use crate::message::{LiveId, Message, Next, Sink, Wake, Who};
@@ -76,11 +75,6 @@ impl Sink for Called<'_> {
 }
 
 impl Replay {
-    /// Begins to describe a replay.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     /// Starts the tasks of an engine that calls for each message.
     pub(crate) fn new(mut engine: Engine) -> Result<Self, ReplayError> {
         let tasks = engine.sequences.len();

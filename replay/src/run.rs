@@ -1,11 +1,12 @@
 //! How a sequence runs: from record to record, as far as it can without the simulator.
 
 use crate::collective::Collectives;
-use crate::engine::{Departures, Engine, Running};
+use crate::engine::{Departures, Engine};
 use crate::error::{ReplayError, Run};
 use crate::live::{Completes, Flight, Of};
 use crate::message::{Kind, Message, Next, Sink, Started, Wake, Who};
 use crate::options::SameNode;
+use crate::running::Running;
 use crate::sequence::{COMPLETION, DETACHED, PAUSE, Sequence, Wait};
 use crate::source::SourceError;
 use hashbrown::HashMap;
@@ -317,14 +318,6 @@ impl Walk<'_> {
     #[inline(always)]
     fn start(&self) -> Option<Picos> {
         self.job.after(self.sequence.at, Ticks(self.sequence.next.time))
-    }
-}
-
-impl Running {
-    /// So much computing later.
-    #[inline(always)]
-    pub(crate) fn after(&self, at: Picos, computing: Ticks) -> Option<Picos> {
-        at.checked_add(self.scale.picos(computing)?)
     }
 }
 

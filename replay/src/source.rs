@@ -6,22 +6,21 @@
 
 mod container;
 mod facts;
+mod feed;
 mod loaded;
 mod packed;
 mod stream;
 
 pub use container::Container;
 pub(crate) use facts::{Facts, Question};
+pub(crate) use feed::Feed;
 pub(crate) use loaded::is_container;
 pub use loaded::{LoadError, Loaded};
 pub use stream::Stream;
 
 use std::error::Error as StdError;
-use std::sync::Arc;
-use vef_format::container::Streams;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
-use vef_format::raw::Raw;
 use vef_format::record::Header;
 use vef_format::text::Line;
 
@@ -50,7 +49,7 @@ pub(crate) trait Source {
         Ok(None)
     }
 
-    /// Whether what a [`vef_format::proof`] says of a trace was proven of this one.
+    /// Whether what [`vef_format::container::Reader::is_proven`] says of a trace is known of this one.
     fn is_proven(&self) -> bool {
         false
     }
@@ -61,86 +60,6 @@ pub(crate) trait Source {
     /// Finds records again, to explain why a replay does not go on. `None` where they cannot be looked up, or
     /// are not there.
     fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>>;
-}
-
-/// A job's source.
-#[derive(Debug)]
-pub(crate) enum Feed {
-    Loaded(loaded::Reading),
-    Stream(Box<Stream>),
-    Container(Box<Container>),
-}
-
-impl Feed {
-    /// The container that is read as it is, if it is one.
-    #[inline(always)]
-    pub(crate) fn plain(&mut self) -> Option<&mut Streams> {
-        match self {
-            Self::Container(source) => source.plain(),
-            _ => None,
-        }
-    }
-
-    /// Puts the next record of a task, or [`Raw::NOTHING`], into `next`.
-    #[inline(never)]
-    pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
-        match self {
-            Self::Container(source) => source.next(task, next),
-            Self::Loaded(source) => {
-                *next = source.next(task);
-                Ok(())
-            }
-            Self::Stream(source) => source.next(task, next),
-        }
-    }
-
-    /// Makes sure that the trace can be read any number of times side by side: a text goes into memory.
-    pub(crate) fn make_shareable(&mut self) -> Result<(), SourceError> {
-        if let Self::Stream(stream) = self {
-            *self = Self::Loaded(Arc::new(stream.load()?).source());
-        }
-        Ok(())
-    }
-
-    /// Another reading of the trace, from its start.
-    pub(crate) fn again(&self) -> Result<Self, SourceError> {
-        Ok(match self {
-            Self::Loaded(source) => Self::Loaded(source.again()),
-            Self::Stream(source) => Self::Loaded(Arc::new(source.load()?).source()),
-            Self::Container(source) => Self::Container(Box::new(source.again()?)),
-        })
-    }
-
-    /// Asks for [`DETACHED`](crate::sequence::DETACHED) and [`PAUSE`](crate::sequence::PAUSE), where the trace knows.
-    pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
-        match self {
-            Self::Container(source) => source.tell_sends(),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// All but [`Feed::next`] is rare.
-impl std::ops::Deref for Feed {
-    type Target = dyn Source;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::Loaded(source) => source,
-            Self::Stream(source) => &**source,
-            Self::Container(source) => &**source,
-        }
-    }
-}
-
-impl std::ops::DerefMut for Feed {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            Self::Loaded(source) => source,
-            Self::Stream(source) => &mut **source,
-            Self::Container(source) => &mut **source,
-        }
-    }
 }
 
 /// A record to be found again.
@@ -208,8 +127,8 @@ impl Search {
         }
     }
 
-    /// One answer to each question, also where a question was put twice.
-    fn answers(self) -> Vec<Option<Found>> {
+    /// One result for each record that was wanted, also for one that was wanted twice.
+    fn into_found(self) -> Vec<Option<Found>> {
         self.wanted.iter().map(|wanted| self.at.get(wanted).and_then(|&at| self.found[at])).collect()
     }
 }

@@ -1,9 +1,10 @@
 //! Explains why a replay does not go on: which task waits for what, and whether they wait in a circle.
 
 use crate::collective::{NOT_YET, OVER};
-use crate::engine::{Engine, Running};
+use crate::engine::Engine;
 use crate::live::Of;
 use crate::message::LiveId;
+use crate::running::Running;
 use crate::sequence::{PAUSE, Sequence, Wait};
 use crate::source::{Found, Wanted};
 use hashbrown::HashMap;

@@ -1,9 +1,9 @@
 //! What is kept of collectives in progress: the open ones, the parts of their members, and the communicators.
 
-use crate::engine::Running;
 use crate::error::{CollectiveProblem, Problem, ReplayError};
 use crate::message::Who;
 use crate::progress::State;
+use crate::running::Running;
 use crate::sequence::Sequence;
 use crate::source::Feed;
 use collectives::choose::Table;
@@ -247,8 +247,7 @@ impl Collectives {
     fn is_over(&self, job: &Running, id: CollectiveId, task: Rank) -> bool {
         match job.open.get(&id) {
             Some(&open) => self.part_of(open, task) == Some(OVER),
-            // Of a trace that is proven its tasks wait only for collectives that they have entered.
-            None => job.lines.is_proven() || job.operations.get(id.0) == State::Done,
+            None => job.operations.get(id.0) == State::Done,
         }
     }
 

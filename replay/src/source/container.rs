@@ -30,6 +30,8 @@ pub struct Container {
     counts: Option<HashMap<u32, Counts>>,
     /// What is known of sends, by task; none if nobody wants to know.
     sends: Option<HashMap<u32, Sends>>,
+    /// Whether the records are those of which the file has a proof.
+    proven: bool,
 }
 
 impl Container {
@@ -40,18 +42,19 @@ impl Container {
 
     /// Reads from a container.
     pub fn new(reader: Reader) -> Result<Self, ContainerError> {
-        Self::shared(Arc::new(reader))
+        let proven = reader.is_proven()?;
+        Self::shared(Arc::new(reader), proven)
     }
 
     /// Another reading of the same container, from its start.
     pub(crate) fn again(&self) -> Result<Self, ContainerError> {
-        Self::shared(self.streams.shared_reader())
+        Self::shared(self.streams.shared_reader(), self.proven)
     }
 
-    fn shared(reader: Arc<Reader>) -> Result<Self, ContainerError> {
+    fn shared(reader: Arc<Reader>, proven: bool) -> Result<Self, ContainerError> {
         let facts = FactNotes::new(&reader)?;
         let streams = Streams::new(reader);
-        Ok(Self { streams, communicators: None, facts, counts: None, sends: None })
+        Ok(Self { streams, communicators: None, facts, counts: None, sends: None, proven })
     }
 
     /// The container.
@@ -132,6 +135,10 @@ impl Source for Container {
         }
     }
 
+    fn is_proven(&self) -> bool {
+        self.proven
+    }
+
     fn op_codes(&self) -> &OpCodes {
         &self.reader().about().op_codes
     }
@@ -144,7 +151,7 @@ impl Source for Container {
                 search.see(line, None);
             }
         }
-        search.answers()
+        search.into_found()
     }
 }
 

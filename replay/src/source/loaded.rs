@@ -289,6 +289,6 @@ impl Source for Reading {
                 at = next;
             }
         }
-        search.answers()
+        search.into_found()
     }
 }

@@ -285,6 +285,6 @@ impl Source for Stream {
                 search.see(record, Some(line));
             }
         }
-        search.answers()
+        search.into_found()
     }
 }

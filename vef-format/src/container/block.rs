@@ -52,8 +52,8 @@ pub(super) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The block as it stands in the file.
-    pub(super) fn to_bytes(self, compress: bool) -> Result<Vec<u8>, ContainerWriteError> {
+    /// The block as it stands in the file, and its checksum.
+    pub(super) fn to_bytes(self, compress: bool) -> Result<(Vec<u8>, u32), ContainerWriteError> {
         let (bytes, most) = (self.raw.len(), u32::MAX as usize);
         if bytes > most {
             return Err(ContainerWriteError::TooLarge { what: "a block", bytes, most });
@@ -70,7 +70,7 @@ impl Block<'_> {
         let crc = checksum(&out, stored);
         out.extend_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(stored);
-        Ok(out)
+        Ok((out, crc))
     }
 
     /// Checks that `bytes` are a block of this kind, task and number of items, and gives its content.
@@ -96,7 +96,7 @@ pub(super) struct Frame {
     /// All but the checksum.
     pub(super) bytes: [u8; FRAME - 4],
     pub(super) raw: u32,
-    crc: u32,
+    pub(super) crc: u32,
 }
 
 impl Frame {

@@ -23,6 +23,7 @@ mod facts;
 mod index;
 mod input;
 mod notes;
+mod proof;
 mod reader;
 mod record;
 mod streams;

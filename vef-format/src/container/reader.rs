@@ -4,6 +4,7 @@ use super::block::{Block, FOOTER, FRAME, Footer, Frame, Kind, MAGIC, MAGIC_END, 
 use super::code::{Garbled, Runs};
 use super::index::{Content, Index, List, Places, Section, Spot, read_about};
 use super::input::{Input, Scan, Trouble};
+use super::proof;
 use super::record::{Decoder, ROOM};
 use super::{About, ContainerError, Problem};
 use crate::capture::varint::Source;
@@ -268,9 +269,9 @@ impl Reader {
         self.index.section(name).is_some_and(|section| section.required)
     }
 
-    /// The names of the extension sections.
+    /// The names of the extension sections, which a copy of the trace takes over. The proof is none: it is of this file alone.
     pub fn section_names(&self) -> impl Iterator<Item = &str> {
-        self.index.sections.iter().map(|section| section.name.as_str())
+        self.index.sections.iter().map(|section| section.name.as_str()).filter(|&name| name != proof::SECTION)
     }
 
     /// The streams of the extension section `name`: of which task (none: the trace's own), and in how many pieces.
@@ -298,6 +299,24 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// Whether the writer has proven, of the very records that the file holds, what containers can say so: the ids of lines are 0, 1, 2 and
+    /// so on; a message is marked as awaited exactly if one record waits for it, once, and that is its receiver's; who waits for a send or mark waits
+    /// for the last one of its task. Reads the checksums of all blocks of records.
+    pub fn is_proven(&self) -> Result<bool, ContainerError> {
+        let Some(stream) = self.section(proof::SECTION)?.into_iter().next() else { return Ok(false) };
+        let Some(said) = self.pieces(&stream).next(self)? else { return Ok(false) };
+        let mut blocks = proof::Blocks::default();
+        for task in &self.index.tasks {
+            let mut places = Places::new(task.list);
+            while let Some(spot) = self.next_place(&mut places)? {
+                let mut frame = [0; FRAME];
+                self.read_at(&mut frame, spot.offset)?;
+                blocks.add(task.task, spot.items, Frame::read(&frame).crc);
+            }
+        }
+        Ok(said == blocks.to_bytes())
     }
 
     /// The pieces of a stream of an extension section, in the order in which they were written.

@@ -175,7 +175,7 @@ fn later(required_section: bool, required: u32, change_block: impl Fn(usize, &mu
     let mut blocks = 0;
     let mut block = |kind, task, items, raw: &[u8]| {
         let offset = file.len() as u64;
-        let mut bytes = Block { kind, task, items, raw }.to_bytes(false).unwrap();
+        let mut bytes = Block { kind, task, items, raw }.to_bytes(false).unwrap().0;
         change_block(blocks, &mut bytes);
         let crc = checksum(&bytes[..20], &bytes[24..]);
         bytes[20..24].copy_from_slice(&crc.to_le_bytes());

@@ -5,6 +5,7 @@ use super::code::{Packed, Runs};
 use super::facts::{Facts, Known};
 use super::index::{Content, Listings, Spot, about_to_bytes};
 use super::notes::{Note, Piece, Section};
+use super::proof::{self, Proving};
 use super::record::Encoder;
 use super::{About, BUFFERED, ContainerWriteError};
 use crate::id_set::IdSet;
@@ -49,6 +50,8 @@ pub struct Writer<W: Write> {
     /// Begun pieces of notes; of the trace's own, the task is 0.
     notes: HashMap<(Section, u32), Piece>,
     facts: Facts,
+    proving: Proving,
+    record_blocks: proof::Blocks,
     messages: u64,
     communicators_given: u64,
     local_collectives: u64,
@@ -64,11 +67,19 @@ struct Begun {
     encoder: Encoder,
     /// Of a block of records.
     told: Content,
+    /// Its task's last line.
+    last: Option<u64>,
 }
 
 impl Default for Begun {
     fn default() -> Self {
-        Self { content: Packed::default(), items: 0, encoder: Encoder::default(), told: Content::NONE }
+        Self {
+            content: Packed::default(),
+            items: 0,
+            encoder: Encoder::default(),
+            told: Content::NONE,
+            last: None,
+        }
     }
 }
 
@@ -92,6 +103,8 @@ impl<W: Write> Writer<W> {
             runs: Runs::default(),
             notes: HashMap::new(),
             facts: Facts::new(&about.op_codes),
+            proving: Proving::new(),
+            record_blocks: proof::Blocks::default(),
             messages: 0,
             communicators_given: 0,
             local_collectives: 0,
@@ -135,7 +148,8 @@ impl<W: Write> Writer<W> {
         self.known(message.src)?;
         self.known(message.dst)?;
         self.messages += 1;
-        self.record(message.src, |begun| {
+        self.record(message.src, |begun, proving| {
+            proving.line(message, &mut begun.last);
             begun.told.message(message.id.0, message.time.0);
             begun.encoder.message(&mut begun.content, message);
         })
@@ -150,7 +164,8 @@ impl<W: Write> Writer<W> {
         if let Some(known) = self.facts.see(part) {
             self.facts_known(part.id.0, &known)?;
         }
-        self.record(part.task, |begun| {
+        self.record(part.task, |begun, proving| {
+            proving.waits_for(part.task, part.after, begun.last);
             begun.told.collective(part.id.0, part.time.0);
             begun.encoder.collective(&mut begun.content, part);
         })
@@ -276,6 +291,9 @@ impl<W: Write> Writer<W> {
         }
         self.end_order()?;
         self.end_notes()?;
+        if self.proving.is_proven() {
+            self.section(proof::SECTION, None, &self.record_blocks.to_bytes())?;
+        }
         let content = self.index.to_bytes();
         let spot = self.block(Kind::Index, 0, 1, content.bytes())?;
         let footer = Footer { offset: spot.offset, length: spot.length, minor: MINOR, required: 0 };
@@ -296,16 +314,21 @@ impl<W: Write> Writer<W> {
 
     /// Adds a record to the begun block of `task`.
     #[inline]
-    fn record(&mut self, task: Rank, add: impl FnOnce(&mut Begun)) -> Result<(), ContainerWriteError> {
+    fn record(
+        &mut self,
+        task: Rank,
+        add: impl FnOnce(&mut Begun, &mut Proving),
+    ) -> Result<(), ContainerWriteError> {
         let full = (BUFFERED / self.tasks.len().max(1)).clamp(SMALL, FULL);
         let begun = self.tasks.entry(task.0).or_default();
-        add(begun);
+        add(begun, &mut self.proving);
         begun.items += 1;
         if begun.content.bytes().len() >= full {
             let mut begun = std::mem::take(begun);
             self.end_records(task.0, &mut begun)?;
             begun.content.clear();
-            self.tasks.insert(task.0, Begun { content: begun.content, ..Begun::default() });
+            let Begun { content, last, .. } = begun;
+            self.tasks.insert(task.0, Begun { content, last, ..Begun::default() });
         }
         if self.settings.keep_order {
             self.runs.put(&mut self.order.content, task.0);
@@ -319,7 +342,9 @@ impl<W: Write> Writer<W> {
 
     fn end_records(&mut self, task: u32, begun: &mut Begun) -> Result<(), ContainerWriteError> {
         begun.encoder.end(&mut begun.content);
-        let spot = self.block(Kind::Records, task, begun.items, begun.content.bytes())?;
+        let (spot, crc) =
+            self.block_with_checksum(Kind::Records, task, begun.items, begun.content.bytes())?;
+        self.record_blocks.add(task, begun.items, crc);
         self.index.tasks.entry(task).or_default().push_records(spot, &begun.told);
         Ok(())
     }
@@ -344,14 +369,24 @@ impl<W: Write> Writer<W> {
     }
 
     fn block(&mut self, kind: Kind, task: u32, items: u32, raw: &[u8]) -> Result<Spot, ContainerWriteError> {
+        self.block_with_checksum(kind, task, items, raw).map(|(spot, _)| spot)
+    }
+
+    fn block_with_checksum(
+        &mut self,
+        kind: Kind,
+        task: u32,
+        items: u32,
+        raw: &[u8],
+    ) -> Result<(Spot, u32), ContainerWriteError> {
         // A longer block (one communicator of very many runs) cannot be compressed.
         let compress = self.settings.compress && raw.len() <= MOST_RAW;
-        let bytes = Block { kind, task, items, raw }.to_bytes(compress)?;
+        let (bytes, crc) = Block { kind, task, items, raw }.to_bytes(compress)?;
         debug_assert!(bytes.len() >= FRAME);
         self.out.write_all(&bytes)?;
         let spot = Spot { offset: self.offset, length: bytes.len() as u64, items };
         self.offset += spot.length;
-        Ok(spot)
+        Ok((spot, crc))
     }
 
     #[inline]

@@ -1,0 +1,36 @@
+//! A job in progress: its source, its time scale, and what is known of its lines and collectives.
+
+use crate::job::Scale;
+use crate::ledger::Ledger;
+use crate::progress::Progress;
+use crate::source::Feed;
+use hashbrown::HashMap;
+use vef_format::ids::{CollectiveId, CommId};
+use vef_format::units::{Picos, Ticks};
+
+/// A job in progress.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) source: Feed,
+    pub(crate) scale: Scale,
+    /// The first of its tasks, counted over all jobs.
+    pub(crate) first_task: u32,
+    pub(crate) tasks: u32,
+    pub(crate) lines: Ledger,
+    /// Which collectives were entered and are over.
+    pub(crate) operations: Progress,
+    /// The communicators' places in the table of groups.
+    pub(crate) groups: HashMap<CommId, u32>,
+    /// The open collectives' places in the table.
+    pub(crate) open: HashMap<CollectiveId, u32>,
+    /// Messages from other partitions, of collectives that are not open here: sender and receiver, ranks of the communicator.
+    pub(crate) early: HashMap<CollectiveId, Vec<(u32, u32)>>,
+}
+
+impl Running {
+    /// So much computing later.
+    #[inline(always)]
+    pub(crate) fn after(&self, at: Picos, computing: Ticks) -> Option<Picos> {
+        at.checked_add(self.scale.picos(computing)?)
+    }
+}

@@ -1,0 +1,88 @@
+//! A job's source, whichever it is.
+
+use super::loaded::Reading;
+use super::{Container, Source, SourceError, Stream};
+use std::sync::Arc;
+use vef_format::container::Streams;
+use vef_format::ids::Rank;
+use vef_format::raw::Raw;
+
+/// A job's source.
+#[derive(Debug)]
+pub(crate) enum Feed {
+    Loaded(Reading),
+    Stream(Box<Stream>),
+    Container(Box<Container>),
+}
+
+impl Feed {
+    /// The container that is read as it is, if it is one.
+    #[inline(always)]
+    pub(crate) fn plain(&mut self) -> Option<&mut Streams> {
+        match self {
+            Self::Container(source) => source.plain(),
+            _ => None,
+        }
+    }
+
+    /// Puts the next record of a task, or [`Raw::NOTHING`], into `next`.
+    #[inline(never)]
+    pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
+        match self {
+            Self::Container(source) => source.next(task, next),
+            Self::Loaded(source) => {
+                *next = source.next(task);
+                Ok(())
+            }
+            Self::Stream(source) => source.next(task, next),
+        }
+    }
+
+    /// Makes sure that the trace can be read any number of times side by side: a text goes into memory.
+    pub(crate) fn make_shareable(&mut self) -> Result<(), SourceError> {
+        if let Self::Stream(stream) = self {
+            *self = Self::Loaded(Arc::new(stream.load()?).source());
+        }
+        Ok(())
+    }
+
+    /// Another reading of the trace, from its start.
+    pub(crate) fn again(&self) -> Result<Self, SourceError> {
+        Ok(match self {
+            Self::Loaded(source) => Self::Loaded(source.again()),
+            Self::Stream(source) => Self::Loaded(Arc::new(source.load()?).source()),
+            Self::Container(source) => Self::Container(Box::new(source.again()?)),
+        })
+    }
+
+    /// Asks for [`DETACHED`](crate::sequence::DETACHED) and [`PAUSE`](crate::sequence::PAUSE), where the trace knows.
+    pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
+        match self {
+            Self::Container(source) => source.tell_sends(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// All but [`Feed::next`] is rare.
+impl std::ops::Deref for Feed {
+    type Target = dyn Source;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Loaded(source) => source,
+            Self::Stream(source) => &**source,
+            Self::Container(source) => &**source,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Feed {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Loaded(source) => source,
+            Self::Stream(source) => &mut **source,
+            Self::Container(source) => &mut **source,
+        }
+    }
+}

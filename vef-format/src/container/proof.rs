@@ -1,0 +1,138 @@
+//! What a writer has proven of a trace's messages, so that a replay need not look at each of them again.
+//!
+//! A proof says: the ids of lines are 0, 1, 2 and so on, each that of one line; a message is marked as awaited exactly if one record waits for
+//! it, once, and that record is its receiver's; and a record that waits for a send (or mark) waits for the last one of its own task.
+//!
+//! The writer sees the records in any order and keeps nothing of them but two sums: of a hash of every id less that of the number that it should be,
+//! and of a hash of every awaited message with its receiver less that of every wait with its task. If all is as it should be then both are 0;
+//! otherwise they are 0 once in 2⁶⁴ traces, as nobody knows the key of the hashes beforehand.
+//!
+//! The section holds the sum of a hash of all blocks of records with their checksums: a proof counts in the file of which it speaks.
+
+use crate::ids::Rank;
+use crate::record::{Dependency, Message};
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// The name of the section.
+pub(super) const SECTION: &str = "proof";
+
+/// A proof in the making.
+#[derive(Debug)]
+pub(super) struct Proving {
+    key: u64,
+    lines: u64,
+    ids: u64,
+    waits: u64,
+    refuted: bool,
+}
+
+impl Proving {
+    pub(super) fn new() -> Self {
+        Self { key: RandomState::new().build_hasher().finish(), lines: 0, ids: 0, waits: 0, refuted: false }
+    }
+
+    /// A line, in its task's order; `last` is that in front of it, and becomes it.
+    #[inline]
+    pub(super) fn line(&mut self, message: &Message, last: &mut Option<u64>) {
+        self.waits_for(message.src, message.after, *last);
+        *last = Some(message.id.0);
+        self.ids = self.ids.wrapping_add(mix(self.key ^ message.id.0));
+        self.ids = self.ids.wrapping_sub(mix(self.key ^ self.lines));
+        self.lines += 1;
+        if message.awaited {
+            self.waits = self.waits.wrapping_add(self.pair(message.id.0, message.dst));
+        }
+    }
+
+    /// What a record of a task waits for, behind its line `last`.
+    #[inline]
+    pub(super) fn waits_for(&mut self, task: Rank, after: Dependency, last: Option<u64>) {
+        match after {
+            Dependency::Received(id) => self.waits = self.waits.wrapping_sub(self.pair(id.0, task)),
+            Dependency::Sent(id) => self.refuted |= last != Some(id.0),
+            Dependency::Start | Dependency::Collective(_) => {}
+        }
+    }
+
+    /// Whether all of it is so.
+    pub(super) fn is_proven(&self) -> bool {
+        !self.refuted && self.ids == 0 && self.waits == 0
+    }
+
+    fn pair(&self, id: u64, task: Rank) -> u64 {
+        mix(mix(self.key.rotate_left(32) ^ id).wrapping_add(task.0.into()))
+    }
+}
+
+/// The sum of a hash of blocks of records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Blocks(u64);
+
+impl Blocks {
+    /// A block of records of a task, with its checksum.
+    pub(super) fn add(&mut self, task: u32, items: u32, crc: u32) {
+        let about = u64::from(task) << u32::BITS | u64::from(items);
+        self.0 = self.0.wrapping_add(mix(mix(about).wrapping_add(crc.into())));
+    }
+
+    /// The content of the section.
+    pub(super) fn to_bytes(self) -> [u8; 8] {
+        self.0.to_le_bytes()
+    }
+}
+
+/// SplitMix64's last step: every bit of the result depends on every bit of `value`.
+#[inline(always)]
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::MessageId;
+    use crate::units::{Bytes, Ticks};
+
+    /// (id, sender, receiver, awaited, after)
+    type Row = (u64, u32, u32, bool, Dependency);
+
+    fn is_proven(rows: &[Row]) -> bool {
+        let mut proving = Proving::new();
+        let mut last = [None; 4];
+        for &(id, src, dst, awaited, after) in rows {
+            let (src, dst) = (Rank(src), Rank(dst));
+            let message =
+                Message { id: MessageId(id), src, dst, bytes: Bytes(1), awaited, after, time: Ticks(0) };
+            proving.line(&message, &mut last[src.index()]);
+        }
+        proving.is_proven()
+    }
+
+    #[test]
+    fn what_is_proven_and_what_is_not() {
+        let (start, received) = (Dependency::Start, |id| Dependency::Received(MessageId(id)));
+        let sent = |id| Dependency::Sent(MessageId(id));
+        let ring: [Row; 4] = [
+            (0, 0, 1, true, start),
+            (2, 0, 0, false, sent(0)),
+            (1, 1, 2, true, received(0)),
+            (3, 2, 0, false, received(1)),
+        ];
+        assert!(is_proven(&ring) && is_proven(&[]));
+        let changed = |at: usize, row: Row| {
+            let mut rows = ring;
+            rows[at] = row;
+            is_proven(&rows)
+        };
+        assert!(!changed(3, (2, 2, 0, false, received(1))), "an id twice");
+        assert!(!changed(3, (7, 2, 0, false, received(1))), "an id left out");
+        assert!(!changed(0, (0, 0, 3, true, start)), "another's message is waited for");
+        assert!(!changed(0, (0, 0, 1, false, start)), "waited for, and not marked");
+        assert!(!changed(3, (3, 2, 0, true, received(1))), "marked, and not waited for");
+        assert!(!changed(3, (3, 2, 0, false, received(0))), "waited for twice");
+        assert!(!changed(1, (2, 0, 0, false, sent(1))), "another's send is waited for");
+    }
+}
