@@ -237,7 +237,7 @@ pub struct Mix {
     /// Skip and count events of unknown type (older captures)
     #[arg(long)]
     pub skip_unknown: bool,
-    /// Replace collectives by the messages of algorithms: default, openmpi, mpich, or a table's file
+    /// Replace collectives by the messages of algorithms: default, openmpi, mpich, nccl, or a table's file
     #[arg(long, value_name = "TABLE", num_args = 0..=1, default_missing_value = "default")]
     pub lower_collectives: Option<String>,
     /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
@@ -349,7 +349,7 @@ pub struct Sim {
     /// What carries messages within a node: network, or LATENCY,BANDWIDTH
     #[arg(long, default_value = "network", value_name = "HOW")]
     pub same_node: String,
-    /// Which algorithms play collectives: default, openmpi, mpich, or a table's file
+    /// Which algorithms play collectives: default, openmpi, mpich, nccl, or a table's file
     #[arg(long, default_value = "default", value_name = "TABLE")]
     pub algorithms: String,
     /// Codes of collectives in the trace, other than the default ones (a `code name` line each)

@@ -22,8 +22,10 @@
 #![forbid(unsafe_code)]
 
 pub mod choose;
+mod cursor;
 mod error;
 mod operation;
+mod phase;
 mod phases;
 #[cfg(test)]
 mod proofs;
@@ -33,9 +35,10 @@ mod schedule;
 mod sizes;
 mod step;
 
+pub use cursor::{Choice, Cursor, Exchange, Shape};
 pub use error::Error;
 pub use operation::{Algorithm, Operation};
-pub use schedule::{Choice, Cursor, Exchange, Shape, steps};
+pub use schedule::steps;
 pub use sizes::{Counts, Order, Sizes};
 pub use step::{Buffer, Combine, Data, Layout, Step};
 

@@ -146,6 +146,11 @@ named! {
         Ring = "ring",
         /// [`Algorithm::Ring`] whose blocks are reduced segment by segment.
         SegmentedRing = "segmented-ring",
+        /// [`Algorithm::Ring`] as NCCL runs it: each piece in `fanout` channels, whose segments go around side by side, and a segment all the way before the
+        /// next.
+        RingChannels = "ring-channels",
+        /// Two binary trees, each with half of the vector, segmented; whoever is within one is a leaf of the other.
+        DoubleTree = "double-tree",
         /// log₂ p rounds, doubling the blocks held (allgather) or moving those with a bit set (all-to-all).
         Bruck = "bruck",
         /// Alternate exchange of two blocks with the left and right neighbour; even p only.
@@ -164,14 +169,6 @@ named! {
 }
 
 impl Algorithm {
-    /// The algorithms there are for `operation`.
-    pub fn of(operation: Operation) -> impl Iterator<Item = Algorithm> {
-        Algorithm::ALL
-            .iter()
-            .copied()
-            .filter(move |&algorithm| crate::schedule::program(operation, algorithm).is_some())
-    }
-
     /// Whether it needs the blocks in an order of their sizes ([`crate::Counts::sorted`]).
     pub const fn sorts(self) -> bool {
         matches!(self, Algorithm::SortedLinear | Algorithm::SortedBinomial)

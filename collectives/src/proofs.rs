@@ -38,7 +38,8 @@ fn choices(operation: Operation, algorithm: Algorithm) -> Vec<Choice> {
         (Barrier, _) => vec![plain],
         (_, A::Chain) => vec![plain, with(2, 16), with(200, 24)],
         (_, A::Knomial) => vec![plain, with(3, 16), with(4, 0), with(8, 24)],
-        (_, A::Binary | A::SplitBinary | A::SegmentedRing | A::LinearSync) => {
+        (_, A::RingChannels) => vec![plain, with(2, 8), with(3, 0), with(5, 40)],
+        (_, A::Binary | A::SplitBinary | A::SegmentedRing | A::LinearSync | A::DoubleTree) => {
             vec![plain, with(0, 8)]
         }
         (Bcast | Reduce | Allreduce, A::Binomial | A::BinomialSpread | A::ReduceBcast) => {
@@ -175,15 +176,39 @@ fn check_formula(operation: Operation, choice: Choice, ranks: u32, unit: u32, by
         (Allreduce, A::Rabenseifner) => (2 * core * log + 2 * surplus, 2 * (core - 1 + surplus) * n),
         (Allreduce, A::Ring) => (2 * p * (p - 1), 2 * (p - 1) * n),
         (Allreduce, A::SegmentedRing) => {
-            let laps = proof.messages / (p * (p - 1)).max(1);
-            assert!(choice.segment == 0 || ranks == 1 || laps > segments(n / p));
-            (laps * p * (p - 1), 2 * (p - 1) * n)
+            // As many laps as the longest piece could need, whose elements are one more than p go into the vector.
+            let longest = (n / u64::from(unit) / p + 1) * u64::from(unit);
+            ((segments(longest) + 1) * p * (p - 1), 2 * (p - 1) * n)
+        }
+        (Allreduce, A::DoubleTree) => {
+            let larger = (n / u64::from(unit)).div_ceil(2) * u64::from(unit);
+            let of_half = |half: u64| if half == 0 { 0 } else { segments(half) };
+            // Unsegmented, the smaller half is one segment as well.
+            (2 * (p - 1) * (of_half(larger) + of_half(n - larger)), 2 * (p - 1) * n)
+        }
+        (Allreduce | Allgather | ReduceScatterBlock, A::RingChannels) => {
+            let (vector, turns) = if operation == Allreduce { (n, 2) } else { (n * p, 1) };
+            let (elements, channels) = (vector / u64::from(unit), u64::from(choice.fanout.max(1)));
+            let share = |of: u64, i: u64, parts: u64| of * (i + 1) / parts - of * i / parts;
+            let piece = |i: u64| elements / p + u64::from(i < elements % p);
+            let messages = |part: u64| if part == 0 { 0 } else { segments(part * u64::from(unit)) };
+            let of_piece =
+                |i: u64| (0..channels).map(|c| messages(share(piece(i), c, channels))).sum::<u64>();
+            let all: u64 = (0..p).map(of_piece).sum();
+            (turns * (p - 1) * all, turns * (p - 1) * vector)
         }
         (Gather | Gatherv | Scatter | Scatterv, A::Linear) => (p - 1, (p - 1) * b),
         (Gather | Gatherv, A::LinearSync) => (3 * (p - 1), (p - 1) * b),
         (Gather | Gatherv | Scatter | Scatterv, A::Binomial) => (p - 1, hops * b),
-        // The tree depends on the root; only the number of messages does not.
-        (Gatherv | Scatterv, _) => (p - 1, proof.bytes),
+        (Gatherv | Scatterv, A::Traff) => {
+            // Of equal blocks a binomial tree; where p is no power of two, of which ranks depends on the root.
+            assert!(((p - 1) * b..=(p - 1) * rounds * b).contains(&proof.bytes), "{}", proof.bytes);
+            if !ranks.is_power_of_two() {
+                assert_eq!(proof.messages, p - 1);
+                return;
+            }
+            (p - 1, hops * b)
+        }
         (Allgather | Allgatherv, A::Ring) => (p * (p - 1), p * (p - 1) * b),
         (Allgather | Allgatherv, A::Bruck) => (p * rounds, p * (p - 1) * b),
         (Allgather | Allgatherv, A::RecursiveDoubling) => (doubling, p * (p - 1) * b),

@@ -3,50 +3,9 @@
 //! An algorithm is a short list of *phases* ([`program`]); a phase is a function from (round, position) to a
 //! step, written in [`crate::phases`]. The cursor holds the place in that list and the communicator's numbers.
 
-use crate::phases::{Next, Phase, Tree, Which};
-use crate::{Algorithm, Buffer, Error, MAX_RANKS, Operation, Order, Sizes, Step};
-
-/// What is asked of a rank: the operation and its place in the communicator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// The operation.
-    pub operation: Operation,
-    /// Communicator size, 1 to [`MAX_RANKS`].
-    pub ranks: u32,
-    /// Whose steps, a rank of the communicator.
-    pub rank: u32,
-    /// The root; not looked at where the operation has none.
-    pub root: u32,
-    /// Bytes of one element, which no split divides; 1 where it is not known.
-    pub unit: u32,
-}
-
-/// An algorithm with its parameters, the same at every rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// The algorithm.
-    pub algorithm: Algorithm,
-    /// Segment of the segmented algorithms, bytes; 0: do not segment.
-    pub segment: u64,
-    /// [`Algorithm::Chain`]: chains hanging from the root. [`Algorithm::Knomial`]: k. [`Algorithm::Linear`] all-to-all: exchanges posted
-    /// at once, 0 for all. 0 elsewhere means the
-    /// least there can be.
-    pub fanout: u32,
-    /// The order of blocks of the sorted algorithms ([`Algorithm::sorts`]).
-    pub order: Order,
-}
-
-impl Choice {
-    /// The algorithm unsegmented, with one chain and no limit of messages posted at once, the largest block first.
-    pub const fn plain(algorithm: Algorithm) -> Choice {
-        Choice { algorithm, segment: 0, fanout: 0, order: Order::Descending }
-    }
-
-    /// The same in segments of that many bytes.
-    pub const fn segmented(self, segment: u64) -> Choice {
-        Choice { segment, ..self }
-    }
-}
+use crate::cursor::{Choice, Cursor, Exchange, Shape, Split};
+use crate::phase::{Lap, Next, Phase, Tree, Which};
+use crate::{Algorithm, Buffer, Error, MAX_RANKS, Operation, Sizes, Step};
 
 /// The steps of one rank as an iterator; `sizes` stay borrowed.
 pub fn steps<'a>(
@@ -56,57 +15,6 @@ pub fn steps<'a>(
 ) -> Result<impl Iterator<Item = Step> + use<'a>, Error> {
     let mut cursor = Cursor::new(shape, choice, sizes)?;
     Ok(std::iter::from_fn(move || cursor.next(sizes)))
-}
-
-/// A place in one rank's schedule.
-///
-/// It borrows nothing: the sizes are handed to every [`Cursor::next`], so that whoever keeps many cursors of
-/// one collective keeps the sizes once.
-#[derive(Clone, Copy, Debug)]
-pub struct Cursor {
-    phases: &'static [Phase],
-    /// Place inside the first phase.
-    pub(crate) lap: u32,
-    pub(crate) round: u32,
-    pub(crate) pos: u32,
-
-    pub(crate) ranks: u32,
-    pub(crate) rank: u32,
-    pub(crate) root: u32,
-    pub(crate) unit: u32,
-    pub(crate) operation: Operation,
-    pub(crate) split: Split,
-    pub(crate) fanout: u32,
-    /// Bytes of all pieces.
-    pub(crate) total: u64,
-    /// Bytes of a piece; the first `wide` have one unit more.
-    pub(crate) piece: u64,
-    pub(crate) wide: u32,
-    /// Segments (trees) or laps (rings) of `segment` bytes.
-    pub(crate) segments: u32,
-    pub(crate) segment: u64,
-}
-
-/// A round of a schedule: [`Step::Send`], [`Step::Recv`] and [`Step::Wait`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
-    /// The receiver of what is sent.
-    pub to: u32,
-    /// How much that is.
-    pub bytes: u64,
-    /// The sender of what is received.
-    pub from: u32,
-}
-
-/// How `total` falls into pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Split {
-    /// Piece i has `piece` bytes, and one unit more if i < `wide`.
-    Even,
-    /// Every piece has `piece` bytes, but none reaches beyond `total`.
-    Ceil,
-    /// As the counts say.
-    Table,
 }
 
 impl Cursor {
@@ -202,7 +110,11 @@ impl Cursor {
     fn cut_segments(&mut self, algorithm: Algorithm, segment: u64) -> Result<(), Error> {
         let longest = match algorithm {
             Algorithm::SegmentedRing => self.piece + u64::from(self.unit),
-            Algorithm::SplitBinary => self.half(0).1,
+            Algorithm::SplitBinary | Algorithm::DoubleTree => self.half(0).1,
+            Algorithm::RingChannels => {
+                let elements = self.piece / u64::from(self.unit) + u64::from(self.wide > 0);
+                elements.div_ceil(self.fanout.max(1).into()) * u64::from(self.unit)
+            }
             _ => self.total,
         };
         self.segment = longest.max(1);
@@ -308,6 +220,13 @@ impl Shape {
     }
 }
 
+impl Algorithm {
+    /// The algorithms there are for `operation`.
+    pub fn of(operation: Operation) -> impl Iterator<Item = Algorithm> {
+        Algorithm::ALL.iter().copied().filter(move |&algorithm| program(operation, algorithm).is_some())
+    }
+}
+
 /// The phases of an algorithm: the whole table of operation × algorithm.
 pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'static [Phase]> {
     use Algorithm as A;
@@ -349,6 +268,8 @@ pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'st
         (Allreduce, A::Ring | A::SegmentedRing) => {
             &[CopyIn(Output), RingReduce(Output, Rank), RingGather(Following)]
         }
+        (Allreduce, A::RingChannels) => &[CopyIn(Output), RingChannels(Output, Rank, Lap::Both)],
+        (Allreduce, A::DoubleTree) => &[CopyIn(Output), TwoTrees],
         (Allreduce, A::Rabenseifner) => &[CopyIn(Output), Fold(Output), HalvingNear, DoublingBack, Unfold],
 
         (Gather | Gatherv, A::Linear) => &[GatherLinear { sorted: false }],
@@ -365,6 +286,7 @@ pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'st
         (Scatterv, A::Traff) => &[TraffDown, TakeOwn],
 
         (Allgather | Allgatherv, A::Ring) => &[CopyOwn, RingGather(Rank)],
+        (Allgather, A::RingChannels) => &[CopyOwn, RingChannels(Output, Rank, Lap::Gather)],
         (Allgather | Allgatherv, A::Bruck) => &[CopyOwn, BruckGather],
         (Allgather | Allgatherv, A::RecursiveDoubling) => {
             &[CopyOwn, FoldPiece(Rank), DoublingGather(Rank), UnfoldPieces(Rank)]
@@ -384,6 +306,9 @@ pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'st
         }
         (ReduceScatter | ReduceScatterBlock, A::Ring) => {
             &[CopyIn(Work), RingReduce(Work, Preceding), TakeOwn]
+        }
+        (ReduceScatterBlock, A::RingChannels) => {
+            &[CopyIn(Work), RingChannels(Work, Preceding, Lap::Reduce), TakeOwn]
         }
         (ReduceScatter | ReduceScatterBlock, A::Pairwise) => &[ReducePairwise],
 

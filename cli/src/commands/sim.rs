@@ -124,6 +124,6 @@ pub fn algorithms(text: &str) -> Result<replay::Table, Failure> {
         return Ok(table);
     }
     let file = std::fs::read_to_string(text)
-        .map_err(|error| format!("{text}: neither default, openmpi, mpich nor a file: {error}"))?;
+        .map_err(|error| format!("{text}: neither default, openmpi, mpich, nccl nor a file: {error}"))?;
     replay::Table::from_toml(&file).map_err(|error| format!("{text}: {error}").into())
 }

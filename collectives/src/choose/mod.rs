@@ -88,14 +88,15 @@ impl Default for Table {
 
 impl Table {
     /// Names of the tables that ship.
-    pub const BUILTIN: &[&str] = &["default", "openmpi", "mpich"];
+    pub const BUILTIN: &[&str] = &["default", "openmpi", "mpich", "nccl"];
 
-    /// A table that ships: `default`, `openmpi` (4.1, component `tuned`), `mpich` (4.0).
+    /// A table that ships: `default`, `openmpi` (4.1, component `tuned`), `mpich` (4.0), `nccl` (2.19).
     pub fn builtin(name: &str) -> Option<Table> {
         let text = match name {
             "default" => include_str!("default.toml"),
             "openmpi" => include_str!("openmpi.toml"),
             "mpich" => include_str!("mpich.toml"),
+            "nccl" => include_str!("nccl.toml"),
             _ => return None,
         };
         // A test reads them all.
@@ -158,7 +159,7 @@ impl Shape {
 }
 
 impl Algorithm {
-    /// Whether every member can use it; the same answer at all of them.
+    /// Whether every member can use it; the same at all of them.
     fn is_usable(self, shape: &Shape, sizes: Sizes<'_>) -> bool {
         use Operation::*;
         let is_needy = matches!(shape.operation, Gatherv | Scatterv);

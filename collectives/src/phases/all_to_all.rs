@@ -1,6 +1,7 @@
 //! Everybody with everybody, in p − 1 exchanges or in ⌈log₂ p⌉ rounds.
 
-use super::{Next, WAIT, is_silent, local, recv, reduce, send};
+use super::{WAIT, is_silent, local, recv, reduce, send};
+use crate::phase::Next;
 use crate::{Buffer, Combine, Cursor, Data, Exchange, Layout, Sizes, Step};
 
 impl Cursor {

@@ -4,7 +4,8 @@
 //! served at the end. The *core* ranks left over are renumbered 0…2ⁿ−1 in order, so contributions stay in rank
 //! order. In a barrier, where order is nothing, the surplus ranks are the last ones.
 
-use super::{Next, WAIT, Which, is_silent, recv, reduce, send};
+use super::{WAIT, is_silent, recv, reduce, send};
+use crate::phase::{Next, Which};
 use crate::{Buffer, Combine, Cursor, Exchange, Operation, Sizes};
 
 /// What a rank does while the powers of two are at work.

@@ -5,7 +5,8 @@
 //! in rank order. *Far*: partners at distance p/2, p/4 …; core rank c ends with its own piece.
 
 use super::doubling::{Role, order_of};
-use super::{Next, WAIT, is_silent, recv, reduce, send};
+use super::{WAIT, is_silent, recv, reduce, send};
+use crate::phase::Next;
 use crate::{Buffer, Cursor, Sizes};
 
 impl Cursor {

@@ -7,7 +7,8 @@
 //! gather and scatter collectives", Parallel Computing 75, 2018). Prefix sums stand in for the paper's exchange
 //! of sizes, which costs it further small messages.
 
-use super::{Next, Tree, WAIT, local, recv, send, tree::binomial_subtree};
+use super::{WAIT, local, recv, send, tree::binomial_subtree};
+use crate::phase::{Next, Tree};
 use crate::{Buffer, Combine, Counts, Cursor, Sizes};
 
 impl Cursor {

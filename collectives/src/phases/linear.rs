@@ -2,7 +2,8 @@
 //!
 //! Empty blocks of known sizes cause no message here, as in MPI libraries.
 
-use super::{Next, WAIT, is_silent, local, recv, reduce, send};
+use super::{WAIT, is_silent, local, recv, reduce, send};
+use crate::phase::Next;
 use crate::{Buffer, Combine, Cursor, Sizes};
 
 impl Cursor {
@@ -80,7 +81,7 @@ impl Cursor {
         if self.pos == self.ranks { WAIT } else { Next::Done }
     }
 
-    /// The root calls each rank by an empty message; the answer comes in two messages: the first segment and
+    /// The root calls each rank by an empty message; its block comes in two messages: the first segment and
     /// the rest, empty as it may be.
     pub(crate) fn gather_sync(&self, sizes: Sizes<'_>) -> Next {
         let first = |(offset, len): (u64, u64)| (offset, self.segment.min(len));

@@ -1,6 +1,7 @@
 //! Steps in memory: what moves between the buffers before and after the messages.
 
-use super::{Next, local};
+use super::local;
+use crate::phase::Next;
 use crate::{Buffer, Combine, Cursor, Sizes};
 
 impl Cursor {

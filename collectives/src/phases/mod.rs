@@ -1,9 +1,10 @@
 //! The building blocks of algorithms.
 //!
-//! A [`Phase`] is a function of (lap, round, position) and the communicator's numbers to a step, so the cursor
+//! A [`Phase`] stands for a function of (lap, round, position) and the communicator's numbers to a step, so the cursor
 //! keeps no other state. Ranks count from the root in rooted phases: such a number is called *virtual*, `v`.
 
 mod all_to_all;
+mod double_tree;
 mod doubling;
 mod halving;
 mod irregular;
@@ -14,139 +15,9 @@ mod scan;
 mod split_binary;
 mod tree;
 
-pub(crate) use tree::Tree;
-
-use crate::schedule::Split;
+use crate::cursor::Split;
+use crate::phase::{Next, Phase, Which};
 use crate::{Buffer, Combine, Cursor, Data, Sizes, Step};
-
-/// A building block; the schedules' table tells which follow one another.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Phase {
-    // In memory.
-    /// The whole input into a buffer.
-    CopyIn(Buffer),
-    /// The input, one block, to its place in the output.
-    CopyOwn,
-    /// The input's block for oneself to the output.
-    CopyOwnPair,
-    /// The rank's block of input (scatter) or work (reduce-scatter) to the output.
-    TakeOwn,
-
-    // Trees.
-    /// The output from parents to children, by segments.
-    TreeDown(Tree),
-    /// A buffer reduced from children to parents, by segments.
-    TreeUp(Tree, Buffer),
-    /// Blocks up a binomial tree.
-    GatherUp,
-    /// Pieces down a binomial tree: rank i's block (`Rank`) or the i-th piece counted from the root (`Virtual`).
-    ScatterDown(Buffer, Which),
-    /// Each half of the vector down its half of a binary tree.
-    SplitDown,
-    /// The halves exchanged.
-    SplitExchange,
-
-    // The root with everybody.
-    /// Contributions reduced in rank order at the root.
-    ReduceInOrder,
-    /// All blocks to the root.
-    GatherLinear { sorted: bool },
-    /// The same, called one by one.
-    GatherSync,
-    /// All blocks from the root.
-    ScatterLinear { sorted: bool },
-
-    // Irregular blocks.
-    /// Blocks up a binomial tree over the ranks sorted by size.
-    SortedGatherUp,
-    /// Blocks down that tree.
-    SortedScatterDown,
-    /// Blocks up Träff's tree.
-    TraffUp,
-    /// Blocks down Träff's tree.
-    TraffDown,
-
-    // Powers of two: the surplus ranks first hand over to a neighbour (fold), at the end they are served (unfold).
-    /// The surplus ranks' vectors are reduced into their partners'.
-    Fold(Buffer),
-    /// The surplus ranks get the result.
-    Unfold,
-    /// The surplus ranks' pieces go to their partners.
-    FoldPiece(Which),
-    /// The surplus ranks get all pieces but their own.
-    UnfoldPieces(Which),
-    /// The surplus ranks get their own piece.
-    UnfoldOwn,
-    /// Whole vectors exchanged and reduced at distance 1, 2, 4 …
-    Doubling,
-    /// All pieces held exchanged at distance 1, 2, 4 …
-    DoublingGather(Which),
-    /// Half of what is left reduced at distance 1, 2, 4 …
-    HalvingNear,
-    /// The way of [`Phase::HalvingNear`] back: everybody gets everything.
-    DoublingBack,
-    /// The way of [`Phase::HalvingNear`] back: the root gets everything.
-    GatherToRoot,
-    /// Half of what is left reduced at distance p/2, p/4 …; ends with the rank's own piece.
-    HalvingFar,
-
-    // Rings.
-    /// Pieces reduced around the ring, in laps of one segment of each piece; `Which` is sent first.
-    RingReduce(Buffer, Which),
-    /// Pieces passed around the ring; `Which` is held at the beginning.
-    RingGather(Which),
-    /// Pairs of blocks exchanged with the two neighbours in turn.
-    Neighbors,
-
-    // Everybody with everybody.
-    /// Blocks held so far sent to distance 1, 2, 4 …
-    BruckGather,
-    /// Blocks whose distance has bit k set sent to distance 2ᵏ.
-    BruckExchange,
-    /// All blocks exchanged at once, or so many at a time.
-    ExchangeAll,
-    /// Blocks exchanged with one rank a round.
-    ExchangePairwise,
-    /// Blocks exchanged with one rank a round, and reduced.
-    ReducePairwise,
-    /// An empty message to distance 1, 2, 4 …
-    Dissemination,
-
-    // Prefixes.
-    /// From rank to rank, inclusive.
-    ScanChain,
-    /// From rank to rank, exclusive.
-    ExscanChain,
-    /// At distance 1, 2, 4 …
-    ScanDoubling,
-}
-
-/// How the ranks' pieces are numbered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Which {
-    /// By rank.
-    Rank,
-    /// From the root on.
-    Virtual,
-    /// By the rank after.
-    Following,
-    /// By the rank before.
-    Preceding,
-}
-
-/// What a phase answers.
-pub(crate) enum Next {
-    /// This step; then the next position.
-    Step(Step),
-    /// Nothing here; go to the next position.
-    Skip,
-    /// Go to the next round.
-    Round,
-    /// Go to the next lap.
-    Lap,
-    /// The phase is over.
-    Done,
-}
 
 impl Phase {
     /// The step at the cursor's place.
@@ -163,6 +34,7 @@ impl Phase {
             Phase::ScatterDown(buffer, which) => c.scatter_down(buffer, which, sizes),
             Phase::SplitDown => c.split_down(),
             Phase::SplitExchange => c.split_exchange(),
+            Phase::TwoTrees => c.two_trees(),
             Phase::ReduceInOrder => c.reduce_in_order(),
             Phase::GatherLinear { sorted } => c.gather_linear(sorted, sizes),
             Phase::GatherSync => c.gather_sync(sizes),
@@ -184,6 +56,7 @@ impl Phase {
             Phase::HalvingFar => c.halving_far(sizes),
             Phase::RingReduce(buffer, which) => c.ring_reduce(buffer, which, sizes),
             Phase::RingGather(which) => c.ring_gather(which, sizes),
+            Phase::RingChannels(buffer, which, lap) => c.ring_channels(buffer, which, lap, sizes),
             Phase::Neighbors => c.neighbors(sizes),
             Phase::BruckGather => c.bruck_gather(sizes),
             Phase::BruckExchange => c.bruck_exchange(),

@@ -1,7 +1,8 @@
 //! Around the ring: each rank sends to the next and receives from the one before; or, in pairs, to and from
 //! both neighbours in turn.
 
-use super::{Next, WAIT, Which, recv, reduce, send};
+use super::{WAIT, recv, reduce, send};
+use crate::phase::{Lap, Next, Which};
 use crate::{Buffer, Combine, Cursor, Sizes};
 
 impl Cursor {
@@ -41,6 +42,44 @@ impl Cursor {
             2 => WAIT,
             _ => Next::Round,
         }
+    }
+
+    /// A round sends and receives one segment a channel. A lap goes on to the next segment when the one before is through, as NCCL's loops do.
+    pub(crate) fn ring_channels(&self, buffer: Buffer, which: Which, lap: Lap, sizes: Sizes<'_>) -> Next {
+        let once = self.ranks - 1;
+        let rounds = if lap == Lap::Both { 2 * once } else { once };
+        if self.round == rounds {
+            return if self.lap + 1 == self.segments { Next::Done } else { Next::Lap };
+        }
+        let reduces = lap == Lap::Reduce || (lap == Lap::Both && self.round < once);
+        let sent = match lap {
+            // What a rank has reduced in full is the piece behind the one that it sent first.
+            Lap::Both if !reduces => self.minus(self.plus(self.number(which), 1), self.round - once),
+            _ => self.minus(self.number(which), self.round),
+        };
+        let channels = self.fanout.max(1);
+        let (channel, comes) = (self.pos / 2, self.pos % 2 == 1);
+        if channel == channels {
+            return if comes { Next::Round } else { WAIT };
+        }
+        let piece = if comes { self.minus(sent, 1) } else { sent };
+        let part = self.lap_of(self.channel_of(self.piece(sizes, piece), channel));
+        match comes {
+            _ if part.1 == 0 => Next::Skip,
+            false => send(self.plus(self.rank, 1), buffer, part),
+            true if reduces => reduce(self.minus(self.rank, 1), buffer, part, Combine::Before),
+            true => recv(self.minus(self.rank, 1), buffer, part),
+        }
+    }
+
+    /// A channel's part of a piece.
+    fn channel_of(&self, (start, len): (u64, u64), channel: u32) -> (u64, u64) {
+        let elements = len / u64::from(self.unit);
+        let before = |channel: u32| {
+            let share = u128::from(elements) * u128::from(channel) / u128::from(self.fanout.max(1));
+            share as u64 * u64::from(self.unit)
+        };
+        (start + before(channel), before(channel + 1) - before(channel))
     }
 
     /// Round 0: own block with the pair's other member. Round i: the pair of blocks got in round i − 1, with

@@ -1,7 +1,8 @@
 //! Prefix reductions.
 
 use super::doubling::order_of;
-use super::{Next, WAIT, local, recv, reduce, send};
+use super::{WAIT, local, recv, reduce, send};
+use crate::phase::Next;
 use crate::{Buffer, Combine, Cursor, Operation};
 
 impl Cursor {

@@ -2,7 +2,8 @@
 //! binary tree by segments; then 1 and 2, 3 and 4 … exchange halves. A last odd node without partner gets its
 //! second half from the root.
 
-use super::{Next, Tree, WAIT, recv, send};
+use super::{WAIT, recv, send};
+use crate::phase::{Next, Tree};
 use crate::{Buffer, Cursor};
 
 impl Cursor {

@@ -2,25 +2,9 @@
 //!
 //! Nodes are virtual ranks, the root being 0.
 
-use super::{Next, WAIT, Which, recv, reduce, send};
+use super::{WAIT, recv, reduce, send};
+use crate::phase::{Next, Tree, Which};
 use crate::{Buffer, Combine, Cursor, Sizes};
-
-/// The shape of a tree over 0…p−1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tree {
-    /// Everybody is a child of 0.
-    Flat,
-    /// Parent: lowest set bit cleared. The subtree of v is [v, v + lowest bit of v).
-    Binomial,
-    /// Parent: highest set bit cleared.
-    BinomialSpread,
-    /// In base k, parent: lowest digit other than 0 cleared.
-    Knomial,
-    /// Chains of consecutive nodes, as equal as can be, the longer ones first.
-    Chain,
-    /// Level l holds 2ˡ consecutive nodes; the children of v on it are v + 2ˡ and v + 2·2ˡ.
-    Binary,
-}
 
 /// Bits needed to write `x`; 0 for 0.
 fn bits(x: u32) -> u32 {

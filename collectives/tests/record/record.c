@@ -1,10 +1,12 @@
 /* Records, below MPI's own collectives, which messages each of them sends.
  *
- * For every operation and a dozen sizes one call is made, and what the library's collective code hands to its
+ * For every operation and the sizes below, up to the largest asked for, one call is made, and what the library's collective code hands to its
  * point-to-point layer is counted: Open MPI by replacing the send entries of the exported table `mca_pml`, MPICH by
  * linking its static library with --wrap of its collectives' send functions. Rank 0 prints
  *     <operation> <bytes> <ranks> <root> <src>:<dst>:<messages>:<bytes> ...
  * bytes being the vector's, or one block's; the vector forms use unequal blocks (see count_of).
+ *
+ *     record [LARGEST_VECTOR [LARGEST_BLOCK]]
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -120,18 +122,25 @@ static void call(const char *op, int n, int root)
     }
 }
 
+static int is_of_vector(const char *op)
+{
+    return !strcmp(op, "bcast") || !strcmp(op, "reduce") || !strcmp(op, "allreduce") || !strcmp(op, "scan") || !strcmp(op, "exscan");
+}
+
 int main(int argc, char **argv)
 {
     static const char *ops[] = { "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "barrier",
         "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw", "reduce-scatter",
         "reduce-scatter-block", "scan", "exscan" };
-    static const int sizes[] = { 0, 1, 8, 20, 100, 400, 1500, 6000, 25000, 70000, 150000, 600000 };
+    static const int sizes[] = { 0, 1, 8, 20, 100, 400, 1500, 6000, 25000, 70000, 150000, 600000, 1200000, 2200000 };
     size_t most;
-    int o, s, k;
+    int o, s, k, largest, largest_block;
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    most = (size_t)ranks * 2 * 600000 + 1;
+    largest = argc > 1 ? atoi(argv[1]) : 600000;
+    largest_block = argc > 2 ? atoi(argv[2]) : largest;
+    most = (size_t)ranks * 2 * largest_block + largest + 1;
     in = calloc(most, 1); out = calloc(most, 1);
     ca = calloc(ranks, sizeof(int)); da = calloc(ranks, sizeof(int));
     cb = calloc(ranks, sizeof(int)); db = calloc(ranks, sizeof(int));
@@ -141,8 +150,9 @@ int main(int argc, char **argv)
     for (o = 0; o < (int)(sizeof ops / sizeof *ops); o++)
         for (s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++) {
             int n = sizes[s], root = s % ranks;
-            long long *all = calloc(2 * ranks * ranks, sizeof *all);
-            if (!strcmp(ops[o], "barrier") && s) { free(all); continue; }
+            long long *all;
+            if (!strcmp(ops[o], "barrier") ? s > 0 : n > (is_of_vector(ops[o]) ? largest : largest_block)) continue;
+            all = calloc(2 * ranks * ranks, sizeof *all);
             memset(sent, 0, 2 * ranks * sizeof *sent);
             MPI_Barrier(MPI_COMM_WORLD);
             recording = 1;
