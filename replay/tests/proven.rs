@@ -34,7 +34,8 @@ fn container(rows: &[Row], section: impl Fn(&mut Writer<Vec<u8>>)) -> Reader {
     let mut writer = Writer::new(Vec::new(), &header, &About::default(), Settings::default()).unwrap();
     for &(id, src, dst, after) in rows {
         let (src, dst, bytes) = (Rank(src), Rank(dst), Bytes(u64::from(src != dst)));
-        let message = Message { id: MessageId(id), src, dst, bytes, awaited: src != dst, after, time: Ticks(5) };
+        let message =
+            Message { id: MessageId(id), src, dst, bytes, awaited: src != dst, after, time: Ticks(5) };
         writer.message(&message).unwrap();
     }
     section(&mut writer);
