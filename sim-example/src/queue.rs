@@ -28,6 +28,8 @@ pub(crate) struct Queue<T, const LANES: usize> {
     /// The time of the last entry of each lane, also when it is empty.
     tails: [u64; LANES],
     lanes: [VecDeque<(u64, T)>; LANES],
+    /// The least of `heads`, and its lane: asked for several times an event.
+    first: (u64, usize),
     heap: RadixHeap<T>,
 }
 
@@ -37,6 +39,7 @@ impl<T: Copy, const LANES: usize> Queue<T, LANES> {
             heads: [NEVER; LANES],
             tails: [0; LANES],
             lanes: std::array::from_fn(|_| VecDeque::new()),
+            first: (NEVER, LANES),
             heap: RadixHeap::new(),
         }
     }
@@ -50,6 +53,7 @@ impl<T: Copy, const LANES: usize> Queue<T, LANES> {
         self.tails[lane] = at.0;
         if self.heads[lane] == NEVER {
             self.heads[lane] = at.0;
+            self.first = self.first.min((at.0, lane));
         }
         self.lanes[lane].push_back((at.0, event));
     }
@@ -63,7 +67,7 @@ impl<T: Copy, const LANES: usize> Queue<T, LANES> {
     /// The time of the first event.
     #[inline]
     pub(crate) fn next(&self) -> Option<Picos> {
-        let lane = self.heads.iter().copied().min().unwrap_or(NEVER);
+        let (lane, _) = self.first;
         match self.heap.next() {
             Some(at) => Some(Picos(at.min(lane))),
             None => (lane != NEVER).then_some(Picos(lane)),
@@ -73,17 +77,18 @@ impl<T: Copy, const LANES: usize> Queue<T, LANES> {
     /// Takes the first event out.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Picos, T)> {
-        let (mut first, mut lane) = (NEVER, LANES);
-        for (at, &head) in self.heads.iter().enumerate() {
-            if head < first {
-                (first, lane) = (head, at);
-            }
-        }
+        let (first, lane) = self.first;
         if lane == LANES || self.heap.next().is_some_and(|at| at < first) {
             return self.heap.pop().map(|(at, event)| (Picos(at), event));
         }
         let (at, event) = self.lanes[lane].pop_front()?;
         self.heads[lane] = self.lanes[lane].front().map_or(NEVER, |&(at, _)| at);
+        self.first = (NEVER, LANES);
+        for (lane, &head) in self.heads.iter().enumerate() {
+            if head < self.first.0 {
+                self.first = (head, lane);
+            }
+        }
         Some((Picos(at), event))
     }
 
