@@ -317,7 +317,7 @@ fn section(text: &str) -> Result<Section, String> {
     found.ok_or_else(|| format!("write one of {}", names.join(", ")))
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = format!("\
 {}
 
@@ -325,6 +325,10 @@ Examples:
   vef sim app.vef
   vef sim app.vef --topology fattree:4x8x2 --bandwidth 100Gbit/s --placement block:4
   vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json
+  vef sim app.vef --topology fattree:4x8x2 --critical-path # what bounds the run time
+  vef sim app.vef --topology torus:4x4x4 --csv links       # every link, as a table
+  vef sim app.vef --sweep 'topology=torus:4x4|fattree:4x4x2' --sweep bandwidth=10G,25G,100G -o points
+  mpirun -n 8 vef sim app.vef --sweep latency=100ns,1us,10us --sweep model=cut-through,packet -o points --csv
   vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet", network::WORDS))]
 pub struct Sim {
     /// The trace, or a GOAL schedule (with --model loggp); - is the standard input
@@ -355,9 +359,63 @@ pub struct Sim {
     /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
+    /// Run all combinations of these values of an option, one after the other on every core, and show one table. Values are separated by
+    /// commas, or by | if there is one: bandwidth=10G,25G. A rate, time or size may lack its bit/s, s, B
+    #[arg(long, value_name = "OPTION=VALUES")]
+    pub sweep: Vec<String>,
+    /// Of a sweep: the directory that keeps each point's result. A point that is there is not run again; processes that are given
+    /// the same one (by mpirun, srun, or by hand) share the points
+    #[arg(short, long, value_name = "DIR", requires = "sweep")]
+    pub output: Option<PathBuf>,
+    /// Of a sweep: points at a time [default: all cores; 1 for each process of mpirun or srun]
+    #[arg(short = 'j', long, value_name = "N", requires = "sweep", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Record every link: bytes, busy and blocked share over time, who shares it (for --json; --csv links, time and sources)
+    #[arg(long)]
+    pub links: bool,
+    /// Say which computing, messages and links bound the run time, and what it would be were the first of these links twice as
+    /// fast (by another run)
+    #[arg(long)]
+    pub critical_path: bool,
+    /// Draw the network, its cables in the colours of their utilisation, into this file
+    #[arg(long, value_name = "OUT.svg", conflicts_with = "sweep")]
+    pub draw: Option<PathBuf>,
+    /// Leave out the run without contention, which goes along on another core
+    #[arg(long)]
+    pub no_ideal: bool,
     /// The report as JSON
     #[arg(long)]
     pub json: bool,
+    /// A table of the report as CSV: ranks, kinds, sizes, links, time (links over time), or sources (of links); of a sweep, its
+    /// table
+    #[arg(long, value_name = "TABLE", conflicts_with = "json", num_args = 0..=1, default_missing_value = "points")]
+    pub csv: Option<Table>,
+}
+
+/// A table of a simulation's report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Table {
+    /// What each rank did with its time
+    Ranks,
+    /// Messages and latency by operation
+    Kinds,
+    /// Latency by size
+    Sizes,
+    /// Every link
+    Links,
+    /// Every link over time
+    Time,
+    /// Who shares each link
+    Sources,
+    /// The points of a sweep
+    Points,
+}
+
+impl Table {
+    /// Whether every link is to be recorded for it.
+    pub fn needs_links(self) -> bool {
+        matches!(self, Self::Links | Self::Time | Self::Sources)
+    }
 }
 
 #[derive(Args, Debug)]

@@ -3,6 +3,7 @@
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,17 +17,33 @@ pub struct Bar {
     what: &'static str,
     started: Instant,
     shown: OnceLock<ProgressBar>,
+    /// It shows a share of a known total.
+    with_total: AtomicBool,
 }
+
+/// What a bar shows while the total is not known, and then.
+const COUNTING: &str = "{msg} {spinner} {prefix}";
+const WITH_TOTAL: &str = "{msg} {wide_bar} {percent}% {rate} {left}";
 
 impl Bar {
     /// A bar for `what`, not shown yet.
     pub fn new(what: &'static str) -> Self {
-        Self { what, started: Instant::now(), shown: OnceLock::new() }
+        Self { what, started: Instant::now(), shown: OnceLock::new(), with_total: AtomicBool::new(false) }
+    }
+
+    /// Says beside the bar how far the work is.
+    pub fn at(&self, place: impl std::fmt::Display) {
+        if let Some(bar) = self.shown.get() {
+            bar.set_message(format!("{}: {place}", self.what));
+        }
     }
 
     /// `done` of `total` units are done. Cheap enough to call often, from any thread.
     pub fn set(&self, done: u64, total: u64) {
-        if let Some(bar) = self.visible("{msg} {wide_bar} {percent}% {rate} {left}") {
+        if let Some(bar) = self.visible(COUNTING) {
+            if !self.with_total.swap(true, Ordering::Relaxed) {
+                set_style(bar, WITH_TOTAL);
+            }
             bar.set_length(total);
             bar.set_position(done);
         }
@@ -34,7 +51,7 @@ impl Bar {
 
     /// `done` units are done, nobody knows of how many.
     pub fn count(&self, done: u64, unit: &str) {
-        if let Some(bar) = self.visible("{msg} {spinner} {prefix}") {
+        if let Some(bar) = self.visible(COUNTING) {
             let rate = done as f64 / self.started.elapsed().as_secs_f64();
             bar.set_prefix(format!("{} {unit}, {rate:.0} a second", Grouped(done)));
             bar.tick();
@@ -48,12 +65,16 @@ impl Bar {
         }
         Some(self.shown.get_or_init(|| {
             let bar = ProgressBar::with_draw_target(None, target()).with_elapsed(self.started.elapsed());
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style.with_key("rate", show_rate).with_key("left", show_left));
-            }
+            set_style(&bar, template);
             bar.set_message(self.what);
             bar
         }))
+    }
+}
+
+fn set_style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.with_key("rate", show_rate).with_key("left", show_left));
     }
 }
 

@@ -219,8 +219,9 @@ impl LiveId {
         Self((generation as u64) << 32 | slot as u64)
     }
 
+    /// A small number that no other live message has: an index for a simulator's own tables. Later messages have it again.
     #[inline]
-    pub(crate) const fn slot(self) -> u32 {
+    pub const fn slot(self) -> u32 {
         self.0 as u32
     }
 

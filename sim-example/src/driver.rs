@@ -1,18 +1,23 @@
 //! The loop between the replay, which knows what is to be sent, and the network, which knows when it arrives.
 
+use std::path::Path;
 use std::time::Instant;
 
-use replay::{Engine, Job, LiveId, LoadError, Message, Next, Queue, SendCompletion, Stream};
-use vef_format::container::is_container;
+use replay::{Engine, Job, LiveId, LoadError, Message, Next, Queue, SendCompletion, Sink, Started, Stream};
+use vef_format::container::{Reader, is_container};
 use vef_format::units::Picos;
 
+use crate::accounts::Accounts;
+use crate::critical::Causes;
 use crate::error::SimError;
-use crate::histogram::Histogram;
+use crate::latencies::{Cell, Latencies};
 use crate::loggp;
-use crate::model::{Carried, Happened, Model, Network, Usage, with_network};
+use crate::model::{Carried, Happened, LinkSpeed, Model, Network, Usage, with_network};
+use crate::quantity::Bandwidth;
 use crate::report::{Report, Run};
 use crate::settings::{NetworkSettings, Settings, Workload};
-use crate::topology::Topology;
+use crate::topology::{LinkId, Speed, Topology};
+use crate::watch::Observe;
 
 /// How far a simulation has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +47,21 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         let nodes = workload.places.nodes(&job)?;
         builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
     }
-    let mut report = run(builder.engine()?, &settings.network, report_sent, progress)?;
+    let mut report =
+        run_observed(builder.engine()?, &settings.network, report_sent, settings.observe, progress)?;
     for (job, workload) in report.jobs.iter_mut().zip(&settings.jobs) {
         job.trace = Some(workload.trace.display().to_string());
+        job.not_in_trace = not_in_trace(&workload.trace);
     }
     Ok(report)
+}
+
+/// What a container says that it does not hold. What is wrong with the file has been told where it was replayed.
+fn not_in_trace(trace: &Path) -> Vec<String> {
+    let Ok(container) = Reader::open(trace) else { return Vec::new() };
+    let tells = |name: &str| name == "not representable" || name == "killed";
+    let told = container.about().origin.iter().filter(|(name, _)| tells(name));
+    told.map(|(_, what)| what.clone()).collect()
 }
 
 fn open(workload: &Workload) -> Result<Job, SimError> {
@@ -70,10 +85,31 @@ pub fn run(
     report_sent: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
+    run_observed(engine, network, report_sent, Observe::default(), progress)
+}
+
+/// As [`run`], recording what `observe` says besides the basic numbers.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn run_observed(
+    engine: Engine,
+    network: &NetworkSettings,
+    report_sent: bool,
+    observe: Observe,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, SimError> {
     let tasks =
         || (0..engine.jobs()).flat_map(|job| (0u32..).zip(engine.progress(job)).map(move |t| (job, t)));
     let needed = tasks().map(|(_, (_, task))| task.node).max().unwrap_or(0).saturating_add(1);
-    let topology = network.topology.build(needed)?;
+    let mut topology = network.topology.build(needed)?;
+    if let Some(link) = network.doubled.map(LinkId).filter(|link| link.0 < topology.links()) {
+        let LinkSpeed { latency, bandwidth } =
+            network.links.speeds(&topology)[usize::from(topology.class(link).0)];
+        let doubled = Bandwidth::from_bits_per_second(bandwidth.bits_per_second().saturating_mul(2));
+        let speed = Speed { latency: Some(latency), bandwidth: doubled };
+        topology.set_speed(link, speed);
+    }
     if let Some((job, (task, placed))) = tasks().find(|(_, (_, task))| task.node >= topology.nodes()) {
         let (name, nodes) = (network.topology.to_string(), topology.nodes());
         return Err(SimError::TooFewNodes { topology: name, nodes, job, task, node: placed.node });
@@ -83,7 +119,7 @@ pub fn run(
         return run_loggp(&topology, engine, settings, progress);
     }
     with_network!(&topology, settings, report_sent, |network| run_on(
-        network, &topology, engine, settings, progress
+        network, observe, &topology, engine, settings, progress
     ))
 }
 
@@ -96,12 +132,15 @@ fn run_loggp(
     let outcome = loggp::run_trace(&mut engine, &settings.loggp, progress)?;
     match engine.stuck() {
         Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
-        None => Ok(Report::new(&Run {
+        None => Ok(Report::new(Run {
             engine: &engine,
             finish: Some(&outcome.finish),
+            critical_path: None,
+            accounts: None,
+            watch: None,
             usage: vec![Usage::default(); topology.links() as usize],
             events: outcome.events,
-            latencies: outcome.latencies,
+            latencies: Latencies::unsorted(outcome.latencies),
             topology,
             settings,
             wall: outcome.wall,
@@ -109,45 +148,124 @@ fn run_loggp(
     }
 }
 
+/// What follows from the engine's calls: messages that start, or arrive within a node, and tasks to be called, in the order of their times.
+/// And what it tells of tasks.
+struct Follower<'a> {
+    events: Queue<Next>,
+    accounts: Accounts,
+    /// For the critical path.
+    causes: Option<Box<Causes<'a>>>,
+}
+
+impl Sink for Follower<'_> {
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        if let Some(causes) = &mut self.causes {
+            causes.follows(&next, |job, task| self.accounts.number(job, task));
+        }
+        self.events.push(next.at(), next);
+    }
+
+    #[inline(always)]
+    fn started(&mut self, started: &Started) {
+        let task = self.accounts.number(started.job, started.task.0);
+        if let Some(causes) = &mut self.causes {
+            causes.started(task, started, self.accounts.reached(task));
+        }
+        self.accounts.started(task, started);
+    }
+}
+
+impl Follower<'_> {
+    /// The engine has been called, to go on with a task that asked for it (`woken`) or for another reason.
+    #[inline(always)]
+    fn called(&mut self, woken: bool) {
+        if let Some(causes) = &mut self.causes {
+            causes.done(woken);
+        }
+    }
+}
+
 fn run_on<N: Network>(
     mut network: N,
+    observe: Observe,
     topology: &Topology,
     mut engine: Engine,
     settings: &NetworkSettings,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
     let began = Instant::now();
-    let mut latencies = Histogram::default();
+    *network.watch() = observe.watch(topology.links(), topology.nodes());
+    let mut latencies = Latencies::new();
+    // The kind and size of each live message, by the slot of its id.
+    let mut cells: Vec<Cell> = Vec::new();
     let mut until_progress = PROGRESS_EVERY;
-    // What the replay has to do: messages that start, or arrive within a node, and tasks to be called.
-    let mut events: Queue<Next> = Queue::new();
-    engine.begin(&mut |next: Next| events.push(next.at(), next))?;
+    let accounts = Accounts::new(&engine);
+    let causes =
+        observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
+    let mut follower = Follower { events: Queue::new(), accounts, causes };
+    engine.begin(&mut follower)?;
     // Every turn takes at least one event or record for good, and makes no more of them than the trace has: it ends.
     loop {
-        let next = events.next();
+        let next = follower.events.next();
         let happened = network.run_until(next.unwrap_or(Picos::MAX))?;
-        let mut follows = |next: Next| events.push(next.at(), next);
         let now = match happened {
             Some((now, Happened::Sent { tag })) => {
-                engine.sent(LiveId::from_raw(tag), now, &mut follows)?;
+                let id = LiveId::from_raw(tag);
+                if let Some(causes) = &mut follower.causes {
+                    causes.sent(id, now);
+                }
+                engine.sent(id, now, &mut follower)?;
+                follower.called(false);
                 now
             }
-            Some((now, Happened::Delivered { tag, latency, .. })) => {
-                engine.delivered(LiveId::from_raw(tag), now, &mut follows)?;
-                latencies.add(latency.0);
+            Some((now, Happened::Delivered { tag, latency, queued })) => {
+                let id = LiveId::from_raw(tag);
+                latencies.add(cells[id.slot() as usize], latency.0);
+                if let Some(causes) = &mut follower.causes {
+                    causes.delivered(
+                        id,
+                        now,
+                        queued,
+                        network.watch().as_mut().map_or(&[], |watch| watch.way(id)),
+                    );
+                }
+                engine.delivered(id, now, &mut follower)?;
+                follower.called(false);
                 now
             }
             None => {
                 let Some(now) = next else { break };
-                while let Some((_, event)) = events.pop(now) {
-                    let mut follows = |next: Next| events.push(next.at(), next);
+                while let Some((_, event)) = follower.events.pop(now) {
                     match event {
-                        Next::Message(Message { id, src_node, dst_node, bytes, .. }) => {
+                        Next::Message(message) => {
+                            let Message { id, src_node, dst_node, bytes, kind, .. } = message;
+                            let slot = id.slot() as usize;
+                            if slot >= cells.len() {
+                                cells.resize(slot + 1, Cell::default());
+                            }
+                            cells[slot] = Cell::of(kind, bytes);
+                            if let Some(watch) = network.watch() {
+                                let task = follower.accounts.number(message.job, message.src.0);
+                                watch.handed_over(id, task, kind);
+                            }
                             let tag = id.to_raw();
                             network.submit(now, Carried { src: src_node, dst: dst_node, bytes, tag })?;
                         }
-                        Next::Inside { message, .. } => engine.delivered(message.id, now, &mut follows)?,
-                        Next::Wake(wake) => engine.wake(wake, now, &mut follows)?,
+                        Next::Inside { message, .. } => {
+                            if let Some(causes) = &mut follower.causes {
+                                causes.delivered_inside(message.id, now);
+                            }
+                            engine.delivered(message.id, now, &mut follower)?;
+                            follower.called(false);
+                        }
+                        Next::Wake(wake) => {
+                            if let Some(causes) = &mut follower.causes {
+                                causes.wakes(&wake, now);
+                            }
+                            engine.wake(wake, now, &mut follower)?;
+                            follower.called(true);
+                        }
                     }
                 }
                 now
@@ -159,13 +277,20 @@ fn run_on<N: Network>(
             progress(Progress { delivered: engine.stats().delivered, now });
         }
     }
+    let Follower { accounts, causes, .. } = follower;
+    let path = |causes: Box<Causes<'_>>| {
+        causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
+    };
     match engine.stuck() {
         Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
-        None => Ok(Report::new(&Run {
+        None => Ok(Report::new(Run {
             engine: &engine,
             finish: None,
+            critical_path: causes.map(path),
+            accounts: Some(&accounts),
             usage: network.usage(),
             events: network.events(),
+            watch: network.watch().as_deref(),
             latencies,
             topology,
             settings,

@@ -38,6 +38,23 @@ impl Histogram {
         self.count += 1;
     }
 
+    /// Counts all values of another one.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.count += other.count;
+    }
+
     /// Number of values.
     pub(crate) fn count(&self) -> u64 {
         self.count
@@ -134,6 +151,16 @@ mod tests {
             prop_assert_eq!(Some(&histogram.max()), values.last());
             let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
             prop_assert_eq!(u128::from(histogram.mean()), sum / values.len() as u128);
+            // In two parts, merged: the same.
+            let mut merged = Histogram::default();
+            for part in [&values[..values.len() / 3], &values[values.len() / 3..]] {
+                let mut one = Histogram::default();
+                part.iter().for_each(|&value| one.add(value));
+                merged.merge(&one);
+            }
+            prop_assert_eq!(merged.percentile(50), histogram.percentile(50));
+            let exact = |h: &Histogram| (h.count(), h.min(), h.max(), h.mean());
+            prop_assert_eq!(exact(&merged), exact(&histogram));
         }
     }
 }

@@ -24,8 +24,15 @@ mod driver;
 mod error;
 mod report;
 mod settings;
+mod text;
+
+mod accounts;
+mod critical;
+mod latencies;
+mod watch;
 
 pub mod calibration;
+pub mod draw;
 pub mod loggp;
 pub mod model;
 pub mod quantity;
@@ -38,10 +45,14 @@ mod histogram;
 mod queue;
 mod random;
 
-pub use driver::{Progress, run, simulate};
+pub use accounts::TaskTimes;
+pub use critical::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
+pub use driver::{Progress, run, run_observed, simulate};
 pub use error::SimError;
 pub use replay::{Link, Picos, SameNode, SendCompletion};
 pub use report::{
-    Amount, Finish, JobReport, Latency, LinkReport, LinksReport, NetworkReport, OfKind, Performance, Report,
+    Amount, Finish, Ideal, JobReport, Latency, LinkReport, LinksReport, NetworkReport, OfKind, OfSize,
+    OverTime, Performance, Report, SCHEMA, Share, SharedBy,
 };
 pub use settings::{NetworkSettings, Places, Settings, UnknownRule, Workload};
+pub use watch::Observe;

@@ -1,26 +1,38 @@
-//! What a simulation found out: for programs by serde (`docs/simulator.md` lists the keys), for people as text.
+//! What a simulation found out, for programs by serde (`docs/simulator.md` lists the keys). For people it becomes text elsewhere.
 
-use std::fmt::{self, Write};
+mod links;
+
+use std::fmt;
 use std::time::Duration;
 
 use replay::{Count, Engine, Kind};
 use serde::{Serialize, Serializer};
 use vef_format::units::{Bytes, Grouped, Picos};
 
+use crate::accounts::{Accounts, TaskTimes};
+use crate::critical::CriticalPath;
 use crate::histogram::Histogram;
+use crate::latencies::Latencies;
 use crate::model::{Model, Usage};
 use crate::quantity::Bandwidth;
 use crate::settings::NetworkSettings;
-use crate::topology::{LinkClass, LinkId, Topology};
+use crate::topology::{LinkClass, Topology};
+use crate::watch::Watch;
+
+pub use links::{LinkReport, LinksReport, OverTime, Share, SharedBy};
 
 /// The result of a simulation. Everything but [`Report::performance`] is the same in every run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
+    /// The version of these keys: [`SCHEMA`]. Keys may be added to it, nothing else is changed.
+    pub schema: &'static str,
     /// Whether every record was replayed and every message delivered; a simulation that is not complete is an error,
     /// so this is always true.
     pub complete: bool,
     /// When the last task finished and the last message was delivered, from time 0.
     pub runtime_ps: Picos,
+    /// The same traces without contention, if that was asked for.
+    pub ideal: Option<Ideal>,
     /// Tasks of all jobs.
     pub tasks: u64,
     /// Messages of all jobs, those of collectives included.
@@ -43,10 +55,27 @@ pub struct Report {
     pub network: NetworkReport,
     /// How long the network's messages took from being handed over to their last byte.
     pub latency_ps: Latency,
+    /// The same by size, without the classes that did not occur.
+    pub sizes: Vec<OfSize>,
     /// How the links were used.
     pub links: LinksReport,
+    /// What bounds the run time, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critical_path: Option<CriticalPath>,
     /// What the simulation itself took.
     pub performance: Performance,
+}
+
+/// The version of the keys of a [`Report`].
+pub const SCHEMA: &str = "vef-sim/1";
+
+/// A run on the same links and latencies in which no message waits for another ([`Settings::ideal`](crate::Settings::ideal)).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ideal {
+    /// Its run time.
+    pub runtime_ps: Picos,
+    /// How many times as long the run took.
+    pub slowdown: f64,
 }
 
 /// A number of messages and their payload.
@@ -67,6 +96,20 @@ pub struct OfKind {
     /// How many, and their payload.
     #[serde(flatten)]
     pub amount: Amount,
+    /// How long those took that went through the network.
+    pub latency_ps: Latency,
+}
+
+/// The messages of one class of sizes that went through the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct OfSize {
+    /// The least size of the class.
+    pub from_bytes: Bytes,
+    /// The largest size of the class.
+    pub to_bytes: Bytes,
+    /// How long they took.
+    #[serde(flatten)]
+    pub latency_ps: Latency,
 }
 
 /// One job.
@@ -78,6 +121,12 @@ pub struct JobReport {
     pub tasks: u32,
     /// When its tasks finished.
     pub finish_ps: Finish,
+    /// What all its tasks did with their time, in sum.
+    pub times: TaskTimes,
+    /// What each task did with its time, by rank; empty where the model does not tell it.
+    pub ranks: Vec<TaskTimes>,
+    /// What the program did and the trace does not hold, as its mixer counted it; a text trace does not say.
+    pub not_in_trace: Vec<String>,
 }
 
 /// When tasks finished their last record.
@@ -141,34 +190,6 @@ pub struct Latency {
     pub max: Picos,
 }
 
-/// How the links were used. A link's utilisation is the share of the run time during which it belonged to a message; in
-/// the latency model, where messages do not wait, it can exceed 1.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LinksReport {
-    /// Links that carried messages.
-    pub used: u32,
-    /// The highest utilisation of a link.
-    pub utilisation_max: f64,
-    /// The mean over all links, unused ones too.
-    pub utilisation_mean: f64,
-    /// The busiest links, the busiest first: at most ten.
-    pub busiest: Vec<LinkReport>,
-}
-
-/// One link.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LinkReport {
-    /// Its ends: `node3->leaf0`.
-    pub link: String,
-    /// The share of the run time during which it belonged to a message.
-    pub utilisation: f64,
-    /// How long it belonged to messages.
-    pub busy_ps: Picos,
-    /// What it carried.
-    #[serde(flatten)]
-    pub amount: Amount,
-}
-
 /// What the simulation itself took; differs from run to run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Performance {
@@ -187,33 +208,55 @@ pub(crate) struct Run<'a> {
     pub(crate) engine: &'a Engine,
     /// When each task finished, over all jobs, where that is not for the engine to say.
     pub(crate) finish: Option<&'a [Picos]>,
+    /// What tasks did with their time, where the model tells it.
+    pub(crate) accounts: Option<&'a Accounts>,
+    pub(crate) critical_path: Option<CriticalPath>,
     /// What each link carried.
     pub(crate) usage: Vec<Usage>,
     pub(crate) events: u64,
-    pub(crate) latencies: Histogram,
+    pub(crate) watch: Option<&'a Watch>,
+    pub(crate) latencies: Latencies,
     pub(crate) topology: &'a Topology,
     pub(crate) settings: &'a NetworkSettings,
     pub(crate) wall: Duration,
 }
 
-/// How many of the busiest links are listed, and how many of them in the text.
-const BUSIEST: usize = 10;
-const NAMED: usize = 5;
-
 impl Report {
-    pub(crate) fn new(run: &Run<'_>) -> Self {
+    pub(crate) fn new(run: Run<'_>) -> Self {
         let (engine, stats, total) = (run.engine, run.engine.stats(), run.engine.stats().total());
         let last = run.finish.and_then(|finish| finish.iter().copied().max());
         let runtime = engine.finish().max(last.unwrap_or_default());
-        let mut first_task = 0;
+        let (mut first_task, mut first_tasks) = (0, Vec::new());
         let jobs = (0..engine.jobs()).map(|job| {
             let tasks = first_task..first_task + engine.tasks(job) as usize;
             first_task = tasks.end;
-            JobReport::new(engine, job, run.finish.map(|finish| &finish[tasks]))
+            first_tasks.push(tasks.start as u32);
+            JobReport::new(engine, run.accounts, job, run.finish.map(|finish| &finish[tasks]))
         });
+        let jobs: Vec<JobReport> = jobs.collect();
+        let used = links::Used {
+            topology: run.topology,
+            settings: run.settings,
+            usage: &run.usage,
+            watch: run.watch,
+            runtime,
+            first_tasks: &first_tasks,
+        };
+        let of_kind = |(kind, count): (Kind, Count)| OfKind {
+            kind,
+            amount: count.into(),
+            latency_ps: Latency::new(&run.latencies.of_kind(kind)),
+        };
+        let of_size = |(from_bytes, to_bytes, histogram): (Bytes, Bytes, Histogram)| OfSize {
+            from_bytes,
+            to_bytes,
+            latency_ps: Latency::new(&histogram),
+        };
         Self {
+            schema: SCHEMA,
             complete: engine.is_complete(),
             runtime_ps: runtime,
+            ideal: None,
             tasks: (0..engine.jobs()).map(|job| u64::from(engine.tasks(job))).sum(),
             messages: total.messages,
             bytes: total.bytes,
@@ -221,13 +264,34 @@ impl Report {
             collectives: stats.collectives,
             collectives_split_evenly: stats.split_evenly,
             same_node: stats.inside.into(),
-            kinds: stats.kinds().map(|(kind, count)| OfKind { kind, amount: count.into() }).collect(),
-            jobs: jobs.collect(),
+            kinds: stats.kinds().map(of_kind).collect(),
+            jobs,
             network: NetworkReport::new(run.topology, run.settings),
-            latency_ps: Latency::new(&run.latencies),
-            links: LinksReport::new(run.topology, &run.usage, runtime),
+            latency_ps: Latency::new(&run.latencies.all()),
+            sizes: run.latencies.sizes().map(of_size).collect(),
+            links: used.report(),
+            critical_path: run.critical_path,
             performance: Performance::new(run.wall, total.messages, run.events),
         }
+    }
+
+    /// The link with most transmission and queueing on the critical path, if there is one.
+    pub fn critical_link(&self) -> Option<u32> {
+        Some(self.critical_path.as_ref()?.links.first()?.number)
+    }
+
+    /// Takes note of a run in which [`Report::critical_link`] had twice its bandwidth.
+    pub fn set_doubled(&mut self, doubled: &Self) {
+        if let Some(link) = self.critical_path.as_mut().and_then(|path| path.links.first_mut()) {
+            link.runtime_if_twice_as_fast_ps = Some(doubled.runtime_ps);
+        }
+    }
+
+    /// Takes note of a run without contention.
+    pub fn set_ideal(&mut self, ideal: &Self) {
+        let runtime_ps = ideal.runtime_ps;
+        let slowdown = if runtime_ps.0 == 0 { 1.0 } else { self.runtime_ps.0 as f64 / runtime_ps.0 as f64 };
+        self.ideal = Some(Ideal { runtime_ps, slowdown });
     }
 }
 
@@ -238,12 +302,21 @@ impl From<Count> for Amount {
 }
 
 impl JobReport {
-    fn new(engine: &Engine, job: u32, finish: Option<&[Picos]>) -> Self {
+    fn new(engine: &Engine, accounts: Option<&Accounts>, job: u32, finish: Option<&[Picos]>) -> Self {
         let tasks = match finish {
             Some(finish) => finish.to_vec(),
             None => engine.progress(job).map(|task| task.finished.unwrap_or_default()).collect(),
         };
-        Self { trace: None, tasks: engine.tasks(job), finish_ps: Finish::of(tasks) }
+        let ranks = accounts.map_or_else(Vec::new, |accounts| accounts.of_job(job, &tasks));
+        let times = ranks.iter().fold(TaskTimes::default(), |sum, times| sum.plus(times));
+        Self {
+            trace: None,
+            tasks: engine.tasks(job),
+            finish_ps: Finish::of(tasks),
+            times,
+            ranks,
+            not_in_trace: Vec::new(),
+        }
     }
 }
 
@@ -294,39 +367,6 @@ impl Latency {
     }
 }
 
-impl LinksReport {
-    fn new(topology: &Topology, usage: &[Usage], runtime: Picos) -> Self {
-        let share = |busy: u128| if runtime.0 == 0 { 0.0 } else { busy as f64 / runtime.0 as f64 };
-        let (mut used, mut busy) = (0, 0u128);
-        // The longest busy first; equally busy ones by number.
-        let mut busiest: Vec<(LinkId, Usage)> = Vec::with_capacity(BUSIEST + 1);
-        for (link, &usage) in (0..).map(LinkId).zip(usage).filter(|(_, usage)| usage.count > 0) {
-            used += 1;
-            busy += u128::from(usage.busy.0);
-            let place = busiest.partition_point(|(_, other)| other.busy >= usage.busy);
-            if place < BUSIEST {
-                busiest.insert(place, (link, usage));
-                busiest.truncate(BUSIEST);
-            }
-        }
-        let busiest: Vec<LinkReport> = busiest
-            .into_iter()
-            .map(|(link, Usage { busy, count: messages, bytes, .. })| LinkReport {
-                link: topology.link_name(link),
-                utilisation: share(busy.0.into()),
-                busy_ps: busy,
-                amount: Amount { messages, bytes },
-            })
-            .collect();
-        Self {
-            used,
-            utilisation_max: busiest.first().map_or(0.0, |link| link.utilisation),
-            utilisation_mean: share(busy) / f64::from(topology.links()),
-            busiest,
-        }
-    }
-}
-
 impl Performance {
     pub(crate) fn new(wall: Duration, messages: u64, events: u64) -> Self {
         let per_second =
@@ -340,7 +380,7 @@ impl Performance {
     }
 }
 
-fn kind<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn kind<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
     match kind {
         Kind::PointToPoint => serializer.serialize_str("point_to_point"),
         Kind::Collective(operation) => operation.serialize(serializer),
@@ -350,67 +390,5 @@ fn kind<S: Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S::Error> {
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", Grouped(self.messages), self.bytes)
-    }
-}
-
-impl Report {
-    /// The report as people read it, some fifteen to thirty lines.
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = self.write_text(&mut text);
-        text
-    }
-
-    fn write_text(&self, out: &mut String) -> fmt::Result {
-        let NetworkReport { topology, routing, nodes, links, model, bandwidth, latency_ps, .. } =
-            &self.network;
-        writeln!(
-            out,
-            "network       {topology}: {nodes} nodes, {links} links of {bandwidth} and {latency_ps}, {model}, {routing}"
-        )?;
-        writeln!(out, "run time      {}", self.runtime_ps)?;
-        for (number, JobReport { trace, tasks, finish_ps }) in self.jobs.iter().enumerate() {
-            if self.jobs.len() > 1 {
-                writeln!(out, "job {number:<9} {}", trace.as_deref().unwrap_or("from memory"))?;
-            }
-            let Finish { min, mean, max, .. } = finish_ps;
-            writeln!(out, "tasks         {tasks}; they finish from {min} to {max}, {mean} in the mean")?;
-        }
-        let total = Amount { messages: self.messages, bytes: self.bytes };
-        writeln!(out, "messages      {total}")?;
-        for OfKind { kind, amount } in &self.kinds {
-            writeln!(out, "  {:<20}  {amount}", kind.to_string())?;
-        }
-        if self.collectives_split_evenly > 0 {
-            let split = self.collectives_split_evenly;
-            writeln!(
-                out,
-                "  {split} collectives split evenly: the trace has sums alone, a container has the counts"
-            )?;
-        }
-        if self.same_node.messages > 0 {
-            writeln!(out, "  of which in a node    {}", self.same_node)?;
-        }
-        let Latency { min, mean, p50, p90, p99, max, .. } = self.latency_ps;
-        writeln!(out, "latency       min {min}, mean {mean}, max {max}")?;
-        writeln!(out, "              p50 {p50}, p90 {p90}, p99 {p99}")?;
-        let LinksReport { used, utilisation_max, utilisation_mean, busiest } = &self.links;
-        let (max, mean) = (100.0 * utilisation_max, 100.0 * utilisation_mean);
-        writeln!(
-            out,
-            "links         {used} of {links} used; busy {max:.2} % at most, {mean:.2} % in the mean"
-        )?;
-        let named = &busiest[..busiest.len().min(NAMED)];
-        let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
-        for LinkReport { link, utilisation, amount, .. } in named {
-            writeln!(out, "  {link:<width$}  {:6.2} %  {amount}", 100.0 * utilisation)?;
-        }
-        let Performance { wall_s, events, events_per_s, .. } = self.performance;
-        write!(out, "simulated in  {wall_s:.3} s, {} events", Grouped(events))?;
-        match events_per_s {
-            Some(rate) => writeln!(out, ", {:.2} million a second", rate * 1e-6),
-            None => writeln!(out),
-        }
     }
 }

@@ -14,6 +14,7 @@ use crate::loggp::LogGp;
 use crate::model::{Links, Model, PacketSettings, Weights};
 use crate::routing::Routing;
 use crate::topology::TopologySpec;
+use crate::watch::Observe;
 
 /// Everything that decides the outcome of a simulation.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,31 @@ pub struct Settings {
     pub same_node: SameNode,
     /// Which algorithm plays which collective operation.
     pub algorithms: Table,
+    /// What to record besides the basic numbers.
+    pub observe: Observe,
+}
+
+impl Settings {
+    /// The same traces on a network in which no message waits for another, of the same links and latencies: shortest ways, and
+    /// nothing recorded. A run on it takes no longer than on the network itself. `None` where the network is such a one.
+    pub fn ideal(&self) -> Option<Self> {
+        if matches!(self.network.model, Model::Latency | Model::LogGp) {
+            return None;
+        }
+        let mut ideal = self.clone();
+        ideal.network.model = Model::Latency;
+        ideal.network.routing = Routing::default();
+        ideal.observe = Observe::default();
+        Some(ideal)
+    }
+
+    /// The same, with twice the bandwidth of a link, and nothing recorded.
+    pub fn doubled(&self, link: u32) -> Self {
+        let mut doubled = self.clone();
+        doubled.network.doubled = Some(link);
+        doubled.observe = Observe::default();
+        doubled
+    }
 }
 
 /// A network: its form, the speed of its links, and what messages do to each other.
@@ -49,6 +75,8 @@ pub struct NetworkSettings {
     pub routing: Routing,
     /// What random choices depend on.
     pub seed: u64,
+    /// A link with twice its bandwidth, by its number in the topology: to see what that would change.
+    pub doubled: Option<u32>,
 }
 
 impl Settings {

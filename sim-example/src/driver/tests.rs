@@ -95,6 +95,7 @@ fn the_keys_of_the_report() {
             "collectives",
             "collectives_split_evenly",
             "complete",
+            "ideal",
             "jobs",
             "kinds",
             "latency_ps",
@@ -105,22 +106,98 @@ fn the_keys_of_the_report() {
             "performance",
             "runtime_ps",
             "same_node",
+            "schema",
+            "sizes",
             "tasks"
         ]
     );
     assert_eq!(json["runtime_ps"], 3_208_000);
+    let kind = json["kinds"][0].clone();
+    assert_eq!(keys(&kind), ["bytes", "kind", "latency_ps", "messages"]);
     assert_eq!(
-        json["kinds"][0],
-        serde_json::json!({ "kind": "point_to_point", "messages": 2, "bytes": 1500 })
+        (&kind["kind"], &kind["messages"], &kind["bytes"]),
+        (&"point_to_point".into(), &2.into(), &1500.into())
     );
+    assert_eq!(kind["latency_ps"], json["latency_ps"]);
+    assert_eq!(json["schema"], crate::SCHEMA);
+    assert_eq!(
+        keys(&json["sizes"][0]),
+        ["from_bytes", "max", "mean", "messages", "min", "p50", "p90", "p99", "to_bytes"]
+    );
+    assert_eq!(keys(&json["jobs"][0]), ["finish_ps", "not_in_trace", "ranks", "tasks", "times", "trace"]);
+    let times = ["collectives_ps", "computing_ps", "sending_ps", "waiting_ps"];
+    assert_eq!(keys(&json["jobs"][0]["times"]), times);
+    assert_eq!(keys(&json["jobs"][0]["ranks"][1]), times);
+    // Task 0 computes 5 ns and, behind the answer, 1 ns; else it waits for that.
+    assert_eq!(json["jobs"][0]["ranks"][0]["computing_ps"], 6_000);
+    assert_eq!(json["jobs"][0]["ranks"][0]["waiting_ps"], 3_202_000);
     assert_eq!(json["jobs"][0]["trace"], file.path().to_str().unwrap());
     assert_eq!(keys(&json["jobs"][0]["finish_ps"]), ["max", "mean", "min", "tasks"]);
     assert_eq!(keys(&json["latency_ps"]), ["max", "mean", "messages", "min", "p50", "p90", "p99"]);
     assert_eq!(keys(&json["links"]), ["busiest", "used", "utilisation_max", "utilisation_mean"]);
-    assert_eq!(keys(&json["links"]["busiest"][0]), ["busy_ps", "bytes", "link", "messages", "utilisation"]);
+    let link = [
+        "bandwidth_bits_per_s",
+        "blocked_ps",
+        "busy_ps",
+        "bytes",
+        "latency_ps",
+        "link",
+        "longest_queue",
+        "longest_wait_ps",
+        "messages",
+        "number",
+        "utilisation",
+        "waited_ps",
+    ];
+    assert_eq!(keys(&json["links"]["busiest"][0]), link);
     assert_eq!(json["network"]["model"], "cut-through");
     assert_eq!(json["network"]["bandwidth_bits_per_s"], 10_000_000_000u64);
     assert_eq!(keys(&json["performance"]), ["events", "events_per_s", "messages_per_s", "wall_s"]);
+
+    let mut settings = settings(file.path());
+    settings.observe = Observe { links: true, critical_path: true };
+    let json = serde_json::to_value(quiet(&settings).unwrap()).unwrap();
+    assert_eq!(json["links"]["all"].as_array().unwrap().len(), 4);
+    let mut with_time = link.to_vec();
+    with_time.extend(["busy", "blocked", "bytes_over_time", "kinds", "sources"]);
+    with_time.sort_unstable();
+    assert_eq!(keys(&json["links"]["all"][0]), with_time);
+    assert_eq!(
+        json["links"]["all"][0]["sources"],
+        serde_json::json!([{ "job": 0, "task": 0, "bytes": 1000 }])
+    );
+    assert_eq!(
+        json["links"]["all"][0]["kinds"],
+        serde_json::json!([{ "kind": "point_to_point", "bytes": 1000 }])
+    );
+    let path = &json["critical_path"];
+    assert_eq!(
+        keys(path),
+        [
+            "before_start_ps",
+            "computing_ps",
+            "kinds",
+            "latency_ps",
+            "links",
+            "memory_ps",
+            "messages",
+            "overhead_ps",
+            "queueing_ps",
+            "ranks",
+            "steps",
+            "transmission_ps"
+        ]
+    );
+    // All of it: 5 + 2 + 1 ns of computing, two messages over two links each.
+    let times = ["computing_ps", "latency_ps", "transmission_ps", "queueing_ps"].map(|key| &path[key]);
+    assert_eq!(times, [8_000, 2_000_000, 1_200_000, 0]);
+    assert_eq!(
+        path["steps"][1],
+        serde_json::json!({
+            "what": "message", "from_ps": 5_000, "to_ps": 1_805_000, "job": 0, "task": 0, "record": 0, "to_task": 1,
+            "bytes": 1000, "kind": "point_to_point", "queueing_ps": 0
+        })
+    );
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::{Carried, Happened, Model, Network, OutOfTime};
 use crate::queue::Queue;
 use crate::routing::{Decide, Load, Router, Walk};
 use crate::topology::{LinkClass, LinkId};
+use crate::watch::{Crossing, Watch};
 
 /// Messages on their way through a topology.
 pub(crate) struct Messages<'a> {
@@ -34,6 +35,7 @@ pub(crate) struct Messages<'a> {
     sent: Vec<u32>,
     queue: Queue<Event, LANES>,
     events: u64,
+    watch: Option<Box<Watch>>,
 }
 
 /// A message on its way: what every switch looks at.
@@ -108,6 +110,7 @@ impl<'a> Messages<'a> {
             sent: if router.is_random() { vec![0; topology.nodes() as usize] } else { Vec::new() },
             queue: Queue::new(),
             events: 0,
+            watch: None,
             router,
         })
     }
@@ -147,19 +150,19 @@ impl<'a> Messages<'a> {
         Ok(then)
     }
 
-    /// Takes a message whose first byte is at the beginning of `link` at `now` over that link: when its last byte enters the link, and what
+    /// Takes a message whose first byte is at the beginning of the link `over` at `now` over that link: when its last byte enters the link, and what
     /// comes of it, and when.
     #[inline]
     fn cross(
         &mut self,
         slot: u32,
-        link: LinkId,
+        over: LinkId,
         now: Picos,
         last: bool,
     ) -> Result<(Picos, (Picos, Event)), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
         let out_of_time = OutOfTime { bytes: flight.bytes };
-        let (link, speed, forgiven) = self.links.at(link);
+        let (link, speed, forgiven) = self.links.at(over);
         let time = speed.bandwidth.time(flight.bytes).ok_or(out_of_time)?;
         // Behind a slower link the message is sent in one piece that ends with its last byte.
         let ready = now.max(flight.last_byte.saturating_sub(time));
@@ -169,6 +172,10 @@ impl<'a> Messages<'a> {
         // A bucket lets nothing pass that is not there yet.
         let end = ready.max(flight.last_byte).max(link.free.saturating_sub(forgiven));
         link.usage.add(flight.bytes, time, waited);
+        if let Some(watch) = &mut self.watch {
+            let crossing = Crossing { link: over, bytes: flight.bytes.0, waited, time, end };
+            watch.crossed(slot, self.about[slot as usize].tag, &crossing, last);
+        }
 
         let there = end.checked_add(speed.latency).ok_or(out_of_time)?;
         if last {
@@ -258,5 +265,9 @@ impl Network for Messages<'_> {
 
     fn events(&self) -> u64 {
         self.events
+    }
+
+    fn watch(&mut self) -> &mut Option<Box<Watch>> {
+        &mut self.watch
     }
 }

@@ -40,11 +40,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::routing::RoutingError;
+use crate::watch::Watch;
 use vef_format::units::{Bytes, Picos};
 
 pub(crate) use flow::Flows;
 pub use links::Links;
-pub(crate) use links::Usage;
+pub(crate) use links::{LinkSpeed, Usage};
 pub(crate) use message::Messages;
 pub(crate) use packet::Packets;
 pub use packet::{Arbiter, Buffers, PacketSettings};
@@ -201,6 +202,9 @@ pub(crate) trait Network {
 
     /// Events that have happened: steps of messages or packets.
     fn events(&self) -> u64;
+
+    /// What it records besides, if it is to.
+    fn watch(&mut self) -> &mut Option<Box<Watch>>;
 }
 
 /// Runs code for the network of a model, compiled for each.

@@ -30,6 +30,7 @@ use crate::queue::Queue;
 use crate::random::mix;
 use crate::routing::{Decide, Load, Router, Walk};
 use crate::topology::{LinkClass, LinkId};
+use crate::watch::{Crossing, Watch};
 
 /// How messages become packets, and where packets wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,6 +115,7 @@ pub(crate) struct Packets<'a> {
     /// Links at which there is something to decide.
     open: Vec<LinkId>,
     hops: u64,
+    watch: Option<Box<Watch>>,
 }
 
 /// What a link is, by class.
@@ -138,6 +140,8 @@ struct Link {
     /// Bytes that ask for it, and that the buffers behind it hold or expect.
     load: u32,
     class: LinkClass,
+    /// It is between groups of a dragonfly.
+    global: bool,
     /// There is an event for the moment at which the arbiter decides again.
     armed: bool,
     /// It is in the list of open ones.
@@ -311,6 +315,7 @@ impl<'a> Packets<'a> {
             winner: 0,
             load: 0,
             class: topology.class(LinkId(link)),
+            global: topology.kind(LinkId(link)) == LinkClass::GLOBAL,
             armed: false,
             open: false,
             blocked: Picos::MAX,
@@ -346,6 +351,7 @@ impl<'a> Packets<'a> {
             arrived: Vec::new(),
             open: Vec::new(),
             hops: 0,
+            watch: None,
             router,
         })
     }
@@ -484,7 +490,7 @@ impl<'a> Packets<'a> {
         packet.link = hop.link.0;
         packet.last = hop.last;
         if !hop.last {
-            let channels = &self.channels[usize::from(link.class == LinkClass::GLOBAL)];
+            let channels = &self.channels[usize::from(link.global)];
             packet.vcs = channels[usize::from(hop.class).min(channels.len() - 1)];
             link.load += packet.bytes + self.settings.header.0 as u32;
         }
@@ -638,7 +644,13 @@ impl<'a> Packets<'a> {
         let start = now.max(state.free);
         let end = start.checked_add(time).ok_or(out_of_time)?.max(packet.last_byte);
         let usage = &mut self.usage[link.index()];
-        usage.add(Bytes(wire.into()), Picos(end.0 - start.0), start.saturating_sub(packet.ready));
+        let (time, waited) = (Picos(end.0 - start.0), start.saturating_sub(packet.ready));
+        usage.add(Bytes(wire.into()), time, waited);
+        if let Some(watch) = &mut self.watch {
+            let crossing = Crossing { link, bytes: wire.into(), waited, time, end };
+            watch.crossed(slot, self.messages[packet.message as usize].tag, &crossing, room == NONE);
+            watch.blocked(link, state.blocked.min(now), now);
+        }
         if state.blocked != Picos::MAX {
             usage.blocked = usage.blocked.saturating_add(now.saturating_sub(state.blocked));
             state.blocked = Picos::MAX;
@@ -767,6 +779,11 @@ impl<'a> Packets<'a> {
         state.load += wire;
         let usage = &mut self.usage[link.index()];
         usage.add(Bytes(wire.into()), time, Picos::ZERO);
+        if let Some(watch) = &mut self.watch {
+            let crossing = Crossing { link, bytes: wire.into(), waited: Picos::ZERO, time, end };
+            watch.crossed(packet, self.messages[slot as usize].tag, &crossing, false);
+            watch.blocked(link, state.blocked.min(self.now), self.now);
+        }
         if state.blocked != Picos::MAX {
             usage.blocked = usage.blocked.saturating_add(self.now.saturating_sub(state.blocked));
             state.blocked = Picos::MAX;
@@ -900,5 +917,9 @@ impl Network for Packets<'_> {
 
     fn events(&self) -> u64 {
         self.hops
+    }
+
+    fn watch(&mut self) -> &mut Option<Box<Watch>> {
+        &mut self.watch
     }
 }

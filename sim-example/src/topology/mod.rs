@@ -44,6 +44,8 @@ use graph::Graph;
 pub struct Topology {
     shape: Shape,
     graph: Graph,
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
+    speeds: Vec<(Speed, LinkClass)>,
 }
 
 /// What kind of network it is, with what routing needs to know of it.
@@ -70,7 +72,11 @@ impl Topology {
             Shape::Dragonfly(dragonfly) => dragonfly.graph(),
             Shape::Given(given) => given.graph(),
         };
-        Self { shape, graph }
+        let speeds = match &shape {
+            Shape::Given(given) => given.speeds().to_vec(),
+            _ => Vec::new(),
+        };
+        Self { shape, graph, speeds }
     }
 
     /// What kind of network it is.
@@ -150,9 +156,24 @@ impl Topology {
 
     /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
     pub(crate) fn given_speeds(&self) -> &[(Speed, LinkClass)] {
-        match &self.shape {
-            Shape::Given(given) => given.speeds(),
-            _ => &[],
+        &self.speeds
+    }
+
+    /// What kind of link it is, whatever its speed: between groups of a dragonfly, between other switches, or of a node.
+    pub(crate) fn kind(&self, link: LinkId) -> LinkClass {
+        let class = self.class(link);
+        match class.0.checked_sub(LinkClass::GIVEN.0) {
+            None => class,
+            Some(given) => self.speeds[usize::from(given)].1,
+        }
+    }
+
+    /// Gives a link a speed of its own; nothing where there is no room for another class.
+    pub(crate) fn set_speed(&mut self, link: LinkId, speed: Speed) {
+        let class = usize::from(LinkClass::GIVEN.0) + self.speeds.len();
+        if let Ok(class) = u16::try_from(class) {
+            self.speeds.push((speed, self.kind(link)));
+            self.graph.set_class(link, LinkClass(class));
         }
     }
 }

@@ -14,6 +14,7 @@ use super::{Carried, Happened, Network, OutOfTime, Weights};
 use crate::queue::Queue;
 use crate::routing::{Decide, Load, Router};
 use crate::topology::LinkId;
+use crate::watch::{Crossing, Watch};
 
 /// Messages that share links.
 pub(crate) struct Flows<'a> {
@@ -32,6 +33,7 @@ pub(crate) struct Flows<'a> {
     messages: Vec<Message>,
     fluid: Fluid,
     events: u64,
+    watch: Option<Box<Watch>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -212,6 +214,7 @@ impl<'a> Flows<'a> {
             usage: vec![Usage::default(); topology.links() as usize],
             messages: Vec::new(),
             events: 0,
+            watch: None,
             speeds,
             router,
         }
@@ -256,12 +259,19 @@ impl<'a> Flows<'a> {
     }
 
     /// The bytes of a message are through.
-    fn end(&mut self, flow: u32) {
-        let bytes = self.messages[flow as usize].bytes;
+    fn end(&mut self, flow: u32, now: Picos) {
+        let Message { bytes, tag, .. } = self.messages[flow as usize];
+        let mut left = self.fluid.shares.route(flow).len();
         for link in self.fluid.shares.route(flow) {
-            let time = self.speed(LinkId(link)).bandwidth.time(bytes);
-            self.usage[link as usize].add(bytes, time.unwrap_or(Picos::MAX), Picos::ZERO);
+            let time = self.speed(LinkId(link)).bandwidth.time(bytes).unwrap_or(Picos::MAX);
+            self.usage[link as usize].add(bytes, time, Picos::ZERO);
             self.events += 1;
+            left -= 1;
+            if let Some(watch) = &mut self.watch {
+                let (link, time) = (LinkId(link), time.min(now));
+                let crossing = Crossing { link, bytes: bytes.0, waited: Picos::ZERO, time, end: now };
+                watch.crossed(flow, tag, &crossing, left == 0);
+            }
         }
         self.fluid.forget(flow);
     }
@@ -320,7 +330,7 @@ impl Network for Flows<'_> {
                 self.fluid.call(now, flow);
                 return Ok(Some((now, Happened::Sent { tag })));
             }
-            self.end(flow);
+            self.end(flow, now);
             let (latency, queued) = (now.saturating_sub(submitted), entered.saturating_sub(submitted));
             return Ok(Some((now, Happened::Delivered { tag, latency, queued })));
         }
@@ -333,6 +343,10 @@ impl Network for Flows<'_> {
 
     fn events(&self) -> u64 {
         self.events
+    }
+
+    fn watch(&mut self) -> &mut Option<Box<Watch>> {
+        &mut self.watch
     }
 }
 

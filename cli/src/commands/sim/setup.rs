@@ -1,65 +1,71 @@
-//! `vef sim`: a trace on a simulated network.
+//! What a simulation is told, from its options; and the run, with those that go along with it.
 
-use crate::args::Sim;
+use crate::args::{Sim, Table};
 use crate::input::Input;
-use crate::output::{self, Failure};
+use crate::output::Failure;
 use crate::progress::Bar;
 use placement::Placement;
 use replay::BuildError;
-use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
 use sim_example::quantity::{parse_bytes, parse_time};
 use sim_example::{Link, Places, Report, SameNode, SendCompletion, Settings, SimError, Workload, simulate};
 use std::path::Path;
-
-pub fn execute(sim: &Sim) -> Result<(), Failure> {
-    let trace = Input::of(&sim.trace)?;
-    if Schedule::is_schedule(&trace.path) {
-        return schedule(sim, &trace);
-    }
-    let report = simulated(sim, &trace)?;
-    match sim.json {
-        true => output::json(&report),
-        false => output::result(report.to_text().trim_end()),
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a simulation of a trace finds out.
 pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
-    let bar = Bar::new("simulating");
-    let mut progress = |progress: sim_example::Progress| bar.count(progress.delivered, "messages");
     let report = settings(sim, trace)
         .and_then(|settings| {
-            simulate(&settings, &mut progress)
-                .map_err(|error| about_placement(&settings, &sim.placement, error))
+            observed(sim, &settings).map_err(|error| about_placement(&settings, &sim.placement, error))
         })
         .map_err(|error| trace.error(error))?;
-    drop(bar);
     trace.warn();
     Ok(report)
 }
 
-/// A GOAL schedule, which has ranks and no nodes.
-fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
-    let network = sim.network.settings()?;
-    if network.model != Model::LogGp {
-        let path = input.path.display();
-        return Err(
-            format!("{path}: a GOAL schedule runs under --model loggp, not under {}", network.model).into()
-        );
-    }
-    let report = Schedule::read(&input.path)
-        .map_err(SimError::from)
-        .and_then(|schedule| run_schedule(&schedule, &network.loggp))
-        .map_err(|error| input.error(error))?;
-    match sim.json {
-        true => output::json(&report),
-        false => output::result(report.to_text()),
-    }
+/// Runs a simulation, and on another core the same without contention: from that it is known early how much there is to do.
+pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimError> {
+    // Of a sweep points are shown, and all cores are busy.
+    let bar = sim.sweep.is_empty().then(|| Bar::new("simulating"));
+    let ideal = (!sim.no_ideal).then(|| settings.ideal()).flatten();
+    let total = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let ideal = ideal.as_ref().map(|ideal| {
+            scope.spawn(|| {
+                let report = simulate(ideal, &mut |_| {});
+                if let Ok(report) = &report {
+                    total.store(report.messages, Ordering::Relaxed);
+                }
+                report
+            })
+        });
+        let mut report = simulate(settings, &mut |progress| {
+            let Some(bar) = &bar else { return };
+            match total.load(Ordering::Relaxed) {
+                0 => bar.count(progress.delivered, "messages"),
+                total => bar.set(progress.delivered, total),
+            }
+            bar.at(format_args!("{} of simulated time", progress.now));
+        })?;
+        // What is wrong with the trace or the settings has been told above.
+        if let Some(Ok(Ok(ideal))) = ideal.map(std::thread::ScopedJoinHandle::join) {
+            report.set_ideal(&ideal);
+        }
+        if let Some(link) = report.critical_link() {
+            let again = simulate(&settings.doubled(link), &mut |progress| {
+                if let Some(bar) = &bar {
+                    bar.set(progress.delivered, report.messages);
+                    bar.at(format_args!("{} of simulated time, once more", progress.now));
+                }
+            })?;
+            report.set_doubled(&again);
+        }
+        Ok(report)
+    })
 }
 
 /// An error, with the name of the placement file if it is about that.
-fn about_placement(settings: &Settings, file: &str, error: SimError) -> Failure {
+pub(super) fn about_placement(settings: &Settings, file: &str, error: SimError) -> Failure {
     let given = settings.jobs.iter().any(|job| matches!(job.places, Places::Given(_)));
     match error {
         SimError::TooFewNodes { .. } | SimError::Build(BuildError::Placement { .. }) if given => {
@@ -69,10 +75,10 @@ fn about_placement(settings: &Settings, file: &str, error: SimError) -> Failure 
     }
 }
 
-fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
+pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     let mut job = Workload::new(&trace.path);
     job.places = places(&sim.placement)?;
-    job.op_codes = super::check::op_codes(trace, sim.op_codes.as_deref())?;
+    job.op_codes = crate::commands::check::op_codes(trace, sim.op_codes.as_deref())?;
     if !(0.0..=1e6).contains(&sim.compute_scale) {
         return Err(format!("--compute-scale {}: from 0 to 1000000", sim.compute_scale).into());
     }
@@ -81,6 +87,11 @@ fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     settings.send_completion = send_completion(&sim.send_completion)?;
     settings.same_node = same_node(&sim.same_node)?;
     settings.algorithms = algorithms(&sim.algorithms)?;
+    if settings.network.model == Model::LogGp && (sim.critical_path || sim.links || sim.draw.is_some()) {
+        return Err("--critical-path, --links and --draw: model loggp knows no links".into());
+    }
+    settings.observe.critical_path = sim.critical_path;
+    settings.observe.links = sim.links || sim.draw.is_some() || sim.csv.is_some_and(Table::needs_links);
     if let Some(file) = &sim.calibration {
         sim_example::calibration::Calibration::read(file)?.apply(&mut settings)?;
     }

@@ -1,0 +1,65 @@
+//! `vef sim`: a trace on a simulated network.
+
+mod csv;
+mod setup;
+mod sweep;
+
+pub use setup::{algorithms, simulated};
+
+use crate::args::Sim;
+use crate::input::Input;
+use crate::output::{self, Failure};
+use sim_example::loggp::{Schedule, run_schedule};
+use sim_example::model::Model;
+use sim_example::topology::TopologySpec;
+use sim_example::{Report, SimError};
+use std::path::Path;
+
+pub fn execute(sim: &Sim) -> Result<(), Failure> {
+    if !sim.sweep.is_empty() {
+        return sweep::execute(sim);
+    }
+    if let Some(file) = &sim.draw {
+        output::can_be_written(file)?;
+    }
+    let trace = Input::of(&sim.trace)?;
+    if Schedule::is_schedule(&trace.path) {
+        return schedule(sim, &trace);
+    }
+    let report = simulated(sim, &trace)?;
+    if let Some(file) = &sim.draw {
+        draw(file, &report)?;
+    }
+    match (sim.json, sim.csv) {
+        (true, _) => output::json(&report),
+        (_, Some(table)) => output::result(csv::table(table, &report)?),
+        _ => output::result(report.to_text().trim_end()),
+    }
+}
+
+/// A GOAL schedule, which has ranks and no nodes.
+fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
+    let network = sim.network.settings()?;
+    if network.model != Model::LogGp {
+        let path = input.path.display();
+        return Err(
+            format!("{path}: a GOAL schedule runs under --model loggp, not under {}", network.model).into()
+        );
+    }
+    let report = Schedule::read(&input.path)
+        .map_err(SimError::from)
+        .and_then(|schedule| run_schedule(&schedule, &network.loggp))
+        .map_err(|error| input.error(error))?;
+    match sim.json {
+        true => output::json(&report),
+        false => output::result(report.to_text()),
+    }
+}
+
+/// Draws the network of a report.
+fn draw(file: &Path, report: &Report) -> Result<(), Failure> {
+    let spec: TopologySpec = report.network.topology.parse()?;
+    let topology = spec.build(report.network.nodes)?;
+    let svg = sim_example::draw::svg(&topology, Some(report)).map_err(|error| format!("--draw: {error}"))?;
+    output::file(file, &svg)
+}

@@ -1,0 +1,435 @@
+//! All combinations of values of options, one table.
+//!
+//! Points share a directory by lock files: whoever holds the lock of a point runs it, and writes its result there, which appears whole. A lock
+//! dies with its process, so that nothing is left to clean up after an interruption, and the processes of a launcher need not
+//! know of each other.
+
+use super::csv::field;
+use super::setup::{about_placement, observed, settings};
+use crate::args::{Sim, Table};
+use crate::input::Input;
+use crate::output::{self, Failure};
+use crate::parallel;
+use crate::progress::Bar;
+use rustix::fs::{FlockOperation, flock};
+use serde_json::{Value, json};
+use sim_example::{Picos, Settings};
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// The most points of a sweep.
+const MOST: usize = 100_000;
+
+/// A point.
+struct Point {
+    /// Option and value.
+    values: Vec<(String, String)>,
+    sim: Sim,
+    /// All that decides its result, in words.
+    identity: String,
+}
+
+/// What came of a point: a report without its long tables, or why there is none.
+type Outcome = Result<Value, String>;
+
+pub fn execute(sim: &Sim) -> Result<(), Failure> {
+    if let Some(table) = sim.csv.filter(|table| *table != Table::Points) {
+        return Err(format!("--csv {table:?}: a sweep has one table; write --csv alone").into());
+    }
+    let options = sim.sweep.iter().map(|text| option(text)).collect::<Result<Vec<_>, _>>()?;
+    let points = points(sim, &options)?;
+    let launched = Launched::here();
+    if launched.processes > 1 && sim.output.is_none() {
+        return Err("--sweep in several processes: name a directory with -o that all of them reach".into());
+    }
+    if let Some(directory) = &sim.output {
+        fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    }
+    let bar = Bar::new("points");
+    let mut finished = 0;
+    let jobs = sim.jobs.or((launched.processes > 1).then_some(1));
+    // Each process begins elsewhere.
+    let first = points.len() * launched.rank as usize / launched.processes as usize;
+    let order: Vec<usize> = (0..points.len()).map(|n| (first + n) % points.len()).collect();
+    let mut outcomes: Vec<Option<Outcome>> = Vec::new();
+    outcomes.resize_with(points.len(), || None);
+    let run =
+        |&at: &usize| share(&points[at], sim.output.as_deref(), FlockOperation::NonBlockingLockExclusive);
+    let shared = parallel::map(&order, jobs, run, |_, _| {
+        finished += 1;
+        bar.set(finished, points.len() as u64);
+    });
+    for (at, outcome) in order.into_iter().zip(shared) {
+        outcomes[at] = outcome?;
+    }
+    if launched.rank > 0 {
+        return Ok(());
+    }
+    // What others are at: their results, or, should they die, ours.
+    for (point, outcome) in points.iter().zip(&mut outcomes) {
+        if outcome.is_none() {
+            *outcome = share(point, sim.output.as_deref(), FlockOperation::LockExclusive)?;
+        }
+    }
+    drop(bar);
+    let rows: Vec<(&Point, Outcome)> = points
+        .iter()
+        .zip(outcomes)
+        .map(|(point, outcome)| (point, outcome.unwrap_or_else(|| Err("no result".to_owned()))))
+        .collect();
+    show(sim, &options, &rows)?;
+    let failed: Vec<String> = rows
+        .iter()
+        .filter_map(|(point, outcome)| Some(format!("{}: {}", name(point), outcome.as_ref().err()?)))
+        .collect();
+    match failed.first() {
+        None => Ok(()),
+        Some(first) => {
+            Err(format!("{} of {} points have no result; {first}", failed.len(), rows.len()).into())
+        }
+    }
+}
+
+/// `OPTION=VALUES`.
+fn option(text: &str) -> Result<(String, Vec<String>), Failure> {
+    let wrong = || format!("--sweep {text:?}: write OPTION=VALUE,VALUE…, or OPTION=VALUE|VALUE…");
+    let (option, values) = text.split_once('=').ok_or_else(wrong)?;
+    let separator = if values.contains('|') { '|' } else { ',' };
+    let values: Vec<String> = values.split(separator).map(|value| value.trim().to_owned()).collect();
+    if values.iter().any(String::is_empty) {
+        return Err(wrong().into());
+    }
+    if let Some(twice) = (1..values.len()).find(|&n| values[..n].contains(&values[n])) {
+        return Err(format!("--sweep {text:?}: {} is there twice", values[twice]).into());
+    }
+    Ok((option.trim().trim_start_matches('-').to_owned(), values))
+}
+
+/// The combinations, the last option varying fastest, all of them read.
+fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Failure> {
+    for (n, (option, _)) in options.iter().enumerate() {
+        if options[..n].iter().any(|(other, _)| other == option) {
+            return Err(format!("--sweep {option}: given twice").into());
+        }
+    }
+    let count = options.iter().try_fold(1usize, |count, (_, values)| count.checked_mul(values.len()));
+    let Some(count) = count.filter(|&count| count <= MOST) else {
+        return Err(format!("--sweep: more than {MOST} points").into());
+    };
+    let mut points = Vec::with_capacity(count);
+    for number in 0..count {
+        let (mut rest, mut values) = (number, Vec::new());
+        for (option, all) in options.iter().rev() {
+            values.push((option.clone(), all[rest % all.len()].clone()));
+            rest /= all.len();
+        }
+        values.reverse();
+        let mut at = sim.clone();
+        for (option, value) in &values {
+            set(&mut at, option, value)?;
+        }
+        let wrong = |error: Failure| {
+            let error = output::in_one_line(&error);
+            format!(
+                "--sweep {}: {error}",
+                values.iter().map(|(o, v)| format!("{o}={v}")).collect::<Vec<_>>().join(" ")
+            )
+        };
+        let identity = identity(&at).map_err(wrong)?;
+        points.push(Point { values, sim: at, identity });
+    }
+    Ok(points)
+}
+
+/// A rate, time or size with its unit.
+fn with_unit(value: &str, unit: &str) -> String {
+    match value.ends_with(|end: char| end.is_ascii_digit() || "kKMGTi".contains(end)) {
+        true => format!("{value}{unit}"),
+        false => value.to_owned(),
+    }
+}
+
+/// Gives an option a value.
+fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
+    let rate = || with_unit(value, "bit/s");
+    let size = || with_unit(value, "B");
+    let number = || value.parse().map_err(|_| format!("--sweep {option}={value}: not a number"));
+    let network = &mut sim.network;
+    match option {
+        "trace" => sim.trace = value.into(),
+        "placement" => sim.placement = value.to_owned(),
+        "compute-scale" => {
+            sim.compute_scale =
+                value.parse().map_err(|_| format!("--sweep {option}={value}: not a number"))?;
+        }
+        "send-completion" => sim.send_completion = value.to_owned(),
+        "same-node" => sim.same_node = value.to_owned(),
+        "algorithms" => sim.algorithms = value.to_owned(),
+        "topology" => network.topology = value.to_owned(),
+        "model" => network.model = value.to_owned(),
+        "routing" => network.routing = value.to_owned(),
+        "seed" => network.seed = u64::from(number()?),
+        "bandwidth" => network.bandwidth = rate(),
+        "latency" => network.latency = value.to_owned(),
+        "node-bandwidth" => network.node_bandwidth = Some(rate()),
+        "node-latency" => network.node_latency = Some(value.to_owned()),
+        "global-bandwidth" => network.global_bandwidth = Some(rate()),
+        "global-latency" => network.global_latency = Some(value.to_owned()),
+        "switch-delay" => network.switch_delay = value.to_owned(),
+        "overhead" => network.overhead = value.to_owned(),
+        "packet-size" => network.packet_size = size(),
+        "packet-header" => network.packet_header = size(),
+        "buffer" => network.buffer = Some(size()),
+        "vcs" => network.vcs = Some(number()?),
+        "buffers" => network.buffers = value.to_owned(),
+        "arbiter" => network.arbiter = value.to_owned(),
+        "credit-delay" => network.credit_delay = value.to_owned(),
+        _ => {
+            return Err(format!(
+                "--sweep {option:?}: write trace, placement, compute-scale, send-completion, same-node, algorithms, topology, \
+                 model, routing, seed, bandwidth, latency, node-bandwidth, node-latency, global-bandwidth, global-latency, \
+                 switch-delay, overhead, packet-size, packet-header, buffer, vcs, buffers, arbiter or credit-delay"
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// All that decides what comes of a point, in words: its options, and which trace it was.
+fn identity(sim: &Sim) -> Result<String, Failure> {
+    let trace = &sim.trace;
+    let failed = |error: std::io::Error| format!("{}: {error}", trace.display());
+    let about = fs::metadata(trace).map_err(failed)?;
+    if !about.is_file() {
+        return Err(format!("{}: no file; a sweep reads its trace many times", trace.display()).into());
+    }
+    let changed = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let settings: Settings = settings(sim, &Input::of(trace)?)?;
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(format!(
+        "{version} {} bytes, {} ns, ideal {}, {settings:?}",
+        about.len(),
+        changed.as_nanos(),
+        !sim.no_ideal
+    ))
+}
+
+/// The result of a point: that of the directory, or of a run while its lock is held. `None` if another process is at it.
+fn share(point: &Point, directory: Option<&Path>, how: FlockOperation) -> Result<Option<Outcome>, String> {
+    let Some(directory) = directory else { return Ok(Some(run(point))) };
+    let mut hasher = DefaultHasher::new();
+    point.identity.hash(&mut hasher);
+    let name = format!("point-{:016x}", hasher.finish());
+    let (result, lock) = (directory.join(format!("{name}.json")), directory.join(format!("{name}.lock")));
+    if let Some(report) = known(&result, point) {
+        return Ok(Some(Ok(report)));
+    }
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", lock.display());
+    let file = File::options().create(true).append(true).open(&lock).map_err(|error| failed(&error))?;
+    match flock(&file, how) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    }
+    // It may have come just now.
+    let outcome = match known(&result, point) {
+        Some(report) => Ok(report),
+        None => run(point),
+    };
+    if let Ok(report) = &outcome {
+        let kept = json!({ "schema": "vef-sweep-point/1", "identity": point.identity, "report": report });
+        output::file(&result, &kept.to_string()).map_err(|error| output::in_one_line(&error))?;
+    }
+    // Whoever waits for this lock finds the result; should it fail, the next one locks the file that is left.
+    let _ = fs::remove_file(&lock);
+    Ok(Some(outcome))
+}
+
+/// The result that a directory has of a point.
+fn known(result: &PathBuf, point: &Point) -> Option<Value> {
+    let mut kept: Value = serde_json::from_slice(&fs::read(result).ok()?).ok()?;
+    (kept["identity"] == point.identity).then(|| kept["report"].take())
+}
+
+fn run(point: &Point) -> Outcome {
+    let run = || -> Result<Value, Failure> {
+        let trace = Input::of(&point.sim.trace)?;
+        let settings = settings(&point.sim, &trace)?;
+        let report = observed(&point.sim, &settings)
+            .map_err(|error| about_placement(&settings, &point.sim.placement, error))?;
+        let mut report = serde_json::to_value(&report)?;
+        // Of many points these would be most of the table.
+        for job in report["jobs"].as_array_mut().into_iter().flatten() {
+            if let Some(job) = job.as_object_mut() {
+                job.remove("ranks");
+            }
+            if let Some(finish) = job["finish_ps"].as_object_mut() {
+                finish.remove("tasks");
+            }
+        }
+        Ok(report)
+    };
+    run().map_err(|error| output::in_one_line(&error))
+}
+
+fn name(point: &Point) -> String {
+    point.values.iter().map(|(option, value)| format!("{option}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn show(sim: &Sim, options: &[(String, Vec<String>)], rows: &[(&Point, Outcome)]) -> Result<(), Failure> {
+    if sim.json {
+        let points: Vec<Value> = rows
+            .iter()
+            .map(|(point, outcome)| {
+                let values: serde_json::Map<String, Value> =
+                    point.values.iter().map(|(option, value)| (option.clone(), value.clone().into())).collect();
+                json!({ "settings": values, "error": outcome.as_ref().err(), "report": outcome.as_ref().ok() })
+            })
+            .collect();
+        let options: Vec<&String> = options.iter().map(|(option, _)| option).collect();
+        return output::json(&json!({ "schema": "vef-sweep/1", "options": options, "points": points }));
+    }
+    let keys = options.iter().map(|(option, _)| option.as_str());
+    if sim.csv.is_some() {
+        let mut lines = vec![keys.chain(COLUMNS.map(|column| column.csv)).collect::<Vec<_>>().join(",")];
+        lines.extend(rows.iter().map(|(point, outcome)| {
+            let values = point.values.iter().map(|(_, value)| field(value));
+            let cells = COLUMNS.map(|column| column.cell(outcome));
+            values
+                .chain(cells)
+                .chain([field(outcome.as_ref().err().map_or("", String::as_str))])
+                .collect::<Vec<_>>()
+                .join(",")
+        }));
+        lines[0].push_str(",error");
+        return output::result(lines.join("\n"));
+    }
+    let mut table: Vec<Vec<String>> =
+        vec![keys.chain(COLUMNS.map(|column| column.text)).map(str::to_owned).collect()];
+    table.extend(rows.iter().map(|(point, outcome)| {
+        let values = point.values.iter().map(|(_, value)| value.clone());
+        let cells = COLUMNS.map(|column| column.shown(outcome));
+        values.chain(cells).collect()
+    }));
+    let widths: Vec<usize> = (0..table[0].len())
+        .map(|at| table.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at < options.len() {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    output::result(table.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// A column of the table: a number of the report.
+#[derive(Clone, Copy)]
+struct Column {
+    csv: &'static str,
+    text: &'static str,
+    /// Where it is in the report.
+    place: &'static str,
+    show: fn(&Value) -> String,
+}
+
+const COLUMNS: [Column; 9] = [
+    Column { csv: "runtime_ps", text: "run time", place: "/runtime_ps", show: time },
+    Column { csv: "ideal_runtime_ps", text: "ideal", place: "/ideal/runtime_ps", show: time },
+    Column {
+        csv: "slowdown",
+        text: "slowdown",
+        place: "/ideal/slowdown",
+        show: |value| decimals(value, 1.0, 3),
+    },
+    Column { csv: "messages", text: "messages", place: "/messages", show: Value::to_string },
+    Column { csv: "latency_mean_ps", text: "mean latency", place: "/latency_ps/mean", show: time },
+    Column { csv: "latency_p50_ps", text: "p50", place: "/latency_ps/p50", show: time },
+    Column { csv: "latency_p99_ps", text: "p99", place: "/latency_ps/p99", show: time },
+    Column {
+        csv: "utilisation_max",
+        text: "busiest %",
+        place: "/links/utilisation_max",
+        show: |value| decimals(value, 100.0, 1),
+    },
+    Column {
+        csv: "busiest_link",
+        text: "busiest link",
+        place: "/links/busiest/0/link",
+        show: |value| value.as_str().unwrap_or_default().to_owned(),
+    },
+];
+
+impl Column {
+    fn value<'a>(&self, outcome: &'a Outcome) -> Option<&'a Value> {
+        outcome.as_ref().ok()?.pointer(self.place).filter(|value| !value.is_null())
+    }
+
+    fn cell(&self, outcome: &Outcome) -> String {
+        self.value(outcome).map_or(String::new(), |value| value.as_str().map_or(value.to_string(), field))
+    }
+
+    fn shown(&self, outcome: &Outcome) -> String {
+        self.value(outcome).map_or("-".to_owned(), self.show)
+    }
+}
+
+fn time(value: &Value) -> String {
+    value.as_u64().map_or("-".to_owned(), |time| Picos(time).to_string())
+}
+
+fn decimals(value: &Value, factor: f64, decimals: usize) -> String {
+    value.as_f64().map_or("-".to_owned(), |value| format!("{:.decimals$}", factor * value))
+}
+
+/// Which of how many processes this is.
+struct Launched {
+    rank: u32,
+    processes: u32,
+}
+
+impl Launched {
+    /// As mpirun (Open MPI, Hydra) and srun say it.
+    fn here() -> Self {
+        const VARIABLES: [(&str, &str); 3] = [
+            ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+            ("PMI_RANK", "PMI_SIZE"),
+            ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+        ];
+        let number = |variable: &str| std::env::var(variable).ok()?.trim().parse::<u32>().ok();
+        let found = VARIABLES.iter().find_map(|(rank, size)| number(rank).zip(number(size)));
+        match found {
+            Some((rank, processes)) if rank < processes => Self { rank, processes },
+            _ => Self { rank: 0, processes: 1 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_values() {
+        let values = |text: &str| option(text).unwrap().1;
+        assert_eq!(values("bandwidth=10G,25G"), ["10G", "25G"]);
+        assert_eq!(values("topology=xgft:4,4;1,2 | torus:4x4"), ["xgft:4,4;1,2", "torus:4x4"]);
+        assert_eq!(option("--model=packet").unwrap().0, "model");
+        for text in ["", "bandwidth", "bandwidth=", "bandwidth=1G,,2G", "bandwidth=1G,1G"] {
+            assert!(option(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn units_may_be_left_out() {
+        assert_eq!(with_unit("10G", "bit/s"), "10Gbit/s");
+        assert_eq!(with_unit("4Ki", "B"), "4KiB");
+        assert_eq!(with_unit("4096", "B"), "4096B");
+        assert_eq!(with_unit("10Gbit/s", "bit/s"), "10Gbit/s");
+        assert_eq!(with_unit("12.5GB/s", "bit/s"), "12.5GB/s");
+    }
+}

@@ -1,0 +1,121 @@
+//! What each task did with its time: computing, or waiting, and for what.
+//!
+//! A task is at every moment from the start of its job to its end in one of these states, so that they add up to its finish exactly.
+
+use replay::{Engine, Started};
+use serde::Serialize;
+use vef_format::raw::DEPENDENCY;
+use vef_format::units::Picos;
+
+/// What a task did with its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TaskTimes {
+    /// It computed: what the trace has between its records, by the job's factor.
+    #[serde(rename = "computing_ps")]
+    pub computing: Picos,
+    /// It waited until a send of its own was complete.
+    #[serde(rename = "sending_ps")]
+    pub sending: Picos,
+    /// It waited for a message.
+    #[serde(rename = "waiting_ps")]
+    pub waiting: Picos,
+    /// It waited for its part of a collective.
+    #[serde(rename = "collectives_ps")]
+    pub collectives: Picos,
+}
+
+impl TaskTimes {
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        Self {
+            computing: self.computing.saturating_add(other.computing),
+            sending: self.sending.saturating_add(other.sending),
+            waiting: self.waiting.saturating_add(other.waiting),
+            collectives: self.collectives.saturating_add(other.collectives),
+        }
+    }
+
+    /// All of it.
+    pub fn total(&self) -> Picos {
+        [self.computing, self.sending, self.waiting, self.collectives]
+            .into_iter()
+            .fold(Picos::ZERO, Picos::saturating_add)
+    }
+}
+
+/// The times of all tasks, as they come.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    tasks: Vec<Account>,
+    /// The first task of each job.
+    first_tasks: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    /// When its last record started.
+    at: Picos,
+    times: TaskTimes,
+}
+
+impl Accounts {
+    /// Before the engine has begun.
+    pub(crate) fn new(engine: &Engine) -> Self {
+        let (mut first_tasks, mut tasks) = (Vec::new(), 0);
+        for job in 0..engine.jobs() {
+            first_tasks.push(tasks);
+            tasks += engine.tasks(job);
+        }
+        let account =
+            |task| Account { at: engine.reached(task).unwrap_or_default(), times: TaskTimes::default() };
+        Self { tasks: (0..tasks).map(account).collect(), first_tasks }
+    }
+
+    /// The number of a task, counted over all jobs.
+    #[inline]
+    pub(crate) fn number(&self, job: u32, task: u32) -> u32 {
+        self.first_tasks[job as usize] + task
+    }
+
+    /// The first task of each job.
+    pub(crate) fn first_tasks(&self) -> &[u32] {
+        &self.first_tasks
+    }
+
+    /// When the last record of a task started.
+    #[inline]
+    pub(crate) fn reached(&self, task: u32) -> Picos {
+        self.tasks[task as usize].at
+    }
+
+    /// The same of all tasks.
+    pub(crate) fn all_reached(&self) -> Vec<Picos> {
+        self.tasks.iter().map(|task| task.at).collect()
+    }
+
+    /// A record starts.
+    #[inline]
+    pub(crate) fn started(&mut self, task: u32, started: &Started) {
+        let Account { at, times } = &mut self.tasks[task as usize];
+        let waited = started.released.saturating_sub(*at);
+        times.computing.0 += started.at.0 - started.released.0;
+        match started.record.map_or(1, |record| record.tag & DEPENDENCY) {
+            // Nothing is waited for without a dependency, so that there is nothing to add.
+            0 | 1 => times.sending.0 += waited.0,
+            2 => times.waiting.0 += waited.0,
+            _ => times.collectives.0 += waited.0,
+        }
+        *at = started.at;
+    }
+
+    /// The times of the tasks of a job, which finished then.
+    pub(crate) fn of_job(&self, job: u32, finish: &[Picos]) -> Vec<TaskTimes> {
+        let first = self.first_tasks[job as usize] as usize;
+        let close = |(account, finish): (&Account, &Picos)| {
+            let mut times = account.times;
+            // Behind its last record a task waits for the collectives that it has entered alone.
+            times.collectives.0 += finish.saturating_sub(account.at).0;
+            times
+        };
+        self.tasks[first..].iter().zip(finish).map(close).collect()
+    }
+}

@@ -1,0 +1,303 @@
+//! The critical path: what the run time consists of, from the beginning to the last event.
+//!
+//! Backwards from the end: a task computed, since it had been let go on by a message that came; that was under way since its
+//! sender handed it over; that had computed, since … up to the beginning. Everything on the way is computing of a task or time of a
+//! message, each begins where the one before ends, and so they add up to the run time exactly.
+//!
+//! What lets a task go on is told by the engine's calls: a record whose task had to wait was released by the delivery (or
+//! the completed send) in whose call it starts. Parts of collectives run beside their task: a message of one that starts at the moment of such
+//! a call was let go on by that; any other starts as its task entered the collective.
+
+mod nodes;
+mod shares;
+
+use std::collections::HashMap;
+
+use replay::{Kind, LiveId, Message, Next, Started, Wake};
+use vef_format::units::Picos;
+
+use crate::model::{LinkSpeed, Model};
+use crate::settings::NetworkSettings;
+use crate::topology::{LinkId, Topology};
+use crate::watch::Crossing;
+use nodes::{Edge, Nodes, ROOT};
+use shares::{Sent, Shares, Trip};
+
+mod report;
+pub use report::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
+
+/// What is known of a message that is kept.
+#[derive(Debug)]
+struct About {
+    sent: Sent,
+    src_node: u32,
+    /// Once it is delivered.
+    trip: Trip,
+}
+
+/// Follows what lets tasks and messages go on.
+#[derive(Debug)]
+pub(crate) struct Causes<'a> {
+    topology: &'a Topology,
+    settings: &'a NetworkSettings,
+    speeds: Vec<LinkSpeed>,
+    nodes: Nodes<About>,
+    /// What let each task go on last.
+    tasks: Vec<Edge>,
+    /// The record that each task started last.
+    records: Vec<u64>,
+    /// Live messages, by the slot of their ids.
+    live: Vec<u32>,
+    /// What let go on that for which a call is waited for.
+    called: HashMap<u64, Edge>,
+    /// What the present call lets go on, and when.
+    now: Option<(Edge, Picos)>,
+    /// What let the last message of the present call start.
+    latest: Option<Edge>,
+    /// The last message that was delivered.
+    last: Option<Edge>,
+    shares: Shares,
+}
+
+impl<'a> Causes<'a> {
+    /// Before the engine has begun; `starts` are the moments at which the jobs of the tasks begin.
+    pub(crate) fn new(topology: &'a Topology, settings: &'a NetworkSettings, starts: &[Picos]) -> Self {
+        let none = Sent { start: Picos::ZERO, src: 0, dst: 0, bytes: replay::Bytes(0), kind: 0, record: 0 };
+        let root = About { sent: none, src_node: 0, trip: Trip::default() };
+        let edge = |&at: &Picos| Edge { node: ROOT, at, by_send: false };
+        Self {
+            topology,
+            settings,
+            speeds: settings.links.speeds(topology),
+            nodes: Nodes::new(starts.len() as u32, root),
+            tasks: starts.iter().map(edge).collect(),
+            records: vec![0; starts.len()],
+            live: Vec::new(),
+            called: HashMap::new(),
+            now: None,
+            latest: None,
+            last: None,
+            shares: Shares::default(),
+        }
+    }
+
+    /// A task starts a record, the one before which started at `before`.
+    pub(crate) fn started(&mut self, task: u32, started: &Started, before: Picos) {
+        self.records[task as usize] = started.number;
+        if started.released > before
+            && let Some((edge, at)) = self.now
+        {
+            debug_assert_eq!(at, started.released, "released by another call");
+            self.nodes.hold(edge.node);
+            let old = std::mem::replace(&mut self.tasks[task as usize], edge);
+            self.release(old.node);
+        }
+    }
+
+    /// What follows from the present call; `src` and `dst` are the tasks of a message, counted over all jobs.
+    pub(crate) fn follows(&mut self, next: &Next, number: impl Fn(u32, u32) -> u32) {
+        match next {
+            Next::Message(message) | Next::Inside { message, .. } => {
+                let number = |task: u32| number(message.job, task);
+                self.starts(message, number(message.src.0), number(message.dst.0));
+            }
+            Next::Wake(wake) => {
+                // What is to be called for its next message has started others in this call.
+                if let Some(edge) = self.latest {
+                    self.nodes.hold(edge.node);
+                    self.called.insert(wake.to_raw().1, edge);
+                }
+            }
+        }
+    }
+
+    fn starts(&mut self, message: &Message, src: u32, dst: u32) {
+        let edge = match self.now {
+            Some((edge, at)) if message.kind != Kind::PointToPoint && at == message.start => edge,
+            _ => self.tasks[src as usize],
+        };
+        self.latest = Some(edge);
+        let sent = Sent {
+            start: message.start,
+            src,
+            dst,
+            bytes: message.bytes,
+            kind: message.kind.index() as u8,
+            record: self.records[src as usize],
+        };
+        let node = self.nodes.insert(edge, About { sent, src_node: message.src_node, trip: Trip::default() });
+        let slot = message.id.slot() as usize;
+        if slot >= self.live.len() {
+            self.live.resize(slot + 1, ROOT);
+        }
+        self.live[slot] = node;
+    }
+
+    /// The engine is about to be told that a message has left its node.
+    pub(crate) fn sent(&mut self, id: LiveId, now: Picos) {
+        self.now = Some((Edge { node: self.live[id.slot() as usize], at: now, by_send: true }, now));
+    }
+
+    /// The engine is about to be told that a message was delivered, which the network has taken over these links; its first byte left its
+    /// node `queued` after it had been handed over.
+    pub(crate) fn delivered(&mut self, id: LiveId, now: Picos, queued: Picos, way: &[Crossing]) {
+        let node = self.live[id.slot() as usize];
+        let trip = self.trip(&self.nodes.about(node).sent, now, queued, way);
+        self.deliver(node, now, trip);
+    }
+
+    /// The same of a message within its node.
+    pub(crate) fn delivered_inside(&mut self, id: LiveId, now: Picos) {
+        let node = self.live[id.slot() as usize];
+        let memory = now.saturating_sub(self.nodes.about(node).sent.start);
+        self.deliver(node, now, Trip { memory, ..Trip::default() });
+    }
+
+    fn deliver(&mut self, node: u32, now: Picos, trip: Trip) {
+        self.nodes.about_mut(node).trip = trip;
+        let edge = Edge { node, at: now, by_send: false };
+        self.now = Some((edge, now));
+        // What was kept of the message while it was under way is now that it is the last one.
+        if let Some(before) = self.last.replace(edge) {
+            self.release(before.node);
+        }
+    }
+
+    /// The engine is about to make a call that was asked for.
+    pub(crate) fn wakes(&mut self, wake: &Wake, now: Picos) {
+        self.now = self.called.remove(&wake.to_raw().1).map(|edge| (edge, now));
+    }
+
+    /// The engine has been called; with what a call let go on, if it was one (`woken`).
+    pub(crate) fn done(&mut self, woken: bool) {
+        self.latest = None;
+        if let Some((edge, _)) = self.now.take()
+            && woken
+        {
+            self.release(edge.node);
+        }
+    }
+
+    fn release(&mut self, node: u32) {
+        let Self { nodes, shares, .. } = self;
+        nodes.release(node, |nodes, child| add(shares, nodes, nodes.trunk(), child));
+    }
+
+    /// How a message spent its time.
+    fn trip(&self, sent: &Sent, now: Picos, queued: Picos, way: &[Crossing]) -> Trip {
+        let mut left = now.saturating_sub(sent.start);
+        let mut take = |time: Picos| {
+            let taken = time.min(left);
+            left = Picos(left.0 - taken.0);
+            taken
+        };
+        let Some(first) = way.first() else {
+            return Trip { links: vec![(None, left, Picos::ZERO)], ..Trip::default() };
+        };
+        let overhead = take(self.settings.links.overhead);
+        let mut links: Vec<(Option<LinkId>, Picos, Picos)> =
+            way.iter().map(|crossing| (Some(crossing.link), Picos::ZERO, Picos::ZERO)).collect();
+        // It waited behind other messages of its node; between its own packets, for room.
+        let entered = sent.start.saturating_add(queued);
+        let behind = first.end.saturating_sub(first.time).saturating_sub(entered);
+        let no_room = match self.settings.model {
+            Model::Packet => behind.saturating_sub(self.earlier_packets(sent, first.link)),
+            _ => Picos::ZERO,
+        };
+        links[0].2 = take(queued.saturating_sub(overhead).saturating_add(no_room));
+        let switches = self.settings.links.switch_delay.0.saturating_mul(way.len() as u64 - 1);
+        let latencies = way.iter().map(|crossing| self.speed(crossing.link).latency);
+        let latency = take(latencies.fold(Picos(switches), Picos::saturating_add));
+        for (link, crossing) in links.iter_mut().zip(way).skip(1) {
+            link.2 = take(crossing.waited);
+        }
+        // What is left is transmission: one link after the other, or all at once and then as long as the slowest takes.
+        let one_after_the_other =
+            way.iter().fold(Picos::ZERO, |sum, crossing| sum.saturating_add(crossing.time));
+        if one_after_the_other == left {
+            for (link, crossing) in links.iter_mut().zip(way) {
+                link.1 = crossing.time;
+            }
+        } else {
+            let time = |n: &usize| (self.speed(way[*n].link).bandwidth.bits_per_second(), *n);
+            if let Some(slowest) = (0..way.len()).min_by_key(time) {
+                // What it takes longer than alone is for those with whom it shares.
+                let alone = match self.settings.model {
+                    Model::Flow => left.min(way[slowest].time),
+                    _ => left,
+                };
+                (links[slowest].1, links[slowest].2) =
+                    (alone, links[slowest].2.saturating_add(left.saturating_sub(alone)));
+            }
+        }
+        Trip { overhead, latency, memory: Picos::ZERO, links }
+    }
+
+    /// How long all packets of a message but the last belong to its first link.
+    fn earlier_packets(&self, sent: &Sent, link: LinkId) -> Picos {
+        let packet = &self.settings.packet;
+        let packets = sent.bytes.0.div_ceil(packet.size.0.max(1)).saturating_sub(1);
+        let wire = replay::Bytes(packet.size.0.saturating_add(packet.header.0));
+        let time = self.speed(link).bandwidth.time(wire).unwrap_or(Picos::MAX);
+        Picos(time.0.saturating_mul(packets))
+    }
+
+    fn speed(&self, link: LinkId) -> LinkSpeed {
+        self.speeds[usize::from(self.topology.class(link).0)]
+    }
+
+    /// The path to the end: the last record of a task started at `reached`, by task, and everything was over at `runtime`.
+    pub(crate) fn finish(
+        mut self,
+        reached: impl Iterator<Item = Picos>,
+        runtime: Picos,
+        first_tasks: &[u32],
+    ) -> CriticalPath {
+        let ends = (0u32..).zip(reached).find(|(_, reached)| *reached == runtime);
+        let (edge, task) = match (ends, self.last) {
+            (Some((task, _)), _) => (self.tasks[task as usize], Some(task)),
+            (None, Some(last)) => (last, None),
+            (None, None) => (Edge { node: ROOT, at: runtime, by_send: false }, None),
+        };
+        let mut path = vec![edge.node];
+        while let Some(&node) = path.last()
+            && node != self.nodes.trunk()
+        {
+            path.push(self.nodes.from(node).node);
+        }
+        for pair in path.windows(2).rev() {
+            add(&mut self.shares, &self.nodes, pair[1], pair[0]);
+        }
+        arrive(&mut self.shares, &self.nodes, edge);
+        if let Some(task) = task {
+            self.shares.compute(task, edge.at, runtime, None);
+        }
+        report::of(&self.shares, self.topology, first_tasks)
+    }
+}
+
+/// Adds the piece of the path from the start of a message to the start of the next one.
+fn add(shares: &mut Shares, nodes: &Nodes<About>, parent: u32, child: u32) {
+    let (edge, sent) = (nodes.from(child), &nodes.about(child).sent);
+    debug_assert_eq!(edge.node, parent);
+    arrive(shares, nodes, edge);
+    shares.compute(sent.src, edge.at, sent.start, Some(sent.record));
+}
+
+/// Adds the piece from the start of a message to the moment at which it let something go on.
+fn arrive(shares: &mut Shares, nodes: &Nodes<About>, edge: Edge) {
+    if edge.node == ROOT {
+        shares.before_start = edge.at;
+        return;
+    }
+    let About { sent, src_node, trip } = nodes.about(edge.node);
+    match edge.by_send {
+        false => shares.carry(sent, trip, edge.at),
+        true => {
+            let link = Some(LinkId::injection(*src_node));
+            let time = edge.at.saturating_sub(sent.start);
+            let trip = Trip { links: vec![(link, time, Picos::ZERO)], ..Trip::default() };
+            shares.carry(sent, &trip, edge.at);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What the critical path consists of, added up from its pieces.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use vef_format::units::{Bytes, Picos};
+
+use crate::topology::LinkId;
+
+/// How many of the longest pieces are kept.
+const STEPS: usize = 20;
+
+/// A message on the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sent {
+    /// When it was handed over.
+    pub(super) start: Picos,
+    /// Tasks, counted over all jobs.
+    pub(super) src: u32,
+    pub(super) dst: u32,
+    pub(super) bytes: Bytes,
+    /// The number of its kind.
+    pub(super) kind: u8,
+    /// The record of the task that sends, or that enters the collective.
+    pub(super) record: u64,
+}
+
+/// How a message spent its time, from its start on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trip {
+    pub(super) overhead: Picos,
+    /// Of links and switches.
+    pub(super) latency: Picos,
+    /// Within its node.
+    pub(super) memory: Picos,
+    /// Link, transmission, and how long it waited for the link; without a link in a model that has none.
+    pub(super) links: Vec<(Option<LinkId>, Picos, Picos)>,
+}
+
+/// A piece of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Step {
+    pub(super) length: Picos,
+    pub(super) from: Picos,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    /// A task computes up to this record; the last of its records if it then ends.
+    Computing { task: u32, record: Option<u64> },
+    /// A message, and how long it waited for links.
+    Message { sent: Sent, queueing: Picos },
+}
+
+/// The sums.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    pub(super) messages: u64,
+    pub(super) before_start: Picos,
+    pub(super) computing: Picos,
+    pub(super) overhead: Picos,
+    pub(super) latency: Picos,
+    pub(super) memory: Picos,
+    pub(super) transmission: Picos,
+    pub(super) queueing: Picos,
+    /// Computing of tasks.
+    pub(super) tasks: BTreeMap<u32, Picos>,
+    /// Transmission on links, and waiting for them.
+    pub(super) links: BTreeMap<LinkId, (Picos, Picos)>,
+    /// Messages and their time by kind.
+    pub(super) kinds: BTreeMap<u8, (u64, Picos)>,
+    longest: BinaryHeap<Reverse<Step>>,
+}
+
+impl Shares {
+    fn step(&mut self, length: Picos, from: Picos, what: What) {
+        if length.0 == 0 {
+            return;
+        }
+        self.longest.push(Reverse(Step { length, from, what }));
+        if self.longest.len() > STEPS {
+            self.longest.pop();
+        }
+    }
+
+    /// The longest pieces, in the order of their times.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let mut steps: Vec<Step> = self.longest.iter().map(|Reverse(step)| *step).collect();
+        steps.sort_by_key(|step| step.from);
+        steps
+    }
+
+    /// A task computes for that time, up to a record or to its end.
+    pub(super) fn compute(&mut self, task: u32, from: Picos, to: Picos, record: Option<u64>) {
+        let length = to.saturating_sub(from);
+        self.computing = self.computing.saturating_add(length);
+        let sum = self.tasks.entry(task).or_default();
+        *sum = sum.saturating_add(length);
+        self.step(length, from, What::Computing { task, record });
+    }
+
+    /// A message takes that time, up to `to`.
+    pub(super) fn carry(&mut self, sent: &Sent, trip: &Trip, to: Picos) {
+        self.messages += 1;
+        let length = to.saturating_sub(sent.start);
+        let (count, time) = self.kinds.entry(sent.kind).or_default();
+        (*count, *time) = (*count + 1, time.saturating_add(length));
+        self.overhead = self.overhead.saturating_add(trip.overhead);
+        self.latency = self.latency.saturating_add(trip.latency);
+        self.memory = self.memory.saturating_add(trip.memory);
+        let mut queueing = Picos::ZERO;
+        for &(link, transmission, waited) in &trip.links {
+            self.transmission = self.transmission.saturating_add(transmission);
+            queueing = queueing.saturating_add(waited);
+            if let Some(link) = link {
+                let (sent, queued) = self.links.entry(link).or_default();
+                (*sent, *queued) = (sent.saturating_add(transmission), queued.saturating_add(waited));
+            }
+        }
+        self.queueing = self.queueing.saturating_add(queueing);
+        self.step(length, sent.start, What::Message { sent: *sent, queueing });
+    }
+}

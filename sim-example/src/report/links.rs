@@ -1,0 +1,211 @@
+//! How the links of a network were used.
+
+use replay::Kind;
+use serde::Serialize;
+use vef_format::ids::Rank;
+use vef_format::units::{Bytes, Picos};
+
+use super::{Amount, kind};
+use crate::model::Usage;
+use crate::quantity::Bandwidth;
+use crate::settings::NetworkSettings;
+use crate::topology::{LinkId, Topology};
+use crate::watch::{BINS, LinkUse, Watch};
+
+/// How the links were used. A link's utilisation is the share of the run time during which it belonged to a message; in
+/// the latency model, where messages do not wait, it can exceed 1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinksReport {
+    /// Links that carried messages.
+    pub used: u32,
+    /// The highest utilisation of a link.
+    pub utilisation_max: f64,
+    /// The mean over all links, unused ones too.
+    pub utilisation_mean: f64,
+    /// The busiest links, the busiest first: at most ten.
+    pub busiest: Vec<LinkReport>,
+    /// Every link that carried messages, in the order of their numbers, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all: Option<Vec<LinkReport>>,
+    /// The width of the bins in [`OverTime`], if all links were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bin_ps: Option<Picos>,
+}
+
+/// One link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkReport {
+    /// Its ends: `node3->leaf0`.
+    pub link: String,
+    /// Its number in the topology.
+    pub number: u32,
+    /// Bits per second.
+    #[serde(rename = "bandwidth_bits_per_s")]
+    pub bandwidth: Bandwidth,
+    /// Its latency.
+    pub latency_ps: Picos,
+    /// The share of the run time during which it belonged to a message.
+    pub utilisation: f64,
+    /// How long it belonged to messages.
+    pub busy_ps: Picos,
+    /// What it carried: messages, in the packet model packets, and their bytes, there with headers.
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// How long messages (packets) waited for it, in sum.
+    pub waited_ps: Picos,
+    /// How long one of them waited at most.
+    pub longest_wait_ps: Picos,
+    /// What it sends in that time: the largest queue.
+    pub longest_queue: Bytes,
+    /// How long packets waited for it and none of them found room behind it.
+    pub blocked_ps: Picos,
+    /// What it did when, and for whom, if all links were asked for.
+    #[serde(flatten)]
+    pub over_time: Option<OverTime>,
+}
+
+/// What a link did when, and for whom.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OverTime {
+    /// The share of each bin during which it belonged to a message.
+    pub busy: Vec<f64>,
+    /// The share of each bin during which packets waited for it and none found room behind it.
+    pub blocked: Vec<f64>,
+    /// Bytes of each bin.
+    pub bytes_over_time: Vec<u64>,
+    /// The tasks whose messages it carried most of, at most eight: a share is at most an eighth above the truth, never below.
+    pub sources: Vec<SharedBy>,
+    /// What the messages belonged to.
+    pub kinds: Vec<Share>,
+}
+
+/// A task whose messages a link carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SharedBy {
+    /// The job.
+    pub job: u32,
+    /// Its task.
+    pub task: Rank,
+    /// Bytes.
+    pub bytes: Bytes,
+}
+
+/// A kind of messages that a link carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// Which.
+    #[serde(serialize_with = "kind")]
+    pub kind: Kind,
+    /// Bytes.
+    pub bytes: Bytes,
+}
+
+/// How many of the busiest links are listed.
+const BUSIEST: usize = 10;
+
+/// What the links of a network did in a run.
+pub(super) struct Used<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) settings: &'a NetworkSettings,
+    pub(super) usage: &'a [Usage],
+    pub(super) watch: Option<&'a Watch>,
+    pub(super) runtime: Picos,
+    /// The first task of each job.
+    pub(super) first_tasks: &'a [u32],
+}
+
+impl Used<'_> {
+    fn share(&self, time: u128, of: u64) -> f64 {
+        if of == 0 { 0.0 } else { time as f64 / of as f64 }
+    }
+
+    pub(super) fn report(&self) -> LinksReport {
+        let (mut used, mut busy) = (0, 0u128);
+        // The longest busy first; equally busy ones by number.
+        let mut busiest: Vec<(LinkId, Usage)> = Vec::with_capacity(BUSIEST + 1);
+        let of_use =
+            || (0..).map(LinkId).zip(self.usage.iter().copied()).filter(|(_, usage)| usage.count > 0);
+        for (link, usage) in of_use() {
+            used += 1;
+            busy += u128::from(usage.busy.0);
+            let place = busiest.partition_point(|(_, other)| other.busy >= usage.busy);
+            if place < BUSIEST {
+                busiest.insert(place, (link, usage));
+                busiest.truncate(BUSIEST);
+            }
+        }
+        let uses = self.watch.and_then(Watch::uses);
+        let one = |(link, usage): (LinkId, Usage)| self.link(link, usage, None);
+        let with_time = |(link, usage): (LinkId, Usage)| {
+            self.link(
+                link,
+                usage,
+                uses.and_then(|(width, links)| Some((width, links[link.index()].as_deref()?))),
+            )
+        };
+        let busiest: Vec<LinkReport> = busiest.into_iter().map(one).collect();
+        LinksReport {
+            used,
+            utilisation_max: busiest.first().map_or(0.0, |link| link.utilisation),
+            utilisation_mean: self.share(busy, self.runtime.0) / f64::from(self.topology.links()),
+            busiest,
+            all: uses.map(|_| of_use().map(with_time).collect()),
+            bin_ps: uses.map(|(width, _)| width),
+        }
+    }
+
+    fn link(&self, link: LinkId, usage: Usage, over_time: Option<(Picos, &LinkUse)>) -> LinkReport {
+        let Usage { busy, count: messages, bytes, waited, longest_wait, blocked } = usage;
+        let speed = self.settings.links.speeds(self.topology)[usize::from(self.topology.class(link).0)];
+        let queue =
+            u128::from(longest_wait.0) * u128::from(speed.bandwidth.bits_per_second()) / 8_000_000_000_000;
+        LinkReport {
+            link: self.topology.link_name(link),
+            number: link.0,
+            bandwidth: speed.bandwidth,
+            latency_ps: speed.latency,
+            utilisation: self.share(busy.0.into(), self.runtime.0),
+            busy_ps: busy,
+            amount: Amount { messages, bytes },
+            waited_ps: waited,
+            longest_wait_ps: longest_wait,
+            longest_queue: Bytes(u64::try_from(queue).unwrap_or(u64::MAX)),
+            blocked_ps: blocked,
+            over_time: over_time.map(|(width, link)| self.over_time(width, link)),
+        }
+    }
+
+    fn over_time(&self, width: Picos, link: &LinkUse) -> OverTime {
+        let bins = (self.runtime.0.div_ceil(width.0) as usize).clamp(1, BINS);
+        // The last bin ends with the run.
+        let length = |bin: usize| (self.runtime.0 - (bin as u64 * width.0).min(self.runtime.0)).min(width.0);
+        let shares = |times: &[u64; BINS]| {
+            (0..bins).map(|bin| self.share(times[bin].into(), length(bin))).collect::<Vec<f64>>()
+        };
+        let mut sources: Vec<SharedBy> = link
+            .sharers
+            .iter()
+            .map(|&(number, bytes)| {
+                let job = self.first_tasks.partition_point(|&first| first <= number) - 1;
+                let task = Rank(number - self.first_tasks[job]);
+                SharedBy { job: job as u32, task, bytes: Bytes(bytes) }
+            })
+            .collect();
+        sources.sort_by_key(|source| (std::cmp::Reverse(source.bytes), source.job, source.task));
+        let mut kinds: Vec<Share> = Kind::all()
+            .filter_map(|kind| {
+                let (_, bytes) =
+                    link.kinds.iter().find(|(number, _)| usize::from(*number) == kind.index())?;
+                Some(Share { kind, bytes: Bytes(*bytes) })
+            })
+            .collect();
+        kinds.sort_by_key(|share| std::cmp::Reverse(share.bytes));
+        OverTime {
+            busy: shares(&link.busy),
+            blocked: shares(&link.blocked),
+            bytes_over_time: link.bytes[..bins].to_vec(),
+            sources,
+            kinds,
+        }
+    }
+}

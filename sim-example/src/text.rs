@@ -1,0 +1,223 @@
+//! The report as people read it.
+
+use std::fmt::{self, Write};
+
+use vef_format::units::{Grouped, Picos};
+
+use crate::accounts::TaskTimes;
+use crate::critical::{CriticalPath, CriticalRank, CriticalStep};
+use crate::report::{
+    Amount, Finish, Ideal, JobReport, Latency, LinkReport, LinksReport, NetworkReport, OfKind, OfSize,
+    Performance, Report,
+};
+
+/// How many of the busiest links are named.
+const NAMED: usize = 5;
+
+impl Report {
+    /// The report as people read it, some fifteen to thirty lines.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write_text(&mut text);
+        text
+    }
+
+    fn write_text(&self, out: &mut String) -> fmt::Result {
+        let NetworkReport { topology, routing, nodes, links, model, bandwidth, latency_ps, .. } =
+            &self.network;
+        writeln!(
+            out,
+            "network       {topology}: {nodes} nodes, {links} links of {bandwidth} and {latency_ps}, {model}, {routing}"
+        )?;
+        match self.ideal {
+            Some(Ideal { runtime_ps, slowdown }) => writeln!(
+                out,
+                "run time      {}; without contention {runtime_ps}: slowdown {slowdown:.3}",
+                self.runtime_ps
+            )?,
+            None => writeln!(out, "run time      {}", self.runtime_ps)?,
+        }
+        for (number, JobReport { trace, tasks, finish_ps, times, not_in_trace, .. }) in
+            self.jobs.iter().enumerate()
+        {
+            if self.jobs.len() > 1 {
+                writeln!(out, "job {number:<9} {}", trace.as_deref().unwrap_or("from memory"))?;
+            }
+            let Finish { min, mean, max, .. } = finish_ps;
+            writeln!(out, "tasks         {tasks}; they finish from {min} to {max}, {mean} in the mean")?;
+            writeln!(out, "  {}", Times(times))?;
+            for what in not_in_trace {
+                writeln!(out, "  not in the trace: {what}")?;
+            }
+        }
+        let total = Amount { messages: self.messages, bytes: self.bytes };
+        writeln!(out, "messages      {total}")?;
+        for OfKind { kind, amount, latency_ps: Latency { messages, p50, p99, .. } } in &self.kinds {
+            write!(out, "  {:<20}  {amount}", kind.to_string())?;
+            // Where all stays within nodes there is no latency of the network.
+            match messages {
+                0 => writeln!(out)?,
+                _ => writeln!(out, ", latency p50 {p50}, p99 {p99}")?,
+            }
+        }
+        if self.collectives_split_evenly > 0 {
+            let split = self.collectives_split_evenly;
+            writeln!(
+                out,
+                "  {split} collectives split evenly: the trace has sums alone, a container has the counts"
+            )?;
+        }
+        if self.same_node.messages > 0 {
+            writeln!(out, "  of which in a node    {}", self.same_node)?;
+        }
+        let Latency { min, mean, p50, p90, p99, max, .. } = self.latency_ps;
+        writeln!(out, "latency       min {min}, mean {mean}, max {max}")?;
+        writeln!(out, "              p50 {p50}, p90 {p90}, p99 {p99}")?;
+        self.write_sizes(out)?;
+        let LinksReport { used, utilisation_max, utilisation_mean, busiest, .. } = &self.links;
+        let (max, mean) = (100.0 * utilisation_max, 100.0 * utilisation_mean);
+        writeln!(
+            out,
+            "links         {used} of {links} used; busy {max:.2} % at most, {mean:.2} % in the mean"
+        )?;
+        let named = &busiest[..busiest.len().min(NAMED)];
+        let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
+        for LinkReport { link, utilisation, amount, longest_queue, .. } in named {
+            write!(out, "  {link:<width$}  {:6.2} %  {amount}", 100.0 * utilisation)?;
+            match longest_queue.0 {
+                0 => writeln!(out)?,
+                _ => writeln!(out, ", largest queue {longest_queue}")?,
+            }
+        }
+        if let Some(path) = &self.critical_path {
+            self.write_path(out, path)?;
+        }
+        let Performance { wall_s, events, events_per_s, .. } = self.performance;
+        write!(out, "simulated in  {wall_s:.3} s, {} events", Grouped(events))?;
+        match events_per_s {
+            Some(rate) => writeln!(out, ", {:.2} million a second", rate * 1e-6),
+            None => writeln!(out),
+        }
+    }
+
+    /// What bounds the run time.
+    fn write_path(&self, out: &mut String, path: &CriticalPath) -> fmt::Result {
+        let share = |time: Picos| Share(time, self.runtime_ps);
+        let parts = [
+            ("before the start", path.before_start_ps),
+            ("computing", path.computing_ps),
+            ("transmission", path.transmission_ps),
+            ("queueing", path.queueing_ps),
+            ("latency", path.latency_ps),
+            ("overhead", path.overhead_ps),
+            ("memory", path.memory_ps),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(_, time)| time.0 > 0)
+            .map(|(name, time)| format!("{name} {}", share(*time)))
+            .collect();
+        writeln!(out, "critical path {} messages: {}", Grouped(path.messages), parts.join(", "))?;
+        let named = &path.links[..path.links.len().min(NAMED)];
+        let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
+        for link in named {
+            let (sent, queued) = (share(link.transmission_ps), share(link.queueing_ps));
+            write!(out, "  {:<width$}  transmission {sent}, queueing {queued}", link.link)?;
+            match link.runtime_if_twice_as_fast_ps {
+                Some(then) => {
+                    let change = 100.0 * (then.0 as f64 / self.runtime_ps.0.max(1) as f64 - 1.0);
+                    writeln!(out, "; with twice its bandwidth the run takes {then} ({change:+.1} %)")?;
+                }
+                None => writeln!(out)?,
+            }
+        }
+        for CriticalRank { job, task, computing_ps } in path.ranks.iter().take(NAMED) {
+            writeln!(out, "  {}rank {task} computes {}", OfJob(*job), share(*computing_ps))?;
+        }
+        let mut longest: Vec<&CriticalStep> = path.steps.iter().collect();
+        longest.sort_by_key(|step| std::cmp::Reverse(step.length_ps()));
+        longest.truncate(NAMED);
+        longest.sort_by_key(|step| step.from_ps());
+        for step in longest {
+            write!(out, "  at {} for {}: ", step.from_ps(), step.length_ps())?;
+            match *step {
+                CriticalStep::Computing { job, task, record: Some(record), .. } => {
+                    writeln!(out, "{}rank {task} computes before its record {record}", OfJob(job))?;
+                }
+                CriticalStep::Computing { job, task, record: None, .. } => {
+                    writeln!(out, "{}rank {task} computes to the end", OfJob(job))?;
+                }
+                CriticalStep::Message { job, task, to_task, bytes, kind, queueing_ps, record, .. } => {
+                    write!(
+                        out,
+                        "{}{bytes} from rank {task} (record {record}, {kind}) to rank {to_task}",
+                        OfJob(job)
+                    )?;
+                    match queueing_ps.0 {
+                        0 => writeln!(out)?,
+                        _ => writeln!(out, ", of which queueing {queueing_ps}")?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Latency by size, if there is more than one size of messages.
+    fn write_sizes(&self, out: &mut String) -> fmt::Result {
+        if self.sizes.len() < 2 {
+            return Ok(());
+        }
+        for OfSize { from_bytes, to_bytes, latency_ps: Latency { messages, p50, p90, p99, .. } } in
+            &self.sizes
+        {
+            let size = match from_bytes == to_bytes {
+                true => from_bytes.to_string(),
+                false => format!("{from_bytes} to {to_bytes}"),
+            };
+            writeln!(out, "  {size:<24} {:>12}: p50 {p50}, p90 {p90}, p99 {p99}", Grouped(*messages))?;
+        }
+        Ok(())
+    }
+}
+
+/// A share of a time.
+struct Share(Picos, Picos);
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} %", 100.0 * self.0.0 as f64 / self.1.0.max(1) as f64)
+    }
+}
+
+/// `job 2, `, or nothing for the first.
+struct OfJob(u32);
+
+impl fmt::Display for OfJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 > 0 { write!(f, "job {}, ", self.0) } else { Ok(()) }
+    }
+}
+
+/// What tasks did with their time, in shares.
+struct Times<'a>(&'a TaskTimes);
+
+impl fmt::Display for Times<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TaskTimes { computing, sending, waiting, collectives } = self.0;
+        let total = self.0.total().0.max(1) as f64;
+        let states = [
+            ("computing", computing),
+            ("sending", sending),
+            ("waiting", waiting),
+            ("in collectives", collectives),
+        ];
+        let mut first = true;
+        for (name, time) in states.into_iter().filter(|(name, time)| time.0 > 0 || *name == "computing") {
+            let comma = if std::mem::take(&mut first) { "" } else { ", " };
+            write!(f, "{comma}{name} {:.1} %", 100.0 * time.0 as f64 / total)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+//! What is recorded of links and of messages' ways, if it was asked for: a network has one of these or none.
+//!
+//! **Links over time.** Each link that is used has [`BINS`] bins of equal width. A run's length is not known beforehand: when time
+//! runs past the last bin, neighbours are added up and the width doubles, so that sums stay exact.
+//!
+//! **Who shares a link.** The source tasks of a link with the most bytes, by the Space-Saving algorithm (A. Metwally, D. Agrawal,
+//! A. El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005) with [`SHARERS`] counters: a
+//! count is never below the truth, and above it by at most the link's bytes over [`SHARERS`]. And the kinds of messages, exactly.
+//!
+//! **Ways.** The links that a message under way has crossed, until it is delivered.
+
+use replay::{Kind, LiveId};
+use vef_format::units::Picos;
+
+use crate::topology::LinkId;
+
+/// Bins of a link.
+pub(crate) const BINS: usize = 64;
+/// Counters of source tasks of a link.
+pub(crate) const SHARERS: usize = 8;
+/// The width of a bin at the beginning.
+const FIRST_WIDTH: u64 = 1 << 10;
+
+/// What a simulation is to record besides the basic numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observe {
+    /// Every link: its use over time, and who shares it.
+    pub links: bool,
+    /// The critical path.
+    pub critical_path: bool,
+}
+
+impl Observe {
+    /// What a network is to record for that.
+    pub(crate) fn watch(self, links: u32, nodes: u32) -> Option<Box<Watch>> {
+        (self.links || self.critical_path).then(|| {
+            let uses = self.links.then(|| Uses {
+                width: FIRST_WIDTH,
+                links: (0..links).map(|_| None).collect(),
+                senders: Vec::new(),
+            });
+            let ways = self.critical_path.then(Ways::default);
+            Box::new(Watch { uses, ways, injections: 2 * nodes })
+        })
+    }
+}
+
+/// A message, or a packet of one, that crosses a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Crossing {
+    pub(crate) link: LinkId,
+    /// On the wire.
+    pub(crate) bytes: u64,
+    /// How long it waited for the link, since it could have gone over it.
+    pub(crate) waited: Picos,
+    /// How long the link belonged to it, up to `end`.
+    pub(crate) time: Picos,
+    pub(crate) end: Picos,
+}
+
+/// What a network records.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    uses: Option<Uses>,
+    ways: Option<Ways>,
+    /// Links below this number that are even are those out of nodes.
+    injections: u32,
+}
+
+/// What links carried, when, and for whom.
+#[derive(Debug)]
+struct Uses {
+    /// The width of a bin, in picoseconds.
+    width: u64,
+    links: Vec<Option<Box<LinkUse>>>,
+    /// Task and kind of each live message, by the slot of its id.
+    senders: Vec<(u32, u8)>,
+}
+
+/// What a link carried, when, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkUse {
+    /// How long it sent in each bin.
+    pub(crate) busy: [u64; BINS],
+    /// How long in each bin packets waited for it and none found room behind it.
+    pub(crate) blocked: [u64; BINS],
+    pub(crate) bytes: [u64; BINS],
+    /// Source tasks, counted over all jobs, and their bytes.
+    pub(crate) sharers: Vec<(u32, u64)>,
+    /// Kinds of messages, by number, and their bytes.
+    pub(crate) kinds: Vec<(u8, u64)>,
+}
+
+/// Ways of messages.
+#[derive(Debug, Default)]
+struct Ways {
+    /// Of what is under way, by the network's number for it.
+    going: Vec<Vec<Crossing>>,
+    /// Of messages of which all is on its last link, by the slot of their ids.
+    gone: Vec<Vec<Crossing>>,
+}
+
+impl Watch {
+    /// A message of a task is handed over.
+    pub(crate) fn handed_over(&mut self, id: LiveId, task: u32, kind: Kind) {
+        if let Some(uses) = &mut self.uses {
+            *place(&mut uses.senders, id.slot()) = (task, kind.index() as u8);
+        }
+    }
+
+    /// What the network calls `number`, the message `tag` or a part of it, crosses a link; with the `last` one it is there.
+    pub(crate) fn crossed(&mut self, number: u32, tag: u64, crossing: &Crossing, last: bool) {
+        if let Some(uses) = &mut self.uses {
+            uses.add(LiveId::from_raw(tag), crossing);
+        }
+        if let Some(ways) = &mut self.ways {
+            let way = place(&mut ways.going, number);
+            if crossing.link.0 < self.injections && crossing.link.0.is_multiple_of(2) {
+                way.clear();
+            }
+            way.push(*crossing);
+            if last {
+                std::mem::swap(way, place(&mut ways.gone, LiveId::from_raw(tag).slot()));
+            }
+        }
+    }
+
+    /// For that time packets waited for a link and none found room behind it.
+    pub(crate) fn blocked(&mut self, link: LinkId, from: Picos, to: Picos) {
+        if let Some(uses) = &mut self.uses {
+            uses.spread(link, from, to, 0, |link| &mut link.blocked);
+        }
+    }
+
+    /// The links that a message has crossed which was just delivered: all of it, or the last of its parts.
+    pub(crate) fn way(&mut self, id: LiveId) -> &[Crossing] {
+        match &mut self.ways {
+            Some(ways) => place(&mut ways.gone, id.slot()),
+            None => &[],
+        }
+    }
+
+    /// The width of the bins, and what each link carried.
+    pub(crate) fn uses(&self) -> Option<(Picos, &[Option<Box<LinkUse>>])> {
+        self.uses.as_ref().map(|uses| (Picos(uses.width), &uses.links[..]))
+    }
+}
+
+/// The place of a number in a table that grows.
+fn place<T: Default + Clone>(table: &mut Vec<T>, number: u32) -> &mut T {
+    let at = number as usize;
+    if at >= table.len() {
+        table.resize(at + 1, T::default());
+    }
+    &mut table[at]
+}
+
+impl Uses {
+    fn add(&mut self, id: LiveId, crossing: &Crossing) {
+        let &Crossing { link, bytes, time, end, .. } = crossing;
+        self.spread(link, end.saturating_sub(time), end, bytes, |link| &mut link.busy);
+        let (task, kind) = self.senders.get(id.slot() as usize).copied().unwrap_or_default();
+        if let Some(Some(link)) = self.links.get_mut(link.index()) {
+            link.add(task, kind, bytes);
+        }
+    }
+
+    /// Adds the time from `from` to `to`, and the bytes that are sent in it evenly, to the bins of a link.
+    fn spread(
+        &mut self,
+        link: LinkId,
+        from: Picos,
+        to: Picos,
+        bytes: u64,
+        bins: impl Fn(&mut LinkUse) -> &mut [u64; BINS],
+    ) {
+        // What ends with a bin has nothing in the next.
+        while to.0.saturating_sub(1).max(from.0) / self.width >= BINS as u64 {
+            self.widen();
+        }
+        let Some(link) = self.links.get_mut(link.index()) else { return };
+        let link = link.get_or_insert_with(|| Box::new(LinkUse::new()));
+        let length = to.0 - from.0;
+        let mut at = from.0;
+        let mut sent = 0;
+        loop {
+            let bin = (at / self.width) as usize;
+            // The end of the bin, if that is not the end of time.
+            let until = (bin as u64 + 1).saturating_mul(self.width).min(to.0);
+            bins(link)[bin] += until - at;
+            let so_far = match until == to.0 {
+                true => bytes,
+                false => (u128::from(bytes) * u128::from(until - from.0) / u128::from(length)) as u64,
+            };
+            link.bytes[bin] = link.bytes[bin].saturating_add(so_far - sent);
+            if until == to.0 {
+                return;
+            }
+            (at, sent) = (until, so_far);
+        }
+    }
+
+    /// Bins of twice the width.
+    fn widen(&mut self) {
+        self.width *= 2;
+        for link in self.links.iter_mut().flatten() {
+            for bins in [&mut link.busy, &mut link.blocked, &mut link.bytes] {
+                for at in 0..BINS / 2 {
+                    bins[at] = bins[2 * at].saturating_add(bins[2 * at + 1]);
+                }
+                bins[BINS / 2..].fill(0);
+            }
+        }
+    }
+}
+
+impl LinkUse {
+    fn new() -> Self {
+        Self {
+            busy: [0; BINS],
+            blocked: [0; BINS],
+            bytes: [0; BINS],
+            sharers: Vec::with_capacity(SHARERS),
+            kinds: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, task: u32, kind: u8, bytes: u64) {
+        match self.kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, sum)) => *sum = sum.saturating_add(bytes),
+            None => self.kinds.push((kind, bytes)),
+        }
+        if let Some((_, sum)) = self.sharers.iter_mut().find(|(known, _)| *known == task) {
+            *sum = sum.saturating_add(bytes);
+        } else if self.sharers.len() < SHARERS {
+            self.sharers.push((task, bytes));
+        } else if let Some(least) = self.sharers.iter_mut().min_by_key(|(_, sum)| *sum) {
+            *least = (task, least.1.saturating_add(bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        /// Bins of whatever width hold exactly what was put into their time, and no byte is lost.
+        #[test]
+        fn bins_add_up(crossings in prop::collection::vec(
+            (0u32..3, 0u64..1 << 12, (0u64..1 << 20, 0u32..20), 0u32..12), 1..60))
+        {
+            let observe = Observe { links: true, critical_path: false };
+            let mut watch = observe.watch(3, 0).unwrap();
+            let mut sum: HashMap<(u32, u32), u64> = HashMap::new();
+            for (n, &(link, bytes, (end, shift), task)) in crossings.iter().enumerate() {
+                let (end, time) = (end >> shift, (end >> shift) / 3);
+                let id = LiveId::from_raw(n as u64);
+                watch.handed_over(id, task, Kind::PointToPoint);
+                let crossing = Crossing {
+                    link: LinkId(link), bytes, waited: Picos::ZERO, time: Picos(time), end: Picos(end),
+                };
+                watch.crossed(0, id.to_raw(), &crossing, false);
+                *sum.entry((link, task)).or_default() += bytes;
+            }
+            let (width, links) = watch.uses().unwrap();
+            for (number, link) in (0..).zip(links) {
+                let of_link = || crossings.iter().filter(move |crossing| crossing.0 == number);
+                let Some(link) = link else {
+                    prop_assert_eq!(of_link().count(), 0);
+                    continue;
+                };
+                prop_assert_eq!(link.bytes.iter().sum::<u64>(), of_link().map(|crossing| crossing.1).sum::<u64>());
+                for (bin, &busy) in (0..).zip(&link.busy) {
+                    let bounds = (bin * width.0, (bin + 1) * width.0);
+                    let inside = of_link().map(|&(_, _, (end, shift), _)| {
+                        let (end, time) = (end >> shift, (end >> shift) / 3);
+                        end.min(bounds.1).saturating_sub((end - time).max(bounds.0))
+                    });
+                    prop_assert_eq!(busy, inside.sum::<u64>());
+                }
+                let all: u64 = of_link().map(|crossing| crossing.1).sum();
+                for &(task, bytes) in &link.sharers {
+                    let truth = sum[&(number, task)];
+                    prop_assert!(truth <= bytes && bytes <= truth + all / SHARERS as u64);
+                }
+                // Whoever has more than that is known.
+                for (&(_, task), &truth) in sum.iter().filter(|((link, _), _)| *link == number) {
+                    prop_assert!(truth <= all / SHARERS as u64 || link.sharers.iter().any(|known| known.0 == task));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What a report says of a run, held against what must add up to it, against slightly different runs, and against ways that are
+//! computed here.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use proptest::prelude::*;
+use replay::{Engine, Job, Link, Next, Sink, yardstick};
+use sim_example::model::Model;
+use sim_example::routing::Routing;
+use sim_example::{Observe, Picos, Places, Report, SameNode, SendCompletion, Settings, Workload, simulate};
+use tempfile::NamedTempFile;
+use vef_format::container::{About, Settings as ContainerSettings, Writer};
+use vef_format::ids::{MessageId, Rank};
+use vef_format::record::{Dependency, Header, Message};
+use vef_format::units::{Bytes, Ticks};
+use workloads::Kernel;
+
+const PATTERNS: [&str; 10] =
+    ["ring", "halo2d", "halo3d", "alltoall", "allreduce", "random", "incast", "sweep", "fft", "training"];
+
+const EVERYTHING: Observe = Observe { links: true, critical_path: true };
+
+fn run(settings: &Settings) -> Report {
+    simulate(settings, &mut |_| {}).unwrap()
+}
+
+fn write(workload: &workloads::Workload) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    workload.write_container(file.as_file(), ContainerSettings::default()).unwrap();
+    file
+}
+
+fn settings(trace: &Path) -> Settings {
+    Settings { jobs: vec![Workload::new(trace)], observe: EVERYTHING, ..Settings::default() }
+}
+
+/// Workloads of all patterns, with messages of any size.
+fn workload() -> impl Strategy<Value = workloads::Workload> {
+    let bytes = prop_oneof![Just(0u64), 1u64..100, 1000u64..100_000];
+    (0..PATTERNS.len(), 2u32..17, 1u32..5, bytes, 0u64..30_000, 0.0f64..1.0, any::<u64>()).prop_map(
+        |(pattern, tasks, iterations, bytes, compute, noise, seed)| workloads::Workload {
+            kernel: Kernel::named(PATTERNS[pattern], tasks).unwrap(),
+            bytes: Bytes(bytes),
+            iterations,
+            compute: Ticks(compute),
+            imbalance: noise / 2.0,
+            noise,
+            seed,
+        },
+    )
+}
+
+fn network() -> impl Strategy<Value = Settings> {
+    let topologies = ["auto", "fattree:4x4x2", "torus:4x4", "mesh:3x6", "hyperx:3x3:2", "dragonfly:2x4x2"];
+    let models = [Model::CutThrough, Model::StoreAndForward, Model::Packet, Model::Latency, Model::Flow];
+    let sends = prop_oneof![
+        Just(SendCompletion::Eager),
+        Just(SendCompletion::WhenSent),
+        (0u64..50_000).prop_map(|above| SendCompletion::Rendezvous { above: Bytes(above) })
+    ];
+    let memory = Link::new(Picos(300_000), 50_000_000_000).unwrap();
+    let same_node = prop_oneof![Just(SameNode::HandOut), Just(SameNode::Inside(memory))];
+    let times = prop_oneof![Just(0u64), 1u64..3_000_000];
+    (0..topologies.len(), 0..models.len(), sends, same_node, 1u32..4, times.clone(), times, 1u64..1_000_000)
+        .prop_map(move |(topology, model, send_completion, same_node, per_node, overhead, delay, latency)| {
+            let mut settings =
+                Settings { send_completion, same_node, observe: EVERYTHING, ..Settings::default() };
+            settings.network.topology = topologies[topology].parse().unwrap();
+            settings.network.model = models[model];
+            let links = &mut settings.network.links;
+            (links.overhead, links.switch_delay, links.latency) =
+                (Picos(overhead), Picos(delay), Picos(latency));
+            links.node_bandwidth = (per_node == 2).then(|| "3Gbit/s".parse().unwrap());
+            let mut job = Workload::new("");
+            job.places = Places::Block { per_node };
+            job.start = Picos(delay / 2);
+            settings.jobs = vec![job];
+            settings
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Every rank's states fill its time, the pieces of the critical path the run time, and no contention is no slower.
+    #[test]
+    fn times_add_up(workload in workload(), mut settings in network()) {
+        let file = write(&workload);
+        settings.jobs[0].trace = file.path().to_owned();
+        let report = run(&settings);
+        let start = settings.jobs[0].start;
+        let job = &report.jobs[0];
+        for (times, finish) in job.ranks.iter().zip(&job.finish_ps.tasks) {
+            prop_assert_eq!(times.total().0 + start.0, finish.0);
+        }
+        if settings.send_completion == SendCompletion::Eager {
+            prop_assert_eq!(job.times.sending, Picos(0));
+        }
+        let path = report.critical_path.as_ref().unwrap();
+        prop_assert_eq!(path.total_ps(), report.runtime_ps);
+        prop_assert_eq!(path.before_start_ps, start);
+        // The pieces that are listed do not overlap.
+        let mut end = Picos(0);
+        for (from, to) in path.steps.iter().map(ends) {
+            prop_assert!(end <= from && from < to && to <= report.runtime_ps);
+            end = to;
+        }
+        // Kinds and sizes hold all messages of the network.
+        let network = report.messages - report.same_node.messages;
+        prop_assert_eq!(report.latency_ps.messages, network);
+        prop_assert_eq!(report.kinds.iter().map(|kind| kind.latency_ps.messages).sum::<u64>(), network);
+        prop_assert_eq!(report.sizes.iter().map(|size| size.latency_ps.messages).sum::<u64>(), network);
+        // What the bins hold is what the link did.
+        for link in report.links.all.iter().flatten() {
+            let over_time = link.over_time.as_ref().unwrap();
+            prop_assert_eq!(over_time.bytes_over_time.iter().sum::<u64>(), link.amount.bytes.0);
+            prop_assert_eq!(over_time.kinds.iter().map(|share| share.bytes.0).sum::<u64>(), link.amount.bytes.0);
+            let bin = report.links.bin_ps.unwrap().0;
+            let width = |n: usize| (report.runtime_ps.0 - n as u64 * bin).min(bin) as f64;
+            let busy: f64 = over_time.busy.iter().enumerate().map(|(n, share)| share * width(n)).sum();
+            // Shares are fractions.
+            prop_assert!((busy - link.busy_ps.0 as f64).abs() <= 1e-6 * report.runtime_ps.0 as f64 + 1.0);
+        }
+        match settings.ideal() {
+            None => prop_assert_eq!(settings.network.model, Model::Latency),
+            Some(ideal) => {
+                let ideal = run(&ideal);
+                prop_assert!(ideal.runtime_ps <= report.runtime_ps, "{} > {}", ideal.runtime_ps, report.runtime_ps);
+                prop_assert_eq!(ideal.messages, report.messages);
+                let mut report = report;
+                report.set_ideal(&ideal);
+                prop_assert!(report.ideal.unwrap().slowdown >= 1.0);
+            }
+        }
+    }
+
+    /// Without contention the run time is the longest of all paths. Made longer by a picosecond a link, the path that was found is longer by
+    /// its number of links, and the longest one by no less; made shorter, the longest one is shorter by no more.
+    #[test]
+    fn the_path_is_the_longest(workload in workload(), mut settings in network()) {
+        let file = write(&workload);
+        settings.jobs[0].trace = file.path().to_owned();
+        settings.network.model = Model::Latency;
+        settings.network.links.switch_delay = Picos(0);
+        let at = |latency: u64| {
+            let mut settings = settings.clone();
+            settings.network.links.latency = Picos(latency);
+            run(&settings)
+        };
+        let latency = settings.network.links.latency.0;
+        let (shorter, there, longer) = (at(latency - 1), at(latency), at(latency + 1));
+        let path = there.critical_path.unwrap();
+        prop_assert_eq!(path.latency_ps.0 % latency, 0);
+        let links = path.latency_ps.0 / latency;
+        prop_assert!(longer.runtime_ps.0 >= there.runtime_ps.0 + links);
+        prop_assert!(shorter.runtime_ps.0 >= there.runtime_ps.0 - links);
+    }
+}
+
+fn ends(step: &sim_example::CriticalStep) -> (Picos, Picos) {
+    use sim_example::CriticalStep::{Computing, Message};
+    match *step {
+        Computing { from_ps, to_ps, .. } | Message { from_ps, to_ps, .. } => (from_ps, to_ps),
+    }
+}
+
+/// The messages of a trace: source, destination, bytes.
+#[derive(Default)]
+struct Seen(Vec<(u32, u32, u64)>);
+
+impl Sink for Seen {
+    fn take(&mut self, next: Next) {
+        if let Next::Message(message) = next {
+            self.0.push((message.src.0, message.dst.0, message.bytes.0));
+        }
+    }
+}
+
+/// In a torus with odd sides every link carries the bytes of the messages whose way, the shorter one round in each dimension, leads over it.
+#[test]
+fn links_carry_what_is_sent_over_them() {
+    let sides = [5u32, 3];
+    for pattern in ["random", "halo2d", "allreduce", "fft"] {
+        let kernel = Kernel::named(pattern, 15).unwrap();
+        let file = write(&workloads::Workload { kernel, iterations: 7, ..workloads::Workload::default() });
+        let mut seen = Seen::default();
+        let mut engine = Engine::builder().job(Job::open(file.path()).unwrap()).engine().unwrap();
+        yardstick::watch(&mut engine, &yardstick::default_link(), Picos::MAX, &mut seen).unwrap();
+        let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+        for &(src, dst, bytes) in &seen.0 {
+            let router = |at: [u32; 2]| format!("({},{})", at[0], at[1]);
+            let coordinates = |node: u32| [node % sides[0], node / sides[0]];
+            let (mut at, to) = (coordinates(src), coordinates(dst));
+            let mut carry =
+                |from: String, to: String| *expected.entry(format!("{from}->{to}")).or_default() += bytes;
+            carry(format!("node{src}"), router(at));
+            for dimension in 0..2 {
+                let side = sides[dimension];
+                let forward = (to[dimension] + side - at[dimension]) % side;
+                let step = if forward <= side / 2 { 1 } else { side - 1 };
+                while at[dimension] != to[dimension] {
+                    let from = router(at);
+                    at[dimension] = (at[dimension] + step) % side;
+                    carry(from, router(at));
+                }
+            }
+            carry(router(at), format!("node{dst}"));
+        }
+        for model in [Model::CutThrough, Model::StoreAndForward, Model::Latency, Model::Packet, Model::Flow] {
+            let mut settings = settings(file.path());
+            settings.network.topology = "torus:5x3".parse().unwrap();
+            settings.network.model = model;
+            settings.network.routing = Routing::DimensionOrder;
+            let report = run(&settings);
+            let carried: BTreeMap<String, u64> = report
+                .links
+                .all
+                .iter()
+                .flatten()
+                .map(|link| (link.link.clone(), link.amount.bytes.0))
+                .filter(|(_, bytes)| *bytes > 0)
+                .collect();
+            let sent = expected.iter().filter(|(_, bytes)| **bytes > 0);
+            assert_eq!(
+                carried,
+                sent.map(|(link, bytes)| (link.clone(), *bytes)).collect(),
+                "{pattern}, {model}"
+            );
+        }
+    }
+}
+
+/// Two tasks send 1000 bytes each to a third at the same time: the second one waits for the first one's transmission, which is all of
+/// its critical path but latency and its own transmission.
+#[test]
+fn a_critical_path_by_hand() {
+    let file = NamedTempFile::new().unwrap();
+    let trace = "VEF3 3 6 0 0 0 0 1000\n0 0 2 1000 4 7 -1\n1 1 2 1000 4 7 -1\n2 2 2 0 2 0 0\n3 2 2 0 2 0 1\n4 0 0 0 1 0 0\n5 1 1 0 1 0 1\n";
+    std::fs::write(file.path(), trace).unwrap();
+    let mut settings = settings(file.path());
+    for model in [Model::CutThrough, Model::StoreAndForward, Model::Packet] {
+        settings.network.model = model;
+        let report = run(&settings);
+        let path = report.critical_path.unwrap();
+        let again = if model == Model::StoreAndForward { 2 } else { 1 };
+        assert_eq!(
+            (path.computing_ps, path.latency_ps, path.transmission_ps, path.queueing_ps, path.messages),
+            (Picos(7_000), Picos(1_000_000), Picos(again * 800_000), Picos(800_000), 1),
+            "{model}"
+        );
+        let queue = path.links.iter().find(|link| link.queueing_ps.0 > 0).unwrap();
+        assert_eq!(queue.link, "switch->node2", "{model}");
+        // That link at twice the rate: its two messages take 400 ns each, and the second one comes as the first one has passed.
+        let doubled = run(&settings.doubled(queue.number));
+        let saved = if model == Model::StoreAndForward { 800_000 } else { 400_000 };
+        assert_eq!(doubled.runtime_ps.0, report.runtime_ps.0 - saved, "{model}");
+        // The receiver waits, the senders do not.
+        assert_eq!(report.jobs[0].ranks[2].waiting, report.runtime_ps);
+    }
+}
+
+/// What the mixer could not put into the trace stands in the report.
+#[test]
+fn what_the_trace_lacks_is_told() {
+    let file = NamedTempFile::new().unwrap();
+    let header = Header {
+        tasks: 1,
+        messages: 1,
+        clock: Picos(1000),
+        ..workloads::Workload::default().header().unwrap()
+    };
+    let tell = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let origin = vec![tell("program", "app"), tell("not representable", "MPI_Put: 3 calls, 24 B")];
+    let about = About { origin, ..About::default() };
+    let mut writer = Writer::new(file.as_file(), &header, &about, ContainerSettings::default()).unwrap();
+    let (task, id) = (Rank(0), MessageId(0));
+    let mark = Message {
+        id,
+        src: task,
+        dst: task,
+        bytes: Bytes(0),
+        awaited: false,
+        after: Dependency::Start,
+        time: Ticks(5),
+    };
+    writer.message(&mark).unwrap();
+    writer.finish().unwrap();
+    let report = run(&settings(file.path()));
+    assert_eq!(report.jobs[0].not_in_trace, ["MPI_Put: 3 calls, 24 B"]);
+    assert!(report.to_text().contains("not in the trace: MPI_Put: 3 calls, 24 B"));
+}

@@ -1,0 +1,137 @@
+//! `vef sim` over many points: the table is that of single runs, what is there is not run again, processes share.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_tests::{Mpi, number, run, vef};
+
+fn trace(work: &Path) -> PathBuf {
+    let trace = work.join("halo.vefx");
+    run(vef().args(["gen", "halo2d", "-n", "16", "--iterations", "5", "-o"]).arg(&trace)).success();
+    trace
+}
+
+fn json(command: &mut Command) -> serde_json::Value {
+    let said = run(command).success().stdout();
+    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+const SWEEP: [&str; 4] = ["--sweep", "topology=torus:4x4|fattree:4x4x2", "--sweep", "bandwidth=10G,100G"];
+
+#[test]
+fn a_table_is_that_of_single_runs() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    let points = work.path().join("points");
+    let sweep = || {
+        let mut command = vef();
+        command.arg("sim").arg(&trace).args(SWEEP).arg("-o").arg(&points);
+        command
+    };
+    let table = json(sweep().arg("--json"));
+    assert_eq!(table["schema"], "vef-sweep/1");
+    let rows = table["points"].as_array().expect("points").clone();
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        let value = |option: &str| row["settings"][option].as_str().expect("a value").to_owned();
+        let bandwidth = format!("{}bit/s", value("bandwidth"));
+        let mut single = vef();
+        single.arg("sim").arg(&trace).args([
+            "--json",
+            "--topology",
+            &value("topology"),
+            "--bandwidth",
+            &bandwidth,
+        ]);
+        let single = json(&mut single);
+        for key in ["runtime_ps", "ideal", "latency_ps", "links", "kinds", "sizes", "network"] {
+            assert_eq!(row["report"][key], single[key], "{key}");
+        }
+    }
+    let times = |rows: &[serde_json::Value]| -> Vec<u64> {
+        rows.iter().map(|row| number(&row["report"], "runtime_ps")).collect()
+    };
+    let csv = run(sweep().arg("--csv")).success().stdout();
+    let of_csv: Vec<u64> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(2).and_then(|field| field.parse().ok()).expect("a time"))
+        .collect();
+    assert_eq!(of_csv, times(&rows));
+    assert!(csv.starts_with("topology,bandwidth,runtime_ps,ideal_runtime_ps,slowdown,messages,"), "{csv}");
+
+    // Interrupted after two points: these are taken as they are, the others are run.
+    let mut kept: Vec<PathBuf> =
+        fs::read_dir(&points).expect("points").map(|entry| entry.expect("an entry").path()).collect();
+    kept.sort();
+    assert_eq!(kept.len(), 4, "{kept:?}");
+    kept.drain(..2).for_each(|path| fs::remove_file(path).expect("a point"));
+    for path in &kept {
+        let mut point: serde_json::Value =
+            serde_json::from_slice(&fs::read(path).expect("a point")).expect("JSON");
+        point["report"]["runtime_ps"] = 12345.into();
+        fs::write(path, point.to_string()).expect("a point");
+    }
+    let again = json(sweep().arg("--json"));
+    let again = times(again["points"].as_array().expect("points"));
+    assert_eq!(again.iter().filter(|time| **time == 12345).count(), 2);
+    for (then, time) in again.iter().zip(times(&rows)) {
+        assert!([12345, time].contains(then));
+    }
+    // Of other settings the directory has nothing.
+    let other = json(sweep().args(["--json", "--no-ideal"]));
+    assert_eq!(times(other["points"].as_array().expect("points")), times(&rows));
+}
+
+#[test]
+fn processes_share_the_points() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    let mut alone = vef();
+    let table = run(alone.arg("sim").arg(&trace).args(SWEEP).arg("--csv")).success().stdout();
+    for mpi in Mpi::installed() {
+        let points = work.path().join(format!("{mpi:?}"));
+        let mut command = Command::new(mpi.launcher()[0]);
+        command.args(&mpi.launcher()[1..]).args(["-n", "3"]).arg(vef().get_program());
+        command.arg("sim").arg(&trace).args(SWEEP).arg("--csv").arg("-o").arg(&points);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        assert_eq!(run(&mut command).success().stdout(), table, "{mpi:?}");
+        let left = fs::read_dir(&points).expect("points").count();
+        assert_eq!(left, 4, "{mpi:?}: lock files are left");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_in_one_line() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    for (arguments, part) in [
+        (&["--sweep", "colour=red"][..], "write trace, placement"),
+        (&["--sweep", "bandwidth"], "OPTION=VALUE"),
+        (&["--sweep", "bandwidth=10G,10G"], "there twice"),
+        (&["--sweep", "bandwidth=10G", "--sweep", "bandwidth=20G"], "given twice"),
+        (&["--sweep", "bandwidth=fast,10G"], "bandwidth=fast"),
+        (&["--sweep", "topology=torus:4x4|ring:5"], "topology=ring:5"),
+        (&["--sweep", "model=packet,loggq"], "model=loggq"),
+        (&["--sweep", "topology=torus:4x4|torus:2x2"], "1 of 2 points have no result; topology=torus:2x2"),
+        (&["--csv", "colours"], "possible values"),
+        (&["--csv"], "points is a sweep's"),
+        (&["--draw", "/nowhere/out.svg"], "/nowhere"),
+        (&["-o", "points"], "--sweep"),
+    ] {
+        let refused = run(vef().arg("sim").arg(&trace).args(arguments)).exited(2);
+        assert!(refused.stderr().contains(part), "{arguments:?}: {}", refused.stderr());
+    }
+}
+
+#[test]
+fn a_network_is_drawn() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    let picture = work.path().join("out.svg");
+    run(vef().arg("sim").arg(&trace).args(["--topology", "fattree:4x4x2", "--draw"]).arg(&picture)).success();
+    let svg = fs::read_to_string(&picture).expect("a picture");
+    // 16 nodes' cables and 4 × 2 between the switches; what the links did is written at each.
+    assert_eq!(svg.matches("<path").count(), 16 + 8);
+    assert!(svg.contains("leaf0-&gt;spine1") && svg.contains("run time"));
+}
