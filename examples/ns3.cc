@@ -151,7 +151,7 @@ private:
                 first.left -= part;
                 bytes -= part;
                 if (first.left > 0) break;
-                replay_.delivered(first.id, now());
+                NS_ABORT_MSG_UNLESS(replay_.delivered(first.id, now()), replay_.error());
                 stream.expected.pop_front();
             }
         }

@@ -64,7 +64,7 @@ void drive(vef::Replay &replay, const std::vector<sg4::Host *> &hosts)
         if (arrived < 0) {
             now = *next;
         } else {
-            replay.delivered(ids[arrived], now);
+            if (!replay.delivered(ids[arrived], now)) return; // an error in the trace: stuck() tells it
             std::swap(under_way[arrived], under_way.back());
             std::swap(ids[arrived], ids.back());
             under_way.pop_back();

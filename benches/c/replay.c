@@ -25,7 +25,7 @@ static void one_by_one(vef_replay *replay)
     uint64_t now;
     vef_message message;
     while (vef_replay_next_ready(replay, &now) > 0)
-        while (vef_replay_pop_ready(replay, now, &message) > 0) vef_replay_delivered(replay, message.id, now);
+        while (vef_replay_pop_ready(replay, now, &message, sizeof(vef_message)) > 0) vef_replay_delivered(replay, message.id, now);
 }
 
 static void in_batches(vef_replay *replay)
@@ -35,7 +35,7 @@ static void in_batches(vef_replay *replay)
     while (vef_replay_next_ready(replay, &now) > 0) {
         ptrdiff_t count;
         do {
-            count = vef_replay_pop_ready_batch(replay, now, messages, ROOM);
+            count = vef_replay_pop_ready_batch(replay, now, messages, ROOM, sizeof(vef_message));
             for (ptrdiff_t each = 0; each < count; each++) ids[each] = messages[each].id;
             if (count > 0) vef_replay_delivered_batch(replay, ids, (size_t)count, now);
         } while (count == ROOM);
@@ -59,6 +59,48 @@ static void called_back(vef_replay *replay)
     while (vef_replay_next_ready(replay, &network.now) > 0) vef_replay_hand_out(replay, network.now, inject, &network);
 }
 
+/* By an engine: every message arrives when it starts. The events come in turn, as they do of a ring; what follows from some of them is
+ * behind all that are known. */
+static int pushed(vef_engine *engine)
+{
+    enum { EVENTS = 1 << 16 };
+    static vef_event events[EVENTS]; /* a ring: those from `first` on, `count` of them */
+    size_t first = 0, count = 0;
+    vef_next next[ROOM];
+    ptrdiff_t number;
+    if (vef_engine_begin(engine) != VEF_OK) return 0;
+    for (;;) {
+        while ((number = vef_engine_next(engine, next, ROOM, sizeof(vef_next))) > 0)
+            for (ptrdiff_t each = 0; each < number; each++) {
+                vef_event *event = &events[(first + count++) % EVENTS];
+                event->at = next[each].at;
+                event->id = next[each].id;
+                event->what = next[each].what == VEF_NEXT_WAKE ? VEF_EVENT_WAKE : VEF_EVENT_DELIVERED;
+                if (count == EVENTS) return 0;
+            }
+        if (count == 0) return vef_engine_is_complete(engine) > 0;
+        size_t some = EVENTS - first;
+        if (some > count) some = count;
+        if (some > ROOM) some = ROOM;
+        if (vef_engine_report(engine, &events[first], some) != (ptrdiff_t)some) return 0;
+        first = (first + some) % EVENTS;
+        count -= some;
+    }
+}
+
+static vef_builder *describe(const char *trace)
+{
+    vef_builder *builder = vef_builder_new();
+    vef_builder_add_job(builder, trace);
+    return builder;
+}
+
+static void tell(const char *way, uint64_t messages, double seconds)
+{
+    printf("%-11s %llu messages, %.3f s on the processor, %.2f M messages/s\n", way, (unsigned long long)messages, seconds,
+           (double)messages / seconds / 1e6);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -67,22 +109,32 @@ int main(int argc, char **argv)
     } ways[] = {{"one by one", one_by_one}, {"in batches", in_batches}, {"called back", called_back}};
     if (argc < 2) return fprintf(stderr, "usage: %s FILE [REPETITIONS]\n", argv[0]), 2;
     int repetitions = argc > 2 ? atoi(argv[2]) : 1;
-    for (int repetition = 0; repetition < repetitions; repetition++)
+    for (int repetition = 0; repetition < repetitions; repetition++) {
+        vef_builder *builder = describe(argv[1]);
+        vef_engine *engine = NULL;
+        vef_stats stats;
+        if (vef_builder_engine(builder, &engine) != VEF_OK) return fprintf(stderr, "%s\n", vef_builder_error(builder)), 1;
+        vef_builder_free(builder);
+        double began = processor_seconds();
+        int complete = pushed(engine);
+        double took = processor_seconds() - began;
+        if (!complete) return fprintf(stderr, "%s\n", vef_engine_stuck(engine)), 1;
+        vef_engine_stats(engine, &stats, sizeof(vef_stats));
+        vef_engine_free(engine);
+        tell("pushed", stats.messages, took);
         for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
-            vef_builder *builder = vef_builder_new();
             vef_replay *replay = NULL;
-            vef_builder_add_job(builder, argv[1]);
+            builder = describe(argv[1]);
             if (vef_builder_build(builder, &replay) != VEF_OK) return fprintf(stderr, "%s\n", vef_builder_error(builder)), 1;
             vef_builder_free(builder);
             double begin = processor_seconds();
             ways[way].run(replay);
             double seconds = processor_seconds() - begin;
-            vef_stats stats;
-            vef_replay_stats(replay, &stats);
+            vef_replay_stats(replay, &stats, sizeof(vef_stats));
             if (!vef_replay_is_complete(replay)) return fprintf(stderr, "%s\n", vef_replay_stuck(replay)), 1;
             vef_replay_free(replay);
-            printf("%-11s %llu messages, %.3f s on the processor, %.2f M messages/s\n", ways[way].name,
-                   (unsigned long long)stats.messages, seconds, (double)stats.messages / seconds / 1e6);
+            tell(ways[way].name, stats.messages, seconds);
         }
+    }
     return 0;
 }

@@ -64,10 +64,10 @@ typedef struct msg_t {
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
- * Opens the traces and starts them at cycle 0; what was open before is closed. Answers 0, or -1 if that cannot be:
+ * Opens the traces and starts them at cycle 0; what was open before is closed. Returns 0, or -1 if that cannot be:
  * then every other call fails, and `isTraceComplete` ends the loop.
  */
 int init_MultipleTraceManager(const struct conf_t *configuration);
@@ -80,26 +80,26 @@ int init_MultipleTraceManager(const struct conf_t *configuration);
  */
 int isTraceComplete(void);
 
-/** Answers 1 if a message is to be injected at the current cycle, else 0; also 0 when something went wrong. */
+/** Returns 1 if a message is to be injected at the current cycle, else 0; also 0 when something went wrong. */
 int areMsgstoGet(void);
 
 /**
- * Writes the next message that is to be injected at the current cycle to `message`. Answers 1, or 0 if there is
+ * Writes the next message that is to be injected at the current cycle to `message`. Returns 1, or 0 if there is
  * none, or -1.
  */
 int getMsgTrace(struct msg_t *message);
 
 /**
- * Reports that message `id` has been received, whole, at end node `dst` in the current cycle. Answers 0, or -1 if
+ * Reports that message `id` has been received, whole, at end node `dst` in the current cycle. Returns 0, or -1 if
  * no such message is on its way there; nothing has then happened.
  */
 int ReceiveTraceMsg(int dst, uint64_t id);
 
-/** A cycle is over. Answers 0, or -1 at the end of time (2^64 ps, 213 days). */
+/** A cycle is over. Returns 0, or -1 at the end of time (2^64 ps, 213 days). */
 int clock_tictac(void);
 
 /**
- * How long a cycle lasts, in picoseconds; before `init_MultipleTraceManager`. Answers 0, or -1 for 0. Not one of
+ * How long a cycle lasts, in picoseconds; before `init_MultipleTraceManager`. Returns 0, or -1 for 0. Not one of
  * VEF-TraceLib's calls.
  */
 int TraceManager_set_cycle(uint64_t picoseconds);
@@ -118,6 +118,6 @@ void TraceManager_end(void);
 
 #ifdef __cplusplus
 }  // extern "C"
-#endif  // __cplusplus
+#endif  /* __cplusplus */
 
 #endif  /* TRACE_MANAGER_H */

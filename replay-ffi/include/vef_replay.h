@@ -1,19 +1,24 @@
 /* vef_replay.h: feeds MPI traces (VEF) to a network simulator. docs/c-api.md is the way in.
  *
- * The library knows ranks, messages, collectives and dependencies. The simulator owns time and topology: it takes messages
- * when they are ready (vef_replay_next_ready, vef_replay_pop_ready), carries them as it likes, and says when they have arrived
- * (vef_replay_delivered), which may make others ready.
+ * The library knows ranks, messages, collectives and dependencies. The simulator owns time and topology: it carries the messages,
+ * and reports when they have arrived, which may start others. There are two forms. A vef_replay is asked for the messages that are
+ * ready now (vef_replay_next_ready, vef_replay_pop_ready), with the messages of later moments in a queue of its own. A vef_engine
+ * has no queue: each report returns the messages that follow, with the moments at which they start (vef_engine_next), for a simulator
+ * that has a queue of events already; and it can be divided among threads (vef_builder_partitions).
  *
  * What holds for all functions:
  *
- * - Time is a number of picoseconds in 64 bits, and never goes back: a call for a moment before that of an earlier call fails.
- * - An int or ptrdiff_t that is negative is one of the codes below: the call has failed, and vef_builder_error or vef_replay_error of
- *   its handle says what happened. Outputs are written on success only. Errors neither print nor abort.
+ * - Time is a number of picoseconds in 64 bits. Of a vef_replay it never goes back: a call for a moment before that of an earlier call
+ *   fails. Of a vef_engine each rank has a time of its own: it does not go back for the receivers of messages delivered, the senders
+ *   of messages sent, and the ranks that are woken, each by itself.
+ * - A size is that of one element of the output, as sizeof gives it: so that a later version of this header can add fields.
+ * - An int or ptrdiff_t that is negative is one of the codes below: the call has failed, and vef_builder_error, vef_replay_error or
+ *   vef_engine_error of its handle tells what happened. Outputs are written on success only. Errors neither print nor abort.
  * - Who calls a function named _new or _build owns what it gives, and frees it with the _free of its kind, once. The library
  *   keeps no pointer that it is given: strings and arrays can go when the call is over.
  * - A handle may be used by one thread at a time, by any of them. Different handles have nothing in common; there is no
  *   global state. No function waits for anything but the files it reads.
- * - A null handle, and one of the other kind, is refused. A handle that was freed must not be used: that is noticed often, but
+ * - A null handle, and one of the other kind, is refused. A handle that was freed must not be used: that is detected often, but
  *   not always. Message ids are safe: any number may be given, and only a message that is on its way is taken.
  * - Nothing is thrown and nothing unwinds out of a function.
  *
@@ -30,16 +35,19 @@
 /** Describes a replay: its jobs, and what is decided for all of them. */
 typedef struct vef_builder vef_builder;
 
-/** A replay in progress. */
+/** A replay in progress, with a queue of messages and a clock: the simulator asks it for messages. */
 typedef struct vef_replay vef_replay;
 
-/** It did not fail. */
+/** A replay in progress without queue and clock, or a partition of one: for simulators with an event queue, also in parallel. */
+typedef struct vef_engine vef_engine;
+
+/** Success. */
 #define VEF_OK 0
 
 /** A pointer is null where there must be something. */
 #define VEF_ERROR_NULL -1
 
-/** The handle is none of that kind, or was freed (which is noticed often, but not always). */
+/** The handle is of another kind, or was freed (which is detected often, but not always). */
 #define VEF_ERROR_HANDLE -2
 
 /** A value that cannot be: a job that does not exist, a factor that is no positive number. */
@@ -48,7 +56,7 @@ typedef struct vef_replay vef_replay;
 /** A call out of order: a builder without jobs, or one that has been built. */
 #define VEF_ERROR_STATE -4
 
-/** The trace cannot be read or replayed. For a replay this is the end: every later call answers the same. */
+/** The trace cannot be read or replayed. It ends a replay: every later call returns the same code. */
 #define VEF_ERROR_TRACE -5
 
 /** The placement cannot be read, or has too few nodes. */
@@ -72,8 +80,38 @@ typedef struct vef_replay vef_replay;
 /** A fault in this library; the handle can only be freed. */
 #define VEF_ERROR_INTERNAL -12
 
-/** The version of this header: major << 16 | minor << 8 | patch. */
-#define VEF_REPLAY_VERSION 256
+/** The version of this header; while the major number is 0, another minor number is another interface. */
+#define VEF_REPLAY_VERSION_MAJOR 0
+
+/** See above. */
+#define VEF_REPLAY_VERSION_MINOR 1
+
+/** Versions that differ in this alone have the same interface. */
+#define VEF_REPLAY_VERSION_PATCH 0
+
+/** The three in one number: major << 16 | minor << 8 | patch. */
+#define VEF_REPLAY_VERSION (((VEF_REPLAY_VERSION_MAJOR << 16) | (VEF_REPLAY_VERSION_MINOR << 8)) | VEF_REPLAY_VERSION_PATCH)
+
+/** A message starts at `at`: the simulator carries it to `dst_node`, and reports it delivered. */
+#define VEF_NEXT_MESSAGE 0
+
+/**
+ * A message between two ranks of one node is delivered at `at` (`vef_builder_same_node_link`): the simulator reports that, and
+ * does not carry it.
+ */
+#define VEF_NEXT_INSIDE 1
+
+/** A rank is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id. */
+#define VEF_NEXT_WAKE 2
+
+/** A message arrives at its destination; `id` is a message's. */
+#define VEF_EVENT_DELIVERED 0
+
+/** A message has left its source; `id` is a message's. */
+#define VEF_EVENT_SENT 1
+
+/** A rank is woken; `id` is that of a `VEF_NEXT_WAKE`. */
+#define VEF_EVENT_WAKE 2
 
 /** A message to be carried through the network. It leaves its node at the moment for which it was asked. */
 typedef struct vef_message {
@@ -126,6 +164,10 @@ typedef struct vef_stats {
   uint64_t last_delivery;
   /** When the last task was done, computing behind its last message included: the run time, once all is complete. */
   uint64_t finish;
+  /** Of a partition: messages that went to other partitions. */
+  uint64_t exported;
+  /** Of a partition: messages that came from other partitions. */
+  uint64_t imported;
 } vef_stats;
 
 /** A number of messages and their payload. */
@@ -146,9 +188,52 @@ typedef struct vef_progress {
   uint32_t node;
 } vef_progress;
 
+/** What a simulator reports to an engine: one of many, for `vef_engine_report`. */
+typedef struct vef_event {
+  /** When, in picoseconds. */
+  uint64_t at;
+  /** Of what. */
+  uint64_t id;
+  /** `VEF_EVENT_DELIVERED`, `VEF_EVENT_SENT` or `VEF_EVENT_WAKE`. */
+  uint32_t what;
+} vef_event;
+
+/** What follows from a call of an engine. */
+typedef struct vef_next {
+  /** When it happens, in picoseconds. */
+  uint64_t at;
+  /** Of a message, for `vef_engine_delivered` and `vef_engine_sent`; else for `vef_engine_wake`. */
+  uint64_t id;
+  /** Payload of the message; may be 0. */
+  uint64_t bytes;
+  /** `VEF_NEXT_MESSAGE`, `VEF_NEXT_INSIDE` or `VEF_NEXT_WAKE`. Of the last, what stands below is 0. */
+  uint32_t what;
+  /** End node of the sender. */
+  uint32_t src_node;
+  /** End node of the receiver. */
+  uint32_t dst_node;
+  /** Which job, from 0. */
+  uint32_t job;
+  /** The sending rank of that job. */
+  uint32_t src_rank;
+  /** The receiving rank of that job. */
+  uint32_t dst_rank;
+  /** What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`). */
+  uint32_t kind;
+} vef_next;
+
+/**
+ * A message on its way from one partition to another: opaque numbers, valid in any process that replays the same traces with the same
+ * partitions.
+ */
+typedef struct vef_parcel {
+  /** What the receiver's partition has to know. */
+  uint64_t words[3];
+} vef_parcel;
+
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
  * The version of the library that is running, laid out like `VEF_REPLAY_VERSION`. While its major number is 0, the
@@ -176,7 +261,7 @@ void vef_builder_free(vef_builder *builder);
 
 /**
  * Adds the trace in the file `trace`: text (`.vef`) or container (`.vefx`). Text is read while it is replayed, so
- * the file must stay. Answers the job's number, from 0.
+ * the file must stay. Returns the job's number, from 0.
  *
  * Without further calls the job's rank r is on node r, and it starts at 0.
  */
@@ -190,6 +275,13 @@ int vef_builder_nodes(vef_builder *builder, uint32_t job, const uint32_t *nodes,
 
 /** Places a job by a file: `.toml` or `.json` as `vef place` writes them, else one node number or name a line. */
 int vef_builder_placement(vef_builder *builder, uint32_t job, const char *file);
+
+/**
+ * Writes the nodes on which a job's ranks ran when the trace was captured to `nodes`, by rank, `room` of them at most: hosts are numbered
+ * from 0 in the order of their first ranks. Returns the number of ranks, or 0 if the trace does not tell (text does not). With a `room`
+ * of 0 `nodes` may be null.
+ */
+int vef_builder_captured_nodes(vef_builder *builder, uint32_t job, uint32_t *nodes, size_t room);
 
 /**
  * Which codes stand for which collective operations in a job's text trace: the path of a table, a code and a name a line
@@ -226,7 +318,7 @@ int vef_builder_sends_rendezvous(vef_builder *builder, uint64_t above);
 int vef_builder_same_node_link(vef_builder *builder, uint64_t latency, uint64_t bits_per_second);
 
 /**
- * Which algorithm plays which collective: a table that comes with the library (`default`, `openmpi`, `mpich`),
+ * Which algorithm plays which collective: a table that comes with the library (`default`, `openmpi`, `mpich`, `nccl`),
  * else the path of a TOML file (`docs/collectives.md`).
  */
 int vef_builder_algorithms(vef_builder *builder, const char *table);
@@ -241,6 +333,18 @@ int vef_builder_algorithms(vef_builder *builder, const char *table);
 int vef_builder_build(vef_builder *builder, vef_replay **replay);
 
 /**
+ * As `vef_builder_build`, for a simulator with an event queue: writes an engine to `engine`, whose ranks
+ * `vef_engine_begin` starts. The caller frees it with `vef_engine_free`.
+ */
+int vef_builder_engine(vef_builder *builder, vef_engine **engine);
+
+/**
+ * As `vef_builder_engine`, for a simulator that runs in parallel: writes `parts` engines to `engines`, each of which has the ranks
+ * on its own nodes and may be used by a thread of its own. Node n is in partition `part_of[n]`; nodes from `nodes` on are in partition 0.
+ */
+int vef_builder_partitions(vef_builder *builder, const uint32_t *part_of, size_t nodes, vef_engine **engines, uint32_t parts);
+
+/**
  * What the last failed call on this builder says, in one line; "" if none failed. The text lives until the next
  * call on it.
  */
@@ -253,7 +357,7 @@ const char *vef_builder_error(vef_builder *builder);
 void vef_replay_free(vef_replay *replay);
 
 /**
- * When to ask for messages next: answers 1 and writes the moment to `at`, or answers 0 if nothing becomes ready
+ * When to ask for messages next: returns 1 and writes the moment to `at`, or returns 0 if nothing becomes ready
  * without a delivery.
  *
  * A delivery can bring the moment forward, so ask again after each. It is never before an earlier call's moment.
@@ -261,17 +365,17 @@ void vef_replay_free(vef_replay *replay);
 int vef_replay_next_ready(vef_replay *replay, uint64_t *at);
 
 /**
- * Takes the next message that is ready at `now`: answers 1 and writes it to `message`, or answers 0 if there is
+ * Takes the next message that is ready at `now`: returns 1 and writes it to `message`, or returns 0 if there is
  * none.
  */
-int vef_replay_pop_ready(vef_replay *replay, uint64_t now, struct vef_message *message);
+int vef_replay_pop_ready(vef_replay *replay, uint64_t now, struct vef_message *message, size_t size);
 
 /**
- * Takes up to `room` messages that are ready at `now`, writes them to `messages` and answers how many. Fewer than
+ * Takes up to `room` messages that are ready at `now`, writes them to `messages` and returns how many. Fewer than
  * `room`: there are no more at that moment, unless an error in the trace cuts the list short, which the next call
  * then tells.
  */
-ptrdiff_t vef_replay_pop_ready_batch(vef_replay *replay, uint64_t now, struct vef_message *messages, size_t room);
+ptrdiff_t vef_replay_pop_ready_batch(vef_replay *replay, uint64_t now, struct vef_message *messages, size_t room, size_t size);
 
 /**
  * Reports that a message has left its source at `at`. Optional; it matters after `vef_builder_sends_when_sent`
@@ -280,19 +384,19 @@ ptrdiff_t vef_replay_pop_ready_batch(vef_replay *replay, uint64_t now, struct ve
 int vef_replay_sent(vef_replay *replay, uint64_t id, uint64_t at);
 
 /**
- * Reports that a message has arrived, whole, at its destination at `at`; its id is then used up. Others may become
- * ready by it, at once or later.
+ * Reports that a message has arrived, whole, at its destination at `at`. Its id is then invalid. Other messages may become
+ * ready, at once or later.
  */
 int vef_replay_delivered(vef_replay *replay, uint64_t id, uint64_t at);
 
 /**
- * Reports that `count` messages have arrived at `at`, in this order, and answers how many were taken note of.
+ * Reports that `count` messages have arrived at `at`, in this order, and returns how many were accepted.
  * Fewer than `count`: the next one is refused, and a call that begins with it tells why.
  */
 ptrdiff_t vef_replay_delivered_batch(vef_replay *replay, const uint64_t *ids, size_t count, uint64_t at);
 
 /**
- * Hands every message that is ready at `now` to `inject`, one after the other, and answers how many: the same as
+ * Hands every message that is ready at `now` to `inject`, one after the other, and returns how many: the same as
  * `vef_replay_pop_ready` in a loop, for simulators that would rather be called. `user` is passed on.
  *
  * Within `inject` every function may be called, on this replay too, but for this one on this replay
@@ -303,13 +407,13 @@ ptrdiff_t vef_replay_delivered_batch(vef_replay *replay, const uint64_t *ids, si
  */
 ptrdiff_t vef_replay_hand_out(vef_replay *replay, uint64_t now, vef_inject inject, void *user);
 
-/** Answers 1 if every record is replayed and every message delivered, else 0. */
+/** Returns 1 if every record is replayed and every message delivered, else 0. */
 int vef_replay_is_complete(vef_replay *replay);
 
 /**
  * Why nothing happens any more: text of several lines, or null where there is nothing to explain (all is complete,
- * or something will become ready by itself). It names the tasks that wait, for what, a circle if there is one, and
- * messages that were never delivered; after an error in the trace it is that error.
+ * or something will become ready without a delivery). It names the tasks that wait, for what, a circle if there is one, and
+ * messages that were never delivered; after an error in the trace it is that error, and without a usable handle the text of that code.
  *
  * It is for the moment when the simulator has nothing under way either, as the end of its run. The text lives
  * until this function is called again, or the replay is freed. It may read the trace again.
@@ -317,16 +421,16 @@ int vef_replay_is_complete(vef_replay *replay);
 const char *vef_replay_stuck(vef_replay *replay);
 
 /** Writes what was done so far to `stats`. */
-int vef_replay_stats(vef_replay *replay, struct vef_stats *stats);
+int vef_replay_stats(vef_replay *replay, struct vef_stats *stats, size_t size);
 
 /** Writes how many messages of a kind have started to `tally`; `vef_kind_name` names the kinds. */
-int vef_replay_tally(vef_replay *replay, uint32_t kind, struct vef_tally *tally);
+int vef_replay_tally(vef_replay *replay, uint32_t kind, struct vef_tally *tally, size_t size);
 
 /**
- * Writes how far the ranks of a job have come to `tasks`, by rank, `room` of them at most. Answers how many ranks
+ * Writes how far the ranks of a job have come to `tasks`, by rank, `room` of them at most. Returns how many ranks
  * the job has, whatever `room` is: with 0 it only counts, and `tasks` may be null.
  */
-ptrdiff_t vef_replay_progress(vef_replay *replay, uint32_t job, struct vef_progress *tasks, size_t room);
+ptrdiff_t vef_replay_progress(vef_replay *replay, uint32_t job, struct vef_progress *tasks, size_t room, size_t size);
 
 /**
  * What the last failed call on this replay says, in one line; "" if none failed. The text lives until the next
@@ -334,8 +438,70 @@ ptrdiff_t vef_replay_progress(vef_replay *replay, uint32_t job, struct vef_progr
  */
 const char *vef_replay_error(vef_replay *replay);
 
+/** Frees an engine. Null is allowed. */
+void vef_engine_free(vef_engine *engine);
+
+/** Starts all ranks: once, before all other calls. What follows from it, as from every call below, is taken by `vef_engine_next`. */
+int vef_engine_begin(vef_engine *engine);
+
+/** Reports that a message has arrived, whole, at its destination at `at`. Its id is then invalid. */
+int vef_engine_delivered(vef_engine *engine, uint64_t id, uint64_t at);
+
+/**
+ * Reports that a message has left its source at `at`. Optional; it matters after `vef_builder_sends_when_sent`
+ * alone.
+ */
+int vef_engine_sent(vef_engine *engine, uint64_t id, uint64_t at);
+
+/** Wakes a rank, as a `VEF_NEXT_WAKE` asked: at the moment that it named, or later. The rank's next message then starts at `at`. */
+int vef_engine_wake(vef_engine *engine, uint64_t id, uint64_t at);
+
+/**
+ * Reports `count` events in this order, and returns how many were accepted: the same as the three calls above for each, in less time.
+ * Fewer than `count`: the next one is refused, and a call that begins with it returns why. What follows from one event
+ * is none of the others: report those events together that happen before anything that can follow from them.
+ */
+ptrdiff_t vef_engine_report(vef_engine *engine, const struct vef_event *events, size_t count);
+
+/**
+ * Takes up to `room` of the things that have followed from calls, in the order in which they followed, which is not that of their
+ * moments; writes them to `next` and returns how many. Those that are not taken are kept. `size` is `sizeof(vef_next)`.
+ */
+ptrdiff_t vef_engine_next(vef_engine *engine, struct vef_next *next, size_t room, size_t size);
+
+/**
+ * Takes a message out of this partition whose receiver is in another one, and writes to `parcel` what that has to know:
+ * `vef_engine_import` takes it in there. Returns 0, and the id is then invalid; or 1 if the sender still waits for the message
+ * (not under `vef_builder_sends_eager`): report it sent or delivered here, too, under this id.
+ */
+int vef_engine_export(vef_engine *engine, uint64_t id, struct vef_parcel *parcel);
+
+/** Takes a message in that another partition has exported to a rank of this one, and writes the id by which it is reported delivered here. */
+int vef_engine_import(vef_engine *engine, const struct vef_parcel *parcel, uint64_t *id);
+
+/**
+ * Returns 1 if every record is replayed and every message delivered, else 0; of a partition, every record of its own ranks and every
+ * message that stays in it or came to it.
+ */
+int vef_engine_is_complete(vef_engine *engine);
+
+/** Why not everything is complete, for the moment when the simulator has nothing under way; otherwise as `vef_replay_stuck`. */
+const char *vef_engine_stuck(vef_engine *engine);
+
+/** Writes what was done so far to `stats`; `size` is `sizeof(vef_stats)`. */
+int vef_engine_stats(vef_engine *engine, struct vef_stats *stats, size_t size);
+
+/** As `vef_replay_progress`. Of a rank in another partition nothing is known: it has no records and never finishes. */
+ptrdiff_t vef_engine_progress(vef_engine *engine, uint32_t job, struct vef_progress *tasks, size_t room, size_t size);
+
+/**
+ * What the last failed call on this engine says, in one line; "" if none failed. The text lives until the next
+ * call on it.
+ */
+const char *vef_engine_error(vef_engine *engine);
+
 #ifdef __cplusplus
 }  // extern "C"
-#endif  // __cplusplus
+#endif  /* __cplusplus */
 
 #endif  /* VEF_REPLAY_H */

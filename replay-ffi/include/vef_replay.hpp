@@ -1,7 +1,7 @@
-/* vef_replay.hpp: vef_replay.h for C++17. Header only; nothing here throws.
+/* vef_replay.hpp: vef_replay.h for C++17. Header only; nothing here throws but std::vector, where one is returned.
  *
- * Builder and Replay own what they stand for and can be moved, not copied. Each call is one of vef_replay.h, whose text says what it does
- * and which rules hold; those here only give it types. A call that fails answers false or nothing, and error() says why.
+ * Builder, Replay and Engine own what they stand for and can be moved, not copied. Each call is one of vef_replay.h, whose text says what it does
+ * and which rules hold; those here only give it types. A call that fails returns false or nothing, and error() tells why.
  */
 #ifndef VEF_REPLAY_HPP
 #define VEF_REPLAY_HPP
@@ -14,11 +14,15 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace vef {
 
 using Message = vef_message;
 using Stats = vef_stats;
+using Next = vef_next;
+using Event = vef_event;
+using Parcel = vef_parcel;
 
 /** A replay in progress; made by Builder::build. One that is empty (failed, or moved from) refuses every call. */
 class Replay {
@@ -32,38 +36,38 @@ public:
     explicit operator bool() const noexcept { return handle_ != nullptr; }
 
     /** When to ask for messages next; nothing: not without a delivery, or an error in the trace has ended it. */
-    std::optional<std::uint64_t> next_ready() noexcept
+    [[nodiscard]] std::optional<std::uint64_t> next_ready() noexcept
     {
         std::uint64_t at;
         return vef_replay_next_ready(get(), &at) > 0 ? std::optional(at) : std::nullopt;
     }
 
     /** The next message that is ready at `now`. */
-    std::optional<Message> pop_ready(std::uint64_t now) noexcept
+    [[nodiscard]] std::optional<Message> pop_ready(std::uint64_t now) noexcept
     {
         Message message;
-        return vef_replay_pop_ready(get(), now, &message) > 0 ? std::optional(message) : std::nullopt;
+        return vef_replay_pop_ready(get(), now, &message, sizeof(vef_message)) > 0 ? std::optional(message) : std::nullopt;
     }
 
-    /** Takes up to `room` messages that are ready at `now`; answers how many. */
-    std::size_t pop_ready(std::uint64_t now, Message *messages, std::size_t room) noexcept
+    /** Takes up to `room` messages that are ready at `now`; returns how many. */
+    [[nodiscard]] std::size_t pop_ready(std::uint64_t now, Message *messages, std::size_t room) noexcept
     {
-        return count(vef_replay_pop_ready_batch(get(), now, messages, room));
+        return count(vef_replay_pop_ready_batch(get(), now, messages, room, sizeof(vef_message)));
     }
 
-    /** Calls `inject(const Message &)` for every message that is ready at `now`; one that answers false ends it. Answers how many were handed
+    /** Calls `inject(const Message &)` for every message that is ready at `now`; one that returns false ends it. Returns how many were handed
      * out. `inject` may call this object, but for hand_out; an exception that leaves it ends the program. */
     template <typename Inject>
     std::size_t hand_out(std::uint64_t now, Inject &&inject) noexcept
     {
         using Callable = std::remove_reference_t<Inject>;
         const auto call = [](void *user, const Message *message) noexcept -> int {
-            auto &inject = *static_cast<Callable *>(user);
+            auto &callable = *static_cast<Callable *>(user);
             if constexpr (std::is_void_v<std::invoke_result_t<Callable &, const Message &>>) {
-                inject(*message);
+                callable(*message);
                 return 0;
             } else {
-                return inject(*message) ? 0 : 1;
+                return callable(*message) ? 0 : 1;
             }
         };
         void *user = const_cast<void *>(static_cast<const void *>(std::addressof(inject)));
@@ -71,33 +75,33 @@ public:
     }
 
     /** Reports that a message has left its source at `at`. */
-    bool sent(std::uint64_t id, std::uint64_t at) noexcept { return vef_replay_sent(get(), id, at) == VEF_OK; }
+    [[nodiscard]] bool sent(std::uint64_t id, std::uint64_t at) noexcept { return vef_replay_sent(get(), id, at) == VEF_OK; }
 
     /** Reports that a message has arrived, whole, at `at`. */
-    bool delivered(std::uint64_t id, std::uint64_t at) noexcept { return vef_replay_delivered(get(), id, at) == VEF_OK; }
+    [[nodiscard]] bool delivered(std::uint64_t id, std::uint64_t at) noexcept { return vef_replay_delivered(get(), id, at) == VEF_OK; }
 
-    /** Reports that messages have arrived at `at`; answers how many were taken note of. */
-    std::size_t delivered(const std::uint64_t *ids, std::size_t number, std::uint64_t at) noexcept
+    /** Reports that messages have arrived at `at`; returns how many were accepted. */
+    [[nodiscard]] std::size_t delivered(const std::uint64_t *ids, std::size_t number, std::uint64_t at) noexcept
     {
         return count(vef_replay_delivered_batch(get(), ids, number, at));
     }
 
     /** Whether every record is replayed and every message delivered. */
-    bool is_complete() noexcept { return vef_replay_is_complete(get()) > 0; }
+    [[nodiscard]] bool is_complete() noexcept { return vef_replay_is_complete(get()) > 0; }
 
     /** Why nothing happens any more, or null; valid until asked again. */
-    const char *stuck() noexcept { return vef_replay_stuck(get()); }
+    [[nodiscard]] const char *stuck() noexcept { return vef_replay_stuck(get()); }
 
     /** What was done so far. */
-    Stats stats() noexcept
+    [[nodiscard]] Stats stats() noexcept
     {
         Stats stats{};
-        vef_replay_stats(get(), &stats);
+        vef_replay_stats(get(), &stats, sizeof(vef_stats));
         return stats;
     }
 
     /** What the last failed call said; valid until the next call. */
-    const char *error() noexcept { return vef_replay_error(get()); }
+    [[nodiscard]] const char *error() noexcept { return vef_replay_error(get()); }
 
     /** The handle, for the rest of vef_replay.h; still owned by this object. */
     vef_replay *get() const noexcept { return handle_.get(); }
@@ -107,9 +111,102 @@ private:
         void operator()(vef_replay *handle) const noexcept { vef_replay_free(handle); }
     };
 
-    static std::size_t count(std::ptrdiff_t answer) noexcept { return answer > 0 ? static_cast<std::size_t>(answer) : 0; }
+    static std::size_t count(std::ptrdiff_t result) noexcept { return result > 0 ? static_cast<std::size_t>(result) : 0; }
 
     std::unique_ptr<vef_replay, Free> handle_;
+};
+
+/** A replay, or a partition of one, for simulators with an event queue; made by Builder::engine or Builder::partitions. One that is empty
+ * (failed, or moved from) refuses every call. */
+class Engine {
+public:
+    Engine() = default;
+
+    /** Takes over a handle of the C interface. */
+    explicit Engine(vef_engine *handle) noexcept : handle_(handle) {}
+
+    /** Whether there is an engine. */
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+    /** Starts all ranks. */
+    [[nodiscard]] bool begin() noexcept { return vef_engine_begin(get()) == VEF_OK; }
+
+    /** Reports that a message has arrived, whole, at `at`. */
+    [[nodiscard]] bool delivered(std::uint64_t id, std::uint64_t at) noexcept
+    {
+        return vef_engine_delivered(get(), id, at) == VEF_OK;
+    }
+
+    /** Reports that a message has left its source at `at`. */
+    [[nodiscard]] bool sent(std::uint64_t id, std::uint64_t at) noexcept
+    {
+        return vef_engine_sent(get(), id, at) == VEF_OK;
+    }
+
+    /** Wakes a rank at `at`. */
+    [[nodiscard]] bool wake(std::uint64_t id, std::uint64_t at) noexcept
+    {
+        return vef_engine_wake(get(), id, at) == VEF_OK;
+    }
+
+    /** Reports several events; returns how many were accepted. */
+    [[nodiscard]] std::size_t report(const Event *events, std::size_t number) noexcept
+    {
+        const std::ptrdiff_t accepted = vef_engine_report(get(), events, number);
+        return accepted > 0 ? static_cast<std::size_t>(accepted) : 0;
+    }
+
+    /** Calls `take(const Next &)` for everything that has followed from calls since; what follows from calls within `take`, too. */
+    template <typename Take>
+    void follow(Take &&take)
+    {
+        Next next[64];
+        std::ptrdiff_t number;
+        while ((number = vef_engine_next(get(), next, 64, sizeof(Next))) > 0)
+            for (std::ptrdiff_t each = 0; each < number; each++) take(static_cast<const Next &>(next[each]));
+    }
+
+    /** Takes a message out for another partition: the parcel, and whether the send is to be completed here; nothing if it fails. */
+    [[nodiscard]] std::optional<std::pair<Parcel, bool>> export_message(std::uint64_t id) noexcept
+    {
+        Parcel parcel;
+        const int incomplete = vef_engine_export(get(), id, &parcel);
+        return incomplete >= 0 ? std::optional(std::pair(parcel, incomplete > 0)) : std::nullopt;
+    }
+
+    /** Takes a message in from another partition: its id here. */
+    [[nodiscard]] std::optional<std::uint64_t> import_message(const Parcel &parcel) noexcept
+    {
+        std::uint64_t id;
+        return vef_engine_import(get(), &parcel, &id) == VEF_OK ? std::optional(id) : std::nullopt;
+    }
+
+    /** Whether every record is replayed and every message delivered. */
+    [[nodiscard]] bool is_complete() noexcept { return vef_engine_is_complete(get()) > 0; }
+
+    /** Why not everything is complete, or null; valid until asked again. */
+    [[nodiscard]] const char *stuck() noexcept { return vef_engine_stuck(get()); }
+
+    /** What was done so far. */
+    [[nodiscard]] Stats stats() noexcept
+    {
+        Stats stats{};
+        vef_engine_stats(get(), &stats, sizeof(Stats));
+        return stats;
+    }
+
+    /** What the last failed call said; valid until the next call. */
+    [[nodiscard]] const char *error() noexcept { return vef_engine_error(get()); }
+
+    /** The handle, for the rest of vef_replay.h; still owned by this object. */
+    [[nodiscard]] vef_engine *get() const noexcept { return handle_.get(); }
+
+private:
+    struct Free {
+        void operator()(vef_engine *handle) const noexcept { vef_engine_free(handle); }
+    };
+
+    std::unique_ptr<vef_engine, Free> handle_;
 };
 
 /** Describes a replay. The calls can be chained; the first that fails is what build() then fails with. */
@@ -126,7 +223,7 @@ public:
     }
 
     /** Number of ranks of the job; 0 after a failure. */
-    std::uint32_t ranks() noexcept
+    [[nodiscard]] std::uint32_t ranks() noexcept
     {
         std::uint32_t ranks = 0;
         vef_builder_ranks(get(), job_, &ranks);
@@ -204,15 +301,42 @@ public:
     }
 
     /** Starts all jobs; an empty Replay if something was wrong. */
-    Replay build() noexcept
+    [[nodiscard]] Replay build() noexcept
     {
         vef_replay *replay = nullptr;
         vef_builder_build(get(), &replay);
         return Replay(replay);
     }
 
+    /** The engine of all jobs; an empty one if something was wrong. */
+    [[nodiscard]] Engine engine() noexcept
+    {
+        vef_engine *engine = nullptr;
+        vef_builder_engine(get(), &engine);
+        return Engine(engine);
+    }
+
+    /** Engines that divide the work: node n is in partition `part_of[n]`. None if something was wrong. */
+    [[nodiscard]] std::vector<Engine> partitions(const std::vector<std::uint32_t> &part_of, std::uint32_t parts)
+    {
+        std::vector<vef_engine *> handles(parts);
+        std::vector<Engine> engines;
+        if (vef_builder_partitions(get(), part_of.data(), part_of.size(), handles.data(), parts) == VEF_OK)
+            for (vef_engine *handle : handles) engines.emplace_back(handle);
+        return engines;
+    }
+
+    /** The nodes on which the job's ranks ran when its trace was captured; none if the trace does not tell. */
+    [[nodiscard]] std::vector<std::uint32_t> captured_nodes()
+    {
+        const int ranks = vef_builder_captured_nodes(get(), job_, nullptr, 0);
+        std::vector<std::uint32_t> nodes(ranks > 0 ? static_cast<std::size_t>(ranks) : 0);
+        vef_builder_captured_nodes(get(), job_, nodes.data(), nodes.size());
+        return nodes;
+    }
+
     /** What the last failed call said; valid until the next call. */
-    const char *error() noexcept { return vef_builder_error(get()); }
+    [[nodiscard]] const char *error() noexcept { return vef_builder_error(get()); }
 
     /** The handle, for the rest of vef_replay.h; still owned by this object. */
     vef_builder *get() const noexcept { return handle_.get(); }

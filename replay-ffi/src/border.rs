@@ -41,18 +41,18 @@ pub(crate) fn text(text: &CStr) -> *const c_char {
     text.as_ptr()
 }
 
-/// What functions answer: a number from 0, or a code.
-pub(crate) trait Answer {
+/// What functions return: a number from 0, or a code.
+pub(crate) trait Returned {
     fn of(status: c_int) -> Self;
 }
 
-impl Answer for c_int {
+impl Returned for c_int {
     fn of(status: c_int) -> Self {
         status
     }
 }
 
-impl Answer for isize {
+impl Returned for isize {
     fn of(status: c_int) -> Self {
         // An int fits wherever a C library like this one can be used.
         status as Self
@@ -98,7 +98,7 @@ pub(crate) trait Handle: Sized + Send {
 /// `handle` is null, or points to eight aligned readable bytes that are no handle of this kind, or is one
 /// of [`Handle::into_handle`] that is not freed and that nobody else uses meanwhile.
 #[inline(always)]
-pub(crate) unsafe fn with<H: Handle, N: Answer>(
+pub(crate) unsafe fn with<H: Handle, N: Returned>(
     handle: *mut H,
     call: impl FnOnce(&mut H) -> Result<N, Failure>,
 ) -> N {
@@ -109,7 +109,7 @@ pub(crate) unsafe fn with<H: Handle, N: Answer>(
     // SAFETY: the tag says that it is a handle of this kind, and by contract nobody else uses it.
     let handle = unsafe { &mut *handle };
     match catch_unwind(AssertUnwindSafe(|| call(handle))) {
-        Ok(Ok(answer)) => answer,
+        Ok(Ok(returned)) => returned,
         Ok(Err(failure)) => fail(handle, failure),
         Err(_) => broken(handle),
     }
@@ -131,13 +131,13 @@ unsafe fn check<H: Handle>(handle: *mut H) -> Result<(), c_int> {
 }
 
 #[cold]
-fn fail<H: Handle, N: Answer>(handle: &mut H, failure: Failure) -> N {
+fn fail<H: Handle, N: Returned>(handle: &mut H, failure: Failure) -> N {
     handle.head().error = failure.text;
     N::of(failure.status)
 }
 
 #[cold]
-fn broken<H: Handle, N: Answer>(handle: &mut H) -> N {
+fn broken<H: Handle, N: Returned>(handle: &mut H) -> N {
     handle.head().tag = BROKEN;
     N::of(VEF_ERROR_INTERNAL)
 }
@@ -193,6 +193,47 @@ pub(crate) unsafe fn write<T>(out: *mut T, value: T) {
     }
 }
 
+/// The elements that a call gives back, each as large as the caller's header has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Out<T> {
+    first: *mut T,
+    size: usize,
+}
+
+impl<T: Copy> Out<T> {
+    /// Refuses null, and a size that no version of the header has had. All of these structs are as large as in the first version, or
+    /// larger.
+    ///
+    /// # Safety
+    /// `first` is null, or as many elements of `size` bytes as are written later can be written there.
+    #[inline(always)]
+    pub(crate) unsafe fn new(first: *mut T, size: usize, name: &str) -> Result<Self, Failure> {
+        present(first, name)?;
+        match size >= size_of::<T>() && size.is_multiple_of(align_of::<T>()) {
+            true => Ok(Self { first, size }),
+            false => {
+                Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("{name}: no element has {size} bytes")))
+            }
+        }
+    }
+
+    /// Writes an element; what a later header has behind its end becomes 0.
+    ///
+    /// # Safety
+    /// The promise of [`Out::new`] holds for this one.
+    #[inline(always)]
+    pub(crate) unsafe fn write(self, at: usize, value: T) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let element = self.first.byte_add(at * self.size);
+            element.write(value);
+            if self.size > size_of::<T>() {
+                element.add(1).cast::<u8>().write_bytes(0, self.size - size_of::<T>());
+            }
+        }
+    }
+}
+
 /// Refuses null.
 #[inline(always)]
 pub(crate) fn present<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
@@ -205,7 +246,7 @@ pub(crate) fn present<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
 /// An array that is handed in; null is an array of nothing.
 ///
 /// # Safety
-/// `first` is null, or `count` elements can be read there for as long as the answer is used.
+/// `first` is null, or `count` elements can be read there for as long as the result is used.
 pub(crate) unsafe fn array<'a, T>(first: *const T, count: usize, name: &str) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);
@@ -221,7 +262,7 @@ pub(crate) unsafe fn array<'a, T>(first: *const T, count: usize, name: &str) -> 
 /// A path that is handed in: any bytes but NUL.
 ///
 /// # Safety
-/// `path` is null or a NUL-terminated string for as long as the answer is used.
+/// `path` is null or a NUL-terminated string for as long as the result is used.
 pub(crate) unsafe fn path<'a>(path: *const c_char, name: &str) -> Result<&'a Path, Failure> {
     present(path, name)?;
     // SAFETY: by this function's own contract, and not null.

@@ -1,6 +1,7 @@
 //! `vef_builder`: collects jobs and options until they become a replay.
 
 use crate::border::{self, Failure, Handle, Head, with};
+use crate::engine::Core;
 use crate::instance::Instance;
 use crate::status::*;
 use placement::Placement;
@@ -47,7 +48,11 @@ impl Builder {
         Ok(0)
     }
 
-    fn build(&mut self) -> Result<Replay, Failure> {
+    /// Makes the replay, in whichever form.
+    fn build<T>(
+        &mut self,
+        build: impl FnOnce(replay::Builder) -> Result<T, replay::BuildError>,
+    ) -> Result<T, Failure> {
         let mut builder = Replay::builder()
             .send_completion(self.send_completion)
             .same_node(self.same_node)
@@ -55,15 +60,19 @@ impl Builder {
         for job in self.jobs.drain(..) {
             builder = builder.job(job);
         }
-        builder.build().map_err(|error| {
+        let built = build(builder).map_err(|error| {
             let status = match &error {
                 replay::BuildError::Placement { .. } => VEF_ERROR_PLACEMENT,
                 replay::BuildError::NoJobs => VEF_ERROR_STATE,
-                replay::BuildError::Factor { .. } | replay::BuildError::NoBandwidth => VEF_ERROR_ARGUMENT,
+                replay::BuildError::Factor { .. }
+                | replay::BuildError::NoBandwidth
+                | replay::BuildError::Partition { .. } => VEF_ERROR_ARGUMENT,
                 _ => VEF_ERROR_TRACE,
             };
             Failure::new(status, error)
-        })
+        });
+        self.over = Some(Failure::new(VEF_ERROR_STATE, "the builder has been built"));
+        built
     }
 }
 
@@ -79,11 +88,11 @@ unsafe fn describe(
         if let Some(over) = &builder.over {
             return Err(over.clone());
         }
-        let answer = call(builder);
-        if let Err(failure) = &answer {
+        let returned = call(builder);
+        if let Err(failure) = &returned {
             builder.over = Some(failure.clone());
         }
-        answer
+        returned
     };
     // SAFETY: by this function's own contract.
     unsafe { with(builder, described) }
@@ -114,7 +123,7 @@ pub unsafe extern "C" fn vef_builder_free(builder: *mut Builder) {
 }
 
 /// Adds the trace in the file `trace`: text (`.vef`) or container (`.vefx`). Text is read while it is replayed, so
-/// the file must stay. Answers the job's number, from 0.
+/// the file must stay. Returns the job's number, from 0.
 ///
 /// Without further calls the job's rank r is on node r, and it starts at 0.
 ///
@@ -187,6 +196,36 @@ pub unsafe extern "C" fn vef_builder_placement(
             let placement = Placement::read(border::path(file, "file")?);
             let placement = placement.map_err(|error| Failure::new(VEF_ERROR_PLACEMENT, error))?;
             builder.change(job, |job| job.nodes(placement.nodes_of_ranks()))
+        })
+    }
+}
+
+/// Writes the nodes on which a job's ranks ran when the trace was captured to `nodes`, by rank, `room` of them at most: hosts are numbered
+/// from 0 in the order of their first ranks. Returns the number of ranks, or 0 if the trace does not tell (text does not). With a `room`
+/// of 0 `nodes` may be null.
+///
+/// # Safety
+/// `builder` is null or usable; `nodes` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_captured_nodes(
+    builder: *mut Builder,
+    job: u32,
+    nodes: *mut u32,
+    room: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            let captured = builder.job(job)?.captured_nodes();
+            let captured =
+                captured.map_err(|error| Failure::new(VEF_ERROR_TRACE, error))?.unwrap_or_default();
+            if room > 0 {
+                border::present(nodes, "nodes")?;
+            }
+            for (rank, &node) in captured.iter().take(room).enumerate() {
+                border::write(nodes.add(rank), node);
+            }
+            Ok(c_int::try_from(captured.len()).unwrap_or(c_int::MAX))
         })
     }
 }
@@ -306,7 +345,7 @@ pub unsafe extern "C" fn vef_builder_same_node_link(
     unsafe { describe(builder, change) }
 }
 
-/// Which algorithm plays which collective: a table that comes with the library (`default`, `openmpi`, `mpich`),
+/// Which algorithm plays which collective: a table that comes with the library (`default`, `openmpi`, `mpich`, `nccl`),
 /// else the path of a TOML file (`docs/collectives.md`).
 ///
 /// # Safety
@@ -330,8 +369,9 @@ fn read_table(path: &std::path::Path) -> Result<Table, Failure> {
     let refused = |error: &dyn std::fmt::Display| {
         Failure::new(VEF_ERROR_ALGORITHMS, format_args!("{}: {error}", path.display()))
     };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| refused(&format_args!("neither default, openmpi, mpich nor a file: {error}")))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        refused(&format_args!("neither default, openmpi, mpich, nccl nor a file: {error}"))
+    })?;
     Table::from_toml(&text).map_err(|error| refused(&error))
 }
 
@@ -349,9 +389,54 @@ pub unsafe extern "C" fn vef_builder_build(builder: *mut Builder, replay: *mut *
     unsafe {
         describe(builder, |builder| {
             border::present(replay, "replay")?;
-            let engine = builder.build()?;
-            builder.over = Some(Failure::new(VEF_ERROR_STATE, "the builder has been built"));
-            border::write(replay, Instance::new(engine).into_handle());
+            let built = builder.build(replay::Builder::build)?;
+            border::write(replay, Instance::new(built).into_handle());
+            Ok(0)
+        })
+    }
+}
+
+/// As `vef_builder_build`, for a simulator with an event queue: writes an engine to `engine`, whose ranks
+/// `vef_engine_begin` starts. The caller frees it with `vef_engine_free`.
+///
+/// # Safety
+/// `builder` is null or usable; `engine` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_engine(builder: *mut Builder, engine: *mut *mut Core) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            border::present(engine, "engine")?;
+            let built = builder.build(replay::Builder::engine)?;
+            border::write(engine, Core::new(built).into_handle());
+            Ok(0)
+        })
+    }
+}
+
+/// As `vef_builder_engine`, for a simulator that runs in parallel: writes `parts` engines to `engines`, each of which has the ranks
+/// on its own nodes and may be used by a thread of its own. Node n is in partition `part_of[n]`; nodes from `nodes` on are in partition 0.
+///
+/// # Safety
+/// `builder` is null or usable; `part_of` is null or has `nodes` elements; `engines` is null or has room for `parts`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_partitions(
+    builder: *mut Builder,
+    part_of: *const u32,
+    nodes: usize,
+    engines: *mut *mut Core,
+    parts: u32,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            border::present(engines, "engines")?;
+            let part_of = border::array(part_of, nodes, "part_of")?;
+            let part_of = |node: u32| part_of.get(node as usize).copied().unwrap_or(0);
+            let built = builder.build(|builder| builder.partitions(parts, part_of))?;
+            for (at, engine) in built.into_iter().enumerate() {
+                border::write(engines.add(at), Core::new(engine).into_handle());
+            }
             Ok(0)
         })
     }

@@ -1,11 +1,12 @@
 //! `vef_replay`: a replay in progress. Asking for messages and reporting deliveries come first, callbacks are built
 //! on them.
 
-use crate::border::{self, Failure, Handle, Head, with};
+use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::faults::{self, Faults};
 use crate::message::{self, Message, Progress, Stats, Tally};
 use crate::status::*;
 use replay::{LiveId, Picos, Replay, ReplayError};
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 /// A replay in progress.
 #[repr(C)]
@@ -13,10 +14,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 pub struct Instance {
     head: Head,
     engine: Replay,
-    /// What ended it: an error in the trace.
-    ended: Option<Failure>,
-    /// The last answer of [`vef_replay_stuck`].
-    report: CString,
+    faults: Faults,
     /// Whether [`vef_replay_hand_out`] is under way.
     handing_out: bool,
     /// Whether it was freed meanwhile.
@@ -37,26 +35,12 @@ pub type Inject = Option<unsafe extern "C" fn(user: *mut c_void, message: *const
 impl Instance {
     pub(crate) fn new(engine: Replay) -> Self {
         let head = Head::new::<Self>();
-        Self { head, engine, ended: None, report: CString::default(), handing_out: false, doomed: false }
+        Self { head, engine, faults: Faults::default(), handing_out: false, doomed: false }
     }
 
-    /// A failure of the engine, of which it says the code; an error in the trace answers every later call too.
     #[cold]
     fn refusal(&mut self, error: ReplayError) -> Failure {
-        if let (ReplayError::Ended, Some(ended)) = (&error, &self.ended) {
-            return ended.clone();
-        }
-        let status = match error {
-            ReplayError::NotLive { .. } => VEF_ERROR_ID,
-            ReplayError::AlreadySent { .. } => VEF_ERROR_SENT_TWICE,
-            ReplayError::Backwards { .. } => VEF_ERROR_TIME,
-            _ => VEF_ERROR_TRACE,
-        };
-        let failure = Failure::new(status, &error);
-        if !error.is_misuse() {
-            self.ended = Some(failure.clone());
-        }
-        failure
+        self.faults.refusal(error)
     }
 
     #[inline(always)]
@@ -73,18 +57,8 @@ impl Instance {
     }
 
     fn next_ready(&self) -> Result<Option<Picos>, Failure> {
-        match &self.ended {
-            None => Ok(self.engine.next_ready()),
-            Some(ended) => Err(ended.clone()),
-        }
-    }
-
-    /// Why it does not go on, if it does not.
-    fn why(&self) -> Option<CString> {
-        match &self.ended {
-            Some(ended) => Some(ended.text().to_owned()),
-            None => self.engine.stuck().map(border::owned_text),
-        }
+        self.faults.check()?;
+        Ok(self.engine.next_ready())
     }
 }
 
@@ -107,7 +81,7 @@ pub unsafe extern "C" fn vef_replay_free(replay: *mut Instance) {
     }
 }
 
-/// When to ask for messages next: answers 1 and writes the moment to `at`, or answers 0 if nothing becomes ready
+/// When to ask for messages next: returns 1 and writes the moment to `at`, or returns 0 if nothing becomes ready
 /// without a delivery.
 ///
 /// A delivery can bring the moment forward, so ask again after each. It is never before an earlier call's moment.
@@ -129,7 +103,7 @@ pub unsafe extern "C" fn vef_replay_next_ready(replay: *mut Instance, at: *mut u
     }
 }
 
-/// Takes the next message that is ready at `now`: answers 1 and writes it to `message`, or answers 0 if there is
+/// Takes the next message that is ready at `now`: returns 1 and writes it to `message`, or returns 0 if there is
 /// none.
 ///
 /// # Safety
@@ -139,21 +113,22 @@ pub unsafe extern "C" fn vef_replay_pop_ready(
     replay: *mut Instance,
     now: u64,
     message: *mut Message,
+    size: usize,
 ) -> c_int {
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         with(replay, |replay| {
-            border::present(message, "message")?;
+            let message = Out::new(message, size, "message")?;
             let popped = replay.pop(Picos(now))?;
             if let Some(popped) = popped {
-                border::write(message, popped);
+                message.write(0, popped);
             }
             Ok(popped.is_some().into())
         })
     }
 }
 
-/// Takes up to `room` messages that are ready at `now`, writes them to `messages` and answers how many. Fewer than
+/// Takes up to `room` messages that are ready at `now`, writes them to `messages` and returns how many. Fewer than
 /// `room`: there are no more at that moment, unless an error in the trace cuts the list short, which the next call
 /// then tells.
 ///
@@ -165,14 +140,15 @@ pub unsafe extern "C" fn vef_replay_pop_ready_batch(
     now: u64,
     messages: *mut Message,
     room: usize,
+    size: usize,
 ) -> isize {
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         with(replay, |replay| {
-            border::present(messages, "messages")?;
+            let messages = Out::new(messages, size, "messages")?;
             let mut count = 0;
             let take = |message| {
-                border::write(messages.add(count), Message::from(message));
+                messages.write(count, Message::from(message));
                 count += 1;
             };
             let popped = replay.engine.pop_ready_batch(Picos(now), room, take);
@@ -202,8 +178,8 @@ pub unsafe extern "C" fn vef_replay_sent(replay: *mut Instance, id: u64, at: u64
     unsafe { with(replay, report) }
 }
 
-/// Reports that a message has arrived, whole, at its destination at `at`; its id is then used up. Others may become
-/// ready by it, at once or later.
+/// Reports that a message has arrived, whole, at its destination at `at`. Its id is then invalid. Other messages may become
+/// ready, at once or later.
 ///
 /// # Safety
 /// `replay` is null or usable.
@@ -213,7 +189,7 @@ pub unsafe extern "C" fn vef_replay_delivered(replay: *mut Instance, id: u64, at
     unsafe { with(replay, |replay| replay.delivered(id, at).map(|()| 0)) }
 }
 
-/// Reports that `count` messages have arrived at `at`, in this order, and answers how many were taken note of.
+/// Reports that `count` messages have arrived at `at`, in this order, and returns how many were accepted.
 /// Fewer than `count`: the next one is refused, and a call that begins with it tells why.
 ///
 /// # Safety
@@ -249,7 +225,7 @@ pub unsafe extern "C" fn vef_replay_delivered_batch(
     }
 }
 
-/// Hands every message that is ready at `now` to `inject`, one after the other, and answers how many: the same as
+/// Hands every message that is ready at `now` to `inject`, one after the other, and returns how many: the same as
 /// `vef_replay_pop_ready` in a loop, for simulators that would rather be called. `user` is passed on.
 ///
 /// Within `inject` every function may be called, on this replay too, but for this one on this replay
@@ -279,7 +255,7 @@ pub unsafe extern "C" fn vef_replay_hand_out(
     let begun = unsafe { with(replay, begin) };
     let (0, Some(inject)) = (begun, inject) else { return begun };
     let mut count = 0;
-    let answer = loop {
+    let result = loop {
         let mut taken = None;
         let take = |replay: &mut Instance| {
             let now = if count == 0 { Picos(now) } else { replay.engine.clock().max(Picos(now)) };
@@ -305,10 +281,10 @@ pub unsafe extern "C" fn vef_replay_hand_out(
             border::free(replay);
         }
     }
-    answer
+    result
 }
 
-/// Answers 1 if every record is replayed and every message delivered, else 0.
+/// Returns 1 if every record is replayed and every message delivered, else 0.
 ///
 /// # Safety
 /// `replay` is null or usable.
@@ -319,8 +295,8 @@ pub unsafe extern "C" fn vef_replay_is_complete(replay: *mut Instance) -> c_int 
 }
 
 /// Why nothing happens any more: text of several lines, or null where there is nothing to explain (all is complete,
-/// or something will become ready by itself). It names the tasks that wait, for what, a circle if there is one, and
-/// messages that were never delivered; after an error in the trace it is that error.
+/// or something will become ready without a delivery). It names the tasks that wait, for what, a circle if there is one, and
+/// messages that were never delivered; after an error in the trace it is that error, and without a usable handle the text of that code.
 ///
 /// It is for the moment when the simulator has nothing under way either, as the end of its run. The text lives
 /// until this function is called again, or the replay is freed. It may read the trace again.
@@ -329,17 +305,8 @@ pub unsafe extern "C" fn vef_replay_is_complete(replay: *mut Instance) -> c_int 
 /// `replay` is null or usable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vef_replay_stuck(replay: *mut Instance) -> *const c_char {
-    let mut text = std::ptr::null();
-    let ask = |replay: &mut Instance| {
-        if let Some(report) = replay.why() {
-            replay.report = report;
-            text = border::text(&replay.report);
-        }
-        Ok::<c_int, _>(0)
-    };
     // SAFETY: the caller's promise.
-    unsafe { with(replay, ask) };
-    text
+    unsafe { faults::stuck(replay, |replay| replay.faults.explain(replay.engine.stuck())) }
 }
 
 /// Writes what was done so far to `stats`.
@@ -347,12 +314,11 @@ pub unsafe extern "C" fn vef_replay_stuck(replay: *mut Instance) -> *const c_cha
 /// # Safety
 /// `replay` is null or usable; `stats` is null or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_replay_stats(replay: *mut Instance, stats: *mut Stats) -> c_int {
+pub unsafe extern "C" fn vef_replay_stats(replay: *mut Instance, stats: *mut Stats, size: usize) -> c_int {
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         with(replay, |replay| {
-            border::present(stats, "stats")?;
-            border::write(stats, Stats::from(&replay.engine));
+            Out::new(stats, size, "stats")?.write(0, Stats::from(&replay.engine));
             Ok(0)
         })
     }
@@ -363,20 +329,25 @@ pub unsafe extern "C" fn vef_replay_stats(replay: *mut Instance, stats: *mut Sta
 /// # Safety
 /// `replay` is null or usable; `tally` is null or can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_replay_tally(replay: *mut Instance, kind: u32, tally: *mut Tally) -> c_int {
+pub unsafe extern "C" fn vef_replay_tally(
+    replay: *mut Instance,
+    kind: u32,
+    tally: *mut Tally,
+    size: usize,
+) -> c_int {
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         with(replay, |replay| {
-            border::present(tally, "tally")?;
+            let tally = Out::new(tally, size, "tally")?;
             let unknown = || Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no kind {kind}"));
             let count = replay.engine.stats().of(message::kind(kind).ok_or_else(unknown)?);
-            border::write(tally, count.into());
+            tally.write(0, count.into());
             Ok(0)
         })
     }
 }
 
-/// Writes how far the ranks of a job have come to `tasks`, by rank, `room` of them at most. Answers how many ranks
+/// Writes how far the ranks of a job have come to `tasks`, by rank, `room` of them at most. Returns how many ranks
 /// the job has, whatever `room` is: with 0 it only counts, and `tasks` may be null.
 ///
 /// # Safety
@@ -387,21 +358,11 @@ pub unsafe extern "C" fn vef_replay_progress(
     job: u32,
     tasks: *mut Progress,
     room: usize,
+    size: usize,
 ) -> isize {
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
-        with(replay, |replay| {
-            if job >= replay.engine.jobs() {
-                return Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no job {job}")));
-            }
-            if room > 0 {
-                border::present(tasks, "tasks")?;
-            }
-            for (rank, task) in replay.engine.progress(job).take(room).enumerate() {
-                border::write(tasks.add(rank), task.into());
-            }
-            Ok(replay.engine.tasks(job) as isize)
-        })
+        with(replay, |replay| message::write_progress(replay.engine.engine(), job, (tasks, room, size)))
     }
 }
 

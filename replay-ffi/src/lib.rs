@@ -12,6 +12,8 @@
 mod border;
 
 pub mod builder;
+pub mod engine;
+mod faults;
 pub mod instance;
 pub mod message;
 pub mod status;

@@ -1,7 +1,8 @@
 //! What C sees of messages, kinds and counts.
 
-use crate::border;
-use replay::{Count, Kind, Replay, TaskProgress};
+use crate::border::{self, Failure, Out};
+use crate::status::VEF_ERROR_ARGUMENT;
+use replay::{Count, Engine, Kind, Next, Picos, Replay, TaskProgress};
 use std::ffi::{CStr, c_char};
 
 /// A message to be carried through the network. It leaves its node at the moment for which it was asked.
@@ -73,11 +74,22 @@ pub struct Stats {
     pub last_delivery: u64,
     /// When the last task was done, computing behind its last message included: the run time, once all is complete.
     pub finish: u64,
+    /// Of a partition: messages that went to other partitions.
+    pub exported: u64,
+    /// Of a partition: messages that came from other partitions.
+    pub imported: u64,
 }
 
 impl From<&Replay> for Stats {
     fn from(replay: &Replay) -> Self {
-        let stats = replay.stats();
+        Self::of(replay.engine(), replay.clock())
+    }
+}
+
+impl Stats {
+    /// Of an engine, of which `clock` is the latest moment of any call.
+    pub(crate) fn of(engine: &Engine, clock: Picos) -> Self {
+        let stats = engine.stats();
         let total = stats.total();
         Self {
             messages: total.messages,
@@ -89,11 +101,126 @@ impl From<&Replay> for Stats {
             marks: stats.marks,
             collective_parts: stats.collective_parts,
             collectives: stats.collectives,
-            clock: replay.clock().0,
+            clock: clock.0,
             last_delivery: stats.last_delivery.0,
-            finish: replay.finish().0,
+            finish: engine.finish().0,
+            exported: stats.exported,
+            imported: stats.imported,
         }
     }
+}
+
+/// Writes how far the tasks of a job have come to as many elements as there is room for; returns the number of tasks.
+///
+/// # Safety
+/// The first of the three is null, or has room for so many (the second) elements of so many bytes (the third).
+pub(crate) unsafe fn write_progress(
+    engine: &Engine,
+    job: u32,
+    (tasks, room, size): (*mut Progress, usize, usize),
+) -> Result<isize, Failure> {
+    if job >= engine.jobs() {
+        return Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no job {job}")));
+    }
+    if room > 0 {
+        // SAFETY: the caller's promise, here and below.
+        let tasks = unsafe { Out::new(tasks, size, "tasks")? };
+        for (rank, task) in engine.progress(job).take(room).enumerate() {
+            // SAFETY: there is room for `room` of them.
+            unsafe { tasks.write(rank, task.into()) };
+        }
+    }
+    Ok(engine.tasks(job) as isize)
+}
+
+/// A message starts at `at`: the simulator carries it to `dst_node`, and reports it delivered.
+pub const VEF_NEXT_MESSAGE: u32 = 0;
+/// A message between two ranks of one node is delivered at `at` (`vef_builder_same_node_link`): the simulator reports that, and
+/// does not carry it.
+pub const VEF_NEXT_INSIDE: u32 = 1;
+/// A rank is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id.
+pub const VEF_NEXT_WAKE: u32 = 2;
+
+/// What follows from a call of an engine.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Follows {
+    /// When it happens, in picoseconds.
+    pub at: u64,
+    /// Of a message, for `vef_engine_delivered` and `vef_engine_sent`; else for `vef_engine_wake`.
+    pub id: u64,
+    /// Payload of the message; may be 0.
+    pub bytes: u64,
+    /// `VEF_NEXT_MESSAGE`, `VEF_NEXT_INSIDE` or `VEF_NEXT_WAKE`. Of the last, what stands below is 0.
+    pub what: u32,
+    /// End node of the sender.
+    pub src_node: u32,
+    /// End node of the receiver.
+    pub dst_node: u32,
+    /// Which job, from 0.
+    pub job: u32,
+    /// The sending rank of that job.
+    pub src_rank: u32,
+    /// The receiving rank of that job.
+    pub dst_rank: u32,
+    /// What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`).
+    pub kind: u32,
+}
+
+impl From<Next> for Follows {
+    #[inline(always)]
+    fn from(next: Next) -> Self {
+        let (what, at, message) = match next {
+            Next::Message(message) => (VEF_NEXT_MESSAGE, message.start, message),
+            Next::Inside { message, arrives } => (VEF_NEXT_INSIDE, arrives, message),
+            Next::Wake(wake) => {
+                let (at, id) = wake.to_raw();
+                let (bytes, what) = (0, VEF_NEXT_WAKE);
+                let [src_node, dst_node, job, src_rank, dst_rank, kind] = [0; 6];
+                return Self { at: at.0, id, bytes, what, src_node, dst_node, job, src_rank, dst_rank, kind };
+            }
+        };
+        Self {
+            at: at.0,
+            id: message.id.to_raw(),
+            bytes: message.bytes.0,
+            what,
+            src_node: message.src_node,
+            dst_node: message.dst_node,
+            job: message.job,
+            src_rank: message.src.0,
+            dst_rank: message.dst.0,
+            kind: message.kind.index() as u32,
+        }
+    }
+}
+
+/// A message arrives at its destination; `id` is a message's.
+pub const VEF_EVENT_DELIVERED: u32 = 0;
+/// A message has left its source; `id` is a message's.
+pub const VEF_EVENT_SENT: u32 = 1;
+/// A rank is woken; `id` is that of a `VEF_NEXT_WAKE`.
+pub const VEF_EVENT_WAKE: u32 = 2;
+
+/// What a simulator reports to an engine: one of many, for `vef_engine_report`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in picoseconds.
+    pub at: u64,
+    /// Of what.
+    pub id: u64,
+    /// `VEF_EVENT_DELIVERED`, `VEF_EVENT_SENT` or `VEF_EVENT_WAKE`.
+    pub what: u32,
+}
+
+/// A message on its way from one partition to another: opaque numbers, valid in any process that replays the same traces with the same
+/// partitions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// What the receiver's partition has to know.
+    pub words: [u64; 3],
 }
 
 /// How far a task has come.

@@ -1,19 +1,18 @@
-//! What functions answer: the codes, their names, and which version of the library speaks.
+//! What functions return: the codes, their names, and which version of the library speaks.
 
-use crate::border;
 use std::ffi::{CStr, c_char, c_int};
 
-/// It did not fail.
+/// Success.
 pub const VEF_OK: c_int = 0;
 /// A pointer is null where there must be something.
 pub const VEF_ERROR_NULL: c_int = -1;
-/// The handle is none of that kind, or was freed (which is noticed often, but not always).
+/// The handle is of another kind, or was freed (which is detected often, but not always).
 pub const VEF_ERROR_HANDLE: c_int = -2;
 /// A value that cannot be: a job that does not exist, a factor that is no positive number.
 pub const VEF_ERROR_ARGUMENT: c_int = -3;
 /// A call out of order: a builder without jobs, or one that has been built.
 pub const VEF_ERROR_STATE: c_int = -4;
-/// The trace cannot be read or replayed. For a replay this is the end: every later call answers the same.
+/// The trace cannot be read or replayed. It ends a replay: every later call returns the same code.
 pub const VEF_ERROR_TRACE: c_int = -5;
 /// The placement cannot be read, or has too few nodes.
 pub const VEF_ERROR_PLACEMENT: c_int = -6;
@@ -52,8 +51,15 @@ pub(crate) fn words(status: c_int) -> &'static CStr {
     known.map_or(if status > 0 { c"ok" } else { c"an unknown code" }, |(_, words)| words)
 }
 
-/// The version of this header: major << 16 | minor << 8 | patch.
-pub const VEF_REPLAY_VERSION: u32 = 0x0000_0100;
+/// The version of this header; while the major number is 0, another minor number is another interface.
+pub const VEF_REPLAY_VERSION_MAJOR: u32 = 0;
+/// See above.
+pub const VEF_REPLAY_VERSION_MINOR: u32 = 1;
+/// Versions that differ in this alone have the same interface.
+pub const VEF_REPLAY_VERSION_PATCH: u32 = 0;
+/// The three in one number: major << 16 | minor << 8 | patch.
+pub const VEF_REPLAY_VERSION: u32 =
+    VEF_REPLAY_VERSION_MAJOR << 16 | VEF_REPLAY_VERSION_MINOR << 8 | VEF_REPLAY_VERSION_PATCH;
 
 /// The version of the library that is running, laid out like `VEF_REPLAY_VERSION`. While its major number is 0, the
 /// minor one must be that of the header.
@@ -66,7 +72,7 @@ pub extern "C" fn vef_replay_version() -> u32 {
 /// `vef_replay_error`.
 #[unsafe(no_mangle)]
 pub extern "C" fn vef_status_text(status: c_int) -> *const c_char {
-    border::text(words(status))
+    words(status).as_ptr()
 }
 
 #[cfg(test)]

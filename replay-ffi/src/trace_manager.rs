@@ -96,12 +96,12 @@ fn over(error: impl Display) -> Wrong {
     Wrong::Over(error.to_string())
 }
 
-/// Runs `call` on the process's state. What goes wrong is kept, told on stderr if it is the first, and answered
+/// Runs `call` on the process's state. What goes wrong is kept, printed on stderr if it is the first, and returned
 /// with -1.
 fn with_state(call: impl FnOnce(&mut State) -> Result<c_int, Wrong>) -> c_int {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let wrong = match catch_unwind(AssertUnwindSafe(|| call(&mut state))) {
-        Ok(Ok(answer)) => return answer,
+        Ok(Ok(returned)) => return returned,
         Ok(Err(wrong)) => wrong,
         Err(_) => Wrong::Over("a fault in vef_replay".to_owned()),
     };
@@ -128,7 +128,7 @@ fn with_manager(call: impl FnOnce(&mut Manager) -> Result<c_int, Wrong>) -> c_in
     })
 }
 
-/// Opens the traces and starts them at cycle 0; what was open before is closed. Answers 0, or -1 if that cannot be:
+/// Opens the traces and starts them at cycle 0; what was open before is closed. Returns 0, or -1 if that cannot be:
 /// then every other call fails, and `isTraceComplete` ends the loop.
 ///
 /// # Safety
@@ -223,7 +223,7 @@ pub extern "C" fn isTraceComplete() -> c_int {
     })
 }
 
-/// Answers 1 if a message is to be injected at the current cycle, else 0; also 0 when something went wrong.
+/// Returns 1 if a message is to be injected at the current cycle, else 0; also 0 when something went wrong.
 #[unsafe(no_mangle)]
 pub extern "C" fn areMsgstoGet() -> c_int {
     let ready = |manager: &mut Manager| {
@@ -233,7 +233,7 @@ pub extern "C" fn areMsgstoGet() -> c_int {
     with_manager(ready).max(0)
 }
 
-/// Writes the next message that is to be injected at the current cycle to `message`. Answers 1, or 0 if there is
+/// Writes the next message that is to be injected at the current cycle to `message`. Returns 1, or 0 if there is
 /// none, or -1.
 ///
 /// # Safety
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn getMsgTrace(message: *mut TraceMessage) -> c_int {
     })
 }
 
-/// Reports that message `id` has been received, whole, at end node `dst` in the current cycle. Answers 0, or -1 if
+/// Reports that message `id` has been received, whole, at end node `dst` in the current cycle. Returns 0, or -1 if
 /// no such message is on its way there; nothing has then happened.
 #[unsafe(no_mangle)]
 pub extern "C" fn ReceiveTraceMsg(dst: c_int, id: u64) -> c_int {
@@ -273,7 +273,7 @@ pub extern "C" fn ReceiveTraceMsg(dst: c_int, id: u64) -> c_int {
     })
 }
 
-/// A cycle is over. Answers 0, or -1 at the end of time (2^64 ps, 213 days).
+/// A cycle is over. Returns 0, or -1 at the end of time (2^64 ps, 213 days).
 #[unsafe(no_mangle)]
 pub extern "C" fn clock_tictac() -> c_int {
     with_manager(|manager| {
@@ -283,7 +283,7 @@ pub extern "C" fn clock_tictac() -> c_int {
     })
 }
 
-/// How long a cycle lasts, in picoseconds; before `init_MultipleTraceManager`. Answers 0, or -1 for 0. Not one of
+/// How long a cycle lasts, in picoseconds; before `init_MultipleTraceManager`. Returns 0, or -1 for 0. Not one of
 /// VEF-TraceLib's calls.
 #[unsafe(no_mangle)]
 pub extern "C" fn TraceManager_set_cycle(picoseconds: u64) -> c_int {

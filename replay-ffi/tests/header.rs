@@ -32,7 +32,8 @@ fn tidy(header: &str) -> String {
             kept.push(line.trim_end());
         }
     }
-    let header = kept.join("\n") + "\n";
+    // C89 has no other comments.
+    let header = (kept.join("\n") + "\n").replace("// __cplusplus", "/* __cplusplus */");
     // Comments of one line in one line.
     let comment = |text: &str| (text.lines().count() == 1).then(|| format!("/** {text} */"));
     let mut out = String::new();
@@ -63,7 +64,7 @@ fn compare(name: &str, generated: &str) {
 fn vef_replay_h() {
     compare(
         "vef_replay.h",
-        &generate("cbindgen.toml", &["status.rs", "message.rs", "builder.rs", "instance.rs"]),
+        &generate("cbindgen.toml", &["status.rs", "message.rs", "builder.rs", "instance.rs", "engine.rs"]),
     );
 }
 

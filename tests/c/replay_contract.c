@@ -37,14 +37,14 @@ static vef_replay *open_trace(const char *name)
     return replay;
 }
 
-/* Every message arrives when it is taken, as far as that goes; answers the last status. */
+/* Every message arrives when it is taken, as far as that goes; returns the last status. */
 static int run(vef_replay *replay, vef_message *last)
 {
     uint64_t now;
     int status;
     while ((status = vef_replay_next_ready(replay, &now)) > 0) {
         vef_message message;
-        while ((status = vef_replay_pop_ready(replay, now, &message)) > 0) {
+        while ((status = vef_replay_pop_ready(replay, now, &message, sizeof(vef_message))) > 0) {
             if (last) *last = message;
             CHECK(vef_replay_delivered(replay, message.id, now) == VEF_OK);
         }
@@ -67,8 +67,8 @@ static void a_run_by_hand(void)
     vef_message message;
     uint64_t at = 7;
     CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 10000);
-    CHECK(vef_replay_pop_ready(replay, 9999, &message) == 0);
-    CHECK(vef_replay_pop_ready(replay, 10000, &message) == 1);
+    CHECK(vef_replay_pop_ready(replay, 9999, &message, sizeof(vef_message)) == 0);
+    CHECK(vef_replay_pop_ready(replay, 10000, &message, sizeof(vef_message)) == 1);
     CHECK(message.bytes == 100 && message.src_node == 0 && message.dst_node == 1 && message.job == 0);
     CHECK(message.src_rank == 0 && message.dst_rank == 1 && message.ready == 10000 && message.kind == 0);
     CHECK(strcmp(vef_kind_name(message.kind), "point-to-point") == 0 && strcmp(vef_kind_name(7), "Barrier") == 0);
@@ -84,7 +84,7 @@ static void a_run_by_hand(void)
     says(vef_replay_error(replay), "names no message on its way");
     CHECK(vef_replay_delivered(replay, first, 9000) == VEF_ERROR_TIME);
     says(vef_replay_error(replay), "time goes backwards: it is 10000 ps, the call is for 9000 ps");
-    CHECK(vef_replay_pop_ready(replay, 9000, &message) == VEF_ERROR_TIME);
+    CHECK(vef_replay_pop_ready(replay, 9000, &message, sizeof(vef_message)) == VEF_ERROR_TIME);
     CHECK(vef_replay_sent(replay, first, 11000) == VEF_OK);
     CHECK(vef_replay_sent(replay, first, 11000) == VEF_ERROR_SENT_TWICE);
     CHECK(vef_replay_delivered(replay, first, 12000) == VEF_OK);
@@ -93,8 +93,8 @@ static void a_run_by_hand(void)
 
     CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 15000);
     vef_message batch[4];
-    CHECK(vef_replay_pop_ready_batch(replay, at, batch, 0) == 0);
-    CHECK(vef_replay_pop_ready_batch(replay, at, batch, 4) == 1 && batch[0].bytes == 50);
+    CHECK(vef_replay_pop_ready_batch(replay, at, batch, 0, sizeof(vef_message)) == 0);
+    CHECK(vef_replay_pop_ready_batch(replay, at, batch, 4, sizeof(vef_message)) == 1 && batch[0].bytes == 50);
     uint64_t ids[3] = {batch[0].id, 5, batch[0].id};
     CHECK(vef_replay_delivered_batch(replay, ids, 3, 17000) == 1);
     CHECK(vef_replay_delivered_batch(replay, ids + 1, 2, 17000) == VEF_ERROR_ID);
@@ -103,17 +103,17 @@ static void a_run_by_hand(void)
     CHECK(vef_replay_is_complete(replay) == 1 && vef_replay_stuck(replay) == NULL);
 
     vef_stats stats;
-    CHECK(vef_replay_stats(replay, &stats) == VEF_OK);
+    CHECK(vef_replay_stats(replay, &stats, sizeof(vef_stats)) == VEF_OK);
     CHECK(stats.messages == 2 && stats.bytes == 150 && stats.delivered == 2 && stats.live == 0 && stats.marks == 3);
     CHECK(stats.clock == 17000 && stats.last_delivery == 17000 && stats.finish == 18000);
     vef_tally tally;
-    CHECK(vef_replay_tally(replay, 0, &tally) == VEF_OK && tally.messages == 2 && tally.bytes == 150);
-    CHECK(vef_replay_tally(replay, 18, &tally) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_replay_tally(replay, 0, &tally, sizeof(vef_tally)) == VEF_OK && tally.messages == 2 && tally.bytes == 150);
+    CHECK(vef_replay_tally(replay, 18, &tally, sizeof(vef_tally)) == VEF_ERROR_ARGUMENT);
     vef_progress tasks[3];
-    CHECK(vef_replay_progress(replay, 0, NULL, 0) == 2);
-    CHECK(vef_replay_progress(replay, 0, tasks, 3) == 2);
+    CHECK(vef_replay_progress(replay, 0, NULL, 0, sizeof(vef_progress)) == 2);
+    CHECK(vef_replay_progress(replay, 0, tasks, 3, sizeof(vef_progress)) == 2);
     CHECK(tasks[0].records == 3 && tasks[0].finished == 18000 && tasks[1].records == 2 && tasks[1].node == 1);
-    CHECK(vef_replay_progress(replay, 1, tasks, 3) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_replay_progress(replay, 1, tasks, 3, sizeof(vef_progress)) == VEF_ERROR_ARGUMENT);
     vef_replay_free(replay);
 }
 
@@ -138,9 +138,9 @@ static void builders(void)
     uint64_t at;
     vef_message message;
     CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 10000);
-    CHECK(vef_replay_pop_ready(replay, at, &message) == 1 && message.src_node == 5 && message.dst_node == 9);
+    CHECK(vef_replay_pop_ready(replay, at, &message, sizeof(vef_message)) == 1 && message.src_node == 5 && message.dst_node == 9);
     CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 1005000);
-    CHECK(vef_replay_pop_ready(replay, at, &message) == 1 && message.job == 1 && message.src_node == 1);
+    CHECK(vef_replay_pop_ready(replay, at, &message, sizeof(vef_message)) == 1 && message.job == 1 && message.src_node == 1);
     vef_replay_free(replay);
 
     /* The first failure is what the builder fails with from then on. */
@@ -197,7 +197,7 @@ static void builders(void)
     CHECK(vef_builder_build(builder, &replay) == VEF_OK);
     CHECK(run(replay, NULL) == 0 && vef_replay_is_complete(replay) == 1);
     vef_stats stats;
-    CHECK(vef_replay_stats(replay, &stats) == VEF_OK && stats.inside_messages == 2 && stats.inside_bytes == 150);
+    CHECK(vef_replay_stats(replay, &stats, sizeof(vef_stats)) == VEF_OK && stats.inside_messages == 2 && stats.inside_bytes == 150);
     vef_builder_free(builder);
     vef_replay_free(replay);
 }
@@ -210,12 +210,12 @@ static void null_pointers(void)
     vef_message message;
     CHECK(vef_builder_add_job(NULL, "ping-pong.vef") == VEF_ERROR_NULL && vef_builder_build(NULL, &replay) == VEF_ERROR_NULL);
     CHECK(vef_replay_next_ready(NULL, &at) == VEF_ERROR_NULL && vef_replay_next_ready(replay, NULL) == VEF_ERROR_NULL);
-    CHECK(vef_replay_pop_ready(NULL, 0, &message) == VEF_ERROR_NULL && vef_replay_pop_ready(replay, 0, NULL) == VEF_ERROR_NULL);
-    CHECK(vef_replay_pop_ready_batch(replay, 0, NULL, 3) == VEF_ERROR_NULL);
+    CHECK(vef_replay_pop_ready(NULL, 0, &message, sizeof(vef_message)) == VEF_ERROR_NULL && vef_replay_pop_ready(replay, 0, NULL, sizeof(vef_message)) == VEF_ERROR_NULL);
+    CHECK(vef_replay_pop_ready_batch(replay, 0, NULL, 3, sizeof(vef_message)) == VEF_ERROR_NULL);
     CHECK(vef_replay_delivered_batch(replay, NULL, 3, 0) == VEF_ERROR_NULL);
-    CHECK(vef_replay_hand_out(replay, 0, NULL, NULL) == VEF_ERROR_NULL && vef_replay_stats(replay, NULL) == VEF_ERROR_NULL);
-    CHECK(vef_replay_progress(replay, 0, NULL, 1) == VEF_ERROR_NULL && vef_replay_tally(replay, 0, NULL) == VEF_ERROR_NULL);
-    CHECK(vef_replay_is_complete(NULL) == VEF_ERROR_NULL && vef_replay_stuck(NULL) == NULL);
+    CHECK(vef_replay_hand_out(replay, 0, NULL, NULL) == VEF_ERROR_NULL && vef_replay_stats(replay, NULL, sizeof(vef_stats)) == VEF_ERROR_NULL);
+    CHECK(vef_replay_progress(replay, 0, NULL, 1, sizeof(vef_progress)) == VEF_ERROR_NULL && vef_replay_tally(replay, 0, NULL, sizeof(vef_tally)) == VEF_ERROR_NULL);
+    CHECK(vef_replay_is_complete(NULL) == VEF_ERROR_NULL && strcmp(vef_replay_stuck(NULL), "a null pointer") == 0);
     CHECK(vef_builder_ranks(builder, 0, NULL) == VEF_ERROR_NULL && vef_builder_build(builder, NULL) == VEF_ERROR_NULL);
     says(vef_replay_error(NULL), "null");
     says(vef_builder_error(NULL), "null");
@@ -239,7 +239,7 @@ static void wrong_traces(void)
     says(vef_replay_error(replay), "garbled.vef:4");
     uint64_t at;
     vef_message message;
-    CHECK(vef_replay_next_ready(replay, &at) == VEF_ERROR_TRACE && vef_replay_pop_ready(replay, 1 << 20, &message) == VEF_ERROR_TRACE);
+    CHECK(vef_replay_next_ready(replay, &at) == VEF_ERROR_TRACE && vef_replay_pop_ready(replay, 1 << 20, &message, sizeof(vef_message)) == VEF_ERROR_TRACE);
     CHECK(vef_replay_delivered(replay, 1, 1 << 20) == VEF_ERROR_TRACE);
     says(vef_replay_error(replay), "garbled.vef:4");
     says(vef_replay_stuck(replay), "garbled.vef:4");
@@ -313,7 +313,7 @@ static void two_at_once(void)
 {
     vef_replay *replays[2] = {open_trace("ping-pong.vef"), open_trace("ping-pong.vef")};
     vef_message messages[2];
-    for (int each = 0; each < 2; each++) CHECK(vef_replay_pop_ready(replays[each], 10000 + each, &messages[each]) == 1);
+    for (int each = 0; each < 2; each++) CHECK(vef_replay_pop_ready(replays[each], 10000 + each, &messages[each], sizeof(vef_message)) == 1);
     CHECK(vef_replay_delivered(replays[0], messages[0].id, 20000) == VEF_OK);
     CHECK(vef_replay_delivered(replays[1], messages[1].id, 11000) == VEF_OK);
     vef_message last;
@@ -321,6 +321,71 @@ static void two_at_once(void)
         CHECK(run(replays[each], &last) == 0 && last.bytes == 50 && vef_replay_is_complete(replays[each]) == 1);
         vef_replay_free(replays[each]);
     }
+}
+
+/* What follows from calls comes with its moments; sizes, events and ids that cannot be are refused. */
+static void an_engine_by_hand(void)
+{
+    vef_builder *builder = vef_builder_new();
+    vef_engine *engine = NULL;
+    vef_next next[4];
+    vef_event event = {20000, 0, VEF_EVENT_DELIVERED}, strange = {20000, 0, 9};
+    vef_stats stats;
+    vef_progress tasks[2];
+    struct { vef_next next; uint64_t later; } larger[2];
+    vef_builder_add_job(builder, "ping-pong.vef");
+    CHECK(vef_builder_captured_nodes(builder, 0, NULL, 0) == 0);
+    CHECK(vef_builder_engine(builder, &engine) == VEF_OK && engine);
+    CHECK(vef_builder_engine(builder, &engine) == VEF_ERROR_STATE);
+    vef_builder_free(builder);
+    CHECK(vef_engine_next(engine, next, 4, sizeof *next) == 0 && vef_engine_is_complete(engine) == 0);
+    CHECK(vef_engine_begin(engine) == VEF_OK && vef_engine_begin(engine) == VEF_ERROR_STATE);
+    CHECK(vef_engine_next(engine, next, 4, sizeof *next - 8) == VEF_ERROR_ARGUMENT);
+    memset(larger, 1, sizeof larger);
+    CHECK(vef_engine_next(engine, &larger[0].next, 2, sizeof *larger) == 1 && larger[0].later == 0 && larger[1].later != 0);
+    next[0] = larger[0].next;
+    CHECK(next[0].what == VEF_NEXT_MESSAGE && next[0].at == 10000 && next[0].bytes == 100 && next[0].dst_rank == 1);
+    says(vef_engine_stuck(engine), "were taken and not delivered");
+    CHECK(vef_engine_delivered(engine, 12345, 20000) == VEF_ERROR_ID && vef_engine_wake(engine, 0, 20000) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_engine_report(engine, &strange, 1) == VEF_ERROR_ARGUMENT);
+    event.id = next[0].id;
+    CHECK(vef_engine_report(engine, &event, 1) == 1 && vef_engine_report(engine, &event, 1) == VEF_ERROR_ID);
+    CHECK(vef_engine_next(engine, next, 4, sizeof *next) == 1 && next[0].at == 23000 && next[0].bytes == 50);
+    CHECK(vef_engine_sent(engine, next[0].id, 23000) == VEF_OK && vef_engine_sent(engine, next[0].id, 23000) == VEF_ERROR_SENT_TWICE);
+    CHECK(vef_engine_delivered(engine, next[0].id, 30000) == VEF_OK && vef_engine_next(engine, next, 4, sizeof *next) == 0);
+    CHECK(vef_engine_is_complete(engine) == 1 && vef_engine_stuck(engine) == NULL);
+    CHECK(vef_engine_stats(engine, &stats, sizeof stats) == VEF_OK && stats.messages == 2 && stats.finish == 31000);
+    CHECK(vef_engine_progress(engine, 0, tasks, 2, sizeof *tasks) == 2 && tasks[0].finished == 31000);
+    CHECK(vef_engine_begin(NULL) == VEF_ERROR_NULL && strcmp(vef_engine_stuck(NULL), "a null pointer") == 0);
+    vef_engine_free(engine);
+}
+
+/* The same trace by two engines: its messages go from one to the other. */
+static void two_partitions(void)
+{
+    static const uint32_t part_of[2] = {0, 1};
+    vef_builder *builder = vef_builder_new();
+    vef_engine *engines[2] = {NULL, NULL};
+    vef_next next;
+    vef_parcel parcel;
+    uint64_t id;
+    vef_builder_add_job(builder, "ping-pong.vef");
+    CHECK(vef_builder_partitions(builder, part_of, 2, engines, 2) == VEF_OK);
+    vef_builder_free(builder);
+    CHECK(vef_engine_begin(engines[0]) == VEF_OK && vef_engine_begin(engines[1]) == VEF_OK);
+    CHECK(vef_engine_next(engines[1], &next, 1, sizeof next) == 0);
+    CHECK(vef_engine_next(engines[0], &next, 1, sizeof next) == 1 && next.at == 10000);
+    CHECK(vef_engine_delivered(engines[0], next.id, 20000) == VEF_ERROR_ARGUMENT);
+    says(vef_engine_error(engines[0]), "another partition");
+    CHECK(vef_engine_export(engines[0], next.id, &parcel) == 0 && vef_engine_export(engines[0], next.id, &parcel) == VEF_ERROR_ID);
+    CHECK(vef_engine_import(engines[0], &parcel, &id) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_engine_import(engines[1], &parcel, &id) == VEF_OK && vef_engine_delivered(engines[1], id, 20000) == VEF_OK);
+    CHECK(vef_engine_next(engines[1], &next, 1, sizeof next) == 1 && next.at == 23000 && next.bytes == 50);
+    CHECK(vef_engine_export(engines[1], next.id, &parcel) == 0 && vef_engine_is_complete(engines[1]) == 1);
+    CHECK(vef_engine_import(engines[0], &parcel, &id) == VEF_OK && vef_engine_delivered(engines[0], id, 30000) == VEF_OK);
+    CHECK(vef_engine_is_complete(engines[0]) == 1);
+    vef_engine_free(engines[0]);
+    vef_engine_free(engines[1]);
 }
 
 int main(void)
@@ -344,6 +409,8 @@ int main(void)
     wrong_traces();
     callbacks();
     two_at_once();
+    an_engine_by_hand();
+    two_partitions();
     puts("the contract holds");
     return 0;
 }

@@ -83,7 +83,7 @@ static int inject(void *user, const vef_message *message)
     switch (draw(6)) {
     case 0: expect(vef_replay_hand_out(slot->replay, at, inject, slot) == VEF_ERROR_REENTRANT, "hand_out within", 0); break;
     case 1: case 2: case 3: moved(slot, at, checked("delivered within", vef_replay_delivered(slot->replay, some_id(slot), at), 0)); break;
-    case 4: moved(slot, at, checked("pop within", vef_replay_pop_ready(slot->replay, at, &(vef_message){0}), 1)); break;
+    case 4: moved(slot, at, checked("pop within", vef_replay_pop_ready(slot->replay, at, &(vef_message){0}, sizeof(vef_message)), 1)); break;
     default: break;
     }
     return draw(20) == 0;
@@ -131,14 +131,14 @@ static void play(struct slot *slot)
     case 0: case 1: case 2: case 3:
         if (checked("next_ready", vef_replay_next_ready(slot->replay, &at), 1) == 1 && draw(4)) {
             expect(at >= slot->now, "next_ready", 0);
-            answer = checked("pop", vef_replay_pop_ready(slot->replay, at, messages), 1);
+            answer = checked("pop", vef_replay_pop_ready(slot->replay, at, messages, sizeof(vef_message)), 1);
             moved(slot, at, answer);
             if (answer == 1) keep(slot, messages[0].id);
         }
         break;
     case 4: case 5:
         room = draw(9);
-        answer = checked("pop_batch", vef_replay_pop_ready_batch(slot->replay, at, messages, room), (long)room);
+        answer = checked("pop_batch", vef_replay_pop_ready_batch(slot->replay, at, messages, room, sizeof(vef_message)), (long)room);
         moved(slot, at, room ? answer : -1);
         for (long each = 0; each < answer; each++) keep(slot, messages[each].id);
         break;
@@ -155,9 +155,9 @@ static void play(struct slot *slot)
         moved(slot, at, answer);
         break;
     case 15: if (draw(20) == 0) { const char *why = vef_replay_stuck(slot->replay); expect(!why || *why, "stuck", 0); } break;
-    case 16: expect(checked("stats", vef_replay_stats(slot->replay, draw(50) ? &stats : NULL), 0) < 0 || stats.live <= stats.messages, "stats", 0); break;
-    case 17: checked("progress", vef_replay_progress(slot->replay, (uint32_t)draw(3), progress, draw(9)), 1 << 20); break;
-    case 18: checked("tally", vef_replay_tally(slot->replay, (uint32_t)draw(20), &tally), 0); break;
+    case 16: expect(checked("stats", vef_replay_stats(slot->replay, draw(50) ? &stats : NULL, sizeof(vef_stats)), 0) < 0 || stats.live <= stats.messages, "stats", 0); break;
+    case 17: checked("progress", vef_replay_progress(slot->replay, (uint32_t)draw(3), progress, draw(9), sizeof(vef_progress)), 1 << 20); break;
+    case 18: checked("tally", vef_replay_tally(slot->replay, (uint32_t)draw(20), &tally, sizeof(vef_tally)), 0); break;
     default:
         checked("is_complete", vef_replay_is_complete(slot->replay), 1);
         expect(vef_replay_error(slot->replay) != NULL, "error", 0);

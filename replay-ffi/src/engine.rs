@@ -1,0 +1,270 @@
+//! `vef_engine`: a replay for simulators that have an event queue. Calls report what happens; what follows, with the moments at which
+//! it happens, is then taken in batches.
+
+use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::faults::{self, Faults};
+use crate::message::{
+    self, Event, Follows, Parcel, Progress, Stats, VEF_EVENT_DELIVERED, VEF_EVENT_SENT, VEF_EVENT_WAKE,
+};
+use crate::status::*;
+use replay::{Engine, LiveId, Picos, ReplayError, Wake};
+use std::ffi::{c_char, c_int};
+
+/// A replay, or one partition of it, without a queue and without a clock.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Core {
+    head: Head,
+    engine: Engine,
+    faults: Faults,
+    /// What has followed from calls, of which the first `taken` were taken.
+    follows: Vec<Follows>,
+    taken: usize,
+    /// The latest moment of any call.
+    clock: Picos,
+}
+
+impl Handle for Core {
+    const TAG: u64 = u64::from_ne_bytes(*b"vefengin");
+
+    fn head(&mut self) -> &mut Head {
+        &mut self.head
+    }
+}
+
+impl Core {
+    pub(crate) fn new(engine: Engine) -> Self {
+        let (head, faults, follows) = (Head::new::<Self>(), Faults::default(), Vec::new());
+        Self { head, engine, faults, follows, taken: 0, clock: Picos::ZERO }
+    }
+
+    #[inline(always)]
+    fn report(&mut self, Event { at, id, what }: Event) -> Result<(), Failure> {
+        let Self { engine, follows, .. } = self;
+        let (at, mut out) = (Picos(at), |next: replay::Next| follows.push(next.into()));
+        let reported = match what {
+            VEF_EVENT_DELIVERED => engine.delivered(LiveId::from_raw(id), at, &mut out),
+            VEF_EVENT_WAKE => engine.wake(Wake::from_raw(at, id), at, &mut out),
+            VEF_EVENT_SENT => engine.sent(LiveId::from_raw(id), at, &mut out),
+            _ => return Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no event {what}"))),
+        };
+        self.clock = self.clock.max(at);
+        reported.map_err(|error| self.refusal(error))
+    }
+
+    #[cold]
+    fn refusal(&mut self, error: ReplayError) -> Failure {
+        self.faults.refusal(error)
+    }
+}
+
+/// Frees an engine. Null is allowed.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_free(engine: *mut Core) {
+    // SAFETY: the caller's promise.
+    unsafe { border::free(engine) }
+}
+
+/// Starts all ranks: once, before all other calls. What follows from it, as from every call below, is taken by `vef_engine_next`.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_begin(engine: *mut Core) -> c_int {
+    let begin = |core: &mut Core| {
+        let Core { engine, follows, .. } = core;
+        let begun = engine.begin(&mut |next: replay::Next| follows.push(next.into()));
+        begun.map_err(|error| core.refusal(error)).map(|()| 0)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, begin) }
+}
+
+/// Reports that a message has arrived, whole, at its destination at `at`. Its id is then invalid.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_delivered(engine: *mut Core, id: u64, at: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, |core| core.report(Event { at, id, what: VEF_EVENT_DELIVERED }).map(|()| 0)) }
+}
+
+/// Reports that a message has left its source at `at`. Optional; it matters after `vef_builder_sends_when_sent`
+/// alone.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_sent(engine: *mut Core, id: u64, at: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, |core| core.report(Event { at, id, what: VEF_EVENT_SENT }).map(|()| 0)) }
+}
+
+/// Wakes a rank, as a `VEF_NEXT_WAKE` asked: at the moment that it named, or later. The rank's next message then starts at `at`.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_wake(engine: *mut Core, id: u64, at: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, |core| core.report(Event { at, id, what: VEF_EVENT_WAKE }).map(|()| 0)) }
+}
+
+/// Reports `count` events in this order, and returns how many were accepted: the same as the three calls above for each, in less time.
+/// Fewer than `count`: the next one is refused, and a call that begins with it returns why. What follows from one event
+/// is none of the others: report those events together that happen before anything that can follow from them.
+///
+/// # Safety
+/// `engine` is null or usable; `events` is null or has `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_report(engine: *mut Core, events: *const Event, count: usize) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |core| {
+            for (at, event) in border::array(events, count, "events")?.iter().enumerate() {
+                match core.report(*event) {
+                    Ok(()) => {}
+                    Err(failure) if at == 0 => return Err(failure),
+                    Err(_) => return Ok(at as isize),
+                }
+            }
+            Ok(count as isize)
+        })
+    }
+}
+
+/// Takes up to `room` of the things that have followed from calls, in the order in which they followed, which is not that of their
+/// moments; writes them to `next` and returns how many. Those that are not taken are kept. `size` is `sizeof(vef_next)`.
+///
+/// # Safety
+/// `engine` is null or usable; `next` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_next(
+    engine: *mut Core,
+    next: *mut Follows,
+    room: usize,
+    size: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |core| {
+            let next = Out::new(next, size, "next")?;
+            let ready = core.follows.get(core.taken..).unwrap_or_default();
+            let count = ready.len().min(room);
+            for (at, &follows) in ready[..count].iter().enumerate() {
+                next.write(at, follows);
+            }
+            core.taken += count;
+            if core.taken == core.follows.len() {
+                core.follows.clear();
+                core.taken = 0;
+            }
+            Ok(count as isize)
+        })
+    }
+}
+
+/// Takes a message out of this partition whose receiver is in another one, and writes to `parcel` what that has to know:
+/// `vef_engine_import` takes it in there. Returns 0, and the id is then invalid; or 1 if the sender still waits for the message
+/// (not under `vef_builder_sends_eager`): report it sent or delivered here, too, under this id.
+///
+/// # Safety
+/// `engine` is null or usable; `parcel` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_export(engine: *mut Core, id: u64, parcel: *mut Parcel) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |core| {
+            border::present(parcel, "parcel")?;
+            let exported = core.engine.export(LiveId::from_raw(id)).map_err(|error| core.refusal(error))?;
+            border::write(parcel, Parcel { words: exported.to_raw() });
+            Ok(exported.is_incomplete().into())
+        })
+    }
+}
+
+/// Takes a message in that another partition has exported to a rank of this one, and writes the id by which it is reported delivered here.
+///
+/// # Safety
+/// `engine` is null or usable; `parcel` is null or a parcel, `id` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_import(engine: *mut Core, parcel: *const Parcel, id: *mut u64) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |core| {
+            border::present(id, "id")?;
+            let [parcel] = border::array(parcel, 1, "parcel")? else { return Ok(0) };
+            let parcel = replay::Parcel::from_raw(parcel.words);
+            let imported = core.engine.import(parcel).map_err(|error| core.refusal(error))?;
+            border::write(id, imported.to_raw());
+            Ok(0)
+        })
+    }
+}
+
+/// Returns 1 if every record is replayed and every message delivered, else 0; of a partition, every record of its own ranks and every
+/// message that stays in it or came to it.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_is_complete(engine: *mut Core) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, |core| Ok(core.engine.is_complete().into())) }
+}
+
+/// Why not everything is complete, for the moment when the simulator has nothing under way; otherwise as `vef_replay_stuck`.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_stuck(engine: *mut Core) -> *const c_char {
+    // SAFETY: the caller's promise.
+    unsafe { faults::stuck(engine, |core| core.faults.explain(core.engine.stuck())) }
+}
+
+/// Writes what was done so far to `stats`; `size` is `sizeof(vef_stats)`.
+///
+/// # Safety
+/// `engine` is null or usable; `stats` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_stats(engine: *mut Core, stats: *mut Stats, size: usize) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |core| {
+            Out::new(stats, size, "stats")?.write(0, Stats::of(&core.engine, core.clock));
+            Ok(0)
+        })
+    }
+}
+
+/// As `vef_replay_progress`. Of a rank in another partition nothing is known: it has no records and never finishes.
+///
+/// # Safety
+/// `engine` is null or usable; `tasks` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_progress(
+    engine: *mut Core,
+    job: u32,
+    tasks: *mut Progress,
+    room: usize,
+    size: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe { with(engine, |core| message::write_progress(&core.engine, job, (tasks, room, size))) }
+}
+
+/// What the last failed call on this engine says, in one line; "" if none failed. The text lives until the next
+/// call on it.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_error(engine: *mut Core) -> *const c_char {
+    // SAFETY: the caller's promise.
+    unsafe { border::error(engine) }
+}
