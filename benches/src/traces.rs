@@ -178,7 +178,7 @@ impl Trace {
                             src: Rank(rank),
                             dst: Rank((rank + 1) % tasks),
                             bytes: Bytes(8192),
-                            awaited: true,
+                            awaited: round + 1 < u64::from(messages),
                             after: match round {
                                 0 => Dependency::Start,
                                 _ => Dependency::Received(MessageId(received)),
