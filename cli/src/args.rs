@@ -2,6 +2,7 @@
 
 use crate::input::Input;
 use crate::network::{self, Network};
+use crate::report_args::Report;
 use clap::{Args, Parser, Subcommand};
 use reports::report::Section;
 use reports::timeline::Format;
@@ -32,6 +33,8 @@ pub enum Command {
     Check(Check),
     /// Show what a trace holds: sizes, pairs, collectives, ranks, phases
     Stats(Stats),
+    /// Write a page that shows what a trace holds and how it runs
+    Report(Box<Report>),
     /// Replay a trace on a simulated network
     Sim(Box<Sim>),
     /// Load a simulated network with synthetic traffic: latency and saturation
@@ -299,6 +302,9 @@ pub struct Stats {
     /// Rows of each table, at most
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub top: usize,
+    /// Codes of collectives in a text trace, other than the default ones (a `code name` line each)
+    #[arg(long, value_name = "FILE")]
+    pub op_codes: Option<PathBuf>,
     /// Threads [default: all cores]; the result is the same
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
@@ -383,6 +389,9 @@ pub struct Sim {
     /// Leave out the run without contention, which goes along on another core
     #[arg(long)]
     pub no_ideal: bool,
+    /// Also write a page about the trace and this simulation, as vef report does
+    #[arg(long, value_name = "FILE.html", conflicts_with = "sweep")]
+    pub report: Option<PathBuf>,
     /// The report as JSON
     #[arg(long)]
     pub json: bool,

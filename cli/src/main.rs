@@ -18,6 +18,7 @@ mod network;
 mod output;
 mod parallel;
 mod progress;
+mod report_args;
 mod tools;
 mod usage;
 

@@ -94,9 +94,17 @@ pub fn can_be_written(path: &Path) -> Result<(), Failure> {
 /// # Errors
 /// The system's, with the file's name.
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    bytes(path, text.as_bytes())
+}
+
+/// As [`file()`], of anything.
+///
+/// # Errors
+/// The system's, with the file's name.
+pub fn bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let write = || {
         let new = NewFile::create(path)?;
-        new.file().write_all(text.as_bytes())?;
+        new.file().write_all(bytes)?;
         new.finish()
     };
     write().map_err(|error| format!("{}: {error}", path.display()).into())

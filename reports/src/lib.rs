@@ -1,7 +1,8 @@
 //! What people see: traces and captures, added up and made readable.
 //!
 //! - [`stats`]: a trace, added up in one pass without a replay (`vef stats`);
-//! - [`report`]: the data of a report, as text and JSON; [`table`]: as columns;
+//! - [`yardstick`]: what a replay on the yardstick network adds to that;
+//! - [`report`]: the data of a report, as text, JSON and page (`vef report`); [`table`]: as columns;
 //! - [`lines`]: a capture as time-independent text traces, a line a call;
 //! - [`text`]: such traces, aggregated as MinI Parser does it (`vef text`);
 //! - [`profile`]: counts, times and bytes of a capture's functions (`vef profile`);
@@ -18,6 +19,7 @@ pub mod stats;
 pub mod table;
 pub mod text;
 pub mod timeline;
+pub mod yardstick;
 
 mod exact;
 mod members;

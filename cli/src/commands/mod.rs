@@ -8,6 +8,7 @@ mod generate;
 mod mix;
 mod place;
 mod profile;
+mod report;
 mod run;
 mod sim;
 mod stats;
@@ -29,6 +30,7 @@ pub fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Mix(mix) => mix::execute(&mix),
         Command::Check(check) => check::execute(&check),
         Command::Stats(stats) => stats::execute(&stats).map(|()| ExitCode::SUCCESS),
+        Command::Report(report) => report::execute(&report).map(|()| ExitCode::SUCCESS),
         Command::Sim(sim) => sim::execute(&sim).map(|()| ExitCode::SUCCESS),
         Command::Gen(options) => generate::execute(&options).map(|()| ExitCode::SUCCESS),
         Command::Traffic(traffic) => traffic::execute(&traffic).map(|()| ExitCode::SUCCESS),

@@ -7,10 +7,12 @@ use crate::progress::Bar;
 use reports::report::{Report, Shown};
 use reports::stats::Stats;
 use std::io::IsTerminal;
+use vef_format::operation::OpCodes;
 
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let trace = Input::of(&arguments.trace)?;
-    let stats = read(&trace, arguments.jobs)?;
+    let codes = super::check::op_codes(&trace, arguments.op_codes.as_deref())?;
+    let stats = read(&trace, arguments.jobs, codes.as_ref())?;
     if let Some(wanted) = &arguments.csv {
         let tables = stats.tables();
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
@@ -34,9 +36,14 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Adds up a trace with so many threads, or as many as there are cores.
-pub fn read(trace: &Input, jobs: Option<u16>) -> Result<Stats, Failure> {
+pub fn read(trace: &Input, jobs: Option<u16>, codes: Option<&OpCodes>) -> Result<Stats, Failure> {
     let bar = Bar::new("reading the trace");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from)).build()?;
-    pool.install(|| Stats::of_trace(&trace.path, &|records| bar.count(records, "records")))
-        .map_err(|error| trace.error(error))
+    let mut stats = pool
+        .install(|| Stats::of_trace(&trace.path, &|records| bar.count(records, "records")))
+        .map_err(|error| trace.error(error))?;
+    if let Some(codes) = codes {
+        stats.op_codes = codes.clone();
+    }
+    Ok(stats)
 }

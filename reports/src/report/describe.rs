@@ -37,6 +37,9 @@ impl Report {
             collectives: collectives(stats, top),
             calls: calls(stats),
             phases: phases(stats),
+            replayed: None,
+            simulated: None,
+            against: None,
         }
     }
 }

@@ -1,12 +1,34 @@
-//! The data of a report, from sums over a trace.
+//! The data of a report, from sums over a trace and a replay; as text, as JSON, as a page, as pictures.
+
+pub mod measures;
+pub mod model;
+pub mod replayed;
 
 mod describe;
-pub mod model;
-mod text;
 mod who;
 
+mod shown;
+
+mod columns;
+mod markdown;
+mod page;
+mod parts;
+mod text;
+
+mod against;
+mod simulation;
+
+#[cfg(feature = "svg")]
+mod pictures;
+
 pub use model::Report;
+#[cfg(feature = "svg")]
+pub use pictures::{PictureError, Pictures};
+pub use replayed::Replayed;
+pub use simulation::{SimulationError, read as read_simulation};
 pub use text::{Section, Shown};
+
+pub(crate) use who::matrix;
 
 impl Report {
     /// The data as one line of JSON.

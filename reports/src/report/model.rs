@@ -1,7 +1,8 @@
 //! The data of a report: the file of `--format json`, and what the page is drawn from. `docs/reports.md` lists the keys.
 
+pub use super::measures::{Amount, Matrix, Order};
+use super::replayed::Replayed;
 use crate::exact::Exact;
-use crate::stats::Volume;
 use serde::Serialize;
 
 /// The layout of the data; another number where a key goes or changes its meaning.
@@ -32,6 +33,38 @@ pub struct Report {
     pub calls: Vec<Call>,
     /// The program's phases, where the trace tells them.
     pub phases: Vec<Phase>,
+    /// What a replay on the yardstick network shows, unless none was wanted.
+    pub replayed: Option<Replayed>,
+    /// The result of a simulation, as `vef sim --json` wrote it.
+    pub simulated: Option<serde_json::Value>,
+    /// A comparison with another trace.
+    pub against: Option<Against>,
+}
+
+/// A comparison with another trace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Against {
+    /// What it is.
+    pub head: Head,
+    /// Measure by measure.
+    pub differences: Vec<Difference>,
+    /// Its messages by size.
+    pub sizes: Vec<SizeClass>,
+    /// Its collective operations.
+    pub operations: Vec<Operation>,
+}
+
+/// A measure of two traces.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// Which one.
+    pub measure: &'static str,
+    /// Of this trace.
+    pub this: Exact,
+    /// Of the other.
+    pub other: Exact,
+    /// How much more this is, as a share of the other; none where the other is 0.
+    pub change: Option<f64>,
 }
 
 /// What a report is about.
@@ -72,21 +105,6 @@ pub struct Host {
     pub name: String,
     /// How many ranks ran on it.
     pub ranks: u32,
-}
-
-/// Messages and their payload.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
-pub struct Amount {
-    /// Messages.
-    pub messages: Exact,
-    /// Their payload.
-    pub bytes: Exact,
-}
-
-impl From<Volume> for Amount {
-    fn from(volume: Volume) -> Self {
-        Self { messages: volume.messages.into(), bytes: volume.bytes.into() }
-    }
 }
 
 /// Sums over a trace.
@@ -211,32 +229,6 @@ pub struct Partners {
     pub partners: u32,
     /// Ranks with so many.
     pub ranks: u32,
-}
-
-/// A matrix of senders and receivers.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
-pub struct Matrix {
-    /// Ranks that share a row, and a column.
-    pub ranks_per_row: u32,
-    /// Rows, as many as columns.
-    pub rows: u32,
-    /// The cells with messages, `row × rows + column` each; `null`: all cells, in order. Row: sender.
-    pub cells: Option<Vec<u32>>,
-    /// Messages of these cells.
-    pub messages: Vec<Exact>,
-    /// Their bytes.
-    pub bytes: Vec<Exact>,
-    /// Rows in other orders than by rank, where each row is one rank.
-    pub orders: Vec<Order>,
-}
-
-/// An order of ranks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Order {
-    /// `host`, or `partners`: those that exchange most beside each other.
-    pub by: &'static str,
-    /// The ranks.
-    pub ranks: Vec<u32>,
 }
 
 /// Messages between ranks whose numbers are that far apart.

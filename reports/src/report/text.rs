@@ -1,8 +1,9 @@
 //! A report for people on a terminal: at most a hundred columns, numbers to the right, units in the heads.
 
 use super::model::{Amount, Report};
+use super::shown::{bytes, count, range, time};
 use crate::exact::Exact;
-use vef_format::units::{Bytes, Grouped, Picos};
+use vef_format::units::Grouped;
 
 /// How a report is shown.
 #[derive(Debug, Clone, Copy)]
@@ -131,23 +132,6 @@ fn bar(share: u128, most: u128) -> String {
     text
 }
 
-fn count(value: Exact) -> String {
-    Grouped(value).to_string()
-}
-
-/// With a unit that fits; beyond 2^64 as it is.
-fn bytes(value: Exact) -> String {
-    u64::try_from(value.0).map_or_else(|_| format!("{value} B"), |value| Bytes(value).to_string())
-}
-
-fn time(value: Exact) -> String {
-    u64::try_from(value.0).map_or_else(|_| format!("{value} ps"), |value| Picos(value).to_string())
-}
-
-fn range(from: u128, to: u128) -> String {
-    if from == to { Grouped(from).to_string() } else { format!("{} … {}", Grouped(from), Grouped(to)) }
-}
-
 fn amount(of: &Amount) -> [String; 2] {
     [count(of.messages), count(of.bytes)]
 }
@@ -159,7 +143,7 @@ impl Report {
         match only {
             Some(section) => self.write_section(section, shown, &mut out),
             None => {
-                self.write_head(&mut out);
+                out.push_str(&self.head_text());
                 for section in Section::ALL {
                     self.write_section(section, shown, &mut out);
                 }
@@ -168,7 +152,9 @@ impl Report {
         out
     }
 
-    fn write_head(&self, out: &mut String) {
+    /// What the report is about, and its sums.
+    pub(super) fn head_text(&self) -> String {
+        let mut out = String::new();
         let (head, totals, sizes) = (&self.head, &self.totals, &self.sizes);
         out.push_str(&format!(
             "{}: {} of {} ranks, {}\n",
@@ -262,6 +248,7 @@ impl Report {
                 ),
             );
         }
+        out
     }
 
     fn write_section(&self, section: Section, shown: &Shown, out: &mut String) {

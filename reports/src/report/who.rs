@@ -28,7 +28,8 @@ pub(super) fn pairs(stats: &Stats, most: usize) -> Pairs {
     }
 }
 
-fn matrix(sums: &Sums) -> Matrix {
+/// The matrix of sums over pairs of ranks.
+pub(crate) fn matrix(sums: &Sums) -> Matrix {
     let used = || sums.cells.iter().enumerate().filter(|(_, volume)| volume.messages > 0);
     let all = || sums.cells.iter().enumerate();
     let sparse = used().count() * SPARSE < sums.cells.len();

@@ -19,16 +19,23 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if !sim.sweep.is_empty() {
         return sweep::execute(sim);
     }
-    if let Some(file) = &sim.draw {
+    for file in [&sim.draw, &sim.report].into_iter().flatten() {
         output::can_be_written(file)?;
     }
     let trace = Input::of(&sim.trace)?;
     if Schedule::is_schedule(&trace.path) {
+        if sim.report.is_some() {
+            let name = trace.name().display();
+            return Err(format!("{name}: --report is of traces; this is a GOAL schedule").into());
+        }
         return schedule(sim, &trace);
     }
     let report = simulated(sim, &trace)?;
     if let Some(file) = &sim.draw {
         draw(file, &report)?;
+    }
+    if let Some(page) = &sim.report {
+        super::report::of_simulation(&trace, sim.op_codes.as_deref(), &report, page)?;
     }
     match (sim.json, sim.csv) {
         (true, _) => output::json(&report),

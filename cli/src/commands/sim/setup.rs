@@ -91,7 +91,8 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
         return Err("--critical-path, --links and --draw: model loggp knows no links".into());
     }
     settings.observe.critical_path = sim.critical_path;
-    settings.observe.links = sim.links || sim.draw.is_some() || sim.csv.is_some_and(Table::needs_links);
+    settings.observe.links =
+        sim.links || sim.draw.is_some() || sim.report.is_some() || sim.csv.is_some_and(Table::needs_links);
     if let Some(file) = &sim.calibration {
         sim_example::calibration::Calibration::read(file)?.apply(&mut settings)?;
     }

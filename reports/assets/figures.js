@@ -1,0 +1,683 @@
+// The figures of a report: functions from its data (docs/reports.md) to SVG. They are called by the page in a browser and, for
+// `vef report --svg`, by an engine without one: they use nothing but Plot and `document`.
+"use strict";
+const Figures = (() => {
+  const NS = "http://www.w3.org/2000/svg";
+  // Okabe and Ito's colours: told apart by everybody, on light and on dark ground.
+  const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"];
+  const GREY = "#888888";
+  const STATES = [
+    { key: "computing", name: "computing", colour: COLOURS[2] },
+    { key: "collective", name: "in collectives", colour: COLOURS[1] },
+    { key: "reception", name: "waiting for messages", colour: COLOURS[5] },
+    { key: "send", name: "waiting for sends", colour: COLOURS[3] },
+    { key: "finished", name: "finished", colour: "#BBBBBB" },
+  ];
+
+  // Numbers for people. Whole numbers beyond 2^53 come as strings.
+  const number = (value) => Number(value);
+  const exact = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+  const round = (value) => String(+value.toPrecision(3));
+  const scaled = (value, units) => {
+    let [factor, unit] = units[0];
+    for (const [least, name] of units) if (Math.abs(value) >= least) [factor, unit] = [least, name];
+    return value === 0 ? "0" : `${round(value / factor)}${unit}`;
+  };
+  const count = (value) => scaled(value, [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"], [1e12, "T"], [1e15, "P"], [1e18, "E"]]);
+  const bytes = (value) => scaled(value, [[1, " B"], [1e3, " kB"], [1e6, " MB"], [1e9, " GB"], [1e12, " TB"], [1e15, " PB"], [1e18, " EB"]]);
+  const time = (value) => scaled(value, [[1, " ps"], [1e3, " ns"], [1e6, " \u00b5s"], [1e9, " ms"], [1e12, " s"]]);
+  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  // The unit in which the axis of times up to `most` is written.
+  const timeUnit = (most) => [[1e12, "s"], [1e9, "ms"], [1e6, "\u00b5s"], [1e3, "ns"]].find(([factor]) => most >= 2 * factor) ?? [1, "ps"];
+
+  const element = (name, attributes, ...children) => {
+    const made = document.createElementNS(NS, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    for (const child of children) made.append(typeof child === "string" ? document.createTextNode(child) : child);
+    return made;
+  };
+
+  const label = (x, y, text) => element("text", { x, y, fill: "currentColor", "font-size": 12, "text-anchor": "start" }, text);
+
+  // A row of coloured squares and names at the top of a figure.
+  const legend = (svg, entries) => {
+    const start = 10;
+    let [x, y] = [start, 18];
+    for (const { name, colour, dash } of entries) {
+      const width = 17 + 6.8 * name.length + 16;
+      if (x + width > number(svg.getAttribute("width"))) [x, y] = [start, y + 16];
+      const mark = dash === undefined
+        ? element("rect", { x, y, width: 11, height: 11, fill: colour })
+        : element("line", { x1: x, x2: x + 14, y1: y + 6, y2: y + 6, stroke: colour, "stroke-width": 2, "stroke-dasharray": dash });
+      svg.append(mark, label(x + 17, y + 10, name));
+      x += width;
+    }
+    return svg;
+  };
+
+  // Room for a legend below the name of the axis.
+  const LEGEND = 42;
+
+  const plot = (options) => Plot.plot({
+    document, marginTop: 26, marginBottom: 40, marginLeft: 64, marginRight: 16,
+    style: { background: "transparent", fontSize: "12px", overflow: "visible" },
+    ...options,
+  });
+
+  // Several pictures in one, each at a place.
+  const compose = (width, height, parts) => {
+    const svg = element("svg", { xmlns: NS, width, height, viewBox: `0 0 ${width} ${height}`, "font-family": "system-ui, sans-serif", "font-size": 12, fill: "currentColor" });
+    for (const { picture, x, y } of parts) {
+      picture.setAttribute("x", x);
+      picture.setAttribute("y", y);
+      svg.append(picture);
+    }
+    return svg;
+  };
+
+  // viridis, in nine steps between which it is interpolated.
+  const VIRIDIS = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]];
+  const viridis = (share) => {
+    const at = Math.min(Math.max(share, 0), 1) * (VIRIDIS.length - 1);
+    const low = Math.min(Math.floor(at), VIRIDIS.length - 2);
+    return VIRIDIS[low].map((from, channel) => Math.round(from + (at - low) * (VIRIDIS[low + 1][channel] - from)));
+  };
+
+  // A PNG of `width` by `height` cells as a data URL: `level(at)` is 0 for no colour, else 1 to 255 on viridis.
+  const CRC = Array.from({ length: 256 }, (_, n) => {
+    for (let bit = 0; bit < 8; bit++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+    return n >>> 0;
+  });
+  const png = (width, height, level) => {
+    const word = (value) => [value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255];
+    const out = [137, 80, 78, 71, 13, 10, 26, 10];
+    const chunk = (name, data) => {
+      const body = [...name].map((letter) => letter.charCodeAt(0));
+      for (const byte of data) body.push(byte);
+      let crc = 0xffffffff;
+      for (const byte of body) crc = CRC[(crc ^ byte) & 255] ^ (crc >>> 8);
+      for (const byte of word(data.length)) out.push(byte);
+      for (const byte of body) out.push(byte);
+      for (const byte of word((crc ^ 0xffffffff) >>> 0)) out.push(byte);
+    };
+    chunk("IHDR", [...word(width), ...word(height), 8, 3, 0, 0, 0]);
+    const palette = [0, 0, 0];
+    for (let n = 1; n < 256; n++) palette.push(...viridis((n - 1) / 254));
+    chunk("PLTE", palette);
+    chunk("tRNS", [0]);
+    const rows = new Uint8Array((width + 1) * height);
+    for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) rows[y * (width + 1) + 1 + x] = level(y * width + x);
+    // zlib without compression: blocks of at most 65535 bytes.
+    const data = [0x78, 1];
+    let [a, b] = [1, 0];
+    for (let at = 0; at < rows.length; at += 65535) {
+      const part = rows.subarray(at, at + 65535);
+      const last = at + 65535 >= rows.length ? 1 : 0;
+      data.push(last, part.length & 255, part.length >> 8, ~part.length & 255, (~part.length >> 8) & 255);
+      for (const byte of part) {
+        data.push(byte);
+        a = (a + byte) % 65521;
+        b = (b + a) % 65521;
+      }
+    }
+    for (const byte of word(((b << 16) | a) >>> 0)) data.push(byte);
+    chunk("IDAT", data);
+    chunk("IEND", []);
+    return `data:image/png;base64,${base64(out)}`;
+  };
+  const base64 = (data) => {
+    const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const text = [];
+    for (let at = 0; at < data.length; at += 3) {
+      const three = (data[at] << 16) | ((data[at + 1] ?? 0) << 8) | (data[at + 2] ?? 0);
+      text.push(letters[three >> 18], letters[(three >> 12) & 63]);
+      text.push(at + 1 < data.length ? letters[(three >> 6) & 63] : "=", at + 2 < data.length ? letters[three & 63] : "=");
+    }
+    return text.join("");
+  };
+
+  // A scale of colours over the positive ones of `values`: logarithmic, or linear from 0.
+  const colourScale = (values, linear) => {
+    let [least, most] = [Infinity, 0];
+    for (const value of values) if (value > 0) [least, most] = [Math.min(least, value), Math.max(most, value)];
+    // Values that hardly differ get colours that hardly differ.
+    least = Math.min(least, most / 10);
+    if (linear) return { least: 0, most, linear, level: (value) => (value > 0 ? 1 + Math.round((254 * value) / most) : 0) };
+    const [from, span] = [Math.log(least), Math.log(most) - Math.log(least)];
+    const level = (value) => (value > 0 ? 1 + Math.round(254 * (span > 0 ? (Math.log(value) - from) / span : 1)) : 0);
+    return { least, most, level };
+  };
+
+  // What the colours mean: a strip from the least to the most, at the right of a figure.
+  const strip = (svg, x, y, height, { least, most, linear }, format, title) => {
+    if (most === 0) return;
+    const steps = 32;
+    for (let step = 0; step < steps; step++) {
+      const [r, g, b] = viridis(1 - step / (steps - 1));
+      svg.append(element("rect", { x, y: y + (height / steps) * step, width: 12, height: height / steps + 0.6, fill: `rgb(${r},${g},${b})` }));
+    }
+    const write = (at, text) => svg.append(label(x + 17, at, text));
+    write(y + 10, format(most));
+    if (most > least) {
+      write(y + height / 2 + 4, format(linear ? (most + least) / 2 : Math.sqrt(most * least)));
+      write(y + height, format(least));
+    }
+    svg.append(label(x, y - 8, title));
+  };
+
+  // A picture of cells: colours on a logarithmic scale, cells without anything left empty.
+  const heat = ({ width, height, columns, rows, values, x, y, format, title, linear, marginLeft = 64 }) => {
+    const scale = colourScale(values, linear);
+    const [right, top, bottom] = [100, 26, 40];
+    const source = png(columns, rows, (at) => scale.level(values[at]));
+    const svg = plot({
+      width, height, marginLeft, marginRight: right, marginTop: top, marginBottom: bottom,
+      x: { ...x }, y: { ...y, reverse: true },
+      marks: [
+        Plot.image([0], {
+          src: () => source, x: () => (x.domain[0] + x.domain[1]) / 2, y: () => (y.domain[0] + y.domain[1]) / 2,
+          width: width - marginLeft - right, height: height - top - bottom, preserveAspectRatio: "none", imageRendering: "pixelated",
+        }),
+        Plot.frame({ strokeOpacity: 0.4 }),
+      ],
+    });
+    strip(svg, width - right + 18, top + 14, height - top - bottom - 14, scale, format, title);
+    return svg;
+  };
+
+  // Stacked steps over time. `series`: { name, colour, values }.
+  const steps = ({ width, height, series, binPs, endPs, label, tick, interactive, format }) => {
+    const [factor, unit] = timeUnit(endPs);
+    const rows = [];
+    for (const { name, values } of series) {
+      values.forEach((value, bin) => rows.push({ name, bin, x: (bin * binPs) / factor, value }));
+      // The last step is as wide as the others.
+      rows.push({ name, bin: values.length, x: Math.min(values.length * binPs, endPs) / factor, value: values[values.length - 1] });
+    }
+    const order = series.map(({ name }) => name);
+    const colours = series.map(({ colour }) => colour);
+    const totals = series[0].values.map((_, bin) => ({
+      x: (bin * binPs) / factor, total: series.reduce((sum, { values }) => sum + values[bin], 0),
+      text: [`${round((bin * binPs) / factor)} to ${round(Math.min((bin + 1) * binPs, endPs) / factor)} ${unit}`,
+        ...series.filter(({ values }) => values[bin] > 0).map(({ name, values }) => `${name}: ${format(values[bin])}`)].join("\n"),
+    }));
+    const svg = plot({ marginTop: LEGEND,
+      width, height, x: { label: `time (${unit})`, domain: [0, endPs / factor] }, y: { label, tickFormat: tick, grid: true },
+      color: { domain: order, range: colours },
+      marks: [
+        Plot.areaY(rows, Plot.stackY({ order }, { x: "x", y: "value", fill: "name", curve: "step-after" })),
+        Plot.ruleY([0]),
+        ...(interactive ? [Plot.tip(totals, Plot.pointerX({ x: "x", y: "total", title: "text" }))] : []),
+      ],
+    });
+    return legend(svg, series);
+  };
+
+  // The series with most, and the others put together.
+  const foremost = (names, rows) => {
+    const sum = (values) => values.reduce((all, value) => all + value, 0);
+    const ordered = names.map((name, at) => ({ name, values: rows[at].map(number) })).filter(({ values }) => sum(values) > 0);
+    ordered.sort((one, other) => sum(other.values) - sum(one.values));
+    const most = ordered.slice(0, ordered.length > 6 ? 5 : 6).map((series, at) => ({ ...series, colour: COLOURS[at] }));
+    const rest = ordered.slice(most.length);
+    if (rest.length > 0) most.push({ name: `${rest.length} others`, colour: GREY, values: rest[0].values.map((_, bin) => rest.reduce((all, { values }) => all + values[bin], 0)) });
+    return most;
+  };
+
+  const measureOf = (options) => (options.measure === "messages" ? { key: "messages", tick: count, format: (value) => `${exact(Math.round(value))} messages` } : { key: "bytes", tick: bytes, format: (value) => `${exact(Math.round(value))} B` });
+
+  const overTime = (data, options) => {
+    const { over_time: over, runtime_ps } = data.replayed;
+    const { key, tick, format } = measureOf(options);
+    const series = foremost(over.kinds, over[key]);
+    if (series.length === 0) return null;
+    return steps({ ...options, height: 260, series, binPs: number(over.bin_ps), endPs: number(runtime_ps), tick, format, label: `${key} started in ${time(number(over.bin_ps))}` });
+  };
+
+  // An axis of cells for `ranks` ranks: few of them are named in the middle of their cells.
+  const rankAxis = (name, ranks, few = ranks <= 32) => (few
+    ? { label: name, domain: [0, ranks], ticks: Array.from({ length: ranks }, (_, rank) => rank + 0.5), tickFormat: (place) => String(Math.floor(place)) }
+    : { label: name, domain: [0, ranks], tickFormat: (rank) => (Number.isInteger(rank) ? String(rank) : "") });
+
+  const rankTime = (data, options) => {
+    const { rank_time: cells, runtime_ps } = data.replayed;
+    const end = number(runtime_ps);
+    const [factor, unit] = timeUnit(end);
+    const rows = cells.rows;
+    const columns = cells.bytes.length / rows;
+    const values = cells.bytes.map(number);
+    if (!values.some((value) => value > 0)) return null;
+    const ranks = data.head.ranks;
+    const height = Math.min(Math.max(150, 66 + 6 * rows), 420);
+    const last = (columns * number(cells.bin_ps)) / factor;
+    return heat({
+      ...options, height, columns, rows, values, format: bytes, title: "bytes sent",
+      x: { label: `time (${unit})`, domain: [0, last] }, y: rankAxis("rank", ranks),
+    });
+  };
+
+  const states = (data, options) => {
+    const { states, runtime_ps } = data.replayed;
+    const bin = number(states.bin_ps);
+    const end = number(runtime_ps);
+    // How many ranks there are in a state, on average over the bin.
+    const width = (at) => Math.min((at + 1) * bin, end) - at * bin;
+    const series = STATES.map(({ key, name, colour }) => ({ name, colour, values: states[key].map((value, at) => (width(at) > 0 ? number(value) / width(at) : 0)) }));
+    const used = series.filter(({ values }) => values.some((value) => value > 0));
+    if (used.length === 0) return null;
+    return steps({ ...options, height: 240, series: used, binPs: bin, endPs: end, label: "ranks", tick: (value) => (Number.isInteger(value) ? count(value) : ""), format: (value) => `${round(value)} ranks` });
+  };
+
+  const inFlight = (data, options) => {
+    const { in_flight: flight, runtime_ps } = data.replayed;
+    if (!flight.mean.some((value) => value > 0)) return null;
+    return steps({
+      ...options, height: 220, series: [{ name: "messages under way", colour: COLOURS[4], values: flight.mean }], binPs: number(flight.bin_ps), endPs: number(runtime_ps),
+      label: "messages under way", tick: count, format: (value) => round(value),
+    });
+  };
+
+  // The cells of a matrix in the order that was asked for: { rows, values, ranksPerRow }.
+  const matrixValues = (data, options) => {
+    const own = data.pairs.matrix;
+    const collective = data.replayed?.collectives?.matrix;
+    const layer = options.layer ?? "point-to-point";
+    const used = [layer === "collectives" ? null : own, layer === "point-to-point" ? null : collective].filter(Boolean);
+    const rows = own.rows;
+    const of = (key) => {
+      const values = new Float64Array(rows * rows);
+      for (const matrix of used) matrix[key].forEach((value, at) => (values[matrix.cells ? matrix.cells[at] : at] += number(value)));
+      return values;
+    };
+    const measure = options.measure ?? "bytes";
+    let values = of(measure === "messages" ? "messages" : "bytes");
+    if (measure === "mean size") {
+      const messages = of("messages");
+      values = values.map((value, at) => (messages[at] > 0 ? Math.max(value / messages[at], 0) : 0));
+    }
+    const order = own.orders.find(({ by }) => by === options.order)?.ranks;
+    if (order) {
+      const ordered = new Float64Array(rows * rows);
+      for (let row = 0; row < rows; row++) for (let column = 0; column < rows; column++) ordered[row * rows + column] = values[order[row] * rows + order[column]];
+      values = ordered;
+    }
+    return { rows, values, order, ranksPerRow: own.ranks_per_row, measure };
+  };
+
+  const matrix = (data, options) => {
+    const { rows, values, measure, order } = matrixValues(data, options);
+    if (rows === 0 || !values.some((value) => value > 0)) return null;
+    const side = Math.min(options.width - 164, 520);
+    const ranks = data.head.ranks;
+    const what = order ? "place in the order" : "rank";
+    return heat({
+      width: side + 164, height: side + 66, columns: rows, rows, values, format: measure === "messages" ? count : bytes, title: measure,
+      x: rankAxis(`receiving ${what}`, ranks), y: rankAxis(`sending ${what}`, ranks),
+    });
+  };
+
+  // Bars over classes, each with a name.
+  const bars = (rows, { width, height, label, xLabel, tick, colour, title, interactive, marginBottom = rows.length > 8 ? 64 : 40, type }) => plot({
+    width, height, marginBottom, x: { label: xLabel, domain: rows.map((row) => row.name), tickRotate: rows.length > 8 ? -40 : 0 },
+    y: { label, grid: true, tickFormat: tick, ...(type ? { type } : {}) },
+    marks: [
+      Plot.barY(rows, { x: "name", y: "value", fill: colour, ...(interactive ? { tip: true, title } : {}) }),
+      Plot.ruleY([0]),
+    ],
+  });
+
+  const upTo = (from, to, format) => (number(from) === number(to) ? format(number(from)) : `\u2264 ${format(number(to))}`);
+
+  // Powers of two are known by their binary names.
+  const binary = (value) => {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    const power = value < 1 ? 0 : Math.floor(Math.log2(value) / 10);
+    return value === 0 ? "0" : `${count(value / 1024 ** power)} ${units[power]}`;
+  };
+
+  const sizes = (data, options) => {
+    const classes = data.sizes.classes;
+    if (classes.length === 0) return null;
+    const name = ({ from }) => binary(number(from));
+    const all = classes.reduce((sum, row) => sum + number(row.bytes), 0);
+    let below = 0;
+    const rows = classes.map((row) => {
+      below += number(row.bytes);
+      const range = number(row.from) === number(row.to) ? `${exact(row.from)} B` : `${exact(row.from)} to ${exact(row.to)} B`;
+      return { name: name(row), value: number(row.messages), share: all > 0 ? below / all : 0, title: `${range}\n${exact(row.messages)} messages\n${exact(row.bytes)} B` };
+    });
+    const upper = bars(rows, { ...options, height: 230, label: "messages", xLabel: "least size of the class", tick: count, colour: COLOURS[0], title: "title" });
+    const lower = plot({
+      ...options, height: 190, marginBottom: rows.length > 8 ? 64 : 40, x: { type: "band", domain: rows.map((row) => row.name), label: "least size of the class", tickRotate: rows.length > 8 ? -40 : 0 },
+      y: { label: "share of all bytes, up to this size", domain: [0, 1], grid: true, tickFormat: (share) => `${Math.round(100 * share)} %` },
+      marks: [
+        Plot.lineY(rows, { x: "name", y: "share", stroke: COLOURS[5], strokeWidth: 2 }),
+        Plot.dot(rows, { x: "name", y: "share", fill: COLOURS[5], r: 3, ...(options.interactive ? { tip: true, title: (row) => `up to ${row.name}: ${percent(row.share)}` } : {}) }),
+        Plot.ruleY([0]),
+      ],
+    });
+    return compose(options.width, 420, [{ picture: upper, x: 0, y: 0 }, { picture: lower, x: 0, y: 230 }]);
+  };
+
+  const distances = (data, options) => {
+    const all = data.distances.reduce((sum, row) => sum + number(row.bytes), 0);
+    const total = data.distances.reduce((sum, row) => sum + number(row.messages), 0);
+    if (total === 0) return null;
+    const rows = data.distances.map((row) => ({
+      name: row.from === row.to ? String(row.from) : `${row.from}\u2013${row.to}`,
+      value: options.measure === "messages" || all === 0 ? number(row.messages) / total : number(row.bytes) / all,
+      title: `${exact(row.messages)} messages\n${exact(row.bytes)} B`,
+    }));
+    const what = options.measure === "messages" || all === 0 ? "messages" : "bytes";
+    return bars(rows, { ...options, height: 230, label: `share of ${what}`, xLabel: "distance of the ranks' numbers", tick: (share) => `${Math.round(100 * share)} %`, colour: COLOURS[2], title: "title" });
+  };
+
+  const partners = (data, options) => {
+    const rows = data.pairs.partners;
+    if (rows.length === 0) return null;
+    const named = rows.length <= 24;
+    const title = ({ partners, ranks }) => `${exact(ranks)} ranks send to ${exact(partners)} others each`;
+    return plot({
+      ...options, height: 220, x: { label: "ranks that a rank sends to", ...(named ? { type: "band" } : {}) }, y: { label: "ranks", grid: true, tickFormat: count, ticks: Math.min(5, Math.max(...rows.map(({ ranks }) => ranks))) },
+      marks: [
+        named
+          ? Plot.barY(rows, { x: "partners", y: "ranks", fill: COLOURS[4], ...(options.interactive ? { tip: true, title } : {}) })
+          : Plot.rectY(rows, { x1: "partners", x2: ({ partners }) => partners + 1, y: "ranks", fill: COLOURS[4] }),
+        Plot.ruleY([0]),
+      ],
+    });
+  };
+
+  const collectives = (data, options) => {
+    const rows = data.collectives.operations.slice(0, 20).map((row) => ({
+      ...row, name: `${row.operation}, ${exact(row.members)} members`, value: Math.max(number(row.sent_bytes), number(row.received_bytes)), calls: number(row.operations),
+      title: `${row.operation} on ${exact(row.communicators)} communicators of ${exact(row.members)} members\n${exact(row.operations)} operations\ncontributed ${exact(row.sent_bytes)} B, obtained ${exact(row.received_bytes)} B`,
+    }));
+    if (rows.length === 0) return null;
+    const moved = options.measure !== "operations" && rows.some(({ value }) => value > 0);
+    const value = moved ? "value" : "calls";
+    const marginLeft = 40 + 7 * Math.max(...rows.map(({ name }) => name.length));
+    return plot({
+      ...options, height: 70 + 24 * rows.length, marginLeft, marginRight: 70,
+      x: { label: moved ? "bytes contributed or obtained, whichever is more" : "operations", grid: true, tickFormat: moved ? bytes : count, ticks: 5 }, y: { label: null, domain: rows.map(({ name }) => name) },
+      marks: [
+        Plot.barX(rows, { y: "name", x: value, fill: COLOURS[1], ...(options.interactive ? { tip: true, title: "title" } : {}) }),
+        Plot.text(rows, { y: "name", x: value, text: (row) => (moved ? bytes(row[value]) : count(row[value])), textAnchor: "start", dx: 4 }),
+        Plot.ruleX([0]),
+      ],
+    });
+  };
+
+  // By rank, or by value: of many ranks the least, mean and most of those that share a column of the picture.
+  const byRank = (values, { width, height, label, tick, colour, order, ranks, interactive, format, perRow }) => {
+    const sorted = order === "value" ? [...values].sort((one, other) => other - one) : values;
+    const rows = sorted.map((value, at) => ({ x: at * perRow, value }));
+    rows.push({ x: ranks, value: sorted[sorted.length - 1] });
+    return plot({
+      width, height, x: order === "value" ? rankAxis("ranks, those with most first", ranks, false) : rankAxis("rank", ranks),
+      y: { label, grid: true, tickFormat: tick, zero: true },
+      marks: [
+        Plot.areaY(rows, { x: "x", y: "value", fill: colour, curve: "step-after" }),
+        Plot.ruleY([0]),
+        ...(interactive ? [Plot.tip(rows.slice(0, -1), Plot.pointerX({ x: (row) => row.x + perRow / 2, y: "value", title: (row) => `${order === "value" ? "place" : "rank"} ${row.x}\n${format(row.value)}` }))] : []),
+      ],
+    });
+  };
+
+  const volume = (key, label, colour) => (data, options) => {
+    const suffix = options.measure === "messages" ? "messages" : "bytes";
+    const values = data.ranks[`${key}_${suffix}`].map(number);
+    if (!values.some((value) => value > 0)) return null;
+    const { tick, format } = measureOf(options);
+    const per = data.ranks.ranks_per_row;
+    return byRank(values, { ...options, height: 190, ranks: data.head.ranks, perRow: per, label: per > 1 ? `${suffix} ${label} (${per} ranks)` : `${suffix} ${label}`, tick, format, colour });
+  };
+
+  const ranks = (data, options) => {
+    const own = data.replayed?.ranks;
+    if (!own) return computing(data, options);
+    const per = own.ranks_per_row;
+    const [factor, unit] = timeUnit(number(data.replayed.runtime_ps) * per);
+    const series = STATES.map((state) => ({ ...state, values: own[`${state.key}_ps`].map((value) => number(value) / factor) })).filter(({ values }) => values.some((value) => value > 0));
+    if (series.length === 0) return null;
+    return stackedRanks(series, { ...options, ranks: data.head.ranks, perRow: per, unit });
+  };
+
+  // The states of ranks, one on top of the other.
+  const stackedRanks = (series, { width, height = 260, order, ranks, perRow, unit, interactive }) => {
+    const places = series[0].values.map((_, at) => at);
+    if (order === "value") places.sort((one, other) => (series[0].values[other] - series[0].values[one]) || one - other);
+    const rows = [];
+    for (const { name, values } of series) {
+      places.forEach((rank, at) => rows.push({ name, x: at * perRow, value: values[rank] }));
+      rows.push({ name, x: ranks, value: values[places[places.length - 1]] });
+    }
+    const tips = places.map((rank, at) => ({
+      x: (at + 0.5) * perRow, y: series.reduce((sum, { values }) => sum + values[rank], 0),
+      text: [`rank ${rank * perRow}`, ...series.map(({ name, values }) => `${name}: ${round(values[rank])} ${unit}`)].join("\n"),
+    }));
+    const svg = plot({ marginTop: LEGEND,
+      width, height, x: order === "value" ? rankAxis("ranks, those that compute longest first", ranks, false) : rankAxis("rank", ranks),
+      y: { label: perRow > 1 ? `time of ${perRow} ranks (${unit})` : `time (${unit})`, grid: true },
+      color: { domain: series.map(({ name }) => name), range: series.map(({ colour }) => colour) },
+      marks: [
+        Plot.areaY(rows, Plot.stackY({ order: series.map(({ name }) => name) }, { x: "x", y: "value", fill: "name", curve: "step-after" })),
+        Plot.ruleY([0]),
+        ...(interactive ? [Plot.tip(tips, Plot.pointerX({ x: "x", y: "y", title: "text" }))] : []),
+      ],
+    });
+    return legend(svg, series);
+  };
+
+  const computing = (data, options) => {
+    const values = data.ranks.computing_ps.map(number);
+    const most = values.reduce((most, value) => Math.max(most, value), 0);
+    if (most === 0) return null;
+    const [factor, unit] = timeUnit(most);
+    return byRank(values.map((value) => value / factor), { ...options, height: 220, ranks: data.head.ranks, perRow: data.ranks.ranks_per_row, label: `computing (${unit})`, format: (value) => `${round(value)} ${unit}`, colour: STATES[0].colour });
+  };
+
+  const phases = (data, options) => {
+    const rows = data.phases.slice(0, 20);
+    if (rows.length === 0) return null;
+    const panel = (title, key, format, colour, width) => plot({
+      width, height: 60 + 24 * rows.length, marginLeft: key === "computing_ps" ? 120 : 12, marginRight: 60, marginBottom: 26,
+      x: { label: null, axis: null }, y: { label: null, domain: rows.map(({ name }) => name), ...(key === "computing_ps" ? { tickFormat: (name) => (name.length > 16 ? `${name.slice(0, 15)}\u2026` : name) } : { axis: null }) },
+      marks: [
+        Plot.barX(rows, { y: "name", x: (row) => number(row[key]), fill: colour }),
+        Plot.text(rows, { y: "name", x: (row) => number(row[key]), text: (row) => format(number(row[key])), textAnchor: "start", dx: 4 }),
+        Plot.text([title], { frameAnchor: "top-left", dy: -16, fontWeight: "bold" }),
+      ],
+    });
+    const rest = (options.width - 108) / 4;
+    const parts = [["computing", "computing_ps", time, STATES[0].colour, rest + 108], ["messages", "messages", count, COLOURS[0], rest], ["bytes", "bytes", bytes, COLOURS[4], rest], ["collective parts", "collectives", count, COLOURS[1], rest]];
+    let x = 0;
+    return compose(options.width, 60 + 24 * rows.length, parts.map(([title, key, format, colour, width]) => {
+      const place = { picture: panel(title, key, format, colour, width), x, y: 0 };
+      x += width;
+      return place;
+    }));
+  };
+
+  // The simulation's latencies: the median of each class of sizes, and a band around it.
+  const simLatency = (data, options) => {
+    const classes = (data.simulated.sizes ?? []).filter((row) => number(row.messages) > 0);
+    if (classes.length < 2) return null;
+    const least = Math.min(...classes.map((row) => Math.max(number(row.from_bytes), 1)));
+    const rows = classes.map((row) => ({
+      x: Math.max(number(row.from_bytes), least), min: Math.max(number(row.min), 1), p50: Math.max(number(row.p50), 1), p99: Math.max(number(row.p99), 1),
+      title: `${exact(row.from_bytes)} to ${exact(row.to_bytes)} B\n${exact(row.messages)} messages\nleast ${time(number(row.min))}\nmedian ${time(number(row.p50))}\n99 % ${time(number(row.p99))}`,
+    }));
+    const svg = plot({ marginTop: LEGEND,
+      ...options, height: 260, x: { type: "log", label: "bytes of a message", tickFormat: bytes, ticks: 6 }, y: { type: "log", label: "time on the network", tickFormat: time, grid: true, ticks: 5 }, marginLeft: 76,
+      marks: [
+        Plot.areaY(rows, { x: "x", y1: "min", y2: "p99", fill: COLOURS[4], fillOpacity: 0.4 }),
+        Plot.lineY(rows, { x: "x", y: "p50", stroke: COLOURS[0], strokeWidth: 2 }),
+        Plot.dot(rows, { x: "x", y: "p50", fill: COLOURS[0], r: 3, ...(options.interactive ? { tip: true, title: "title" } : {}) }),
+      ],
+    });
+    return legend(svg, [{ name: "median", colour: COLOURS[0], dash: "" }, { name: "least to 99 %", colour: COLOURS[4] }]);
+  };
+
+  // The links that the result of a simulation lists, the busiest first.
+  const linksOf = (data) => [...(data.simulated.links?.all ?? data.simulated.links?.busiest ?? [])].sort((one, other) => other.utilisation - one.utilisation);
+
+  const simLinks = (data, options) => {
+    const links = linksOf(data);
+    if (links.length === 0) return null;
+    if (links.length <= 12) {
+      const rows = links.map(({ link, utilisation, bytes: carried }) => ({ link, utilisation, title: `${link}\n${percent(utilisation)}\n${exact(carried)} B` }));
+      const marginLeft = 24 + 7 * Math.max(...rows.map(({ link }) => link.length));
+      return plot({
+        ...options, height: 60 + 22 * rows.length, marginLeft, marginRight: 60, x: { label: "share of the run time that the link was busy", tickFormat: (share) => `${round(100 * share)} %`, grid: true, ticks: 5 }, y: { label: null, domain: rows.map(({ link }) => link) },
+        marks: [Plot.barX(rows, { y: "link", x: "utilisation", fill: COLOURS[0], ...(options.interactive ? { tip: true, title: "title" } : {}) }), Plot.ruleX([0])],
+      });
+    }
+    const rows = links.map(({ link, utilisation }, place) => ({ place, utilisation, title: `${link}\n${percent(utilisation)}` }));
+    rows.push({ ...rows[rows.length - 1], place: rows.length });
+    return plot({
+      ...options, height: 220, x: { label: "links that carried messages, the busiest first", domain: [0, links.length] }, y: { label: "share of the run time busy", tickFormat: (share) => `${round(100 * share)} %`, grid: true },
+      marks: [
+        Plot.areaY(rows, { x: "place", y: "utilisation", fill: COLOURS[0], curve: "step-after" }), Plot.ruleY([0]),
+        ...(options.interactive && rows.length < 5000 ? [Plot.tip(rows, Plot.pointerX({ x: "place", y: "utilisation", title: "title" }))] : []),
+      ],
+    });
+  };
+
+  const MOST_LINKS = 256;
+  const simLinkTime = (data, options) => {
+    const links = linksOf(data).filter(({ busy }) => Array.isArray(busy)).slice(0, MOST_LINKS);
+    if (links.length === 0) return null;
+    const bin = number(data.simulated.links.bin_ps);
+    const columns = Math.max(...links.map(({ busy }) => busy.length));
+    const values = new Float64Array(links.length * columns);
+    links.forEach(({ busy }, row) => busy.forEach((share, column) => (values[row * columns + column] = share)));
+    const [factor, unit] = timeUnit(columns * bin);
+    const named = links.length <= 24;
+    const shown = (place) => (Number.isInteger(place) ? String(place) : "");
+    return heat({
+      ...options, height: Math.min(Math.max(150, 66 + 16 * links.length), 460), columns, rows: links.length, values, format: percent, title: "busy", linear: true,
+      marginLeft: named ? 24 + 7 * Math.max(...links.map(({ link }) => link.length)) : 64,
+      x: { label: `time (${unit})`, domain: [0, (columns * bin) / factor] },
+      y: named
+        ? { label: null, domain: [0, links.length], ticks: links.map((_, at) => at + 0.5), tickFormat: (place) => links[Math.floor(place)]?.link ?? "" }
+        : { label: "links, the busiest first", domain: [0, links.length], tickFormat: shown },
+    });
+  };
+
+  // The network as far as messages went over it: nodes below, switches in the rows that their distance from the nodes tells.
+  const simTopology = (data, options) => {
+    const links = (data.simulated.links?.all ?? []).map((link) => ({ ...link, ends: link.link.split("->") })).filter(({ ends }) => ends.length === 2);
+    if (links.length === 0 || links.length > 6000) return null;
+    const neighbours = new Map();
+    for (const { ends: [from, to] } of links) for (const [one, other] of [[from, to], [to, from]]) neighbours.set(one, [...(neighbours.get(one) ?? []), other]);
+    const isNode = (name) => /^node/.test(name);
+    const level = new Map([...neighbours.keys()].filter(isNode).map((name) => [name, 0]));
+    for (let rows = [...level.keys()]; rows.length > 0;) {
+      const next = [];
+      for (const name of rows) for (const other of neighbours.get(name)) if (!level.has(other)) { level.set(other, level.get(name) + 1); next.push(other); }
+      rows = next;
+    }
+    const digits = (name) => (name.match(/\d+/g) ?? []).map(Number);
+    const compare = (one, other) => {
+      const [a, b] = [digits(one), digits(other)];
+      for (let at = 0; at < Math.min(a.length, b.length); at++) if (a[at] !== b[at]) return a[at] - b[at];
+      return one < other ? -1 : 1;
+    };
+    const byLevel = new Map();
+    for (const name of [...neighbours.keys()].sort(compare)) if (level.has(name)) byLevel.set(level.get(name), [...(byLevel.get(level.get(name)) ?? []), name]);
+    // Switches of one row that are linked with each other form a grid, without the nodes, which would hide it.
+    const flat = links.filter(({ ends: [from, to] }) => !isNode(from) && level.get(from) === level.get(to));
+    const place = new Map();
+    const height = flat.length > 0 ? Math.min(options.width, 520) : 90 + 90 * byLevel.size;
+    if (flat.length > 0) {
+      const switches = byLevel.get(1) ?? [];
+      const side = Math.ceil(Math.sqrt(switches.length));
+      const two = switches.every((name) => digits(name).length === 2);
+      switches.forEach((name, at) => place.set(name, two ? [digits(name)[0], digits(name)[1]] : [at % side, Math.floor(at / side)]));
+    } else {
+      for (const [row, names] of byLevel) names.forEach((name, at) => place.set(name, [(at + 0.5) / names.length, row]));
+    }
+    const best = new Map();
+    for (const link of links) {
+      const key = [...link.ends].sort().join(" ");
+      if (!(best.get(key)?.utilisation >= link.utilisation) && link.ends.every((name) => place.has(name))) best.set(key, link);
+    }
+    const drawn = [...best.values()].sort((one, other) => one.utilisation - other.utilisation);
+    if (drawn.length === 0) return null;
+    const most = drawn[drawn.length - 1].utilisation || 1;
+    const colour = ({ utilisation }) => `rgb(${viridis(utilisation / most).join(",")})`;
+    const points = [...place].map(([name, [x, y]]) => ({ name, x, y }));
+    const svg = plot({
+      ...options, height, marginRight: 110, marginLeft: 30, x: { axis: null, inset: 14 }, y: { axis: null, inset: 14 },
+      marks: [
+        Plot.link(drawn, { x1: ({ ends }) => place.get(ends[0])[0], y1: ({ ends }) => place.get(ends[0])[1], x2: ({ ends }) => place.get(ends[1])[0], y2: ({ ends }) => place.get(ends[1])[1],
+          stroke: colour, strokeWidth: drawn.length > 600 ? 1 : 2.5, ...(options.interactive && drawn.length < 2000 ? { title: ({ link, utilisation }) => `${link}: ${percent(utilisation)}` } : {}) }),
+        Plot.dot(points, { x: "x", y: "y", r: points.length > 300 ? 1.5 : 4, fill: "currentColor", ...(options.interactive && points.length < 2000 ? { title: "name" } : {}) }),
+        ...(points.length <= 40 ? [Plot.text(points, { x: "x", y: "y", text: "name", dy: 14, fontSize: 10 })] : []),
+      ],
+    });
+    strip(svg, options.width - 92, 40, 120, { least: 0, most, linear: true }, percent, "busy");
+    return svg;
+  };
+
+  const simRanks = (data, options) => {
+    const jobs = (data.simulated.jobs ?? []).filter(({ ranks }) => Array.isArray(ranks));
+    if (jobs.length === 0) return null;
+    const own = jobs[0];
+    const most = Math.max(...own.finish_ps.tasks.map(number));
+    const [factor, unit] = timeUnit(most);
+    const names = [["computing_ps", STATES[0]], ["collectives_ps", STATES[1]], ["waiting_ps", STATES[2]], ["sending_ps", STATES[3]]];
+    const series = names.map(([key, state]) => ({ ...state, values: own.ranks.map((rank) => number(rank[key]) / factor) })).filter(({ values }) => values.some((value) => value > 0));
+    return series.length === 0 ? null : stackedRanks(series, { ...options, ranks: own.ranks.length, perRow: 1, unit });
+  };
+
+  const againstSizes = (data, options) => {
+    const low = (row) => number(row.from);
+    const classes = new Map();
+    for (const row of data.sizes.classes) classes.set(low(row), { from: row.from, own: number(row.messages), other: 0 });
+    for (const row of data.against.sizes) classes.set(low(row), { from: row.from, own: 0, ...classes.get(low(row)), other: number(row.messages) });
+    const rows = [...classes.values()].sort((one, other) => number(one.from) - number(other.from)).map((row) => ({
+      ...row, name: binary(number(row.from)), title: `from ${exact(row.from)} B\nthis: ${exact(row.own)} messages\nthe other: ${exact(row.other)} messages`,
+    }));
+    if (rows.length === 0) return null;
+    const svg = plot({ marginTop: LEGEND,
+      ...options, height: 250, marginBottom: rows.length > 8 ? 64 : 40, x: { label: "least size of the class", domain: rows.map(({ name }) => name), tickRotate: rows.length > 8 ? -40 : 0 }, y: { label: "messages", grid: true, tickFormat: count },
+      marks: [
+        Plot.barY(rows, { x: "name", y: "own", fill: COLOURS[0], ...(options.interactive ? { tip: true, title: "title" } : {}) }),
+        Plot.tickY(rows, { x: "name", y: "other", stroke: COLOURS[5], strokeWidth: 3 }),
+        Plot.ruleY([0]),
+      ],
+    });
+    return legend(svg, [{ name: "this", colour: COLOURS[0] }, { name: "the other", colour: COLOURS[5], dash: "" }]);
+  };
+
+  // Every figure: how it is drawn, and by what a reader can choose.
+  const all = {
+    "over-time": { draw: overTime, needs: "replayed", choices: { measure: ["bytes", "messages"] } },
+    "rank-time": { draw: rankTime, needs: "replayed" },
+    "states": { draw: states, needs: "replayed" },
+    "matrix": { draw: matrix, values: matrixValues, choices: { measure: ["bytes", "messages", "mean size"] } },
+    "sent": { draw: volume("sent", "sent", COLOURS[0]), choices: { measure: ["bytes", "messages"], order: ["rank", "value"] } },
+    "received": { draw: volume("received", "received", COLOURS[4]), choices: { measure: ["bytes", "messages"], order: ["rank", "value"] } },
+    "partners": { draw: partners },
+    "distances": { draw: distances, choices: { measure: ["bytes", "messages"] } },
+    "sizes": { draw: sizes },
+    "collectives": { draw: collectives, choices: { measure: ["bytes", "operations"] } },
+    "ranks": { draw: ranks, choices: { order: ["rank", "value"] } },
+    "in-flight": { draw: inFlight, needs: "replayed" },
+    "phases": { draw: phases },
+    "sim-latency": { draw: simLatency, needs: "simulated" },
+    "sim-topology": { draw: simTopology, needs: "simulated" },
+    "sim-links": { draw: simLinks, needs: "simulated" },
+    "sim-link-time": { draw: simLinkTime, needs: "simulated" },
+    "sim-ranks": { draw: simRanks, needs: "simulated", choices: { order: ["rank", "value"] } },
+    "against-sizes": { draw: againstSizes, needs: "against" },
+  };
+
+  const draw = (name, data, options) => {
+    const { draw, needs } = all[name];
+    return needs && !data[needs] ? null : draw(data, options);
+  };
+  return { all, draw, exact, count, bytes, time };
+})();

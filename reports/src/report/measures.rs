@@ -1,0 +1,46 @@
+//! Measures that several parts of a report have.
+
+use crate::exact::Exact;
+use crate::stats::Volume;
+use serde::Serialize;
+
+/// Messages and their payload.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+pub struct Amount {
+    /// Messages.
+    pub messages: Exact,
+    /// Their payload.
+    pub bytes: Exact,
+}
+
+impl From<Volume> for Amount {
+    fn from(volume: Volume) -> Self {
+        Self { messages: volume.messages.into(), bytes: volume.bytes.into() }
+    }
+}
+
+/// A matrix of senders and receivers.
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+pub struct Matrix {
+    /// Ranks that share a row, and a column.
+    pub ranks_per_row: u32,
+    /// Rows, as many as columns.
+    pub rows: u32,
+    /// The cells with messages, `row × rows + column` each; `null`: all cells, in order. Row: sender.
+    pub cells: Option<Vec<u32>>,
+    /// Messages of these cells.
+    pub messages: Vec<Exact>,
+    /// Their bytes.
+    pub bytes: Vec<Exact>,
+    /// Rows in other orders than by rank, where each row is one rank.
+    pub orders: Vec<Order>,
+}
+
+/// An order of ranks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Order {
+    /// `host`, or `partners`: those that exchange most beside each other.
+    pub by: &'static str,
+    /// The ranks.
+    pub ranks: Vec<u32>,
+}

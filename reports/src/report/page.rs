@@ -1,0 +1,356 @@
+//! The page of a report: one HTML file that needs no network. Tables are in it as such; figures are drawn by the scripts that it
+//! carries from the data that it carries.
+
+use super::model::Report;
+use super::parts::{Cell, figure, percent, ranks, rate, share, table, tile};
+use super::shown::{bytes, count, time};
+use super::{against, simulation};
+use crate::exact::Exact;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::{Compression, GzBuilder};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+use vef_format::units::Grouped;
+
+/// Observable Plot, made by `scripts/vendor-charts`.
+pub(super) const PLOT: &str = include_str!("../../assets/plot.bundle.js");
+/// The figures.
+pub(super) const FIGURES: &str = include_str!("../../assets/figures.js");
+const PAGE: &str = include_str!("../../assets/page.js");
+const STYLE: &str = include_str!("../../assets/style.css");
+const LICENCES: &str = include_str!("../../assets/THIRD-PARTY.txt");
+
+impl Report {
+    /// The page.
+    ///
+    /// # Errors
+    /// None is known: memory is written to.
+    pub fn to_html(&self) -> io::Result<String> {
+        let mut packed = GzBuilder::new().write(Vec::new(), Compression::best());
+        packed.write_all(self.to_json().as_bytes())?;
+        let data = BASE64.encode(packed.finish()?);
+        let scripts = [PLOT, FIGURES, PAGE];
+        let hashes: Vec<String> = scripts.iter().map(|script| hash(script)).collect();
+        let policy = format!(
+            "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:",
+            hashes.join(" ")
+        );
+        let title = self.head.command.as_deref().unwrap_or(&self.head.file);
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(policy);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (title) " – vef report" }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    (self.contents(title))
+                    script type="application/octet-stream" id="data" { (PreEscaped(data)) }
+                    @for script in scripts { script { (PreEscaped(script)) } }
+                }
+            }
+        };
+        Ok(page.into_string())
+    }
+
+    fn contents(&self, title: &str) -> Markup {
+        let sections: Vec<(&str, &str, Markup)> = [
+            ("summary", "Summary", Some(self.summary())),
+            ("time", "Over time", self.over_time()),
+            ("pairs", "Who to whom", Some(self.who_to_whom())),
+            ("destinations", "Destinations and locality", Some(self.destinations())),
+            ("sizes", "Sizes", Some(self.sizes_section())),
+            ("collectives", "Collectives", Some(self.collective_operations())),
+            ("ranks", "Ranks", Some(self.ranks_section())),
+            ("requests", "Messages under way", self.under_way()),
+            ("phases", "Phases", self.phases_section()),
+            ("missing", "Not in the trace", Some(self.not_in_trace())),
+            ("simulation", "Simulation", self.simulated.as_ref().map(simulation::section)),
+            ("against", "Comparison", self.against.as_ref().map(against::section)),
+            ("how", "How each number was made", Some(self.how())),
+        ]
+        .into_iter()
+        .filter_map(|(id, name, section)| Some((id, name, section?)))
+        .collect();
+        html! {
+            nav {
+                @for (id, name, _) in &sections { a href={ "#" (id) } { (name) } }
+                button id="theme" type="button" { "light / dark" }
+            }
+            h1 { (title) }
+            (self.about())
+            p #failed .warnings hidden {
+                "The figures need a browser of 2024 or later (Chromium 123, Firefox 120, Safari 17.5). All tables are complete without them."
+            }
+            noscript { p .warnings { "The figures need scripts. All tables are complete without them." } }
+            main {
+                @for (id, name, section) in &sections {
+                    section id=(id) { h2 { (name) } (section) }
+                }
+            }
+        }
+    }
+
+    fn about(&self) -> Markup {
+        let head = &self.head;
+        let hosts: Vec<String> =
+            head.hosts.iter().take(8).map(|host| format!("{} ({})", host.name, ranks(host.ranks))).collect();
+        let more = head.hosts.len().saturating_sub(8);
+        html! {
+            dl .facts {
+                dt { "file" } dd { (head.file) ", " (head.kind) ", " (bytes(head.file_bytes)) }
+                dt { "ranks" } dd {
+                    (Grouped(head.ranks))
+                    @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Grouped(more)) " more hosts" } }
+                }
+                @for (name, value) in [("program", &head.program), ("MPI", &head.mpi), ("captured", &head.date)] {
+                    @if let Some(value) = value { dt { (name) } dd { (value) } }
+                }
+                dt { "clock" } dd {
+                    @match &self.replayed {
+                        Some(replayed) => {
+                            "replayed: each message takes " (time(replayed.latency_ps)) " and its bytes over "
+                            (rate(replayed.bandwidth_bits_per_s)) ", and none is in another's way"
+                        }
+                        None => "none: nothing was replayed, and no figure has a time axis"
+                    }
+                }
+                dt { "made by" } dd { (head.tool) }
+            }
+            @if !head.warnings.is_empty() {
+                div .warnings role="note" { strong { "Warnings" } ul { @for line in &head.warnings { li { (line) } } } }
+            }
+        }
+    }
+
+    fn summary(&self) -> Markup {
+        let (totals, sizes) = (&self.totals, &self.sizes);
+        let efficiency = self.replayed.as_ref().and_then(|replayed| replayed.efficiency);
+        html! {
+            div .tiles {
+                (tile(&count(totals.messages), "messages in the trace"))
+                (tile(&bytes(totals.bytes), "in them"))
+                (tile(&count(totals.collectives), "collective operations"))
+                (tile(&count(totals.communicators), "communicators"))
+                (tile(&count(totals.records), "records"))
+                (tile(&bytes(sizes.mean), "mean size"))
+                (tile(&bytes(sizes.p50), "median size"))
+                (tile(&bytes(sizes.p99), "99th percentile of sizes"))
+                (tile(&time(totals.computing_ps), "computing, all ranks"))
+                @if let Some(replayed) = &self.replayed { (tile(&time(replayed.runtime_ps), "replayed run time")) }
+            }
+            @if let Some(efficiency) = efficiency {
+                h3 { "Efficiency" }
+                p .small { "Parallel efficiency = load balance × serialisation × transfer. From 80 % on is good." }
+                div .tiles {
+                    (share(efficiency.parallel, "parallel efficiency: mean computing time over run time"))
+                    (share(efficiency.load_balance, "load balance: mean over greatest computing time of a rank"))
+                    (share(efficiency.communication, "communication: serialisation × transfer"))
+                    (share(efficiency.serialisation, "serialisation: greatest computing time over run time on an ideal network"))
+                    (share(efficiency.transfer, "transfer: run time on an ideal network over run time"))
+                }
+            }
+            (table(
+                &["records that wait for", "records"],
+                [("nothing", totals.after.nothing), ("a send of the rank", totals.after.send), ("a message", totals.after.reception), ("a collective", totals.after.collective)]
+                    .into_iter().map(|(name, value)| vec![Cell::text(name), Cell::count(value)]).collect(),
+                0,
+            ))
+            @if !self.calls.is_empty() {
+                h3 { "MPI functions behind the records" }
+                (table(&["function", "records"], self.calls.iter().map(|call| vec![Cell::text(&call.function), Cell::count(call.records)]).collect(), self.calls.len()))
+            }
+        }
+    }
+
+    fn over_time(&self) -> Option<Markup> {
+        let replayed = self.replayed.as_ref()?;
+        let kinds = replayed.kinds.iter().map(|kind| {
+            let [messages, bytes] = Cell::amount(&kind.amount);
+            vec![Cell::text(&kind.kind), messages, bytes]
+        });
+        Some(html! {
+            (figure("over-time", "Traffic by the moment at which messages start, in the replay, by what they belong to; the messages of collectives by their default algorithms."))
+            (figure("states", "What ranks do, in the replay: how many of them compute, are in a collective, wait for a message or for a send to complete, or have finished."))
+            (figure("rank-time", "Bytes that each rank sends over time, in the replay; empty where nothing is sent. The scale of colours is logarithmic."))
+            h3 { "Messages on the network" }
+            (table(&["kind", "messages", "bytes"], kinds.collect(), replayed.kinds.len()))
+        })
+    }
+
+    fn who_to_whom(&self) -> Markup {
+        let pairs = &self.pairs;
+        let row = |pair: &super::model::Pair| {
+            let [messages, bytes] = Cell::amount(&pair.amount);
+            vec![Cell::plain(pair.src), Cell::plain(pair.dst), messages, bytes]
+        };
+        html! {
+            p {
+                @match pairs.different {
+                    Some(different) => { (Grouped(different)) " ordered pairs of ranks exchange messages." }
+                    None => "More pairs of ranks exchange messages than were counted one by one; the matrix is exact.",
+                }
+                @if let Some(symmetry) = pairs.symmetry {
+                    " " (percent(symmetry)) " of the bytes have as many bytes the other way."
+                }
+            }
+            (figure("matrix", "Who sends to whom: sending ranks from top to bottom, receiving ranks from left to right; empty without messages. The scale of colours is logarithmic. \
+                Point-to-point lines of the trace, or the messages that collectives become by their default algorithms. The pointer or the arrow keys show a value."))
+            (figure("sent", "What each rank sends, by the point-to-point lines of the trace."))
+            (figure("received", "What each rank receives, likewise."))
+            (figure("partners", "How many ranks have so many different receivers."))
+            @if !pairs.top.is_empty() {
+                h3 { "Pairs with most bytes" }
+                (table(&["from", "to", "messages", "bytes"], pairs.top.iter().map(row).collect(), pairs.different.unwrap_or(0) as usize))
+            }
+        }
+    }
+
+    fn destinations(&self) -> Markup {
+        html! {
+            (figure("distances", "How far the numbers of sender and receiver are apart, in powers of two. Ranks of near numbers are mostly placed near each other."))
+            @if let Some(locality) = &self.locality {
+                (table(&["messages as captured", "messages", "bytes"], [("within a host", &locality.same_host), ("between hosts", &locality.between_hosts)].into_iter().map(|(name, amount)| {
+                    let [messages, bytes] = Cell::amount(amount);
+                    vec![Cell::text(name), messages, bytes]
+                }).collect(), 0))
+            } @else { p .small { "The trace does not tell on which hosts its ranks ran." } }
+        }
+    }
+
+    fn sizes_section(&self) -> Markup {
+        let sizes = &self.sizes;
+        html! {
+            (figure("sizes", "Above, messages by powers of two of their size; below, the share of all bytes in messages up to that size."))
+            (table(
+                &["", "least", "median", "90 %", "99 %", "greatest", "mean"],
+                vec![[("size", sizes.min), ("", sizes.p50), ("", sizes.p90), ("", sizes.p99), ("", sizes.max), ("", sizes.mean)]
+                    .into_iter().enumerate().flat_map(|(at, (name, value))| {
+                        let name = (at == 0).then(|| Cell::text(name));
+                        name.into_iter().chain([Cell::shown(value, bytes)])
+                    }).collect()],
+                0,
+            ))
+            @if !sizes.common.is_empty() {
+                h3 { "Most frequent sizes" }
+                (table(&["bytes a message", "messages", "bytes"], sizes.common.iter().map(|common| {
+                    let [messages, bytes] = Cell::amount(&common.amount);
+                    vec![Cell::count(common.size), messages, bytes]
+                }).collect(), sizes.different.unwrap_or(0) as usize))
+            } @else if sizes.different.is_none() {
+                p .small { "There are too many different sizes to list them; quantiles are at most 1/128 too large." }
+            }
+        }
+    }
+
+    fn collective_operations(&self) -> Markup {
+        let collectives = &self.collectives;
+        if collectives.operations.is_empty() {
+            return html! { p { "The trace has no collective operations." } };
+        }
+        html! {
+            (figure("collectives", "Bytes that the members contribute to collective operations, or obtain, whichever is more; all members together."))
+            (table(&["operation", "members", "communicators", "operations", "parts", "contributed, bytes", "obtained, bytes"], collectives.operations.iter().map(|row| vec![
+                Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.communicators), Cell::count(row.operations.0), Cell::count(row.parts.0),
+                Cell::count(row.sent_bytes.0), Cell::count(row.received_bytes.0),
+            ]).collect(), collectives.operations.len()))
+            h3 { "Communicators with most operations" }
+            (table(&["communicator", "members", "operations"], collectives.communicators.iter().map(|row| vec![
+                Cell::text(&format!("C{}", row.id)), Cell::count(row.members), Cell::count(row.operations.0),
+            ]).collect(), collectives.different as usize))
+        }
+    }
+
+    fn ranks_section(&self) -> Markup {
+        let caption = match &self.replayed {
+            Some(_) => "What each rank does from the start to the end of the replay.",
+            None => "How long each rank computes.",
+        };
+        let row = |spread: &super::model::Spread| {
+            let (name, shown): (&str, fn(Exact) -> String) = match spread.measure {
+                "computing_ps" => ("computing", time),
+                "sent_bytes" => ("bytes sent", bytes),
+                "received_bytes" => ("bytes received", bytes),
+                "sent_messages" => ("messages sent", count),
+                "received_messages" => ("messages received", count),
+                _ => ("parts of collectives", count),
+            };
+            let value = |value: Exact| Cell::shown(value, shown);
+            vec![
+                Cell::text(name),
+                value(spread.min.value),
+                Cell::plain(spread.min.rank),
+                value(Exact(spread.mean.round() as u128)),
+                value(spread.max.value),
+                Cell::plain(spread.max.rank),
+                Cell::number(spread.variation, percent(spread.variation)),
+            ]
+        };
+        html! {
+            (figure("ranks", caption))
+            (table(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"], self.ranks.spread.iter().map(row).collect(), 0))
+            p .small { "Variation: the standard deviation over ranks, over their mean." }
+        }
+    }
+
+    fn under_way(&self) -> Option<Markup> {
+        self.replayed.as_ref()?;
+        Some(
+            html! { (figure("in-flight", "Messages under way at a time, in the replay: started and not arrived; the mean over each step.")) },
+        )
+    }
+
+    fn phases_section(&self) -> Option<Markup> {
+        (!self.phases.is_empty()).then(|| html! {
+            (figure("phases", "The program's phases, all ranks together; a record counts for the innermost phase that it is in."))
+            (table(&["phase", "entries", "messages", "bytes", "collective parts", "computing"], self.phases.iter().map(|phase| vec![
+                Cell::text(&phase.name), Cell::count(phase.entries.0), Cell::count(phase.messages.0), Cell::count(phase.bytes.0), Cell::count(phase.collectives.0),
+                Cell::shown(phase.computing_ps, time),
+            ]).collect(), self.phases.len()))
+        })
+    }
+
+    fn not_in_trace(&self) -> Markup {
+        let lines = &self.head.not_in_trace;
+        html! {
+            @match (lines.is_empty(), self.head.kind) {
+                (true, "text") => p { "A trace in text does not say what the program did that a trace cannot hold." },
+                (true, _) => p { "Nothing: all that the program did by MPI is in the trace." },
+                (false, _) => ul { @for line in lines { li { (line) } } },
+            }
+        }
+    }
+
+    fn how(&self) -> Markup {
+        html! {
+            ul {
+                li { "Messages are those " em { "in the trace" } ": its point-to-point lines, counted in one pass. Collectives are counted as such. Messages " em { "on the network" } " include those that collectives become." }
+                li { "Collective operations: parts over members of the communicator, rounded up." }
+                li { "Computing times are the trace's, between the MPI calls of a rank." }
+                @if let Some(replayed) = &self.replayed {
+                    li {
+                        "Times over time, of ranks, and the efficiency come from a replay on a network where each message takes " (time(replayed.latency_ps))
+                        " and its bytes over " (rate(replayed.bandwidth_bits_per_s)) ", and none is in another's way. Sends complete at once."
+                    }
+                    li { "The ideal network has no latency and unlimited bandwidth: the replay on it took " (time(replayed.ideal_runtime_ps)) "." }
+                    li { "Time is divided into steps of " (time(replayed.over_time.bin_ps)) "." }
+                }
+                li { "Sizes in powers of two: a class holds the sizes from its name up to below the next one." }
+                li { "kB, MB and GB are powers of 1000; KiB, MiB and GiB powers of 1024." }
+            }
+            p .small { "The data of this page is the file of " code { "vef report --format json" } "; docs/reports.md lists its keys." }
+            details .no-print { summary { "Licences of the parts that draw the figures" } pre { (LICENCES) } }
+        }
+    }
+}
+
+/// The word of a content security policy that allows a script.
+fn hash(script: &str) -> String {
+    format!("'sha256-{}'", BASE64.encode(Sha256::digest(script)))
+}

@@ -1,0 +1,105 @@
+//! What the page of a report is put together from: tables that can be sorted, places for figures, numbers with their names.
+
+use super::measures::Amount;
+use crate::exact::Exact;
+use maud::{Markup, html};
+use vef_format::units::Grouped;
+
+/// Rows of a table on the page, at most; the data has more.
+const ROWS: usize = 50;
+
+/// A cell of a table: what it is sorted by, and what is shown.
+pub(super) struct Cell {
+    value: String,
+    shown: String,
+    text: bool,
+}
+
+impl Cell {
+    pub(super) fn text(text: &str) -> Self {
+        Self { value: text.to_owned(), shown: text.to_owned(), text: true }
+    }
+
+    /// A number that is a name.
+    pub(super) fn plain(number: u32) -> Self {
+        Self { value: number.to_string(), shown: number.to_string(), text: false }
+    }
+
+    pub(super) fn count(number: impl ToString) -> Self {
+        let value = number.to_string();
+        Self { shown: Grouped(&value).to_string(), value, text: false }
+    }
+
+    /// A number with its unit.
+    pub(super) fn shown(number: Exact, shown: fn(Exact) -> String) -> Self {
+        Self { value: number.to_string(), shown: shown(number), text: false }
+    }
+
+    /// A number as it is shown.
+    pub(super) fn number(value: f64, shown: String) -> Self {
+        Self { value: value.to_string(), shown, text: false }
+    }
+
+    pub(super) fn amount(amount: &Amount) -> [Self; 2] {
+        [Self::count(amount.messages.0), Self::count(amount.bytes.0)]
+    }
+}
+
+/// A table that can be sorted by its heads; `all`: how many rows there are.
+pub(super) fn table(heads: &[&str], rows: Vec<Vec<Cell>>, all: usize) -> Markup {
+    let texts: Vec<bool> = rows.first().map_or(Vec::new(), |row| row.iter().map(|cell| cell.text).collect());
+    let sortable = rows.len() > 1;
+    let shown = rows.len().min(ROWS);
+    html! {
+        div .scroll { table {
+            thead { tr { @for (at, head) in heads.iter().enumerate() {
+                th .text[texts.get(at) == Some(&true)] scope="col" {
+                    @if sortable && !head.is_empty() { button type="button" { (head) } } @else { (head) }
+                }
+            } } }
+            tbody { @for row in rows.into_iter().take(ROWS) { tr {
+                @for cell in row { td .text[cell.text] data-value=[(cell.value != cell.shown).then_some(cell.value)] { (cell.shown) } }
+            } } }
+        } }
+        @if all > shown { p .small { (Grouped(shown)) " of " (Grouped(all)) "; vef stats --csv writes all." } }
+    }
+}
+
+/// The place of a figure, and what it shows.
+pub(super) fn figure(name: &str, caption: &str) -> Markup {
+    html! {
+        figure data-figure=(name) {
+            div .choices {}
+            div .picture {}
+            output aria-live="polite" {}
+            figcaption { (caption) }
+        }
+    }
+}
+
+pub(super) fn tile(value: &str, name: &str) -> Markup {
+    html! { div .tile { b { (value) } span { (name) } } }
+}
+
+pub(super) fn share(share: f64, name: &str) -> Markup {
+    let class = if share >= 0.8 { "tile good" } else { "tile poor" };
+    html! { div class=(class) { b { (percent(share)) } span { (name) } } }
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+pub(super) fn ranks(ranks: u32) -> String {
+    if ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", Grouped(ranks)) }
+}
+
+/// A bandwidth.
+pub(super) fn rate(bits_per_second: u64) -> String {
+    let (factor, unit) = match bits_per_second {
+        0..1_000_000 => (1e3, "kbit/s"),
+        1_000_000..1_000_000_000 => (1e6, "Mbit/s"),
+        _ => (1e9, "Gbit/s"),
+    };
+    format!("{} {unit}", bits_per_second as f64 / factor)
+}

@@ -1,0 +1,77 @@
+//! The figures as files: the page's own code, run by an engine that is no browser.
+
+use super::model::Report;
+use super::page::{FIGURES, PLOT};
+use rquickjs::{CatchResultExt, Context, Function, Runtime};
+
+const DOM: &str = include_str!("../../assets/dom.js");
+
+/// Pixels from the left to the right of a picture.
+const WIDTH: u32 = 900;
+/// Plot calls itself deeply.
+const STACK: usize = 8 << 20;
+
+/// Why there are no pictures.
+#[derive(Debug, thiserror::Error)]
+pub enum PictureError {
+    /// The engine does not start.
+    #[error("the script engine does not start: {0}")]
+    Engine(#[from] rquickjs::Error),
+    /// A figure's code fails.
+    #[error("{figure}: {message}")]
+    Figure {
+        /// Which.
+        figure: String,
+        /// The script's error.
+        message: String,
+    },
+}
+
+/// The figures of a report, by name, as SVG.
+#[derive(Debug)]
+pub struct Pictures(pub Vec<(String, String)>);
+
+impl Pictures {
+    /// Draws those figures for which the report has data.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn of(report: &Report) -> Result<Self, PictureError> {
+        // The engine runs in a thread of its own: it needs a stack of known size.
+        let json = report.to_json();
+        std::thread::scope(|scope| {
+            let drawing =
+                std::thread::Builder::new().stack_size(2 * STACK).spawn_scoped(scope, || draw(&json));
+            match drawing.map(std::thread::ScopedJoinHandle::join) {
+                Ok(Ok(drawn)) => drawn.map(Self),
+                _ => Err(rquickjs::Error::Unknown.into()),
+            }
+        })
+    }
+}
+
+fn draw(json: &str) -> Result<Vec<(String, String)>, PictureError> {
+    let runtime = Runtime::new()?;
+    runtime.set_max_stack_size(STACK);
+    Context::full(&runtime)?.with(|context| {
+        let failed = |figure: &str, error: rquickjs::CaughtError<'_>| PictureError::Figure {
+            figure: figure.to_owned(),
+            message: error.to_string(),
+        };
+        for (name, script) in [("document", DOM), ("plot", PLOT), ("figures", FIGURES)] {
+            context.eval::<(), _>(script).catch(&context).map_err(|error| failed(name, error))?;
+        }
+        let names: Vec<String> = context.eval("Object.keys(Figures.all)")?;
+        let parse: Function<'_> = context.eval("(text) => JSON.parse(text)")?;
+        let data: rquickjs::Value<'_> = parse.call((json,))?;
+        let file: Function<'_> = context.eval("(name, data, width) => drawFile(name, data, { width })")?;
+        let mut pictures = Vec::new();
+        for name in names {
+            let drawn = file.call::<_, Option<String>>((name.as_str(), data.clone(), WIDTH)).catch(&context);
+            if let Some(svg) = drawn.map_err(|error| failed(&name, error))? {
+                pictures.push((name, svg));
+            }
+        }
+        Ok(pictures)
+    })
+}

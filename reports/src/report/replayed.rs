@@ -1,0 +1,157 @@
+//! The part of a report's data that takes a replay: traffic over time, what ranks wait for, efficiency.
+
+use super::measures::{Amount, Matrix};
+use crate::exact::Exact;
+use serde::Serialize;
+use vef_format::units::Picos;
+
+/// What a replay shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Replayed {
+    /// Latency of the yardstick network.
+    pub latency_ps: Exact,
+    /// Its bandwidth.
+    pub bandwidth_bits_per_s: u64,
+    /// When the last rank finished.
+    pub runtime_ps: Exact,
+    /// The same on a network without latency and with unlimited bandwidth.
+    pub ideal_runtime_ps: Exact,
+    /// What the run time is spent on.
+    pub efficiency: Option<Efficiency>,
+    /// Messages on the network, by what they belong to, those of collectives included.
+    pub kinds: Vec<OfKind>,
+    /// Messages by when they start.
+    pub over_time: OverTime,
+    /// Bytes by when they start and who sends them.
+    pub rank_time: RankTime,
+    /// What ranks do, over time: rank-picoseconds in each bin.
+    pub states: States,
+    /// Messages under way, over time.
+    pub in_flight: InFlight,
+    /// What each rank does, in all.
+    pub ranks: RankStates,
+    /// The messages that collectives became.
+    pub collectives: CollectiveMessages,
+}
+
+/// Parallel efficiency and its factors, as the POP project defines them. All from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Efficiency {
+    /// Mean over greatest computing time of a rank.
+    pub load_balance: f64,
+    /// Greatest computing time of a rank over the ideal run time: what dependencies leave.
+    pub serialisation: f64,
+    /// Ideal run time over run time: what the network leaves.
+    pub transfer: f64,
+    /// Serialisation × transfer.
+    pub communication: f64,
+    /// Load balance × communication: mean computing time over run time.
+    pub parallel: f64,
+}
+
+/// Messages of a kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OfKind {
+    /// `point-to-point`, or the operation.
+    pub kind: String,
+    /// How many, and their bytes.
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
+/// Messages by when they start.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OverTime {
+    /// Width of a bin.
+    pub bin_ps: Exact,
+    /// The kinds that occur.
+    pub kinds: Vec<String>,
+    /// Messages, a list a kind.
+    pub messages: Vec<Vec<Exact>>,
+    /// Bytes, a list a kind.
+    pub bytes: Vec<Vec<Exact>>,
+}
+
+/// Bytes by when they start and who sends them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankTime {
+    /// Ranks that share a row.
+    pub ranks_per_row: u32,
+    /// Rows.
+    pub rows: u32,
+    /// Width of a bin.
+    pub bin_ps: Exact,
+    /// Row by row.
+    pub bytes: Vec<Exact>,
+}
+
+/// What ranks do, over time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct States {
+    /// Width of a bin.
+    pub bin_ps: Exact,
+    /// Computing.
+    pub computing: Vec<Exact>,
+    /// In a collective that what follows waits for.
+    pub collective: Vec<Exact>,
+    /// Waiting for a message.
+    pub reception: Vec<Exact>,
+    /// Waiting for a send to complete.
+    pub send: Vec<Exact>,
+    /// Finished, while others are not.
+    pub finished: Vec<Exact>,
+}
+
+/// Messages under way, over time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InFlight {
+    /// Width of a bin.
+    pub bin_ps: Exact,
+    /// The mean over each bin.
+    pub mean: Vec<f64>,
+}
+
+/// What each rank does: a row a rank, or a group of ranks whose times are added up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankStates {
+    /// Ranks that share a row.
+    pub ranks_per_row: u32,
+    /// Computing.
+    pub computing_ps: Vec<Exact>,
+    /// In collectives that what follows waits for.
+    pub collective_ps: Vec<Exact>,
+    /// Waiting for messages.
+    pub reception_ps: Vec<Exact>,
+    /// Waiting for sends to complete.
+    pub send_ps: Vec<Exact>,
+    /// Finished, while others are not.
+    pub finished_ps: Vec<Exact>,
+}
+
+/// The messages that collectives became.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CollectiveMessages {
+    /// Who sends to whom.
+    pub matrix: Matrix,
+}
+
+impl Efficiency {
+    /// From the ranks' computing times and the run times; none where nothing takes any time.
+    pub(crate) fn new(computing: &[u64], runtime: Picos, ideal: Picos) -> Option<Self> {
+        let most = computing.iter().copied().max()? as f64;
+        let mean = computing.iter().map(|&time| time as f64).sum::<f64>() / computing.len() as f64;
+        let (runtime, ideal) = (runtime.0 as f64, ideal.0 as f64);
+        if most == 0.0 || runtime == 0.0 {
+            return None;
+        }
+        let (load_balance, serialisation, transfer) = (mean / most, most / ideal, ideal / runtime);
+        let communication = serialisation * transfer;
+        Some(Self {
+            load_balance,
+            serialisation,
+            transfer,
+            communication,
+            parallel: load_balance * communication,
+        })
+    }
+}

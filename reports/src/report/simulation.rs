@@ -1,0 +1,151 @@
+//! The section of a page about a simulation, from the JSON that `vef sim --json` wrote (docs/simulator.md lists its keys).
+
+use super::parts::{Cell, figure, percent, table, tile};
+use super::shown::{bytes, count, time};
+use crate::exact::Exact;
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// Why a file is no result of a simulation.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// It is no JSON.
+    #[error("no JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is JSON of something else.
+    #[error("not the JSON of `vef sim --json`: there is no {0:?}")]
+    Other(&'static str),
+}
+
+/// The result of a simulation from its JSON.
+///
+/// # Errors
+/// It is something else.
+pub fn read(json: &str) -> Result<Value, SimulationError> {
+    let value: Value = serde_json::from_str(json)?;
+    for key in ["runtime_ps", "messages", "network", "latency_ps", "links"] {
+        if value.get(key).is_none() {
+            return Err(SimulationError::Other(key));
+        }
+    }
+    Ok(value)
+}
+
+/// The number at a path of keys, if there is one.
+fn number(value: &Value, path: &str) -> Option<u64> {
+    value.pointer(path)?.as_u64()
+}
+
+fn real(value: &Value, path: &str) -> Option<f64> {
+    value.pointer(path)?.as_f64()
+}
+
+fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+    value.pointer(path).and_then(Value::as_str).unwrap_or("unknown")
+}
+
+fn list<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = &'a Value> {
+    value.pointer(path).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn cell(value: &Value, path: &str, shown: fn(Exact) -> String) -> Cell {
+    match number(value, path) {
+        Some(number) => Cell::shown(number.into(), shown),
+        None => Cell::text(""),
+    }
+}
+
+pub(super) fn section(sim: &Value) -> Markup {
+    let shown = |path: &str, shown: fn(Exact) -> String| {
+        number(sim, path).map_or_else(|| "unknown".to_owned(), |value| shown(value.into()))
+    };
+    let latency = |row: &Value, name: &str, at: &str| {
+        let mut cells = vec![Cell::text(name), cell(row, &format!("{at}/messages"), count)];
+        for key in ["min", "mean", "p50", "p90", "p99", "max"] {
+            cells.push(cell(row, &format!("{at}/{key}"), time));
+        }
+        cells
+    };
+    let mut latencies = vec![latency(sim, "all messages", "/latency_ps")];
+    latencies.extend(
+        list(sim, "/kinds")
+            .filter(|kind| kind.get("latency_ps").is_some())
+            .map(|kind| latency(kind, text(kind, "/kind"), "/latency_ps")),
+    );
+    let utilisation = |value: f64| Cell::number(value, percent(value));
+    let busiest = list(sim, "/links/busiest").map(|link| {
+        vec![
+            Cell::text(text(link, "/link")),
+            utilisation(real(link, "/utilisation").unwrap_or_default()),
+            cell(link, "/busy_ps", time),
+            cell(link, "/messages", count),
+            cell(link, "/bytes", bytes),
+            cell(link, "/waited_ps", time),
+        ]
+    });
+    html! {
+        p {
+            "Topology " code { (text(sim, "/network/topology")) } ", routing " (text(sim, "/network/routing")) ", model " (text(sim, "/network/model"))
+            ", " (shown("/network/nodes", count)) " nodes, " (shown("/network/links", count)) " links."
+        }
+        div .tiles {
+            (tile(&shown("/runtime_ps", time), "simulated run time"))
+            @if let Some(slowdown) = real(sim, "/ideal/slowdown") { (tile(&format!("{slowdown:.2}"), "times as long as without contention")) }
+            (tile(&shown("/messages", count), "messages on the network"))
+            (tile(&shown("/bytes", bytes), "in them"))
+            (tile(&shown("/latency_ps/p50", time), "median latency"))
+            (tile(&shown("/latency_ps/p99", time), "99th percentile of latency"))
+            (tile(&percent(real(sim, "/links/utilisation_max").unwrap_or_default()), "utilisation of the busiest link"))
+            (tile(&percent(real(sim, "/links/utilisation_mean").unwrap_or_default()), "mean utilisation of all links"))
+        }
+        h3 { "Latency of messages" }
+        (figure("sim-latency", "How long messages of a size took on the simulated network, from being handed over to their last byte: the median, and the band from the least up to 99 %."))
+        (table(&["kind", "messages", "least", "mean", "median", "90 %", "99 %", "greatest"], latencies, 0))
+        h3 { "Links" }
+        (figure("sim-topology", "The simulated network: each line is a link, coloured by the share of the run time during which it was busy, the busier direction of two."))
+        (figure("sim-links", "The share of the run time during which links were busy, the busiest first."))
+        (figure("sim-link-time", "When links were busy: the busiest above; the lighter, the busier."))
+        (table(&["link", "utilisation", "busy", "messages", "bytes", "messages waited"], busiest.collect(), 0))
+        h3 { "Ranks in the simulation" }
+        (figure("sim-ranks", "What each rank does from the start to the end of the simulation."))
+        @if let Some(path) = sim.get("critical_path").filter(|path| path.is_object()) { (critical_path(sim, path)) }
+    }
+}
+
+/// What bounds the run time: where it goes along the chain of computing and messages that ends last.
+fn critical_path(sim: &Value, path: &Value) -> Markup {
+    let runtime = number(sim, "/runtime_ps").unwrap_or_default();
+    let share = |time: Option<u64>| match (time, runtime) {
+        (Some(time), 1..) => {
+            Cell::number(time as f64 / runtime as f64, percent(time as f64 / runtime as f64))
+        }
+        _ => Cell::text(""),
+    };
+    let parts = [
+        ("before the start", "/before_start_ps"),
+        ("computing", "/computing_ps"),
+        ("overhead of nodes", "/overhead_ps"),
+        ("latency", "/latency_ps"),
+        ("transmission", "/transmission_ps"),
+        ("queueing", "/queueing_ps"),
+        ("within nodes", "/memory_ps"),
+    ];
+    let parts = parts
+        .into_iter()
+        .filter(|(_, at)| number(path, at).is_some_and(|time| time > 0))
+        .map(|(name, at)| vec![Cell::text(name), cell(path, at, time), share(number(path, at))]);
+    let links = list(path, "/links").map(|link| {
+        vec![
+            Cell::text(text(link, "/link")),
+            cell(link, "/transmission_ps", time),
+            cell(link, "/queueing_ps", time),
+            cell(link, "/runtime_if_twice_as_fast_ps", time),
+        ]
+    });
+    html! {
+        h3 { "Critical path" }
+        p .small { "Where the run time goes along the chain of computing and messages that ends last." }
+        (table(&["on the path", "time", "share of the run time"], parts.collect(), 0))
+        (table(&["link on the path", "transmission", "queueing", "run time if it were twice as fast"], links.collect(), 0))
+    }
+}

@@ -1,0 +1,68 @@
+//! What a replay on the yardstick network shows of a trace: traffic over time, what ranks wait for, efficiency.
+//!
+//! The clock is that of the replay: every message takes the latency and its bytes over the bandwidth, and none is in another's way.
+
+mod bins;
+mod watcher;
+
+use crate::report::Replayed;
+use replay::{BuildError, Engine, Job, Link, LoadError, OpCodes, Picos, ReplayError, Stream, yardstick};
+use std::io;
+use std::path::Path;
+use vef_format::container::is_container;
+use watcher::Watcher;
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayedError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Read(#[from] io::Error),
+    /// It is not sound.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It cannot be set up.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// It fails on its way.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// It does not come to its end.
+    #[error("the trace does not replay to its end: {0}")]
+    Stuck(Box<replay::Stuck>),
+}
+
+/// A network that costs nothing, or next to it: a picosecond for two megabytes.
+const IDEAL_BITS_PER_SECOND: u64 = u64::MAX;
+
+/// Replays the trace in the file `path` on a network of that `link`, and on an ideal one.
+///
+/// # Errors
+/// The trace is not sound, or does not replay to its end.
+pub fn replay(
+    path: &Path,
+    op_codes: Option<&OpCodes>,
+    link: &Link,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Replayed, ReplayedError> {
+    let ideal = Link::new(Picos::ZERO, IDEAL_BITS_PER_SECOND)?;
+    let mut engine = Engine::builder().job(job(path, op_codes)?).engine()?;
+    let ideal_runtime = yardstick::run(&mut engine, &ideal)?.runtime;
+    let mut engine = Engine::builder().job(job(path, op_codes)?).engine()?;
+    let mut watcher = Watcher::new(engine.tasks(0), *link, progress);
+    let outcome = yardstick::watch(&mut engine, link, Picos::MAX, &mut watcher)?;
+    match outcome.stuck {
+        Some(stuck) => Err(ReplayedError::Stuck(Box::new(stuck))),
+        None => Ok(watcher.finish(&engine, outcome.runtime, ideal_runtime)),
+    }
+}
+
+fn job(path: &Path, op_codes: Option<&OpCodes>) -> Result<Job, ReplayedError> {
+    match op_codes {
+        Some(codes) if !is_container(path)? => {
+            let stream = Stream::with_codes(path, codes.clone()).map_err(LoadError::from)?;
+            Ok(Job::stream(stream))
+        }
+        _ => Ok(Job::open(path)?),
+    }
+}

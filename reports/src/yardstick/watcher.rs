@@ -1,0 +1,253 @@
+//! Takes note of what happens in a replay.
+
+use super::bins::{self, Lane, MOST, Width, fold};
+use crate::exact::Exact;
+use crate::report::matrix;
+use crate::report::replayed::{
+    CollectiveMessages, Efficiency, InFlight, OfKind, OverTime, RankStates, RankTime, Replayed, States,
+};
+use crate::stats::{Sums, Volume};
+use replay::{Engine, Kind, Link, Message, Next, Picos, Sink, Started};
+use vef_format::raw::DEPENDENCY;
+
+/// Rows of the picture of ranks over time, at most.
+const MOST_ROWS: u32 = 256;
+/// Rows of the table of ranks, at most.
+const MOST_RANKS: usize = 4096;
+/// Messages between two reports of progress.
+const OFTEN: u64 = 1 << 18;
+
+/// What a rank can be at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum State {
+    Computing,
+    Collective,
+    Reception,
+    Send,
+}
+
+const STATES: usize = 4;
+
+impl State {
+    /// What a record waits for that depends on this ([`DEPENDENCY`]).
+    fn of_dependency(tag: u8) -> Self {
+        match tag & DEPENDENCY {
+            2 => Self::Reception,
+            3 => Self::Collective,
+            _ => Self::Send,
+        }
+    }
+}
+
+/// What is known of a rank.
+#[derive(Clone, Debug, Default)]
+struct Task {
+    /// When its last record started.
+    last: Picos,
+    /// A wait of which only the next record tells what for.
+    pending: Option<(Picos, Picos)>,
+    /// Time in each state.
+    times: [u64; STATES],
+}
+
+pub(super) struct Watcher<'a> {
+    link: Link,
+    progress: &'a mut dyn FnMut(u64),
+    seen: u64,
+    width: Width,
+    /// Messages and bytes of each kind.
+    kinds: Vec<Option<[Lane; 2]>>,
+    totals: Vec<Volume>,
+    states: [Lane; STATES],
+    in_flight: Lane,
+    ranks_per_row: u32,
+    /// Bytes of each row.
+    rows: Vec<u64>,
+    tasks: Vec<Task>,
+    collectives: Sums,
+}
+
+impl<'a> Watcher<'a> {
+    pub(super) fn new(tasks: u32, link: Link, progress: &'a mut dyn FnMut(u64)) -> Self {
+        let ranks_per_row = tasks.div_ceil(MOST_ROWS).max(1);
+        let rows = tasks.div_ceil(ranks_per_row) as usize;
+        Self {
+            link,
+            progress,
+            seen: 0,
+            width: Width::FIRST,
+            kinds: (0..Kind::COUNT).map(|_| None).collect(),
+            totals: vec![Volume::default(); Kind::COUNT],
+            states: std::array::from_fn(|_| bins::lane()),
+            in_flight: bins::lane(),
+            ranks_per_row,
+            rows: vec![0; rows * MOST],
+            tasks: vec![Task::default(); tasks as usize],
+            collectives: Sums::new(tasks),
+        }
+    }
+
+    /// Makes the bins wide enough for a moment.
+    #[inline(always)]
+    fn reach(&mut self, at: Picos) {
+        while !self.width.holds(at) {
+            self.widen();
+        }
+    }
+
+    #[cold]
+    fn widen(&mut self) {
+        self.width.double();
+        let kinds = self.kinds.iter_mut().flatten().flatten();
+        kinds.chain(&mut self.states).chain([&mut self.in_flight]).for_each(|lane| fold(&mut lane[..]));
+        self.rows.chunks_mut(MOST).for_each(fold);
+    }
+
+    fn message(&mut self, message: &Message, arrives: Option<Picos>) {
+        let volume = Volume { messages: 1, bytes: message.bytes.0 };
+        let arrives = arrives.unwrap_or(message.start);
+        self.reach(arrives);
+        let (width, bin) = (self.width, self.width.bin(message.start));
+        let kind = message.kind.index();
+        self.totals[kind].add(volume);
+        let [messages, bytes] = self.kinds[kind].get_or_insert_with(|| [bins::lane(), bins::lane()]);
+        messages[bin] += 1;
+        bytes[bin] = bytes[bin].saturating_add(volume.bytes);
+        let cell = &mut self.rows[(message.src.0 / self.ranks_per_row) as usize * MOST + bin];
+        *cell = cell.saturating_add(volume.bytes);
+        width.add_span(&mut self.in_flight, message.start, arrives);
+        if message.kind != Kind::PointToPoint {
+            self.collectives.add((message.src.0, message.dst.0), volume);
+        }
+        self.seen += 1;
+        if self.seen.is_multiple_of(OFTEN) {
+            (self.progress)(self.seen);
+        }
+    }
+
+    /// The rank was in a state.
+    fn was(&mut self, rank: usize, state: State, from: Picos, to: Picos) {
+        if from < to {
+            self.reach(to);
+            self.width.add_span(&mut self.states[state as usize], from, to);
+            self.tasks[rank].times[state as usize] += to.0 - from.0;
+        }
+    }
+
+    pub(super) fn finish(mut self, engine: &Engine, runtime: Picos, ideal: Picos) -> Replayed {
+        self.reach(runtime);
+        let mut finished = bins::lane();
+        let mut finish_times = Vec::with_capacity(self.tasks.len());
+        for (rank, progress) in engine.progress(0).enumerate() {
+            let end = progress.finished.unwrap_or(runtime);
+            // Behind its last record a rank is in the collective that this entered.
+            let last = self.tasks[rank].last;
+            self.was(rank, State::Collective, last, end);
+            self.width.add_span(&mut finished, end, runtime);
+            finish_times.push(runtime.0 - end.0);
+        }
+        let computing: Vec<u64> =
+            self.tasks.iter().map(|task| task.times[State::Computing as usize]).collect();
+        let bins = (self.width.bin(runtime) + 1).min(MOST);
+        let bin_ps = Exact::from(self.width.picos());
+        let shown = |lane: &[u64]| lane[..bins].iter().map(|&value| Exact::from(value)).collect::<Vec<_>>();
+        let used: Vec<(Kind, &[Lane; 2])> = Kind::all()
+            .zip(&self.kinds)
+            .filter_map(|(kind, lanes)| lanes.as_ref().map(|lanes| (kind, lanes)))
+            .collect();
+        let width = self.width.picos();
+        let mean = |(bin, &time): (usize, &u64)| {
+            let whole = (runtime.0 - bin as u64 * width).min(width);
+            if whole == 0 { 0.0 } else { time as f64 / whole as f64 }
+        };
+        let state = |state: State| shown(&self.states[state as usize][..]);
+        Replayed {
+            latency_ps: self.link.latency().0.into(),
+            bandwidth_bits_per_s: self.link.bits_per_second(),
+            runtime_ps: runtime.0.into(),
+            ideal_runtime_ps: ideal.0.into(),
+            efficiency: Efficiency::new(&computing, runtime, ideal),
+            kinds: Kind::all()
+                .zip(&self.totals)
+                .filter(|(_, volume)| volume.messages > 0)
+                .map(|(kind, &volume)| OfKind { kind: kind.to_string(), amount: volume.into() })
+                .collect(),
+            over_time: OverTime {
+                bin_ps,
+                kinds: used.iter().map(|(kind, _)| kind.to_string()).collect(),
+                messages: used.iter().map(|(_, [messages, _])| shown(&messages[..])).collect(),
+                bytes: used.iter().map(|(_, [_, bytes])| shown(&bytes[..])).collect(),
+            },
+            rank_time: RankTime {
+                ranks_per_row: self.ranks_per_row,
+                rows: (self.rows.len() / MOST) as u32,
+                bin_ps,
+                bytes: self.rows.chunks(MOST).flat_map(shown).collect(),
+            },
+            states: States {
+                bin_ps,
+                computing: state(State::Computing),
+                collective: state(State::Collective),
+                reception: state(State::Reception),
+                send: state(State::Send),
+                finished: shown(&finished[..]),
+            },
+            in_flight: InFlight {
+                bin_ps,
+                mean: self.in_flight[..bins].iter().enumerate().map(mean).collect(),
+            },
+            ranks: rank_states(&self.tasks, &finish_times),
+            collectives: CollectiveMessages { matrix: matrix(&self.collectives) },
+        }
+    }
+}
+
+fn rank_states(tasks: &[Task], finished: &[u64]) -> RankStates {
+    let per_row = tasks.len().div_ceil(MOST_RANKS).max(1);
+    let column = |state: State| {
+        let sum = |tasks: &[Task]| tasks.iter().map(|task| u128::from(task.times[state as usize])).sum();
+        tasks.chunks(per_row).map(|tasks| Exact(sum(tasks))).collect()
+    };
+    let sum = |times: &[u64]| times.iter().map(|&time| u128::from(time)).sum();
+    RankStates {
+        ranks_per_row: per_row as u32,
+        computing_ps: column(State::Computing),
+        collective_ps: column(State::Collective),
+        reception_ps: column(State::Reception),
+        send_ps: column(State::Send),
+        finished_ps: finished.chunks(per_row).map(|times| Exact(sum(times))).collect(),
+    }
+}
+
+impl Sink for Watcher<'_> {
+    fn take(&mut self, next: Next) {
+        match next {
+            Next::Message(message) => {
+                let arrives = self.link.time(message.bytes).and_then(|time| message.start.checked_add(time));
+                self.message(&message, arrives);
+            }
+            Next::Inside { message, arrives } => self.message(&message, Some(arrives)),
+            Next::Wake(_) => {}
+        }
+    }
+
+    fn started(&mut self, started: &Started) {
+        let rank = started.task.index();
+        let last = std::mem::replace(&mut self.tasks[rank].last, started.at);
+        self.was(rank, State::Computing, started.released, started.at);
+        let Some(raw) = started.record else {
+            self.tasks[rank].pending = Some((last, started.released));
+            return;
+        };
+        let waited_for = State::of_dependency(raw.tag);
+        match self.tasks[rank].pending.take() {
+            // What the record depends on came before a pause, behind which it waited for a send.
+            Some((from, to)) => {
+                self.was(rank, waited_for, from, to);
+                self.was(rank, State::Send, last, started.released);
+            }
+            None => self.was(rank, waited_for, last, started.released),
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! `vef report`: what is on the page is what the data says, whoever the trace comes from; in a browser, in files, on paper.
+
+use base64::Engine as _;
+use flate2::read::GzDecoder;
+use serde_json::Value;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_tests::{have, installed, root, run, skipped, vef};
+
+/// The bundled capture as a container.
+fn demo(work: &Path) -> PathBuf {
+    let trace = work.join("demo.vefx");
+    run(vef().args(["mix", "-i"]).arg(root().join("cli/demo/capture")).arg("-o").arg(&trace)).success();
+    trace
+}
+
+fn file(work: &Path, name: &str, text: &str) -> PathBuf {
+    let path = work.join(name);
+    std::fs::write(&path, text).expect("a file");
+    path
+}
+
+fn report(input: &Path, options: &[&str]) -> String {
+    run(vef().arg("report").arg(input).args(["-o", "-"]).args(options)).success().stdout()
+}
+
+fn json(input: &Path, options: &[&str]) -> Value {
+    serde_json::from_str(&report(input, &[&["--format", "json"], options].concat())).expect("JSON")
+}
+
+/// The data that a page carries.
+fn carried(page: &str) -> String {
+    let block = page.split("id=\"data\">").nth(1).and_then(|rest| rest.split('<').next()).expect("the data");
+    let packed = base64::engine::general_purpose::STANDARD.decode(block).expect("base64");
+    let mut text = String::new();
+    GzDecoder::new(packed.as_slice()).read_to_string(&mut text).expect("gzip");
+    text
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok()).expect("a number")
+}
+
+fn sum(values: &Value) -> f64 {
+    values.as_array().expect("a list").iter().map(number).sum()
+}
+
+#[test]
+fn the_page_carries_the_data_and_a_policy() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = demo(work.path());
+    let page = report(&trace, &[]);
+    assert_eq!(carried(&page), report(&trace, &["--format", "json"]).trim_end());
+    assert!(page.contains("default-src 'none'; script-src 'sha256-"), "no policy");
+    for outside in ["src=\"http", "href=\"http", "@import", "url(http"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    // What vef stats says is in it, number by number.
+    let stats: Value =
+        serde_json::from_str(&run(vef().arg("stats").arg(&trace).arg("--json")).success().stdout())
+            .expect("JSON");
+    let whole = json(&trace, &[]);
+    for key in
+        ["totals", "sizes", "pairs", "distances", "locality", "ranks", "collectives", "calls", "phases"]
+    {
+        assert_eq!(whole[key], stats[key], "{key}");
+    }
+    // A capture is mixed first, and says so.
+    let of_capture = json(&root().join("cli/demo/capture"), &[]);
+    assert_eq!(of_capture["head"]["kind"], "capture");
+    assert_eq!(of_capture["totals"], whole["totals"]);
+    assert_eq!(of_capture["replayed"], whole["replayed"]);
+}
+
+/// Everything that ranks do fills their time, and what comes from the replay fits what comes from the trace and from `vef check`.
+#[test]
+fn times_of_the_replay_add_up() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = demo(work.path());
+    let data = json(&trace, &[]);
+    let replayed = &data["replayed"];
+    let runtime = number(&replayed["runtime_ps"]);
+    let check: Value =
+        serde_json::from_str(&run(vef().arg("check").arg(&trace).arg("--json")).success().stdout())
+            .expect("JSON");
+    assert_eq!(runtime, number(&check["runtime_ps"]), "{check}");
+    let ranks = number(&data["head"]["ranks"]);
+    let states = ["computing", "collective", "reception", "send", "finished"];
+    let of_states: f64 = states.iter().map(|state| sum(&replayed["states"][state])).sum();
+    assert_eq!(of_states, runtime * ranks);
+    for state in states {
+        assert_eq!(
+            sum(&replayed["ranks"][format!("{state}_ps")]),
+            sum(&replayed["states"][state]),
+            "{state}"
+        );
+    }
+    assert_eq!(replayed["ranks"]["computing_ps"], data["ranks"]["computing_ps"]);
+    // Point-to-point messages on the network are those of the trace.
+    let over = &replayed["over_time"];
+    let kinds: Vec<&str> =
+        over["kinds"].as_array().expect("kinds").iter().filter_map(Value::as_str).collect();
+    let at = kinds.iter().position(|kind| *kind == "point-to-point").expect("messages");
+    assert_eq!(sum(&over["messages"][at]), number(&data["totals"]["messages"]));
+    assert_eq!(sum(&over["bytes"][at]), number(&data["totals"]["bytes"]));
+    let everything: f64 = over["bytes"].as_array().expect("lists").iter().map(sum).sum();
+    assert_eq!(sum(&replayed["rank_time"]["bytes"]), everything);
+    let collective: f64 = sum(&replayed["collectives"]["matrix"]["bytes"]);
+    assert_eq!(collective + number(&data["totals"]["bytes"]), everything);
+    // Efficiency by its definition.
+    let efficiency = &replayed["efficiency"];
+    let (mean, most) =
+        (number(&data["totals"]["computing_ps"]) / ranks, number(&data["totals"]["computing_max_ps"]));
+    for (name, value) in [
+        ("load_balance", mean / most),
+        ("serialisation", most / number(&replayed["ideal_runtime_ps"])),
+        ("transfer", number(&replayed["ideal_runtime_ps"]) / runtime),
+        ("parallel", mean / runtime),
+    ] {
+        assert!((number(&efficiency[name]) - value).abs() < 1e-12, "{name}: {efficiency} {value}");
+    }
+}
+
+/// A replay that can be followed by hand: rank 0 computes 1 µs and sends 1250 bytes (2 µs at 1 µs and 10 Gbit/s), rank 1 waits for them and
+/// computes 0.5 µs.
+#[test]
+fn a_trace_of_one_message_by_hand() {
+    let work = tempfile::tempdir().expect("a directory");
+    let text = "VEF3 2 2 0 0 0 0 1000\n0 0 1 1250 4 1000 -1\n1 1 1 0 2 500 0\n";
+    let data = json(&file(work.path(), "one.vef", text), &[]);
+    let replayed = &data["replayed"];
+    assert_eq!(replayed["runtime_ps"], 3_500_000);
+    assert_eq!(replayed["ranks"]["computing_ps"], serde_json::json!([1_000_000, 500_000]));
+    assert_eq!(replayed["ranks"]["reception_ps"], serde_json::json!([0, 3_000_000]));
+    assert_eq!(replayed["ranks"]["finished_ps"], serde_json::json!([2_500_000, 0]));
+    let on_the_way: f64 = replayed["in_flight"]["mean"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .enumerate()
+        .map(|(bin, mean)| {
+            let width = number(&replayed["in_flight"]["bin_ps"]);
+            number(mean) * width.min(3_500_000.0 - bin as f64 * width)
+        })
+        .sum();
+    assert!((on_the_way - 2_000_000.0).abs() < 1.0, "{on_the_way}");
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = demo(work.path());
+    let one = report(&trace, &["-j", "1"]);
+    for jobs in ["2", "5"] {
+        assert!(report(&trace, &["-j", jobs]) == one, "-j {jobs}");
+    }
+}
+
+#[test]
+fn files_of_every_format() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = demo(work.path());
+    let directory = work.path().join("tables");
+    run(vef().arg("report").arg(&trace).args(["--format", "csv", "-o"]).arg(&directory)).success();
+    let names = ["ranks", "pairs", "sizes", "distances", "collectives", "phases", "calls", "time", "waits"];
+    for name in names {
+        let text = std::fs::read_to_string(directory.join(format!("{name}.csv"))).expect(name);
+        let commas = |line: &str| line.matches(',').count();
+        let head = text.lines().next().expect("a head");
+        assert!(text.lines().all(|line| commas(line) == commas(head)), "{name}: {text}");
+    }
+    let text = report(&trace, &["--format", "md"]);
+    assert!(text.starts_with("# ./halo 12 256\n") && text.contains("\n## Collective operations\n"), "{text}");
+    let figures = work.path().join("figures");
+    run(vef().arg("report").arg(&trace).args(["-o", "-", "--svg"]).arg(&figures)).success();
+    for name in ["over-time", "states", "rank-time", "matrix", "sizes", "collectives", "ranks", "distances"] {
+        let svg = std::fs::read_to_string(figures.join(format!("{name}.svg"))).expect(name);
+        assert!(svg.starts_with("<svg") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""), "{name}");
+        assert!(!svg.contains("NaN") && !svg.contains("undefined"), "{name}");
+    }
+}
+
+/// pandas, polars and DuckDB in a Python of their own, made once in `target/`; `None`, said aloud: they cannot be had here.
+fn python() -> Option<PathBuf> {
+    let home = root().join("target/frames");
+    let python = home.join("bin/python");
+    let works = || {
+        python.is_file()
+            && run(Command::new(&python).args(["-c", "import pandas, polars, duckdb"]))
+                .output
+                .status
+                .success()
+    };
+    if works() {
+        return Some(python);
+    }
+    if !installed("python3") {
+        return None;
+    }
+    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&home)).output.status.success();
+    let mut install = Command::new(home.join("bin/pip"));
+    install.args([
+        "install",
+        "--quiet",
+        "--no-cache-dir",
+        "--only-binary",
+        ":all:",
+        "pandas",
+        "polars",
+        "duckdb",
+    ]);
+    if !made || !run(&mut install).output.status.success() || !works() {
+        skipped("pandas, polars and duckdb cannot be had here (python3-venv, PyPI)");
+        return None;
+    }
+    Some(python)
+}
+
+#[test]
+fn tables_load_in_one_line() {
+    let Some(python) = python() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = demo(work.path());
+    run(vef().arg("report").arg(&trace).args(["--format", "csv", "-o"]).arg(work.path())).success();
+    let script = "
+import pandas, polars, duckdb, sys
+one = pandas.read_csv('ranks.csv')
+two = polars.read_csv('ranks.csv')
+three = duckdb.sql(\"FROM 'ranks.csv'\").df()
+assert list(one.columns) == two.columns == list(three.columns)
+for name in one.columns:
+    assert one[name].tolist() == two[name].to_list() == three[name].tolist(), name
+print(one['sent_messages'].sum(), two['sent_bytes'].sum())
+";
+    let loaded = run(Command::new(python).args(["-c", script]).current_dir(work.path())).success().stdout();
+    let data = json(&trace, &["--no-replay"]);
+    assert_eq!(loaded.trim(), format!("{} {}", data["totals"]["messages"], data["totals"]["bytes"]));
+}
+
+#[test]
+fn a_simulation_and_a_comparison() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = demo(work.path());
+    let result = work.path().join("sim.json");
+    let simulated =
+        run(vef().arg("sim").arg(&trace).args(["--topology", "torus:2x2", "--json"])).success().stdout();
+    std::fs::write(&result, &simulated).expect("a file");
+    let data = json(
+        &trace,
+        &["--sim", result.to_str().expect("a path"), "--against", trace.to_str().expect("a path")],
+    );
+    assert_eq!(data["simulated"], serde_json::from_str::<Value>(&simulated).expect("JSON"));
+    for difference in data["against"]["differences"].as_array().expect("a list") {
+        assert_eq!(difference["this"], difference["other"], "{difference}");
+        assert!(difference["change"].is_null() || difference["change"] == 0.0, "{difference}");
+    }
+    let page = report(&trace, &["--sim", result.to_str().expect("a path")]);
+    assert!(page.contains("id=\"simulation\"") && page.contains("torus:2x2"));
+    let wrong = file(work.path(), "wrong.json", "{\"runtime_ps\": 1}");
+    let ended = run(vef().arg("report").arg(&trace).arg("--sim").arg(&wrong)).exited(2);
+    assert!(ended.stderr().contains("wrong.json: not the JSON of `vef sim --json`"), "{}", ended.stderr());
+}
+
+#[test]
+fn strange_traces_make_a_page_and_nonsense_an_error() {
+    let work = tempfile::tempdir().expect("a directory");
+    let big = u64::MAX / 2;
+    for (name, text) in [
+        ("silent.vef", "VEF3 3 0 0 0 0 0 1000\n".to_owned()),
+        ("single.vef", "VEF3 1 0 0 0 0 0 1000\n".to_owned()),
+        (
+            "only.vef",
+            "VEF3 2 0 1 1 2 0 1000\nC0 0 1\nG0 C0 6 0 0 0 0 5 -1\nG0 C0 6 1 0 0 0 5 -1\n".to_owned(),
+        ),
+        ("zero.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 0 4 0 -1\n".to_owned()),
+        ("<script>alert(1)<\u{2044}script>\"'&.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 8 4 0 -1\n".to_owned()),
+    ] {
+        let path = file(work.path(), name, &text);
+        let page = report(&path, &[]);
+        assert!(page.ends_with("</html>\n") && !page.contains("<script>alert"), "{name}");
+        let figures = work.path().join("figures");
+        run(vef().arg("report").arg(&path).args(["-o", "-", "--svg"]).arg(&figures)).success();
+    }
+    // Whole numbers that a double cannot hold.
+    let path = file(work.path(), "big.vef", &format!("VEF3 2 1 0 0 0 0 1000\n0 0 1 {big} 4 0 -1\n"));
+    let data = json(&path, &["--no-replay"]);
+    assert_eq!(data["totals"]["bytes"], big.to_string());
+    // A trace that does not replay to its end, and what leaves that out.
+    let stuck = file(work.path(), "stuck.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 8 2 0 7\n");
+    let ended = run(vef().arg("report").arg(&stuck)).exited(2);
+    assert!(ended.stderr().contains("--no-replay"), "{}", ended.stderr());
+    report(&stuck, &["--no-replay"]);
+    let ended = run(vef().arg("report").arg(&path).args(["-o", "/nowhere/report.html"])).exited(2);
+    assert!(ended.stderr().contains("/nowhere/report.html: "), "{}", ended.stderr());
+    assert_eq!(ended.stderr().lines().count(), 1, "{}", ended.stderr());
+}
+
+/// The bundle is what the lock file gives, and its files name no registry.
+#[test]
+fn the_chart_bundle_is_made_from_its_lock_file() {
+    let lock =
+        std::fs::read_to_string(root().join("reports/assets/package-lock.json")).expect("the lock file");
+    assert!(!lock.contains("://"), "the lock file names a registry's address");
+    if !have("npm") {
+        skipped("no npm");
+        return;
+    }
+    let script = root().join("scripts/vendor-charts");
+    let ended = run(Command::new(script).arg("--check"));
+    match ended.output.status.code() {
+        // npm itself could not fetch the packages.
+        Some(code) if code != 0 && ended.stderr().contains("npm error code E") => {
+            skipped("npm reaches no registry")
+        }
+        code => assert_eq!(code, Some(0), "{}", ended.stderr()),
+    }
+}
