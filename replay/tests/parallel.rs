@@ -115,8 +115,7 @@ fn threads_end_when_one_engine_does_on_a_halo() {
     }
 }
 
-/// Real traces: the paths of text or containers in `VEF_PARALLEL_TRACES`, separated by colons, as the test of the simulators gives those of
-/// LAMMPS and HPCC.
+/// Traces at hand: the paths of text or containers in `VEF_PARALLEL_TRACES`, separated by colons; none without it.
 #[test]
 fn threads_end_when_one_engine_does_on_real_traces() {
     let traces = std::env::var("VEF_PARALLEL_TRACES").unwrap_or_default();
