@@ -366,7 +366,7 @@ pub struct Sim {
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
     /// Run all combinations of these values of an option, one after the other on every core, and show one table. Values are separated by
-    /// commas, or by | if there is one: bandwidth=10G,25G. A rate, time or size may lack its bit/s, s, B
+    /// commas, or by | if there is one: bandwidth=10G,25G. A rate or size may lack its bit/s or B
     #[arg(long, value_name = "OPTION=VALUES")]
     pub sweep: Vec<String>,
     /// Of a sweep: the directory that keeps each point's result. A point that is there is not run again; processes that are given

@@ -179,6 +179,9 @@ fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
         "global-latency" => network.global_latency = Some(value.to_owned()),
         "switch-delay" => network.switch_delay = value.to_owned(),
         "overhead" => network.overhead = value.to_owned(),
+        "loggp" => network.loggp = Some(value.to_owned()),
+        "rendezvous" => network.rendezvous = value.to_owned(),
+        "weights" => network.weights = value.to_owned(),
         "packet-size" => network.packet_size = size(),
         "packet-header" => network.packet_header = size(),
         "buffer" => network.buffer = Some(size()),
@@ -190,7 +193,7 @@ fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
             return Err(format!(
                 "--sweep {option:?}: write trace, placement, compute-scale, send-completion, same-node, algorithms, topology, \
                  model, routing, seed, bandwidth, latency, node-bandwidth, node-latency, global-bandwidth, global-latency, \
-                 switch-delay, overhead, packet-size, packet-header, buffer, vcs, buffers, arbiter or credit-delay"
+                 switch-delay, overhead, loggp, rendezvous, weights, packet-size, packet-header, buffer, vcs, buffers, arbiter or credit-delay"
             )
             .into());
         }
