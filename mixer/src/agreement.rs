@@ -1,13 +1,15 @@
 //! Whether all members of a communicator called the same collective operations.
 //!
-//! A task's calls on a communicator are a few bytes each ([`CallList`]). What several tasks called alike is kept once
-//! ([`Roll`]), so that a process of many can tell the others all it knows in little more than the calls of one task.
+//! A task's calls on a communicator are a few bytes each ([`CallList`]). What all members agree on is kept once ([`Roll`]), and of those who
+//! do not agree the first alone: the mix fails then, whatever the others called. So a process of many can tell the others
+//! all it knows in little more than the calls of one task.
 
 use crate::bytes::{Author, Garbled, Reader};
 use crate::communicators::Known;
 use crate::error::{Call, Disagreement};
 use crate::task::Task;
 use std::collections::BTreeMap;
+use vef_format::capture::varint::Source;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
 
@@ -52,12 +54,19 @@ impl CallList {
             at += 1;
             let mut root = None;
             if operation.is_rooted() {
-                let mut source = vef_format::capture::varint::Source::new(&self.bytes, at);
+                let mut source = Source::new(&self.bytes, at);
                 root = Some(source.get().ok()? as u32);
                 at = source.position();
             }
             Some(Call { operation, root })
         })
+    }
+
+    /// The first `count` calls.
+    fn first(&self, count: u32) -> Self {
+        let mut list = Self::default();
+        self.calls().take(count as usize).for_each(|call| list.push(call));
+        list
     }
 
     /// Where two lists differ, if that is before either ends.
@@ -69,47 +78,96 @@ impl CallList {
         self.calls().zip(other.calls()).position(|(a, b)| a != b).map(|at| at as u32)
     }
 
-    fn call(&self, at: u32) -> Call {
-        // There is one at every place that is asked for.
-        self.calls().nth(at as usize).unwrap_or(Call { operation: Operation::Barrier, root: None })
+    fn call(&self, at: u32) -> Option<Call> {
+        self.calls().nth(at as usize)
+    }
+
+    fn encode(&self, author: &mut Author) {
+        author.put(self.count.into());
+        author.put_bytes(&self.bytes);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        Ok(Self { count: reader.get_u32()?, bytes: reader.get_bytes()?.to_vec() })
     }
 }
 
 /// Who called what on one communicator.
-#[derive(Debug, Default)]
-pub(crate) struct Roll {
-    /// Lists of calls that differ somewhere; most often one.
-    lists: Vec<CallList>,
-    /// By ascending task: how many calls it made, which begin one of the lists.
-    members: Vec<(Rank, u32, u32)>,
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Roll {
+    /// The longest of the lists that agree.
+    list: CallList,
+    /// The members that made the calls with which it begins, by ascending task, and how many of them.
+    members: Vec<(Rank, u32)>,
+    /// The lowest member that does not agree with those below it, and its calls. Higher ones are not looked at.
+    first_other: Option<(Rank, CallList)>,
 }
 
 impl Roll {
+    /// Adds the calls of `task`, which is higher than all before.
     fn add(&mut self, task: Rank, made: &CallList) {
-        let list = self.list(made);
-        self.members.push((task, made.len(), list));
-    }
-
-    /// Which list begins with `made`; a longer one takes the place of what it begins with.
-    fn list(&mut self, made: &CallList) -> u32 {
-        let at = match self.lists.iter().position(|list| list.difference(made).is_none()) {
-            Some(at) => at,
-            None => {
-                self.lists.push(CallList::default());
-                self.lists.len() - 1
-            }
-        };
-        if made.len() > self.lists[at].len() {
-            self.lists[at] = made.clone();
+        if self.first_other.is_some() {
+            return;
         }
-        at as u32
+        if self.list.difference(made).is_some() {
+            self.first_other = Some((task, made.clone()));
+            return;
+        }
+        self.members.push((task, made.len()));
+        if made.len() > self.list.len() {
+            self.list.clone_from(made);
+        }
     }
 
     /// Adds `later`, which is of higher tasks.
     fn merge(&mut self, later: Self) {
-        let lists: Vec<u32> = later.lists.iter().map(|list| self.list(list)).collect();
-        let renumbered = |(task, made, list): (Rank, u32, u32)| (task, made, lists[list as usize]);
-        self.members.extend(later.members.into_iter().map(renumbered));
+        if self.first_other.is_some() {
+            return;
+        }
+        if let Some(at) = self.list.difference(&later.list) {
+            // The list is that of a member, so there is one that came so far.
+            let agreeing = later.members.iter().take_while(|&&(_, made)| made <= at).count();
+            self.members.extend(&later.members[..agreeing]);
+            let other = later.members.get(agreeing);
+            self.first_other = other.map(|&(task, made)| (task, later.list.first(made)));
+            return;
+        }
+        self.members.extend(later.members);
+        if later.list.len() > self.list.len() {
+            self.list = later.list;
+        }
+        self.first_other = later.first_other;
+    }
+
+    /// What the members agree on. Unless `lenient`, each must make as many calls as any other.
+    fn compare(&self, known: &Known, lenient: bool) -> Result<Operations, Box<Disagreement>> {
+        let disagreement = |position: u32, other: (Rank, Option<Call>)| {
+            let (members, size) = (known.group.iter().take(8).collect(), known.group.count());
+            let lowest = self.members.iter().find(|&&(_, made)| made > position);
+            // It is a call of some member.
+            let call = self.list.call(position).unwrap_or(Call { operation: Operation::Barrier, root: None });
+            let one = (lowest.map_or(other.0, |&(task, _)| task), call);
+            Box::new(Disagreement { members, size, position: position.into(), one, other })
+        };
+        if let Some((task, list)) = &self.first_other
+            && let Some(at) = self.list.difference(list)
+        {
+            return Err(disagreement(at, (*task, list.call(at))));
+        }
+        let most = self.list.len();
+        let least = self.members.iter().map(|&(_, made)| made).min().unwrap_or(0);
+        let complete = if self.members.len() < known.group.count() as usize { 0 } else { least };
+        if complete < most && !lenient {
+            let by_task: BTreeMap<Rank, u32> = self.members.iter().copied().collect();
+            let made_by = |task: Rank| by_task.get(&task).copied().unwrap_or(0);
+            let missing = known.group.iter().find(|&task| made_by(task) == complete);
+            return Err(disagreement(complete, (missing.unwrap_or(self.members[0].0), None)));
+        }
+        let parts: u64 = self.members.iter().map(|&(_, made)| u64::from(made)).sum();
+        Ok(Operations {
+            complete: complete.into(),
+            incomplete_parts: parts - u64::from(complete) * self.members.len() as u64,
+        })
     }
 }
 
@@ -130,25 +188,26 @@ impl Rolls {
         if !Operation::ALL.iter().any(|&operation| wanted(operation)) {
             return None;
         }
-        let lists = self.0.values().flat_map(|roll| &roll.lists);
+        let others = self.0.values().filter_map(|roll| roll.first_other.as_ref().map(|(_, list)| list));
+        let lists = self.0.values().map(|roll| &roll.list).chain(others);
         lists.flat_map(CallList::calls).map(|call| call.operation).find(|&called| wanted(called))
     }
 
     /// For other processes; `comm` gives the number that all know a communicator by.
     pub(crate) fn encode(&self, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
         let mut author = Author::default();
-        for (&own, roll) in &self.0 {
+        for (&own, Roll { list, members, first_other }) in &self.0 {
             author.put(comm(own).into());
-            author.put(roll.lists.len() as u64);
-            for list in &roll.lists {
-                author.put(list.count.into());
-                author.put_bytes(&list.bytes);
-            }
-            author.put(roll.members.len() as u64);
-            for &(task, made, list) in &roll.members {
+            list.encode(&mut author);
+            author.put(members.len() as u64);
+            for &(task, made) in members {
                 author.put(task.0.into());
                 author.put(made.into());
-                author.put(list.into());
+            }
+            author.put(first_other.is_some().into());
+            if let Some((task, list)) = first_other {
+                author.put(task.0.into());
+                list.encode(&mut author);
             }
         }
         author.0
@@ -159,24 +218,19 @@ impl Rolls {
         let mut reader = Reader::new(bytes);
         while reader.more() {
             let comm = reader.get_u32()?;
-            let mut later = Roll::default();
+            let mut later = Roll { list: CallList::decode(&mut reader)?, ..Roll::default() };
             for _ in 0..reader.get()? {
-                let count = reader.get_u32()?;
-                later.lists.push(CallList { count, bytes: reader.get_bytes()?.to_vec() });
+                later.members.push((Rank(reader.get_u32()?), reader.get_u32()?));
             }
-            for _ in 0..reader.get()? {
-                let (task, made, list) = (reader.get_u32()?, reader.get_u32()?, reader.get_u32()?);
-                if list as usize >= later.lists.len() {
-                    return Err(Garbled);
-                }
-                later.members.push((Rank(task), made, list));
+            if reader.get()? == 1 {
+                later.first_other = Some((Rank(reader.get_u32()?), CallList::decode(&mut reader)?));
             }
             self.0.entry(comm).or_default().merge(later);
         }
         Ok(())
     }
 
-    /// Compares what the members of every communicator called; the answer is by identity. Unless `lenient`, each
+    /// Compares what the members of every communicator called; the result is by identity. Unless `lenient`, each
     /// member must make as many calls as any other.
     pub(crate) fn compare(
         &self,
@@ -189,7 +243,7 @@ impl Rolls {
             self.0.iter().map(|(&comm, roll)| (comm as usize, roll)).collect();
         order.sort_unstable_by_key(|&(at, _)| known[at].order);
         for (at, roll) in order {
-            operations[at] = compare(&known[at], roll, lenient)?;
+            operations[at] = roll.compare(&known[at], lenient)?;
         }
         Ok(operations)
     }
@@ -204,44 +258,11 @@ pub(crate) struct Operations {
     pub(crate) incomplete_parts: u64,
 }
 
-/// Compares what the members of one communicator called.
-fn compare(known: &Known, roll: &Roll, lenient: bool) -> Result<Operations, Box<Disagreement>> {
-    let size = known.group.count();
-    let disagreement = |position: u32, one: (Rank, Call), other: (Rank, Option<Call>)| {
-        let members = known.group.iter().take(8).collect();
-        Box::new(Disagreement { members, size, position: position.into(), one, other })
-    };
-    // The lowest of those that made the most calls.
-    let Some(&(busiest, most, list)) = roll.members.iter().rev().max_by_key(|&&(_, made, _)| made) else {
-        return Ok(Operations::default());
-    };
-    let reference = &roll.lists[list as usize];
-    let differences: Vec<Option<u32>> = roll.lists.iter().map(|list| list.difference(reference)).collect();
-    for &(task, made, list) in &roll.members {
-        if let Some(at) = differences[list as usize].filter(|&at| at < made.min(most)) {
-            let other = roll.lists[list as usize].call(at);
-            return Err(disagreement(at, (busiest, reference.call(at)), (task, Some(other))));
-        }
-    }
-    let least = roll.members.iter().map(|&(_, made, _)| made).min().unwrap_or(0);
-    let complete = if roll.members.len() < size as usize { 0 } else { least };
-    if complete < most && !lenient {
-        let by_task: BTreeMap<Rank, u32> = roll.members.iter().map(|&(task, made, _)| (task, made)).collect();
-        let made_by = |task: Rank| by_task.get(&task).copied().unwrap_or(0);
-        let missing = known.group.iter().find(|&task| made_by(task) == complete).unwrap_or(busiest);
-        return Err(disagreement(complete, (busiest, reference.call(complete)), (missing, None)));
-    }
-    let parts: u64 = roll.members.iter().map(|&(_, made, _)| u64::from(made)).sum();
-    Ok(Operations {
-        complete: complete.into(),
-        incomplete_parts: parts - u64::from(complete) * roll.members.len() as u64,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::communicators::Group;
+    use proptest::prelude::*;
     use std::sync::Arc;
     use vef_format::capture::event::Members;
 
@@ -258,39 +279,70 @@ mod tests {
 
     const BARRIER: (Operation, Option<u32>) = (Operation::Barrier, None);
 
+    fn roll<'a>(first: u32, lists: impl IntoIterator<Item = &'a CallList>) -> Roll {
+        let mut roll = Roll::default();
+        (first..).zip(lists).for_each(|(rank, made)| roll.add(Rank(rank), made));
+        roll
+    }
+
     #[test]
     fn lists_differ_where_the_calls_do() {
         let one = list(&[BARRIER, (Operation::Bcast, Some(300)), BARRIER]);
         let other = list(&[BARRIER, (Operation::Bcast, Some(301)), BARRIER]);
         assert_eq!(one.difference(&other), Some(1));
         assert_eq!(one.difference(&list(&[BARRIER])), None);
-        assert_eq!(one.call(1), Call { operation: Operation::Bcast, root: Some(300) });
-        assert_eq!((one.len(), one.calls().count()), (3, 3));
+        assert_eq!(one.call(1), Some(Call { operation: Operation::Bcast, root: Some(300) }));
+        assert_eq!((one.len(), one.calls().count(), one.first(2).len()), (3, 3, 2));
+        assert_eq!(one.first(2).difference(&one), None);
     }
 
     #[test]
-    fn rolls_of_several_processes_are_that_of_one() {
-        let long = list(&[BARRIER, (Operation::Bcast, Some(2)), BARRIER]);
-        let short = list(&[BARRIER]);
-        let wrong = list(&[BARRIER, BARRIER]);
-        for made in
-            [[&long, &long, &long, &long], [&short, &long, &short, &long], [&long, &short, &wrong, &long]]
-        {
-            let mut whole = Roll::default();
-            (0..).zip(made).for_each(|(rank, made)| whole.add(Rank(rank), made));
+    fn the_lowest_that_does_not_agree_is_named() {
+        let wrong = list(&[BARRIER, (Operation::Scan, None)]);
+        let lists =
+            [list(&[BARRIER]), list(&[BARRIER, BARRIER, BARRIER]), wrong.clone(), list(&[BARRIER]), wrong];
+        let found = roll(0, &lists).compare(&known(5), true).unwrap_err();
+        assert_eq!((found.position, found.one.0, found.other.0), (1, Rank(1), Rank(2)));
+        let found = roll(0, &lists[..2]).compare(&known(2), false).unwrap_err();
+        assert_eq!((found.position, found.one.0, found.other), (1, Rank(1), (Rank(0), None)));
+        let lenient = roll(0, &lists[..2]).compare(&known(2), true);
+        assert_eq!(lenient, Ok(Operations { complete: 1, incomplete_parts: 2 }));
+    }
+
+    proptest! {
+        /// However the members are cut into processes.
+        #[test]
+        fn rolls_of_several_processes_are_that_of_one(
+            calls in proptest::collection::vec(proptest::collection::vec(0usize..12, 0..6), 1..9),
+            cuts in proptest::collection::vec(0usize..9, 2),
+            lenient: bool,
+        ) {
+            // Most calls are alike.
+            let call = |&kind: &usize| match kind {
+                11 => (Operation::Bcast, Some(1)),
+                10 => (Operation::Bcast, Some(2)),
+                _ => BARRIER,
+            };
+            let lists: Vec<CallList> = calls.iter().map(|calls| list(&calls.iter().map(call).collect::<Vec<_>>())).collect();
+            let tasks = lists.len();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(tasks)).collect();
+            cuts.sort_unstable();
             let mut merged = Rolls::default();
-            for half in [0, 2] {
-                let mut part = Roll::default();
-                for rank in half..half + 2 {
-                    part.add(Rank(rank), made[rank as usize]);
-                }
-                let part = Rolls(BTreeMap::from([(0, part)]));
-                merged.hear(&part.encode(&|comm| comm)).unwrap();
+            for part in [0..cuts[0], cuts[0]..cuts[1], cuts[1]..tasks] {
+                let part = roll(part.start as u32, &lists[part]);
+                merged.hear(&Rolls(BTreeMap::from([(0, part)])).encode(&|comm| comm)).unwrap();
             }
-            for lenient in [false, true] {
-                let expected = compare(&known(4), &whole, lenient);
-                assert_eq!(compare(&known(4), &merged.0[&0], lenient), expected);
+            let whole = roll(0, &lists);
+            prop_assert_eq!(&merged.0[&0], &whole);
+            // The truth, member by member.
+            let mut longest: &CallList = &lists[0];
+            let mut agree = true;
+            for list in &lists {
+                agree &= longest.difference(list).is_none();
+                longest = if list.len() > longest.len() { list } else { longest };
             }
+            let same = lists.iter().all(|list| list.len() == lists[0].len());
+            prop_assert_eq!(whole.compare(&known(tasks as u32), lenient).is_ok(), agree && (lenient || same));
         }
     }
 }

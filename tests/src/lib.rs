@@ -16,6 +16,7 @@ pub use skipping::{have, installed, shared, skipped};
 pub mod browser;
 pub mod counts;
 pub mod spine;
+pub mod threaded;
 
 /// An MPI that Debian installs beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
