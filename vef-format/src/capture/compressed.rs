@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Suffix behind that of a plain file.
 pub(super) const SUFFIX: &str = "zst";
 /// How a compressed file begins.
-const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The file of `rank` in the capture `dir`, plain or compressed; the plain one's path if there is neither.
 pub fn rank_file(dir: &Path, rank: Rank) -> PathBuf {
@@ -83,14 +83,14 @@ pub(super) fn head(packed: &File, len: usize) -> io::Result<(Vec<u8>, u64)> {
 }
 
 /// The plain file behind the compressed one at `path`: without a name, and gone when it is closed.
-pub(super) fn expand(path: &Path, packed: &[u8]) -> io::Result<File> {
+pub(super) fn expand(path: &Path, packed: &File) -> io::Result<File> {
     codec::expand(path, packed)
 }
 
 #[cfg(feature = "zstd")]
 mod codec {
     use std::fs::File;
-    use std::io::{self, Read, Write};
+    use std::io::{self, BufRead, BufReader, Read, Write};
     use std::path::Path;
     use zstd::stream::{read::Decoder, write::Encoder};
     use zstd::zstd_safe::get_frame_content_size;
@@ -108,33 +108,34 @@ mod codec {
     }
 
     pub(super) fn head(packed: &File, len: usize) -> io::Result<(Vec<u8>, u64)> {
-        let mut frame = Vec::new();
-        packed.take(FRAME_HEADER).read_to_end(&mut frame)?;
-        let size = content_size(&frame)?;
+        let (size, packed) = content_size(packed)?;
         let mut first = Vec::with_capacity(len);
-        Decoder::new(frame.chain(packed))?.take(len as u64).read_to_end(&mut first)?;
+        Decoder::new(packed)?.take(len as u64).read_to_end(&mut first)?;
         Ok((first, size))
     }
 
-    pub(super) fn expand(path: &Path, packed: &[u8]) -> io::Result<File> {
-        let size = content_size(packed)?;
+    pub(super) fn expand(path: &Path, packed: &File) -> io::Result<File> {
+        let (size, packed) = content_size(packed)?;
         // Where the compressed file lies there is likely room, and no memory disguised as a disk.
         let beside =
             path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let beside = beside.and_then(|parent| tempfile::tempfile_in(parent).ok());
         let mut plain = beside.map_or_else(tempfile::tempfile, Ok)?;
-        let mut decoder = Decoder::with_buffer(packed)?.single_frame();
+        let mut decoder = Decoder::with_buffer(BufReader::with_capacity(1 << 17, packed))?.single_frame();
         let written = io::copy(&mut (&mut decoder).take(size.saturating_add(1)), &mut plain)?;
-        if written != size || !decoder.finish().is_empty() {
+        if written != size || !decoder.finish().fill_buf()?.is_empty() {
             return Err(damaged("its length is not that of what is compressed in it"));
         }
         plain.flush()?;
         Ok(plain)
     }
 
-    fn content_size(packed: &[u8]) -> io::Result<u64> {
-        match get_frame_content_size(packed) {
-            Ok(Some(size)) => Ok(size),
+    /// The length of what is compressed in a file, and all of the file.
+    fn content_size(mut packed: &File) -> io::Result<(u64, impl Read)> {
+        let mut frame = Vec::new();
+        Read::by_ref(&mut packed).take(FRAME_HEADER).read_to_end(&mut frame)?;
+        match get_frame_content_size(&frame) {
+            Ok(Some(size)) => Ok((size, io::Cursor::new(frame).chain(packed))),
             _ => Err(damaged("compressed by zstd without telling the length (compress files, not streams)")),
         }
     }
@@ -158,7 +159,7 @@ mod codec {
         Err(unknown())
     }
 
-    pub(super) fn expand(_: &Path, _: &[u8]) -> io::Result<File> {
+    pub(super) fn expand(_: &Path, _: &File) -> io::Result<File> {
         Err(unknown())
     }
 

@@ -1,14 +1,12 @@
 //! The events of one rank in order: the threads' records merged by the time at which the calls began.
 
-mod quick;
-
 use super::Taker;
 use super::decode::{self, Context, Fault, Lists, Shapes};
 use super::encode::{kind, makes_request};
 use super::error::CaptureError;
 use super::event::{Action, Completions, DatatypeId, Detail, Event, Io, Origin, Transfer};
-use super::file::{Chunk, Function, RankFile, damaged};
-use super::layout::{CHUNK_HEADER, State, checksum};
+use super::file::{Chunk, Function, RankFile};
+use super::layout::{CHUNK_HEADER, State};
 use super::varint::Source;
 use super::word::{self, Code};
 use crate::error::Place;
@@ -49,9 +47,9 @@ pub(super) struct FileEvents {
 #[derive(Debug, Default)]
 struct Thread {
     number: u16,
-    /// The chunk that is read, and how many were begun.
-    chunk: Option<Chunk>,
+    /// How many chunks were begun, and the bytes of the latest: its header, and the records.
     begun: usize,
+    chunk: Vec<u8>,
     next: Next,
     shapes: Shapes,
 }
@@ -59,7 +57,7 @@ struct Thread {
 /// What is known of a thread's next record before it is read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Next {
-    /// Its offset in the file.
+    /// Where in the chunk it begins.
     at: usize,
     /// End of the record before, ticks.
     base: u64,
@@ -77,10 +75,8 @@ struct Head {
     form: Form,
     start: u64,
     end: u64,
-    /// Offset in the file of the action.
+    /// Where the action begins.
     at: usize,
-    /// Offset behind the chunk.
-    limit: usize,
 }
 
 /// How a record tells its action.
@@ -92,12 +88,25 @@ enum Form {
     Word(Code),
 }
 
-/// Definitions of communicators, datatypes, windows and files (number, index of the thread, record), next one last.
+/// What a record is to those behind it.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// Where the next one begins.
+    after: usize,
+    /// When the call was over.
+    end: u64,
+    /// Whether it makes a request.
+    makes: bool,
+    /// How many requests end in it, if it is a run.
+    ends: u64,
+}
+
+/// Definitions of communicators, datatypes, windows and files (number, thread, bytes of the record), next one last.
 ///
 /// With several threads, a call may use what another thread defines in a record that begins later; the
 /// reader delivers such a definition in time, and passes over the record when it comes to it.
 #[derive(Debug, Default)]
-struct Definitions([Vec<(u32, usize, Head)>; 4]);
+struct Definitions([Vec<(u32, u16, Vec<u8>)>; 4]);
 
 impl FileEvents {
     pub(super) fn new(file: RankFile) -> Result<Self, CaptureError> {
@@ -146,97 +155,59 @@ impl FileEvents {
     #[inline]
     pub(super) fn each<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         match self.threads.len() {
-            0 | 1 => self.each_of_one::<T, true>(taker),
+            0 | 1 => self.each_of_one(taker),
             _ => self.each_of_many(taker),
         }
     }
 
-    /// [`FileEvents::each`] where at most one thread wrote; `QUICK` is false where tests compare.
+    /// [`FileEvents::each`] where at most one thread wrote.
     #[inline]
-    pub(super) fn each_of_one<T: Taker, const QUICK: bool>(&mut self, taker: &mut T) -> Result<(), T::Error> {
-        loop {
-            if QUICK {
-                self.each_quick(taker)?;
-            }
-            let Some(head) = self.head(0)? else { return Ok(()) };
+    fn each_of_one<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+        while self.has_next(0)? {
             let Self { file, lists, threads, .. } = self;
-            let Thread { number, next, shapes, .. } = &mut threads[0];
-            let requests = next.requests;
-            let step = |event: &Event<'_>, step| {
-                next.pass(head.end, step)?;
-                Ok(taker.take(event))
-            };
-            match decode(file, lists, *number, shapes, requests, &head, step) {
+            match threads[0].each_in_chunk(file, lists, taker) {
                 Ok(taken) => taken?,
                 Err(fault) => return Err(self.located(0, &fault).into()),
-            }
-        }
-    }
-
-    /// Those of the present chunk that can be read quickly, of the only thread.
-    #[inline(always)]
-    fn each_quick<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
-        let Self { file, threads, .. } = self;
-        match &mut threads[..] {
-            [Thread { number, chunk: Some(chunk), next, shapes, .. }] => {
-                quick::records(file, chunk.end, *number, next, shapes, taker)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// [`FileEvents::each`] where several threads wrote: the event that begins first comes first, or a definition that it needs.
-    fn each_of_many<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
-        while let Some(&Reverse((_, index))) = self.order.peek() {
-            let Some(head) = self.head(index)? else {
-                self.order.pop();
-                continue;
-            };
-            let requests = self.threads[index].next.requests;
-            let needs = self.read(index, requests, &head, |event| Needs::of(&event.action))?;
-            if let Some((definition, owner)) = self.definitions.next_up_to(&needs) {
-                // It comes early, at the time of what needs it.
-                let times = Head { start: head.start, end: head.end, ..definition };
-                self.read(owner, 0, &times, |event| taker.take(event))??;
-                continue;
-            }
-            self.pass(index, &head)?;
-            self.order.pop();
-            self.enqueue(index)?;
-            if needs.defines.is_none() {
-                self.read(index, requests, &head, |event| taker.take(event))??;
             }
         }
         Ok(())
     }
 
-    /// Gives `take` the event of thread `index` with this head.
-    fn read<R>(
-        &mut self,
-        index: usize,
-        requests: u64,
-        head: &Head,
-        take: impl FnOnce(&Event<'_>) -> R,
-    ) -> Result<R, CaptureError> {
-        let Self { file, lists, threads, .. } = self;
-        let Thread { number, shapes, .. } = &mut threads[index];
-        let taken = decode(file, lists, *number, shapes, requests, head, |event, _| Ok(take(event)));
-        taken.map_err(|fault| self.located(index, &fault))
-    }
-
-    /// Steps behind the record of thread `index` with this head.
-    fn pass(&mut self, index: usize, head: &Head) -> Result<(), CaptureError> {
-        let Self { file, lists, threads, .. } = self;
-        let Thread { number, next, shapes, .. } = &mut threads[index];
-        let requests = next.requests;
-        let passed =
-            decode(file, lists, *number, shapes, requests, head, |_, step| next.pass(head.end, step));
-        passed.map_err(|fault| self.located(index, &fault))
+    /// [`FileEvents::each`] where several threads wrote: the event that begins first comes first, or a definition that it needs.
+    fn each_of_many<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+        let mut lists = Lists::default();
+        while let Some(Reverse((_, index))) = self.order.pop() {
+            let Self { file, lists: of_definitions, threads, definitions, .. } = self;
+            let taken = threads[index].read(file, &mut lists, |event| {
+                let needs = Needs::of(&event.action);
+                while let Some((thread, bytes)) = definitions.next_up_to(&needs) {
+                    // It comes early, at the time of what needs it.
+                    let early = |defined: &Event<'_>| {
+                        let (start, end) = (event.start, event.end);
+                        taker.take(&Event { start, end, ..defined.clone() })
+                    };
+                    let (next, shapes) = (&mut Next::default(), &mut Shapes::default());
+                    match read(file, of_definitions, thread, next, shapes, &bytes, early) {
+                        Ok(Ok(())) => {}
+                        failed => return failed,
+                    }
+                }
+                Ok(if needs.defines.is_none() { taker.take(event) } else { Ok(()) })
+            });
+            match taken.and_then(|taken| taken) {
+                Ok(taken) => taken?,
+                Err(fault) => return Err(self.located(index, &fault).into()),
+            }
+            self.enqueue(index)?;
+        }
+        Ok(())
     }
 
     /// Puts the start of thread `index`'s next record, if it has one, into the order.
     fn enqueue(&mut self, index: usize) -> Result<(), CaptureError> {
-        if let Some(head) = self.head(index)? {
+        if self.has_next(index)? {
+            let thread = &self.threads[index];
+            let head = thread.next.parse(&thread.chunk).map_err(|fault| self.located(index, &fault))?;
             self.order.push(Reverse((head.start, index)));
         }
         Ok(())
@@ -245,13 +216,18 @@ impl FileEvents {
     /// Reads everything once to find the definitions.
     fn find_definitions(&mut self) -> Result<(), CaptureError> {
         for index in 0..self.threads.len() {
-            while let Some(head) = self.head(index)? {
-                let requests = self.threads[index].next.requests;
-                let defined = self.read(index, requests, &head, |event| Needs::of(&event.action).defines)?;
-                if let Some((class, id)) = defined {
-                    self.definitions.0[class].push((id, index, head));
+            while self.has_next(index)? {
+                let Self { file, lists, threads, definitions, .. } = self;
+                let thread = &mut threads[index];
+                let begin = thread.next.at;
+                match thread.read(file, lists, |event| Needs::of(&event.action).defines) {
+                    Ok(None) => {}
+                    Ok(Some((class, id))) => {
+                        let bytes = thread.chunk[begin..thread.next.at].to_vec();
+                        definitions.0[class].push((id, thread.number, bytes));
+                    }
+                    Err(fault) => return Err(self.located(index, &fault)),
                 }
-                self.pass(index, &head)?;
             }
         }
         for list in &mut self.definitions.0 {
@@ -260,46 +236,46 @@ impl FileEvents {
         Ok(())
     }
 
-    /// The head of thread `index`'s next record; moves on to the chunk it is in. `None`: no more.
-    #[inline(always)]
-    fn head(&mut self, index: usize) -> Result<Option<Head>, CaptureError> {
-        let Some(thread) = self.threads.get(index) else { return Ok(None) };
-        if let Some(chunk) = &thread.chunk {
-            let bytes = &self.file.map.bytes()[..chunk.end];
-            if let Some(&kind) = bytes.get(thread.next.at)
-                && kind != 0
-            {
-                return match thread.next.parse(bytes, kind) {
-                    Ok(head) => Ok(Some(head)),
-                    Err(fault) => Err(self.located(index, &fault)),
-                };
-            }
+    /// Whether thread `index` has another record; moves on to the chunk it is in.
+    #[inline]
+    fn has_next(&mut self, index: usize) -> Result<bool, CaptureError> {
+        let Some(thread) = self.threads.get(index) else { return Ok(false) };
+        if thread.is_at_record() {
+            return Ok(true);
         }
-        self.head_in_next_chunk(index)
+        self.has_next_in_another_chunk(index)
     }
 
-    /// [`FileEvents::head`] where no record begins.
+    /// [`FileEvents::has_next`] where no record begins.
     #[cold]
-    fn head_in_next_chunk(&mut self, index: usize) -> Result<Option<Head>, CaptureError> {
+    fn has_next_in_another_chunk(&mut self, index: usize) -> Result<bool, CaptureError> {
         let thread = &mut self.threads[index];
-        if let Some(chunk) = thread.chunk.take() {
-            match self.file.map.bytes()[..chunk.end].get(thread.next.at..) {
-                Some([_, ..]) if chunk.is_sealed() => {
-                    let fault = Fault::Nonsense("record before the end of its chunk", 0);
-                    return Err(self.located(index, &fault));
-                }
-                // A record that was being written has left its numbers behind a kind that is still zero.
-                Some(rest) if self.file.header.state == State::Running => {
-                    self.torn += u32::from(rest.iter().take(TORN_WINDOW).any(|&byte| byte != 0));
-                }
-                _ => {}
+        let chunks = &self.file.threads[usize::from(thread.number)].list;
+        loop {
+            let rest = thread.chunk.get(thread.next.at..).unwrap_or_default();
+            let present = thread.begun.checked_sub(1).and_then(|present| chunks.get(present));
+            if !rest.is_empty() && present.is_some_and(Chunk::is_sealed) {
+                let fault = Fault::Nonsense("record before the end of its chunk", 0);
+                return Err(self.located(index, &fault));
             }
-        }
-        match self.file.threads[usize::from(thread.number)].list.get(thread.begun) {
-            None => Ok(None),
-            Some(chunk) => {
-                thread.begin(&self.file, chunk)?;
-                self.head(index)
+            if self.file.header.state == State::Running {
+                // A record that was being written has left its numbers behind a kind that is still zero.
+                self.torn += u32::from(rest.iter().take(TORN_WINDOW).any(|&byte| byte != 0));
+            }
+            let Some(chunk) = chunks.get(thread.begun) else {
+                thread.next.at = thread.chunk.len();
+                return Ok(false);
+            };
+            chunk.read(&self.file, &mut thread.chunk)?;
+            thread.begun += 1;
+            (thread.next.at, thread.next.base) = (CHUNK_HEADER, chunk.header.base);
+            if chunk.header.requests != thread.next.requests {
+                let fault =
+                    Fault::Nonsense("count of requests in the head of a chunk", chunk.header.requests);
+                return Err(self.located(index, &fault));
+            }
+            if thread.is_at_record() {
+                return Ok(true);
             }
         }
     }
@@ -307,7 +283,17 @@ impl FileEvents {
     /// `fault` in the record that thread `index` is about to read.
     #[cold]
     fn located(&self, index: usize, fault: &Fault) -> CaptureError {
-        located(&self.file, &self.threads[index], fault)
+        let (file, thread) = (&self.file, &self.threads[index]);
+        let what = match fault {
+            Fault::Ended => "the record runs past the end of its chunk".to_owned(),
+            Fault::Nonsense(what, value) => format!("impossible {what}: {value}"),
+        };
+        let of = if file.threads.len() > 1 { format!(" (thread {})", thread.number) } else { String::new() };
+        let chunks = &file.threads[usize::from(thread.number)].list;
+        let chunk = thread.begun.checked_sub(1).and_then(|present| chunks.get(present));
+        let at = chunk.map_or(0, |chunk| chunk.start - CHUNK_HEADER) + thread.next.at;
+        let place = Place::record(&file.path, thread.next.records, at as u64);
+        CaptureError::Damaged { place, what: format!("{what}{of}") }
     }
 }
 
@@ -315,55 +301,70 @@ impl FileEvents {
 const TORN_WINDOW: usize = 64;
 
 impl Thread {
-    /// Goes to its next chunk.
-    fn begin(&mut self, file: &RankFile, chunk: &Chunk) -> Result<(), CaptureError> {
-        self.next.at = chunk.start;
-        self.next.base = chunk.header.base;
-        if chunk.is_sealed() && chunk.header.checksum != checksum(chunk.bytes(file)) {
-            let what = "these bytes are not those that were written (wrong checksum)";
-            return Err(damaged(&file.path, chunk.start - CHUNK_HEADER, what.to_owned()));
+    /// Whether a record begins where the one before ended.
+    #[inline(always)]
+    fn is_at_record(&self) -> bool {
+        self.chunk.get(self.next.at).is_some_and(|&kind| kind != 0)
+    }
+
+    /// Gives `taker` the records up to the end of the chunk.
+    #[inline]
+    fn each_in_chunk<T: Taker>(
+        &mut self,
+        file: &RankFile,
+        lists: &mut Lists,
+        taker: &mut T,
+    ) -> Result<Result<(), T::Error>, Fault> {
+        let Self { number, chunk, next, shapes, .. } = self;
+        // A copy of its own, which need not be stored after every record.
+        let mut here = *next;
+        let mut taken = Ok(Ok(()));
+        while matches!(taken, Ok(Ok(()))) && chunk.get(here.at).is_some_and(|&kind| kind != 0) {
+            taken = read(file, lists, *number, &mut here, shapes, chunk, |event| taker.take(event));
         }
-        if chunk.header.requests != self.next.requests {
-            let what = "count of requests in the head of a chunk";
-            return Err(located(file, self, &Fault::Nonsense(what, chunk.header.requests)));
-        }
-        self.chunk = Some(*chunk);
-        self.begun += 1;
-        Ok(())
+        *next = here;
+        taken
+    }
+
+    /// Gives `take` the next record.
+    fn read<R>(
+        &mut self,
+        file: &RankFile,
+        lists: &mut Lists,
+        take: impl FnOnce(&Event<'_>) -> R,
+    ) -> Result<R, Fault> {
+        let Self { number, chunk, next, shapes, .. } = self;
+        read(file, lists, *number, next, shapes, chunk, take)
     }
 }
 
 impl Next {
-    /// Takes the record apart, which begins with `kind`.
+    /// Takes the record apart that begins here.
     #[inline(always)]
-    fn parse(&self, chunk: &[u8], kind: u8) -> Result<Head, Fault> {
+    fn parse(&self, chunk: &[u8]) -> Result<Head, Fault> {
+        let rest = chunk.get(self.at..).ok_or(Fault::Ended)?;
+        let &kind = rest.first().ok_or(Fault::Ended)?;
         let (form, gap, duration, at);
         if kind & word::MARK == 0 {
             let mut source = Source::new(chunk, self.at + 1);
             (gap, duration) = (source.get()?, source.get()?);
             (form, at) = (Form::Kind(kind), source.position());
         } else {
-            let raw = chunk[self.at..].first_chunk().ok_or(Fault::Ended)?;
+            let raw = rest.first_chunk().ok_or(Fault::Ended)?;
             let head;
             (head, gap, duration) = word::parse(u64::from_le_bytes(*raw));
             (form, at) = (Form::Word(head.code()), self.at + word::WORD);
         }
-        match self.times(gap, duration) {
-            Some((start, end)) => Ok(Head { form, start, end, at, limit: chunk.len() }),
+        let start = self.base.checked_add(gap);
+        match start.and_then(|start| Some((start, start.checked_add(duration)?))) {
+            Some((start, end)) => Ok(Head { form, start, end, at }),
             None => Err(Fault::Nonsense("time", gap.max(duration))),
         }
     }
 
-    /// When a call begins and ends, ticks.
+    /// Goes behind a record; on a fault, stays in front of it.
     #[inline(always)]
-    fn times(&self, gap: u64, duration: u64) -> Option<(u64, u64)> {
-        let start = self.base.checked_add(gap)?;
-        Some((start, start.checked_add(duration)?))
-    }
-
-    /// Steps behind the record of a call that was over at `end`; on a fault, stays in front of it.
-    #[inline(always)]
-    fn pass(&mut self, end: u64, step: Step) -> Result<(), Fault> {
+    fn pass(&mut self, step: Step) -> Result<(), Fault> {
         let ended = self.ended.saturating_add(step.ends);
         // Each request ends once: few bytes must not keep the reader busy for long.
         if ended > self.requests {
@@ -372,29 +373,65 @@ impl Next {
         self.ended = ended;
         self.requests += u64::from(step.makes);
         self.at = step.after;
-        self.base = end;
+        self.base = step.end;
         self.records += 1;
         Ok(())
     }
 }
 
-/// What a record is to those behind it.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    /// Where the next one begins.
-    after: usize,
-    /// Whether it makes a request.
-    makes: bool,
-    /// How many requests end in it, if it is a run.
-    ends: u64,
+/// Gives `take` the record that begins at `next` in the chunk of thread `number`, which has these `shapes`, and goes behind it.
+#[inline(always)]
+fn read<R>(
+    file: &RankFile,
+    lists: &mut Lists,
+    number: u16,
+    next: &mut Next,
+    shapes: &mut Shapes,
+    chunk: &[u8],
+    take: impl FnOnce(&Event<'_>) -> R,
+) -> Result<R, Fault> {
+    let head = next.parse(chunk)?;
+    let times = (Nanos(file.clock.nanos(head.start)), Nanos(file.clock.nanos(head.end)));
+    let context = Context { thread: number, requests: next.requests, calls: file.calls.len() };
+    let of = |call, action| Event { start: times.0, end: times.1, thread: number, call, action };
+    let own;
+    let ((event, makes), after) = match head.form {
+        Form::Word(Code::Shape(shape)) => (shapes.call(shape.into(), times, &context)?, head.at),
+        Form::Word(Code::Run { completer, count, after }) => {
+            own = of(file.completer(completer), decode::run(count, after, &context)?);
+            ((&own, false), head.at)
+        }
+        Form::Kind(kind) => {
+            let mut source = Source::new(chunk, head.at);
+            let event = match kind {
+                kind::SHAPE => {
+                    // In the place of a function.
+                    source.get()?;
+                    shapes.call(source.get()?, times, &context)?
+                }
+                _ => {
+                    let (call, action) = decode::action(&mut source, kind, &context, lists, shapes)?;
+                    own = of(call, action);
+                    (&own, makes_request(&own.action).is_some())
+                }
+            };
+            (event, source.position())
+        }
+    };
+    let ends = match event.action {
+        Action::Complete(Completions::Run { count, .. }) => count,
+        _ => 0,
+    };
+    next.pass(Step { after, end: head.end, makes, ends })?;
+    Ok(take(event))
 }
 
 impl Definitions {
     /// Takes the next definition if an action with `needs` must not come before it.
-    fn next_up_to(&mut self, needs: &Needs) -> Option<(Head, usize)> {
-        let mut take = |(list, needed): (&mut Vec<(u32, usize, Head)>, Option<u32>)| {
+    fn next_up_to(&mut self, needs: &Needs) -> Option<(u16, Vec<u8>)> {
+        let mut take = |(list, needed): (&mut Vec<(u32, u16, Vec<u8>)>, Option<u32>)| {
             let next = list.pop_if(|&mut (id, ..)| needed.is_some_and(|needed| id <= needed));
-            next.map(|(_, owner, head)| (head, owner))
+            next.map(|(_, thread, bytes)| (thread, bytes))
         };
         self.0.iter_mut().zip(needs.highest).find_map(&mut take)
     }
@@ -462,57 +499,4 @@ impl Needs {
 fn begin(file: &RankFile) -> Vec<Thread> {
     let threads = file.threads.iter().enumerate().filter(|(_, chunks)| !chunks.list.is_empty());
     threads.map(|(number, _)| Thread { number: number as u16, ..Thread::default() }).collect()
-}
-
-/// Gives `take` the record with `head` as an event, and what it is to those behind it. Its thread is `number`, has these
-/// `shapes` and had made so many `requests` before.
-fn decode<R>(
-    file: &RankFile,
-    lists: &mut Lists,
-    number: u16,
-    shapes: &mut Shapes,
-    requests: u64,
-    head: &Head,
-    take: impl FnOnce(&Event<'_>, Step) -> Result<R, Fault>,
-) -> Result<R, Fault> {
-    let mut source = Source::new(&file.map.bytes()[..head.limit], head.at);
-    let times = (Nanos(file.clock.nanos(head.start)), Nanos(file.clock.nanos(head.end)));
-    let context = Context { thread: number, requests, calls: file.calls.len() };
-    let of = |call, action| Event { start: times.0, end: times.1, thread: number, call, action };
-    let own;
-    let (event, makes) = match head.form {
-        Form::Word(Code::Shape(shape)) => shapes.call(shape.into(), times, &context)?,
-        Form::Kind(kind::SHAPE) => {
-            // In the place of a function.
-            source.get()?;
-            shapes.call(source.get()?, times, &context)?
-        }
-        Form::Word(Code::Run { completer, count, after }) => {
-            own = of(file.completer(completer), decode::run(count, after, &context)?);
-            (&own, false)
-        }
-        Form::Kind(kind) => {
-            let (call, action) = decode::action(&mut source, kind, &context, lists, shapes)?;
-            own = of(call, action);
-            (&own, makes_request(&own.action).is_some())
-        }
-    };
-    let ends = match event.action {
-        Action::Complete(Completions::Run { count, .. }) => count,
-        _ => 0,
-    };
-    take(event, Step { after: source.position(), makes, ends })
-}
-
-/// `fault` in the record that `thread` is about to read.
-fn located(file: &RankFile, thread: &Thread, fault: &Fault) -> CaptureError {
-    let what = match fault {
-        Fault::Ended => "the record runs past the end of its chunk".to_owned(),
-        Fault::Nonsense(what, value) => format!("impossible {what}: {value}"),
-    };
-    let of = if file.threads.len() > 1 { format!(" (thread {})", thread.number) } else { String::new() };
-    CaptureError::Damaged {
-        place: Place::record(&file.path, thread.next.records, thread.next.at as u64),
-        what: format!("{what}{of}"),
-    }
 }

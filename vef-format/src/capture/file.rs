@@ -2,11 +2,11 @@
 
 use super::error::CaptureError;
 use super::event::CallSlot;
+use super::input::{self, Input};
 use super::layout::{
     CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HOLE_MARK,
-    MAGIC, RankInfo, State, VERSION, call_field, field, u32_at, u64_at,
+    MAGIC, RankInfo, State, VERSION, call_field, checksum, field, u32_at, u64_at,
 };
-use super::map::{self, Map};
 use super::word::COMPLETERS;
 use crate::error::Place;
 use crate::ids::Rank;
@@ -30,7 +30,7 @@ pub(super) struct Header {
 impl Header {
     /// Reads the header alone.
     pub(super) fn read(path: &Path) -> Result<Self, CaptureError> {
-        let (bytes, present) = map::head(path, FACTS_END).map_err(|e| CaptureError::io(path, e))?;
+        let (bytes, present) = input::head(path, FACTS_END).map_err(|e| CaptureError::io(path, e))?;
         Self::parse(path, &bytes, present)
     }
 
@@ -145,9 +145,29 @@ impl Chunk {
         self.header.used != 0
     }
 
-    /// All its bytes, the header included.
-    pub(super) fn bytes<'a>(&self, file: &'a RankFile) -> &'a [u8] {
-        &file.map.bytes()[self.start - CHUNK_HEADER..self.end]
+    /// Reads all its bytes, the header included.
+    pub(super) fn read(&self, file: &RankFile, into: &mut Vec<u8>) -> Result<(), CaptureError> {
+        let at = self.start - CHUNK_HEADER;
+        into.resize(self.end - at, 0);
+        let read =
+            file.input.read_at(into, at as u64).map_err(|error| CaptureError::io(&file.path, error))?;
+        if read < into.len() {
+            // Cut since it was opened.
+            let (promised, present) = (file.input.length(), (at + read) as u64);
+            return Err(CaptureError::Truncated { place: Place::file(&file.path), promised, present });
+        }
+        let header = into.first_chunk().map(ChunkHeader::from_bytes);
+        match self.is_sealed() {
+            true if self.header.checksum != checksum(into) => {
+                let what = "these bytes are not those that were written (wrong checksum)";
+                Err(damaged(&file.path, at, what.to_owned()))
+            }
+            // Its thread has begun it anew since the file was opened.
+            false if header != Some(self.header) => {
+                Err(CaptureError::InUse(Place::offset(&file.path, at as u64)))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -155,7 +175,7 @@ impl Chunk {
 #[derive(Debug)]
 pub(super) struct RankFile {
     pub(super) path: PathBuf,
-    pub(super) map: Map,
+    input: Input,
     pub(super) header: Header,
     pub(super) clock: Clock,
     /// By thread.
@@ -181,15 +201,17 @@ pub struct Function {
 
 impl RankFile {
     pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
-        let map = Map::open(path).map_err(|e| CaptureError::io(path, e))?;
-        let bytes = map.bytes();
-        let header = Header::parse(path, bytes.get(..FACTS_END).unwrap_or(bytes), bytes.len() as u64)?;
-        let (threads, pairs) = find_chunks(path, bytes, &header)?;
+        let io = |error| CaptureError::io(path, error);
+        let input = Input::open(path).map_err(io)?;
+        let mut first = vec![0; FACTS_END];
+        let read = input.read_at(&mut first, 0).map_err(io)?;
+        let header = Header::parse(path, &first[..read], input.length())?;
+        let (threads, pairs) = find_chunks(path, &input, &header)?;
         let clock = Clock::new(header.pairs.into_iter().chain(pairs));
-        let calls = call_table(path, bytes, &header, &clock)?;
+        let calls = call_table(path, &input, &header, &clock)?;
         let slot = |name| calls.iter().position(|function| function.name == name);
         let completers = COMPLETERS.map(|name| slot(name).map_or(CallSlot::NONE, |at| CallSlot(at as u16)));
-        Ok(Self { path: path.to_path_buf(), map, header, clock, threads, calls, completers })
+        Ok(Self { path: path.to_path_buf(), input, header, clock, threads, calls, completers })
     }
 
     /// The function that a word names.
@@ -208,20 +230,24 @@ impl RankFile {
 /// Walks over the chunks; also gathers their clock pairs.
 fn find_chunks(
     path: &Path,
-    bytes: &[u8],
+    input: &Input,
     header: &Header,
 ) -> Result<(Vec<Chunks>, Vec<ClockPair>), CaptureError> {
     let mut threads: Vec<Chunks> = Vec::new();
     let mut pairs = Vec::new();
     let len = match header.state {
-        State::Running => bytes.len(),
-        State::Finished | State::Stopped => {
-            bytes.len().min(usize::try_from(header.length).unwrap_or(usize::MAX))
-        }
+        State::Running => input.length(),
+        State::Finished | State::Stopped => input.length().min(header.length),
     };
-    let bytes = &bytes[..len];
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
     let mut at = header.chunks_at;
-    while let Some(raw) = bytes.get(at..).and_then(|rest| rest.first_chunk::<CHUNK_HEADER>()) {
+    while len.checked_sub(at).is_some_and(|left| left >= CHUNK_HEADER) {
+        let raw = &mut [0; CHUNK_HEADER];
+        let read = input.read_at(raw, at as u64).map_err(|error| CaptureError::io(path, error))?;
+        if read < CHUNK_HEADER {
+            let (place, promised, present) = (Place::file(path), len as u64, (at + read) as u64);
+            return Err(CaptureError::Truncated { place, promised, present });
+        }
         let chunk = ChunkHeader::from_bytes(raw);
         let span = (chunk.span as usize).max(1).saturating_mul(header.chunk_size);
         let next = match u32_at(raw, 0) {
@@ -277,11 +303,17 @@ fn order(path: &Path, chunks: &mut Vec<Chunk>) -> Result<(), CaptureError> {
 
 fn call_table(
     path: &Path,
-    bytes: &[u8],
+    input: &Input,
     header: &Header,
     clock: &Clock,
 ) -> Result<Vec<Function>, CaptureError> {
-    let table = &bytes[header.calls_at..header.calls_at + header.calls * CALL_ENTRY];
+    let mut table = vec![0; header.calls * CALL_ENTRY];
+    let read = input.read_at(&mut table, header.calls_at as u64);
+    let read = read.map_err(|error| CaptureError::io(path, error))?;
+    if read < table.len() {
+        let (place, present) = (Place::file(path), (header.calls_at + read) as u64);
+        return Err(CaptureError::Truncated { place, promised: header.chunks_at as u64, present });
+    }
     let function = |(i, entry): (usize, &[u8])| {
         let name = &entry[call_field::NAME..];
         let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());

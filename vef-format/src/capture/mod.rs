@@ -20,7 +20,7 @@ mod error;
 mod events;
 mod file;
 mod hosts;
-mod map;
+mod input;
 mod writer;
 
 pub use compressed::{Sizes, compress, rank_file};

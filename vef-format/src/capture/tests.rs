@@ -10,7 +10,7 @@ use super::layout::{
     CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, VERSION, chunk_field, field, seal,
 };
 use super::varint::Sink;
-use super::{Capture, CaptureError, Ending, EventSource, RankInfo, RankWriter, Taker, rank_path};
+use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
 use crate::units::{Bytes, Nanos};
@@ -301,36 +301,18 @@ fn write(dir: &Path, seed: u64, count: usize, threads: u16) -> Vec<String> {
     expected
 }
 
-/// Events as text.
-#[derive(Default, PartialEq)]
-struct List(Vec<String>);
-
-impl Taker for List {
-    type Error = CaptureError;
-
-    fn take(&mut self, event: &Event<'_>) -> Result<(), CaptureError> {
-        self.0.push(format!("{event:?}"));
-        Ok(())
-    }
-}
-
-/// Reads the events of rank 0 as text, and how it ended; of one thread, both quickly and looking at every step.
+/// Reads the events of rank 0 as text, and how it ended.
 fn read(dir: &Path) -> (Vec<String>, Result<Ending, CaptureError>) {
-    let open = || Capture::open(dir).and_then(|capture| capture.events(Rank(0)));
-    let (mut events, mut list) = match open() {
-        Ok(events) => (events, List::default()),
-        Err(error) => return (Vec::new(), Err(error)),
-    };
-    let read = events.each_to(&mut list);
-    if let EventSource::Vefc(mut events) = open().expect("as before").source
-        && !events.has_many_threads()
-    {
-        let mut carefully = List::default();
-        let again = events.each_of_one::<_, false>(&mut carefully);
-        assert_eq!(first_difference(&list.0, &carefully.0), None);
-        assert_eq!(format!("{read:?}"), format!("{again:?}"));
-    }
-    (list.0, read.map(|()| events.ending()))
+    let mut list = Vec::new();
+    let read = Capture::open(dir).and_then(|capture| {
+        let mut events = capture.events(Rank(0))?;
+        events.each(|event| {
+            list.push(format!("{event:?}"));
+            Ok::<_, CaptureError>(())
+        })?;
+        Ok(events.ending())
+    });
+    (list, read)
 }
 
 fn first_difference<'a>(
@@ -551,6 +533,60 @@ fn a_chunk_that_was_being_copied_is_read_once() {
         assert_eq!(first_difference(&events, &expected), None);
         assert_eq!(ending.expect("readable"), Ending::Cut { torn: 0 });
     }
+}
+
+/// The recorder cuts its file when it closes it, and begins its window anew when it is full; anybody may cut a file.
+#[test]
+fn a_file_that_changes_while_it_is_read_is_one_located_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let expected = write(dir.path(), 5, 20_000, 1);
+    let path = rank_path(dir.path(), Rank(0));
+    let whole = std::fs::read(&path).expect("there");
+    assert!(whole.len() > HEADER_SIZE + 3 * CHUNK_SIZE);
+    // Reads all; before the event `when`, `change` is done to the file.
+    let read_with = |when: usize, change: &dyn Fn()| {
+        let mut events =
+            Capture::open(dir.path()).and_then(|capture| capture.events(Rank(0))).expect("opens");
+        let mut read = 0;
+        let ending = events.each(|event| {
+            if read == when {
+                change();
+            }
+            assert_eq!(format!("{event:?}"), expected[read]);
+            read += 1;
+            Ok::<_, CaptureError>(())
+        });
+        (read, ending.map_err(|error| error.to_string()))
+    };
+    for keep in [0, HEADER_SIZE, HEADER_SIZE + CHUNK_SIZE + 5, whole.len() - 1] {
+        let cut = || {
+            let file = std::fs::OpenOptions::new().write(true).open(&path).expect("there");
+            file.set_len(keep as u64).expect("cut");
+        };
+        let (read, ending) = read_with(100, &cut);
+        let error = ending.expect_err("it is not whole");
+        assert!(error.contains("0.vefc: truncated: ") && read < expected.len(), "{keep}: {error}");
+        std::fs::write(&path, &whole).expect("written");
+    }
+    // The recorder writes in its first chunk, copies it behind all others when it is full, and begins it anew.
+    let (first, rest) = whole.split_at(HEADER_SIZE);
+    let last = rest.len() / CHUNK_SIZE * CHUNK_SIZE;
+    let mut window = rest[last..].to_vec();
+    window.resize(CHUNK_SIZE, 0);
+    let mut running = [first, &window, &rest[..last]].concat();
+    reopen(&mut running[..HEADER_SIZE + CHUNK_SIZE]);
+    std::fs::write(&path, &running).expect("written");
+    let begin = || {
+        let mut anew = running.clone();
+        anew[HEADER_SIZE + 12] += 1;
+        std::fs::write(&path, anew).expect("written");
+    };
+    let (read, ending) = read_with(100, &begin);
+    let error = ending.expect_err("other records are there now");
+    assert!(
+        error.contains(&format!("0.vefc at byte {HEADER_SIZE}: its process still runs")) && read > 100,
+        "{error}"
+    );
 }
 
 /// A sound capture of rank 0 but for these bytes behind its four records, in `dir`, and where they begin.

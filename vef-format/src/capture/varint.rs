@@ -88,56 +88,6 @@ pub struct Source<'a> {
     at: usize,
 }
 
-/// So many bytes hold eight values of any length.
-pub(super) const NEAR: usize = 8 * MAX_LEN;
-
-/// Reads the up to eight values that lie in so many bytes, which need not be looked for an end at every step.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Near<'a> {
-    bytes: &'a [u8; NEAR],
-    at: usize,
-}
-
-impl<'a> Near<'a> {
-    /// Reads `bytes` from `at` on.
-    #[inline(always)]
-    pub(super) fn new(bytes: &'a [u8; NEAR], at: usize) -> Self {
-        Self { bytes, at }
-    }
-
-    /// Where the next value begins.
-    #[inline(always)]
-    pub(super) fn position(&self) -> usize {
-        self.at
-    }
-
-    /// The next value; of a ninth, or one that begins in the last nine bytes, any.
-    #[inline(always)]
-    pub(super) fn get(&mut self) -> u64 {
-        // The mask tells the compiler that all eight bytes are there.
-        let at = self.at & (NEAR - MAX_LEN);
-        let word = self.bytes[at..].first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
-        if word as u8 == 0 {
-            self.at += MAX_LEN;
-            return self.bytes[at + 1..].first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
-        }
-        let zeros = word.trailing_zeros() & 7;
-        self.at += zeros as usize + 1;
-        (word & LOW_BYTES[zeros as usize]) >> zeros >> 1
-    }
-}
-
-/// At n, the lowest n + 1 bytes.
-const LOW_BYTES: [u64; 8] = {
-    let mut masks = [0xff; 8];
-    let mut n = 1;
-    while n < 8 {
-        masks[n] = masks[n - 1] << 8 | 0xff;
-        n += 1;
-    }
-    masks
-};
-
 /// The bytes end within a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended;
@@ -226,22 +176,6 @@ mod tests {
             }
         }
         assert_eq!(written(0), [1]);
-    }
-
-    #[test]
-    fn eight_values_are_near() {
-        for shift in 0..64 {
-            let values: Vec<u64> = (0..8).map(|at| (u64::MAX - at) >> ((shift + 9 * at) % 64)).collect();
-            for values in [&values[..], &[u64::MAX; 8], &[0; 8]] {
-                let mut bytes = [0xa5; NEAR + MAX_LEN];
-                let mut sink = Sink::new(&mut bytes, 0);
-                values.iter().for_each(|&value| sink.put(value));
-                let end = sink.position().expect("fits");
-                let mut near = Near::new(bytes.first_chunk().expect("so many"), 0);
-                values.iter().for_each(|&value| assert_eq!(near.get(), value));
-                assert_eq!(near.position(), end);
-            }
-        }
     }
 
     #[test]
