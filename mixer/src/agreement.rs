@@ -4,10 +4,9 @@
 //! do not agree the first alone: the mix fails then, whatever the others called. So a process of many can tell the others
 //! all it knows in little more than the calls of one task.
 
-use crate::bytes::{Author, Garbled, Reader};
-use crate::communicators::Known;
+use crate::bytes::{Encoder, Garbled, Reader};
+use crate::communicators::{Identity, Known};
 use crate::error::{Call, Disagreement};
-use crate::task::Task;
 use std::collections::BTreeMap;
 use vef_format::capture::varint::Source;
 use vef_format::ids::Rank;
@@ -25,9 +24,9 @@ impl CallList {
     pub(crate) fn push(&mut self, call: Call) {
         self.bytes.push(call.operation as u8);
         if call.operation.is_rooted() {
-            let mut author = Author(std::mem::take(&mut self.bytes));
-            author.put(call.root.unwrap_or(0).into());
-            self.bytes = author.0;
+            let mut encoder = Encoder(std::mem::take(&mut self.bytes));
+            encoder.put(call.root.unwrap_or(0).into());
+            self.bytes = encoder.0;
         }
         self.count += 1;
     }
@@ -82,9 +81,9 @@ impl CallList {
         self.calls().nth(at as usize)
     }
 
-    fn encode(&self, author: &mut Author) {
-        author.put(self.count.into());
-        author.put_bytes(&self.bytes);
+    fn encode(&self, encoder: &mut Encoder) {
+        encoder.put(self.count.into());
+        encoder.put_bytes(&self.bytes);
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
@@ -104,7 +103,7 @@ struct Roll {
 }
 
 impl Roll {
-    /// Adds the calls of `task`, which is higher than all before.
+    /// Adds the calls of the task `rank`, which is higher than all before.
     fn add(&mut self, task: Rank, made: &CallList) {
         if self.first_other.is_some() {
             return;
@@ -171,14 +170,23 @@ impl Roll {
     }
 }
 
+/// The calls of collectives of one task on one communicator.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    /// Which communicator.
+    pub(crate) comm: Identity,
+    /// What was called, in order.
+    pub(crate) made: CallList,
+}
+
 /// Who called what, by communicator ([`Identity`](crate::communicators::Identity)).
 #[derive(Debug, Default)]
 pub(crate) struct Rolls(BTreeMap<u32, Roll>);
 
 impl Rolls {
-    /// Adds the calls of `task`, which is higher than all before.
-    pub(crate) fn add(&mut self, rank: Rank, task: &Task) {
-        for calls in &task.calls {
+    /// Adds the calls of the task `rank`, which is higher than all before.
+    pub(crate) fn add(&mut self, rank: Rank, calls: &[Calls]) {
+        for calls in calls {
             self.0.entry(calls.comm.0).or_default().add(rank, &calls.made);
         }
     }
@@ -195,26 +203,26 @@ impl Rolls {
 
     /// For other processes; `comm` gives the number that all know a communicator by.
     pub(crate) fn encode(&self, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
-        let mut author = Author::default();
+        let mut encoder = Encoder::default();
         for (&own, Roll { list, members, first_other }) in &self.0 {
-            author.put(comm(own).into());
-            list.encode(&mut author);
-            author.put(members.len() as u64);
+            encoder.put(comm(own).into());
+            list.encode(&mut encoder);
+            encoder.put(members.len() as u64);
             for &(task, made) in members {
-                author.put(task.0.into());
-                author.put(made.into());
+                encoder.put(task.0.into());
+                encoder.put(made.into());
             }
-            author.put(first_other.is_some().into());
+            encoder.put(first_other.is_some().into());
             if let Some((task, list)) = first_other {
-                author.put(task.0.into());
-                list.encode(&mut author);
+                encoder.put(task.0.into());
+                list.encode(&mut encoder);
             }
         }
-        author.0
+        encoder.0
     }
 
     /// Adds what another process, of higher tasks, has encoded.
-    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
+    pub(crate) fn import_peer(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
         let mut reader = Reader::new(bytes);
         while reader.more() {
             let comm = reader.get_u32()?;
@@ -330,7 +338,7 @@ mod tests {
             let mut merged = Rolls::default();
             for part in [0..cuts[0], cuts[0]..cuts[1], cuts[1]..tasks] {
                 let part = roll(part.start as u32, &lists[part]);
-                merged.hear(&Rolls(BTreeMap::from([(0, part)])).encode(&|comm| comm)).unwrap();
+                merged.import_peer(&Rolls(BTreeMap::from([(0, part)])).encode(&|comm| comm)).unwrap();
             }
             let whole = roll(0, &lists);
             prop_assert_eq!(&merged.0[&0], &whole);

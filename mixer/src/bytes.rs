@@ -4,12 +4,12 @@ use vef_format::capture::varint::{Ended, MAX_LEN, Sink, Source};
 
 /// Bytes in the making.
 #[derive(Debug, Default)]
-pub(crate) struct Author(pub(crate) Vec<u8>);
+pub(crate) struct Encoder(pub(crate) Vec<u8>);
 
 /// More than a number and what its writing touches.
 const ROOM: usize = MAX_LEN + 8;
 
-impl Author {
+impl Encoder {
     /// Appends a number.
     #[inline]
     pub(crate) fn put(&mut self, value: u64) {
@@ -33,7 +33,7 @@ impl Author {
     }
 }
 
-/// Reads what an [`Author`] wrote. These bytes never left the programs that made them, so what cannot be read is an
+/// Reads what an [`Encoder`] wrote. These bytes never left the programs that made them, so what cannot be read is an
 /// error of theirs; it is reported as [`Garbled`] all the same.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
@@ -41,7 +41,7 @@ pub(crate) struct Reader<'a> {
     source: Source<'a>,
 }
 
-/// Bytes that no [`Author`] wrote.
+/// Bytes that no [`Encoder`] wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what the parts of the mix told each other is garbled")]
 pub struct Garbled;
@@ -98,15 +98,15 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut author = Author::default();
+        let mut encoder = Encoder::default();
         for value in [0, 1, 127, 128, u64::MAX] {
-            author.put(value);
+            encoder.put(value);
         }
-        author.put_bytes(b"members");
+        encoder.put_bytes(b"members");
         for value in [0, -1, i64::MIN, i64::MAX] {
-            author.put_signed(value);
+            encoder.put_signed(value);
         }
-        let mut reader = Reader::new(&author.0);
+        let mut reader = Reader::new(&encoder.0);
         for value in [0, 1, 127, 128, u64::MAX] {
             assert_eq!(reader.get(), Ok(value));
         }

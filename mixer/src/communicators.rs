@@ -4,7 +4,7 @@
 //! by the same creating call on it, with the same members ([`Origin`]). The parent is meant by this very rule,
 //! so the identity is recursive; interning makes it one number.
 
-use crate::bytes::{Author, Garbled, Reader};
+use crate::bytes::{Encoder, Garbled, Reader};
 use crate::error::{MixError, Problem};
 use hashbrown::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -150,18 +150,18 @@ impl Communicators {
     /// All of them, for other processes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let table = self.lock();
-        let mut author = Author::default();
+        let mut encoder = Encoder::default();
         for (known, birth) in table.known.iter().zip(&table.births) {
-            birth.encode(&mut author);
-            known.group.encode(&mut author);
-            author.put(known.order.0.0.into());
-            author.put(known.order.1.into());
+            birth.encode(&mut encoder);
+            known.group.encode(&mut encoder);
+            encoder.put(known.order.0.0.into());
+            encoder.put(known.order.1.into());
         }
-        author.0
+        encoder.0
     }
 
     /// Adds what another process has encoded: the identity here of each identity there.
-    pub(crate) fn hear(&self, bytes: &[u8]) -> Result<Vec<u32>, MixError> {
+    pub(crate) fn import_peer(&self, bytes: &[u8]) -> Result<Vec<u32>, MixError> {
         let mut table = self.lock();
         let mut reader = Reader::new(bytes);
         let mut here = Vec::new();
@@ -198,24 +198,24 @@ impl Table {
 }
 
 impl Birth {
-    fn encode(&self, author: &mut Author) {
+    fn encode(&self, encoder: &mut Encoder) {
         match *self {
-            Self::World => author.put(0),
-            Self::SelfOnly => author.put(1),
+            Self::World => encoder.put(0),
+            Self::SelfOnly => encoder.put(1),
             Self::Child { parent, ordinal } => {
-                author.put(2);
-                author.put(parent.0.into());
-                author.put(ordinal.into());
+                encoder.put(2);
+                encoder.put(parent.0.into());
+                encoder.put(ordinal.into());
             }
             Self::Group { parent, tag, ordinal } => {
-                author.put(3);
-                author.put(parent.0.into());
-                author.put_signed(tag.into());
-                author.put(ordinal.into());
+                encoder.put(3);
+                encoder.put(parent.0.into());
+                encoder.put_signed(tag.into());
+                encoder.put(ordinal.into());
             }
             Self::Unseen { ordinal } => {
-                author.put(4);
-                author.put(ordinal.into());
+                encoder.put(4);
+                encoder.put(ordinal.into());
             }
         }
     }
@@ -261,17 +261,17 @@ impl Group {
         }
     }
 
-    fn encode(&self, author: &mut Author) {
+    fn encode(&self, encoder: &mut Encoder) {
         match self {
             Self::Strided { first, stride, count } => {
-                author.put(0);
-                author.put((*first).into());
-                author.put_signed(*stride);
-                author.put((*count).into());
+                encoder.put(0);
+                encoder.put((*first).into());
+                encoder.put_signed(*stride);
+                encoder.put((*count).into());
             }
             Self::List(list) => {
-                author.put(list.len() as u64);
-                list.iter().for_each(|rank| author.put(rank.0.into()));
+                encoder.put(list.len() as u64);
+                list.iter().for_each(|rank| encoder.put(rank.0.into()));
             }
         }
     }
@@ -389,9 +389,12 @@ mod tests {
         // Another process that met them in another order learns which is which.
         let other = Communicators::new(4);
         other.intern(Rank(3), 1, Origin::SelfOnly, Members::List(&ranks([3])), none).unwrap();
-        let there = other.hear(&all.encode()).unwrap();
+        let there = other.import_peer(&all.encode()).unwrap();
         assert_eq!(there[world.0 as usize], 1);
-        assert_eq!(other.hear(&other.encode()).unwrap(), (0..known.len() as u32 + 1).collect::<Vec<_>>());
+        assert_eq!(
+            other.import_peer(&other.encode()).unwrap(),
+            (0..known.len() as u32 + 1).collect::<Vec<_>>()
+        );
         assert_eq!(other.known()[there[even.0 as usize] as usize].order, (Rank(0), 3));
         assert_eq!(known[even.0 as usize].order, (Rank(0), 3));
         assert_eq!(known[world.0 as usize].order, (Rank(0), 0));
@@ -410,7 +413,7 @@ mod tests {
         assert_eq!(world(&all, Rank(0), 0).unwrap().0, world(&all, Rank(1), 5).unwrap().0);
         let told = Communicators::new(4);
         alone(&told, 2, 1).unwrap();
-        assert!(matches!(all.hear(&told.encode()), Err(MixError::TooMany("communicators"))));
+        assert!(matches!(all.import_peer(&told.encode()), Err(MixError::TooMany("communicators"))));
         assert_eq!(alone(&all, 3, 7).unwrap_err(), Problem::TooManyCommunicators(7));
     }
 

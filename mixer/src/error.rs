@@ -39,7 +39,7 @@ pub enum MixError {
     Event {
         /// Whose event.
         task: Rank,
-        /// The how manyth of the task, 0-based.
+        /// Its index in the task, from 0.
         event: u64,
         /// What is wrong.
         problem: Problem,
@@ -153,7 +153,7 @@ pub struct Disagreement {
     pub members: Vec<Rank>,
     /// How many members there are.
     pub size: u32,
-    /// The how manyth operation of the communicator, 0-based.
+    /// Index of the operation on the communicator, from 0.
     pub position: u64,
     /// One task and its call.
     pub one: (Rank, Call),
@@ -175,11 +175,11 @@ pub struct Call {
 pub struct Waiting {
     /// The task that waits.
     pub task: Rank,
-    /// Its record, the how manyth, 0-based.
+    /// Index of its record, from 0.
     pub record: u64,
     /// For whose message.
     pub source: Rank,
-    /// For its how manyth, 0-based.
+    /// Index of the message it waits for, from 0.
     pub message: u64,
 }
 

@@ -6,11 +6,11 @@
 //! Who waits sleeps: processes may outnumber cores.
 
 use crate::agreement::{Operations, Rolls};
-use crate::bytes::{Author, Garbled, Reader};
+use crate::bytes::{Encoder, Garbled, Reader};
 use crate::communicators::{Communicators, Known, Names};
 use crate::error::{JobError, MixError};
 use crate::matching::Matched;
-use crate::order::Samples;
+use crate::order::{End, Samples};
 use crate::parts::Parts;
 use crate::summary::Summary;
 use crate::window::Window;
@@ -96,7 +96,7 @@ impl Job {
         // Without a name each is alone on its node.
         let nameless = || format!("process {}", self.rank);
         let node = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| nameless());
-        let mut nodes = Author::default();
+        let mut nodes = Encoder::default();
         self.gather(node.as_bytes(), |_, node| {
             nodes.put_bytes(&node);
             Ok(())
@@ -111,10 +111,10 @@ impl Job {
 
     /// The parts of all processes, from this one's.
     pub(crate) fn all_parts(&self, own: &[Range<u32>], tasks: u32) -> Outcome<Parts> {
-        let mut author = Author::default();
-        own.iter().for_each(|part| author.put(part.end.into()));
-        let mut all = Author::default();
-        self.gather(&author.0, |_, ends| {
+        let mut encoder = Encoder::default();
+        own.iter().for_each(|part| encoder.put(part.end.into()));
+        let mut all = Encoder::default();
+        self.gather(&encoder.0, |_, ends| {
             all.put_bytes(&ends);
             Ok(())
         })?;
@@ -161,10 +161,13 @@ impl Job {
     /// Adds the counts of all processes up in the process of rank 0, and tells all which tasks were killed.
     pub(crate) fn gather_walked(&self, summary: &mut Summary) -> Outcome<()> {
         let own = summary.encode_walked();
-        self.gather(&own, |from, counts| if from > 0 { Ok(summary.hear_walked(&counts)?) } else { Ok(()) })?;
-        let mut author = Author::default();
-        summary.killed.iter().for_each(|rank| author.put(rank.0.into()));
-        let killed = self.spread(&author.0)?;
+        self.gather(
+            &own,
+            |from, counts| if from > 0 { Ok(summary.import_walked(&counts)?) } else { Ok(()) },
+        )?;
+        let mut encoder = Encoder::default();
+        summary.killed.iter().for_each(|rank| encoder.put(rank.0.into()));
+        let killed = self.spread(&encoder.0)?;
         if self.rank > 0 {
             let mut reader = Reader::new(&killed);
             summary.killed.clear();
@@ -189,7 +192,7 @@ impl Job {
 
     /// The communicators that any process knows, and the number there of each of one's own.
     pub(crate) fn all_communicators(&self, own: &Communicators, tasks: u32) -> Outcome<(Names, Vec<Known>)> {
-        let mut tables = Author::default();
+        let mut tables = Encoder::default();
         self.gather(&own.encode(), |_, table| {
             tables.put_bytes(&table);
             Ok(())
@@ -198,7 +201,7 @@ impl Job {
         let all = Communicators::new(tasks);
         let (mut reader, mut names) = (Reader::new(&tables), Vec::new());
         for rank in 0..self.size {
-            let here = all.hear(reader.get_bytes()?)?;
+            let here = all.import_peer(reader.get_bytes()?)?;
             if rank == self.rank {
                 names = here;
             }
@@ -216,25 +219,25 @@ impl Job {
     ) -> Outcome<Vec<Operations>> {
         let own = rolls.encode(&|own| names.of_own(own));
         // The numbers of the process of rank 0 are those that all know.
-        self.gather(&own, |from, told| if from > 0 { Ok(rolls.hear(&told)?) } else { Ok(()) })?;
+        self.gather(&own, |from, told| if from > 0 { Ok(rolls.import_peer(&told)?) } else { Ok(()) })?;
         let compared = match self.rank {
             0 => rolls.compare(known, lenient).map_err(MixError::Disagreement),
             _ => Ok(Vec::new()),
         };
         let compared = self.agree(compared)?;
-        let mut author = Author::default();
+        let mut encoder = Encoder::default();
         for operations in &compared {
-            author.put(operations.complete);
-            author.put(operations.incomplete_parts);
+            encoder.put(operations.complete);
+            encoder.put(operations.incomplete_parts);
         }
-        let told = self.spread(&author.0)?;
+        let told = self.spread(&encoder.0)?;
         let mut reader = Reader::new(&told);
         let read = |_| Ok(Operations { complete: reader.get()?, incomplete_parts: reader.get()? });
         known.iter().map(read).collect()
     }
 
     /// Where windows of about `window` records end, from some starts of all processes.
-    pub(crate) fn ends(&self, samples: Samples, window: usize) -> Outcome<Vec<u64>> {
+    pub(crate) fn ends(&self, samples: Samples, window: usize) -> Outcome<Vec<End>> {
         // Few enough that all together are not too many.
         let own = samples.encode((1 << 18) / self.size as usize);
         let mut all = Samples::new();
@@ -242,14 +245,14 @@ impl Job {
             all.merge(Samples::decode(&told, 0)?);
             Ok(())
         })?;
-        let mut author = Author::default();
+        let mut encoder = Encoder::default();
         if self.rank == 0 {
-            all.ends(window).into_iter().for_each(|end| author.put(end));
+            all.ends(window).into_iter().for_each(|end| end.put(&mut encoder));
         }
-        let told = self.spread(&author.0)?;
+        let told = self.spread(&encoder.0)?;
         let (mut reader, mut ends) = (Reader::new(&told), Vec::new());
         while reader.more() {
-            ends.push(reader.get()?);
+            ends.push(End::get(&mut reader)?);
         }
         Ok(ends)
     }
@@ -300,11 +303,47 @@ impl Job {
         })
     }
 
+    /// What each process has, by ascending rank, comes to `each` in the process of rank 0, one after the other. All go on if one
+    /// fails, so that none waits for ever.
+    pub(crate) fn collect(
+        &self,
+        own: impl Iterator<Item = Outcome<Vec<u8>>>,
+        mut each: impl FnMut(&[u8]) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let mut outcome = Ok(());
+        for bytes in own {
+            match (bytes, self.rank) {
+                (Ok(bytes), 0) => outcome = each(&bytes),
+                (Ok(bytes), _) if bytes.is_empty() => {}
+                (Ok(bytes), _) => self.send(&bytes, 0)?,
+                (Err(error), _) => outcome = Err(error),
+            }
+            if outcome.is_err() {
+                break;
+            }
+        }
+        if self.rank > 0 {
+            // Nothing: that was all.
+            self.send(&[], 0)?;
+            return outcome;
+        }
+        for from in 1..self.size {
+            loop {
+                let bytes = self.receive(from)?;
+                if bytes.is_empty() {
+                    break;
+                }
+                outcome = outcome.and_then(|()| each(&bytes));
+            }
+        }
+        outcome
+    }
+
     /// The numbers of all processes, in the process of rank 0.
     pub(crate) fn numbers(&self, own: u64) -> Outcome<Vec<u64>> {
-        let (mut all, mut author) = (Vec::new(), Author::default());
-        author.put(own);
-        self.gather(&author.0, |_, number| {
+        let (mut all, mut encoder) = (Vec::new(), Encoder::default());
+        encoder.put(own);
+        self.gather(&encoder.0, |_, number| {
             all.push(Reader::new(&number).get()?);
             Ok(())
         })?;
@@ -461,16 +500,27 @@ fn complete_text(error: &MixError) -> String {
     text
 }
 
+impl End {
+    fn put(self, encoder: &mut Encoder) {
+        encoder.put(self.start);
+        encoder.put(self.task.into());
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        Ok(Self { start: reader.get()?, task: reader.get_u32()? })
+    }
+}
+
 impl Samples {
     /// For another process, or for later: at most so many.
     pub(crate) fn encode(mut self, most: usize) -> Vec<u8> {
         self.thin_to(most);
         let (each, latest, starts) = self.into_parts();
-        let mut author = Author::default();
-        author.put(each as u64);
-        author.put(latest);
-        starts.into_iter().for_each(|start| author.put(start));
-        author.0
+        let mut encoder = Encoder::default();
+        encoder.put(each as u64);
+        encoder.put(latest);
+        starts.into_iter().for_each(|start| start.put(&mut encoder));
+        encoder.0
     }
 
     /// What was encoded, on a clock that is `shift` ahead.
@@ -479,7 +529,8 @@ impl Samples {
         let (each, latest) = (reader.get()? as usize, reader.get()?.saturating_add_signed(shift));
         let mut starts = Vec::new();
         while reader.more() {
-            starts.push(reader.get()?.saturating_add_signed(shift));
+            let End { start, task } = End::get(&mut reader)?;
+            starts.push(End { start: start.saturating_add_signed(shift), task });
         }
         Ok(Self::from_parts(each, latest, starts))
     }

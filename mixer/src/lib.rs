@@ -18,6 +18,7 @@ mod summary;
 mod mix;
 
 mod read;
+mod tally;
 mod task;
 mod walk;
 
@@ -33,13 +34,13 @@ mod matching;
 mod numbering;
 mod order;
 mod prepare;
+mod prepared;
 mod stations;
 mod window;
 
 mod output;
+mod sink;
 mod write;
-
-mod contained;
 
 mod available;
 mod bytes;
@@ -51,7 +52,7 @@ pub use bytes::Garbled;
 pub use error::{Call, Disagreement, JobError, MixError, Problem, Waiting};
 pub use job::Job;
 pub use mix::{mix, mix_among};
-pub use summary::{Dropped, Loner, LonerKind, Summary, Tally, Times, Unmatched};
+pub use summary::{Dropped, Summary, Tally, Times, Unmatched, UnmatchedKind, UnmatchedMessage};
 
 pub use collectives::choose::Table;
 use std::path::PathBuf;
@@ -89,8 +90,6 @@ pub enum Stage {
     Matching,
     /// Writing the trace; counted in records.
     Output,
-    /// Making a container of it: all records once in the events and once in the trace; counted in both.
-    Container,
 }
 
 /// Is told how far a mix has come; may be called by several threads at once.

@@ -6,13 +6,13 @@
 use collectives::choose::Table;
 use collectives::{Algorithm, Choice, Counts, Cursor, Error, Shape, Sizes, Step};
 use vef_format::capture::event::Collective;
-use vef_format::operation::Operation;
+use vef_format::operation::{Amounts, Operation};
 
 /// The rest of one task's part of a collective, step by step.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    cursor: Cursor,
-    sizes: Known,
+    /// The cursor over its steps, and the sizes; `None`: there are no steps.
+    rest: Option<(Cursor, Known)>,
 }
 
 /// The sizes that the task knows.
@@ -55,21 +55,28 @@ impl Known {
 impl Steps {
     /// The part of communicator rank `rank` of `ranks`.
     pub(crate) fn new(table: &Table, call: &Collective<'_>, ranks: u32, rank: u32) -> Result<Self, Error> {
+        // The root, which has all counts, leaves out those that are 0: libraries do so, too.
+        let vector = matches!(call.operation, Operation::Gatherv | Operation::Scatterv);
+        let is_root = call.root.is_some_and(|root| root.0 == rank);
+        if vector && !is_root && call.amounts == Amounts::default() {
+            return Ok(Self { rest: None });
+        }
         let sizes = Known::of(call, ranks)?;
         let operation = schedule_name(call.operation);
         let root = call.root.map_or(0, |root| root.0);
         let shape = Shape { operation, ranks, rank, root, unit: 1 };
-        let choice = match call.operation {
+        let choice = match vector {
             // Only the root knows the others' counts, so nobody else could follow another algorithm.
-            Operation::Gatherv | Operation::Scatterv => Choice::plain(Algorithm::Linear),
-            _ => table.choose(&shape, sizes.sizes()),
+            true => Choice::plain(Algorithm::Linear),
+            false => table.choose(&shape, sizes.sizes()),
         };
-        Ok(Self { cursor: Cursor::new(shape, choice, sizes.sizes())?, sizes })
+        Ok(Self { rest: Some((Cursor::new(shape, choice, sizes.sizes())?, sizes)) })
     }
 
     /// The next step; `None`: the part is over.
     pub(crate) fn next(&mut self) -> Option<Step> {
-        self.cursor.next(self.sizes.sizes())
+        let (cursor, sizes) = self.rest.as_mut()?;
+        cursor.next(sizes.sizes())
     }
 }
 

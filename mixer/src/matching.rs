@@ -4,11 +4,11 @@
 //! is its own; so all tasks are matched at once. Where the other side is not here ([`crate::parts`]), each sends the
 //! other what it must know: the numbers of its messages, or what became of its receives, in posting order ([`ends`]).
 
-use crate::bytes::{Author, Garbled, Reader};
+use crate::bytes::{Encoder, Garbled, Reader};
 use crate::channels::{Channel, Grouped, NONE, Side};
 use crate::communicators::Identity;
 use crate::packed::{Body, Cursor};
-use crate::summary::{Loner, LonerKind, SHOWN, Unmatched};
+use crate::summary::{SHOWN, Unmatched, UnmatchedKind, UnmatchedMessage};
 use crate::task::{Task, Wait};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -119,7 +119,11 @@ impl<'a> Matching<'a> {
     }
 
     /// What other tasks have to say to these; `comm` finds one's own number of a communicator that all know by one.
-    pub(crate) fn hear(&mut self, ends: &[u8], comm: &dyn Fn(u32) -> Option<u32>) -> Result<(), Garbled> {
+    pub(crate) fn import_peer(
+        &mut self,
+        ends: &[u8],
+        comm: &dyn Fn(u32) -> Option<u32>,
+    ) -> Result<(), Garbled> {
         let mut reader = Reader::new(ends);
         while reader.more() {
             let (kind, theirs, comm) = (reader.get()?, reader.get_u32()?, comm(reader.get_u32()?));
@@ -167,66 +171,66 @@ const RECEIVES: u64 = 1;
 
 /// What `tasks`, the first of them `first`, must tell those of each of the ranges `to`, in ascending order;
 /// `comm` gives the number that all know a communicator by.
-pub(crate) fn ends(
+pub(crate) fn channel_ends(
     first: Rank,
     tasks: &[Task],
     to: &[Range<u32>],
     comm: &dyn Fn(u32) -> u32,
 ) -> Vec<Vec<u8>> {
-    let mut told: Vec<Author> = to.iter().map(|_| Author::default()).collect();
+    let mut told: Vec<Encoder> = to.iter().map(|_| Encoder::default()).collect();
     for (own, task) in (first.0..).zip(tasks) {
         type Group<'a> = &'a dyn Fn() -> Grouped;
-        let mut tell = |kind: u64, side: &Side, group: Group<'_>, list: &dyn Fn(&[u32], &mut Author)| {
+        let mut tell = |kind: u64, side: &Side, group: Group<'_>, list: &dyn Fn(&[u32], &mut Encoder)| {
             let mut grouped = None;
             for (number, channel) in side.channels() {
                 let at = to.partition_point(|range| range.end <= channel.peer.0);
                 if !to.get(at).is_some_and(|range| range.contains(&channel.peer.0)) {
                     continue;
                 }
-                let author = &mut told[at];
-                author.put(kind);
-                author.put(own.into());
-                author.put(comm(channel.comm.0).into());
-                author.put(channel.peer.0.into());
-                author.put_signed(channel.tag.into());
-                author.put(channel.length);
-                let mut inner = Author::default();
+                let encoder = &mut told[at];
+                encoder.put(kind);
+                encoder.put(own.into());
+                encoder.put(comm(channel.comm.0).into());
+                encoder.put(channel.peer.0.into());
+                encoder.put_signed(channel.tag.into());
+                encoder.put(channel.length);
+                let mut inner = Encoder::default();
                 list(grouped.get_or_insert_with(group).of(number), &mut inner);
-                author.put_bytes(&inner.0);
+                encoder.put_bytes(&inner.0);
             }
         };
         tell(SENDS, &task.sends, &|| task.sends.group(), &put_numbers);
-        let put_waits = |receives: &[u32], author: &mut Author| put_waits(receives, &task.waits, author);
+        let put_waits = |receives: &[u32], encoder: &mut Encoder| put_waits(receives, &task.waits, encoder);
         tell(RECEIVES, &task.receives, &|| task.grouped_receives(), &put_waits);
     }
-    told.into_iter().map(|author| author.0).collect()
+    told.into_iter().map(|encoder| encoder.0).collect()
 }
 
-/// Adds to `author` what [`ends`] wrote, with the numbers that `comm` gives.
+/// Adds to `encoder` what [`ends`] wrote, with the numbers that `comm` gives.
 pub(crate) fn put_renamed(
     ends: &[u8],
     comm: &dyn Fn(u32) -> u32,
-    author: &mut Author,
+    encoder: &mut Encoder,
 ) -> Result<(), Garbled> {
     let mut reader = Reader::new(ends);
     while reader.more() {
         // The kind and the task; behind the communicator the peer, the tag and the length.
-        author.put(reader.get()?);
-        author.put(reader.get()?);
-        author.put(comm(reader.get_u32()?).into());
+        encoder.put(reader.get()?);
+        encoder.put(reader.get()?);
+        encoder.put(comm(reader.get_u32()?).into());
         for _ in 0..3 {
-            author.put(reader.get()?);
+            encoder.put(reader.get()?);
         }
-        author.put_bytes(reader.get_bytes()?);
+        encoder.put_bytes(reader.get_bytes()?);
     }
     Ok(())
 }
 
 /// The numbers of messages, each from the one before.
-fn put_numbers(messages: &[u32], author: &mut Author) {
+fn put_numbers(messages: &[u32], encoder: &mut Encoder) {
     let mut last = 0;
     for &message in messages {
-        author.put((message - last).into());
+        encoder.put((message - last).into());
         last = message;
     }
 }
@@ -244,9 +248,9 @@ fn hear_numbers(mut told: Reader<'_>, receives: &[u32], messages: &mut [u32]) ->
 }
 
 /// What became of receives, in runs.
-fn put_waits(receives: &[u32], waits: &[Wait], author: &mut Author) {
+fn put_waits(receives: &[u32], waits: &[Wait], encoder: &mut Encoder) {
     for run in receives.chunk_by(|&a, &b| waits[a as usize] == waits[b as usize]) {
-        author.put(run.len() as u64 * 3 + waits[run[0] as usize] as u64);
+        encoder.put(run.len() as u64 * 3 + waits[run[0] as usize] as u64);
     }
 }
 
@@ -289,8 +293,8 @@ fn settle(
             }
         }
     }
-    let shown = lonely.into_iter().map(|(receive, channel)| Loner {
-        kind: LonerKind::Receive,
+    let shown = lonely.into_iter().map(|(receive, channel)| UnmatchedMessage {
+        kind: UnmatchedKind::Receive,
         task: own,
         peer: Some(channel.peer),
         tag: Some(channel.tag),
@@ -321,8 +325,8 @@ fn look_at_messages(own: Rank, task: &Task, partners: &mut Partners, settled: &m
                 Some(channel) => {
                     settled.unmatched.sends += 1;
                     if settled.unmatched.first.len() < SHOWN {
-                        settled.unmatched.first.push(Loner {
-                            kind: LonerKind::Send,
+                        settled.unmatched.first.push(UnmatchedMessage {
+                            kind: UnmatchedKind::Send,
                             task: own,
                             peer: Some(channel.peer),
                             tag: Some(channel.tag),

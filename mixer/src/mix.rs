@@ -2,18 +2,18 @@
 
 use crate::agreement::{Operations, Rolls};
 use crate::available;
-use crate::bytes::{Author, Garbled, Reader};
+use crate::bytes::{Encoder, Garbled, Reader};
 use crate::channels::NONE;
 use crate::communicators::{Communicators, Known, Names};
-use crate::contained;
 use crate::error::MixError;
 use crate::job::{Job, Tokens};
-use crate::matching::{Matched, Matching, Partners, ends, put_renamed};
-use crate::order::Samples;
+use crate::matching::{Matched, Matching, Partners, channel_ends, put_renamed};
+use crate::order::{End, Samples};
 use crate::output::Output;
 use crate::parts::{Blocks, Parts, Place, Spill};
 use crate::prepare::{Preparer, Shared};
-use crate::read::{Reading, sample};
+use crate::read::{FirstReading, Reading, Walked, sample};
+use crate::sink::{KeptNotes, Sink, encode_notes, is_container};
 use crate::stations;
 use crate::summary::Summary;
 use crate::task::Task;
@@ -27,11 +27,15 @@ use std::path::Path;
 use std::time::Instant;
 use vef_format::capture::{Capture, legacy};
 use vef_format::ids::Rank;
-use vef_format::units::Bytes;
+use vef_format::record::{Communicator, Header, Version};
+use vef_format::units::{Bytes, Picos};
 
 /// Records that are ordered and resolved at a time: at least so many in all, of which a core's own cache holds what one step
 /// reads and writes, and so many a task, so that what a task needs at hand is fetched once for several records.
 const WINDOW: (usize, usize) = (1 << 14, 16);
+
+/// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
+const CLOCK: Picos = Picos(1000);
 
 /// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3: a container if its
 /// name ends in `.vefx`, else text.
@@ -77,18 +81,7 @@ fn alone_or_among(
     };
     // A place that cannot be written to shows before the work, not after it.
     let trace = agreed(job, begin(&|| Output::create(output)))?;
-    let mut summary = if contained::named(output) {
-        // By way of text.
-        let draft = agreed(job, begin(&|| Output::draft(output, options.temporary.as_deref())))?;
-        let summary = text(capture, output, draft.as_ref(), options, progress, job)?;
-        let contain = |(draft, trace)| {
-            contained::write(&open(capture, options)?, draft, trace, options, &summary, progress)
-        };
-        agreed(job, draft.as_ref().zip(trace.as_ref()).map_or(Ok(()), contain))?;
-        summary
-    } else {
-        text(capture, output, trace.as_ref(), options, progress, job)?
-    };
+    let mut summary = mix_into(capture, output, trace.as_ref(), options, progress, job)?;
     agreed(job, trace.map_or(Ok(()), Output::finish))?;
     let own = available::peak().unwrap_or(0);
     let peaks = job.map_or(Ok(vec![own]), |job| job.numbers(own))?;
@@ -105,8 +98,8 @@ fn open(capture: &Path, options: &Options) -> Result<Capture, MixError> {
     Ok(Capture::open_with(capture, &older)?)
 }
 
-/// Mixes into the text of `trace`, which the process that writes has begun.
-fn text(
+/// Mixes into `trace`, which the process that writes has begun.
+fn mix_into(
     capture: &Path,
     trace: &Path,
     output: Option<&Output>,
@@ -189,7 +182,7 @@ struct Common {
     lenient: bool,
     shifts: Vec<i64>,
     /// Where windows end.
-    ends: Vec<u64>,
+    ends: Vec<End>,
 }
 
 impl<'a> Mix<'a> {
@@ -198,8 +191,8 @@ impl<'a> Mix<'a> {
         self.summary.hosts = self.reading.capture.hosts();
         let begun = Instant::now();
         let communicators = Communicators::new(self.summary.tasks);
-        let parts = self.plan(&communicators)?;
-        let outcome = self.read(&communicators, &parts);
+        let (parts, whole) = self.plan(&communicators)?;
+        let outcome = self.read(&communicators, &parts, whole);
         let mut read = agreed(self.job, outcome)?;
         let common = self.agree(&communicators, &parts, &mut read)?;
         let walked = Instant::now();
@@ -207,21 +200,25 @@ impl<'a> Mix<'a> {
         self.progress.begin(Stage::Matching, 0);
         // In parts, what they prepare goes to a file; else it is prepared when its turn comes.
         let shared = Shared::new(&common.operations, &self.options.op_codes);
-        let partners;
+        let (partners, spill, notes);
         let mut sources = match read.left {
             Some(left) => {
                 let outcome = self.match_parts(&communicators, &parts, &left, &common, &shared);
-                let blocks = agreed(self.job, outcome)?;
-                vec![Source::Spilled(left.spill, blocks)]
+                let blocks;
+                (blocks, notes) = agreed(self.job, outcome)?;
+                spill = Some(left.spill);
+                spill.iter().zip([blocks]).map(|(spill, blocks)| Source::Spilled(spill, blocks)).collect()
             }
             None => {
                 let outcome = self.match_all(&communicators, &parts, &read.kept, &common);
                 partners = agreed(self.job, outcome)?;
+                let part = parts.all()[parts.own().start].clone();
+                let encoded = encode_notes(Rank(part.start), &mut read.kept, &partners, &common.operations);
+                (spill, notes) = (None, vec![KeptNotes::Here(encoded)]);
                 read.kept.par_iter_mut().for_each(|task| {
                     task.sends.forget_numbers();
                     task.receives.forget_numbers();
                 });
-                let part = parts.all()[parts.own().start].clone();
                 // Several, so that several threads prepare, each some tasks' part of another window.
                 let sources = (rayon::current_num_threads() - 1).clamp(1, stations::MOST - 1);
                 let many = read.kept.len().div_ceil(sources).max(1);
@@ -232,7 +229,7 @@ impl<'a> Mix<'a> {
                     .map(|(first, ((tasks, partners), shifts))| {
                         Source::Here(Preparer::new(first, tasks, partners, shifts, &shared))
                     })
-                    .collect()
+                    .collect::<Vec<_>>()
             }
         };
         let counted = self.count(&common);
@@ -243,8 +240,14 @@ impl<'a> Mix<'a> {
         let (communicators, traced) =
             number_communicators(self.summary.tasks, &common.known, &common.all_operations);
         self.summary.communicators = communicators.len() as u64;
-        let writing = Writing { ends: &common.ends, communicators: &communicators, traced: &traced };
-        let outcome = match (self.job, output) {
+        let begun = output.map(|output| self.begin(output, &communicators)).transpose();
+        let mut sink = agreed(self.job, begun)?;
+        if is_container(self.trace) {
+            let outcome = self.write_notes(notes, spill.as_ref(), sink.as_mut().zip(output));
+            agreed(self.job, outcome)?;
+        }
+        let writing = Writing { ends: &common.ends, traced: &traced };
+        let outcome = match (self.job, sink.zip(output)) {
             (Some(job), None) => writing.serve(sources, job, common.names.common()),
             (job, Some(output)) => {
                 sources.extend(job.map(|job| Source::Elsewhere(Tokens::new(job, common.ends.len()))));
@@ -257,8 +260,47 @@ impl<'a> Mix<'a> {
         Ok(self.summary)
     }
 
-    /// The parts of all processes, so that each fits into the memory that its process may use.
-    fn plan(&self, communicators: &Communicators) -> Result<Parts, MixError> {
+    /// Begins the trace `output`.
+    fn begin<'o>(&self, output: &'o Output, communicators: &[Communicator]) -> Result<Sink<'o>, MixError> {
+        let summary = &self.summary;
+        let header = Header {
+            version: Version::V3,
+            tasks: summary.tasks,
+            messages: summary.messages + summary.marks,
+            communicators: summary.communicators,
+            collectives: summary.collectives,
+            local_collectives: summary.local_collectives,
+            received: 0,
+            clock: CLOCK,
+        };
+        let about = (self.reading.capture, &self.options.op_codes, summary);
+        Sink::new(output, &header, communicators, about)
+    }
+
+    /// Writes the notes of all tasks into the container, by ascending task.
+    fn write_notes(
+        &self,
+        notes: Vec<KeptNotes>,
+        spill: Option<&Spill>,
+        mut sink: Option<(&mut Sink<'_>, &Output)>,
+    ) -> Result<(), MixError> {
+        let mut own = notes.into_iter().map(|notes| notes.read(spill));
+        let write = |bytes: &[u8]| match &mut sink {
+            Some((sink, output)) => sink.notes(bytes, output),
+            None => Ok(()),
+        };
+        match self.job {
+            Some(job) => job.collect(own, write),
+            None => own.try_for_each({
+                let mut write = write;
+                move |bytes| write(&bytes?)
+            }),
+        }
+    }
+
+    /// Reads this process's share, which shows how much memory it takes: the tasks if they fit into what the process may use. And the
+    /// parts of all processes.
+    fn plan(&self, communicators: &Communicators) -> Result<(Parts, Option<Vec<Walked>>), MixError> {
         let tasks = self.summary.tasks;
         let allowed = match (self.options.memory, self.job) {
             (Some(allowed), _) => allowed.0,
@@ -268,31 +310,44 @@ impl<'a> Mix<'a> {
             }
         };
         let share = self.job.map_or(0..tasks, |job| job.share(tasks));
-        let own = agreed(self.job, self.reading.plan(share, allowed, communicators))?;
-        match self.job {
-            None => Ok(Parts::new([own], 0)),
-            Some(job) => job.all_parts(&own, tasks),
-        }
+        self.progress.begin(Stage::Walk, share.len() as u64);
+        let read = self.reading.read(share.clone(), allowed, communicators, is_container(self.trace));
+        let (own, whole) = match agreed(self.job, read)? {
+            FirstReading::Whole(walked) => (vec![share], Some(walked)),
+            FirstReading::Parts(parts) => (parts, None),
+        };
+        let parts = match self.job {
+            None => Parts::new([own], 0),
+            Some(job) => job.all_parts(&own, tasks)?,
+        };
+        Ok((parts, whole))
     }
 
-    /// Reads all events of this process's share.
-    fn read(&mut self, communicators: &Communicators, parts: &Parts) -> Result<Read, MixError> {
+    /// Takes over what was read of this process's share; in parts, reads it once more for what other parts must know.
+    fn read(
+        &mut self,
+        communicators: &Communicators,
+        parts: &Parts,
+        mut whole: Option<Vec<Walked>>,
+    ) -> Result<Read, MixError> {
         let own = &parts.all()[parts.own()];
-        let share: u64 = own.iter().map(|part| part.len() as u64).sum();
-        self.progress.begin(Stage::Walk, if own.len() > 1 { 2 * share } else { share });
-        let mut left = match own {
-            [_] => None,
-            _ => {
+        let mut left = match whole {
+            Some(_) => None,
+            None => {
+                self.progress.begin(Stage::Walk, 2 * parts.share().len() as u64);
                 let spill = Spill::new(self.trace, self.options.temporary.as_deref())?;
                 Some(Left { spill, ends: Vec::new(), starts: Vec::new() })
             }
         };
         let (mut kept, mut rolls, mut zeros) = (Vec::new(), Rolls::default(), Vec::new());
         for (number, part) in parts.own().zip(own) {
-            let walked = self.reading.walk(part.clone(), communicators)?;
+            let walked = match whole.take() {
+                Some(walked) => walked,
+                None => self.reading.walk(part.clone(), communicators, false)?,
+            };
             kept = self.summary.add_walked(part.start, walked);
             for (rank, task) in (part.start..).map(Rank).zip(&kept) {
-                rolls.add(rank, task);
+                rolls.add(rank, &task.calls);
                 zeros.push(task.zero.0);
             }
             if let Some(left) = &mut left {
@@ -335,7 +390,7 @@ impl<'a> Mix<'a> {
         let shifts = self.reading.capture.clock_shifts(&read.zeros);
         let own = &shifts[parts.share()];
         let samples = match &read.left {
-            None => Ok(sample(&read.kept, own)),
+            None => Ok(sample(Rank(parts.share().start as u32), &read.kept, own)),
             Some(left) => left.sample(own),
         };
         let samples = agreed(self.job, samples)?;
@@ -361,10 +416,10 @@ impl<'a> Mix<'a> {
         if let Some(job) = self.job {
             let tell = |part: usize| {
                 let to = &parts.all()[part..=part];
-                Ok(ends(first, kept, to, &|own| common.names.of_own(own)).swap_remove(0))
+                Ok(channel_ends(first, kept, to, &|own| common.names.of_own(own)).swap_remove(0))
             };
             let own = |name| common.names.own(name);
-            job.exchange(parts, tell, |_, told| Ok(matching.hear(&told, &own)?))?;
+            job.exchange(parts, tell, |_, told| Ok(matching.import_peer(&told, &own)?))?;
         }
         let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
         let (partners, matched) = matching.finish(&room);
@@ -380,35 +435,38 @@ impl<'a> Mix<'a> {
         left: &Left,
         common: &Common,
         shared: &Shared<'_>,
-    ) -> Result<Vec<Blocks>, MixError> {
+    ) -> Result<(Vec<Blocks>, Vec<KeptNotes>), MixError> {
         let Left { spill, ends, .. } = left;
         let own = parts.own();
         // What other processes tell each part.
         let mut heard = vec![Vec::new(); own.len()];
         if let Some(job) = self.job {
-            let tell = |part: usize| left.tell(part, &common.names);
+            let tell = |part: usize| left.export_for(part, &common.names);
             job.exchange(parts, tell, |part, told| {
                 heard[part - own.start].push(spill.add(&told)?);
                 Ok(())
             })?;
         }
-        let mut blocks = Vec::new();
+        let with_notes = is_container(self.trace);
+        let (mut blocks, mut notes) = (Vec::new(), Vec::new());
         let mut all = Matched::default();
         for (number, heard) in own.zip(heard) {
             let part = &parts.all()[number];
-            let walked = self.reading.walk(part.clone(), communicators)?;
-            let tasks: Vec<Task> = walked.into_iter().map(|walked| walked.task).collect();
+            let walked = self.reading.walk(part.clone(), communicators, with_notes)?;
+            let mut tasks: Vec<Task> = walked.into_iter().map(|walked| walked.task).collect();
             let first = Rank(part.start);
             let mut matching = Matching::new(first, &tasks);
             for told in ends {
-                matching.hear(&spill.read(told[number])?, &Some)?;
+                matching.import_peer(&spill.read(told[number])?, &Some)?;
             }
             for told in heard {
-                matching.hear(&spill.read(told)?, &|name| common.names.own(name))?;
+                matching.import_peer(&spill.read(told)?, &|name| common.names.own(name))?;
             }
             let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
             let (partners, matched) = matching.finish(&room);
             all.merge(matched);
+            let encoded = encode_notes(first, &mut tasks, &partners, &common.operations);
+            notes.push(KeptNotes::Spilled(spill.add(&encoded)?));
             let shifts = &common.shifts[part.start as usize..part.end as usize];
             let mut preparer = Preparer::new(first, &tasks, &partners, shifts, shared);
             let mut window = Window::default();
@@ -422,7 +480,7 @@ impl<'a> Mix<'a> {
         }
         self.matched = all;
         self.summary.spilled = Bytes(spill.bytes());
-        Ok(blocks)
+        Ok((blocks, notes))
     }
 
     /// Brings the counts to those of the trace, and refuses what has no partner.
@@ -458,11 +516,11 @@ impl<'a> Mix<'a> {
 impl Left {
     /// Takes what `tasks`, the first of them `first`, must tell those of the parts `to`.
     fn add(&mut self, first: Rank, tasks: &[Task], to: &[Range<u32>]) -> Result<(), MixError> {
-        let told = ends(first, tasks, to, &|comm| comm);
+        let told = channel_ends(first, tasks, to, &|comm| comm);
         self.ends.push(told.iter().map(|told| self.spill.add(told)).collect::<Result<_, _>>()?);
-        let mut starts = Author::default();
-        for task in tasks {
-            starts.put_bytes(&Samples::of(&task.records, 0).encode(usize::MAX));
+        let mut starts = Encoder::default();
+        for (rank, task) in (first.0..).zip(tasks) {
+            starts.put_bytes(&Samples::of(Rank(rank), &task.records, 0).encode(usize::MAX));
         }
         self.starts.push(self.spill.add(&starts.0)?);
         Ok(())
@@ -484,11 +542,11 @@ impl Left {
     }
 
     /// What all of these tell a part of another process.
-    fn tell(&self, part: usize, names: &Names) -> Result<Vec<u8>, MixError> {
-        let mut author = Author::default();
+    fn export_for(&self, part: usize, names: &Names) -> Result<Vec<u8>, MixError> {
+        let mut encoder = Encoder::default();
         for told in &self.ends {
-            put_renamed(&self.spill.read(told[part])?, &|own| names.of_own(own), &mut author)?;
+            put_renamed(&self.spill.read(told[part])?, &|own| names.of_own(own), &mut encoder)?;
         }
-        Ok(author.0)
+        Ok(encoder.0)
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
-use crate::prepare::{Awaits, Prepared, What};
+use crate::prepared::{Awaits, Prepared, What};
 use crate::window::{Ids, Record, Role, Window};
 use hashbrown::HashMap;
 use std::collections::VecDeque;

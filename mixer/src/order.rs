@@ -5,6 +5,7 @@
 //! starts are very uneven by comparisons. Where windows end has no influence on the order.
 
 use crate::packed::{Records, SAMPLE};
+use vef_format::ids::Rank;
 
 /// At most so many starts are kept to choose the windows by.
 const KEPT: usize = 1 << 18;
@@ -103,10 +104,27 @@ fn insert(keys: &mut [u64]) -> bool {
     true
 }
 
-/// Some starts of many records, each standing for as many.
+/// Where a window ends: behind the records that start then, of the tasks up to this one. So windows stay small where very many
+/// records start at one instant of a coarse clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct End {
+    pub(crate) start: u64,
+    pub(crate) task: u32,
+}
+
+impl End {
+    /// The latest start that a record of `task` in the window may have; `None`: it has none there that is not in an earlier one.
+    #[inline]
+    pub(crate) fn latest(self, task: Rank) -> Option<u64> {
+        if task.0 <= self.task { Some(self.start) } else { self.start.checked_sub(1) }
+    }
+}
+
+/// Some records of many, each standing for as many.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    starts: Vec<u64>,
+    /// When they start, and whose they are.
+    starts: Vec<End>,
     /// For how many records each stands.
     each: usize,
     latest: u64,
@@ -118,10 +136,11 @@ impl Samples {
         Self { starts: Vec::new(), each: SAMPLE, latest: 0 }
     }
 
-    /// Of the records of one task; `shift` makes their clock that of all.
-    pub(crate) fn of(records: &Records, shift: i64) -> Self {
+    /// Of the records of `task`; `shift` makes their clock that of all.
+    pub(crate) fn of(task: Rank, records: &Records, shift: i64) -> Self {
         let (starts, last) = records.samples();
-        let starts = starts.iter().map(|start| start.saturating_add_signed(shift)).collect();
+        let on_clock_of_all = |start: &u64| End { start: start.saturating_add_signed(shift), task: task.0 };
+        let starts = starts.iter().map(on_clock_of_all).collect();
         let latest = if records.len() > 0 { last.saturating_add_signed(shift) } else { 0 };
         Self { starts, each: SAMPLE, latest }
     }
@@ -150,13 +169,13 @@ impl Samples {
         }
     }
 
-    /// For how many records each stands, the latest start of all, and the starts.
-    pub(crate) fn into_parts(self) -> (usize, u64, Vec<u64>) {
+    /// For how many records each stands, the latest start of all, and the records.
+    pub(crate) fn into_parts(self) -> (usize, u64, Vec<End>) {
         (self.each, self.latest, self.starts)
     }
 
     /// The other way round.
-    pub(crate) fn from_parts(each: usize, latest: u64, starts: Vec<u64>) -> Self {
+    pub(crate) fn from_parts(each: usize, latest: u64, starts: Vec<End>) -> Self {
         Self { starts, each: each.max(1), latest }
     }
 
@@ -171,11 +190,11 @@ impl Samples {
     }
 
     /// Where windows of about `window` records end, in ascending order.
-    pub(crate) fn ends(mut self, window: usize) -> Vec<u64> {
+    pub(crate) fn ends(mut self, window: usize) -> Vec<End> {
         self.starts.sort_unstable();
         let every = window.div_ceil(self.each);
-        let mut ends: Vec<u64> = self.starts.chunks_exact(every).map(|chunk| chunk[every - 1]).collect();
-        ends.push(self.latest);
+        let mut ends: Vec<End> = self.starts.chunks_exact(every).map(|chunk| chunk[every - 1]).collect();
+        ends.push(End { start: self.latest, task: u32::MAX });
         ends.dedup();
         ends
     }
@@ -232,11 +251,11 @@ mod tests {
 
         #[test]
         fn windows_are_about_as_large_as_wanted(count in 0u64..20_000, window in 1usize..3_000) {
-            let ends = Samples::of(&marks((0..count).map(|at| at * 10)), 5).ends(window);
+            let ends = Samples::of(Rank(0), &marks((0..count).map(|at| at * 10)), 5).ends(window);
             prop_assert!(ends.is_sorted());
-            prop_assert_eq!(ends.last().copied(), Some(count.saturating_sub(1) * 10 + if count > 0 { 5 } else { 0 }));
+            prop_assert_eq!(ends.last().map(|end| end.start), Some(count.saturating_sub(1) * 10 + if count > 0 { 5 } else { 0 }));
             for pair in ends.windows(2) {
-                prop_assert!(pair[1] - pair[0] <= (window as u64 + 2 * SAMPLE as u64) * 10);
+                prop_assert!(pair[1].start - pair[0].start <= (window as u64 + 2 * SAMPLE as u64) * 10);
             }
         }
     }
@@ -250,13 +269,36 @@ mod tests {
             let mut records = Records::of(Rank(rank), false);
             let mark = Record { thread: 0, body: Body::Mark, after: After::Sent, time: 0 };
             starts(rank.into()).for_each(|start| records.push(start, &mark));
-            all.merge(Samples::of(&records, 0));
+            all.merge(Samples::of(Rank(rank), &records, 0));
         }
         let ends = all.ends(8192);
         let mut counts = vec![0; ends.len()];
-        (0..240).flat_map(starts).for_each(|start| counts[ends.partition_point(|&end| end < start)] += 1);
+        (0..240)
+            .flat_map(|task: u32| starts(task.into()).map(move |start| End { start, task }))
+            .for_each(|at| counts[ends.partition_point(|&end| end < at)] += 1);
         let (last, others) = counts.split_last().expect("some");
         assert!(others.iter().all(|count| (5000..12_000).contains(count)) && *last < 12_000, "{counts:?}");
+    }
+
+    /// As a coarse clock tells: all tasks have all their records at a few instants.
+    #[test]
+    fn windows_of_one_instant_are_even() {
+        let mut all = Samples::new();
+        for rank in 0..500 {
+            let mut records = Records::of(Rank(rank), false);
+            let mark = Record { thread: 0, body: Body::Mark, after: After::Sent, time: 0 };
+            (0..400).for_each(|at| records.push(at / 200, &mark));
+            all.merge(Samples::of(Rank(rank), &records, 0));
+        }
+        let ends = all.ends(8192);
+        let mut counts = vec![0; ends.len()];
+        for (task, start) in (0..500).flat_map(|task| (0..400).map(move |at| (task, at / 200))) {
+            let window =
+                ends.iter().position(|end| end.latest(Rank(task)).is_some_and(|latest| start <= latest));
+            counts[window.expect("the last one takes all")] += 1;
+        }
+        assert_eq!(counts.iter().sum::<usize>(), 500 * 400);
+        assert!(counts.iter().all(|&count| count < 12_000), "{counts:?}");
     }
 
     #[test]
@@ -271,7 +313,7 @@ mod tests {
         let records = marks(0..1_000_000);
         let mut all = Samples::new();
         for _ in 0..40 {
-            all.merge(Samples::of(&records, 0));
+            all.merge(Samples::of(Rank(0), &records, 0));
         }
         assert!(all.starts.len() <= KEPT && all.each > SAMPLE);
         let ends = all.ends(1_000_000);

@@ -10,38 +10,21 @@ use vef_format::new_file::{NewFile, hidden_beside};
 /// A trace in the making.
 #[derive(Debug)]
 pub(crate) struct Output {
-    file: Made,
+    file: NewFile,
     /// The trace, for errors.
     path: PathBuf,
-}
-
-#[derive(Debug)]
-enum Made {
-    /// It will bear the trace's name.
-    Trace(NewFile),
-    /// It goes with this.
-    Draft(File),
 }
 
 impl Output {
     /// Begins what will be `path`.
     pub(crate) fn create(path: &Path) -> Result<Self, MixError> {
         let new = NewFile::create(path).map_err(|error| failed(path, error))?;
-        Ok(Self { file: Made::Trace(new), path: path.to_path_buf() })
-    }
-
-    /// What `path` is made of: a file without a name, as [`nameless`] has it.
-    pub(crate) fn draft(path: &Path, directory: Option<&Path>) -> Result<Self, MixError> {
-        let (file, _) = nameless(path, directory)?;
-        Ok(Self { file: Made::Draft(file), path: path.to_path_buf() })
+        Ok(Self { file: new, path: path.to_path_buf() })
     }
 
     /// The file to write to.
     pub(crate) fn file(&self) -> &File {
-        match &self.file {
-            Made::Trace(new) => new.file(),
-            Made::Draft(file) => file,
-        }
+        self.file.file()
     }
 
     /// The trace.
@@ -56,10 +39,7 @@ impl Output {
 
     /// Gives the whole file its name.
     pub(crate) fn finish(self) -> Result<(), MixError> {
-        match self.file {
-            Made::Trace(new) => new.finish().map_err(|error| failed(&self.path, error)),
-            Made::Draft(_) => Ok(()),
-        }
+        self.file.finish().map_err(|error| failed(&self.path, error))
     }
 }
 

@@ -4,55 +4,15 @@
 use crate::agreement::Operations;
 use crate::channels::NONE;
 use crate::matching::{Fate, Partners};
+use crate::order::End;
 use crate::packed::{After, Body, Cursor};
+use crate::prepared::{Awaits, Prepared, What};
 use crate::task::Task;
 use crate::window::{Form, Link, Window};
 use std::collections::VecDeque;
 use std::hint::black_box;
 use vef_format::ids::Rank;
-use vef_format::operation::{Amounts, OpCode, OpCodes, Operation};
-use vef_format::units::Bytes;
-
-/// A record before it has an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Prepared {
-    /// Whose it is.
-    pub(crate) task: Rank,
-    /// Which thread of the task it belongs to, if that has several.
-    pub(crate) thread: Option<u16>,
-    /// When its turn comes, on the clock of all.
-    pub(crate) start: u64,
-    /// Computing time in front of it; of a task with several threads, since the thread's event before.
-    pub(crate) time: u64,
-    /// What it waits for.
-    pub(crate) awaits: Awaits,
-    /// What it is.
-    pub(crate) what: What,
-}
-
-/// What a record waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Awaits {
-    /// Nothing.
-    Start,
-    /// The latest message or mark of its thread.
-    Sent,
-    /// The how manyth message of which task. No other record waits for it.
-    Received { source: Rank, message: u32 },
-    /// The operation at a position of a communicator (by identity).
-    Collective { comm: u32, position: u32 },
-}
-
-/// What a record is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// A local mark.
-    Mark,
-    /// The how manyth message of its task.
-    Message { number: u32, dst: Rank, bytes: Bytes, fate: Fate },
-    /// The operation at a position of a communicator (by identity).
-    Collective { comm: u32, position: u32, code: OpCode, amounts: Amounts },
-}
+use vef_format::operation::{OpCode, OpCodes, Operation};
 
 /// What is the same for all tasks.
 #[derive(Debug)]
@@ -134,8 +94,8 @@ impl<'a> Preparer<'a> {
         Self { first: first.0, tasks, partners, shared, places }
     }
 
-    /// Adds the records whose turn comes up to `end` inclusive.
-    pub(crate) fn fill(&mut self, end: u64, window: &mut Window) {
+    /// Adds the records of the window that ends there.
+    pub(crate) fn fill(&mut self, end: End, window: &mut Window) {
         let Self { first, tasks, partners, shared, places } = self;
         for at in 0..places.len() {
             if let Some(next) = places.get(at + 1) {
@@ -143,6 +103,7 @@ impl<'a> Preparer<'a> {
             }
             let place = &mut places[at];
             let (rank, task, partners) = (Rank(*first + at as u32), &tasks[at], &partners[at]);
+            let Some(end) = end.latest(rank) else { continue };
             loop {
                 place.take_plain(rank, end, task, partners, window);
                 let Some(start) = place.start(task).filter(|&start| start <= end) else { break };

@@ -10,7 +10,9 @@ use crate::task::Task;
 use crate::walk::{Manner, Walk};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use vef_format::capture::{Capture, CaptureError, Ending, Layout, rank_file};
 use vef_format::error::Place;
 use vef_format::ids::Rank;
@@ -26,6 +28,14 @@ pub(crate) struct Reading<'a> {
     path: &'a Path,
     options: &'a Options,
     progress: &'a dyn Progress,
+}
+
+/// What the first reading of a process's share gave.
+pub(crate) enum FirstReading {
+    /// All its tasks.
+    Whole(Vec<Walked>),
+    /// The parts that fit into memory.
+    Parts(Vec<Range<u32>>),
 }
 
 /// A task, and what its file says beyond its events.
@@ -48,56 +58,71 @@ impl<'a> Reading<'a> {
 
     fn manner(&self) -> Manner<'_> {
         Manner {
+            with_notes: false,
             by_length: self.capture.layout() == Layout::Prospector,
             with_room: false,
             lower: self.options.lower_collectives.as_ref(),
         }
     }
 
-    /// The parts in which `share` is mixed within so many bytes of memory.
-    pub(crate) fn plan(
+    /// Reads the tasks of `share`, and keeps them if they fit into so many bytes of memory; else the parts that do. What a task
+    /// takes is known only when it was read: events may be compressed, and some give very many records.
+    pub(crate) fn read(
         &self,
         share: Range<u32>,
         allowed: u64,
         communicators: &Communicators,
-    ) -> Result<Vec<Range<u32>>, MixError> {
-        let sizes: Vec<u64> = share.clone().map(|rank| self.file_size(Rank(rank))).collect();
-        let all: u64 = sizes.iter().sum();
-        let Some((largest, &size)) = sizes.iter().enumerate().max_by_key(|&(_, &size)| size) else {
-            return Ok(vec![share]);
-        };
-        // No event takes less than a few bytes, and no record more than a few dozen.
-        if all.saturating_mul(16) < allowed {
-            return Ok(vec![share]);
-        }
-        let walked = self.walk_one(Rank(share.start + largest as u32), communicators)?;
-        let memory = walked.task.memory() as u64 * (1 + BESIDE);
-        let need = |rank: u32| {
-            let own = u128::from(sizes[(rank - share.start) as usize]) * u128::from(memory);
-            (own / u128::from(size.max(1))) as u64
-        };
+        with_notes: bool,
+    ) -> Result<FirstReading, MixError> {
         // Windows, tables and the output's buffers want their share, too.
-        Ok(parts::plan(share.clone(), allowed / 4 * 3, need))
+        let room = allowed / 4 * 3;
+        let manner = Manner { with_notes, ..self.manner() };
+        let kept: Vec<Mutex<Option<Walked>>> = share.clone().map(|_| Mutex::default()).collect();
+        let of =
+            |rank: u32| kept[(rank - share.start) as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        let (sum, over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let read = |rank: u32| {
+            let walked = self.walk_in(Rank(rank), communicators, manner);
+            self.progress.advance(1);
+            let walked = walked?;
+            let need = walked.task.memory() as u64 * (1 + BESIDE);
+            let all = sum.fetch_add(need, Ordering::Relaxed).saturating_add(need);
+            if all > room && share.len() > 1 && !over.swap(true, Ordering::SeqCst) {
+                share.clone().for_each(|rank| *of(rank) = None);
+            }
+            *of(rank) = Some(walked);
+            if over.load(Ordering::SeqCst) {
+                *of(rank) = None;
+            }
+            Ok(need)
+        };
+        // The first error by task, whichever comes first by time.
+        let needs: Vec<Result<u64, MixError>> = share.clone().into_par_iter().map(read).collect();
+        let needs = needs.into_iter().collect::<Result<Vec<u64>, _>>()?;
+        if over.into_inner() {
+            let need = |rank: u32| needs[(rank - share.start) as usize];
+            return Ok(FirstReading::Parts(parts::plan(share.clone(), room, need)));
+        }
+        let kept = kept.into_iter().map(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(FirstReading::Whole(kept.flatten().collect()))
     }
 
-    /// Reads the tasks of `part`.
+    /// Reads the tasks of `part`, with what a container says beside their records or without.
     pub(crate) fn walk(
         &self,
         part: Range<u32>,
         communicators: &Communicators,
+        with_notes: bool,
     ) -> Result<Vec<Walked>, MixError> {
+        let manner = Manner { with_notes, ..self.manner() };
         let walk = |rank| {
-            let walked = self.walk_one(Rank(rank), communicators);
+            let walked = self.walk_in(Rank(rank), communicators, manner);
             self.progress.advance(1);
             walked
         };
         // The first error by task, whichever comes first by time.
         let walked: Vec<_> = part.into_par_iter().map(walk).collect();
         walked.into_iter().collect()
-    }
-
-    fn walk_one(&self, rank: Rank, communicators: &Communicators) -> Result<Walked, MixError> {
-        self.walk_in(rank, communicators, self.manner())
     }
 
     /// The walk over one task's events to their end.
@@ -127,20 +152,14 @@ impl<'a> Reading<'a> {
         let walked = self.walk_in(rank, communicators, manner).ok()?;
         walked.task.room?.get(receive as usize).copied()
     }
-
-    /// The size of the events of a rank in the capture.
-    fn file_size(&self, rank: Rank) -> u64 {
-        let older = || Some(self.path.parent()?.join(format!("{rank}.veft")));
-        let size = |path: PathBuf| std::fs::metadata(path).ok().map(|file| file.len());
-        let inside = || size(self.path.join(format!("{rank}.veft")));
-        size(rank_file(self.path, rank)).or_else(inside).or_else(|| size(older()?)).unwrap_or(0)
-    }
 }
 
-/// Some starts of the records of `tasks`; `shifts` make each task's clock that of all.
-pub(crate) fn sample(tasks: &[Task], shifts: &[i64]) -> Samples {
-    let sampled: Vec<_> =
-        tasks.par_iter().zip(shifts).map(|(task, &shift)| Samples::of(&task.records, shift)).collect();
+/// Some starts of the records of `tasks`, the first of them `first`; `shifts` make each task's clock that of all.
+pub(crate) fn sample(first: Rank, tasks: &[Task], shifts: &[i64]) -> Samples {
+    let of = |(at, (task, &shift)): (usize, (&Task, &i64))| {
+        Samples::of(Rank(first.0 + at as u32), &task.records, shift)
+    };
+    let sampled: Vec<_> = tasks.par_iter().zip(shifts).enumerate().map(of).collect();
     let mut all = Samples::new();
     sampled.into_iter().for_each(|samples| all.merge(samples));
     all

@@ -12,24 +12,24 @@ type Outcome = Result<(), MixError>;
 /// A place where windows, of type `W`, are worked on.
 pub(crate) enum Station<'a, W> {
     /// One after the other.
-    InOrder(Mutex<InOrder<'a, W>>),
+    Sequential(Mutex<Sequential<'a, W>>),
     /// All at once.
-    Anyhow(Anyhow<'a, W>),
+    Parallel(Parallel<'a, W>),
 }
 
 /// Is told the number of the window.
-type InOrder<'a, W> = Box<dyn FnMut(usize, &mut W) -> Outcome + Send + 'a>;
-type Anyhow<'a, W> = Box<dyn Fn(&mut W) -> Outcome + Send + Sync + 'a>;
+type Sequential<'a, W> = Box<dyn FnMut(usize, &mut W) -> Outcome + Send + 'a>;
+type Parallel<'a, W> = Box<dyn Fn(&mut W) -> Outcome + Send + Sync + 'a>;
 
 impl<'a, W> Station<'a, W> {
     /// Windows one after the other.
-    pub(crate) fn in_order(work: impl FnMut(usize, &mut W) -> Outcome + Send + 'a) -> Self {
-        Self::InOrder(Mutex::new(Box::new(work)))
+    pub(crate) fn sequential(work: impl FnMut(usize, &mut W) -> Outcome + Send + 'a) -> Self {
+        Self::Sequential(Mutex::new(Box::new(work)))
     }
 
     /// Windows all at once.
-    pub(crate) fn anyhow(work: impl Fn(&mut W) -> Outcome + Send + Sync + 'a) -> Self {
-        Self::Anyhow(Box::new(work))
+    pub(crate) fn parallel(work: impl Fn(&mut W) -> Outcome + Send + Sync + 'a) -> Self {
+        Self::Parallel(Box::new(work))
     }
 }
 
@@ -125,8 +125,8 @@ impl<W> Work<'_, '_, W> {
             }
             for (station, turn) in self.stations.iter().zip(&self.turns) {
                 match station {
-                    Station::Anyhow(work) => work(&mut window)?,
-                    Station::InOrder(work) => {
+                    Station::Parallel(work) => work(&mut window)?,
+                    Station::Sequential(work) => {
                         if !turn.wait(number, &self.ended) {
                             return Ok(());
                         }
@@ -157,22 +157,22 @@ mod tests {
     fn take(threads: usize, fails: Option<usize>) -> (Vec<usize>, Outcome) {
         let (mut first, mut last) = (0, Vec::new());
         let stations = [
-            Station::in_order(|number, window: &mut Vec<usize>| {
+            Station::sequential(|number, window: &mut Vec<usize>| {
                 assert_eq!(number, first);
                 first += 1;
                 window.clear();
                 window.push(number);
                 Ok(())
             }),
-            Station::anyhow(|window: &mut Vec<usize>| {
+            Station::parallel(|window: &mut Vec<usize>| {
                 window.push(7);
                 Ok(())
             }),
-            Station::in_order(|number, _| match Some(number) == fails {
+            Station::sequential(|number, _| match Some(number) == fails {
                 true => Err(MixError::TooMany("tests")),
                 false => Ok(()),
             }),
-            Station::in_order(|number, window: &mut Vec<usize>| {
+            Station::sequential(|number, window: &mut Vec<usize>| {
                 assert_eq!(*window, [number, 7]);
                 last.push(number);
                 Ok(())

@@ -1,9 +1,5 @@
 //! What a mix did: counts, bytes and times, for people and (by serde) for programs.
 
-use crate::bytes::{Author, Garbled, Reader};
-use crate::matching::Matched;
-use crate::read::Walked;
-use crate::task::Task;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -74,143 +70,6 @@ impl Summary {
     pub fn oversubscribed(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(|host| host.is_oversubscribed())
     }
-
-    /// Counts what was read of consecutive tasks from `first` on, and gives the tasks.
-    pub(crate) fn add_walked(&mut self, first: u32, walked: Vec<Walked>) -> Vec<Task> {
-        let mut count = |(rank, walked): (u32, Walked)| {
-            let Walked { task, skipped, torn } = walked;
-            let counts = task.counts;
-            self.events += counts.events;
-            self.messages += task.messages();
-            self.marks += task.marks();
-            self.local_collectives += counts.collectives;
-            self.bytes.0 = self.bytes.0.saturating_add(counts.bytes);
-            self.threaded += u64::from(task.records.has_threads());
-            self.negative_times += counts.negative_times;
-            self.unknown_requests += counts.unknown_requests;
-            self.never_completed += counts.never_completed;
-            self.skipped_unknown += skipped;
-            self.torn += torn;
-            for (name, &tally) in &task.not_representable {
-                self.not_representable.entry(name.clone()).or_default().merge(tally);
-            }
-            if !counts.finalized {
-                self.killed.push(Rank(rank));
-            }
-            task
-        };
-        (first..).zip(walked).map(&mut count).collect()
-    }
-
-    /// The counts of [`Summary::add_walked`], for another process.
-    pub(crate) fn encode_walked(&self) -> Vec<u8> {
-        let mut author = Author::default();
-        for count in [
-            self.events,
-            self.messages,
-            self.marks,
-            self.local_collectives,
-            self.bytes.0,
-            self.threaded,
-            self.negative_times,
-            self.unknown_requests,
-            self.never_completed,
-            self.skipped_unknown,
-            self.torn,
-            self.not_representable.len() as u64,
-        ] {
-            author.put(count);
-        }
-        for (name, tally) in &self.not_representable {
-            author.put_bytes(name.as_bytes());
-            author.put(tally.count);
-            author.put(tally.bytes.0);
-        }
-        self.killed.iter().for_each(|rank| author.put(rank.0.into()));
-        author.0
-    }
-
-    /// Adds the counts that a process of higher tasks has encoded.
-    pub(crate) fn hear_walked(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
-        let mut reader = Reader::new(bytes);
-        for count in [&mut self.events, &mut self.messages, &mut self.marks, &mut self.local_collectives] {
-            *count += reader.get()?;
-        }
-        self.bytes.0 = self.bytes.0.saturating_add(reader.get()?);
-        for count in [
-            &mut self.threaded,
-            &mut self.negative_times,
-            &mut self.unknown_requests,
-            &mut self.never_completed,
-            &mut self.skipped_unknown,
-            &mut self.torn,
-        ] {
-            *count += reader.get()?;
-        }
-        for _ in 0..reader.get()? {
-            let name = String::from_utf8_lossy(reader.get_bytes()?).into_owned();
-            let tally = Tally { count: reader.get()?, bytes: Bytes(reader.get()?) };
-            self.not_representable.entry(name).or_default().merge(tally);
-        }
-        while reader.more() {
-            self.killed.push(Rank(reader.get_u32()?));
-        }
-        Ok(())
-    }
-
-    /// Takes over what became of the messages of all tasks.
-    pub(crate) fn add_matched(&mut self, matched: Matched) {
-        self.matched = matched.matched;
-        self.dropped.sends = matched.unmatched.sends;
-        self.dropped.cancelled = matched.cancelled;
-        self.dropped.empty_self = matched.empty_self;
-        self.bytes.0 = self.bytes.0.saturating_sub(matched.dropped_bytes);
-        self.unmatched = matched.unmatched;
-    }
-}
-
-impl Matched {
-    /// For another process.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut author = Author::default();
-        let Self { matched, cancelled, empty_self, dropped_bytes, unmatched } = self;
-        for count in [*matched, *cancelled, *empty_self, *dropped_bytes, unmatched.sends, unmatched.receives]
-        {
-            author.put(count);
-        }
-        for loner in &unmatched.first {
-            author.put((loner.kind == LonerKind::Receive).into());
-            author.put(loner.task.0.into());
-            // What is not known is 0, what is is one more.
-            author.put(loner.peer.map_or(0, |peer| u64::from(peer.0) + 1));
-            author.put(loner.tag.map_or(0, |tag| u64::from(tag as u32) + 1));
-            author.put(loner.bytes.map_or(0, |bytes| bytes.0.saturating_add(1)));
-        }
-        author.0
-    }
-
-    /// What another process has encoded.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
-        let mut reader = Reader::new(bytes);
-        let mut matched = Self {
-            matched: reader.get()?,
-            cancelled: reader.get()?,
-            empty_self: reader.get()?,
-            dropped_bytes: reader.get()?,
-            unmatched: Unmatched { sends: reader.get()?, receives: reader.get()?, first: Vec::new() },
-        };
-        while reader.more() {
-            let kind = if reader.get()? == 0 { LonerKind::Send } else { LonerKind::Receive };
-            matched.unmatched.first.push(Loner {
-                kind,
-                task: Rank(reader.get_u32()?),
-                peer: reader.get()?.checked_sub(1).map(|peer| Rank(peer as u32)),
-                tag: reader.get()?.checked_sub(1).map(|tag| tag as u32 as i32),
-                bytes: reader.get()?.checked_sub(1).map(Bytes),
-            });
-        }
-        Ok(matched)
-    }
 }
 
 /// Records left out of a trace.
@@ -275,14 +134,14 @@ pub struct Unmatched {
     /// Receives that something waited for and nobody sent to.
     pub receives: u64,
     /// The first of each, at most five, by task.
-    pub first: Vec<Loner>,
+    pub first: Vec<UnmatchedMessage>,
 }
 
 /// A send or a receive without a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Loner {
+pub struct UnmatchedMessage {
     /// Which of the two.
-    pub kind: LonerKind,
+    pub kind: UnmatchedKind,
     /// Whose.
     pub task: Rank,
     /// To or from whom; `None`: from anybody.
@@ -296,7 +155,7 @@ pub struct Loner {
 /// A send, or a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LonerKind {
+pub enum UnmatchedKind {
     /// A send.
     Send,
     /// A receive.
@@ -316,9 +175,9 @@ impl Unmatched {
     pub(crate) fn merge(&mut self, other: Self) {
         self.sends += other.sends;
         self.receives += other.receives;
-        for kind in [LonerKind::Send, LonerKind::Receive] {
-            let room = SHOWN - self.first.iter().filter(|loner| loner.kind == kind).count();
-            self.first.extend(other.first.iter().filter(|loner| loner.kind == kind).take(room));
+        for kind in [UnmatchedKind::Send, UnmatchedKind::Receive] {
+            let room = SHOWN - self.first.iter().filter(|message| message.kind == kind).count();
+            self.first.extend(other.first.iter().filter(|message| message.kind == kind).take(room));
         }
     }
 }
@@ -326,18 +185,18 @@ impl Unmatched {
 impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} sends without receive, {} receives without send", self.sends, self.receives)?;
-        for (at, loner) in self.first.iter().enumerate() {
-            write!(f, "{}{loner}", if at == 0 { ": " } else { "; " })?;
+        for (at, message) in self.first.iter().enumerate() {
+            write!(f, "{}{message}", if at == 0 { ": " } else { "; " })?;
         }
         Ok(())
     }
 }
 
-impl fmt::Display for Loner {
+impl fmt::Display for UnmatchedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            LonerKind::Send => write!(f, "task {} sends to ", self.task)?,
-            LonerKind::Receive => write!(f, "task {} receives from ", self.task)?,
+            UnmatchedKind::Send => write!(f, "task {} sends to ", self.task)?,
+            UnmatchedKind::Receive => write!(f, "task {} receives from ", self.task)?,
         }
         match self.peer {
             Some(peer) => write!(f, "{peer}")?,

@@ -1,11 +1,11 @@
 //! What the walk over one task's events gives: its records, and places in channels.
 
-use crate::agreement::CallList;
+use crate::agreement::Calls;
 use crate::channels::{Grouped, Posting, Side};
-use crate::communicators::Identity;
 use crate::packed::Records;
 use crate::summary::Tally;
 use std::collections::BTreeMap;
+use vef_format::container::Section;
 use vef_format::units::{Bytes, Nanos};
 
 /// What the walk over one task's events gave.
@@ -31,17 +31,10 @@ pub(crate) struct Task {
     pub(crate) counts: Counts,
     /// Calls that a trace cannot represent, by name.
     pub(crate) not_representable: BTreeMap<String, Tally>,
+    /// What a container says beside its records, if asked for.
+    pub(crate) notes: Vec<(Section, Vec<u8>)>,
     /// Room of every receive, in posting order, if asked for.
     pub(crate) room: Option<Vec<Bytes>>,
-}
-
-/// The calls of collectives of one task on one communicator.
-#[derive(Debug)]
-pub(crate) struct Calls {
-    /// Which communicator.
-    pub(crate) comm: Identity,
-    /// What was called, in order.
-    pub(crate) made: CallList,
 }
 
 /// Whether something waits for a receive.
@@ -93,7 +86,8 @@ impl Task {
         let calls: usize = self.calls.iter().map(|calls| calls.made.memory()).sum();
         let sides = self.sends.memory() + self.receives.memory();
         let postings = size_of::<Posting>() * self.postings.as_ref().map_or(0, Vec::capacity);
-        self.records.memory() + sides + postings + self.waits.capacity() + calls
+        let notes: usize = self.notes.iter().map(|(_, piece)| piece.capacity()).sum();
+        notes + self.records.memory() + sides + postings + self.waits.capacity() + calls
     }
 
     /// Gives back unused memory.

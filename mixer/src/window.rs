@@ -4,12 +4,12 @@
 
 use crate::matching::Fate;
 use crate::order::Sorter;
-use crate::prepare::{Awaits, Prepared, What};
+use crate::prepared::{Awaits, Prepared, What};
+use crate::sink::TakeLines;
 use std::ops::Range;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, OpCode};
 use vef_format::record::{Dependency, LocalCollective, Message};
-use vef_format::text::{self, WriteError};
 use vef_format::units::{Bytes, Ticks};
 
 /// The records of a window, and its lines.
@@ -89,7 +89,7 @@ impl Form {
         Self { kind: MARK, what: [0, task.0, 0] }
     }
 
-    /// The how manyth message of its task.
+    /// A message, by its index in its task.
     #[inline(always)]
     pub(crate) fn message(number: u32, dst: Rank, bytes: u32, fate: Fate) -> Self {
         Self { kind: MESSAGE | (fate as u32) << 4, what: [number, dst.0, bytes] }
@@ -162,7 +162,7 @@ impl Kind {
 pub(crate) enum Role {
     /// A local mark.
     Mark,
-    /// The how manyth message of its task, to whom, and whether a record will wait for it.
+    /// A message: its index in its task, to whom it goes, and whether a record waits for it.
     Message { number: u32, dst: u32, expected: bool },
     /// The operation at a position of a communicator (by identity).
     Collective { comm: u32, position: u32 },
@@ -339,19 +339,24 @@ impl Window {
         })
     }
 
-    /// Adds the lines to `text`.
-    pub(crate) fn write(&self, text: &mut text::Lines) -> Result<(), WriteError> {
+    /// Gives `sink` the lines.
+    pub(crate) fn write<S: TakeLines>(&self, sink: &mut S) -> Result<(), S::Error> {
         let mut ranges = self.lines.iter().chain([&self.latest]);
-        ranges.try_for_each(|lines| self.write_range(&self.records[lines.clone()], text))
+        ranges.try_for_each(|lines| self.write_range(&self.records[lines.clone()], sink))
+    }
+
+    /// How many lines there are.
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines.iter().chain([&self.latest]).map(|lines| lines.len() as u64).sum()
     }
 
     #[inline(never)] // one loop over lines, not two
-    fn write_range(&self, lines: &[Record], text: &mut text::Lines) -> Result<(), WriteError> {
-        lines.iter().try_for_each(|line| self.write_one(line, text))
+    fn write_range<S: TakeLines>(&self, lines: &[Record], sink: &mut S) -> Result<(), S::Error> {
+        lines.iter().try_for_each(|line| self.write_one(line, sink))
     }
 
     #[inline(always)]
-    fn write_one(&self, line: &Record, text: &mut text::Lines) -> Result<(), WriteError> {
+    fn write_one<S: TakeLines>(&self, line: &Record, sink: &mut S) -> Result<(), S::Error> {
         let &Record { task, kind, time, links: [after, id], what: [comm, dst, value], .. } = line;
         let (time, bytes) = self.time_and_bytes(kind, time, value);
         let (task, time, after) = (Rank(task), Ticks(time), u64::from(after));
@@ -364,10 +369,10 @@ impl Window {
         if kind.what() == COLLECTIVE {
             let (op, amounts) = self.parts[value as usize];
             let (id, comm) = (CollectiveId(id.into()), CommId(comm));
-            text.collective(&LocalCollective { id, comm, op, task, amounts, after, time })
+            sink.collective(&LocalCollective { id, comm, op, task, amounts, after, time })
         } else {
             let (id, dst, awaited) = (MessageId(id.into()), Rank(dst), kind.fate() != Fate::Unawaited);
-            text.message(&Message { id, src: task, dst, bytes, awaited, after, time })
+            sink.message(&Message { id, src: task, dst, bytes, awaited, after, time })
         }
     }
 }

@@ -3,9 +3,9 @@
 //! Task by task: how many tasks further, how many records, and these: a byte of shape (what it is, what it waits
 //! for), then the fields as numbers.
 
-use crate::bytes::{Author, Garbled, Reader};
+use crate::bytes::{Encoder, Garbled, Reader};
 use crate::matching::Fate;
-use crate::prepare::{Awaits, Prepared, What};
+use crate::prepared::{Awaits, Prepared, What};
 use crate::window::Window;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, OpCode};
@@ -23,25 +23,25 @@ const THREADED: u64 = 48;
 
 /// The records of `window`; `comm` gives the number that all know of one's own communicator.
 pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
-    let mut author = Author(Vec::with_capacity(16 * window.len()));
+    let mut encoder = Encoder(Vec::with_capacity(16 * window.len()));
     let mut last = 0;
     for places in window.tasks() {
         let Prepared { task, start, .. } = window.get(places.start);
-        author.put((task.0 - last).into());
-        author.put(places.len() as u64);
-        author.put(start);
+        encoder.put((task.0 - last).into());
+        encoder.put(places.len() as u64);
+        encoder.put(start);
         last = task.0;
         let mut before = start;
         for place in places {
             let record = window.get(place);
-            put(&mut author, &record, record.start - before, comm);
+            put(&mut encoder, &record, record.start - before, comm);
             before = record.start;
         }
     }
-    author.0
+    encoder.0
 }
 
-fn put(author: &mut Author, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> u32) {
+fn put(encoder: &mut Encoder, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> u32) {
     let (kind, fate) = match record.what {
         What::Mark => (MARK, Fate::Unawaited),
         What::Message { fate, .. } => (MESSAGE, fate),
@@ -54,36 +54,36 @@ fn put(author: &mut Author, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> 
         Awaits::Collective { .. } => AFTER_COLLECTIVE,
     };
     // Below 96, so it is one byte.
-    author.put(kind + 3 * awaits + 12 * fate as u64 + record.thread.map_or(0, |_| THREADED));
+    encoder.put(kind + 3 * awaits + 12 * fate as u64 + record.thread.map_or(0, |_| THREADED));
     if let Some(thread) = record.thread {
-        author.put(thread.into());
+        encoder.put(thread.into());
     }
-    author.put(step);
-    author.put(record.time);
+    encoder.put(step);
+    encoder.put(record.time);
     match record.awaits {
         Awaits::Start | Awaits::Sent => {}
         Awaits::Received { source, message } => {
-            author.put(source.0.into());
-            author.put(message.into());
+            encoder.put(source.0.into());
+            encoder.put(message.into());
         }
         Awaits::Collective { comm: own, position } => {
-            author.put(comm(own).into());
-            author.put(position.into());
+            encoder.put(comm(own).into());
+            encoder.put(position.into());
         }
     }
     match record.what {
         What::Mark => {}
         What::Message { number, dst, bytes, .. } => {
-            author.put(number.into());
-            author.put(dst.0.into());
-            author.put(bytes.0);
+            encoder.put(number.into());
+            encoder.put(dst.0.into());
+            encoder.put(bytes.0);
         }
         What::Collective { comm: own, position, code, amounts } => {
-            author.put(comm(own).into());
-            author.put(position.into());
-            author.put(code.0.into());
-            author.put(amounts.send.0);
-            author.put(amounts.recv.0);
+            encoder.put(comm(own).into());
+            encoder.put(position.into());
+            encoder.put(code.0.into());
+            encoder.put(amounts.send.0);
+            encoder.put(amounts.recv.0);
         }
     }
 }

@@ -10,35 +10,32 @@ use crate::communicators::Known;
 use crate::error::MixError;
 use crate::job::{self, Job, Tokens};
 use crate::numbering::{Numbering, Traced};
-use crate::order::Sorter;
+use crate::order::{End, Sorter};
 use crate::output::Output;
 use crate::parts::{Blocks, Spill};
 use crate::prepare::Preparer;
+use crate::sink::Sink;
 use crate::stations::{self, Station};
 use crate::summary::Summary;
 use crate::window::Window;
 use crate::wire;
 use vef_format::ids::{CommId, Rank};
-use vef_format::record::{Communicator, Header, Version};
-use vef_format::text::{Lines, Writer};
-use vef_format::units::Picos;
-
-/// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
-const CLOCK: Picos = Picos(1000);
+use vef_format::record::Communicator;
+use vef_format::text::Lines;
 
 /// Where the prepared records of some consecutive tasks come from.
 pub(crate) enum Source<'a> {
     /// They are prepared when they are wanted.
     Here(Preparer<'a>),
     /// They lie in a file, each window a block.
-    Spilled(Spill, Vec<Blocks>),
+    Spilled(&'a Spill, Vec<Blocks>),
     /// Other processes prepare them.
     Elsewhere(Tokens<'a>),
 }
 
 impl Source<'_> {
-    /// Adds the records up to `end` inclusive, which is the end of the next window, task by task.
-    fn fill(&mut self, end: u64, window: &mut Window) -> Result<(), MixError> {
+    /// Adds the records of the next window, which ends there, task by task.
+    fn fill(&mut self, end: End, window: &mut Window) -> Result<(), MixError> {
         match self {
             Self::Here(preparer) => preparer.fill(end, window),
             Self::Spilled(spill, parts) => {
@@ -63,8 +60,7 @@ impl Source<'_> {
 /// What the last stage needs beside the records.
 pub(crate) struct Writing<'a> {
     /// Where windows end.
-    pub(crate) ends: &'a [u64],
-    pub(crate) communicators: &'a [Communicator],
+    pub(crate) ends: &'a [End],
     pub(crate) traced: &'a [Traced],
 }
 
@@ -73,11 +69,11 @@ impl Writing<'_> {
     pub(crate) fn write(
         &self,
         mut sources: Vec<Source<'_>>,
-        output: &Output,
+        (sink, output): (Sink<'_>, &Output),
         summary: &mut Summary,
         progress: &dyn Progress,
     ) -> Result<(), MixError> {
-        let written = self.write_all(&mut sources, output, summary, progress);
+        let written = self.write_all(&mut sources, (sink, output), summary, progress);
         for source in sources {
             source.finish(written.is_ok())?;
         }
@@ -87,58 +83,50 @@ impl Writing<'_> {
     fn write_all(
         &self,
         sources: &mut [Source<'_>],
-        output: &Output,
+        (mut sink, output): (Sink<'_>, &Output),
         summary: &mut Summary,
         progress: &dyn Progress,
     ) -> Result<(), MixError> {
         let tasks = summary.tasks;
-        let header = Header {
-            version: Version::V3,
-            tasks,
-            messages: summary.messages + summary.marks,
-            communicators: summary.communicators,
-            collectives: summary.collectives,
-            local_collectives: summary.local_collectives,
-            received: 0,
-            clock: CLOCK,
-        };
-        let failed = |error| output.error(error);
-        let mut writer = Writer::new(output.file(), &header).map_err(failed)?;
-        for communicator in self.communicators {
-            writer.communicator(communicator.id, &communicator.members).map_err(failed)?;
-        }
         let mut numbering = Numbering::new(tasks, self.traced, summary.threaded > 0, &summary.killed);
-        let mut stations = vec![Station::anyhow(|work: &mut Work| {
+        let mut stations = vec![Station::parallel(|work: &mut Work| {
             work.prepared.clear();
             Ok(())
         })];
         for source in sources {
-            stations.push(Station::in_order(move |number, work: &mut Work| {
+            stations.push(Station::sequential(move |number, work: &mut Work| {
                 source.fill(self.ends[number], &mut work.prepared)
             }));
         }
-        stations.push(Station::anyhow(|work: &mut Work| {
+        stations.push(Station::parallel(|work: &mut Work| {
             work.prepared.sort(&mut work.sorter, &mut work.sorted);
             Ok(())
         }));
-        stations.push(Station::in_order(|number, work: &mut Work| {
+        stations.push(Station::sequential(|number, work: &mut Work| {
             numbering.take(&mut work.sorted, number + 1 == self.ends.len());
             Ok(())
         }));
-        stations.push(Station::anyhow(|work: &mut Work| {
-            work.text.clear();
-            work.sorted.write(&mut work.text).map_err(failed)
-        }));
-        stations.push(Station::in_order(|_, work: &mut Work| {
-            progress.advance(work.text.count());
-            writer.lines(&work.text).map_err(failed)
-        }));
+        match &mut sink {
+            Sink::Text(writer) => {
+                stations.push(Station::parallel(|work: &mut Work| {
+                    work.text.clear();
+                    work.sorted.write(&mut work.text).map_err(|error| output.error(error))
+                }));
+                stations.push(Station::sequential(|_, work: &mut Work| {
+                    progress.advance(work.text.count());
+                    writer.lines(&work.text).map_err(|error| output.error(error))
+                }));
+            }
+            Sink::Container(writer) => stations.push(Station::sequential(|_, work: &mut Work| {
+                progress.advance(work.sorted.lines());
+                work.sorted.write(&mut **writer).map_err(|error| output.error(error))
+            })),
+        }
         stations::pass(&stations, || Work::new(tasks), self.ends.len())?;
         drop(stations);
         numbering.finish()?;
         summary.early_receptions = numbering.early;
-        writer.finish().map_err(failed)?;
-        Ok(())
+        sink.finish(output)
     }
 
     /// Gives the process that writes what this one prepares, whenever it asks.

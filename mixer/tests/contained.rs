@@ -8,12 +8,10 @@ use capture::{Program, sending};
 use mixer::{Options, Progress, Quiet, Stage, Summary, mix};
 use proptest::prelude::*;
 use std::fs;
-use std::path::Path;
 use std::sync::Mutex;
 use vef_format::capture::event::*;
 use vef_format::container::{About, Note, Reader, Section, Settings, convert};
 use vef_format::ids::Rank;
-use vef_format::new_file::NewFile;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Ticks};
 
@@ -114,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn a_stage_of_its_own_counts_each_record_twice() {
+fn records_are_counted_as_they_are_written() {
     #[derive(Default)]
     struct Heard(Mutex<Vec<(Stage, u64, u64)>>);
     impl Progress for Heard {
@@ -128,51 +126,40 @@ fn a_stage_of_its_own_counts_each_record_twice() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name);
     capture::write(&place("capture"), &model::run(5, 4, 50_000).events);
-    let heard = Heard::default();
-    let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &heard).unwrap();
-    let heard = heard.0.into_inner().unwrap();
-    let stages: Vec<_> = heard.iter().map(|&(stage, ..)| stage).collect();
-    assert_eq!(stages, [Stage::Walk, Stage::Matching, Stage::Output, Stage::Container]);
-    assert_eq!((heard[0].1, heard[0].2), (4, 4));
-    assert_eq!((heard[2].1, heard[2].2), (summary.records, summary.records));
-    assert_eq!(heard[3].1, 2 * summary.records);
-    // The rest of the second half is less than one step of it.
-    assert!((2 * summary.records - (1 << 14)..=2 * summary.records).contains(&heard[3].2), "{heard:?}");
+    for name in ["t.vef", "t.vefx"] {
+        let heard = Heard::default();
+        let summary = mix(&place("capture"), &place(name), &Options::default(), &heard).unwrap();
+        let expected =
+            [(Stage::Walk, 4, 4), (Stage::Matching, 0, 0), (Stage::Output, summary.records, summary.records)];
+        assert_eq!(heard.0.into_inner().unwrap(), expected);
+    }
 }
 
+/// However much memory there is, and however many threads: the same bytes.
 #[test]
-fn a_kill_while_the_container_is_made_leaves_nothing() {
-    /// How many names there are beside the trace when the text is whole, and the container begins.
-    struct Names<'a>(&'a Path, Mutex<Option<usize>>);
-    impl Progress for Names<'_> {
-        fn begin(&self, stage: Stage, _: u64) {
-            if stage == Stage::Container {
-                *self.1.lock().unwrap() = Some(fs::read_dir(self.0).unwrap().count());
-            }
-        }
-    }
+fn a_container_is_the_same_in_every_mode() {
     let dir = tempfile::tempdir().unwrap();
-    let (capture, out, elsewhere) =
-        (dir.path().join("capture"), dir.path().join("out"), dir.path().join("else"));
-    fs::create_dir(&out).unwrap();
-    fs::create_dir(&elsewhere).unwrap();
-    capture::write(&capture, &model::run(5, 4, 500).events);
-    // The container itself has a name where the file system can do no better; its text has none anywhere.
-    let begun = NewFile::create(&out.join("t.vefx")).unwrap();
-    let expected = fs::read_dir(&out).unwrap().count();
-    drop(begun);
-    for temporary in [None, Some(elsewhere.clone())] {
-        let names = Names(&out, Mutex::default());
-        let options = Options { temporary, ..Options::default() };
-        mix(&capture, &out.join("t.vefx"), &options, &names).unwrap();
-        assert_eq!(names.1.into_inner().unwrap(), Some(expected));
-        fs::remove_file(out.join("t.vefx")).unwrap();
-        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &model::run(7, 6, 30_000).events);
+    let mixed = |name: &str, options: &Options| {
+        let summary = mix(&place("capture"), &place(name), options, &Quiet).unwrap();
+        (fs::read(place(name)).unwrap(), summary.spilled)
+    };
+    let (whole, _) = mixed("whole.vefx", &Options::default());
+    for jobs in [1, 3] {
+        let options = Options { jobs, memory: Some(Bytes(1 << 20)), ..Options::default() };
+        let (in_parts, spilled) = mixed("parts.vefx", &options);
+        assert!(spilled.0 > 0);
+        assert!(in_parts == whole, "{jobs} threads, in parts");
+        assert!(mixed("threads.vefx", &Options { jobs, ..Options::default() }).0 == whole, "{jobs} threads");
     }
+    let reader = Reader::open(&place("whole.vefx")).unwrap();
+    let sections: Vec<_> = reader.section_names().collect();
+    assert!(["calls", "sends", "tags"].iter().all(|name| sections.contains(name)), "{sections:?}");
 }
 
 #[test]
-fn a_mix_that_dropped_records_leaves_notes_out() {
+fn notes_of_a_task_whose_records_were_dropped_are_left_out() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name);
     let mut program = program();
@@ -187,5 +174,8 @@ fn a_mix_that_dropped_records_leaves_notes_out() {
     let summary = mix(&place("capture"), &place("t.vefx"), &lenient, &Quiet).unwrap();
     assert_eq!(summary.dropped.sends, 1);
     let reader = Reader::open(&place("t.vefx")).unwrap();
-    assert_eq!(reader.section_names().collect::<Vec<_>>(), ["placement"]);
+    for (rank, said) in [(0, false), (1, true)] {
+        let mut calls = reader.notes(Section::Calls, Rank(rank)).unwrap();
+        assert_eq!(calls.next(&reader).unwrap().is_some(), said, "task {rank}");
+    }
 }

@@ -99,6 +99,43 @@ fn true_counts_are_used() {
     assert_eq!((summary.messages, summary.matched, summary.collectives), (4, 4, 0));
 }
 
+/// The root alone knows that another's count is 0; neither sends or waits for a message then.
+#[test]
+fn counts_of_zero_give_no_messages() {
+    static COUNTS: [u64; 3] = [7, 0, 5];
+    for (operation, root) in
+        [(Operation::Gatherv, 0), (Operation::Gatherv, 1), (Operation::Scatterv, 0), (Operation::Scatterv, 2)]
+    {
+        let mut program = Program::new(3);
+        for rank in 0..3u32 {
+            let own = if rank == root { 12 - COUNTS[root as usize] } else { COUNTS[rank as usize] };
+            let (counts, none): (&[u64], &[u64]) = if rank == root { (&COUNTS, &[]) } else { (&[], &[]) };
+            let to_root = operation == Operation::Gatherv;
+            let is_sender = to_root != (rank == root);
+            let (send, recv) = if is_sender { (own, 0) } else { (0, own) };
+            program.call(
+                rank,
+                Action::Collective(Collective {
+                    operation,
+                    comm: capture::WORLD,
+                    root: Some(CommRank(root)),
+                    amounts: Amounts { send: Bytes(send), recv: Bytes(recv) },
+                    count: 0,
+                    datatype: DatatypeId(0),
+                    recv_datatype: None,
+                    request: None,
+                    send_counts: if to_root { none } else { counts },
+                    recv_counts: if to_root { counts } else { none },
+                }),
+            );
+        }
+        let (_, summary) = lowered(&program.finish().tasks, 1);
+        let expected = (0..3).filter(|&rank| rank != root && COUNTS[rank as usize] > 0).count() as u64;
+        assert_eq!((summary.messages, summary.matched), (expected, expected), "{operation:?} from {root}");
+        assert_eq!(summary.bytes.0, 12 - COUNTS[root as usize]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]

@@ -24,7 +24,7 @@ fn read(trace: &Path) -> Vec<Vec<Expected>> {
     let codes = OpCodes::default();
     let mut tasks = vec![Vec::new(); header.tasks as usize];
     let mut comms = HashMap::new();
-    // By id: the task, and the how manyth of its point-to-point records.
+    // By id: the task, and the index of its point-to-point record.
     let mut points: Vec<(u32, usize)> = Vec::new();
     let mut counts = vec![0; header.tasks as usize];
     let mut operations = 0;

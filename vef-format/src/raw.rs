@@ -2,8 +2,7 @@
 
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
-use crate::record::{Dependency, LocalCollective, Message};
-use crate::text::Line;
+use crate::record::{Dependency, Line, LocalCollective, Message};
 use crate::units::{Bytes, Ticks};
 
 /// Bits of a tag: what the record waits for, as [`Dependency::code`] numbers it.

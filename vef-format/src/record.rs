@@ -135,3 +135,41 @@ pub enum Record {
     /// A `G` line.
     Collective(LocalCollective),
 }
+
+/// A record as it stands in a trace; the members of a communicator lie in the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// A `C` line.
+    Communicator {
+        /// Its number.
+        id: CommId,
+        /// World ranks of the members, in communicator-rank order; at least one, at most the number of tasks.
+        members: &'a [Rank],
+    },
+    /// A point-to-point line.
+    Message(Message),
+    /// A `G` line.
+    Collective(LocalCollective),
+}
+
+impl<'a> Line<'a> {
+    /// `record` as a line.
+    pub fn of(record: &'a Record) -> Self {
+        match record {
+            Record::Communicator(comm) => Self::Communicator { id: comm.id, members: &comm.members },
+            Record::Message(message) => Self::Message(*message),
+            Record::Collective(part) => Self::Collective(*part),
+        }
+    }
+
+    /// The record on its own.
+    pub fn to_record(&self) -> Record {
+        match *self {
+            Self::Communicator { id, members } => {
+                Record::Communicator(Communicator { id, members: members.to_vec() })
+            }
+            Self::Message(message) => Record::Message(message),
+            Self::Collective(collective) => Record::Collective(collective),
+        }
+    }
+}

@@ -115,7 +115,7 @@ fn text(summary: &Summary) -> String {
             Grouped(summary.unmatched.sends),
             Grouped(summary.unmatched.receives)
         ));
-        lines.extend(summary.unmatched.first.iter().map(|loner| format!("  {loner}")));
+        lines.extend(summary.unmatched.first.iter().map(|message| format!("  {message}")));
     }
     let dropped = [
         (summary.dropped.cancelled, "cancelled sends"),
@@ -193,7 +193,6 @@ impl mixer::Progress for Progress {
                 Stage::Walk => Shown::Counted(Bar::new("reading ranks")),
                 Stage::Matching => Shown::uncounted("matching"),
                 Stage::Output => Shown::Counted(Bar::new("writing records")),
-                Stage::Container => Shown::Counted(Bar::new("making the container")),
             };
         }
     }

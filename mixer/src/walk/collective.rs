@@ -1,12 +1,12 @@
 //! The part of one task's walk that is about collectives: as such, or as the messages that replace them.
 
 use super::{Pending, Walk};
-use crate::agreement::CallList;
+use crate::agreement::{CallList, Calls};
 use crate::channels::Channel;
 use crate::error::{Call, Problem};
 use crate::lower::Steps;
 use crate::packed::{After, Body, Part};
-use crate::task::{Calls, Wait};
+use crate::task::Wait;
 use collectives::Step;
 use vef_format::capture::event::{Collective, Event, RequestId};
 use vef_format::ids::CommRank;
@@ -18,7 +18,7 @@ impl Walk<'_> {
         let local = self.comms.get(call.comm)?;
         if local.foreign {
             self.not_representable(event.call, call.amounts.send);
-            return self.start(call.request, Pending::Quiet);
+            return self.start(call.request, Pending::NoCompletionRecord);
         }
         let size = local.group.count();
         if let Some(root) = call.root.filter(|root| root.0 >= size) {
@@ -28,7 +28,7 @@ impl Walk<'_> {
             return Err(Problem::Root(call.operation));
         }
         if size == 1 {
-            return self.start(call.request, Pending::Quiet);
+            return self.start(call.request, Pending::NoCompletionRecord);
         }
         let slot = match local.slot {
             Some(slot) => slot,

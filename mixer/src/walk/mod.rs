@@ -4,6 +4,7 @@
 
 mod collective;
 mod locals;
+mod notes;
 mod recent;
 mod requests;
 mod timeline;
@@ -17,6 +18,7 @@ use crate::task::{Task, Wait};
 use collectives::choose::Table;
 use hashbrown::HashMap;
 use locals::{Local, Locals};
+use notes::NoteTaker;
 use recent::{Name, Recent};
 use requests::Requests;
 use std::collections::BTreeMap;
@@ -37,6 +39,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) by_length: bool,
     /// Whether to note the room of every receive ([`Task::room`]).
     pub(crate) with_room: bool,
+    /// Whether to collect what a container says beside the records ([`Task::notes`]).
+    pub(crate) with_notes: bool,
     /// With what table to replace collectives by messages, if at all.
     pub(crate) lower: Option<&'a Table>,
 }
@@ -57,6 +61,7 @@ pub(crate) struct Walk<'a> {
     timeline: Timeline,
     /// Calls that a trace cannot represent, by function.
     not_representable: BTreeMap<CallSlot, Tally>,
+    notes: Option<Box<NoteTaker>>,
     task: Task,
 }
 
@@ -67,15 +72,15 @@ const RECEIVES: usize = 1;
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
-    /// Nobody learns anything from its completion.
-    Quiet,
-    /// The how manyth message.
-    Send(u32),
-    /// The how manyth receive.
+    /// Its completion gives no record.
+    NoCompletionRecord,
+    /// A send: the indices of the message and of its record.
+    Send { message: u32, record: u32 },
+    /// A receive, by its index.
     Receive(u32),
-    /// The how manyth collective.
+    /// A collective, by its index in its task.
     Collective(u32),
-    /// The how manyth collective that was replaced by messages.
+    /// A collective that was replaced by messages, by its index in [`Walk::lowered`].
     Lowered(u32),
 }
 
@@ -91,12 +96,16 @@ impl Taker for Walk<'_> {
         let number = self.task.counts.events;
         self.task.counts.events += 1;
         self.timeline.meet(&mut self.task, event);
+        let before = self.records();
         let done = match &event.action {
             Action::Send(send) => self.send(event, send).map(|_| ()),
             Action::PostReceive(posted) => self.post(event, posted),
             Action::Complete(completions) => self.complete(event, *completions),
             _ => self.act(event),
         };
+        if let Some(notes) = &mut self.notes {
+            notes.event(event, before, self.task.records.len() as u64);
+        }
         done.map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
     }
 }
@@ -132,6 +141,7 @@ impl<'a> Walk<'a> {
             lowered: Vec::new(),
             timeline: Timeline::default(),
             not_representable: BTreeMap::new(),
+            notes: manner.with_notes.then(Box::default),
             task,
         }
     }
@@ -155,6 +165,7 @@ impl<'a> Walk<'a> {
         let mut open: Vec<_> = open.into_iter().filter_map(receive).collect();
         open.sort_unstable();
         open.into_iter().for_each(|number| self.abandon(number));
+        self.task.notes = self.notes.map(|notes| notes.finish().into_pieces()).unwrap_or_default();
         self.task.shrink();
         self.task
     }
@@ -198,7 +209,7 @@ impl<'a> Walk<'a> {
                 self.not_representable(event.call, *bytes);
                 match detail {
                     Detail::Transfer(Transfer { request, .. }) | Detail::Io(Io { request, .. }) => {
-                        self.start(*request, Pending::Quiet)
+                        self.start(*request, Pending::NoCompletionRecord)
                     }
                     _ => Ok(()),
                 }
@@ -233,11 +244,11 @@ impl<'a> Walk<'a> {
         let name = (send.comm, send.dest, send.tag);
         let Some(channel) = self.channel(SENDS, name, send.bytes)? else {
             self.not_representable(event.call, send.bytes);
-            self.start(send.request, Pending::Quiet)?;
+            self.start(send.request, Pending::NoCompletionRecord)?;
             return Ok(false);
         };
-        let (number, body) = self.message(channel, send.bytes);
-        self.start(send.request, Pending::Send(number))?;
+        let (message, body) = self.message(channel, send.bytes);
+        self.start(send.request, Pending::Send { message, record: self.records() as u32 })?;
         self.place(event, body, After::Sent);
         Ok(true)
     }
@@ -306,7 +317,7 @@ impl<'a> Walk<'a> {
             (Some(source), Some(tag)) if !self.manner.by_length => {
                 match self.channel(RECEIVES, (posted.comm, source, tag), posted.bytes)? {
                     Some(channel) => Pending::Receive(self.posted(event, channel, Wait::Not, posted.bytes)),
-                    None => Pending::Quiet,
+                    None => Pending::NoCompletionRecord,
                 }
             }
             _ => self.ask(event, posted)?,
@@ -319,7 +330,7 @@ impl<'a> Walk<'a> {
     fn ask(&mut self, event: &Event<'_>, posted: &PostReceive) -> Result<Pending, Problem> {
         let anybody = CommRank(0);
         let Some((_, peer)) = self.comms.peer(posted.comm, posted.source.unwrap_or(anybody))? else {
-            return Ok(Pending::Quiet);
+            return Ok(Pending::NoCompletionRecord);
         };
         let number = self.posted(event, NONE, Wait::Not, posted.bytes);
         let source = posted.source.map(|_| peer);
@@ -378,13 +389,15 @@ impl<'a> Walk<'a> {
                 self.collect(event, &receives, chained);
                 return Ok(());
             }
-            Some(Pending::Send(number)) => {
-                if outcome == Outcome::Cancelled {
-                    self.task.sends.assign(number, NONE);
+            Some(Pending::Send { message, record }) => {
+                match &mut self.notes {
+                    _ if outcome == Outcome::Cancelled => self.task.sends.assign(message, NONE),
+                    Some(notes) => notes.completed(record),
+                    None => {}
                 }
                 return Ok(());
             }
-            Some(Pending::Quiet) => return Ok(()),
+            Some(Pending::NoCompletionRecord) => return Ok(()),
             None => {
                 self.task.counts.unknown_requests += 1;
                 return Ok(());

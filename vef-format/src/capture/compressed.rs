@@ -3,8 +3,7 @@
 //! They are read by way of an unlinked plain copy on disk, so that a reader's memory stays what it is for plain files.
 
 use super::error::CaptureError;
-use super::layout::EXTENSION;
-use super::writer::rank_path;
+use super::layout::{EXTENSION, rank_path};
 use crate::ids::Rank;
 use std::fs::File;
 use std::io;

@@ -12,6 +12,7 @@
 
 use crate::ids::Rank;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// The first eight bytes of a rank's file.
 pub const MAGIC: [u8; 8] = *b"\x89VEFCAP\n";
@@ -39,6 +40,11 @@ pub const CHUNK_MARK: u32 = u32::from_le_bytes(*b"CHNK");
 pub const HOLE_MARK: u32 = u32::from_le_bytes(*b"HOLE");
 /// What the file of a rank is called after its number.
 pub const EXTENSION: &str = "vefc";
+
+/// The file of `rank` in the capture `dir`.
+pub fn rank_path(dir: &Path, rank: Rank) -> PathBuf {
+    dir.join(format!("{rank}.{EXTENSION}"))
+}
 
 /// Offsets of the fixed fields of the header.
 pub mod field {

@@ -29,8 +29,8 @@ pub use error::CaptureError;
 pub use events::Ending;
 pub use file::Function;
 pub use hosts::Host;
-pub use layout::RankInfo;
-pub use writer::{RankWriter, rank_path};
+pub use layout::{RankInfo, rank_path};
+pub use writer::RankWriter;
 
 use crate::error::Place;
 use crate::ids::Rank;

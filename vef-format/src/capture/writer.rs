@@ -6,22 +6,16 @@ use super::error::CaptureError;
 use super::event::{Action, CallSlot, Completion, Event, RequestId};
 use super::file::Function;
 use super::layout::{
-    CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, ClockPair, EXTENSION,
-    HEADER_SIZE, RankInfo, State, call_field, field, header, seal,
+    CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, ClockPair, HEADER_SIZE,
+    RankInfo, State, call_field, field, header, rank_path, seal,
 };
 use super::varint::{MAX_LEN, Sink};
 use super::word::{COMPLETERS, Head, SHAPES, WORD};
-use crate::ids::Rank;
 use crate::units::Nanos;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-
-/// The file of `rank` in the capture `dir`.
-pub fn rank_path(dir: &Path, rank: Rank) -> PathBuf {
-    dir.join(format!("{rank}.{EXTENSION}"))
-}
 
 /// Writes the events of one rank. Times are nanoseconds; the clock of the file is `CLOCK_MONOTONIC` itself.
 #[derive(Debug)]

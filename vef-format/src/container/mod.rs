@@ -33,7 +33,7 @@ mod writer;
 mod tests;
 
 pub use convert::{ConvertError, convert};
-pub use notes::{Note, Notes, Section};
+pub use notes::{Note, Notes, Section, TaskNotes};
 pub use reader::{BlockContent, Blocks, Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};
 pub use streams::Streams;
 pub use writer::{Settings, Writer};

@@ -138,6 +138,48 @@ impl Note<'_> {
     }
 }
 
+/// The notes of one task, collected apart from a [`Writer`](super::Writer): by whom knows the task's events before the records
+/// of all tasks are in order.
+#[derive(Debug, Default)]
+pub struct TaskNotes {
+    begun: Vec<(Section, Piece)>,
+    pieces: Vec<(Section, Vec<u8>)>,
+}
+
+/// Bytes of a piece of [`TaskNotes`].
+const FULL: usize = 16 << 10;
+
+impl TaskNotes {
+    /// Adds a note of a section that tasks have of their own; see [`Note`] for what `place` is. Notes of one section come in the
+    /// order of their places.
+    pub fn put(&mut self, place: u64, note: &Note<'_>) {
+        let section = note.section();
+        debug_assert!(!section.of_trace());
+        let at = match self.begun.iter().position(|&(begun, _)| begun == section) {
+            Some(at) => at,
+            None => {
+                self.begun.push((section, Piece::default()));
+                self.begun.len() - 1
+            }
+        };
+        let piece = &mut self.begun[at].1;
+        piece.put(place, note);
+        if piece.bytes().len() >= FULL {
+            self.pieces.push((section, piece.bytes().to_vec()));
+            piece.clear();
+        }
+    }
+
+    /// The pieces of all sections: give them to [`Writer::notes`](super::Writer::notes) in this order.
+    pub fn into_pieces(self) -> Vec<(Section, Vec<u8>)> {
+        let Self { begun, mut pieces } = self;
+        let rest = begun.iter().filter(|(_, piece)| !piece.bytes().is_empty());
+        pieces.extend(rest.map(|(section, piece)| (*section, piece.bytes().to_vec())));
+        pieces.sort_by_key(|&(section, _)| section);
+        pieces
+    }
+}
+
 /// A piece of notes in the making. Pieces stand alone: places are told as differences and names once, anew in each.
 #[derive(Debug, Default)]
 pub(super) struct Piece {

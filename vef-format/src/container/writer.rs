@@ -9,6 +9,7 @@ use super::proof::{self, Proving};
 use super::record::Encoder;
 use super::{About, BUFFERED, ContainerWriteError};
 use crate::id_set::IdSet;
+use crate::id_table::IdTable;
 use crate::ids::{CommId, Rank};
 use crate::record::{Header, LocalCollective, Message};
 use crate::text::WriteError;
@@ -43,7 +44,9 @@ pub struct Writer<W: Write> {
     settings: Settings,
     header: Header,
     index: Listings,
-    tasks: HashMap<u32, Begun>,
+    /// The begun block of each task that has records, and its place here by task.
+    begun: Vec<(Rank, Begun)>,
+    places: IdTable,
     communicators: Begun,
     order: Begun,
     runs: Runs,
@@ -97,7 +100,8 @@ impl<W: Write> Writer<W> {
             settings,
             header: *header,
             index: Listings::default(),
-            tasks: HashMap::new(),
+            begun: Vec::new(),
+            places: IdTable::default(),
             communicators: Begun::default(),
             order: Begun::default(),
             runs: Runs::default(),
@@ -202,6 +206,16 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// Writes the notes of `task` that were collected apart. They stand for all that [`Writer::note`] would be given of the sections in question.
+    pub fn notes(
+        &mut self,
+        task: Rank,
+        pieces: impl IntoIterator<Item = (Section, Vec<u8>)>,
+    ) -> Result<(), ContainerWriteError> {
+        self.known(task)?;
+        pieces.into_iter().try_for_each(|(section, piece)| self.section(section.name(), Some(task), &piece))
+    }
+
     /// Writes what is known of a collective.
     fn facts_known(&mut self, id: u64, known: &Known) -> Result<(), ContainerWriteError> {
         if let Some(root) = known.root {
@@ -284,10 +298,12 @@ impl<W: Write> Writer<W> {
     /// Writes what is begun, the index and the footer, compares the counts with the header's, and gives the output back.
     pub fn finish(mut self) -> Result<W, ContainerWriteError> {
         self.end_communicators()?;
-        let mut begun: Vec<(u32, Begun)> = self.tasks.drain().filter(|(_, begun)| begun.items > 0).collect();
-        begun.sort_unstable_by_key(|&(task, _)| task);
-        for (task, mut begun) in begun {
-            self.end_records(task, &mut begun)?;
+        let mut places: Vec<usize> = (0..self.begun.len()).collect();
+        places.sort_unstable_by_key(|&place| self.begun[place].0);
+        for place in places {
+            if self.begun[place].1.items > 0 {
+                self.end_records(place)?;
+            }
         }
         self.end_order()?;
         self.end_notes()?;
@@ -319,16 +335,16 @@ impl<W: Write> Writer<W> {
         task: Rank,
         add: impl FnOnce(&mut Begun, &mut Proving),
     ) -> Result<(), ContainerWriteError> {
-        let full = (BUFFERED / self.tasks.len().max(1)).clamp(SMALL, FULL);
-        let begun = self.tasks.entry(task.0).or_default();
+        let place = match self.places.get(task.0.into()) {
+            Some(place) => place as usize,
+            None => self.place_for(task),
+        };
+        let full = (BUFFERED / self.begun.len()).clamp(SMALL, FULL);
+        let begun = &mut self.begun[place].1;
         add(begun, &mut self.proving);
         begun.items += 1;
         if begun.content.bytes().len() >= full {
-            let mut begun = std::mem::take(begun);
-            self.end_records(task.0, &mut begun)?;
-            begun.content.clear();
-            let Begun { content, last, .. } = begun;
-            self.tasks.insert(task.0, Begun { content, last, ..Begun::default() });
+            self.end_records(place)?;
         }
         if self.settings.keep_order {
             self.runs.put(&mut self.order.content, task.0);
@@ -340,12 +356,28 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn end_records(&mut self, task: u32, begun: &mut Begun) -> Result<(), ContainerWriteError> {
+    /// The place of a task that has had no records yet.
+    #[cold]
+    fn place_for(&mut self, task: Rank) -> usize {
+        let place = self.begun.len();
+        self.places.insert(task.0.into(), place as u32);
+        self.begun.push((task, Begun::default()));
+        place
+    }
+
+    /// Writes the begun block of the task at `place`; its buffer is used again.
+    #[cold]
+    fn end_records(&mut self, place: usize) -> Result<(), ContainerWriteError> {
+        let (Rank(task), begun) = &mut self.begun[place];
+        let (task, mut begun) = (*task, std::mem::take(begun));
         begun.encoder.end(&mut begun.content);
         let (spot, crc) =
             self.block_with_checksum(Kind::Records, task, begun.items, begun.content.bytes())?;
         self.record_blocks.add(task, begun.items, crc);
         self.index.tasks.entry(task).or_default().push_records(spot, &begun.told);
+        begun.content.clear();
+        let Begun { content, last, .. } = begun;
+        self.begun[place].1 = Begun { content, last, ..Begun::default() };
         Ok(())
     }
 

@@ -10,9 +10,7 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 pub(super) const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// What [`others`] has when already the first character is no digit, and when the last is none.
-#[cfg(any(test, not(target_arch = "x86_64")))]
 pub(super) const FIRST: u64 = 0x80;
-#[cfg(any(test, not(target_arch = "x86_64")))]
 pub(super) const LAST: u64 = FIRST << 56;
 
 /// Of eight characters (the first in the lowest byte), which are no digits: their high bits. The characters behind

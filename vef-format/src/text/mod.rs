@@ -20,16 +20,13 @@ mod numerals;
 mod quick;
 mod reader;
 mod scan;
-#[cfg(target_arch = "x86_64")]
-mod vector;
-#[cfg(any(test, not(target_arch = "x86_64")))]
-mod words;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::record::Line;
 pub use error::{Expected, Field, Problem, TextError, WriteError};
 pub use lines::Lines;
-pub use reader::{Line, Reader};
+pub use reader::Reader;
 pub use writer::Writer;

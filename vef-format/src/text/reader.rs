@@ -12,7 +12,7 @@ use crate::id_set::IdSet;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
 use crate::raw::Raw;
-use crate::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
+use crate::record::{Dependency, Header, Line, LocalCollective, Message, Version};
 use crate::units::{Bytes, Picos, Ticks};
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -25,44 +25,6 @@ const BLOCK: usize = 256 << 10;
 const PADDING: usize = 8;
 /// Most tasks that MPI can number.
 const MOST_TASKS: u64 = i32::MAX as u64;
-
-/// A record as it stands in a trace; the members of a communicator lie in the reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
-    /// A `C` line.
-    Communicator {
-        /// Its number.
-        id: CommId,
-        /// World ranks of the members, in communicator-rank order; at least one, at most the number of tasks.
-        members: &'a [Rank],
-    },
-    /// A point-to-point line.
-    Message(Message),
-    /// A `G` line.
-    Collective(LocalCollective),
-}
-
-impl<'a> Line<'a> {
-    /// `record` as a line.
-    pub fn of(record: &'a Record) -> Self {
-        match record {
-            Record::Communicator(comm) => Self::Communicator { id: comm.id, members: &comm.members },
-            Record::Message(message) => Self::Message(*message),
-            Record::Collective(part) => Self::Collective(*part),
-        }
-    }
-
-    /// The record on its own.
-    pub fn to_record(&self) -> Record {
-        match *self {
-            Self::Communicator { id, members } => {
-                Record::Communicator(Communicator { id, members: members.to_vec() })
-            }
-            Self::Message(message) => Record::Message(message),
-            Self::Collective(collective) => Record::Collective(collective),
-        }
-    }
-}
 
 /// Reads a trace in text form, line by line.
 ///
@@ -187,7 +149,7 @@ impl<R: Read> Reader<R> {
             return None;
         }
         let tasks = self.header.tasks;
-        let mut from = self.at.checked_sub(quick::BEFORE)?;
+        let mut from = self.at;
         let (mut messages, mut broken_off) = (0, None);
         let block = &self.block[..self.whole];
         while let Some(room) = block.get(from..).and_then(|rest| rest.first_chunk())
@@ -200,7 +162,7 @@ impl<R: Read> Reader<R> {
                 break;
             }
         }
-        self.at = from + quick::BEFORE;
+        self.at = from;
         self.line += messages;
         self.found.messages += messages;
         broken_off
@@ -212,8 +174,7 @@ impl<R: Read> Reader<R> {
         if self.header.version != Version::V3 {
             return None;
         }
-        let from = self.at.checked_sub(quick::BEFORE)?;
-        let room = self.block[..self.whole].get(from..)?.first_chunk()?;
+        let room = self.block[..self.whole].get(self.at..)?.first_chunk()?;
         let (task, raw, length) = quick::message(room, self.header.tasks)?;
         self.at += length;
         self.line += 1;

@@ -316,23 +316,14 @@ fn the_writer_refuses_what_cannot_be_read() {
     assert_eq!(empty.to_string(), "the header promises 3 point-to-point lines, 0 were written");
 }
 
-type QuickWay = fn(&[u8; quick::ROOM], u32) -> Option<(Rank, Raw, usize)>;
-
-/// All that there are for this processor.
-const QUICK_WAYS: &[QuickWay] = &[
-    super::words::message,
-    #[cfg(target_arch = "x86_64")]
-    super::vector::message,
-];
-
-/// What a quick way makes of a line in a trace of nine tasks, with much behind that may mislead it.
-fn quick_line(way: &QuickWay, line: &[u8]) -> Option<(Rank, Raw, usize)> {
+/// What the quick way makes of a line in a trace of nine tasks, with much behind that may mislead it.
+fn quick_line(line: &[u8]) -> Option<(Rank, Raw, usize)> {
     let mut room = [b'9'; quick::ROOM];
     let behind = b"\n1 0 1 8 4 20 -1\n".iter().cycle();
-    for (to, from) in room[quick::BEFORE..].iter_mut().zip(line.iter().chain(behind)) {
+    for (to, from) in room.iter_mut().zip(line.iter().chain(behind)) {
         *to = *from;
     }
-    way(&room, 9)
+    quick::message(&room, 9)
 }
 
 #[test]
@@ -344,11 +335,9 @@ fn what_is_written_takes_the_quick_way() {
         ("100000000 1 2 0 6 123456789 100000001", (100_000_000, 1, 2, 0, 123_456_789)),
         ("999999999999999 1 2 999999999999999 3 1 G5", (10u64.pow(15) - 1, 1, 2, 10u64.pow(15) - 1, 1)),
     ] {
-        for way in QUICK_WAYS {
-            let (task, raw, length) = quick_line(way, line.as_bytes()).expect(line);
-            assert_eq!((raw.id, task.0, raw.to, raw.bytes, raw.time), want, "{line}");
-            assert_eq!(length, line.len() + 1);
-        }
+        let (task, raw, length) = quick_line(line.as_bytes()).expect(line);
+        assert_eq!((raw.id, task.0, raw.to, raw.bytes, raw.time), want, "{line}");
+        assert_eq!(length, line.len() + 1);
     }
     for line in [
         "0 9 1 0 0 0 -1",
@@ -358,9 +347,7 @@ fn what_is_written_takes_the_quick_way() {
         "0 0 1 0 3 0 -1",
         "G0 C0 6 0 0 0 0 0 -1",
     ] {
-        for way in QUICK_WAYS {
-            assert!(quick_line(way, line.as_bytes()).is_none(), "{line}");
-        }
+        assert!(quick_line(line.as_bytes()).is_none(), "{line}");
     }
 }
 
@@ -387,8 +374,7 @@ proptest! {
         };
         // The change may have made two lines of it.
         let first = line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len());
-        for way in QUICK_WAYS {
-            let Some((task, raw, length)) = quick_line(way, &line) else { continue };
+        if let Some((task, raw, length)) = quick_line(&line) {
             let (_, records) = parse(&whole(" ", &line[..first])).unwrap();
             prop_assert_eq!(raw.line(task).to_record(), records[0].clone());
             prop_assert_eq!(length, first + 1);

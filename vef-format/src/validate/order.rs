@@ -4,8 +4,8 @@
 //! collectives. Of a collective only that is asked which no algorithm can do without (`Flow`), so a cycle
 //! that is reported is one.
 
-use super::records::{BROKEN, DEPENDENCY, Flow, GIVES, Graph, Node, PART, STARTED, WAITED};
-use super::report::{Kind, Log};
+use super::records::{BROKEN, DEPENDENCY, Flow, GIVES, Graph, Node, PART, STARTED, Validator, WAITED};
+use super::report::{Kind, Log, Report};
 use crate::id_table::NONE;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,8 +13,17 @@ use std::fmt::Write;
 /// Steps of a cycle that are told.
 const TOLD: usize = 12;
 
+impl Validator {
+    /// Ends the pass over the records and makes the one over their dependencies.
+    pub fn finish(self) -> Report {
+        let (mut log, tallies, graph) = self.end();
+        let stuck = graph.map_or(0, |mut graph| check(&mut graph, &mut log));
+        log.report(tallies, stuck)
+    }
+}
+
 /// Reports cycles; gives the number of tasks that do not come to their end.
-pub(super) fn check(graph: &mut Graph, log: &mut Log) -> u64 {
+fn check(graph: &mut Graph, log: &mut Log) -> u64 {
     graph.communicators.rewind();
     let mut walk = Walk::new(graph);
     walk.run();

@@ -2,8 +2,7 @@
 
 use super::Options;
 use super::communicators::{Communicators, Wrong};
-use super::order;
-use super::report::{Kind, Log, OperationTally, Report, Tallies};
+use super::report::{Kind, Log, OperationTally, Tallies};
 use crate::container::VERSION;
 use crate::id_table::{Chunks, IdTable, NONE};
 use crate::ids::{CommId, Rank};
@@ -94,7 +93,7 @@ pub(super) struct Collective {
     pub(super) id: u64,
     /// Place of its communicator, or [`NONE`].
     pub(super) comm: u32,
-    /// The how manyth call on the communicator it is.
+    /// Index of the call on the communicator.
     pub(super) position: u32,
     /// Its first line's node.
     pub(super) first: u32,
@@ -404,8 +403,8 @@ impl Validator {
         }
     }
 
-    /// Ends the pass over the records and makes the one over their dependencies.
-    pub fn finish(mut self) -> Report {
+    /// Ends the pass over the records: what it found, and their graph, if there are not too many.
+    pub(super) fn end(mut self) -> (Log, Tallies, Option<Graph>) {
         self.compare_counts();
         for (&code, &tally) in &self.operations {
             let operation = self.options.op_codes.operation(code);
@@ -414,13 +413,12 @@ impl Validator {
         }
         self.tallies.computing = self.graph.tasks.iter().map(|task| task.computing).max().unwrap_or_default();
         if self.too_many {
-            return self.log.report(self.tallies, 0);
+            return (self.log, self.tallies, None);
         }
         self.resolve();
         self.members();
         self.ends();
-        let stuck = order::check(&mut self.graph, &mut self.log);
-        self.log.report(self.tallies, stuck)
+        (self.log, self.tallies, Some(self.graph))
     }
 
     fn compare_counts(&mut self) {

@@ -1,0 +1,227 @@
+//! Where the lines of a trace go: into text, or into a container, which beside the records has what the captures know and
+//! text cannot say.
+
+use crate::agreement::{Calls, Operations};
+use crate::bytes::{Encoder, Reader};
+use crate::error::MixError;
+use crate::matching::{Fate, Partners};
+use crate::output::Output;
+use crate::parts::{Place, Spill};
+use crate::summary::Summary;
+use crate::task::Task;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use vef_format::capture::Capture;
+use vef_format::container::{self, About, ContainerWriteError, Note, Section, Settings};
+use vef_format::ids::Rank;
+use vef_format::operation::OpCodes;
+use vef_format::record::{Communicator, Header, LocalCollective, Message};
+use vef_format::text::{self, WriteError};
+
+/// Whether a trace of this name is to be a container.
+pub(crate) fn is_container(path: &Path) -> bool {
+    path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"))
+}
+
+/// A trace that is being written.
+pub(crate) enum Sink<'a> {
+    Text(text::Writer<&'a File>),
+    Container(Box<container::Writer<&'a File>>),
+}
+
+impl<'a> Sink<'a> {
+    /// Begins the trace `output` of what was mixed from `capture`.
+    pub(crate) fn new(
+        output: &'a Output,
+        header: &Header,
+        communicators: &[Communicator],
+        (capture, op_codes, summary): (&Capture, &OpCodes, &Summary),
+    ) -> Result<Self, MixError> {
+        if !is_container(output.path()) {
+            let failed = |error| output.error(error);
+            let mut writer = text::Writer::new(output.file(), header).map_err(failed)?;
+            let mut all = communicators.iter();
+            all.try_for_each(|comm| writer.communicator(comm.id, &comm.members)).map_err(failed)?;
+            return Ok(Self::Text(writer));
+        }
+        let failed = |error: ContainerWriteError| output.error(error);
+        let about = About { op_codes: op_codes.clone(), origin: origin(capture, summary) };
+        let mut writer =
+            container::Writer::new(output.file(), header, &about, Settings::default()).map_err(failed)?;
+        placement(capture, &mut writer).map_err(failed)?;
+        let mut all = communicators.iter();
+        all.try_for_each(|comm| writer.communicator(comm.id, &comm.members)).map_err(failed)?;
+        Ok(Self::Container(Box::new(writer)))
+    }
+
+    /// Writes notes as [`encode_notes`] has them.
+    pub(crate) fn notes(&mut self, notes: &[u8], output: &Output) -> Result<(), MixError> {
+        let Self::Container(writer) = self else { return Ok(()) };
+        let mut reader = Reader::new(notes);
+        while reader.more() {
+            let task = Rank(reader.get_u32()?);
+            let section = Section::ALL[reader.get()? as usize % Section::ALL.len()];
+            let piece = reader.get_bytes()?.to_vec();
+            writer.notes(task, [(section, piece)]).map_err(|error| output.error(error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, and compares the counts with the header's.
+    pub(crate) fn finish(self, output: &Output) -> Result<(), MixError> {
+        match self {
+            Self::Text(writer) => writer.finish().map(drop).map_err(|error| output.error(error)),
+            Self::Container(writer) => writer.finish().map(drop).map_err(|error| output.error(error)),
+        }
+    }
+}
+
+/// What lines are given to.
+pub(crate) trait TakeLines {
+    /// What may go wrong.
+    type Error;
+    fn message(&mut self, message: &Message) -> Result<(), Self::Error>;
+    fn collective(&mut self, part: &LocalCollective) -> Result<(), Self::Error>;
+}
+
+impl TakeLines for text::Lines {
+    type Error = WriteError;
+
+    #[inline(always)]
+    fn message(&mut self, message: &Message) -> Result<(), WriteError> {
+        Self::message(self, message)
+    }
+
+    #[inline(always)]
+    fn collective(&mut self, part: &LocalCollective) -> Result<(), WriteError> {
+        Self::collective(self, part)
+    }
+}
+
+impl TakeLines for container::Writer<&File> {
+    type Error = ContainerWriteError;
+
+    #[inline(always)]
+    fn message(&mut self, message: &Message) -> Result<(), ContainerWriteError> {
+        Self::message(self, message)
+    }
+
+    #[inline(always)]
+    fn collective(&mut self, part: &LocalCollective) -> Result<(), ContainerWriteError> {
+        Self::collective(self, part)
+    }
+}
+
+/// The notes of some tasks between their walk and the output.
+#[derive(Debug)]
+pub(crate) enum KeptNotes {
+    Here(Vec<u8>),
+    Spilled(Place),
+}
+
+impl KeptNotes {
+    /// The bytes, as [`encode_notes`] has them.
+    pub(crate) fn read(self, spill: Option<&Spill>) -> Result<Vec<u8>, MixError> {
+        match (self, spill) {
+            (Self::Here(bytes), _) => Ok(bytes),
+            (Self::Spilled(place), Some(spill)) => spill.read(place),
+            (Self::Spilled(_), None) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The notes of `tasks`, the first of them `first`, as bytes. The places of records are those of the walk: of tasks
+/// with several threads, or of whose records some are not in the trace, they are not known, and nothing is said.
+pub(crate) fn encode_notes(
+    first: Rank,
+    tasks: &mut [Task],
+    partners: &[Partners],
+    operations: &[Operations],
+) -> Vec<u8> {
+    let mut encoder = Encoder::default();
+    for ((rank, task), partners) in (first.0..).zip(tasks).zip(partners) {
+        let notes = std::mem::take(&mut task.notes);
+        let is_whole = |calls: &Calls| {
+            let operations = operations.get(calls.comm.0 as usize);
+            operations.is_some_and(|operations| calls.made.len() as u64 <= operations.complete)
+        };
+        let whole = !partners.fates.contains(&Fate::Dropped)
+            && (task.counts.collectives == 0 || task.calls.iter().all(is_whole))
+            && !task.records.has_threads();
+        for (section, piece) in notes.into_iter().filter(|_| whole) {
+            encoder.put(rank.into());
+            encoder.put(section as u64);
+            encoder.put_bytes(&piece);
+        }
+    }
+    encoder.0
+}
+
+/// Where the trace comes from, and what a reader should know of the capture.
+fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
+    let mut origin = Vec::new();
+    let mut tell = |name: &str, value: &str| {
+        if !value.is_empty() {
+            origin.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    if let Some(info) = capture.rank(Rank(0)) {
+        tell("program", info.program.first().map_or("", String::as_str));
+        tell("command", &info.program.join(" "));
+        tell("host", &info.host);
+        tell("mpi", &info.mpi);
+        tell("library", &info.library);
+    }
+    for (ranks, command) in further_programs(capture) {
+        let of = if ranks.len() == 1 { "task" } else { "tasks" };
+        let last = if ranks.len() == 1 { String::new() } else { format!("–{}", ranks.end - 1) };
+        tell("command", &format!("{command} ({of} {}{last})", ranks.start));
+    }
+    for host in summary.oversubscribed() {
+        tell("oversubscribed", &host.to_string());
+    }
+    for (name, tally) in &summary.not_representable {
+        tell("not representable", &format!("{name}: {} calls, {}", tally.count, tally.bytes));
+    }
+    if !summary.killed.is_empty() {
+        tell("killed", &format!("{} tasks without MPI_Finalize", summary.killed.len()));
+    }
+    tell("version", concat!("vef ", env!("CARGO_PKG_VERSION")));
+    origin
+}
+
+/// The commands of a run of several programs beyond that of task 0, and the tasks of each.
+fn further_programs(capture: &Capture) -> Vec<(Range<u32>, String)> {
+    let mut programs: Vec<(Range<u32>, &[String])> = Vec::new();
+    for rank in 0..capture.tasks() {
+        let Some(info) = capture.rank(Rank(rank)) else { continue };
+        match programs.last_mut() {
+            Some((ranks, program)) if *program == info.program && ranks.end == rank => ranks.end = rank + 1,
+            _ => programs.push((rank..rank + 1, &info.program)),
+        }
+    }
+    let further = programs.into_iter().skip(1);
+    further.take(MOST_PROGRAMS).map(|(ranks, program)| (ranks, program.join(" "))).collect()
+}
+
+/// Of so many runs of tasks of one program the container tells; more would be tasks with arguments of their own.
+const MOST_PROGRAMS: usize = 64;
+
+/// Which task ran where, if all captures say so.
+fn placement(capture: &Capture, writer: &mut container::Writer<&File>) -> Result<(), ContainerWriteError> {
+    let host =
+        |rank: u32| capture.rank(Rank(rank)).map(|info| info.host.as_str()).filter(|host| !host.is_empty());
+    if (0..capture.tasks()).any(|rank| host(rank).is_none()) {
+        return Ok(());
+    }
+    let mut last = None;
+    for rank in 0..capture.tasks() {
+        let here = host(rank);
+        if let Some(name) = here.filter(|_| here != last) {
+            writer.note(None, rank.into(), &Note::Host(name))?;
+        }
+        last = here;
+    }
+    Ok(())
+}
