@@ -63,12 +63,23 @@ impl Input {
             .map_err(|error| format!("{}: {error}", self.name.display()).into())
     }
 
-    /// Repeats the warnings that a container carries about the run that it was captured in.
+    /// Repeats the warnings that a container carries about the run that it was captured in, and what of that the trace lacks.
     pub fn warn(&self) {
+        output::oversubscribed(self.origin("oversubscribed").iter());
+        output::lacks(self.lacks().iter());
+    }
+
+    /// What of the run is not in the trace, as a container tells; text cannot.
+    pub fn lacks(&self) -> Vec<String> {
+        self.origin("not in the trace")
+    }
+
+    /// What a container says under this name about where the trace comes from.
+    fn origin(&self, wanted: &str) -> Vec<String> {
         // What is wrong with the file is told by the command that reads all of it.
-        let Ok(reader) = Reader::open(&self.path) else { return };
-        let origin = reader.about().origin.iter();
-        output::oversubscribed(origin.filter(|(name, _)| name == "oversubscribed").map(|(_, host)| host));
+        let Ok(reader) = Reader::open(&self.path) else { return Vec::new() };
+        let said = reader.about().origin.iter().filter(|(name, _)| name == wanted);
+        said.map(|(_, value)| value.clone()).collect()
     }
 
     /// An error of reading it, by the name that the user knows.

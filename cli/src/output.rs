@@ -48,6 +48,13 @@ pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
     }
 }
 
+/// Warns of what of a run its trace has not.
+pub fn lacks(what: impl Iterator<Item = impl Display>) {
+    for what in what {
+        remark(format_args!("warning: not in the trace: {what}"));
+    }
+}
+
 /// Text about a file that was written: on stdout, or on stderr where that file is stdout.
 ///
 /// # Errors

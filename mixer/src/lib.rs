@@ -52,7 +52,7 @@ pub use bytes::Garbled;
 pub use error::{Call, Disagreement, JobError, MixError, Problem, Waiting};
 pub use job::Job;
 pub use mix::{mix, mix_among};
-pub use summary::{Dropped, Summary, Tally, Times, Unmatched, UnmatchedKind, UnmatchedMessage};
+pub use summary::{Dropped, Spent, Summary, Tally, Times, Unmatched, UnmatchedKind, UnmatchedMessage};
 
 pub use collectives::choose::Table;
 use std::path::PathBuf;

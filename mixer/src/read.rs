@@ -6,6 +6,7 @@ use crate::communicators::Communicators;
 use crate::error::MixError;
 use crate::order::Samples;
 use crate::parts;
+use crate::summary::Spent;
 use crate::task::Task;
 use crate::walk::{Manner, Walk};
 use rayon::prelude::*;
@@ -43,6 +44,7 @@ pub(crate) struct Walked {
     pub(crate) task: Task,
     pub(crate) skipped: u64,
     pub(crate) torn: u64,
+    pub(crate) spent: Spent,
 }
 
 impl<'a> Reading<'a> {
@@ -143,7 +145,9 @@ impl<'a> Reading<'a> {
             Ending::Cut { torn } => torn.into(),
             Ending::Finished | Ending::Stopped => 0,
         };
-        Ok(Walked { task: walk.finish(events.functions()), skipped, torn })
+        let (begin, end) = events.span();
+        let spent = Spent::of(end.0.saturating_sub(begin.0), events.functions());
+        Ok(Walked { task: walk.finish(events.functions()), skipped, torn, spent })
     }
 
     /// The room of a receive: it is not kept, but read again for the few that are reported.

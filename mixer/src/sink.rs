@@ -142,6 +142,9 @@ pub(crate) fn encode_notes(
     let mut encoder = Encoder::default();
     for ((rank, task), partners) in (first.0..).zip(tasks).zip(partners) {
         let notes = std::mem::take(&mut task.notes);
+        if notes.is_empty() {
+            continue;
+        }
         let is_whole = |calls: &Calls| {
             let operations = operations.get(calls.comm.0 as usize);
             operations.is_some_and(|operations| calls.made.len() as u64 <= operations.complete)
@@ -181,11 +184,8 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     for host in summary.oversubscribed() {
         tell("oversubscribed", &host.to_string());
     }
-    for (name, tally) in &summary.not_representable {
-        tell("not representable", &format!("{name}: {} calls, {}", tally.count, tally.bytes));
-    }
-    if !summary.killed.is_empty() {
-        tell("killed", &format!("{} tasks without MPI_Finalize", summary.killed.len()));
+    for lack in summary.lacks() {
+        tell("not in the trace", &lack);
     }
     tell("version", concat!("vef ", env!("CARGO_PKG_VERSION")));
     origin

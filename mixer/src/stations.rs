@@ -3,7 +3,7 @@
 
 use crate::error::MixError;
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::yield_now;
 
@@ -44,12 +44,15 @@ pub(crate) fn pass<W: Send>(
     count: usize,
 ) -> Outcome {
     let turns = stations.iter().map(|_| Turn::default()).collect();
-    let work = Work { stations, turns, count, begun: AtomicUsize::new(0), ended: AtomicBool::new(false) };
+    let work =
+        Work { stations, turns, count, begun: AtomicUsize::new(0), failed: AtomicUsize::new(usize::MAX) };
     let outcomes = rayon::broadcast(|thread| match thread.index() < MOST {
         true => work.take_part(window()),
         false => Ok(()),
     });
-    outcomes.into_iter().collect()
+    // The first error by window, whichever comes first by time.
+    let failures = outcomes.into_iter().filter_map(Result::err);
+    failures.min_by_key(|&(number, _)| number).map_or(Ok(()), |(_, error)| Err(error))
 }
 
 struct Work<'a, 'b, W> {
@@ -59,8 +62,8 @@ struct Work<'a, 'b, W> {
     count: usize,
     /// How many windows were begun.
     begun: AtomicUsize,
-    /// Nothing goes on, because something failed.
-    ended: AtomicBool,
+    /// The first window that failed.
+    failed: AtomicUsize,
 }
 
 /// Whose turn it is.
@@ -78,8 +81,8 @@ struct Turn {
 const LOOKS: (usize, usize) = (200, 5000);
 
 impl Turn {
-    /// Waits for the turn of the window `number`; `false`: it will not come.
-    fn wait(&self, number: usize, ended: &AtomicBool) -> bool {
+    /// Waits for the turn of the window `number`; `false`: it will not come, because an earlier window failed.
+    fn wait(&self, number: usize, failed: &AtomicUsize) -> bool {
         let has_come = || self.number.load(Ordering::Acquire) == number;
         for look in 0..LOOKS.1 {
             if has_come() {
@@ -92,7 +95,7 @@ impl Turn {
         }
         let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
         while !has_come() {
-            if ended.load(Ordering::Acquire) {
+            if failed.load(Ordering::Acquire) < number {
                 return false;
             }
             asleep = self.changed.wait(asleep).unwrap_or_else(PoisonError::into_inner);
@@ -115,37 +118,43 @@ impl Turn {
 
 impl<W> Work<'_, '_, W> {
     /// What one thread does.
-    fn take_part(&self, mut window: W) -> Outcome {
-        let guard = Guard(self);
+    fn take_part(&self, mut window: W) -> Result<(), (usize, MixError)> {
         loop {
             let number = self.begun.fetch_add(1, Ordering::Relaxed);
-            if number >= self.count {
-                std::mem::forget(guard);
+            if number >= self.count || number > self.failed.load(Ordering::Acquire) {
                 return Ok(());
             }
+            let guard = Guard { work: self, number };
             for (station, turn) in self.stations.iter().zip(&self.turns) {
                 match station {
-                    Station::Parallel(work) => work(&mut window)?,
+                    Station::Parallel(work) => work(&mut window).map_err(|error| (number, error))?,
                     Station::Sequential(work) => {
-                        if !turn.wait(number, &self.ended) {
+                        if !turn.wait(number, &self.failed) {
                             return Ok(());
                         }
-                        work.lock().unwrap_or_else(PoisonError::into_inner)(number, &mut window)?;
+                        let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
+                        work(number, &mut window).map_err(|error| (number, error))?;
+                        drop(work);
                         turn.pass();
                     }
                 }
             }
+            std::mem::forget(guard);
         }
     }
 }
 
-/// Of a thread at work: should it fail or panic, the others do not wait for it.
-struct Guard<'a, 'b, 'c, W>(&'c Work<'a, 'b, W>);
+/// Of a thread at work on a window: should it fail or panic, later windows do not wait for it. Earlier ones come to their end, so that
+/// it does not depend on chance which of several errors is told.
+struct Guard<'a, 'b, 'c, W> {
+    work: &'c Work<'a, 'b, W>,
+    number: usize,
+}
 
 impl<W> Drop for Guard<'_, '_, '_, W> {
     fn drop(&mut self) {
-        self.0.ended.store(true, Ordering::Release);
-        self.0.turns.iter().for_each(Turn::wake);
+        self.work.failed.fetch_min(self.number, Ordering::AcqRel);
+        self.work.turns.iter().for_each(Turn::wake);
     }
 }
 
@@ -198,6 +207,30 @@ mod tests {
             let (passed, outcome) = take(threads, Some(200));
             assert!(matches!(outcome, Err(MixError::TooMany("tests"))));
             assert!(passed.len() <= 200 && passed.is_sorted());
+        }
+    }
+
+    #[test]
+    fn the_first_window_that_fails_tells_why() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        for round in 0..200 {
+            let stations = [
+                Station::sequential(|number, window: &mut usize| {
+                    *window = number;
+                    Ok(())
+                }),
+                // Later windows fail sooner.
+                Station::parallel(|window: &mut usize| match *window {
+                    number if number > 20 + round % 7 => Err(MixError::TooMany("late windows")),
+                    _ => Ok(()),
+                }),
+                Station::sequential(|number, _| match number == 20 {
+                    true => Err(MixError::TooMany("first windows")),
+                    false => Ok(()),
+                }),
+            ];
+            let outcome = pool.install(|| pass(&stations, || 0, 100));
+            assert!(matches!(outcome, Err(MixError::TooMany("first windows"))), "{outcome:?}");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What a mix did: counts, bytes and times, for people and (by serde) for programs.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 use vef_format::capture::Host;
 use vef_format::ids::Rank;
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Grouped};
 
 /// What a mix did.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -61,11 +62,50 @@ pub struct Summary {
     /// The most memory that the process had up to then, as the system counts it; of a job, the process with most. 0: the
     /// system does not tell.
     pub peak_memory: Bytes,
+    /// Where the tasks spent their time.
+    pub spent: Spent,
     /// How long each stage took.
     pub times: Times,
 }
 
 impl Summary {
+    /// What of the run is not in the trace, a line each, the largest first.
+    pub fn lacks(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let other: u64 = self.not_representable.values().map(|tally| tally.count).sum();
+        if other > 0 {
+            let all = other + self.messages + self.local_collectives;
+            let share = 100.0 * other as f64 / all as f64;
+            lines.push(format!(
+                "{} of {} calls that move data ({share:.0} %): a trace cannot represent them",
+                Grouped(other),
+                Grouped(all)
+            ));
+        }
+        let mut names: Vec<_> = self.not_representable.iter().collect();
+        names.sort_by_key(|(_, tally)| Reverse(tally.count));
+        lines.extend(
+            names.iter().map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.count), tally.bytes)),
+        );
+        let Dropped { sends, cancelled, empty_self, collectives } = self.dropped;
+        for (count, what) in [
+            (sends, "sends without a receive"),
+            (cancelled, "cancelled sends"),
+            (empty_self, "empty messages of a task to itself"),
+            (collectives, "parts of collectives that not all members came to"),
+            (self.skipped_unknown, "events of unknown type"),
+            (self.unknown_requests, "completions of requests whose start was not recorded"),
+        ] {
+            if count > 0 {
+                lines.push(format!("{} {what}", Grouped(count)));
+            }
+        }
+        if !self.killed.is_empty() {
+            lines.push(format!("what {} tasks did after their last complete record", self.killed.len()));
+        }
+        lines
+    }
+
     /// The hosts with more tasks than cores: times of the trace measure their schedulers, too.
     pub fn oversubscribed(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(|host| host.is_oversubscribed())
@@ -83,6 +123,31 @@ pub struct Dropped {
     pub empty_self: u64,
     /// Parts of collectives that not all members came to.
     pub collectives: u64,
+}
+
+/// Where the tasks spent their time, by the capture's table of calls; all zero for captures without one. In nanoseconds, of all tasks
+/// together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Spent {
+    /// From `MPI_Init` to the end of the recording.
+    #[serde(rename = "total_ns")]
+    pub total: u64,
+    /// In calls that wait for others: receives, waits, probes, and blocking collectives.
+    #[serde(rename = "waiting_ns")]
+    pub waiting: u64,
+    /// In polls, `MPI_Test` and the like, whether they found something or not. What failed ones take is computing in the trace.
+    #[serde(rename = "polling_ns")]
+    pub polling: u64,
+    /// In all other calls.
+    #[serde(rename = "mpi_ns")]
+    pub mpi: u64,
+}
+
+impl Spent {
+    /// Outside of MPI.
+    pub fn computing(&self) -> u64 {
+        self.total.saturating_sub(self.waiting + self.polling + self.mpi)
+    }
 }
 
 /// How long each stage of a mix took.

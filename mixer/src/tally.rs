@@ -3,16 +3,67 @@
 use crate::bytes::{Encoder, Garbled, Reader};
 use crate::matching::Matched;
 use crate::read::Walked;
-use crate::summary::{Summary, Tally, Unmatched, UnmatchedKind, UnmatchedMessage};
+use crate::summary::{Spent, Summary, Tally, Unmatched, UnmatchedKind, UnmatchedMessage};
 use crate::task::Task;
+use vef_format::capture::Function;
 use vef_format::ids::Rank;
+use vef_format::operation::Operation;
 use vef_format::units::Bytes;
+
+impl Spent {
+    /// Of one task, whose recording lasted so long and whose calls these are.
+    pub(crate) fn of(total: u64, functions: &[Function]) -> Self {
+        let mut spent = Self { total, ..Self::default() };
+        for Function { name, time, .. } in functions {
+            let kind = match kind(name) {
+                Kind::Wait => &mut spent.waiting,
+                Kind::Poll => &mut spent.polling,
+                Kind::Other => &mut spent.mpi,
+            };
+            *kind += time.0;
+        }
+        // Several threads spend more than one task's time.
+        spent.total = spent.total.max(spent.waiting + spent.polling + spent.mpi);
+        spent
+    }
+
+    fn add(&mut self, other: Self) {
+        self.total += other.total;
+        self.waiting += other.waiting;
+        self.polling += other.polling;
+        self.mpi += other.mpi;
+    }
+}
+
+/// What a call does with its task's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Wait,
+    Poll,
+    Other,
+}
+
+/// What the function of this name does.
+fn kind(name: &str) -> Kind {
+    let name = name.strip_prefix("MPI_").unwrap_or(name);
+    let name = name.strip_suffix("_c").unwrap_or(name);
+    let waits = ["Recv", "Mrecv", "Probe", "Mprobe", "Sendrecv", "Sendrecv_replace", "Isendrecv"];
+    match name {
+        "Test_cancelled" => Kind::Other,
+        "Iprobe" | "Improbe" => Kind::Poll,
+        _ if name.starts_with("Test") || name.starts_with("Request_get_status") => Kind::Poll,
+        _ if name.starts_with("Wait") || waits.contains(&name) || name.starts_with("Neighbor_") => Kind::Wait,
+        _ if Operation::ALL.iter().any(|operation| operation.name() == name) => Kind::Wait,
+        _ => Kind::Other,
+    }
+}
 
 impl Summary {
     /// Counts what was read of consecutive tasks from `first` on, and gives the tasks.
     pub(crate) fn add_walked(&mut self, first: u32, walked: Vec<Walked>) -> Vec<Task> {
         let mut count = |(rank, walked): (u32, Walked)| {
-            let Walked { task, skipped, torn } = walked;
+            let Walked { task, skipped, torn, spent } = walked;
+            self.spent.add(spent);
             let counts = task.counts;
             self.events += counts.events;
             self.messages += task.messages();
@@ -51,6 +102,10 @@ impl Summary {
             self.never_completed,
             self.skipped_unknown,
             self.torn,
+            self.spent.total,
+            self.spent.waiting,
+            self.spent.polling,
+            self.spent.mpi,
             self.not_representable.len() as u64,
         ] {
             encoder.put(count);
@@ -78,6 +133,10 @@ impl Summary {
             &mut self.never_completed,
             &mut self.skipped_unknown,
             &mut self.torn,
+            &mut self.spent.total,
+            &mut self.spent.waiting,
+            &mut self.spent.polling,
+            &mut self.spent.mpi,
         ] {
             *count += reader.get()?;
         }
@@ -144,5 +203,32 @@ impl Matched {
             });
         }
         Ok(matched)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vef_format::units::Nanos;
+
+    #[test]
+    fn calls_are_told_by_what_they_do_with_time() {
+        let call = |name: &str, time| Function { name: name.into(), calls: 1, errors: 0, time: Nanos(time) };
+        let calls = [
+            call("MPI_Recv_c", 1),
+            call("MPI_Waitany", 2),
+            call("MPI_Allreduce", 4),
+            call("MPI_Sendrecv", 8),
+            call("MPI_Testsome", 16),
+            call("MPI_Iprobe", 32),
+            call("MPI_Iallreduce", 64),
+            call("MPI_Recv_init", 128),
+            call("MPI_Test_cancelled", 256),
+            call("MPI_Win_create", 512),
+        ];
+        let spent = Spent::of(2000, &calls);
+        assert_eq!(spent, Spent { total: 2000, waiting: 15, polling: 48, mpi: 960 });
+        assert_eq!(spent.computing(), 2000 - 1023);
+        assert_eq!(Spent::of(5, &calls).computing(), 0);
     }
 }

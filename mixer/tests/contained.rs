@@ -159,6 +159,32 @@ fn a_container_is_the_same_in_every_mode() {
 }
 
 #[test]
+fn the_origin_knows_all_programs_and_what_the_trace_lacks() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    let mut program = Program::new(4);
+    for _ in 0..6 {
+        program.call(1, Action::Other { bytes: Bytes(100), detail: Detail::None });
+    }
+    program.send(0, 3, 5, 8).receive(3, 0, 5);
+    program.finish();
+    let command =
+        |rank: usize| if rank == 0 { vec!["./ocean".into()] } else { vec!["./ice".into(), "-n".into()] };
+    capture::write_of_programs(&place("capture"), &program.tasks, command);
+    let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    let reader = Reader::open(&place("t.vefx")).unwrap();
+    let said = |name: &str| -> Vec<&str> {
+        let origin = reader.about().origin.iter();
+        origin.filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
+    };
+    assert_eq!(said("program"), ["./ocean"]);
+    assert_eq!(said("command"), ["./ocean", "./ice -n (tasks 1–3)"]);
+    let lacks = ["6 of 7 calls that move data (86 %): a trace cannot represent them", "6 × MPI_Put (600 B)"];
+    assert_eq!(said("not in the trace"), lacks);
+    assert_eq!(summary.lacks(), lacks);
+}
+
+#[test]
 fn notes_of_a_task_whose_records_were_dropped_are_left_out() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name);

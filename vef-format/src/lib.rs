@@ -4,8 +4,8 @@
 //! ([`capture`]). A *trace* is what a simulator replays: computing times and dependencies, no absolute
 //! times ([`record`], [`text`]). This crate knows both as data and nothing of how one becomes the other.
 //!
-//! This crate never starts a thread, never calls MPI, never prints, and forbids `unsafe` outside three
-//! modules: one maps files into memory, one calls the processor's vector instructions, one asks for memory ahead.
+//! This crate never starts a thread, never calls MPI, never prints, and forbids `unsafe` outside one
+//! module, which asks for memory ahead.
 
 #![deny(unsafe_code)]
 

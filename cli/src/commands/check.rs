@@ -69,7 +69,8 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
     let replayed = job.map(|job| replay_to_end(job, &network)).transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
-    Ok(Finding { check, report, repair, network, replayed })
+    let lacks = trace.lacks();
+    Ok(Finding { check, report, repair, network, replayed, lacks })
 }
 
 /// Validates a trace; if it is sound, also gives what is to be replayed.
@@ -162,6 +163,8 @@ struct Finding<'a> {
     repair: Option<Repair>,
     network: Network,
     replayed: Option<Replayed>,
+    /// What of the run is not in the trace.
+    lacks: Vec<String>,
 }
 
 impl Finding<'_> {
@@ -186,6 +189,7 @@ impl Finding<'_> {
             "bytes": tallies.bytes,
             "runtime_ps": self.replayed.as_ref().map(|replayed| replayed.runtime),
             "complete": self.is_complete(),
+            "not_in_the_trace": self.lacks,
             "local_collectives": tallies.local_collectives,
             "communicators": tallies.communicators,
             "awaited": tallies.awaited,
@@ -250,6 +254,9 @@ impl Finding<'_> {
             );
         }
         lines.push(match self.is_complete() {
+            true if !self.lacks.is_empty() => {
+                format!("complete: every record replays; not in the trace: {}", self.lacks[0])
+            }
             true => "complete: every record replays".into(),
             false => format!("NOT complete: {} errors", Grouped(self.report.errors)),
         });

@@ -3,7 +3,7 @@
 use crate::args::Mix;
 use crate::output::{self, Failure};
 use crate::progress::{Bar, Busy};
-use mixer::{Job, MixError, Options, Stage, Summary};
+use mixer::{Job, MixError, Options, Spent, Stage, Summary};
 use sim_example::quantity::parse_bytes;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -94,6 +94,17 @@ fn text(summary: &Summary) -> String {
         seconds(summary.times.matching),
         seconds(summary.times.output)
     ));
+    let Spent { total, waiting, polling, mpi } = summary.spent;
+    if total > 0 {
+        let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / total as f64);
+        lines.push(format!(
+            "of the tasks' time: computing {}, waiting {}, polling {} (failed polls are computing in the trace), other MPI calls {}",
+            share(summary.spent.computing()),
+            share(waiting),
+            share(polling),
+            share(mpi)
+        ));
+    }
     if summary.spilled.0 > 0 {
         let Summary { spilled, peak_memory, .. } = summary;
         lines.push(format!(
@@ -117,25 +128,10 @@ fn text(summary: &Summary) -> String {
         ));
         lines.extend(summary.unmatched.first.iter().map(|message| format!("  {message}")));
     }
-    let dropped = [
-        (summary.dropped.cancelled, "cancelled sends"),
-        (summary.dropped.empty_self, "empty messages of a task to itself"),
-        (summary.dropped.collectives, "parts of collectives that not all members came to"),
-        (summary.skipped_unknown, "events of unknown type"),
-        (summary.unknown_requests, "completions of requests whose start was not recorded"),
-    ];
-    lines.extend(
-        dropped
-            .iter()
-            .filter(|(n, _)| *n > 0)
-            .map(|(n, what)| format!("not in the trace: {} {what}", Grouped(*n))),
-    );
     if summary.never_completed > 0 {
         lines.push(format!("{} requests never completed", Grouped(summary.never_completed)));
     }
-    for (name, tally) in &summary.not_representable {
-        lines.push(format!("not representable: {} × {name} ({})", Grouped(tally.count), tally.bytes));
-    }
+    lines.extend(summary.lacks().into_iter().map(|lack| format!("not in the trace: {lack}")));
     if summary.threaded > 0 {
         lines.push(format!(
             "{} tasks called MPI from several threads: a trace has one sequence a task, in which they stand as they began",

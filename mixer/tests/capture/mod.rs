@@ -47,11 +47,17 @@ impl Happened {
 
 /// Writes the events of all tasks as a capture in `dir`.
 pub(crate) fn write(dir: &Path, tasks: &[Vec<Happened>]) {
+    write_of_programs(dir, tasks, |_| Vec::new());
+}
+
+/// As [`write`], of a run in which each rank has a program of its own: its command, word by word.
+pub(crate) fn write_of_programs(dir: &Path, tasks: &[Vec<Happened>], program: impl Fn(usize) -> Vec<String>) {
     for (rank, events) in tasks.iter().enumerate() {
         let info = RankInfo {
             rank: Rank(rank as u32),
             tasks: tasks.len() as u32,
             host: "one".into(),
+            program: program(rank),
             ..RankInfo::default()
         };
         let mut writer = RankWriter::create(dir, &info).unwrap();

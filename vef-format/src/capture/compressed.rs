@@ -167,7 +167,8 @@ mod codec {
     }
 }
 
-#[cfg(all(test, feature = "zstd"))]
+#[cfg(feature = "zstd")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::capture::event::{Action, Detail, Event};

@@ -1,12 +1,12 @@
 //! The events of one rank in order: the threads' records merged by the time at which the calls began.
 
-use super::Taker;
 use super::decode::{self, Context, Fault, Lists, Shapes};
 use super::encode::{kind, makes_request};
 use super::error::CaptureError;
 use super::event::{Action, Completions, DatatypeId, Detail, Event, Io, Origin, Transfer};
 use super::file::{Chunk, Function, RankFile};
 use super::layout::{CHUNK_HEADER, State};
+use super::taker::Taker;
 use super::varint::Source;
 use super::word::{self, Code};
 use crate::error::Place;
@@ -101,12 +101,15 @@ struct Step {
     ends: u64,
 }
 
-/// Definitions of communicators, datatypes, windows and files (number, thread, bytes of the record), next one last.
+/// Definitions of communicators, datatypes, windows and files, next one last.
 ///
 /// With several threads, a call may use what another thread defines in a record that begins later; the
 /// reader delivers such a definition in time, and passes over the record when it comes to it.
 #[derive(Debug, Default)]
-struct Definitions([Vec<(u32, u16, Vec<u8>)>; 4]);
+struct Definitions([Vec<Definition>; 4]);
+
+/// Number, thread, and bytes of the record.
+type Definition = (u32, u16, Vec<u8>);
 
 impl FileEvents {
     pub(super) fn new(file: RankFile) -> Result<Self, CaptureError> {
@@ -429,7 +432,7 @@ fn read<R>(
 impl Definitions {
     /// Takes the next definition if an action with `needs` must not come before it.
     fn next_up_to(&mut self, needs: &Needs) -> Option<(u16, Vec<u8>)> {
-        let mut take = |(list, needed): (&mut Vec<(u32, u16, Vec<u8>)>, Option<u32>)| {
+        let mut take = |(list, needed): (&mut Vec<Definition>, Option<u32>)| {
             let next = list.pop_if(|&mut (id, ..)| needed.is_some_and(|needed| id <= needed));
             next.map(|(_, thread, bytes)| (thread, bytes))
         };

@@ -21,6 +21,7 @@ mod events;
 mod file;
 mod hosts;
 mod input;
+mod taker;
 mod writer;
 
 pub use compressed::{Sizes, compress, rank_file};
@@ -30,6 +31,7 @@ pub use events::Ending;
 pub use file::Function;
 pub use hosts::Host;
 pub use layout::{RankInfo, rank_path};
+pub use taker::Taker;
 pub use writer::RankWriter;
 
 use crate::error::Place;
@@ -210,18 +212,6 @@ fn rank_files(dir: &Path) -> Result<BTreeMap<Rank, PathBuf>, CaptureError> {
         }
     }
     Ok(found)
-}
-
-/// Takes events.
-pub trait Taker {
-    /// Why it takes no more.
-    type Error: From<CaptureError>;
-
-    /// Takes the next event.
-    ///
-    /// # Errors
-    /// Whatever ends the reading.
-    fn take(&mut self, event: &Event<'_>) -> Result<(), Self::Error>;
 }
 
 /// A closure that takes events.

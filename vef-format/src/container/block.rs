@@ -1,6 +1,7 @@
 //! Blocks: a frame of 24 bytes, and what it frames.
 
-use super::{ContainerWriteError, Problem};
+use super::error::{ContainerWriteError, Problem};
+use super::version;
 
 /// What a file begins with; the version stands between.
 pub(super) const MAGIC: [u8; 4] = *b"VEFX";
@@ -8,9 +9,9 @@ pub(super) const MAGIC: [u8; 4] = *b"VEFX";
 pub(super) const MAGIC_END: [u8; 3] = *b"\r\n\x1a";
 /// The version of the layout: readers of one major version read every minor version of it, but for files that
 /// [`Footer::required`], a block's flags or a section say to need more.
-pub(super) const VERSION: u8 = 4;
+pub(super) const VERSION: u8 = version::VERSION.0;
 /// The minor version, which grows when something is added that older readers may pass by.
-pub(super) const MINOR: u16 = 0;
+pub(super) const MINOR: u16 = version::VERSION.1;
 /// Bytes of magic and version.
 pub(super) const START: usize = 8;
 /// Bytes of a frame.

@@ -3,7 +3,6 @@
 //! The index of a long trace is long itself, so nobody holds it: a reader goes over it once, notes for each list of
 //! blocks where it begins, and reads the places of single blocks when it needs them.
 
-use super::About;
 use super::block::{FRAME, START};
 use super::code::{Garbled, Packed};
 use super::input::{Input, Scan, Trouble};
@@ -12,6 +11,15 @@ use crate::operation::{OpCode, OpCodes};
 use crate::record::{Header, Version};
 use crate::units::Picos;
 use std::collections::BTreeMap;
+
+/// What a container says about the trace beside its header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The meaning of collective operations' codes.
+    pub op_codes: OpCodes,
+    /// Where the trace comes from, for people: `program`, `command`, `host`, `mpi`, `version` …, each with its value.
+    pub origin: Vec<(String, String)>,
+}
 
 /// Where a block stands, and what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,7 +244,7 @@ impl Index {
 impl Section {
     /// Its name, if this program does not know it and must.
     pub(super) fn unknown_but_required(&self) -> Option<&str> {
-        let known = super::Section::ALL.iter().any(|known| known.name() == self.name);
+        let known = super::section::Section::ALL.iter().any(|known| known.name() == self.name);
         (self.required && !known).then_some(&self.name)
     }
 

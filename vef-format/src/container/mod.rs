@@ -19,6 +19,7 @@
 mod block;
 mod code;
 mod convert;
+mod error;
 mod facts;
 mod index;
 mod input;
@@ -26,28 +27,27 @@ mod notes;
 mod proof;
 mod reader;
 mod record;
+mod section;
 mod streams;
+mod version;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
 pub use convert::{ConvertError, convert};
-pub use notes::{Note, Notes, Section, TaskNotes};
+pub use error::{ContainerError, ContainerWriteError, Problem};
+pub use index::About;
+pub use notes::{Note, Notes, TaskNotes};
 pub use reader::{BlockContent, Blocks, Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};
+pub use section::Section;
 pub use streams::Streams;
+pub use version::VERSION;
 pub use writer::{Settings, Writer};
 
-use crate::error::Place;
-use crate::ids::Rank;
-use crate::operation::OpCodes;
-use crate::text::WriteError;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-
-/// The version of containers that this program writes, major and minor; it reads all of the same major version.
-pub const VERSION: (u8, u16) = (block::VERSION, block::MINOR);
 
 /// Bytes that a writer holds back in begun blocks, all tasks together.
 pub const BUFFERED: usize = 64 << 20;
@@ -60,91 +60,4 @@ pub fn is_container(path: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
     File::open(path)?.take(block::MAGIC.len() as u64).read_to_end(&mut begin)?;
     Ok(begin == block::MAGIC)
-}
-
-/// What a container says about the trace beside its header.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    /// The meaning of collective operations' codes.
-    pub op_codes: OpCodes,
-    /// Where the trace comes from, for people: `program`, `command`, `host`, `mpi`, `version` …, each with its value.
-    pub origin: Vec<(String, String)>,
-}
-
-/// Why a container cannot be read: where, and what is wrong there.
-#[derive(Debug, thiserror::Error)]
-#[error("{place}: {problem}")]
-pub struct ContainerError {
-    /// The file, and the offset of a block.
-    pub place: Place,
-    /// What is wrong.
-    #[source]
-    pub problem: Problem,
-}
-
-/// What is wrong in a container.
-#[derive(Debug, thiserror::Error)]
-pub enum Problem {
-    /// The system could not read.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// The file does not begin like a container.
-    #[error("not a VEF container")]
-    NotAContainer,
-    /// A major version of the layout that this program does not know.
-    #[error("a container of version {0}; this program reads version {known}", known = block::VERSION)]
-    Version(u8),
-    /// A later minor version, with something in it that a reader must not pass by.
-    #[error("{0}, which a later version of this program wrote and this one cannot read")]
-    Newer(String),
-    /// There is no footer at the end: the writer was stopped, or the file cut.
-    #[error("the file is cut off, or its writer was stopped: it has no footer")]
-    Cut,
-    /// A checksum does not fit its bytes.
-    #[error("the checksum of the {0} does not fit its content")]
-    Checksum(&'static str),
-    /// Two parts of the file contradict each other, or a part contradicts itself.
-    #[error("{0}")]
-    Inconsistent(String),
-    /// A compressed block, and a program without zstd.
-    #[error("the block is compressed, and this program was built without zstd")]
-    NoZstd,
-}
-
-/// Why a container cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum ContainerWriteError {
-    /// As for text.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// Compression was asked of a program without zstd.
-    #[error("compression needs a program that was built with zstd")]
-    NoZstd,
-    /// A note in the stream of a task that has none of its sort, or the other way round.
-    #[error("a note of section {section} for {}", match .task {
-        Some(task) => format!("task {task}"),
-        None => "no task".to_owned(),
-    })]
-    Note {
-        /// Its section.
-        section: &'static str,
-        /// Whose stream.
-        task: Option<Rank>,
-    },
-    /// Something does not fit into a block.
-    #[error("{what} of {bytes} bytes: a block holds at most {most}")]
-    TooLarge {
-        /// What it is.
-        what: &'static str,
-        /// How large.
-        bytes: usize,
-        /// The most.
-        most: usize,
-    },
-}
-
-impl From<io::Error> for ContainerWriteError {
-    fn from(error: io::Error) -> Self {
-        Self::Write(WriteError::Io(error))
-    }
 }

@@ -3,11 +3,12 @@
 //! A [`Note`] belongs to a stream, a task's own or the trace's, and to a place in it: mostly the number of a record
 //! among those of its task, from 0. Readers that do not need a section never read its blocks.
 
-use super::ContainerError;
 use super::block::{Kind, MOST_RAW};
 use super::code::{Garbled, Packed};
+use super::error::ContainerError;
 use super::index::Places;
 use super::reader::{Reader, SectionStream};
+use super::section::Section;
 use crate::capture::encode::{unzigzag, zigzag};
 use crate::capture::varint::Source;
 use crate::ids::Rank;
@@ -63,60 +64,6 @@ pub enum Note<'a> {
         /// Bytes of each.
         bytes: &'a [u64],
     },
-}
-
-/// A section of notes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Section {
-    /// [`Note::Detached`] and [`Note::SendWait`], of each task.
-    Sends,
-    /// [`Note::Tag`], of each task.
-    Tags,
-    /// [`Note::Call`], of each task.
-    Calls,
-    /// [`Note::Counts`], of each task.
-    Counts,
-    /// [`Note::Phase`], of each task.
-    Phases,
-    /// [`Note::Host`], of the trace.
-    Placement,
-    /// [`Note::Root`], of the trace.
-    Roots,
-    /// [`Note::Blocks`], of the trace.
-    Blocks,
-}
-
-impl Section {
-    /// Every section, in the order of declaration.
-    pub const ALL: [Self; 8] = [
-        Self::Sends,
-        Self::Tags,
-        Self::Calls,
-        Self::Counts,
-        Self::Phases,
-        Self::Placement,
-        Self::Roots,
-        Self::Blocks,
-    ];
-
-    /// Its name in a container.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sends => "sends",
-            Self::Tags => "tags",
-            Self::Calls => "calls",
-            Self::Counts => "counts",
-            Self::Phases => "phases",
-            Self::Placement => "placement",
-            Self::Roots => "roots",
-            Self::Blocks => "blocks",
-        }
-    }
-
-    /// Whether it is one of the trace, not of single tasks.
-    pub const fn of_trace(self) -> bool {
-        matches!(self, Self::Placement | Self::Roots | Self::Blocks)
-    }
 }
 
 impl Note<'_> {

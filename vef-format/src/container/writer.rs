@@ -4,9 +4,10 @@ use super::block::{Block, FRAME, Footer, Kind, MAGIC, MAGIC_END, MINOR, MOST_RAW
 use super::code::{Packed, Runs};
 use super::facts::{Facts, Known};
 use super::index::{Content, Listings, Spot, about_to_bytes};
-use super::notes::{Note, Piece, Section};
+use super::notes::{Note, Piece};
 use super::proof::{self, Proving};
 use super::record::Encoder;
+use super::section::Section;
 use super::{About, BUFFERED, ContainerWriteError};
 use crate::id_set::IdSet;
 use crate::id_table::IdTable;

@@ -1,8 +1,11 @@
 //! One line of a collective that disagrees with all others.
 
-use super::*;
-use crate::record::LocalCollective;
+use super::changes::{Changes, Mended};
+use crate::ids::{CollectiveId, CommId, Rank};
+use crate::operation::OpCodes;
+use crate::record::{LocalCollective, Record};
 use crate::validate::communicators::Communicators;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(super) fn mend(records: &mut [(u64, Record)], op_codes: &OpCodes, log: &mut Changes) {
     let mut known = Communicators::default();

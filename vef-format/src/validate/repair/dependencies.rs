@@ -1,7 +1,9 @@
 //! What records wait for, and whether messages say that they are waited for.
 
-use super::*;
-use crate::ids::MessageId;
+use super::changes::{Changes, Mended, after, by_task, task_of};
+use crate::ids::{CollectiveId, MessageId, Rank};
+use crate::record::{Dependency, Message, Record};
+use std::collections::{HashMap, HashSet};
 
 /// What is known of point-to-point lines.
 struct Messages(HashMap<MessageId, Message>);

@@ -1,6 +1,9 @@
 //! What can be mended without knowing what records are for: counts, places, ids.
 
-use super::*;
+use super::changes::{Changes, Mended, after, by_task, task_of};
+use crate::ids::{CollectiveId, CommId};
+use crate::record::{Communicator, Dependency, Header, Record, Version};
+use std::collections::{HashMap, HashSet};
 
 /// Takes communicators above the first collective on them, and away where they stand a second time.
 pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes) {

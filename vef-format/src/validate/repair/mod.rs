@@ -8,20 +8,22 @@
 //! All records are held in memory, some 80 bytes each. The lines must be readable one by one: a line that is cut or garbled
 //! is the reader's error, since nothing says what stood there.
 
+mod changes;
 mod collectives;
 mod dependencies;
 mod lines;
 #[cfg(test)]
 mod tests;
 
+pub use changes::{Change, Mended};
+
 use super::{Options, Report, Validator};
 use crate::error::Place;
-use crate::ids::{CollectiveId, CommId, Rank};
 use crate::new_file::NewFile;
-use crate::operation::OpCodes;
-use crate::record::{Communicator, Dependency, Header, Message, Record, Version};
+use crate::record::{Header, Record};
 use crate::text::{Line, Reader, TextError, WriteError, Writer};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use changes::Changes;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,37 +37,6 @@ pub struct Repair {
     pub changes: Vec<Change>,
     /// The mended trace; its problems are what could not be known.
     pub report: Report,
-}
-
-/// A change.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Change {
-    /// The line of the trace before, 1-based.
-    pub line: u64,
-    /// What sort of thing was mended.
-    pub kind: Mended,
-    /// What was changed, for people.
-    pub text: String,
-}
-
-/// Sorts of changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mended {
-    /// A count of the header.
-    HeaderCount,
-    /// A communicator that stood below its first use, or twice.
-    Communicator,
-    /// The id of a point-to-point line.
-    Id,
-    /// Id, communicator or operation of one task's part of a collective.
-    Collective,
-    /// What a record waits for.
-    Dependency,
-    /// The place of a record among those of its task.
-    Order,
-    /// Whether a message says that its reception is waited for (`+4`).
-    Awaited,
 }
 
 /// Why a trace is not repaired.
@@ -161,55 +132,5 @@ impl Trace {
         }
         writer.finish()?;
         Ok(new.finish()?)
-    }
-}
-
-/// Collects changes: counts all, keeps the first of each kind.
-#[derive(Debug)]
-struct Changes {
-    keep: u64,
-    kinds: BTreeMap<Mended, u64>,
-    changes: Vec<Change>,
-}
-
-impl Changes {
-    fn new(keep: usize) -> Self {
-        Self { keep: keep as u64, kinds: BTreeMap::new(), changes: Vec::new() }
-    }
-
-    fn add(&mut self, kind: Mended, line: u64, tell: impl FnOnce() -> String) {
-        let count = self.kinds.entry(kind).or_default();
-        *count += 1;
-        if *count <= self.keep {
-            self.changes.push(Change { line, kind, text: tell() });
-        }
-    }
-}
-
-/// The records of each task, by their places in the trace.
-fn by_task(records: &[(u64, Record)]) -> BTreeMap<Rank, Vec<usize>> {
-    let mut tasks: BTreeMap<Rank, Vec<usize>> = BTreeMap::new();
-    for (at, (_, record)) in records.iter().enumerate() {
-        if let Some(task) = task_of(record) {
-            tasks.entry(task).or_default().push(at);
-        }
-    }
-    tasks
-}
-
-fn task_of(record: &Record) -> Option<Rank> {
-    match record {
-        Record::Communicator(_) => None,
-        Record::Message(message) => Some(message.src),
-        Record::Collective(part) => Some(part.task),
-    }
-}
-
-/// What a record waits for; a communicator for nothing.
-fn after(record: &Record) -> Dependency {
-    match record {
-        Record::Communicator(_) => Dependency::Start,
-        Record::Message(message) => message.after,
-        Record::Collective(part) => part.after,
     }
 }

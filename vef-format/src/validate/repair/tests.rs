@@ -144,10 +144,10 @@ fn members(trace: &Trace, record: &Record) -> usize {
 
 /// Damages a trace; `false` where there is nothing of that kind to damage.
 fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
-    let in_task = super::by_task(&trace.records);
+    let in_task = super::changes::by_task(&trace.records);
     // The record before, in the task.
     let before = |at: usize| {
-        let places = &in_task[&super::task_of(&trace.records[at].1)?];
+        let places = &in_task[&super::changes::task_of(&trace.records[at].1)?];
         places.iter().rev().find(|&&place| place < at).copied()
     };
     let unknown = 1 << 40;
@@ -160,9 +160,11 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
             Record::Message(message) => how.is_multiple_of(2) || message.bytes.0 > 0,
             _ => false,
         }),
-        WrongDependency => choose(trace, pick, |_, record| super::after(record) != Dependency::Start),
+        WrongDependency => {
+            choose(trace, pick, |_, record| super::changes::after(record) != Dependency::Start)
+        }
         Swap => choose(trace, pick, |at, record| {
-            matches!(super::after(record), Dependency::Sent(_) | Dependency::Collective(_))
+            matches!(super::changes::after(record), Dependency::Sent(_) | Dependency::Collective(_))
                 && before(at).is_some()
         }),
         LateCommunicator => choose(trace, pick, |_, record| match record {
@@ -183,7 +185,7 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
         Some(Record::Message(message)) if how.is_multiple_of(2) => message.id,
         _ => MessageId(unknown),
     };
-    let task = super::task_of(&trace.records[at].1);
+    let task = super::changes::task_of(&trace.records[at].1);
     let mut others = trace.records.iter().filter_map(|(_, record)| match record {
         Record::Message(message) if Some(message.src) != task && Some(message.dst) != task => {
             Some(message.id)

@@ -1,0 +1,55 @@
+//! The sections of notes.
+
+/// A section of notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Section {
+    /// [`Note::Detached`] and [`Note::SendWait`], of each task.
+    Sends,
+    /// [`Note::Tag`], of each task.
+    Tags,
+    /// [`Note::Call`], of each task.
+    Calls,
+    /// [`Note::Counts`], of each task.
+    Counts,
+    /// [`Note::Phase`], of each task.
+    Phases,
+    /// [`Note::Host`], of the trace.
+    Placement,
+    /// [`Note::Root`], of the trace.
+    Roots,
+    /// [`Note::Blocks`], of the trace.
+    Blocks,
+}
+
+impl Section {
+    /// Every section, in the order of declaration.
+    pub const ALL: [Self; 8] = [
+        Self::Sends,
+        Self::Tags,
+        Self::Calls,
+        Self::Counts,
+        Self::Phases,
+        Self::Placement,
+        Self::Roots,
+        Self::Blocks,
+    ];
+
+    /// Its name in a container.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sends => "sends",
+            Self::Tags => "tags",
+            Self::Calls => "calls",
+            Self::Counts => "counts",
+            Self::Phases => "phases",
+            Self::Placement => "placement",
+            Self::Roots => "roots",
+            Self::Blocks => "blocks",
+        }
+    }
+
+    /// Whether it is one of the trace, not of single tasks.
+    pub const fn of_trace(self) -> bool {
+        matches!(self, Self::Placement | Self::Roots | Self::Blocks)
+    }
+}

@@ -1,0 +1,86 @@
+//! The changes that a repair makes, and what all its steps ask of records.
+
+use crate::ids::Rank;
+use crate::record::{Dependency, Record};
+use std::collections::BTreeMap;
+
+/// A change.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Change {
+    /// The line of the trace before, 1-based.
+    pub line: u64,
+    /// What sort of thing was mended.
+    pub kind: Mended,
+    /// What was changed, for people.
+    pub text: String,
+}
+
+/// Sorts of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mended {
+    /// A count of the header.
+    HeaderCount,
+    /// A communicator that stood below its first use, or twice.
+    Communicator,
+    /// The id of a point-to-point line.
+    Id,
+    /// Id, communicator or operation of one task's part of a collective.
+    Collective,
+    /// What a record waits for.
+    Dependency,
+    /// The place of a record among those of its task.
+    Order,
+    /// Whether a message says that its reception is waited for (`+4`).
+    Awaited,
+}
+
+/// Collects changes: counts all, keeps the first of each kind.
+#[derive(Debug)]
+pub(super) struct Changes {
+    keep: u64,
+    pub(super) kinds: BTreeMap<Mended, u64>,
+    pub(super) changes: Vec<Change>,
+}
+
+impl Changes {
+    pub(super) fn new(keep: usize) -> Self {
+        Self { keep: keep as u64, kinds: BTreeMap::new(), changes: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, kind: Mended, line: u64, tell: impl FnOnce() -> String) {
+        let count = self.kinds.entry(kind).or_default();
+        *count += 1;
+        if *count <= self.keep {
+            self.changes.push(Change { line, kind, text: tell() });
+        }
+    }
+}
+
+/// The records of each task, by their places in the trace.
+pub(super) fn by_task(records: &[(u64, Record)]) -> BTreeMap<Rank, Vec<usize>> {
+    let mut tasks: BTreeMap<Rank, Vec<usize>> = BTreeMap::new();
+    for (at, (_, record)) in records.iter().enumerate() {
+        if let Some(task) = task_of(record) {
+            tasks.entry(task).or_default().push(at);
+        }
+    }
+    tasks
+}
+
+pub(super) fn task_of(record: &Record) -> Option<Rank> {
+    match record {
+        Record::Communicator(_) => None,
+        Record::Message(message) => Some(message.src),
+        Record::Collective(part) => Some(part.task),
+    }
+}
+
+/// What a record waits for; a communicator for nothing.
+pub(super) fn after(record: &Record) -> Dependency {
+    match record {
+        Record::Communicator(_) => Dependency::Start,
+        Record::Message(message) => message.after,
+        Record::Collective(part) => part.after,
+    }
+}
