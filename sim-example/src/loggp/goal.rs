@@ -223,6 +223,9 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Most processors, or interfaces, of all ranks.
+const MOST_PLACES: u64 = 1 << 26;
+
 struct Parser<'a> {
     words: Words<'a>,
     schedule: Schedule,
@@ -256,6 +259,15 @@ impl<'a> Parser<'a> {
             let from = self.schedule.operations.len() as u32;
             self.rank(place as u32)?;
             of_ranks[place] = (from, self.schedule.operations.len() as u32);
+        }
+        // Every rank has as many processors and interfaces as any.
+        let places = self.schedule.operations.iter().map(|operation| operation.cpu.max(operation.nic));
+        let places = u64::from(places.max().unwrap_or(0) + 1) * u64::from(self.schedule.ranks);
+        if places > MOST_PLACES {
+            return Err((
+                line,
+                GoalProblem::TooLarge(format!("{places} processors or interfaces of all ranks")),
+            ));
         }
         if of_ranks.windows(2).any(|pair| pair[1].0 < pair[0].1 && pair[1].0 != pair[1].1) {
             self.sort(&of_ranks);

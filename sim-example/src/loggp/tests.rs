@@ -110,6 +110,11 @@ fn parameters_are_told_apart() {
     }
 }
 
+/// A short file that asks for much memory: as many ranks as bytes, each with as many processors as one has.
+static MANY_PLACES: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+    format!("num_ranks 100000 rank 0 {{ a: calc 1 cpu 1023 }}{}", " ".repeat(100_000))
+});
+
 #[test]
 fn files_that_are_no_schedules() {
     for (text, line, problem) in [
@@ -126,6 +131,7 @@ fn files_that_are_no_schedules() {
         ("num_ranks 1\nrank 0 { a: calc 1\na: calc 2 }", 3, "label \"a\" was there before, on line 2"),
         ("num_ranks 1\nrank 0 { a: calc 99999999999999999999 }", 2, "expected a time"),
         ("num_ranks 1\nrank 0 { a: calc 1 cpu 5000 }", 2, "5000 is too large"),
+        (MANY_PLACES.as_str(), 1, "102400000 processors or interfaces of all ranks is too large"),
         ("num_ranks 1\nrank 0 { a: calc 1 ", 2, "found the end"),
     ] {
         let (found, error) = Schedule::parse(text.as_bytes()).unwrap_err();
