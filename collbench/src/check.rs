@@ -225,7 +225,6 @@ mod tests {
                 ns_per_byte: exact(400.0),
                 burst_bytes: exact(0.0),
                 eager_limit_bytes: None,
-                rendezvous_ns: 0.0,
                 duplex: 1.0,
                 segments: Vec::new(),
                 residual: [0.0; 2],

@@ -12,7 +12,7 @@ use crate::critical::Causes;
 use crate::error::SimError;
 use crate::latencies::{Cell, Latencies};
 use crate::loggp;
-use crate::model::{Carried, Happened, LinkSpeed, Model, Network, Usage, with_network};
+use crate::model::{Carried, Happened, LinkSpeed, Model, Network, Usage, WithProtocol, with_network};
 use crate::quantity::Bandwidth;
 use crate::report::{Report, Run};
 use crate::settings::{NetworkSettings, Settings, Workload};
@@ -119,7 +119,12 @@ pub fn run_observed(
         return run_loggp(&topology, engine, settings, progress);
     }
     with_network!(&topology, settings, report_sent, |network| run_on(
-        network, observe, &topology, engine, settings, progress
+        WithProtocol { network, protocol: &settings.protocol },
+        observe,
+        &topology,
+        engine,
+        settings,
+        progress
     ))
 }
 

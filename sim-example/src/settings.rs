@@ -11,7 +11,7 @@ use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
 use crate::loggp::LogGp;
-use crate::model::{Links, Model, PacketSettings, Weights};
+use crate::model::{Links, Model, PacketSettings, Protocol, Weights};
 use crate::routing::Routing;
 use crate::topology::TopologySpec;
 use crate::watch::Observe;
@@ -65,6 +65,8 @@ pub struct NetworkSettings {
     pub links: Links,
     /// What messages do to each other.
     pub model: Model,
+    /// What the message library adds to that.
+    pub protocol: Protocol,
     /// How messages share links, where the model has that.
     pub weights: Weights,
     /// What processors and interfaces do, where the model has these and nothing else.

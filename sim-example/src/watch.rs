@@ -12,6 +12,7 @@
 use replay::{Kind, LiveId};
 use vef_format::units::Picos;
 
+use crate::model::RETURNED;
 use crate::topology::LinkId;
 
 /// Bins of a link.
@@ -110,6 +111,10 @@ impl Watch {
 
     /// What the network calls `number`, the message `tag` or a part of it, crosses a link; with the `last` one it is there.
     pub(crate) fn crossed(&mut self, number: u32, tag: u64, crossing: &Crossing, last: bool) {
+        // What a protocol sends back belongs to no message.
+        if tag == RETURNED {
+            return;
+        }
         if let Some(uses) = &mut self.uses {
             uses.add(LiveId::from_raw(tag), crossing);
         }

@@ -6,6 +6,7 @@ use super::Train;
 use super::measure::Pair;
 use crate::error::{Error, Result};
 use crate::stats::{Summary, line, median};
+use vef_format::units::Bytes;
 
 /// The parameters of one kind of pair.
 ///
@@ -22,17 +23,17 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
         .filter(|train| train.bytes * 8 >= largest)
         .map(|train| (train.bytes as f64, train.ns))
         .collect();
-    let (long_base, ns_per_byte) = line(&long).filter(|(_, slope)| *slope > 0.0).ok_or_else(|| {
+    let (_, ns_per_byte) = line(&long).filter(|(_, slope)| *slope > 0.0).ok_or_else(|| {
         Error::Calibration("larger messages do not take longer: noise, or too few sizes".into())
     })?;
     // After a pause processors sleep: programs in the middle of a collective meet the time without pauses.
     let small = median(&pair.small);
     // Bytes after a pause that wait for no rate: how far the line of streams lies below the latency, by trains of
-    // eager messages, which no handshake delays.
+    // eager messages, which no handshake delays, and that the burst alone did not carry.
     let eager = pair.eager_limit.unwrap_or(largest);
     let streams: Vec<f64> = all
         .iter()
-        .filter(|train| train.bytes <= eager && total(train) * ns_per_byte > 3.0 * small)
+        .filter(|train| train.bytes <= eager && train.ns > 3.0 * small)
         .map(|train| (small - (train.ns - total(train) * ns_per_byte)) / ns_per_byte)
         .collect();
     let burst = estimate(&streams).unwrap_or(Estimate::exact(0.0));
@@ -40,18 +41,6 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
     let send_overhead = median(&pair.send_overheads).min(small / 2.0);
     let receive_overhead = median(&pair.receive_overheads).min(small / 2.0);
     let latency = (small - send_overhead - receive_overhead).max(0.0);
-    // Above the limit: what long messages take beyond burst and rate.
-    let rendezvous_ns = match pair.eager_limit {
-        Some(_) => (long_base + burst.value * ns_per_byte - small).max(0.0),
-        None => 0.0,
-    };
-    let model = |train: &Train| {
-        let above = pair.eager_limit.is_some_and(|limit| train.bytes > limit);
-        small
-            + ((total(train) - burst.value) * ns_per_byte).max(0.0)
-            + if above { rendezvous_ns } else { 0.0 }
-    };
-    let residuals: Vec<f64> = pair.alone.iter().map(|train| (model(train) / train.ns - 1.0).abs()).collect();
     let around = |value: f64, samples: &[f64]| {
         let half = Summary::of(samples, 0.95).map_or(0.0, |summary| summary.within.half_width());
         Estimate { value, low: (value - half).max(0.0), high: value + half }
@@ -60,7 +49,7 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
         long.windows(2).map(|pair| (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0)).collect();
     let (bytes, both) = pair.both_ways;
     let one = interpolate(&pair.alone, bytes);
-    Ok(Class {
+    let mut class = Class {
         latency_ns: around(latency, &pair.small),
         send_overhead_ns: around(send_overhead, &pair.send_overheads),
         receive_overhead_ns: around(receive_overhead, &pair.receive_overheads),
@@ -68,11 +57,17 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
         ns_per_byte: around(ns_per_byte, &slopes),
         burst_bytes: burst,
         eager_limit_bytes: pair.eager_limit,
-        rendezvous_ns,
         duplex: if one > 0.0 { both / one } else { 1.0 },
         segments: segments(&pair.alone),
-        residual: [median(&residuals), residuals.iter().copied().fold(0.0, f64::max)],
-    })
+        residual: [0.0; 2],
+    };
+    let residuals: Vec<f64> = pair
+        .alone
+        .iter()
+        .map(|train| (class.message_ns(Bytes(train.bytes)) / train.ns - 1.0).abs())
+        .collect();
+    class.residual = [median(&residuals), residuals.iter().copied().fold(0.0, f64::max)];
+    Ok(class)
 }
 
 fn estimate(samples: &[f64]) -> Option<Estimate> {

@@ -33,6 +33,7 @@ mod flow;
 mod links;
 mod message;
 mod packet;
+mod protocol;
 
 use std::fmt;
 use std::str::FromStr;
@@ -49,6 +50,8 @@ pub(crate) use links::{LinkSpeed, Usage};
 pub(crate) use message::Messages;
 pub(crate) use packet::Packets;
 pub use packet::{Arbiter, Buffers, PacketSettings};
+pub use protocol::{Delay, Protocol};
+pub(crate) use protocol::{RETURNED, WithProtocol};
 
 /// What the messages of a simulation do to each other and where they wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,0 +1,113 @@
+//! What a message library adds to what the links do, around the network of any model.
+//!
+//! A message of `m` bytes is handed to the network [`Protocol::delay`] later: handshakes and copies that a lone message meets beyond
+//! latency, overhead and rate. With [`Protocol::returned`] `ρ` it also sends `ρ·m` bytes the other way, which nobody waits
+//! for: what acknowledgements take from the opposite direction, or all of it on a medium that is half duplex.
+
+use vef_format::units::{Bytes, Picos};
+
+use super::links::Usage;
+use super::{Carried, Happened, Network, OutOfTime};
+use crate::watch::Watch;
+
+/// What a message library adds to what the links do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Protocol {
+    /// Bytes that go back for every byte of a message.
+    pub returned: f64,
+    /// Times by size, in ascending order of size; none: no delay.
+    pub delays: Vec<Delay>,
+}
+
+/// Messages of at least `from` bytes (up to the next) take `base + bytes · per_byte` longer than links and overheads say, at least 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delay {
+    /// Smallest message.
+    pub from: Bytes,
+    /// At 0 bytes, ps.
+    pub base: f64,
+    /// For each byte, ps.
+    pub per_byte: f64,
+}
+
+impl Protocol {
+    /// Whether it adds nothing.
+    pub fn is_nothing(&self) -> bool {
+        self.returned == 0.0 && self.delays.is_empty()
+    }
+
+    /// By how much later than asked a message enters the network.
+    pub fn delay(&self, bytes: Bytes) -> Picos {
+        let behind = self.delays.partition_point(|delay| delay.from <= bytes);
+        let Some(delay) = behind.checked_sub(1).and_then(|at| self.delays.get(at)) else {
+            return Picos::ZERO;
+        };
+        // The cast stays at the end of the range.
+        Picos((delay.base + delay.per_byte * bytes.0 as f64).max(0.0) as u64)
+    }
+
+    fn returned(&self, bytes: Bytes) -> Bytes {
+        Bytes((bytes.0 as f64 * self.returned).round() as u64)
+    }
+}
+
+/// A name that no message of a replay has: of what goes back.
+pub(crate) const RETURNED: u64 = u64::MAX;
+
+/// A network whose messages are carried by a protocol.
+pub(crate) struct WithProtocol<'a, N> {
+    pub(crate) network: N,
+    pub(crate) protocol: &'a Protocol,
+}
+
+impl<N: Network> Network for WithProtocol<'_, N> {
+    fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
+        let Carried { src, dst, bytes, .. } = message;
+        let at = at.checked_add(self.protocol.delay(bytes)).ok_or(OutOfTime { bytes })?;
+        self.network.submit(at, message)?;
+        match self.protocol.returned(bytes) {
+            Bytes(0) => Ok(()),
+            back => self.network.submit(at, Carried { src: dst, dst: src, bytes: back, tag: RETURNED }),
+        }
+    }
+
+    fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime> {
+        loop {
+            match self.network.run_until(limit)? {
+                Some((_, Happened::Sent { tag: RETURNED } | Happened::Delivered { tag: RETURNED, .. })) => {}
+                happened => return Ok(happened),
+            }
+        }
+    }
+
+    fn usage(&self) -> Vec<Usage> {
+        self.network.usage()
+    }
+
+    fn events(&self) -> u64 {
+        self.network.events()
+    }
+
+    fn watch(&mut self) -> &mut Option<Box<Watch>> {
+        self.network.watch()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_by_size() {
+        let delay = |from, base, per_byte| Delay { from: Bytes(from), base, per_byte };
+        let protocol = Protocol {
+            returned: 0.0,
+            delays: vec![delay(8, 100.0, 0.0), delay(1000, -1000.0, 2.0), delay(2000, -1e9, 0.0)],
+        };
+        let expected =
+            [(0, 0), (7, 0), (8, 100), (999, 100), (1000, 1000), (1500, 2000), (2000, 0), (u64::MAX, 0)];
+        for (bytes, picos) in expected {
+            assert_eq!(protocol.delay(Bytes(bytes)), Picos(picos), "{bytes}");
+        }
+    }
+}
