@@ -75,6 +75,13 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
         reports.push(report);
     }
     output::result(differences(&reports))?;
+    let page = directory.join("report.html");
+    output::result("")?;
+    step(
+        "Look at it: a page with all of this in figures and tables, for any browser.",
+        &format!("vef report {} -o {}", trace.display(), page.display()),
+    )?;
+    super::report::execute(&parsed(&[trace.as_os_str(), "-o".as_ref(), page.as_os_str()])?)?;
     output::result(format_args!(
         "\nRun times count from the start of MPI_Init, which took most of this short run; so the network hardly shows in them.\n\n\
          Next: your own program. cargo build --release --workspace, then vef run -n 4 -o capture -- ./app, and the steps\n\
