@@ -57,7 +57,7 @@ pub(crate) struct Departures {
 }
 
 impl Engine {
-    /// Messages that a task may start ahead of its simulator: [`Next::Wake`].
+    /// Messages that a task may start ahead of its simulator: [`Next::Wake`](crate::Next::Wake).
     pub const RUN_AHEAD: u8 = 16;
 
     /// Starts all tasks. It is called once, before everything else.
