@@ -9,7 +9,7 @@ use crate::{Algorithm, Operation, Order};
 pub struct Shape {
     /// The operation.
     pub operation: Operation,
-    /// Communicator size, 1 to [`MAX_RANKS`].
+    /// Communicator size, 1 to [`MAX_RANKS`](crate::MAX_RANKS).
     pub ranks: u32,
     /// Whose steps, a rank of the communicator.
     pub rank: u32,
@@ -75,7 +75,7 @@ pub struct Cursor {
     pub(crate) segment: u64,
 }
 
-/// A round of a schedule: [`Step::Send`], [`Step::Recv`] and [`Step::Wait`].
+/// A round of a schedule: [`Step::Send`](crate::Step::Send), [`Step::Recv`](crate::Step::Recv) and [`Step::Wait`](crate::Step::Wait).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// The receiver of what is sent.

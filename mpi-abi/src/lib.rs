@@ -4,8 +4,8 @@
 //! of whichever one the program has, and a benchmark opens whichever one there is. This crate knows what that
 //! takes, and holds all the raw `unsafe` of it:
 //!
-//! - [`prototypes`]: every function of MPI-4.0 once, in a table that a macro turns into wrappers;
-//! - [`arguments`]: typed views of the words that arrive in a wrapper; [`handles`] and [`status`]: what they hold;
+//! - [`prototypes`]: every function of MPI-4.0 once, from the table `functions.txt`, with what each parameter is;
+//! - [`handles`] and [`status`]: what handles and statuses hold;
 //! - [`detect`]: which MPI is in the process, and its [`detect::Abi`], from one of the [`tables`] [`mpich`],
 //!   [`openmpi`] and [`standard`];
 //! - [`symbols`]: finds the real functions and data in the process;

@@ -3,21 +3,21 @@
 /// A section of notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Section {
-    /// [`Note::Detached`] and [`Note::SendWait`], of each task.
+    /// [`Note::Detached`](super::Note::Detached) and [`Note::SendWait`](super::Note::SendWait), of each task.
     Sends,
-    /// [`Note::Tag`], of each task.
+    /// [`Note::Tag`](super::Note::Tag), of each task.
     Tags,
-    /// [`Note::Call`], of each task.
+    /// [`Note::Call`](super::Note::Call), of each task.
     Calls,
-    /// [`Note::Counts`], of each task.
+    /// [`Note::Counts`](super::Note::Counts), of each task.
     Counts,
-    /// [`Note::Phase`], of each task.
+    /// [`Note::Phase`](super::Note::Phase), of each task.
     Phases,
-    /// [`Note::Host`], of the trace.
+    /// [`Note::Host`](super::Note::Host), of the trace.
     Placement,
-    /// [`Note::Root`], of the trace.
+    /// [`Note::Root`](super::Note::Root), of the trace.
     Roots,
-    /// [`Note::Blocks`], of the trace.
+    /// [`Note::Blocks`](super::Note::Blocks), of the trace.
     Blocks,
 }
 
