@@ -59,32 +59,59 @@ static void called_back(vef_replay *replay)
     while (vef_replay_next_ready(replay, &network.now) > 0) vef_replay_hand_out(replay, network.now, inject, &network);
 }
 
-/* By an engine: every message arrives when it starts. The events come in turn, as they do of a ring; what follows from some of them is
- * behind all that are known. */
+enum { EVENTS = 1 << 16 };
+
+/* Events by time, a binary heap: the simulator's queue. */
+struct queue {
+    vef_event heap[EVENTS + 1]; /* from 1 on */
+    size_t count;
+};
+
+static int put(struct queue *queue, vef_event event)
+{
+    if (queue->count == EVENTS) return 0;
+    size_t at = ++queue->count;
+    for (; at > 1 && event.at < queue->heap[at / 2].at; at /= 2) queue->heap[at] = queue->heap[at / 2];
+    queue->heap[at] = event;
+    return 1;
+}
+
+static vef_event take(struct queue *queue)
+{
+    vef_event first = queue->heap[1], last = queue->heap[queue->count--];
+    size_t at = 1, child;
+    for (; (child = 2 * at) <= queue->count; at = child) {
+        if (child < queue->count && queue->heap[child + 1].at < queue->heap[child].at) child++;
+        if (last.at <= queue->heap[child].at) break;
+        queue->heap[at] = queue->heap[child];
+    }
+    queue->heap[at] = last;
+    return first;
+}
+
+/* By an engine: every message arrives when it starts. Events of one moment are reported together. */
 static int pushed(vef_engine *engine)
 {
-    enum { EVENTS = 1 << 16 };
-    static vef_event events[EVENTS]; /* a ring: those from `first` on, `count` of them */
-    size_t first = 0, count = 0;
+    static struct queue queue;
     vef_next next[ROOM];
+    vef_event events[ROOM];
     ptrdiff_t number;
+    queue.count = 0;
     if (vef_engine_begin(engine) != VEF_OK) return 0;
     for (;;) {
         while ((number = vef_engine_next(engine, next, ROOM, sizeof(vef_next))) > 0)
             for (ptrdiff_t each = 0; each < number; each++) {
-                vef_event *event = &events[(first + count++) % EVENTS];
-                event->at = next[each].at;
-                event->id = next[each].id;
-                event->what = next[each].what == VEF_NEXT_WAKE ? VEF_EVENT_WAKE : VEF_EVENT_DELIVERED;
-                if (count == EVENTS) return 0;
+                vef_event event = {0};
+                event.at = next[each].at;
+                event.id = next[each].id;
+                event.what = next[each].what == VEF_NEXT_WAKE ? VEF_EVENT_WAKE : VEF_EVENT_DELIVERED;
+                if (!put(&queue, event)) return 0;
             }
-        if (count == 0) return vef_engine_is_complete(engine) > 0;
-        size_t some = EVENTS - first;
-        if (some > count) some = count;
-        if (some > ROOM) some = ROOM;
-        if (vef_engine_report(engine, &events[first], some) != (ptrdiff_t)some) return 0;
-        first = (first + some) % EVENTS;
-        count -= some;
+        if (queue.count == 0) return vef_engine_is_complete(engine) > 0;
+        size_t some = 0;
+        do events[some++] = take(&queue);
+        while (some < ROOM && queue.count > 0 && queue.heap[1].at == events[0].at);
+        if (vef_engine_report(engine, events, some) != (ptrdiff_t)some) return 0;
     }
 }
 
