@@ -225,25 +225,32 @@ pub(crate) unsafe fn c_value(abi: &Abi, kind: Kind, word: usize, descriptors: bo
 pub(crate) struct KeyPlan {
     number: usize,
     form: Form,
-    /// Slots of the frame with words, and with halves of words.
-    wide: [u8; KEY],
-    wides: usize,
-    narrow: [u8; 2 * KEY],
-    narrows: usize,
+    words: [KeyWord; KEY],
+    /// How many of them there are; the others are 0 in every key.
+    count: usize,
     /// The slot of a buffer that may be `MPI_IN_PLACE`.
     in_place: Option<u8>,
     abi: &'static Abi,
 }
 
+/// What a word of a key is made of: a value of 64 bits, or two of 32; slots of the frame, and what counts of each.
+#[derive(Clone, Copy)]
+struct KeyWord {
+    low: (u8, u64),
+    /// Of what is in the slot, shifted into the upper half.
+    high: (u8, u64),
+}
+
 impl KeyPlan {
     /// `None`: calls by this name are not alike, or have too many arguments.
     pub(crate) fn new(number: usize, abi: &'static Abi) -> Option<Self> {
+        const HALF: u64 = u32::MAX as u64;
         let Export { form, .. } = Export::get(number);
         let call = Export::get(number).call();
         if !has_shapes(call) {
             return None;
         }
-        let (mut wide, mut narrow) = (Vec::new(), Vec::new());
+        let (mut words, mut narrow) = (Vec::new(), Vec::new());
         let mut in_place = None;
         for (place, parameter) in call.parameters().iter().enumerate() {
             let slot = Frame::slot(place) as u8;
@@ -260,29 +267,23 @@ impl KeyPlan {
                 in_place = Some(slot);
             } else if is_value && kind != Kind::Vararg {
                 if is_narrow {
-                    narrow.push(slot)
+                    narrow.push(slot);
                 } else {
-                    wide.push(slot)
-                };
+                    words.push(KeyWord { low: (slot, u64::MAX), high: (0, 0) });
+                }
             }
         }
-        let halves = narrow.len() + usize::from(in_place.is_some());
-        if wide.len() + halves.div_ceil(2) > KEY {
+        words.extend(narrow.chunks(2).map(|pair| KeyWord {
+            low: (pair[0], HALF),
+            high: pair.get(1).map_or((0, 0), |slot| (*slot, !HALF)),
+        }));
+        if words.len() > KEY {
             return None;
         }
-        let mut plan = Self {
-            number,
-            form,
-            wide: [0; KEY],
-            wides: wide.len(),
-            narrow: [0; 2 * KEY],
-            narrows: narrow.len(),
-            in_place,
-            abi,
-        };
-        plan.wide[..wide.len()].copy_from_slice(&wide);
-        plan.narrow[..narrow.len()].copy_from_slice(&narrow);
-        Some(plan)
+        let count = words.len();
+        words.resize(KEY, KeyWord { low: (0, 0), high: (0, 0) });
+        let words = words.try_into().ok()?;
+        Some(Self { number, form, words, count, in_place, abi })
     }
 
     /// The key of a call.
@@ -291,38 +292,46 @@ impl KeyPlan {
     /// Its arguments must be in the frame.
     #[inline(always)]
     pub(crate) unsafe fn key(&self, frame: Frame) -> Key {
-        let mut words = [0; KEY];
-        // SAFETY: the contract; in Fortran values come by reference.
+        // SAFETY: the contract; slot 0 can always be read.
         unsafe {
-            let by_reference = self.form != Form::C;
-            let long = |slot: u8| match frame.at(slot.into()) {
-                word if by_reference => *(word as *const u64),
-                word => word as u64,
-            };
-            let short = |slot: u8| match frame.at(slot.into()) {
-                word if by_reference => *(word as *const u32),
-                word => word as u32,
-            };
-            for (word, slot) in words.iter_mut().zip(&self.wide[..self.wides]) {
-                *word = long(*slot);
+            if self.form != Form::C {
+                return self.fortran_key(frame);
             }
-            let mut at = 2 * self.wides;
-            let mut put = |half: u32| {
-                words[at / 2 % KEY] |= u64::from(half) << (32 * (at % 2));
-                at += 1;
-            };
-            self.narrow[..self.narrows].iter().for_each(|slot| put(short(*slot)));
-            if let Some(slot) = self.in_place {
-                let address = frame.at(slot.into());
-                let address = match self.form {
-                    Form::C => address,
-                    Form::Fortran => fortran::buffer(self.abi, address),
-                    Form::Descriptors => fortran::buffer(self.abi, fortran::base(address)),
-                };
-                put(u32::from(address == self.abi.constants.in_place));
+            let at = |slot: u8| frame.at(slot.into()) as u64;
+            let mut words = [0; KEY];
+            for (word, KeyWord { low, high }) in words.iter_mut().zip(&self.words[..self.count.min(KEY)]) {
+                *word = at(low.0) & low.1 | at(high.0) << 32 & high.1;
             }
+            let in_place = self.in_place.is_some_and(|slot| at(slot) == self.abi.constants.in_place as u64);
+            Key::new(self.number, in_place, words)
         }
-        Key::new(self.number, words)
+    }
+
+    /// In Fortran values come by reference.
+    ///
+    /// # Safety
+    /// As [`KeyPlan::key`].
+    unsafe fn fortran_key(&self, frame: Frame) -> Key {
+        // SAFETY: the contract.
+        let value = |(slot, mask): (u8, u64)| unsafe {
+            match mask {
+                0 => 0,
+                u64::MAX => *(frame.at(slot.into()) as *const u64),
+                _ => u64::from(*(frame.at(slot.into()) as *const u32)),
+            }
+        };
+        let words = self.words.map(|KeyWord { low, high }| value(low) | value(high) << 32);
+        let in_place = self.in_place.is_some_and(|slot| {
+            // SAFETY: the contract.
+            let address = unsafe { frame.at(slot.into()) };
+            let address = match self.form {
+                // SAFETY: a descriptor.
+                Form::Descriptors => unsafe { fortran::base(address) },
+                _ => address,
+            };
+            fortran::buffer(self.abi, address) == self.abi.constants.in_place
+        });
+        Key::new(self.number, in_place, words)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::arguments::Args;
 use crate::comms::{Comm, CommOrigin};
 use crate::known::Type;
 use crate::machine::Frame;
-use crate::requests::Waiting;
+use crate::requests::{Template, Waiting};
 use crate::shapes::{Key, PARTS, Part};
 use crate::tracer::{Scratch, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
@@ -107,6 +107,8 @@ pub(crate) struct Recorded {
     /// What a hook remembers from before the call: a handle, and whether something holds of it.
     pub(crate) kept: usize,
     pub(crate) noted: bool,
+    /// What was known of a request that the call frees.
+    pub(crate) freed: (Option<Waiting>, Option<Template>),
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -133,6 +135,7 @@ impl Recorded {
             scratch,
             kept: 0,
             noted: false,
+            freed: (None, None),
             start: 0,
             end: 0,
         }

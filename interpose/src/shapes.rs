@@ -19,15 +19,15 @@ pub(crate) const KEY: usize = 7;
 /// What tells a call from others: which name it was called by, and its arguments as they came, but for buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// The number of the name plus one.
+    /// Twice the number of the name plus one, and whether a buffer is `MPI_IN_PLACE`.
     name: u32,
     words: [u64; KEY],
 }
 
 impl Key {
     #[inline(always)]
-    pub(crate) fn new(number: usize, words: [u64; KEY]) -> Self {
-        Self { name: number as u32 + 1, words }
+    pub(crate) fn new(number: usize, in_place: bool, words: [u64; KEY]) -> Self {
+        Self { name: 2 * (number as u32 + 1) + u32::from(in_place), words }
     }
 
     /// Where it is looked for first.
@@ -132,7 +132,10 @@ impl Shapes {
     fn at(self, place: usize, key: &Key) -> Option<Shape> {
         // SAFETY: every place is below SLOTS, the number of slots.
         let slot = unsafe { self.slots.get_unchecked(place) };
-        let same = slot.name.load(Ordering::Relaxed) == key.name && slot.words.get() == key.words;
+        let (words, name) = (slot.words.get(), slot.name.load(Ordering::Relaxed));
+        // Without branches, and without a call.
+        let differs = (0..KEY).fold(u64::from(name ^ key.name), |all, at| all | (words[at] ^ key.words[at]));
+        let same = differs == 0;
         same.then_some(Shape(slot))
     }
 

@@ -278,24 +278,31 @@ impl Hook for Free {
         true
     }
 
+    /// Forgotten before the call: another thread may be given the handle anew as soon as it is free.
     fn before(&self, call: &mut Recorded) {
         // SAFETY: the program passed one.
         call.kept = unsafe { call.args.handle_at(REQUEST, 0) };
-        // Afterwards there is nobody to ask.
         let waiting = call.tracer.known().requests.get(call.kept);
+        // Afterwards there is nobody to ask.
         call.noted =
             waiting.is_some_and(|waiting| waiting.has(Waiting::CANCELLED)) && is_cancelled(call, call.kept);
+        let mut known = call.tracer.known();
+        call.freed = (known.requests.take(call.kept), known.templates.remove(call.kept));
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
+        let (waiting, template) = std::mem::take(&mut call.freed);
         if !ended.is_well() {
+            let mut known = call.tracer.known();
+            waiting.into_iter().for_each(|waiting| known.requests.insert(call.kept, waiting));
+            template.into_iter().for_each(|template| known.templates.insert(call.kept, template));
             return;
         }
-        call.tracer.known().templates.remove(call.kept);
+        let Some(waiting) = waiting else { return };
         if call.noted {
-            return put_cancelled(call, call.kept);
+            let outcome = Outcome::Cancelled;
+            return call.put_completed(&[Completion { request: waiting.request(), outcome }]);
         }
-        let Some(waiting) = call.tracer.known().requests.take(call.kept) else { return };
         call.put(&Action::Forget(waiting.request()));
         if waiting.has(Waiting::TWIN) {
             call.put(&Action::Forget(waiting.next().request()));
