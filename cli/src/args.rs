@@ -429,9 +429,9 @@ impl Table {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Of a capture the times are those of its calls, from the first entry of MPI_Init. A trace has no times: it is replayed on a
-network of --latency + bytes / --bandwidth. Of a simulation's result (vef sim --json --links) links are drawn. Ranks are threads of their hosts, arrows lead from the sends of messages to
-the calls that received them; where nothing is drawn a rank computes. Where the file would be larger than --max-size, short
+Of a capture the times are those of its calls, from the first entry of MPI_Init. A trace has no times: it is replayed on a \
+network of --latency + bytes / --bandwidth. Of a simulation's result (vef sim --json --links) links are drawn. Ranks are threads of their hosts, arrows lead from the sends of messages to \
+the calls that received them; where nothing is drawn a rank computes. Where the file would be larger than --max-size, short \
 slices are put together; docs/timeline.md has the rule.
 
 Examples:
@@ -652,9 +652,9 @@ pub struct Traffic {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Patterns, per iteration: ring (to the next), halo2d and halo3d (exchange with 4 or 6 neighbours), alltoall, allreduce,
-random (to a random other rank), incast (all to rank 0, which lets them go on), sweep (a wavefront from each corner in
-turn), fft (Alltoall in rows, then in columns), training (micro-batches through a pipeline and back, an Allreduce of each
+Patterns, per iteration: ring (to the next), halo2d and halo3d (exchange with 4 or 6 neighbours), alltoall, allreduce, \
+random (to a random other rank), incast (all to rank 0, which lets them go on), sweep (a wavefront from each corner in \
+turn), fft (Alltoall in rows, then in columns), training (micro-batches through a pipeline and back, an Allreduce of each \
 in the tensor group, one of the gradients among the replicas).
 
 Examples:

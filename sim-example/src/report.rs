@@ -169,6 +169,9 @@ pub struct NetworkReport {
     pub switch_delay_ps: Picos,
     /// What a node's interface takes to prepare a message.
     pub overhead_ps: Picos,
+    /// The parameters of model `loggp`, which has them instead of links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loggp: Option<String>,
 }
 
 /// How long messages took. Quantiles are at most 1/128 above the exact value and never below; the rest is exact.
@@ -335,7 +338,7 @@ impl Finish {
 
 impl NetworkReport {
     fn new(topology: &Topology, settings: &NetworkSettings) -> Self {
-        let NetworkSettings { topology: spec, links, model, routing, .. } = settings;
+        let NetworkSettings { topology: spec, links, model, routing, loggp, .. } = settings;
         let of_nodes = links.of(LinkClass::NODE);
         Self {
             topology: spec.resolved(topology.nodes()).to_string(),
@@ -349,6 +352,7 @@ impl NetworkReport {
             node_latency_ps: of_nodes.latency,
             switch_delay_ps: links.switch_delay,
             overhead_ps: links.overhead,
+            loggp: (*model == Model::LogGp).then(|| loggp.parameters.to_string()),
         }
     }
 }

@@ -24,12 +24,15 @@ impl Report {
     }
 
     fn write_text(&self, out: &mut String) -> fmt::Result {
-        let NetworkReport { topology, routing, nodes, links, model, bandwidth, latency_ps, .. } =
+        let NetworkReport { topology, routing, nodes, links, model, bandwidth, latency_ps, loggp, .. } =
             &self.network;
-        writeln!(
-            out,
-            "network       {topology}: {nodes} nodes, {links} links of {bandwidth} and {latency_ps}, {model}, {routing}"
-        )?;
+        match loggp {
+            Some(parameters) => writeln!(out, "network       {nodes} nodes, {model}, {parameters}")?,
+            None => writeln!(
+                out,
+                "network       {topology}: {nodes} nodes, {links} links of {bandwidth} and {latency_ps}, {model}, {routing}"
+            )?,
+        }
         match self.ideal {
             Some(Ideal { runtime_ps, slowdown }) => writeln!(
                 out,

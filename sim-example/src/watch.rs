@@ -12,9 +12,10 @@
 use replay::{Kind, LiveId};
 use vef_format::units::Picos;
 
-use crate::model::RETURNED;
 use crate::topology::LinkId;
 
+/// The tag of the bytes that a protocol sends back for a message; no message of a replay has it.
+pub(crate) const RETURNED: u64 = u64::MAX;
 /// Bins of a link.
 pub(crate) const BINS: usize = 64;
 /// Counters of source tasks of a link.

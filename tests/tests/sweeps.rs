@@ -118,6 +118,7 @@ fn nonsense_is_refused_in_one_line() {
         (&["--csv"], "points is a sweep's"),
         (&["--draw", "/nowhere/out.svg"], "/nowhere"),
         (&["-o", "points"], "--sweep"),
+        (&["--model", "loggp", "--send-completion", "sent"], "--loggp S=BYTES"),
     ] {
         let refused = run(vef().arg("sim").arg(&trace).args(arguments)).exited(2);
         assert!(refused.stderr().contains(part), "{arguments:?}: {}", refused.stderr());

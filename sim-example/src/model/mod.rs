@@ -50,8 +50,8 @@ pub(crate) use links::{LinkSpeed, Usage};
 pub(crate) use message::Messages;
 pub(crate) use packet::Packets;
 pub use packet::{Arbiter, Buffers, PacketSettings};
+pub(crate) use protocol::WithProtocol;
 pub use protocol::{Delay, Protocol};
-pub(crate) use protocol::{RETURNED, WithProtocol};
 
 /// What the messages of a simulation do to each other and where they wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use vef_format::units::{Bytes, Picos};
 
 use super::links::Usage;
 use super::{Carried, Happened, Network, OutOfTime};
-use crate::watch::Watch;
+use crate::watch::{RETURNED, Watch};
 
 /// What a message library adds to what the links do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,9 +50,6 @@ impl Protocol {
         Bytes((bytes.0 as f64 * self.returned).round() as u64)
     }
 }
-
-/// A name that no message of a replay has: of what goes back.
-pub(crate) const RETURNED: u64 = u64::MAX;
 
 /// A network whose messages are carried by a protocol.
 pub(crate) struct WithProtocol<'a, N> {

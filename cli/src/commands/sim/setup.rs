@@ -90,6 +90,9 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     if settings.network.model == Model::LogGp && (sim.critical_path || sim.links || sim.draw.is_some()) {
         return Err("--critical-path, --links and --draw: model loggp knows no links".into());
     }
+    if settings.network.model == Model::LogGp && settings.send_completion != SendCompletion::Eager {
+        return Err("--send-completion: model loggp has --loggp S=BYTES and --rendezvous instead".into());
+    }
     settings.observe.critical_path = sim.critical_path;
     settings.observe.links =
         sim.links || sim.draw.is_some() || sim.report.is_some() || sim.csv.is_some_and(Table::needs_links);
