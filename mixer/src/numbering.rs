@@ -188,17 +188,28 @@ impl Numbering {
     /// Takes the turns of the records of `window`, which are in that order; they become its lines. Behind the `last` window
     /// there are no more.
     pub(crate) fn take(&mut self, window: &mut Window, last: bool) {
-        for place in 0..window.len() {
-            if let Err(missing) = window.line(place, |record| self.turn(record)) {
-                self.miss(place, window, missing);
-            }
-            self.make_up_all(window);
+        if !self.threaded {
+            return self.take_all::<false>(window);
         }
-        if last && self.threaded {
+        self.take_all::<true>(window);
+        if last {
             while self.missed > 0 && (self.let_past(window) || self.go_on_without(window)) {}
         }
     }
 
+    /// [`Numbering::take`] where some task has several threads (`THREADED`), or none has.
+    fn take_all<const THREADED: bool>(&mut self, window: &mut Window) {
+        for place in 0..window.len() {
+            if let Err(missing) = window.line(place, |record| self.turn::<THREADED>(record)) {
+                self.miss(place, window, missing);
+            }
+            if !self.awake.is_empty() {
+                self.make_up_all(window);
+            }
+        }
+    }
+
+    #[cold]
     fn make_up_all(&mut self, window: &mut Window) {
         while let Some(woken) = self.awake.pop_front() {
             self.make_up(woken, window);
@@ -221,7 +232,11 @@ impl Numbering {
             // Among the records of this window now, whichever it came with.
             let place = window.len();
             window.push(missed);
-            if let Err(missing) = window.line(place, |record| self.turn(record)) {
+            let line = match self.threaded {
+                false => window.line(place, |record| self.turn::<false>(record)),
+                true => window.line(place, |record| self.turn::<true>(record)),
+            };
+            if let Err(missing) = line {
                 return self.park(place, window, missing);
             }
             self.behind[rank as usize].pop_front();
@@ -298,7 +313,7 @@ impl Numbering {
         let place = window.len();
         window.push(&record);
         // There is no message that it waits for.
-        let _ = window.line(place, |record| self.number(record));
+        let _ = window.line(place, |record| self.number::<true>(record));
     }
 
     /// Whether what a record follows has its line.
@@ -326,27 +341,27 @@ impl Numbering {
 
     /// The turn of a task with its next record; the error is what the task waits for and has no line yet.
     #[inline(always)]
-    fn turn(&mut self, record: &Record) -> Result<Ids, Missing> {
+    fn turn<const THREADED: bool>(&mut self, record: &Record) -> Result<Ids, Missing> {
         if let Some(missing) = self.turns[record.task as usize].parked {
             return Err(missing);
         }
-        if self.threaded
+        if THREADED
             && let Awaits::Collective { comm, position } = record.awaits()
             && !self.operations[comm as usize].is_whole(position)
         {
             return Err(Missing::Operation(comm, position));
         }
-        self.number(record)
+        self.number::<THREADED>(record)
     }
 
     /// As [`Numbering::turn`] of a task that is not parked, whatever operation the record follows.
     #[inline(always)]
-    fn number(&mut self, record: &Record) -> Result<Ids, Missing> {
+    fn number<const THREADED: bool>(&mut self, record: &Record) -> Result<Ids, Missing> {
         let &Record { task, start, .. } = record;
-        let thread = record.thread();
+        let thread = if THREADED { record.thread() } else { None };
         let after = match record.awaits() {
             Awaits::Received { source, message } => {
-                let id = match self.threaded {
+                let id = match THREADED {
                     false => self.sent[source.index()].take(message),
                     true => self.sent_by_threads.remove(&(source.0, message)),
                 };
@@ -368,7 +383,7 @@ impl Numbering {
         let role = record.role();
         if let Role::Collective { comm, position } = role {
             let own = self.operation(comm, position);
-            if self.threaded {
+            if THREADED {
                 self.count_line(comm, position);
             }
             return Ok(Ids { after, own, comm: self.operations[comm as usize].traced.id, most_time });
@@ -380,7 +395,7 @@ impl Numbering {
             Some(thread) => drop(self.anchors.insert((task, thread), own)),
         }
         if let Role::Message { number, dst, expected: true } = role {
-            match self.threaded {
+            match THREADED {
                 false => self.sent[task as usize].add(number, own),
                 true => drop(self.sent_by_threads.insert((task, number), own)),
             }

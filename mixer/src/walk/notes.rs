@@ -1,8 +1,8 @@
 //! What a task's events say of its records that text cannot: collected for a container while they are walked.
 
-use std::borrow::Cow;
 use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, TaskNotes};
+use vef_format::operation::Operation;
 use vef_format::units::Ticks;
 
 /// Collects the notes of one task. Places are those of its records, in the order of the walk.
@@ -14,7 +14,7 @@ pub(super) struct NoteTaker {
     /// The records of the sends that the present event completed.
     sent: Vec<u32>,
     tag: Option<i32>,
-    call: Cow<'static, str>,
+    call: Option<Function>,
 }
 
 impl NoteTaker {
@@ -78,42 +78,70 @@ impl NoteTaker {
         }
     }
 
+    #[inline]
     fn called(&mut self, action: &Action<'_>, record: u64) {
-        if let Some(name) = name(action)
-            && name != self.call
-        {
-            self.notes.put(record, &Note::Call(&name));
-            self.call = name;
+        let function = Function::of(action);
+        if function.is_some() && function != self.call {
+            self.call = function;
+            self.note_call(record);
         }
+    }
+
+    fn note_call(&mut self, record: u64) {
+        let Some(function) = self.call else { return };
+        self.notes.put(record, &Note::Call(&function.name()));
     }
 }
 
 /// The MPI function behind an event, as far as a capture tells: any wait or test is a wait, and persistent requests
 /// are non-blocking ones.
-fn name(action: &Action<'_>) -> Option<Cow<'static, str>> {
-    let name = match action {
-        Action::Send(send) => match (send.mode, send.request.is_some()) {
-            (SendMode::Standard, false) => "MPI_Send",
-            (SendMode::Standard, true) => "MPI_Isend",
-            (SendMode::Buffered, false) => "MPI_Bsend",
-            (SendMode::Buffered, true) => "MPI_Ibsend",
-            (SendMode::Synchronous, false) => "MPI_Ssend",
-            (SendMode::Synchronous, true) => "MPI_Issend",
-            (SendMode::Ready, false) => "MPI_Rsend",
-            (SendMode::Ready, true) => "MPI_Irsend",
-        },
-        Action::Receive(_) => "MPI_Recv",
-        Action::Exchange { .. } => "MPI_Sendrecv",
-        Action::Complete(_) => "MPI_Wait",
-        Action::Finalize => "MPI_Finalize",
-        Action::Collective(call) => {
-            let name = call.operation.name();
-            return Some(match call.request {
-                None => format!("MPI_{name}").into(),
-                Some(_) => format!("MPI_I{}", name.to_ascii_lowercase()).into(),
-            });
-        }
-        _ => return None,
-    };
-    Some(name.into())
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    Send { mode: SendMode, blocking: bool },
+    Receive,
+    Exchange,
+    Wait,
+    Finalize,
+    Collective { operation: Operation, blocking: bool },
+}
+
+impl Function {
+    #[inline]
+    fn of(action: &Action<'_>) -> Option<Self> {
+        Some(match action {
+            Action::Send(send) => Self::Send { mode: send.mode, blocking: send.request.is_none() },
+            Action::Receive(_) => Self::Receive,
+            Action::Exchange { .. } => Self::Exchange,
+            Action::Complete(_) => Self::Wait,
+            Action::Finalize => Self::Finalize,
+            Action::Collective(call) => {
+                Self::Collective { operation: call.operation, blocking: call.request.is_none() }
+            }
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> String {
+        let name = match self {
+            Self::Send { mode, blocking } => match (mode, blocking) {
+                (SendMode::Standard, true) => "MPI_Send",
+                (SendMode::Standard, false) => "MPI_Isend",
+                (SendMode::Buffered, true) => "MPI_Bsend",
+                (SendMode::Buffered, false) => "MPI_Ibsend",
+                (SendMode::Synchronous, true) => "MPI_Ssend",
+                (SendMode::Synchronous, false) => "MPI_Issend",
+                (SendMode::Ready, true) => "MPI_Rsend",
+                (SendMode::Ready, false) => "MPI_Irsend",
+            },
+            Self::Receive => "MPI_Recv",
+            Self::Exchange => "MPI_Sendrecv",
+            Self::Wait => "MPI_Wait",
+            Self::Finalize => "MPI_Finalize",
+            Self::Collective { operation, blocking: true } => return format!("MPI_{}", operation.name()),
+            Self::Collective { operation, blocking: false } => {
+                return format!("MPI_I{}", operation.name().to_ascii_lowercase());
+            }
+        };
+        name.to_owned()
+    }
 }

@@ -162,13 +162,6 @@ pub(super) fn run(count: u64, after: u64, context: &Context) -> Result<Action<'s
     Ok(Action::Complete(Completions::Run { first, count }))
 }
 
-/// How a send of kind `kind` is to be completed, and whether it makes a request.
-#[inline(always)]
-pub(super) fn flags_of_send(kind: u8) -> (SendMode, bool) {
-    let flags = kind - kind::SEND;
-    (mode(flags & 3), flags & 4 != 0)
-}
-
 /// The function of a record, from its slot in the call table plus one.
 #[inline(always)]
 pub(super) fn call_slot(code: u64, calls: usize) -> Result<CallSlot, Fault> {
@@ -242,10 +235,11 @@ fn plain<'a>(
             Action::Complete(Completions::List(&lists.completions))
         }
         kind::SEND..kind::RECEIVE => {
-            let (mode, makes) = flags_of_send(kind);
-            Action::Send(send(source, mode, makes.then_some(own_next))?)
+            Action::Send(sent(Transferred::read(source)?, kind - kind::SEND, context))
         }
-        kind::RECEIVE..kind::POST_RECEIVE => Action::Receive(receive(source, kind - kind::RECEIVE)?),
+        kind::RECEIVE..kind::POST_RECEIVE => {
+            Action::Receive(receive(Transferred::read(source)?, kind - kind::RECEIVE))
+        }
         kind::POST_RECEIVE..kind::EXCHANGE => {
             let flags = kind - kind::POST_RECEIVE;
             Action::PostReceive(PostReceive {
@@ -263,8 +257,8 @@ fn plain<'a>(
                 return Err(Fault::Nonsense("send mode", code));
             }
             Action::Exchange {
-                send: send(source, mode(code as u8), None)?,
-                receive: receive(source, kind - kind::EXCHANGE)?,
+                send: sent(Transferred::read(source)?, code as u8, context),
+                receive: receive(Transferred::read(source)?, kind - kind::EXCHANGE),
             }
         }
         kind::COLLECTIVE => collective(source, own_next, lists)?,
@@ -310,30 +304,81 @@ fn request(source: &mut Source<'_>, head: u64, own: u16, previous: u64) -> Resul
     }
 }
 
+/// What follows the times of a send of kind `kind`: its function, and what it did.
 #[inline(always)]
-fn send(source: &mut Source<'_>, mode: SendMode, request: Option<RequestId>) -> Result<Send, Fault> {
-    Ok(Send {
-        comm: comm(source)?,
-        dest: comm_rank(source)?,
-        tag: tag(source)?,
-        bytes: Bytes(source.get()?),
-        datatype: datatype(source)?,
-        mode,
-        request,
-    })
+pub(super) fn send(
+    source: &mut Source<'_>,
+    kind: u8,
+    context: &Context,
+) -> Result<(CallSlot, Action<'static>), Fault> {
+    let [call, comm, peer, tag, bytes, datatype] = source.fields()?;
+    let call = call_slot(call, context.calls)?;
+    let to = Transferred::new([comm, peer, tag, bytes, datatype])?;
+    Ok((call, Action::Send(sent(to, kind - kind::SEND, context))))
 }
 
+/// A send with the low bits of its kind, `flags`.
 #[inline(always)]
-fn receive(source: &mut Source<'_>, flags: u8) -> Result<Receive, Fault> {
-    Ok(Receive {
-        comm: comm(source)?,
-        source: comm_rank(source)?,
-        tag: tag(source)?,
+fn sent(to: Transferred, flags: u8, context: &Context) -> Send {
+    let Transferred { comm, peer, tag, bytes, datatype } = to;
+    let own_next = RequestId { thread: context.thread, number: context.requests };
+    let request = (flags & 4 != 0).then_some(own_next);
+    Send { comm, dest: peer, tag, bytes, datatype, mode: mode(flags & 3), request }
+}
+
+fn receive(from: Transferred, flags: u8) -> Receive {
+    let Transferred { comm, peer, tag, bytes, datatype } = from;
+    Receive {
+        comm,
+        source: peer,
+        tag,
         any_source: flags & kind::ANY_SOURCE != 0,
         any_tag: flags & kind::ANY_TAG != 0,
-        bytes: Bytes(source.get()?),
-        datatype: datatype(source)?,
-    })
+        bytes,
+        datatype,
+    }
+}
+
+/// What a send and a receive tell alike.
+struct Transferred {
+    comm: CommId,
+    peer: CommRank,
+    tag: i32,
+    bytes: Bytes,
+    datatype: DatatypeId,
+}
+
+impl Transferred {
+    /// From communicator, rank, tag, bytes and datatype.
+    #[inline(always)]
+    fn new([comm, peer, tag, bytes, datatype]: [u64; 5]) -> Result<Self, Fault> {
+        if (comm | peer | tag | datatype) >> 32 != 0 {
+            return Err(over_32_bits([
+                ("communicator", comm),
+                ("rank", peer),
+                ("tag", tag),
+                ("datatype", datatype),
+            ]));
+        }
+        Ok(Self {
+            comm: CommId(comm as u32),
+            peer: CommRank(peer as u32),
+            tag: tag as u32 as i32,
+            bytes: Bytes(bytes),
+            datatype: DatatypeId(datatype as u32),
+        })
+    }
+
+    fn read(source: &mut Source<'_>) -> Result<Self, Fault> {
+        Self::new(source.fields()?)
+    }
+}
+
+/// The first of these that has more than 32 bits.
+#[cold]
+fn over_32_bits(fields: [(&'static str, u64); 4]) -> Fault {
+    let wide = fields.into_iter().find(|&(_, value)| value >> 32 != 0);
+    wide.map_or(Fault::Ended, |(what, value)| Fault::Nonsense(what, value))
 }
 
 fn collective<'a>(

@@ -321,12 +321,17 @@ impl Thread {
         let Self { number, chunk, next, shapes, .. } = self;
         // A copy of its own, which need not be stored after every record.
         let mut here = *next;
-        let mut taken = Ok(Ok(()));
-        while matches!(taken, Ok(Ok(()))) && chunk.get(here.at).is_some_and(|&kind| kind != 0) {
-            taken = read(file, lists, *number, &mut here, shapes, chunk, |event| taker.take(event));
+        while chunk.get(here.at).is_some_and(|&kind| kind != 0) {
+            match read(file, lists, *number, &mut here, shapes, chunk, |event| taker.take(event)) {
+                Ok(Ok(())) => {}
+                ended => {
+                    *next = here;
+                    return ended;
+                }
+            }
         }
         *next = here;
-        taken
+        Ok(Ok(()))
     }
 
     /// Gives `take` the next record.
@@ -346,17 +351,19 @@ impl Next {
     #[inline(always)]
     fn parse(&self, chunk: &[u8]) -> Result<Head, Fault> {
         let rest = chunk.get(self.at..).ok_or(Fault::Ended)?;
-        let &kind = rest.first().ok_or(Fault::Ended)?;
         let (form, gap, duration, at);
-        if kind & word::MARK == 0 {
-            let mut source = Source::new(chunk, self.at + 1);
-            (gap, duration) = (source.get()?, source.get()?);
-            (form, at) = (Form::Kind(kind), source.position());
-        } else {
-            let raw = rest.first_chunk().ok_or(Fault::Ended)?;
-            let head;
-            (head, gap, duration) = word::parse(u64::from_le_bytes(*raw));
-            (form, at) = (Form::Word(head.code()), self.at + word::WORD);
+        match rest.first_chunk().map(|raw| u64::from_le_bytes(*raw)) {
+            Some(word) if word as u8 & word::MARK != 0 => {
+                let head;
+                (head, gap, duration) = word::parse(word);
+                (form, at) = (Form::Word(head.code()), self.at + word::WORD);
+            }
+            _ => {
+                let kind = rest.first().copied().filter(|kind| kind & word::MARK == 0);
+                let mut source = Source::new(chunk, self.at + 1);
+                [gap, duration] = source.fields()?;
+                (form, at) = (Form::Kind(kind.ok_or(Fault::Ended)?), source.position());
+            }
         }
         let start = self.base.checked_add(gap);
         match start.and_then(|start| Some((start, start.checked_add(duration)?))) {
@@ -411,6 +418,12 @@ fn read<R>(
                     // In the place of a function.
                     source.get()?;
                     shapes.call(source.get()?, times, &context)?
+                }
+                // Of different lengths, so that they have no shape.
+                kind::SEND..kind::RECEIVE => {
+                    let (call, action) = decode::send(&mut source, kind, &context)?;
+                    own = of(call, action);
+                    (&own, makes_request(&own.action).is_some())
                 }
                 _ => {
                     let (call, action) = decode::action(&mut source, kind, &context, lists, shapes)?;

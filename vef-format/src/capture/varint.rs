@@ -9,7 +9,7 @@ pub const MAX_LEN: usize = 9;
 
 /// The bytes of `value` where they begin in `room`, and how many they are.
 #[inline(always)]
-fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
+pub(crate) fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
     if value < 1 << 56 {
         let Ok(word) = <&mut [u8; 8]>::try_from(&mut room[..8]) else { return 0 };
         // No branch on the length: neighbouring values differ in it, unforeseeably.
@@ -126,6 +126,27 @@ impl<'a> Source<'a> {
         self.get_slowly(rest)
     }
 
+    /// The next values, of which there are at most eight.
+    #[inline(always)]
+    pub fn fields<const N: usize>(&mut self) -> Result<[u64; N], Ended> {
+        const { assert!(N <= 8) };
+        let mut fields = [0; N];
+        // Where so many bytes follow, no value can run past the end.
+        match self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) {
+            Some(room) => {
+                let mut at = 0;
+                fields.iter_mut().for_each(|field| *field = value_within(room, &mut at));
+                self.at += at;
+            }
+            None => {
+                for field in &mut fields {
+                    *field = self.get()?;
+                }
+            }
+        }
+        Ok(fields)
+    }
+
     /// Near the end of the bytes, and for values of nine bytes.
     #[cold]
     fn get_slowly(&mut self, rest: &[u8]) -> Result<u64, Ended> {
@@ -152,6 +173,35 @@ impl<'a> Source<'a> {
     }
 }
 
+/// So many bytes hold eight values of any length.
+const EIGHT: usize = 8 * MAX_LEN;
+
+/// The value at `at`, one of eight that begin with `room`; `at` moves behind it.
+#[inline(always)]
+fn value_within(room: &[u8; EIGHT], at: &mut usize) -> u64 {
+    // The mask tells the compiler that all eight bytes are there.
+    let begin = *at & (EIGHT - MAX_LEN);
+    let word = room[begin..].first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
+    if word as u8 == 0 {
+        *at += MAX_LEN;
+        return room[begin + 1..].first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
+    }
+    let zeros = word.trailing_zeros() & 7;
+    *at += zeros as usize + 1;
+    (word & LOW_BYTES[zeros as usize]) >> zeros >> 1
+}
+
+/// At n, the lowest n + 1 bytes.
+const LOW_BYTES: [u64; 8] = {
+    let mut masks = [0xff; 8];
+    let mut n = 1;
+    while n < 8 {
+        masks[n] = masks[n - 1] << 8 | 0xff;
+        n += 1;
+    }
+    masks
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +226,26 @@ mod tests {
             }
         }
         assert_eq!(written(0), [1]);
+    }
+
+    #[test]
+    fn several_values_are_read_as_one_by_one() {
+        for shift in 0..64 {
+            let values: Vec<u64> = (0..8).map(|at| (u64::MAX - at) >> ((shift + 9 * at) % 64)).collect();
+            for values in [&values[..], &[u64::MAX; 8], &[0; 8]] {
+                let mut bytes = [0xa5; EIGHT + MAX_LEN];
+                let mut sink = Sink::new(&mut bytes, 0);
+                values.iter().for_each(|&value| sink.put(value));
+                let end = sink.position().expect("fits");
+                // With much room behind, and with none.
+                for bytes in [&bytes[..], &bytes[..end]] {
+                    let mut source = Source::new(bytes, 0);
+                    assert_eq!(source.fields::<8>().expect("they are there"), *values);
+                    assert_eq!(source.position(), end);
+                }
+                assert_eq!(Source::new(&bytes[..end - 1], 0).fields::<8>(), Err(Ended));
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the contents of blocks are made of: varints, records' bytes and runs of ranks.
 
 use crate::capture::encode::{unzigzag, zigzag};
-use crate::capture::varint::{Ended, MAX_LEN, Sink, Source};
+use crate::capture::varint::{self, Ended, MAX_LEN, Source};
 
 /// What is wrong with the content of a block, whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,21 +35,26 @@ pub(super) struct Packed {
     len: usize,
 }
 
+/// At most so many values are put at a time.
+const MOST_VALUES: usize = 14;
+/// Their values begin below this.
+const VALUES: usize = 128;
+const _: () = assert!(MOST_VALUES * MAX_LEN < VALUES);
+
 impl Packed {
-    /// Appends `values`, of which there are at most twelve.
+    /// Appends `values`.
     #[inline]
-    pub(super) fn put(&mut self, values: &[u64]) {
-        debug_assert!(values.len() <= 12);
-        let room = self.len + values.len() * MAX_LEN + MAX_LEN;
-        if self.bytes.len() < room {
-            self.bytes.resize(room.next_power_of_two(), 0);
-        }
-        let mut sink = Sink::new(&mut self.bytes, self.len);
+    pub(super) fn put<const N: usize>(&mut self, values: &[u64; N]) {
+        const { assert!(N <= MOST_VALUES) };
+        let room: &mut [u8; VALUES + MAX_LEN] = self.room();
+        let mut at = 0;
         for &value in values {
-            sink.put(value);
+            // The mask tells the compiler that there is room.
+            if let Some(room) = room[at % VALUES..].first_chunk_mut() {
+                at += varint::store(value, room);
+            }
         }
-        // The room just made suffices.
-        self.len = sink.position().unwrap_or(self.len);
+        self.len += at;
     }
 
     /// Appends the length of `text` and its bytes.
@@ -69,19 +74,26 @@ impl Packed {
         &self.bytes[..self.len]
     }
 
-    /// Makes room for so many more bytes, and for one word behind them.
+    /// The next bytes, which are not appended yet.
     #[inline(always)]
-    pub(super) fn reserve(&mut self, bytes: usize) {
-        let room = self.len + bytes + 8;
-        if self.bytes.len() < room {
-            self.bytes.resize(room.next_power_of_two(), 0);
+    pub(super) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
+        if self.bytes.len() < self.len + N {
+            self.grow(N);
+        }
+        match self.bytes[self.len..].first_chunk_mut() {
+            Some(room) => room,
+            None => unreachable!("it is as long"),
         }
     }
 
-    /// Appends the low bytes of a word; there is room.
+    #[cold]
+    fn grow(&mut self, room: usize) {
+        self.bytes.resize((self.len + room).next_power_of_two(), 0);
+    }
+
+    /// Appends so many bytes of what was written to [`Packed::room`].
     #[inline(always)]
-    pub(super) fn word(&mut self, value: u64, bytes: usize) {
-        self.bytes[self.len..self.len + 8].copy_from_slice(&value.to_le_bytes());
+    pub(super) fn advance(&mut self, bytes: usize) {
         self.len += bytes;
     }
 

@@ -89,7 +89,8 @@ impl Note<'_> {
 /// of all tasks are in order.
 #[derive(Debug, Default)]
 pub struct TaskNotes {
-    begun: Vec<(Section, Piece)>,
+    /// By section.
+    begun: [Piece; Section::ALL.len()],
     pieces: Vec<(Section, Vec<u8>)>,
 }
 
@@ -99,17 +100,11 @@ const FULL: usize = 16 << 10;
 impl TaskNotes {
     /// Adds a note of a section that tasks have of their own; see [`Note`] for what `place` is. Notes of one section come in the
     /// order of their places.
+    #[inline]
     pub fn put(&mut self, place: u64, note: &Note<'_>) {
         let section = note.section();
         debug_assert!(!section.of_trace());
-        let at = match self.begun.iter().position(|&(begun, _)| begun == section) {
-            Some(at) => at,
-            None => {
-                self.begun.push((section, Piece::default()));
-                self.begun.len() - 1
-            }
-        };
-        let piece = &mut self.begun[at].1;
+        let piece = &mut self.begun[section as usize];
         piece.put(place, note);
         if piece.bytes().len() >= FULL {
             self.pieces.push((section, piece.bytes().to_vec()));
@@ -120,8 +115,8 @@ impl TaskNotes {
     /// The pieces of all sections: give them to [`Writer::notes`](super::Writer::notes) in this order.
     pub fn into_pieces(self) -> Vec<(Section, Vec<u8>)> {
         let Self { begun, mut pieces } = self;
-        let rest = begun.iter().filter(|(_, piece)| !piece.bytes().is_empty());
-        pieces.extend(rest.map(|(section, piece)| (*section, piece.bytes().to_vec())));
+        let rest = Section::ALL.into_iter().zip(&begun).filter(|(_, piece)| !piece.bytes().is_empty());
+        pieces.extend(rest.map(|(section, piece)| (section, piece.bytes().to_vec())));
         pieces.sort_by_key(|&(section, _)| section);
         pieces
     }
@@ -136,6 +131,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
+    #[inline]
     pub(super) fn put(&mut self, place: u64, note: &Note<'_>) {
         let step = zigzag(place.wrapping_sub(self.place) as i64);
         self.place = place;

@@ -36,8 +36,10 @@ impl Proving {
     pub(super) fn line(&mut self, message: &Message, last: &mut Option<u64>) {
         self.waits_for(message.src, message.after, *last);
         *last = Some(message.id.0);
-        self.ids = self.ids.wrapping_add(mix(self.key ^ message.id.0));
-        self.ids = self.ids.wrapping_sub(mix(self.key ^ self.lines));
+        if message.id.0 != self.lines {
+            self.ids = self.ids.wrapping_add(mix(self.key ^ message.id.0));
+            self.ids = self.ids.wrapping_sub(mix(self.key ^ self.lines));
+        }
         self.lines += 1;
         if message.awaited {
             self.waits = self.waits.wrapping_add(self.pair(message.id.0, message.dst));

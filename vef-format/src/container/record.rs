@@ -11,6 +11,7 @@
 //! waits for several messages stand alone.
 
 use super::code::{Garbled, Packed};
+use crate::capture::encode::zigzag;
 use crate::ids::{MessageId, Rank};
 use crate::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, LeadingMark, MARK, MESSAGE, Raw};
 use crate::record::{Dependency, LocalCollective, Message};
@@ -71,7 +72,7 @@ impl Encoder {
         let id = Field::difference(std::mem::replace(&mut self.ids.collective, part.id.0), part.id.0);
         let [send, recv] = [part.amounts.send.0, part.amounts.recv.0].map(Field::unsigned);
         let more = [part.comm.0.into(), part.op.0.into()].map(Field::unsigned);
-        out.record(tag, [id, time, after, send, recv], Some(more));
+        out.record(tag, &[id, time, after, send, recv], &more);
     }
 
     /// Appends what is held back: the block ends.
@@ -82,18 +83,16 @@ impl Encoder {
     }
 
     /// Appends a message or a mark.
+    #[inline]
     fn alone(&mut self, out: &mut Packed, message: &Message) {
         let tag = message.after.code() | if message.awaited { AWAITED } else { 0 };
         let (after, time) = (self.ids.dependency(message.after), Field::unsigned(message.time.0));
         let id = Field::difference(std::mem::replace(&mut self.ids.message, message.id.0), message.id.0);
         if message.is_mark() {
-            out.record(tag | MARK, [id, time, after, Field::ZERO, Field::ZERO], None);
+            out.record(tag | MARK, &[id, time, after, Field::ZERO, Field::ZERO], &[]);
         } else {
-            out.record(
-                tag | MESSAGE,
-                [id, time, after, distance(message), Field::unsigned(message.bytes.0)],
-                None,
-            );
+            let (to, bytes) = (distance(message), Field::unsigned(message.bytes.0));
+            out.record(tag | MESSAGE, &[id, time, after, to, bytes], &[]);
         }
     }
 
@@ -108,15 +107,17 @@ impl Encoder {
             Field::unsigned(message.bytes.0),
         ];
         let more = [Field::difference(self.ids.message, mark.id.0), Field::unsigned(mark.time.0)];
-        if fields.iter().chain(&more).any(|field| field.width == Field::WIDE) {
+        if is_wide(&fields, &more) {
             return false;
         }
         self.ids.message = message.id.0;
         let tag = message.after.code() | if message.awaited { AWAITED } else { 0 } | PAIR;
-        out.reserve(LONGEST);
-        out.word(head_of(tag, &fields).into(), 2);
-        out.word((more[0].width | more[1].width << 2).into(), 1);
-        fields.iter().chain(&more).for_each(|field| out.field(field));
+        let mut row = Row::new(out);
+        row.word(head_of(tag, &fields).into(), 2);
+        row.word((more[0].width | more[1].width << 2).into(), 1);
+        fields.iter().chain(&more).for_each(|field| row.field(field));
+        let length = row.at;
+        out.advance(length);
         true
     }
 }
@@ -341,6 +342,16 @@ fn collective_fields(room: &[u8; ROOM], layout: &Layout) -> ([u64; 7], usize) {
 const BYTES: [u8; 4] = [0, 1, 2, 4];
 /// Those bytes of a word.
 const MASKS: [u32; 4] = [0, 0xff, 0xffff, 0xffff_ffff];
+/// The two bits of a field by the bits of its value, or [`Field::WIDE`].
+const WIDTH_OF_BITS: [u8; 65] = {
+    let mut widths = [Field::WIDE; 65];
+    let mut bits = 0;
+    while bits <= 32 {
+        widths[bits] = (bits > 0) as u8 + (bits > 8) as u8 + (bits > 16) as u8;
+        bits += 1;
+    }
+    widths
+};
 /// What is added to a difference in so many bytes so that it is not negative.
 const EXCESS: [u32; 4] = [0, 1 << 7, 1 << 15, 1 << 31];
 
@@ -419,19 +430,19 @@ impl Field {
 
     #[inline(always)]
     fn unsigned(value: u64) -> Self {
-        let wider = |than: u32| u8::from(value > than.into());
-        let width = wider(0) + wider(MASKS[1]) + wider(MASKS[2]) + wider(MASKS[3]);
-        Self { value, width, excess: 0 }
+        Self { value, width: Self::width(value), excess: 0 }
     }
 
     #[inline(always)]
     fn signed(value: i64) -> Self {
-        // As many bytes as the same number without a sign and its highest bit take.
         // One bit more than the magnitude has; zero takes no byte at all.
-        let magnitude = (value ^ value >> 63) as u64;
-        let wider = |bits: u32| u8::from(magnitude >> bits != 0);
-        let width = u8::from(value != 0) + wider(7) + wider(15) + wider(31);
+        let width = Self::width(zigzag(value));
         Self { value: value as u64, width, excess: EXCESS[usize::from(width & 3)] }
+    }
+
+    #[inline(always)]
+    fn width(value: u64) -> u8 {
+        WIDTH_OF_BITS[(u64::BITS - value.leading_zeros()) as usize]
     }
 
     /// From one id to another.
@@ -449,26 +460,65 @@ fn head_of(tag: u8, fields: &[Field; 5]) -> u16 {
     (0..).zip(fields).fold(tag.into(), widths)
 }
 
+/// Whether a field needs eight bytes.
+#[inline(always)]
+fn is_wide(fields: &[Field; 5], more: &[Field]) -> bool {
+    fields.iter().chain(more).fold(0, |widths, field| widths | field.width) & Field::WIDE != 0
+}
+
 impl Packed {
-    /// Appends a record: its first word but the widths, its first five fields, and a collective's last two.
-    #[inline]
-    fn record(&mut self, tag: u8, fields: [Field; 5], more: Option<[Field; 2]>) {
-        self.reserve(LONGEST);
-        let mut all = fields.iter().chain(more.iter().flatten());
-        if all.any(|field| field.width == Field::WIDE) {
-            self.word((u16::from(tag) | WIDE).into(), 2);
-            for field in fields.iter().chain(more.iter().flatten()) {
-                self.word(field.value, 8);
-            }
-            return;
+    /// Appends a record: its first word but the widths, its first five fields, and a collective's last two (`more`).
+    #[inline(always)]
+    fn record(&mut self, tag: u8, fields: &[Field; 5], more: &[Field]) {
+        if is_wide(fields, more) {
+            return self.wide_record(tag, fields, more);
         }
-        self.word(head_of(tag, &fields).into(), 2);
-        fields.iter().for_each(|field| self.field(field));
-        if let Some([comm, op]) = &more {
-            self.word((comm.width | op.width << 2).into(), 1);
-            self.field(comm);
-            self.field(op);
+        let mut row = Row::new(self);
+        row.word(head_of(tag, fields).into(), 2);
+        fields.iter().for_each(|field| row.field(field));
+        if let [comm, op] = more {
+            row.word((comm.width | op.width << 2).into(), 1);
+            row.field(comm);
+            row.field(op);
         }
+        let length = row.at;
+        self.advance(length);
+    }
+
+    #[cold]
+    fn wide_record(&mut self, tag: u8, fields: &[Field; 5], more: &[Field]) {
+        let mut row = Row::new(self);
+        row.word((u16::from(tag) | WIDE).into(), 2);
+        fields.iter().chain(more).for_each(|field| row.word(field.value, 8));
+        let length = row.at;
+        self.advance(length);
+    }
+}
+
+/// Bytes of any record that is being written, to a power of two.
+const ROW: usize = 64;
+const _: () = assert!(LONGEST < ROW);
+
+/// A record that is being written: room, and how much of it is taken.
+struct Row<'a> {
+    room: &'a mut [u8; ROW + 8],
+    at: usize,
+}
+
+impl<'a> Row<'a> {
+    #[inline(always)]
+    fn new(out: &'a mut Packed) -> Self {
+        Self { room: out.room(), at: 0 }
+    }
+
+    /// Appends the low bytes of a word.
+    #[inline(always)]
+    fn word(&mut self, value: u64, bytes: usize) {
+        // The mask tells the compiler that there is room.
+        if let Some(room) = self.room[self.at % ROW..].first_chunk_mut() {
+            *room = value.to_le_bytes();
+        }
+        self.at += bytes;
     }
 
     /// Appends a value of up to four bytes.

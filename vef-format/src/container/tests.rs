@@ -220,7 +220,7 @@ fn later(required_section: bool, required: u32, change_block: impl Fn(usize, &mu
     let place = |index: &mut Packed, number: usize, more: &[u64]| {
         let ((offset, length), items) = all[number];
         index.put(&[1, offset, length, u64::from(items)]);
-        index.put(more);
+        more.iter().for_each(|&value| index.put(&[value]));
     };
     for number in 0..3 {
         place(&mut index, number, &[u64::MAX, 9]);

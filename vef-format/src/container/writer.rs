@@ -48,6 +48,8 @@ pub struct Writer<W: Write> {
     /// The begun block of each task that has records, and its place here by task.
     begun: Vec<(Rank, Begun)>,
     places: IdTable,
+    /// With so many bytes a begun block of records is full.
+    full: usize,
     communicators: Begun,
     order: Begun,
     runs: Runs,
@@ -103,6 +105,7 @@ impl<W: Write> Writer<W> {
             index: Listings::default(),
             begun: Vec::new(),
             places: IdTable::default(),
+            full: FULL,
             communicators: Begun::default(),
             order: Begun::default(),
             runs: Runs::default(),
@@ -340,11 +343,10 @@ impl<W: Write> Writer<W> {
             Some(place) => place as usize,
             None => self.place_for(task),
         };
-        let full = (BUFFERED / self.begun.len()).clamp(SMALL, FULL);
         let begun = &mut self.begun[place].1;
         add(begun, &mut self.proving);
         begun.items += 1;
-        if begun.content.bytes().len() >= full {
+        if begun.content.bytes().len() >= self.full {
             self.end_records(place)?;
         }
         if self.settings.keep_order {
@@ -363,6 +365,7 @@ impl<W: Write> Writer<W> {
         let place = self.begun.len();
         self.places.insert(task.0.into(), place as u32);
         self.begun.push((task, Begun::default()));
+        self.full = (BUFFERED / self.begun.len()).clamp(SMALL, FULL);
         place
     }
 
