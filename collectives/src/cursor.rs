@@ -2,7 +2,7 @@
 //! [`crate::schedule`] moves on.
 
 use crate::phase::Phase;
-use crate::{Algorithm, Operation, Order};
+use crate::{Algorithm, Operation, Order, Tree};
 
 /// What is asked of a rank: the operation and its place in the communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +32,44 @@ pub struct Choice {
     pub fanout: u32,
     /// The order of blocks of the sorted algorithms ([`Algorithm::sorts`]).
     pub order: Order,
+    /// The tree of [`Algorithm::LinearGatherBcast`], [`Algorithm::ReduceThenScatter`] and [`Algorithm::ReduceThenLinearScatter`].
+    pub tree: Tree,
 }
 
 impl Choice {
     /// The algorithm unsegmented, with one chain and no limit of messages posted at once, the largest block first.
     pub const fn plain(algorithm: Algorithm) -> Choice {
-        Choice { algorithm, segment: 0, fanout: 0, order: Order::Descending }
+        Choice { algorithm, segment: 0, fanout: 0, order: Order::Descending, tree: Tree::Binomial }
     }
 
     /// The same in segments of that many bytes.
     pub const fn segmented(self, segment: u64) -> Choice {
         Choice { segment, ..self }
+    }
+
+    /// Whether values are reduced in rank order, so that the operation need not be commutative. It needs to be associative always.
+    pub fn keeps_order(self, operation: Operation, root: u32) -> bool {
+        use Algorithm::*;
+        let algorithm = self.algorithm;
+        match operation {
+            Operation::Reduce => {
+                matches!(algorithm, Linear | Rabenseifner)
+                    || (root == 0 && matches!(algorithm, Binomial | Chain))
+            }
+            Operation::Allreduce => {
+                matches!(
+                    algorithm,
+                    Linear | ReduceBcast | RecursiveDoubling | Rabenseifner | RabenseifnerHalves
+                )
+            }
+            Operation::ReduceScatter | Operation::ReduceScatterBlock => match algorithm {
+                ReduceThenScatter | ReduceThenLinearScatter => {
+                    matches!(self.tree, Tree::Binomial | Tree::Chain | Tree::Flat)
+                }
+                _ => algorithm == Butterfly,
+            },
+            _ => true,
+        }
     }
 }
 
@@ -64,6 +91,7 @@ pub struct Cursor {
     pub(crate) unit: u32,
     pub(crate) operation: Operation,
     pub(crate) split: Split,
+    pub(crate) tree: Tree,
     pub(crate) fanout: u32,
     /// Bytes of all pieces.
     pub(crate) total: u64,
@@ -95,4 +123,6 @@ pub(crate) enum Split {
     Ceil,
     /// As the counts say.
     Table,
+    /// In two, and these in two again, each left part being the shorter one if there is one.
+    Halves,
 }

@@ -37,7 +37,7 @@ mod step;
 
 pub use cursor::{Choice, Cursor, Exchange, Shape};
 pub use error::Error;
-pub use operation::{Algorithm, Operation};
+pub use operation::{Algorithm, Operation, Tree};
 pub use schedule::steps;
 pub use sizes::{Counts, Order, Sizes};
 pub use step::{Buffer, Combine, Data, Layout, Step};

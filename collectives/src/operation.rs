@@ -92,6 +92,11 @@ impl Operation {
         matches!(self, Bcast | Reduce | Gather | Gatherv | Scatter | Scatterv)
     }
 
+    /// Whether each rank ends with a reduced block of its own.
+    pub(crate) const fn is_reduce_scatter(self) -> bool {
+        matches!(self, Operation::ReduceScatter | Operation::ReduceScatterBlock)
+    }
+
     /// Whether values are combined on the way.
     pub const fn reduces(self) -> bool {
         use Operation::*;
@@ -112,6 +117,8 @@ named! {
         Nothing = "nothing",
         /// Root with everybody, everybody with everybody, or rank after rank (scans).
         Linear = "linear",
+        /// [`Algorithm::Linear`] all-to-all in which empty blocks of known sizes are messages, too.
+        LinearEmpty = "linear-empty",
         /// [`Algorithm::Linear`] gather in which the root calls each sender in turn by an empty message.
         LinearSync = "linear-sync",
         /// Binomial tree whose subtrees are consecutive ranks (parent: lowest set bit cleared).
@@ -134,17 +141,26 @@ named! {
         ReduceBcast = "reduce-bcast",
         /// Binomial gather to rank 0, then binomial broadcast.
         GatherBcast = "gather-bcast",
-        /// Binomial reduction to rank 0, then binomial scatter.
+        /// Linear gather to rank 0, then broadcast along `tree`.
+        LinearGatherBcast = "linear-gather-bcast",
+        /// Reduction to rank 0 along `tree`, then binomial scatter.
         ReduceThenScatter = "reduce-then-scatter",
+        /// Reduction to rank 0 along `tree`, then linear scatter.
+        ReduceThenLinearScatter = "reduce-then-linear-scatter",
         /// Exchange with the rank at distance 1, 2, 4 …
         RecursiveDoubling = "recursive-doubling",
         /// Exchange half of what is left with the rank at distance p/2, p/4 …
         RecursiveHalving = "recursive-halving",
         /// Reduce-scatter by recursive halving, then allgather or gather by recursive doubling.
         Rabenseifner = "rabenseifner",
+        /// [`Algorithm::Rabenseifner`] in which a surplus rank and its partner each reduce half of the vector before the partner goes on alone.
+        RabenseifnerHalves = "rabenseifner-halves",
+        /// Reduce-scatter by recursive halving at distance 1, 2, 4 …, after which each block goes to the rank whose number has its bits reversed (Träff).
+        Butterfly = "butterfly",
         /// From each rank to the next, p − 1 times (reductions: 2(p − 1) times).
         Ring = "ring",
-        /// [`Algorithm::Ring`] whose blocks are reduced segment by segment.
+        /// [`Algorithm::Ring`] whose blocks are sent segment by segment; in allgatherv without empty messages, and in segments no shorter than the
+        /// shortest block.
         SegmentedRing = "segmented-ring",
         /// [`Algorithm::Ring`] as NCCL runs it: each piece in `fanout` channels, whose segments go around side by side, and a segment all the way before the
         /// next.
@@ -173,19 +189,25 @@ impl Algorithm {
     pub const fn sorts(self) -> bool {
         matches!(self, Algorithm::SortedLinear | Algorithm::SortedBinomial)
     }
+}
 
-    /// Whether this algorithm reduces in rank order, so that the operation need not be commutative. It needs
-    /// to be associative always.
-    pub fn keeps_order(self, operation: Operation, root: u32) -> bool {
-        use Algorithm::*;
-        match operation {
-            Operation::Reduce => {
-                matches!(self, Linear | Rabenseifner) || (root == 0 && matches!(self, Binomial | Chain))
-            }
-            Operation::Allreduce => matches!(self, Linear | ReduceBcast | RecursiveDoubling | Rabenseifner),
-            Operation::ReduceScatter | Operation::ReduceScatterBlock => self == ReduceThenScatter,
-            _ => true,
-        }
+named! {
+    /// The shape of a tree over p nodes, of which node 0 is the root.
+    #[derive(Default)]
+    Tree {
+        /// All others are children of 0.
+        Flat = "flat",
+        /// Parent: lowest set bit cleared. The subtree of v is [v, v + lowest bit of v).
+        #[default]
+        Binomial = "binomial",
+        /// Parent: highest set bit cleared.
+        BinomialSpread = "binomial-spread",
+        /// In base `fanout`, parent: lowest digit other than 0 cleared.
+        Knomial = "knomial",
+        /// `fanout` chains of consecutive nodes, as equal as can be, the longer ones first.
+        Chain = "chain",
+        /// Level l holds 2ˡ consecutive nodes; the children of v on it are v + 2ˡ and v + 2·2ˡ.
+        Binary = "binary",
     }
 }
 

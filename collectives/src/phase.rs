@@ -1,6 +1,6 @@
 //! What schedules are put together from: the names of the building blocks, which [`crate::phases`] works out step by step.
 
-use crate::{Buffer, Step};
+use crate::{Buffer, Step, Tree};
 
 /// A building block; the schedules' table tells which follow one another.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,10 @@ pub(crate) enum Phase {
     TreeDown(Tree),
     /// A buffer reduced from children to parents, by segments.
     TreeUp(Tree, Buffer),
+    /// [`Phase::TreeDown`] along the tree of the choice.
+    ChosenTreeDown,
+    /// [`Phase::TreeUp`] along the tree of the choice.
+    ChosenTreeUp(Buffer),
     /// Blocks up a binomial tree.
     GatherUp,
     /// Pieces down a binomial tree: rank i's block (`Rank`) or the i-th piece counted from the root (`Virtual`).
@@ -34,12 +38,12 @@ pub(crate) enum Phase {
     // The root with everybody.
     /// Contributions reduced in rank order at the root.
     ReduceInOrder,
-    /// All blocks to the root.
-    GatherLinear { sorted: bool },
+    /// All blocks to the root, from the input, or from their places in another buffer.
+    GatherLinear { from: Buffer, sorted: bool },
     /// The same, called one by one.
     GatherSync,
-    /// All blocks from the root.
-    ScatterLinear { sorted: bool },
+    /// All blocks from the root's input to the output, or from their places in another buffer to the same places.
+    ScatterLinear { from: Buffer, sorted: bool },
 
     // Irregular blocks.
     /// Blocks up a binomial tree over the ranks sorted by size.
@@ -54,24 +58,34 @@ pub(crate) enum Phase {
     // Powers of two: the surplus ranks first hand over to a neighbour (fold), at the end they are served (unfold).
     /// The surplus ranks' vectors are reduced into their partners'.
     Fold(Buffer),
+    /// The surplus ranks and their partners each reduce half of the vector; the partners get both.
+    FoldHalves,
     /// The surplus ranks get the result.
     Unfold,
     /// The surplus ranks' pieces go to their partners.
-    FoldPiece(Which),
+    FoldPiece,
     /// The surplus ranks get all pieces but their own.
-    UnfoldPieces(Which),
+    UnfoldPieces,
     /// The surplus ranks get their own piece.
     UnfoldOwn,
     /// Whole vectors exchanged and reduced at distance 1, 2, 4 …
     Doubling,
     /// All pieces held exchanged at distance 1, 2, 4 …
-    DoublingGather(Which),
-    /// Half of what is left reduced at distance 1, 2, 4 …
-    HalvingNear,
+    DoublingGather,
+    /// The same counted from the root and among all ranks: those that have no partner get the pieces of a tree cut short from others of their own tree.
+    DoublingSpread,
+    /// Half of what is left of a buffer reduced at distance 1, 2, 4 …
+    HalvingNear(Buffer),
     /// The way of [`Phase::HalvingNear`] back: everybody gets everything.
     DoublingBack,
+    /// A root that is a surplus rank gets what rank 0 has reduced, and takes its place.
+    HandToRoot,
     /// The way of [`Phase::HalvingNear`] back: the root gets everything.
     GatherToRoot,
+    /// The input into the work buffer; of a power of two of equal blocks, each to the place whose number has its bits reversed.
+    MirrorIn,
+    /// Each block that [`Phase::HalvingNear`] has reduced to its rank's output.
+    MirrorOut,
     /// Half of what is left reduced at distance p/2, p/4 …; ends with the rank's own piece.
     HalvingFar,
 
@@ -80,6 +94,8 @@ pub(crate) enum Phase {
     RingReduce(Buffer, Which),
     /// Pieces passed around the ring; `Which` is held at the beginning.
     RingGather(Which),
+    /// The same for blocks by rank, each in segments and without empty messages.
+    RingGatherSegments,
     /// Pieces reduced around the ring, passed around it, or both, in laps of one segment of each channel's part of a piece: buffer, and which piece is
     /// sent first.
     RingChannels(Buffer, Which, Lap),
@@ -91,8 +107,8 @@ pub(crate) enum Phase {
     BruckGather,
     /// Blocks whose distance has bit k set sent to distance 2ᵏ.
     BruckExchange,
-    /// All blocks exchanged at once, or so many at a time.
-    ExchangeAll,
+    /// All blocks exchanged at once, or so many at a time; the empty ones, too, or not.
+    ExchangeAll { empty: bool },
     /// Blocks exchanged with one rank a round.
     ExchangePairwise,
     /// Blocks exchanged with one rank a round, and reduced.
@@ -145,21 +161,4 @@ pub(crate) enum Next {
     Lap,
     /// The phase is over.
     Done,
-}
-
-/// The shape of a tree over 0…p−1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tree {
-    /// Everybody is a child of 0.
-    Flat,
-    /// Parent: lowest set bit cleared. The subtree of v is [v, v + lowest bit of v).
-    Binomial,
-    /// Parent: highest set bit cleared.
-    BinomialSpread,
-    /// In base k, parent: lowest digit other than 0 cleared.
-    Knomial,
-    /// Chains of consecutive nodes, as equal as can be, the longer ones first.
-    Chain,
-    /// Level l holds 2ˡ consecutive nodes; the children of v on it are v + 2ˡ and v + 2·2ˡ.
-    Binary,
 }

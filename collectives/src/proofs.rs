@@ -4,7 +4,7 @@
 //! Each (size, root) is proven with some of the lengths in turn; `cargo test -p collectives -- --ignored` runs the whole product.
 
 use crate::prove::{Case, Flaw, Proof};
-use crate::{Algorithm, Choice, Counts, Error, Operation, Order, Sizes, choose};
+use crate::{Algorithm, Choice, Counts, Error, Operation, Order, Sizes, Tree, choose};
 use Algorithm as A;
 use Operation::*;
 
@@ -20,7 +20,7 @@ fn prove(
 ) -> Proof {
     let case = Case { operation, ranks, root, unit, choice, sizes };
     let proof = case.prove().unwrap_or_else(|flaw| panic!("{flaw}\nin {case:?}"));
-    if choice.algorithm.keeps_order(operation, root) {
+    if choice.keeps_order(operation, root) {
         assert!(proof.ordered, "not in rank order: {case:?}");
     }
     proof
@@ -45,7 +45,10 @@ fn choices(operation: Operation, algorithm: Algorithm) -> Vec<Choice> {
         (Bcast | Reduce | Allreduce, A::Binomial | A::BinomialSpread | A::ReduceBcast) => {
             vec![plain, with(0, 8)]
         }
-        (Alltoall | Alltoallv | Alltoallw, A::Linear) => vec![plain, with(1, 0), with(4, 0)],
+        (_, A::LinearGatherBcast | A::ReduceThenScatter | A::ReduceThenLinearScatter) => {
+            Tree::ALL.iter().map(|&tree| Choice { tree, ..with(4, 0) }).collect()
+        }
+        (Alltoall | Alltoallv | Alltoallw, A::Linear | A::LinearEmpty) => vec![plain, with(1, 0), with(4, 0)],
         _ => vec![plain],
     }
 }
@@ -87,7 +90,7 @@ fn prove_regular(operations: &[Operation], most: usize) {
                         let choice = choices[turn % count / lengths.len()];
                         let (unit, bytes) = lengths[turn % lengths.len()];
                         let proof = prove(operation, ranks, root, unit, choice, &[Sizes::Bytes(bytes)]);
-                        check_formula(operation, choice, ranks, unit, bytes, &proof);
+                        check_formula(operation, choice, (ranks, root), unit, bytes, &proof);
                         turn += 1;
                     }
                 }
@@ -136,7 +139,14 @@ fn everything() {
 }
 
 /// Messages and bytes of all ranks, as `docs/collectives.md` states them.
-fn check_formula(operation: Operation, choice: Choice, ranks: u32, unit: u32, bytes: u64, proof: &Proof) {
+fn check_formula(
+    operation: Operation,
+    choice: Choice,
+    (ranks, root): (u32, u32),
+    unit: u32,
+    bytes: u64,
+    proof: &Proof,
+) {
     let p = u64::from(ranks);
     let (n, b) = (bytes, bytes);
     let core = 1u64 << ranks.ilog2();
@@ -161,19 +171,34 @@ fn check_formula(operation: Operation, choice: Choice, ranks: u32, unit: u32, by
             let piece = (n / u64::from(unit)).div_ceil(p) * u64::from(unit);
             let piece = |v: u64| n.min((v + 1) * piece) - n.min(v * piece);
             let scatter: u64 = (0..p).map(|v| u64::from(v.count_ones()) * piece(v)).sum();
-            let messages = if choice.algorithm == A::ScatterRing { p * (p - 1) } else { doubling };
+            // Every pair at distance 2ᵏ; and whoever has no partner gets one message if its neighbouring tree is cut short.
+            let of_round = |k: u64| {
+                let (pairs, beyond) = ((0..p).filter(|v| v ^ (1 << k) < p).count() as u64, p % (2 << k));
+                pairs + if beyond > 1 << k { (2 << k) - beyond } else { 0 }
+            };
+            let messages = match choice.algorithm {
+                A::ScatterRing => p * (p - 1),
+                _ => (0..rounds).map(of_round).sum(),
+            };
             (p - 1 + messages, scatter + (p - 1) * n)
         }
         (Reduce, A::Rabenseifner) => {
             if !(n / u64::from(unit)).is_multiple_of(core) {
                 return; // The gather's bytes depend on which pieces are the longer ones.
             }
-            (surplus + core * log + core - 1, surplus * n + (core - 1) * n + n * log / 2)
+            // A root that has handed over gets the first piece before the others.
+            let handed = u64::from(root % 2 == 1 && u64::from(root) < 2 * surplus);
+            let messages = surplus + core * log + core - 1 + handed;
+            (messages, surplus * n + (core - 1) * n + n * log / 2 + handed * n / core)
         }
         (Bcast | Reduce, _) => tree,
         (Allreduce, A::ReduceBcast) => (2 * tree.0, 2 * tree.1),
         (Allreduce, A::RecursiveDoubling) => (doubling, doubling * n),
         (Allreduce, A::Rabenseifner) => (2 * core * log + 2 * surplus, 2 * (core - 1 + surplus) * n),
+        (Allreduce, A::RabenseifnerHalves) => {
+            let right = (n / u64::from(unit)).div_ceil(2) * u64::from(unit);
+            (2 * core * log + 4 * surplus, 2 * (core - 1) * n + surplus * (2 * n + right))
+        }
         (Allreduce, A::Ring) => (2 * p * (p - 1), 2 * (p - 1) * n),
         (Allreduce, A::SegmentedRing) => {
             // As many laps as the longest piece could need, whose elements are one more than p go into the vector.
@@ -214,7 +239,11 @@ fn check_formula(operation: Operation, choice: Choice, ranks: u32, unit: u32, by
         (Allgather | Allgatherv, A::RecursiveDoubling) => (doubling, p * (p - 1) * b),
         (Allgather | Allgatherv, A::NeighborExchange) => (p * p / 2, p * (p - 1) * b),
         (Allgather | Allgatherv, A::GatherBcast) => (2 * (p - 1), hops * b + (p - 1) * p * b),
-        (Alltoall | Alltoallv | Alltoallw, A::Linear | A::Pairwise) => (p * (p - 1), p * (p - 1) * b),
+        (Allgather | Allgatherv, A::LinearGatherBcast) => (2 * (p - 1), (p - 1) * (p + 1) * b),
+        (Allgatherv, A::SegmentedRing) => (if b == 0 { 0 } else { p * (p - 1) }, p * (p - 1) * b),
+        (Alltoall | Alltoallv | Alltoallw, A::Linear | A::LinearEmpty | A::Pairwise) => {
+            (p * (p - 1), p * (p - 1) * b)
+        }
         (Alltoall, A::Bruck) => (p * rounds, p * hops * b),
         (ReduceScatter | ReduceScatterBlock, A::Ring | A::Pairwise) => (p * (p - 1), p * (p - 1) * b),
         (ReduceScatter | ReduceScatterBlock, A::RecursiveHalving) => {
@@ -222,6 +251,17 @@ fn check_formula(operation: Operation, choice: Choice, ranks: u32, unit: u32, by
         }
         (ReduceScatter | ReduceScatterBlock, A::ReduceThenScatter) => {
             (2 * (p - 1), (p - 1) * p * b + hops * b)
+        }
+        (ReduceScatter | ReduceScatterBlock, A::ReduceThenLinearScatter) => {
+            (2 * (p - 1), (p - 1) * (p + 1) * b)
+        }
+        (ReduceScatter | ReduceScatterBlock, A::Butterfly) => {
+            let is_mirrored = |&c: &u64| log == 0 || c.reverse_bits() >> (64 - log) == c;
+            let moved = match operation {
+                ReduceScatterBlock if surplus == 0 => 0,
+                _ => core - (0..core).filter(is_mirrored).count() as u64,
+            };
+            (core * log + 2 * surplus + moved, (core - 1 + surplus) * p * b + (surplus + moved) * b)
         }
         (Scan | Exscan, A::Linear) => (p - 1, (p - 1) * n),
         (Scan | Exscan, A::RecursiveDoubling) => {
@@ -290,7 +330,7 @@ fn sorted_binomial_moves_large_blocks_once() {
 #[test]
 fn unequal_pairs() {
     for operation in [Alltoallv, Alltoallw] {
-        for algorithm in [A::Linear, A::Pairwise] {
+        for algorithm in [A::Linear, A::LinearEmpty, A::Pairwise] {
             for ranks in 1..=MOST {
                 let matrix: Vec<Vec<u64>> = (0..ranks).map(|rank| uneven(ranks, rank + ranks)).collect();
                 let send: Vec<Counts> =
@@ -303,7 +343,7 @@ fn unequal_pairs() {
                 let proof = prove(operation, ranks, 0, 1, Choice::plain(algorithm), &sizes);
                 for (a, row) in matrix.iter().enumerate() {
                     for (b, &bytes) in row.iter().enumerate().filter(|&(b, _)| b != a) {
-                        let messages = u64::from(bytes > 0 || algorithm == A::Pairwise);
+                        let messages = u64::from(bytes > 0 || algorithm != A::Linear);
                         assert_eq!(proof.pairs[a * ranks as usize + b], (messages, bytes));
                     }
                 }

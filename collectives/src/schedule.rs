@@ -4,8 +4,8 @@
 //! step, written in [`crate::phases`]. The cursor holds the place in that list and the communicator's numbers.
 
 use crate::cursor::{Choice, Cursor, Exchange, Shape, Split};
-use crate::phase::{Lap, Next, Phase, Tree, Which};
-use crate::{Algorithm, Buffer, Error, MAX_RANKS, Operation, Sizes, Step};
+use crate::phase::{Lap, Next, Phase, Which};
+use crate::{Algorithm, Buffer, Error, MAX_RANKS, Operation, Sizes, Step, Tree};
 
 /// The steps of one rank as an iterator; `sizes` stay borrowed.
 pub fn steps<'a>(
@@ -21,7 +21,7 @@ impl Cursor {
     /// The beginning of a rank's schedule. Costs a few divisions and nothing else.
     pub fn new(shape: Shape, choice: Choice, sizes: Sizes<'_>) -> Result<Cursor, Error> {
         let Shape { operation, ranks, rank, root, unit } = shape;
-        let Choice { algorithm, segment, fanout, .. } = choice;
+        let Choice { algorithm, segment, fanout, tree, .. } = choice;
         if ranks == 0 || ranks > MAX_RANKS {
             return Err(Error::Ranks { ranks: ranks.into() });
         }
@@ -49,6 +49,7 @@ impl Cursor {
             unit,
             operation,
             split: parts.split,
+            tree,
             fanout,
             total: parts.total,
             piece: parts.piece,
@@ -57,6 +58,13 @@ impl Cursor {
             segment: parts.total,
         };
         cursor.cut_segments(algorithm, segment)?;
+        if operation == Operation::Allgatherv && algorithm == Algorithm::SegmentedRing {
+            let shortest = match sizes {
+                Sizes::Blocks(counts) => counts.shortest(),
+                _ => parts.piece,
+            };
+            cursor.segment = segment.max(shortest).max(1);
+        }
         Ok(cursor)
     }
 
@@ -204,6 +212,7 @@ impl Shape {
             Algorithm::ScatterRing | Algorithm::ScatterDoubling => {
                 Parts { split: Split::Ceil, total, piece: elements.div_ceil(pieces) * unit, wide: 0 }
             }
+            Algorithm::RabenseifnerHalves => Parts { split: Split::Halves, total, piece: 0, wide: 0 },
             // Halving needs a power of two of pieces: those of the ranks at work.
             Algorithm::Rabenseifner => {
                 let log = ranks.ilog2();
@@ -230,7 +239,7 @@ impl Algorithm {
 /// The phases of an algorithm: the whole table of operation × algorithm.
 pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'static [Phase]> {
     use Algorithm as A;
-    use Buffer::{Output, Work};
+    use Buffer::{Input, Output, Work};
     use Operation::*;
     use Phase::*;
     use Which::{Following, Preceding, Rank, Virtual};
@@ -247,18 +256,15 @@ pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'st
         (Bcast, A::Binary) => &[TreeDown(Tree::Binary)],
         (Bcast, A::SplitBinary) => &[SplitDown, SplitExchange],
         (Bcast, A::ScatterRing) => &[ScatterDown(Output, Virtual), RingGather(Virtual)],
-        (Bcast, A::ScatterDoubling) => &[
-            ScatterDown(Output, Virtual),
-            FoldPiece(Virtual),
-            DoublingGather(Virtual),
-            UnfoldPieces(Virtual),
-        ],
+        (Bcast, A::ScatterDoubling) => &[ScatterDown(Output, Virtual), DoublingSpread],
 
         (Reduce, A::Linear) => &[ReduceInOrder],
         (Reduce, A::Binomial) => &[CopyIn(Output), TreeUp(Tree::Binomial, Output)],
         (Reduce, A::Chain) => &[CopyIn(Output), TreeUp(Tree::Chain, Output)],
         (Reduce, A::Binary) => &[CopyIn(Output), TreeUp(Tree::Binary, Output)],
-        (Reduce, A::Rabenseifner) => &[CopyIn(Output), Fold(Output), HalvingNear, GatherToRoot],
+        (Reduce, A::Rabenseifner) => {
+            &[CopyIn(Output), Fold(Output), HalvingNear(Output), HandToRoot, GatherToRoot]
+        }
 
         (Allreduce, A::Linear) => &[ReduceInOrder, TreeDown(Tree::Flat)],
         (Allreduce, A::ReduceBcast) => {
@@ -270,36 +276,50 @@ pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'st
         }
         (Allreduce, A::RingChannels) => &[CopyIn(Output), RingChannels(Output, Rank, Lap::Both)],
         (Allreduce, A::DoubleTree) => &[CopyIn(Output), TwoTrees],
-        (Allreduce, A::Rabenseifner) => &[CopyIn(Output), Fold(Output), HalvingNear, DoublingBack, Unfold],
+        (Allreduce, A::Rabenseifner) => {
+            &[CopyIn(Output), Fold(Output), HalvingNear(Output), DoublingBack, Unfold]
+        }
+        (Allreduce, A::RabenseifnerHalves) => {
+            &[CopyIn(Output), FoldHalves, HalvingNear(Output), DoublingBack, Unfold]
+        }
 
-        (Gather | Gatherv, A::Linear) => &[GatherLinear { sorted: false }],
+        (Gather | Gatherv, A::Linear) => &[GatherLinear { from: Input, sorted: false }],
         (Gather | Gatherv, A::LinearSync) => &[GatherSync],
         (Gather | Gatherv, A::Binomial) => &[CopyOwn, GatherUp],
-        (Gatherv, A::SortedLinear) => &[GatherLinear { sorted: true }],
+        (Gatherv, A::SortedLinear) => &[GatherLinear { from: Input, sorted: true }],
         (Gatherv, A::SortedBinomial) => &[SortedGatherUp],
         (Gatherv, A::Traff) => &[CopyOwn, TraffUp],
 
-        (Scatter | Scatterv, A::Linear) => &[ScatterLinear { sorted: false }],
-        (Scatter | Scatterv, A::Binomial) => &[ScatterDown(Buffer::Input, Rank), TakeOwn],
-        (Scatterv, A::SortedLinear) => &[ScatterLinear { sorted: true }],
+        (Scatter | Scatterv, A::Linear) => &[ScatterLinear { from: Input, sorted: false }],
+        (Scatter | Scatterv, A::Binomial) => &[ScatterDown(Input, Rank), TakeOwn],
+        (Scatterv, A::SortedLinear) => &[ScatterLinear { from: Input, sorted: true }],
         (Scatterv, A::SortedBinomial) => &[SortedScatterDown],
         (Scatterv, A::Traff) => &[TraffDown, TakeOwn],
 
         (Allgather | Allgatherv, A::Ring) => &[CopyOwn, RingGather(Rank)],
         (Allgather, A::RingChannels) => &[CopyOwn, RingChannels(Output, Rank, Lap::Gather)],
         (Allgather | Allgatherv, A::Bruck) => &[CopyOwn, BruckGather],
-        (Allgather | Allgatherv, A::RecursiveDoubling) => {
-            &[CopyOwn, FoldPiece(Rank), DoublingGather(Rank), UnfoldPieces(Rank)]
-        }
+        (Allgather | Allgatherv, A::RecursiveDoubling) => &[CopyOwn, FoldPiece, DoublingGather, UnfoldPieces],
         (Allgather | Allgatherv, A::NeighborExchange) => &[CopyOwn, Neighbors],
         (Allgather | Allgatherv, A::GatherBcast) => &[CopyOwn, GatherUp, TreeDown(Tree::Binomial)],
+        (Allgather | Allgatherv, A::LinearGatherBcast) => {
+            &[CopyOwn, GatherLinear { from: Output, sorted: false }, ChosenTreeDown]
+        }
+        (Allgatherv, A::SegmentedRing) => &[CopyOwn, RingGatherSegments],
 
-        (Alltoall | Alltoallv | Alltoallw, A::Linear) => &[CopyOwnPair, ExchangeAll],
+        (Alltoall | Alltoallv | Alltoallw, A::Linear) => &[CopyOwnPair, ExchangeAll { empty: false }],
+        (Alltoallv | Alltoallw, A::LinearEmpty) => &[CopyOwnPair, ExchangeAll { empty: true }],
         (Alltoall | Alltoallv | Alltoallw, A::Pairwise) => &[CopyOwnPair, ExchangePairwise],
         (Alltoall, A::Bruck) => &[BruckExchange],
 
         (ReduceScatter | ReduceScatterBlock, A::ReduceThenScatter) => {
-            &[CopyIn(Work), TreeUp(Tree::Binomial, Work), ScatterDown(Work, Rank), TakeOwn]
+            &[CopyIn(Work), ChosenTreeUp(Work), ScatterDown(Work, Rank), TakeOwn]
+        }
+        (ReduceScatter | ReduceScatterBlock, A::ReduceThenLinearScatter) => {
+            &[CopyIn(Work), ChosenTreeUp(Work), ScatterLinear { from: Work, sorted: false }, TakeOwn]
+        }
+        (ReduceScatter | ReduceScatterBlock, A::Butterfly) => {
+            &[MirrorIn, Fold(Work), HalvingNear(Work), MirrorOut]
         }
         (ReduceScatter | ReduceScatterBlock, A::RecursiveHalving) => {
             &[CopyIn(Work), Fold(Work), HalvingFar, UnfoldOwn, TakeOwn]

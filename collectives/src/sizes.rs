@@ -132,6 +132,11 @@ impl Counts {
         (self.starts.len() - 1) as u32
     }
 
+    /// Bytes of the shortest block.
+    pub(crate) fn shortest(&self) -> u64 {
+        self.starts.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default()
+    }
+
     /// Bytes of one rank's block.
     pub fn of(&self, rank: u32) -> u64 {
         self.start(rank + 1) - self.start(rank)

@@ -20,7 +20,7 @@ mod read;
 
 pub use read::TableError;
 
-use crate::{Algorithm, Choice, Operation, Order, Shape, Sizes};
+use crate::{Algorithm, Choice, Operation, Order, Shape, Sizes, Tree};
 use serde::Deserialize;
 
 /// Conditions, and what to use where they hold. Absent bounds hold always; all bounds are inclusive.
@@ -51,6 +51,9 @@ pub struct Rule {
     /// Whether there must be (or must not be) an element of the vector for every rank.
     #[serde(default)]
     pub element_each: Option<bool>,
+    /// The same for the ranks of the largest power of two among them.
+    #[serde(default)]
+    pub element_each_core: Option<bool>,
     /// The algorithm.
     pub algorithm: Algorithm,
     /// See [`Choice::segment`].
@@ -62,6 +65,9 @@ pub struct Rule {
     /// See [`Choice::order`]: `ascending` or `descending`.
     #[serde(default)]
     pub order: Order,
+    /// See [`Choice::tree`].
+    #[serde(default)]
+    pub tree: Tree,
 }
 
 fn u32_max() -> u32 {
@@ -116,6 +122,7 @@ impl Table {
                 segment: rule.segment,
                 fanout: rule.fanout,
                 order: rule.order,
+                tree: rule.tree,
             })
     }
 }
@@ -128,6 +135,7 @@ impl Rule {
             && (self.min_total..=self.max_total).contains(&total)
             && self.power_of_two.is_none_or(|wanted| wanted == ranks.is_power_of_two())
             && self.element_each.is_none_or(|wanted| wanted == (total / unit >= ranks.into()))
+            && self.element_each_core.is_none_or(|wanted| wanted == (total / unit >= 1 << ranks.ilog2()))
     }
 }
 

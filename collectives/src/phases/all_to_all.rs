@@ -17,8 +17,8 @@ impl Cursor {
         }
     }
 
-    /// Round i ≥ 1: to the rank i after, from the rank i before. Known empty blocks cause no message.
-    pub(crate) fn exchange_all(&self, sizes: Sizes<'_>) -> Next {
+    /// Round i ≥ 1: to the rank i after, from the rank i before. Known empty blocks cause no message, unless `empty`.
+    pub(crate) fn exchange_all(&self, empty: bool, sizes: Sizes<'_>) -> Next {
         let i = self.round + 1;
         if i >= self.ranks {
             return Next::Done;
@@ -26,11 +26,11 @@ impl Cursor {
         let (to, from) = (self.plus(self.rank, i), self.minus(self.rank, i));
         match self.pos {
             0 => match self.block_from(sizes, from) {
-                bytes if is_silent(bytes, sizes) => Next::Skip,
+                bytes if !empty && is_silent(bytes, sizes) => Next::Skip,
                 bytes => recv(from, Buffer::Output, bytes),
             },
             1 => match self.piece(sizes, to) {
-                bytes if is_silent(bytes, sizes) => Next::Skip,
+                bytes if !empty && is_silent(bytes, sizes) => Next::Skip,
                 bytes => send(to, Buffer::Input, bytes),
             },
             2 if i + 1 == self.ranks || (self.fanout > 0 && i.is_multiple_of(self.fanout)) => WAIT,

@@ -5,7 +5,8 @@
 //! order. In a barrier, where order is nothing, the surplus ranks are the last ones.
 
 use super::{WAIT, is_silent, recv, reduce, send};
-use crate::phase::{Next, Which};
+use crate::cursor::Split;
+use crate::phase::Next;
 use crate::{Buffer, Combine, Cursor, Exchange, Operation, Sizes};
 
 /// What a rank does while the powers of two are at work.
@@ -22,17 +23,13 @@ impl Cursor {
         self.ranks.ilog2()
     }
 
-    fn surplus(&self) -> u32 {
+    pub(crate) fn surplus(&self) -> u32 {
         self.ranks - (1 << self.log_core())
     }
 
-    /// The core member of a pair: the odd one; in a reduction to a root the root or the even one.
+    /// The core member of a pair: the odd one; in a reduction to a root, and where pairs exchange halves, the even one.
     fn core_of_pair(&self, pair: u32) -> u32 {
-        match self.operation {
-            Operation::Reduce if self.root >> 1 == pair => self.root,
-            Operation::Reduce => 2 * pair,
-            _ => 2 * pair + 1,
-        }
+        2 * pair + u32::from(self.operation != Operation::Reduce && self.split != Split::Halves)
     }
 
     pub(crate) fn role(&self, number: u32) -> Role {
@@ -84,6 +81,27 @@ impl Cursor {
         }
     }
 
+    /// Of a pair the core member reduces the left half and the other one the right half, which then goes to the core member.
+    pub(crate) fn fold_halves(&self) -> Next {
+        let unit = u64::from(self.unit);
+        let left = self.total / unit / 2 * unit;
+        let (left, right) = ((0, left), (left, self.total - left));
+        let (partner, is_core) = match self.role(self.rank) {
+            Role::Core { serves: None, .. } => return Next::Done,
+            Role::Core { serves: Some(partner), .. } => (partner, true),
+            Role::Surplus { partner } => (partner, false),
+        };
+        let (given, kept) = if is_core { (right, left) } else { (left, right) };
+        match self.pos {
+            0 => send(partner, Buffer::Output, given),
+            1 => reduce(partner, Buffer::Output, kept, order_of(partner, self.rank)),
+            2 | 4 => WAIT,
+            3 if is_core => recv(partner, Buffer::Output, right),
+            3 => send(partner, Buffer::Output, right),
+            _ => Next::Done,
+        }
+    }
+
     pub(crate) fn unfold(&self) -> Next {
         match (self.role(self.rank), self.pos) {
             (Role::Core { serves: None, .. }, _) => Next::Done,
@@ -94,32 +112,24 @@ impl Cursor {
         }
     }
 
-    pub(crate) fn fold_piece(&self, which: Which, sizes: Sizes<'_>) -> Next {
-        let number = self.number(which);
-        match (self.role(number), self.pos) {
+    pub(crate) fn fold_piece(&self, sizes: Sizes<'_>) -> Next {
+        match (self.role(self.rank), self.pos) {
             (Role::Core { serves: None, .. }, _) => Next::Done,
             (Role::Core { serves: Some(partner), .. }, 0) => {
-                recv(self.numbered(which, partner), Buffer::Output, self.piece(sizes, partner))
+                recv(partner, Buffer::Output, self.piece(sizes, partner))
             }
-            (Role::Surplus { partner }, 0) => {
-                send(self.numbered(which, partner), Buffer::Output, self.piece(sizes, number))
-            }
+            (Role::Surplus { partner }, 0) => send(partner, Buffer::Output, self.piece(sizes, self.rank)),
             (_, 1) => WAIT,
             _ => Next::Done,
         }
     }
 
-    pub(crate) fn unfold_pieces(&self, which: Which, sizes: Sizes<'_>) -> Next {
-        let number = self.number(which);
+    pub(crate) fn unfold_pieces(&self, sizes: Sizes<'_>) -> Next {
         let all_but = |number| self.span(sizes, self.plus(number, 1), self.ranks - 1);
-        match (self.role(number), self.pos) {
+        match (self.role(self.rank), self.pos) {
             (Role::Core { serves: None, .. }, _) => Next::Done,
-            (Role::Core { serves: Some(partner), .. }, 0) => {
-                send(self.numbered(which, partner), Buffer::Output, all_but(partner))
-            }
-            (Role::Surplus { partner }, 0) => {
-                recv(self.numbered(which, partner), Buffer::Output, all_but(number))
-            }
+            (Role::Core { serves: Some(partner), .. }, 0) => send(partner, Buffer::Output, all_but(partner)),
+            (Role::Surplus { partner }, 0) => recv(partner, Buffer::Output, all_but(self.rank)),
             (_, 1) => WAIT,
             _ => Next::Done,
         }
@@ -158,19 +168,60 @@ impl Cursor {
         (self.round < self.log_core()).then(|| Exchange { to: partner(), bytes: self.total, from: partner() })
     }
 
-    pub(crate) fn doubling_gather(&self, which: Which, sizes: Sizes<'_>) -> Next {
-        let Role::Core { core, .. } = self.role(self.number(which)) else { return Next::Done };
+    pub(crate) fn doubling_gather(&self, sizes: Sizes<'_>) -> Next {
+        let Role::Core { core, .. } = self.role(self.rank) else { return Next::Done };
         if self.round == self.log_core() {
             return Next::Done;
         }
         let held = 1 << self.round;
         let first = core & !(held - 1);
-        let partner = self.numbered(which, self.core_number(core ^ held));
+        let partner = self.core_number(core ^ held);
         match self.pos {
             0 => send(partner, Buffer::Output, self.core_pieces(first, held, sizes)),
             1 => recv(partner, Buffer::Output, self.core_pieces(first ^ held, held, sizes)),
             2 => WAIT,
             _ => Next::Round,
+        }
+    }
+
+    /// Round k: all of a tree of 2ᵏ consecutive ranks hold its pieces; each exchanges them with its partner in the neighbouring tree. Of
+    /// partners that do not exist, the pieces come from a rank of the own tree that has them already, at distance 2ᵏ⁻¹, 2ᵏ⁻² …
+    pub(crate) fn doubling_spread(&self, sizes: Sizes<'_>) -> Next {
+        let (v, width) = (self.virtual_rank(), 1 << self.round);
+        if width >= self.ranks {
+            return Next::Done;
+        }
+        let partner = v ^ width;
+        let pieces = |first: u32| {
+            let start = self.start(sizes, first);
+            (start, self.start(sizes, (first + width).min(self.ranks)) - start)
+        };
+        let [held, wanted] = [v, partner].map(|number| number & !(width - 1));
+        let Some(step) = self.pos.checked_sub(3) else {
+            return match self.pos {
+                _ if partner >= self.ranks => Next::Skip,
+                0 => send(self.real_rank(partner), Buffer::Output, pieces(held)),
+                1 => recv(self.real_rank(partner), Buffer::Output, pieces(wanted)),
+                _ => WAIT,
+            };
+        };
+        if step / 2 == self.round {
+            return Next::Round;
+        }
+        // So many ranks of each group of the own tree have had a partner.
+        let partners = match wanted > held {
+            true => self.ranks.saturating_sub(wanted).min(width),
+            false => width,
+        };
+        let distance = width >> (step / 2 + 1);
+        let (other, group) = (v ^ distance, v & !(2 * distance - 1));
+        let (first, second) = (v.min(other), v.max(other));
+        let passes = first - group < partners && second - group >= partners;
+        match (passes, step % 2) {
+            (false, _) => Next::Skip,
+            (_, 0) if v == first => send(self.real_rank(second), Buffer::Output, pieces(wanted)),
+            (_, 0) => recv(self.real_rank(first), Buffer::Output, pieces(wanted)),
+            _ => WAIT,
         }
     }
 }

@@ -2,24 +2,42 @@
 //!
 //! *Near* (Rabenseifner): partners at distance 1, 2, 4 …; the vector is in 2ⁿ pieces, and after k rounds core
 //! rank c has reduced the 2ⁿ⁻ᵏ pieces from the number got by reversing the low k bits of c on. Contributions stay
-//! in rank order. *Far*: partners at distance p/2, p/4 …; core rank c ends with its own piece.
+//! in rank order. In a reduce-scatter the pieces are the core ranks' blocks, and that of core rank c ends at the rank whose number has
+//! its bits reversed. *Far*: partners at distance p/2, p/4 …; core rank c ends with its own piece.
 
 use super::doubling::{Role, order_of};
-use super::{WAIT, is_silent, recv, reduce, send};
+use super::{WAIT, is_silent, local, recv, reduce, send};
+use crate::cursor::Split;
 use crate::phase::Next;
-use crate::{Buffer, Cursor, Sizes};
+use crate::{Buffer, Combine, Cursor, Operation, Sizes};
 
 impl Cursor {
     /// What core rank `core` holds after k near rounds.
     fn near(&self, core: u32, k: u32, sizes: Sizes<'_>) -> (u64, u64) {
         let log = self.log_core();
-        let low = core & ((1 << k) - 1);
-        let first = ((u64::from(low) << 32).reverse_bits() >> (32 - log)) as u32;
+        if self.split == Split::Halves {
+            let unit = u64::from(self.unit);
+            let (mut start, mut len) = (0, self.total / unit);
+            for bit in 0..k {
+                let left = len / 2;
+                (start, len) = if core >> bit & 1 == 0 { (start, left) } else { (start + left, len - left) };
+            }
+            return (start * unit, len * unit);
+        }
+        let first = self.mirror(core & ((1 << k) - 1));
+        if self.operation.is_reduce_scatter() {
+            return self.core_pieces(first, 1 << (log - k), sizes);
+        }
         let start = self.start(sizes, first);
         (start, self.start(sizes, first + (1 << (log - k))) - start)
     }
 
-    pub(crate) fn halving_near(&self, sizes: Sizes<'_>) -> Next {
+    /// The core number with the bits of another reversed.
+    fn mirror(&self, core: u32) -> u32 {
+        ((u64::from(core) << 32).reverse_bits() >> (32 - self.log_core())) as u32
+    }
+
+    pub(crate) fn halving_near(&self, buffer: Buffer, sizes: Sizes<'_>) -> Next {
         let Role::Core { core, .. } = self.role(self.rank) else { return Next::Done };
         let k = self.round;
         if k == self.log_core() {
@@ -28,8 +46,8 @@ impl Cursor {
         let other = core ^ (1 << k);
         let partner = self.core_number(other);
         match self.pos {
-            0 => send(partner, Buffer::Output, self.near(other, k + 1, sizes)),
-            1 => reduce(partner, Buffer::Output, self.near(core, k + 1, sizes), order_of(partner, self.rank)),
+            0 => send(partner, buffer, self.near(other, k + 1, sizes)),
+            1 => reduce(partner, buffer, self.near(core, k + 1, sizes), order_of(partner, self.rank)),
             2 => WAIT,
             _ => Next::Round,
         }
@@ -48,11 +66,34 @@ impl Cursor {
         }
     }
 
-    pub(crate) fn gather_to_root(&self, sizes: Sizes<'_>) -> Next {
-        let (Role::Core { core, .. }, Role::Core { core: root, .. }) =
-            (self.role(self.rank), self.role(self.root))
-        else {
+    /// Whether the root has handed over to its partner.
+    fn root_is_surplus(&self) -> bool {
+        matches!(self.role(self.root), Role::Surplus { .. })
+    }
+
+    pub(crate) fn hand_to_root(&self, sizes: Sizes<'_>) -> Next {
+        if !self.root_is_surplus() {
             return Next::Done;
+        }
+        let reduced = self.near(0, self.log_core(), sizes);
+        match (self.core_number(0), self.pos) {
+            (first, 0) if self.rank == first => send(self.root, Buffer::Output, reduced),
+            (first, 0) if self.rank == self.root => recv(first, Buffer::Output, reduced),
+            (first, 1) if self.rank == first || self.rank == self.root => WAIT,
+            _ => Next::Done,
+        }
+    }
+
+    pub(crate) fn gather_to_root(&self, sizes: Sizes<'_>) -> Next {
+        let moved = self.root_is_surplus();
+        let core = match self.role(self.rank) {
+            _ if moved && self.rank == self.root => 0,
+            Role::Core { core, .. } if !moved || core != 0 => core,
+            _ => return Next::Done,
+        };
+        let root = match self.role(self.root) {
+            Role::Core { core, .. } => core,
+            Role::Surplus { .. } => 0,
         };
         let Some(k) = self.log_core().checked_sub(self.round + 1) else { return Next::Done };
         // Only ranks that agree with the root in all higher bits still hold something to be passed on.
@@ -60,13 +101,78 @@ impl Cursor {
             return Next::Done;
         }
         let other = core ^ (1 << k);
-        let partner = self.core_number(other);
+        let partner = if moved && other == 0 { self.root } else { self.core_number(other) };
         match self.pos {
             0 if (core ^ root) >> k == 0 => recv(partner, Buffer::Output, self.near(other, k + 1, sizes)),
             0 => send(partner, Buffer::Output, self.near(core, k + 1, sizes)),
             1 => WAIT,
             _ => Next::Round,
         }
+    }
+
+    /// Whether blocks are put in mirrored order beforehand, so that each is reduced at its own rank.
+    fn mirrors_first(&self) -> bool {
+        self.operation == Operation::ReduceScatterBlock && self.surplus() == 0
+    }
+
+    pub(crate) fn mirror_in(&self, sizes: Sizes<'_>) -> Next {
+        if !self.mirrors_first() {
+            return self.copy_in(Buffer::Work);
+        }
+        if self.pos == self.ranks {
+            return Next::Done;
+        }
+        let [from, into] = [self.pos, self.mirror(self.pos)].map(|piece| self.piece(sizes, piece));
+        local((Buffer::Input, from), (Buffer::Work, into), Combine::Store)
+    }
+
+    pub(crate) fn mirror_out(&self, sizes: Sizes<'_>) -> Next {
+        let own = self.piece(sizes, self.rank);
+        let core = match self.role(self.rank) {
+            Role::Core { core, .. } => core,
+            Role::Surplus { .. } => {
+                let holder = self.core_number(self.mirror(self.rank >> 1));
+                return match self.pos {
+                    0 => recv(holder, Buffer::Output, (0, own.1)),
+                    1 => WAIT,
+                    _ => Next::Done,
+                };
+            }
+        };
+        let held = self.mirror(core);
+        let rank = self.core_number(held);
+        let block = self.piece(sizes, rank);
+        if held == core || self.mirrors_first() {
+            // What it holds is its own; and its partner's, which it serves.
+            let served = self.serve(held, sizes);
+            return match self.pos {
+                0 if self.mirrors_first() => local(
+                    (Buffer::Work, self.piece(sizes, held)),
+                    (Buffer::Output, (0, own.1)),
+                    Combine::Store,
+                ),
+                0 => local((Buffer::Work, own), (Buffer::Output, (0, own.1)), Combine::Store),
+                1 => served,
+                2 if matches!(served, Next::Step(_)) => WAIT,
+                _ => Next::Done,
+            };
+        }
+        match self.pos {
+            0 => self.serve(held, sizes),
+            1 => send(rank, Buffer::Work, block),
+            2 => recv(rank, Buffer::Output, (0, own.1)),
+            3 => WAIT,
+            _ => Next::Done,
+        }
+    }
+
+    /// The block of the surplus rank of a pair to that, from whoever has reduced the blocks of the pair.
+    fn serve(&self, pair: u32, sizes: Sizes<'_>) -> Next {
+        if pair >= self.surplus() {
+            return Next::Skip;
+        }
+        let surplus = self.core_number(pair) ^ 1;
+        send(surplus, Buffer::Work, self.piece(sizes, surplus))
     }
 
     pub(crate) fn halving_far(&self, sizes: Sizes<'_>) -> Next {

@@ -8,7 +8,8 @@
 //! of sizes, which costs it further small messages.
 
 use super::{WAIT, local, recv, send, tree::binomial_subtree};
-use crate::phase::{Next, Tree};
+use crate::Tree;
+use crate::phase::Next;
 use crate::{Buffer, Combine, Counts, Cursor, Sizes};
 
 impl Cursor {

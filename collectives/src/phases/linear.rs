@@ -33,20 +33,23 @@ impl Cursor {
         }
     }
 
-    pub(crate) fn gather_linear(&self, sorted: bool, sizes: Sizes<'_>) -> Next {
+    pub(crate) fn gather_linear(&self, from: Buffer, sorted: bool, sizes: Sizes<'_>) -> Next {
+        let in_place = from != Buffer::Input;
         if self.rank != self.root {
-            let own = self.own(sizes);
+            let own = if in_place { self.piece(sizes, self.rank) } else { self.own(sizes) };
             return match self.pos {
                 0 if is_silent(own, sizes) => Next::Done,
-                0 => send(self.root, Buffer::Input, own),
+                0 => send(self.root, from, own),
                 1 => WAIT,
                 _ => Next::Done,
             };
         }
         if self.pos < self.ranks {
             let peer = self.peer(self.pos, sorted, sizes);
-            let block = self.block(peer, sizes);
-            return if peer == self.root {
+            let block = if in_place { self.piece(sizes, peer) } else { self.block(peer, sizes) };
+            return if peer == self.root && in_place {
+                Next::Skip
+            } else if peer == self.root {
                 local((Buffer::Input, (0, block.1)), (Buffer::Output, block), Combine::Store)
             } else if is_silent(block, sizes) {
                 Next::Skip
@@ -57,25 +60,31 @@ impl Cursor {
         if self.pos == self.ranks { WAIT } else { Next::Done }
     }
 
-    pub(crate) fn scatter_linear(&self, sorted: bool, sizes: Sizes<'_>) -> Next {
+    pub(crate) fn scatter_linear(&self, from: Buffer, sorted: bool, sizes: Sizes<'_>) -> Next {
+        let in_place = from != Buffer::Input;
         if self.rank != self.root {
-            let own = self.own(sizes);
+            let (into, own) = match in_place {
+                true => (from, self.piece(sizes, self.rank)),
+                false => (Buffer::Output, self.own(sizes)),
+            };
             return match self.pos {
                 0 if is_silent(own, sizes) => Next::Done,
-                0 => recv(self.root, Buffer::Output, own),
+                0 => recv(self.root, into, own),
                 1 => WAIT,
                 _ => Next::Done,
             };
         }
         if self.pos < self.ranks {
             let peer = self.peer(self.pos, sorted, sizes);
-            let block = self.block(peer, sizes);
-            return if peer == self.root {
+            let block = if in_place { self.piece(sizes, peer) } else { self.block(peer, sizes) };
+            return if peer == self.root && in_place {
+                Next::Skip
+            } else if peer == self.root {
                 local((Buffer::Input, block), (Buffer::Output, (0, block.1)), Combine::Store)
             } else if is_silent(block, sizes) {
                 Next::Skip
             } else {
-                send(peer, Buffer::Input, block)
+                send(peer, from, block)
             };
         }
         if self.pos == self.ranks { WAIT } else { Next::Done }

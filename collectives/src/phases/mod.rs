@@ -30,37 +30,45 @@ impl Phase {
             Phase::TakeOwn => c.take_own(sizes),
             Phase::TreeDown(tree) => c.tree_down(tree),
             Phase::TreeUp(tree, buffer) => c.tree_up(tree, buffer),
+            Phase::ChosenTreeDown => c.tree_down(c.tree),
+            Phase::ChosenTreeUp(buffer) => c.tree_up(c.tree, buffer),
             Phase::GatherUp => c.gather_up(sizes),
             Phase::ScatterDown(buffer, which) => c.scatter_down(buffer, which, sizes),
             Phase::SplitDown => c.split_down(),
             Phase::SplitExchange => c.split_exchange(),
             Phase::TwoTrees => c.two_trees(),
             Phase::ReduceInOrder => c.reduce_in_order(),
-            Phase::GatherLinear { sorted } => c.gather_linear(sorted, sizes),
+            Phase::GatherLinear { from, sorted } => c.gather_linear(from, sorted, sizes),
             Phase::GatherSync => c.gather_sync(sizes),
-            Phase::ScatterLinear { sorted } => c.scatter_linear(sorted, sizes),
+            Phase::ScatterLinear { from, sorted } => c.scatter_linear(from, sorted, sizes),
             Phase::SortedGatherUp => c.sorted_gather_up(sizes),
             Phase::SortedScatterDown => c.sorted_scatter_down(sizes),
             Phase::TraffUp => c.traff_up(sizes),
             Phase::TraffDown => c.traff_down(sizes),
             Phase::Fold(buffer) => c.fold(buffer),
+            Phase::FoldHalves => c.fold_halves(),
             Phase::Unfold => c.unfold(),
-            Phase::FoldPiece(which) => c.fold_piece(which, sizes),
-            Phase::UnfoldPieces(which) => c.unfold_pieces(which, sizes),
+            Phase::FoldPiece => c.fold_piece(sizes),
+            Phase::UnfoldPieces => c.unfold_pieces(sizes),
             Phase::UnfoldOwn => c.unfold_own(sizes),
             Phase::Doubling => c.doubling(),
-            Phase::DoublingGather(which) => c.doubling_gather(which, sizes),
-            Phase::HalvingNear => c.halving_near(sizes),
+            Phase::DoublingGather => c.doubling_gather(sizes),
+            Phase::DoublingSpread => c.doubling_spread(sizes),
+            Phase::HalvingNear(buffer) => c.halving_near(buffer, sizes),
             Phase::DoublingBack => c.doubling_back(sizes),
+            Phase::HandToRoot => c.hand_to_root(sizes),
+            Phase::MirrorIn => c.mirror_in(sizes),
+            Phase::MirrorOut => c.mirror_out(sizes),
             Phase::GatherToRoot => c.gather_to_root(sizes),
             Phase::HalvingFar => c.halving_far(sizes),
             Phase::RingReduce(buffer, which) => c.ring_reduce(buffer, which, sizes),
             Phase::RingGather(which) => c.ring_gather(which, sizes),
+            Phase::RingGatherSegments => c.ring_gather_segments(sizes),
             Phase::RingChannels(buffer, which, lap) => c.ring_channels(buffer, which, lap, sizes),
             Phase::Neighbors => c.neighbors(sizes),
             Phase::BruckGather => c.bruck_gather(sizes),
             Phase::BruckExchange => c.bruck_exchange(),
-            Phase::ExchangeAll => c.exchange_all(sizes),
+            Phase::ExchangeAll { empty } => c.exchange_all(empty, sizes),
             Phase::ExchangePairwise => c.exchange_pairwise(sizes),
             Phase::ReducePairwise => c.reduce_pairwise(sizes),
             Phase::Dissemination => c.dissemination(),
@@ -128,16 +136,6 @@ impl Cursor {
         }
     }
 
-    /// The rank that has a number.
-    pub(crate) fn numbered(&self, which: Which, number: u32) -> u32 {
-        match which {
-            Which::Rank => number,
-            Which::Virtual => self.real_rank(number),
-            Which::Following => self.minus(number, 1),
-            Which::Preceding => self.plus(number, 1),
-        }
-    }
-
     /// All bytes, (offset, length).
     pub(crate) fn all(&self) -> (u64, u64) {
         (0, self.total)
@@ -154,6 +152,14 @@ impl Cursor {
         match self.split {
             Split::Even => u64::from(i) * self.piece + u64::from(i.min(self.wide)) * u64::from(self.unit),
             Split::Ceil => self.total.min(u64::from(i) * self.piece),
+            // The vector is one piece, which only the halving divides.
+            Split::Halves => {
+                if i == 0 {
+                    0
+                } else {
+                    self.total
+                }
+            }
             Split::Table => match sizes {
                 Sizes::Blocks(counts) | Sizes::Pairs { send: counts, .. } => counts.start(i),
                 // Not reached: the table is only chosen with counts.

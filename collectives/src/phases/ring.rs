@@ -44,6 +44,28 @@ impl Cursor {
         }
     }
 
+    /// Round: a block to the next rank and one from the rank before, segment by segment.
+    pub(crate) fn ring_gather_segments(&self, sizes: Sizes<'_>) -> Next {
+        if self.round + 1 == self.ranks {
+            return Next::Done;
+        }
+        let sent = self.minus(self.rank, self.round);
+        let [leaves, comes] = [sent, self.minus(sent, 1)].map(|piece| self.piece(sizes, piece));
+        let skip = u64::from(self.pos / 3) * self.segment;
+        if skip >= leaves.1.max(comes.1) {
+            return Next::Round;
+        }
+        let part =
+            |(start, len): (u64, u64)| (start + skip.min(len), self.segment.min(len.saturating_sub(skip)));
+        match self.pos % 3 {
+            0 if part(leaves).1 == 0 => Next::Skip,
+            0 => send(self.plus(self.rank, 1), Buffer::Output, part(leaves)),
+            1 if part(comes).1 == 0 => Next::Skip,
+            1 => recv(self.minus(self.rank, 1), Buffer::Output, part(comes)),
+            _ => WAIT,
+        }
+    }
+
     /// A round sends and receives one segment a channel. A lap goes on to the next segment when the one before is through, as NCCL's loops do.
     pub(crate) fn ring_channels(&self, buffer: Buffer, which: Which, lap: Lap, sizes: Sizes<'_>) -> Next {
         let once = self.ranks - 1;

@@ -3,7 +3,8 @@
 //! second half from the root.
 
 use super::{WAIT, recv, send};
-use crate::phase::{Next, Tree};
+use crate::Tree;
+use crate::phase::Next;
 use crate::{Buffer, Cursor};
 
 impl Cursor {

@@ -3,8 +3,8 @@
 //! Nodes are virtual ranks, the root being 0.
 
 use super::{WAIT, recv, reduce, send};
-use crate::phase::{Next, Tree, Which};
-use crate::{Buffer, Combine, Cursor, Sizes};
+use crate::phase::{Next, Which};
+use crate::{Buffer, Combine, Cursor, Sizes, Tree};
 
 /// Bits needed to write `x`; 0 for 0.
 fn bits(x: u32) -> u32 {

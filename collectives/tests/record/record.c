@@ -3,23 +3,36 @@
  * For every operation and the sizes below, up to the largest asked for, one call is made, and what the library's collective code hands to its
  * point-to-point layer is counted: Open MPI by replacing the send entries of the exported table `mca_pml`, MPICH by
  * linking its static library with --wrap of its collectives' send functions. Rank 0 prints
- *     <operation> <bytes> <ranks> <root> <src>:<dst>:<messages>:<bytes> ...
- * bytes being the vector's, or one block's; the vector forms use unequal blocks (see count_of).
+ *     <operation> <bytes> <ranks> <root> <messages> <their bytes> <digest>
+ * bytes being the vector's, or one block's; the vector forms use unequal blocks (see count_of). The digest is FNV-1a of
+ *     <src>:<dst>:<messages>:<bytes> 
+ * of all pairs of ranks that exchange anything; with `pairs` as a third argument these stand behind it.
  *
- *     record [LARGEST_VECTOR [LARGEST_BLOCK]]
+ *     record [LARGEST_VECTOR [LARGEST_BLOCK [pairs]]]
  */
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A process that waits for a message sleeps, as there are more processes than processors: Open MPI calls this when it runs with
+ * mpi_yield_when_idle, MPICH from below. */
+int sched_yield(void)
+{
+    usleep(20);
+    return 0;
+}
 
 static int ranks, rank, recording;
 static long long *sent; /* messages and bytes to each rank */
 
+/* A message to the sender itself is a copy in memory, as our schedules have it. */
 static void note(long long count, MPI_Datatype type, int dst)
 {
     int size = 0;
-    if (!recording || dst < 0) return;
+    if (!recording || dst < 0 || dst == rank) return;
     PMPI_Type_size(type, &size);
     sent[2 * dst] += 1;
     sent[2 * dst + 1] += count * size;
@@ -77,6 +90,13 @@ int __wrap_MPIC_Sendrecv(const void *b, MPI_Aint n, MPI_Datatype t, int d, int t
 int __real_MPIC_Sendrecv_replace(void *, MPI_Aint, MPI_Datatype, int, int, int, int, Comm *, MPI_Status *, Err *);
 int __wrap_MPIC_Sendrecv_replace(void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, int s, int rtag, Comm *c, MPI_Status *st, Err *e)
 { note(n, t, d); return __real_MPIC_Sendrecv_replace(b, n, t, d, tag, s, rtag, c, st, e); }
+unsigned __real_ucp_worker_progress(void *);
+unsigned __wrap_ucp_worker_progress(void *worker)
+{
+    unsigned events = __real_ucp_worker_progress(worker);
+    if (!events) sched_yield();
+    return events;
+}
 static void hook(void) {}
 #endif
 
@@ -127,6 +147,25 @@ static int is_of_vector(const char *op)
     return !strcmp(op, "bcast") || !strcmp(op, "reduce") || !strcmp(op, "allreduce") || !strcmp(op, "scan") || !strcmp(op, "exscan");
 }
 
+static void report(const char *op, int n, int root, const long long *all, int pairs)
+{
+    unsigned long long digest = 0xcbf29ce484222325ull;
+    long long messages = 0, bytes = 0;
+    char pair[80], *c;
+    int k, all_pairs = ranks * ranks;
+    for (k = 0; k < all_pairs; k++) {
+        if (!all[2 * k]) continue;
+        messages += all[2 * k];
+        bytes += all[2 * k + 1];
+        sprintf(pair, "%d:%d:%lld:%lld ", k / ranks, k % ranks, all[2 * k], all[2 * k + 1]);
+        for (c = pair; *c; c++) digest = (digest ^ (unsigned char)*c) * 0x100000001b3ull;
+    }
+    printf("%s %d %d %d %lld %lld %llu", op, n, ranks, root, messages, bytes, digest);
+    for (k = 0; k < all_pairs && pairs; k++)
+        if (all[2 * k]) printf(" %d:%d:%lld:%lld", k / ranks, k % ranks, all[2 * k], all[2 * k + 1]);
+    printf("\n");
+}
+
 int main(int argc, char **argv)
 {
     static const char *ops[] = { "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "barrier",
@@ -134,7 +173,7 @@ int main(int argc, char **argv)
         "reduce-scatter-block", "scan", "exscan" };
     static const int sizes[] = { 0, 1, 8, 20, 100, 400, 1500, 6000, 25000, 70000, 150000, 600000, 1200000, 2200000 };
     size_t most;
-    int o, s, k, largest, largest_block;
+    int o, s, largest, largest_block;
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -161,10 +200,7 @@ int main(int argc, char **argv)
             MPI_Barrier(MPI_COMM_WORLD);
             MPI_Gather(sent, 2 * ranks, MPI_LONG_LONG, all, 2 * ranks, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
             if (rank == 0) {
-                printf("%s %d %d %d", ops[o], n, ranks, root);
-                for (k = 0; k < ranks * ranks; k++)
-                    if (all[2 * k]) printf(" %d:%d:%lld:%lld", k / ranks, k % ranks, all[2 * k], all[2 * k + 1]);
-                printf("\n");
+                report(ops[o], n, root, all, argc > 3);
             }
             free(all);
         }
