@@ -353,6 +353,9 @@ pub struct Sim {
     /// Computing times of the trace are multiplied by this
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub compute_scale: f64,
+    /// Leave out what was before the end of each rank's MPI_Init, by a container that vef mix wrote
+    #[arg(long)]
+    pub from_init: bool,
     /// When a send is complete for its sender: eager, sent, rendezvous:BYTES
     #[arg(long, default_value = "eager", value_name = "POLICY")]
     pub send_completion: String,

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use vef_format::capture::{Capture, CaptureError};
-use vef_format::container::{self, Reader};
+use vef_format::container::{self, About, Reader};
 use vef_format::new_file::hidden_beside;
 
 /// What stands for the standard input.
@@ -65,21 +65,20 @@ impl Input {
 
     /// Repeats the warnings that a container carries about the run that it was captured in, and what of that the trace lacks.
     pub fn warn(&self) {
-        output::oversubscribed(self.origin("oversubscribed").iter());
+        output::oversubscribed(self.facts(About::OVERSUBSCRIBED).iter());
         output::lacks(self.lacks().iter());
     }
 
     /// What of the run is not in the trace, as a container tells; text cannot.
     pub fn lacks(&self) -> Vec<String> {
-        self.origin("not in the trace")
+        self.facts(About::NOT_IN_TRACE)
     }
 
     /// What a container says under this name about where the trace comes from.
-    fn origin(&self, wanted: &str) -> Vec<String> {
+    fn facts(&self, name: &str) -> Vec<String> {
         // What is wrong with the file is told by the command that reads all of it.
         let Ok(reader) = Reader::open(&self.path) else { return Vec::new() };
-        let said = reader.about().origin.iter().filter(|(name, _)| name == wanted);
-        said.map(|(_, value)| value.clone()).collect()
+        reader.about().facts(name).cloned().collect()
     }
 
     /// An error of reading it, by the name that the user knows.

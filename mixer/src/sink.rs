@@ -132,7 +132,7 @@ impl KeptNotes {
 }
 
 /// The notes of `tasks`, the first of them `first`, as bytes. The places of records are those of the walk: of tasks
-/// with several threads, or of whose records some are not in the trace, they are not known, and nothing is said.
+/// with several threads, or of whose records some are not in the trace, they are not known, and nothing is said of records.
 pub(crate) fn encode_notes(
     first: Rank,
     tasks: &mut [Task],
@@ -152,7 +152,9 @@ pub(crate) fn encode_notes(
         let whole = !partners.fates.contains(&Fate::Dropped)
             && (task.counts.collectives == 0 || task.calls.iter().all(is_whole))
             && !task.records.has_threads();
-        for (section, piece) in notes.into_iter().filter(|_| whole) {
+        // When a task was in MPI is true whatever its records became.
+        let told = |section| whole || section == Section::Spans;
+        for (section, piece) in notes.into_iter().filter(|&(section, _)| told(section)) {
             encoder.put(rank.into());
             encoder.put(section as u64);
             encoder.put_bytes(&piece);
@@ -182,10 +184,10 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
         tell("command", &format!("{command} ({of} {}{last})", ranks.start));
     }
     for host in summary.oversubscribed() {
-        tell("oversubscribed", &host.to_string());
+        tell(About::OVERSUBSCRIBED, &host.to_string());
     }
     for lack in summary.lacks() {
-        tell("not in the trace", &lack);
+        tell(About::NOT_IN_TRACE, &lack);
     }
     tell("version", concat!("vef ", env!("CARGO_PKG_VERSION")));
     origin

@@ -77,7 +77,13 @@ impl Builder {
         for part in 0..parts {
             let again = |job: &Job| {
                 let source = job.source.again()?;
-                Ok(Job { source, nodes: job.nodes.clone(), start: job.start, factor: job.factor })
+                Ok(Job {
+                    source,
+                    nodes: job.nodes.clone(),
+                    start: job.start,
+                    factor: job.factor,
+                    skipped: job.skipped.clone(),
+                })
             };
             let jobs = jobs.iter().map(again).collect::<Result<_, _>>().map_err(ReplayError::Source)?;
             let builder = Self { jobs, send_completion, same_node, table: table.clone() };
@@ -132,6 +138,7 @@ impl Builder {
                 scale,
                 first_task,
                 tasks,
+                skipped: job.skipped,
                 operations: Progress::default(),
                 groups: HashMap::new(),
                 open: HashMap::new(),

@@ -69,7 +69,7 @@ impl Engine {
             if self.is_elsewhere(number) {
                 continue;
             }
-            self.run_from_next(number, None, out).map_err(|error| self.end(error))?;
+            self.run_from_first(number, out).map_err(|error| self.end(error))?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::source::{Container, Feed, LoadError, Loaded, Stream, is_container};
 use hashbrown::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use vef_format::container::Span;
 use vef_format::operation::OpCodes;
 use vef_format::units::{Picos, Ticks};
 
@@ -15,6 +16,7 @@ pub struct Job {
     pub(crate) nodes: Option<Vec<u32>>,
     pub(crate) start: Picos,
     pub(crate) factor: f64,
+    pub(crate) skipped: Vec<Ticks>,
 }
 
 impl Job {
@@ -42,7 +44,7 @@ impl Job {
     }
 
     fn from_feed(source: Feed) -> Self {
-        Self { source, nodes: None, start: Picos::ZERO, factor: 1.0 }
+        Self { source, nodes: None, start: Picos::ZERO, factor: 1.0, skipped: Vec::new() }
     }
 
     /// Number of tasks, for which a placement needs nodes.
@@ -68,6 +70,12 @@ impl Job {
         Ok(Some(hosts.into_iter().map(&mut number).collect()))
     }
 
+    /// When each task could use MPI where the trace was captured, by rank, if a container says it.
+    pub fn captured_spans(&self) -> Result<Option<Vec<Span>>, LoadError> {
+        let Feed::Container(container) = &self.source else { return Ok(None) };
+        Ok(container.reader().spans()?)
+    }
+
     /// Which codes stand for which collectives in a text trace that is read while it is replayed; the default codes without it. Others have their own, and
     /// refuse.
     pub fn set_op_codes(&mut self, codes: OpCodes) -> Result<(), BuildError> {
@@ -89,6 +97,12 @@ impl Job {
     /// When the tasks start; 0 without it.
     pub fn start(mut self, at: Picos) -> Self {
         self.start = at;
+        self
+    }
+
+    /// Computing that each task leaves out in front of its first record, by rank; none without it. More than there is leaves none.
+    pub fn skip(mut self, computing: Vec<Ticks>) -> Self {
+        self.skipped = computing;
         self
     }
 

@@ -32,14 +32,14 @@ impl Engine {
         }
     }
 
-    /// Runs a sequence behind the record that it started last, which is complete for it if it is the line `complete`.
-    pub(crate) fn run_from_next(
-        &mut self,
-        number: u32,
-        complete: Option<u64>,
-        out: &mut impl Sink,
-    ) -> Run<()> {
-        match self.walk(number).read_next(complete, out) {
+    /// Runs a sequence from its first record.
+    pub(crate) fn run_from_first(&mut self, number: u32, out: &mut impl Sink) -> Run<()> {
+        let mut walk = self.walk(number);
+        let read = walk.read_next(None, out);
+        let rank = walk.sequence.rank.0 as usize;
+        let skipped = walk.job.skipped.get(rank).copied().unwrap_or_default();
+        walk.sequence.next.time = walk.sequence.next.time.saturating_sub(skipped.0);
+        match read {
             Ok(true) => Ok(()),
             Ok(false) => self.run(number, out),
             Err(stop) => Err(self.stopped(number, stop)),

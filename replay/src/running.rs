@@ -16,6 +16,8 @@ pub(crate) struct Running {
     /// The first of its tasks, counted over all jobs.
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
+    /// Computing that is left out in front of tasks' first records, by rank.
+    pub(crate) skipped: Vec<Ticks>,
     pub(crate) lines: Ledger,
     /// Which collectives were entered and are over.
     pub(crate) operations: Progress,

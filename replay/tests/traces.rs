@@ -264,6 +264,22 @@ fn the_time_factor_and_the_start_move_records() {
 }
 
 #[test]
+fn computing_in_front_of_first_records_is_left_out() {
+    let trace = loaded("VEF3 2 3 0 0 0 0 1000\n0 0 1 100 4 10 -1\n1 1 1 0 0 30 -1\n2 1 1 0 2 5 0\n");
+    let finish = |skipped: &[u64]| {
+        let job = Job::loaded(&trace).skip(skipped.iter().copied().map(Ticks).collect());
+        let mut replay = Replay::builder().job(job).build().unwrap();
+        assert_eq!(run(&mut replay, 1000).len(), 1);
+        replay.finish()
+    };
+    // The message arrives at 11 ns; the receiver computes for 30, then 5 behind the later of both.
+    assert_eq!(finish(&[]), Picos(35_000));
+    assert_eq!(finish(&[10, 12]), Picos(23_000));
+    assert_eq!(finish(&[0, 40]), Picos(16_000));
+    assert_eq!(finish(&[4]), Picos(35_000));
+}
+
+#[test]
 fn a_stuck_replay_of_a_file_names_lines() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let text = "VEF3 4 3 1 2 4 0 1\nC0 0 1 2\n\

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use replay::{Engine, Job, LiveId, LoadError, Message, Next, Queue, SendCompletion, Sink, Started, Stream};
-use vef_format::container::{Reader, is_container};
+use vef_format::container::{About, Reader, is_container};
 use vef_format::units::Picos;
 
 use crate::accounts::Accounts;
@@ -16,6 +16,7 @@ use crate::model::{Carried, Happened, LinkSpeed, Model, Network, Usage, WithProt
 use crate::quantity::Bandwidth;
 use crate::report::{Report, Run};
 use crate::settings::{NetworkSettings, Settings, Workload};
+use crate::spans::Spans;
 use crate::topology::{LinkId, Speed, Topology};
 use crate::watch::Observe;
 
@@ -42,14 +43,22 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         .send_completion(send_completion)
         .same_node(settings.same_node)
         .algorithms(settings.algorithms.clone());
+    let mut spans = Vec::new();
     for workload in &settings.jobs {
-        let job = open(workload)?;
+        let mut job = open(workload)?;
         let nodes = workload.places.nodes(&job)?;
+        let captured = job.captured_spans()?;
+        spans.push(captured.as_deref().map(|spans| Spans::new(spans, job.clock(), workload)));
+        if workload.from_init {
+            let captured = captured.ok_or(SimError::NoInitialisation)?;
+            job = job.skip(captured.iter().map(|span| span.initialised).collect());
+        }
         builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
     }
     let mut report =
         run_observed(builder.engine()?, &settings.network, report_sent, settings.observe, progress)?;
-    for (job, workload) in report.jobs.iter_mut().zip(&settings.jobs) {
+    for ((job, workload), spans) in report.jobs.iter_mut().zip(&settings.jobs).zip(spans) {
+        job.span = spans.map(|spans| spans.report(&job.finish_ps));
         job.trace = Some(workload.trace.display().to_string());
         job.not_in_trace = not_in_trace(&workload.trace);
     }
@@ -59,9 +68,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
 /// What a container says that it does not hold. What is wrong with the file has been told where it was replayed.
 fn not_in_trace(trace: &Path) -> Vec<String> {
     let Ok(container) = Reader::open(trace) else { return Vec::new() };
-    let tells = |name: &str| name == "not representable" || name == "killed";
-    let told = container.about().origin.iter().filter(|(name, _)| tells(name));
-    told.map(|(_, what)| what.clone()).collect()
+    container.about().facts(About::NOT_IN_TRACE).cloned().collect()
 }
 
 fn open(workload: &Workload) -> Result<Job, SimError> {

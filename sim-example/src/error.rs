@@ -35,6 +35,11 @@ pub enum SimError {
     /// A placement as captured, and a trace that does not say it.
     #[error("the trace does not say where its tasks ran: only a container can")]
     NotCaptured,
+    /// A run from the end of `MPI_Init` on, and a trace that does not say when that was.
+    #[error(
+        "the trace does not say when its tasks came out of MPI_Init: only a container that vef mix wrote does"
+    )]
+    NoInitialisation,
     /// The placement needs a node that the topology does not have.
     #[error("{}task {task} is placed on node {node}, but the last node of {topology} is {}", Job(*.job), .nodes - 1)]
     TooFewNodes {

@@ -29,6 +29,7 @@ mod text;
 mod accounts;
 mod critical;
 mod latencies;
+mod spans;
 mod watch;
 
 pub mod calibration;

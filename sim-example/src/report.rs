@@ -121,12 +121,28 @@ pub struct JobReport {
     pub tasks: u32,
     /// When its tasks finished.
     pub finish_ps: Finish,
+    /// When its tasks could use MPI, if its trace says it.
+    pub span: Option<JobSpan>,
     /// What all its tasks did with their time, in sum.
     pub times: TaskTimes,
     /// What each task did with its time, by rank; empty where the model does not tell it.
     pub ranks: Vec<TaskTimes>,
     /// What the program did and the trace does not hold, as its mixer counted it; a text trace does not say.
     pub not_in_trace: Vec<String>,
+}
+
+/// When the tasks of a job could use MPI: from the latest end of `MPI_Init` to the first entry of `MPI_Finalize`. The times of a task
+/// count from its own start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct JobSpan {
+    /// The latest end of `MPI_Init`, as captured.
+    pub initialisation_ps: Picos,
+    /// Whether that was left out: tasks then start with the end of it.
+    pub from_init: bool,
+    /// What was between, as captured, if all tasks came to `MPI_Finalize`.
+    pub captured_ps: Option<Picos>,
+    /// What was between, as simulated.
+    pub simulated_ps: Picos,
 }
 
 /// When tasks finished their last record.
@@ -316,6 +332,7 @@ impl JobReport {
             trace: None,
             tasks: engine.tasks(job),
             finish_ps: Finish::of(tasks),
+            span: None,
             times,
             ranks,
             not_in_trace: Vec::new(),

@@ -118,6 +118,8 @@ pub struct Workload {
     pub start: Picos,
     /// By what its computing times are multiplied.
     pub time_factor: f64,
+    /// Whether to leave out what was before the end of each task's `MPI_Init`.
+    pub from_init: bool,
     /// Codes of collectives in a trace in text, other than the default ones; a container has its own.
     pub op_codes: Option<OpCodes>,
 }
@@ -126,7 +128,14 @@ impl Workload {
     /// A trace that starts at 0 with one task a node.
     pub fn new(trace: impl Into<PathBuf>) -> Self {
         let trace = trace.into();
-        Self { trace, places: Places::default(), start: Picos::ZERO, time_factor: 1.0, op_codes: None }
+        Self {
+            trace,
+            places: Places::default(),
+            start: Picos::ZERO,
+            time_factor: 1.0,
+            from_init: false,
+            op_codes: None,
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use vef_format::units::{Grouped, Picos};
 use crate::accounts::TaskTimes;
 use crate::critical::{CriticalPath, CriticalRank, CriticalStep};
 use crate::report::{
-    Amount, Finish, Ideal, JobReport, Latency, LinkReport, LinksReport, NetworkReport, OfKind, OfSize,
-    Performance, Report,
+    Amount, Finish, Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport, NetworkReport, OfKind,
+    OfSize, Performance, Report,
 };
 
 /// How many of the busiest links are named.
@@ -41,7 +41,7 @@ impl Report {
             )?,
             None => writeln!(out, "run time      {}", self.runtime_ps)?,
         }
-        for (number, JobReport { trace, tasks, finish_ps, times, not_in_trace, .. }) in
+        for (number, JobReport { trace, tasks, finish_ps, span, times, not_in_trace, .. }) in
             self.jobs.iter().enumerate()
         {
             if self.jobs.len() > 1 {
@@ -49,6 +49,14 @@ impl Report {
             }
             let Finish { min, mean, max, .. } = finish_ps;
             writeln!(out, "tasks         {tasks}; they finish from {min} to {max}, {mean} in the mean")?;
+            if let Some(JobSpan { initialisation_ps, from_init, captured_ps, simulated_ps }) = span {
+                write!(out, "  from MPI_Init to MPI_Finalize {simulated_ps}")?;
+                if let Some(captured) = captured_ps {
+                    write!(out, ", captured {captured}")?;
+                }
+                let left_out = if *from_init { "left out" } else { "as captured" };
+                writeln!(out, "; MPI_Init ({left_out}) {initialisation_ps}")?;
+            }
             writeln!(out, "  {}", Times(times))?;
             for what in not_in_trace {
                 writeln!(out, "  not in the trace: {what}")?;

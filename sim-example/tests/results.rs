@@ -271,7 +271,7 @@ fn what_the_trace_lacks_is_told() {
         ..workloads::Workload::default().header().unwrap()
     };
     let tell = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let origin = vec![tell("program", "app"), tell("not representable", "MPI_Put: 3 calls, 24 B")];
+    let origin = vec![tell("program", "app"), tell(About::NOT_IN_TRACE, "MPI_Put: 3 calls, 24 B")];
     let about = About { origin, ..About::default() };
     let mut writer = Writer::new(file.as_file(), &header, &about, ContainerSettings::default()).unwrap();
     let (task, id) = (Rank(0), MessageId(0));

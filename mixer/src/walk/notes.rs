@@ -15,6 +15,8 @@ pub(super) struct NoteTaker {
     sent: Vec<u32>,
     tag: Option<i32>,
     call: Option<Function>,
+    /// When the task entered `MPI_Init`.
+    zero: Option<u64>,
 }
 
 impl NoteTaker {
@@ -27,7 +29,15 @@ impl NoteTaker {
     pub(super) fn event(&mut self, event: &Event<'_>, before: u64, after: u64) {
         let gave = after > before;
         match &event.action {
-            Action::Init => self.since = event.start.0,
+            Action::Init if self.zero.is_none() => {
+                (self.zero, self.since) = (Some(event.start.0), event.start.0);
+                self.notes.put(0, &Note::Initialised(Ticks(event.end.0.saturating_sub(event.start.0))));
+            }
+            Action::Finalize => {
+                if let Some(zero) = self.zero {
+                    self.notes.put(0, &Note::Finalised(Ticks(event.start.0.saturating_sub(zero))));
+                }
+            }
             Action::Send(send) if gave => self.send(send, before),
             Action::Exchange { send, .. } if after > before + 1 => self.send(send, before),
             Action::Complete(_) if !self.sent.is_empty() => self.complete(event, gave, after),

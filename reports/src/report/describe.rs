@@ -9,6 +9,7 @@ use crate::exact::Exact;
 use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume, size_class};
 use std::collections::BTreeMap;
 use std::path::Path;
+use vef_format::container::About;
 use vef_format::ids::CommId;
 use vef_format::operation::{OpCode, OpCodes};
 
@@ -60,10 +61,9 @@ fn head(path: &Path, stats: &Stats) -> Head {
         });
         hosts[place].ranks += 1;
     }
-    let oversubscribed = origin(stats, "oversubscribed").map(|host| {
+    let oversubscribed = origin(stats, About::OVERSUBSCRIBED).map(|host| {
         format!("{host}: ranks waited for each other's cores, and times measure the scheduler, too")
     });
-    let killed = origin(stats, "killed").cloned();
     Head {
         file: path.display().to_string(),
         kind: if stats.is_container { "container" } else { "text" },
@@ -76,8 +76,8 @@ fn head(path: &Path, stats: &Stats) -> Head {
         ranks: stats.header.tasks,
         hosts,
         clock_ps: stats.header.clock.0.into(),
-        warnings: oversubscribed.chain(killed).collect(),
-        not_in_trace: origin(stats, "not representable").cloned().collect(),
+        warnings: oversubscribed.collect(),
+        not_in_trace: origin(stats, About::NOT_IN_TRACE).cloned().collect(),
     }
 }
 

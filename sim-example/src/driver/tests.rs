@@ -124,7 +124,10 @@ fn the_keys_of_the_report() {
         keys(&json["sizes"][0]),
         ["from_bytes", "max", "mean", "messages", "min", "p50", "p90", "p99", "to_bytes"]
     );
-    assert_eq!(keys(&json["jobs"][0]), ["finish_ps", "not_in_trace", "ranks", "tasks", "times", "trace"]);
+    assert_eq!(
+        keys(&json["jobs"][0]),
+        ["finish_ps", "not_in_trace", "ranks", "span", "tasks", "times", "trace"]
+    );
     let times = ["collectives_ps", "computing_ps", "sending_ps", "waiting_ps"];
     assert_eq!(keys(&json["jobs"][0]["times"]), times);
     assert_eq!(keys(&json["jobs"][0]["ranks"][1]), times);

@@ -21,6 +21,18 @@ pub struct About {
     pub origin: Vec<(String, String)>,
 }
 
+impl About {
+    /// The fact on the origin that a host had more tasks than cores.
+    pub const OVERSUBSCRIBED: &str = "oversubscribed";
+    /// The fact on the origin that the program did something which the trace does not hold.
+    pub const NOT_IN_TRACE: &str = "not in the trace";
+
+    /// The facts of that name, in their order.
+    pub fn facts(&self, name: &str) -> impl Iterator<Item = &String> {
+        self.origin.iter().filter(move |(fact, _)| fact == name).map(|(_, value)| value)
+    }
+}
+
 /// Where a block stands, and what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spot {

@@ -38,7 +38,7 @@ mod tests;
 pub use convert::{ConvertError, convert};
 pub use error::{ContainerError, ContainerWriteError, Problem};
 pub use index::About;
-pub use notes::{Note, Notes, TaskNotes};
+pub use notes::{Note, Notes, Span, TaskNotes};
 pub use reader::{BlockContent, Blocks, Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};
 pub use section::Section;
 pub use streams::Streams;

@@ -49,6 +49,11 @@ pub enum Note<'a> {
         /// Its name.
         name: &'a str,
     },
+    /// How long after its start the task came out of `MPI_Init` where the trace was captured; the place is 0. The `time` of its
+    /// first record contains that.
+    Initialised(Ticks),
+    /// How long after its start the task entered `MPI_Finalize` where the trace was captured; the place is 0.
+    Finalised(Ticks),
     /// The host on which the tasks from this one on ran; the place is the task.
     Host(&'a str),
     /// The root of a rooted collective; the place is the collective's id.
@@ -78,6 +83,7 @@ impl Note<'_> {
             Self::Call(_) => Section::Calls,
             Self::Counts { .. } => Section::Counts,
             Self::Phase { .. } => Section::Phases,
+            Self::Initialised(_) | Self::Finalised(_) => Section::Spans,
             Self::Host(_) => Section::Placement,
             Self::Root(_) => Section::Roots,
             Self::Blocks { .. } => Section::Blocks,
@@ -142,6 +148,8 @@ impl Piece {
             Note::SendWait { send, before, took } => {
                 out.put(&[step, place.wrapping_sub(send), before.0, took.0]);
             }
+            Note::Initialised(after) => out.put(&[step, 0, after.0]),
+            Note::Finalised(after) => out.put(&[step, 1, after.0]),
             Note::Tag(tag) => out.put(&[step, zigzag(tag.into())]),
             Note::Call(name) | Note::Host(name) => {
                 out.put(&[step]);
@@ -184,6 +192,15 @@ impl Piece {
         self.content.clear();
         (self.place, self.names) = (0, Vec::new());
     }
+}
+
+/// When a task could use MPI where the trace was captured, from its start on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When it came out of `MPI_Init`.
+    pub initialised: Ticks,
+    /// When it entered `MPI_Finalize`, if it came to that.
+    pub finalised: Option<Ticks>,
 }
 
 /// Reads the notes of one stream. It does not hold on to its reader, which is given to every call.
@@ -256,6 +273,11 @@ impl Notes {
                 };
                 Note::Phase { begin, name: name(&mut self.names, &mut from)? }
             }
+            Section::Spans => match (from.get()?, Ticks(from.get()?)) {
+                (0, after) => Note::Initialised(after),
+                (1, after) => Note::Finalised(after),
+                _ => return Err(Garbled::Value("a span")),
+            },
             Section::Counts => {
                 let (sent, received) = (from.get()?, from.get()?);
                 // A count takes a byte at least.
@@ -319,6 +341,27 @@ impl Reader {
         let streams = self.section(section.name())?;
         let of_task = |stream: &SectionStream| Some((stream.task?, Notes::new(section, stream)));
         Ok(streams.iter().filter_map(of_task).collect())
+    }
+
+    /// What the trace's capture says of the time that each task was in MPI, by rank; `None` if it does not say when every task
+    /// came out of `MPI_Init`.
+    pub fn spans(&self) -> Result<Option<Vec<Span>>, ContainerError> {
+        let mut spans: Vec<Span> = Vec::new();
+        for (task, mut notes) in self.notes_of_all(Section::Spans)? {
+            let (mut initialised, mut finalised) = (None, None);
+            while let Some((_, note)) = notes.next(self)? {
+                match note {
+                    Note::Initialised(after) => initialised = Some(after),
+                    Note::Finalised(after) => finalised = Some(after),
+                    _ => {}
+                }
+            }
+            let (Some(initialised), true) = (initialised, task.0 as usize == spans.len()) else {
+                return Ok(None);
+            };
+            spans.push(Span { initialised, finalised });
+        }
+        Ok((spans.len() == self.header().tasks as usize).then_some(spans))
     }
 
     /// The host of each task as captured, by rank; `None` if the container does not say it of every task.

@@ -13,6 +13,8 @@ pub enum Section {
     Counts,
     /// [`Note::Phase`](super::Note::Phase), of each task.
     Phases,
+    /// [`Note::Initialised`](super::Note::Initialised) and [`Note::Finalised`](super::Note::Finalised), of each task.
+    Spans,
     /// [`Note::Host`](super::Note::Host), of the trace.
     Placement,
     /// [`Note::Root`](super::Note::Root), of the trace.
@@ -23,12 +25,13 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of declaration.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Sends,
         Self::Tags,
         Self::Calls,
         Self::Counts,
         Self::Phases,
+        Self::Spans,
         Self::Placement,
         Self::Roots,
         Self::Blocks,
@@ -42,6 +45,7 @@ impl Section {
             Self::Calls => "calls",
             Self::Counts => "counts",
             Self::Phases => "phases",
+            Self::Spans => "spans",
             Self::Placement => "placement",
             Self::Roots => "roots",
             Self::Blocks => "blocks",

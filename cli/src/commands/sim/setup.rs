@@ -83,6 +83,7 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
         return Err(format!("--compute-scale {}: from 0 to 1000000", sim.compute_scale).into());
     }
     job.time_factor = sim.compute_scale;
+    job.from_init = sim.from_init;
     let mut settings = Settings { jobs: vec![job], network: sim.network.settings()?, ..Settings::default() };
     settings.send_completion = send_completion(&sim.send_completion)?;
     settings.same_node = same_node(&sim.same_node)?;

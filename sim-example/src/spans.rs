@@ -1,0 +1,79 @@
+//! From `MPI_Init` to `MPI_Finalize`: how long that was where a trace was captured, and how long it is in a simulation.
+
+use vef_format::container::Span;
+use vef_format::units::Picos;
+
+use crate::report::{Finish, JobSpan};
+use crate::settings::Workload;
+
+/// What the trace of a job says of the time that its tasks were in MPI.
+pub(crate) struct Spans {
+    /// The latest end of `MPI_Init`, as captured.
+    initialisation: Picos,
+    /// The same in the simulation.
+    simulated: Picos,
+    from_init: bool,
+    captured: Option<Picos>,
+}
+
+impl Spans {
+    /// Those of a trace whose ticks last `clock`.
+    pub(crate) fn new(spans: &[Span], clock: Picos, workload: &Workload) -> Self {
+        let picos = |ticks: u64| Picos(ticks.saturating_mul(clock.0));
+        let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or_default();
+        let initialisation = picos(latest);
+        // Tasks start with the end of their own MPI_Init, or with its beginning.
+        let begun = |span: &Span| if workload.from_init { span.initialised.0 } else { 0 };
+        let ended = |span: &Span| Some(span.finalised?.0.saturating_sub(begun(span)));
+        let first_end = spans.iter().map(ended).min().flatten();
+        let begin = if workload.from_init { 0 } else { latest };
+        let before = match workload.time_factor {
+            1.0 => picos(begin),
+            factor => Picos((picos(begin).0 as f64 * factor).round() as u64),
+        };
+        Self {
+            initialisation,
+            simulated: workload.start.saturating_add(before),
+            from_init: workload.from_init,
+            captured: first_end.map(|end| picos(end.saturating_sub(begin))),
+        }
+    }
+
+    /// Beside when the tasks finished in a simulation.
+    pub(crate) fn report(&self, finish: &Finish) -> JobSpan {
+        JobSpan {
+            initialisation_ps: self.initialisation,
+            from_init: self.from_init,
+            captured_ps: self.captured,
+            simulated_ps: Picos(finish.min.0.saturating_sub(self.simulated.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vef_format::units::Ticks;
+
+    #[test]
+    fn counts_from_the_latest_end_of_init_to_the_first_finalize() {
+        let span = |initialised, finalised| Span { initialised: Ticks(initialised), finalised };
+        let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
+        let mut workload = Workload::new("t.vefx");
+        let report = |workload: &Workload, spans: &[Span], finish| {
+            Spans::new(spans, Picos(1000), workload).report(&Finish::of(finish))
+        };
+        let finish = || vec![Picos(900_000), Picos(750_000)];
+        let whole = report(&workload, &spans, finish());
+        assert_eq!((whole.initialisation_ps, whole.captured_ps), (Picos(150_000), Some(Picos(650_000))));
+        assert_eq!(whole.simulated_ps, Picos(600_000));
+        let killed = report(&workload, &[spans[0], span(150, None)], finish());
+        assert_eq!(killed.captured_ps, None);
+        workload.from_init = true;
+        let from_init = report(&workload, &spans, finish());
+        assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(Picos(650_000)), Picos(750_000)));
+        workload.from_init = false;
+        workload.time_factor = 2.0;
+        assert_eq!(report(&workload, &spans, finish()).simulated_ps, Picos(450_000));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a simulation says of a real run beside its simulated times: how long the run was between `MPI_Init` and `MPI_Finalize`, and
+//! what of it the trace does not hold.
+
+use serde_json::Value;
+use std::path::Path;
+use vef_tests::{Mpi, number, run, vef};
+
+const RANKS: &str = "3";
+
+/// The result of `vef sim TRACE --json OPTIONS`.
+fn simulated(trace: &Path, options: &[&str]) -> Value {
+    let ended = run(vef().arg("sim").arg(trace).arg("--json").args(options)).success();
+    serde_json::from_str(&ended.stdout()).expect("JSON")
+}
+
+#[test]
+fn a_run_is_timed_from_init_to_finalize() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "spans", &["tests/c/spans.c"]);
+        let [capture, text, trace] = ["capture", "out.vef", "out.vefx"].map(|name| work.path().join(name));
+        let mut command = vef();
+        command.args(["run", "-n", RANKS, "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        let ran = run(command.arg("--").arg(&program)).success();
+        let printed: Vec<f64> = ran.stdout().lines().filter_map(|line| line.parse().ok()).collect();
+        assert_eq!(printed.len(), 3, "{}", ran.stdout());
+        for output in [&text, &trace] {
+            run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(output)).success();
+        }
+
+        let whole = simulated(&trace, &[]);
+        let from_init = simulated(&trace, &["--from-init"]);
+        let span = |of: &Value, key: &str| number(&of["jobs"][0]["span"], key);
+        // The recorder's clock goes around the program's.
+        let least = printed.iter().copied().fold(f64::INFINITY, f64::min) * 1e12;
+        assert!(span(&from_init, "captured_ps") as f64 >= 0.99 * least, "{from_init:#} {printed:?}");
+        let initialisation = span(&whole, "initialisation_ps");
+        assert_eq!(initialisation, span(&from_init, "initialisation_ps"));
+        assert!(number(&whole, "runtime_ps") >= initialisation + span(&whole, "simulated_ps"));
+        assert_eq!(span(&from_init, "simulated_ps"), number(&from_init["jobs"][0]["finish_ps"], "min"));
+        let saved = number(&whole, "runtime_ps").checked_sub(number(&from_init, "runtime_ps"));
+        assert!(saved.is_some_and(|saved| 0 < saved && saved <= initialisation), "{saved:?}");
+        let shown = run(vef().arg("sim").arg(&trace).arg("--from-init")).success().stdout();
+        assert!(shown.contains("MPI_Init (left out)"), "{shown}");
+
+        let refused = run(vef().arg("sim").arg(&text).arg("--from-init")).exited(2);
+        assert!(refused.stderr().contains("only a container that vef mix wrote"), "{}", refused.stderr());
+
+        let report = work.path().join("report.json");
+        run(vef().arg("report").arg(&trace).args(["--format", "json", "-o"]).arg(&report)).success();
+        let report: Value = serde_json::from_slice(&std::fs::read(&report).expect("a report")).expect("JSON");
+        for lacks in [&whole["jobs"][0]["not_in_trace"], &report["head"]["not_in_trace"]] {
+            let lines = lacks.as_array().expect("lines");
+            assert!(lines.iter().any(|line| line.as_str() == Some("3 × MPI_Put (12 B)")), "{lacks:#}");
+        }
+    }
+}
