@@ -12,7 +12,7 @@
 //! A name in `.vefx` makes a container (without compression), any other text. `repeat` makes a long trace of a real one, in text:
 //! every task does the same so many times. `run` delivers every message when it is
 //! handed out, message by message and in batches; its time is that on the processor, opening the trace included. `delays` times each message by itself, from asking for it to the return from its delivery.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use replay::{Engine, Job, LiveId, Loaded, Next, Picos, Queue, Replay, ReplayError, Sink, Wake};
 use std::collections::VecDeque;

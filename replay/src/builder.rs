@@ -61,7 +61,7 @@ impl Builder {
 
     /// A replay that holds the queue of messages; all tasks are started.
     pub fn build(self) -> Result<Replay, BuildError> {
-        // Every message is called for, so that it starts when it is taken.
+        // No message starts before the caller takes it.
         Ok(Replay::new(self.build_engine(0)?)?)
     }
 

@@ -64,7 +64,7 @@ pub enum BuildError {
 
 /// Why a call failed.
 ///
-/// [`ReplayError::is_misuse`] tells the caller's mistakes, after which the replay goes on as if nothing had been
+/// [`ReplayError::is_misuse`] returns true for the caller's mistakes, after which the replay continues as if nothing had been
 /// said, from errors in the trace, after which every further call fails.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {

@@ -1,8 +1,8 @@
 //! What is known of a job's lines: which have been sent and delivered, so that records that wait for them can start.
 //!
-//! A trace that is proven ([`vef_format::container::Reader::is_proven`]) needs little of that: an id is that of one line, one record waits for a
-//! message, a record of its receiver, and a send that a record waits for has started. Of any other trace the state of every id is
-//! kept, and a second line of the same id is found.
+//! In a proven trace ([`vef_format::container::Reader::is_proven`]) ids are unique, each message is waited for by at most one record, which is one of
+//! its receiver, and a send that a record waits for has started: only messages that arrive early are kept. In any other trace the state of
+//! every id is kept, and a second line of the same id is an error.
 
 use crate::early::Early;
 use crate::progress::{Progress, State};

@@ -30,7 +30,7 @@
 //! a moment.
 //!
 //! Time is a number of picoseconds in 64 bits ([`Picos`]); what would go beyond is an error. A record k of a task
-//! starts at `max(start(k−1), release of what it depends on) + computing time`. `docs/replay.md` tells the rest:
+//! starts at `max(start(k−1), release of what it depends on) + computing time`. `docs/replay.md` has the rest:
 //! the contract with a simulator, when sends are complete, how collectives are played, memory and order.
 //!
 //! This crate never starts a thread, never looks at a clock, never prints, and reads nothing but traces.

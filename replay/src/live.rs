@@ -181,12 +181,12 @@ impl Live {
         (slot.generation == id.generation() && id.generation() % 2 == 1).then_some(slot.flight)
     }
 
-    /// Marks a message that [`Live::get`] has given as gone to another partition.
+    /// Marks a message that [`Live::get`] has returned as exported to another partition.
     pub(crate) fn export(&mut self, id: LiveId) {
         self.slots[id.slot() as usize].flight.flags |= EXPORTED;
     }
 
-    /// Lets go of a message that [`Live::get`] has given.
+    /// Removes a message that [`Live::get`] has returned.
     #[inline(always)]
     pub(crate) fn remove(&mut self, id: LiveId) {
         let slot = &mut self.slots[id.slot() as usize];

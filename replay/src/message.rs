@@ -103,7 +103,7 @@ pub enum Next {
         /// When it is delivered.
         arrives: Picos,
     },
-    /// A task has started as many messages as it may before the simulator has come to their time: it goes on when it is called.
+    /// A task has started as many messages as it may before the simulator has come to their time: it continues when it is called.
     Wake(Wake),
 }
 

@@ -3,7 +3,7 @@
 use crate::error::BuildError;
 use vef_format::units::{Bytes, Picos};
 
-/// When a send is complete for its sender, so that what depends on it may go on.
+/// When a send is complete for its sender, so that records that depend on it may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SendCompletion {
     /// When it is handed to the simulator.

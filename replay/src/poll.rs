@@ -133,7 +133,7 @@ impl Replay {
         self.check_time(now)?;
         self.move_clock(now)?;
         for nth in 0..most {
-            // What the message before let go on within its node comes before the next one.
+            // Messages within a node that follow from the one before come before the next.
             if nth > 0 {
                 self.move_clock(now)?;
             }

@@ -17,7 +17,7 @@ const BITS: u32 = 12;
 const FEWER: u32 = 2;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = (u64::BITS + FEWER).div_ceil(BITS) as usize;
-/// Slots whose occupation is told by one word.
+/// Slots per word of the occupation bitmap.
 const WORD: usize = u64::BITS as usize;
 /// No place in the table of events, whose places count from 1.
 const NONE: u32 = 0;
@@ -42,7 +42,7 @@ pub struct Queue<T> {
     levels: u32,
     words: [u64; LEVELS],
     occupied: [[u64; SLOTS / WORD]; LEVELS],
-    /// The last thing of each slot, whose next is the first again. The first is the earliest; [`MIXED`] tells that not all
+    /// The last thing of each slot, whose next is the first again. The first is the earliest; [`MIXED`]: not all
     /// are of its moment.
     slots: Box<[u32; LEVELS << BITS]>,
 }

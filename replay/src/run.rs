@@ -80,7 +80,7 @@ impl Engine {
         self.walk(number).read_next(None, out).map_err(|stop| self.stopped(number, stop))
     }
 
-    /// A sequence, and all that it looks at on its way.
+    /// A sequence, with the parts of the engine that its records use.
     #[inline(always)]
     fn walk(&mut self, number: u32) -> Walk<'_> {
         let sequence = &mut self.sequences[number as usize];
@@ -121,7 +121,7 @@ enum Walked {
     Finished,
 }
 
-/// Why a walk cannot go on.
+/// Why a walk fails.
 enum Stop {
     /// A record would start past the end of time.
     Overflow,
@@ -131,7 +131,7 @@ enum Stop {
     Source(SourceError),
 }
 
-/// A sequence, found once, and all that it looks at on its way.
+/// A sequence, looked up once, with the parts of the engine that its records use.
 struct Walk<'a> {
     number: u32,
     sequence: &'a mut Sequence,
@@ -306,7 +306,7 @@ impl Walk<'_> {
         if over { None } else { Some(wait) }
     }
 
-    /// What is told of a record that starts.
+    /// The report of a record that starts.
     #[inline(always)]
     fn started(&self, record: Option<Raw>, at: Picos) -> Started {
         let &mut Sequence { job, rank: task, records: number, at: released, .. } = self.sequence;

@@ -4,7 +4,7 @@ use vef_format::ids::{CollectiveId, Rank};
 use vef_format::raw::Raw;
 use vef_format::units::Picos;
 
-/// Records that start one after the other: those of a task. What every message looks at first, so that it is in one or two
+/// Records that start one after the other: those of a task. Every message reads it first, so it fits into one or two
 /// cache lines.
 #[derive(Debug)]
 #[repr(C, align(32))]
@@ -47,11 +47,11 @@ enum LastPart {
     Over,
 }
 
-/// What keeps a sequence from going on; of which id, `after` of its next record says.
+/// What a sequence waits for; its id is `after` of the next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Wait {
-    /// Nothing: it is being run.
+    /// Nothing: it is running.
     Nothing,
     /// The simulator is to call for its message ([`crate::Wake`]).
     Turn,
@@ -63,7 +63,7 @@ pub(crate) enum Wait {
     Collective,
     /// It has no more records.
     Finished,
-    /// Nothing that is known here: its task is in another partition.
+    /// Unknown: its task is in another partition.
     Elsewhere,
 }
 

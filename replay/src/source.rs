@@ -57,7 +57,7 @@ pub(crate) trait Source {
     /// Which codes stand for which operations.
     fn op_codes(&self) -> &OpCodes;
 
-    /// Finds records again, to explain why a replay does not go on. `None` where they cannot be looked up, or
+    /// Finds records again, to explain why a replay is stuck. `None` where they cannot be looked up, or
     /// are not there.
     fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>>;
 }

@@ -1,4 +1,4 @@
-//! Explains why a replay does not go on: which task waits for what, and whether they wait in a circle.
+//! Explains why a replay is stuck: which task waits for what, and whether they wait in a circle.
 
 use crate::collective::{NOT_YET, OVER};
 use crate::engine::Engine;
@@ -125,7 +125,7 @@ pub struct Undelivered {
     pub id: LiveId,
     /// Which job, from 0.
     pub job: u32,
-    /// The sending task; none where that is in another partition and of a collective that nobody here has entered.
+    /// The sending task; none where that is in another partition and of a collective that no task here has entered.
     pub src: Option<Rank>,
     /// The receiving task.
     pub dst: Rank,

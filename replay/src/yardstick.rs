@@ -26,7 +26,7 @@ impl Outcome {
     }
 }
 
-/// The link that nobody has to name: 1 µs and 10 Gbit/s.
+/// The default link: 1 µs and 10 Gbit/s.
 pub fn default_link() -> Link {
     Link::whole(Picos(1_000_000), 800)
 }
@@ -78,7 +78,7 @@ pub fn run(engine: &mut Engine, link: &Link) -> Result<Outcome, ReplayError> {
     watch(engine, link, Picos::MAX, &mut |_| {})
 }
 
-/// As [`run`], as long as anything happens up to `until`; `watcher` is told what happens. Tasks run ahead of each other: it is
+/// As [`run`], as long as anything happens up to `until`; `watcher` receives what happens. Tasks run ahead of each other: it is
 /// told of moments after `until`, too, but of all up to that.
 pub fn watch(
     engine: &mut Engine,

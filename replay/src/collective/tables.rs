@@ -47,7 +47,7 @@ pub(crate) struct Open {
     pub(super) choice: Choice,
     /// The members' blocks, of operations in which each names its own.
     pub(super) blocks: Option<Counts>,
-    /// Whether some member's sums had to be split evenly, as nobody knows how they fall.
+    /// Whether some member's sums had to be split evenly, as the trace has no counts.
     pub(super) split: bool,
     /// The members' parts by communicator rank: a place in the table of parts, [`NOT_YET`] or [`OVER`].
     pub(crate) parts: Vec<u32>,

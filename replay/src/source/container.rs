@@ -28,7 +28,7 @@ pub struct Container {
     facts: FactNotes,
     /// The counts of each task's vector collectives, once they were asked for.
     counts: Option<HashMap<u32, Counts>>,
-    /// What is known of sends, by task; none if nobody wants to know.
+    /// What is known of sends, by task; `None` unless [`Container::tell_sends`] was called.
     sends: Option<HashMap<u32, Sends>>,
     /// Whether the records are those of which the file has a proof.
     proven: bool,
@@ -78,7 +78,7 @@ impl Container {
         }
     }
 
-    /// The next record of a task, with what is told of sends.
+    /// The next record of a task, with detached sends and pauses if they were asked for.
     pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
         match self.sends.as_mut().and_then(|sends| sends.get_mut(&task.0)) {
             None => next_record(&mut self.streams, task, next),
@@ -160,7 +160,7 @@ impl Source for Container {
 struct FactNotes {
     roots: Passed<Rank>,
     blocks: Passed<Vec<u64>>,
-    /// Of a container that does not tell them: all, once one was asked for.
+    /// For a container without these sections: all facts, collected when the first is needed.
     searched: Option<Seen>,
 }
 

@@ -15,7 +15,7 @@ use vef_format::raw::Raw;
 use vef_format::record::{Communicator, Header, LocalCollective, Message, Record};
 use vef_format::text::{Line, Reader, TextError};
 
-/// A trace in memory. [`Job::loaded`](crate::Job::loaded) starts a reading of it; any number may go on at a time.
+/// A trace in memory. [`Job::loaded`](crate::Job::loaded) starts a reading of it; any number of them can be in progress at once.
 #[derive(Debug)]
 pub struct Loaded {
     header: Header,

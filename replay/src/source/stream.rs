@@ -18,7 +18,7 @@ use vef_format::text::{Line, Reader, TextError};
 
 /// Bytes of the shortest line that is a record: `0 0 0 0 0 0 -1`.
 const SHORTEST_LINE: u64 = 15;
-/// Lines that are read at once: few enough to stay at hand until their tasks take them.
+/// Lines that are read at once: few enough to stay in the cache until their tasks take them.
 const AT_ONCE: usize = 64;
 
 /// A text trace being read.
@@ -272,7 +272,7 @@ impl Source for Stream {
 
     fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>> {
         let mut search = Search::new(wanted);
-        // The file is read again: this happens at most once, when the replay cannot go on.
+        // The file is read again: this happens at most once, when the replay is stuck.
         if let Ok(reader) = Reader::open(&self.path) {
             let mut reader = reader.ignore_counts();
             while let Ok(Some(line)) = reader.next() {
