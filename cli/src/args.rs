@@ -243,6 +243,10 @@ pub struct Mix {
     /// Replace collectives by the messages of algorithms: default, openmpi, mpich, nccl, or a table's file
     #[arg(long, value_name = "TABLE", num_args = 0..=1, default_missing_value = "default")]
     pub lower_collectives: Option<String>,
+    /// What polls that found nothing (MPI_Test, MPI_Iprobe …) are, where what comes next is a message: waiting for it, or
+    /// computing that takes as long as in the run
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Polls::Wait)]
+    pub polls: Polls,
     /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
@@ -405,6 +409,14 @@ pub struct Sim {
 }
 
 /// A table of a simulation's report.
+/// What failed polls are in a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Polls {
+    #[default]
+    Wait,
+    Compute,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Table {
     /// What each rank did with its time

@@ -6,7 +6,7 @@ use crate::known::Type;
 use crate::machine::Frame;
 use crate::requests::{Template, Waiting};
 use crate::shapes::{Key, PARTS, Part};
-use crate::tracer::{Scratch, ThreadLane, Tracer};
+use crate::tracer::{Scratch, State, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
 use std::ptr::NonNull;
@@ -345,6 +345,14 @@ impl Recorded {
         let slot = self.tracer.slot(call);
         self.lane().writer.put_completed(times, completer(call), slot, list);
         self.start = self.end;
+    }
+
+    /// The call was a poll that found nothing.
+    pub(crate) fn found_nothing(&mut self) {
+        let (call, tracer, (start, end)) = (self.call(), self.tracer, (self.start, self.end));
+        if tracer.state() == State::Recording {
+            self.lane().writer.poll(start, end, || tracer.slot(call));
+        }
     }
 
     /// As the call is over: the room goes back to the thread.

@@ -13,7 +13,7 @@ use crate::hooks::{self, WaitPlaces};
 use crate::machine::{self, Frame, trampoline};
 use crate::objects;
 use crate::shapes::{Key, Shape};
-use crate::tracer::{ThreadLane, Tracer};
+use crate::tracer::{State, ThreadLane, Tracer};
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Timing};
@@ -422,8 +422,10 @@ unsafe fn record_run<N: Next>(
                 Some(head) => own.writer.put_head(start, end, head, slot),
                 None => own.writer.put_run((start, end), slot(), count, after),
             }
-            own.check();
+        } else if own.tracer.state() == State::Recording {
+            own.writer.poll(start, end, || own.tracer.slot(plan.call));
         }
+        own.check();
         own.tracer.count(plan.call, end.wrapping_sub(start), false);
         code
     }

@@ -30,9 +30,23 @@ pub(crate) struct Writer {
     sequence: u32,
     /// The window and its place in the file.
     window: Option<(Piece, u64)>,
+    /// Failed polls that are not written yet; while there are some, no word is written ([`Writer::last_word`]).
+    polls: Option<Polls>,
     /// Why nothing can be written any more.
     failed: Option<String>,
 }
+
+/// Calls of `MPI_Test`, `MPI_Iprobe` and the like that found nothing, one after the other: one record.
+struct Polls {
+    /// The function of the first.
+    call: CallSlot,
+    count: u64,
+    start: u64,
+    end: u64,
+}
+
+/// Polls with fewer ticks between them are of one record: 0.07–0.13 ms on processors of 2–4 GHz.
+const POLL_GAP: u64 = 1 << 18;
 
 /// Where a writer was.
 #[derive(Clone, Copy)]
@@ -52,6 +66,7 @@ impl Writer {
             thread,
             sequence: 0,
             window: None,
+            polls: None,
             failed: None,
         }
     }
@@ -110,6 +125,33 @@ impl Writer {
                 (None, Code::Run { count, after, .. }) => encode::run(bytes, at, times, call, count, after),
             }
         });
+    }
+
+    /// Notes a poll of a function that found nothing; it is written before the next record.
+    #[inline(always)]
+    pub(crate) fn poll(&mut self, start: u64, end: u64, call: impl FnOnce() -> CallSlot) {
+        match &mut self.polls {
+            Some(polls) if start.wrapping_sub(polls.end) < POLL_GAP => {
+                polls.count += 1;
+                polls.end = end;
+            }
+            _ => self.begin_polls(start, end, call()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_polls(&mut self, start: u64, end: u64, call: CallSlot) {
+        self.put_polls();
+        self.polls = Some(Polls { call, count: 1, start, end });
+        self.last_word = NonNull::dangling().as_ptr();
+    }
+
+    /// Writes the polls that are not written yet.
+    fn put_polls(&mut self) {
+        let Some(Polls { call, count, start, end }) = self.polls.take() else { return };
+        self.set_last_word();
+        self.put((start, end), &Action::Polls { count }, call);
     }
 
     /// Writes the record of a call that has completed requests. `completer`: what a word calls the function, if it has a name for it.
@@ -187,6 +229,7 @@ impl Writer {
         requests: u64,
         encode: impl Fn(&mut [u8], usize, Times, Author) -> Option<usize>,
     ) -> bool {
+        self.put_polls();
         // Clocks of different cores may differ a little; time must not run backwards in the file.
         let start = start.max(self.last);
         let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };
@@ -298,7 +341,15 @@ impl Writer {
         fence();
         bytes[..4].copy_from_slice(&header[..4]);
         self.at = bytes.as_mut_ptr().wrapping_add(CHUNK_HEADER);
-        self.last_word = bytes.as_mut_ptr().wrapping_add(bytes.len() - RESERVE - WORD);
+        self.set_last_word();
+    }
+
+    /// Lets words be written as far as the window goes.
+    fn set_last_word(&mut self) {
+        if let Some((window, _)) = &mut self.window {
+            let bytes = window.bytes();
+            self.last_word = bytes.as_mut_ptr().wrapping_add(bytes.len() - RESERVE - WORD);
+        }
     }
 
     fn header(&self, span: u32) -> ChunkHeader {
@@ -316,6 +367,7 @@ impl Writer {
 
     /// Notes in the window how much of it is in use. Gives where it lies in the file, and its bytes in use.
     pub(crate) fn seal(&mut self) -> Option<Rest<'_>> {
+        self.put_polls();
         let (window, offset) = self.window.as_mut()?;
         let bytes = window.bytes();
         let used = self.at as usize - bytes.as_ptr() as usize;
@@ -325,6 +377,7 @@ impl Writer {
 
     /// Where it is now; the next record is one that is short and will be in the same window.
     pub(crate) fn mark(&mut self) -> Mark {
+        self.put_polls();
         if let Some((window, _)) = &mut self.window {
             let end = window.bytes().as_ptr_range().end as usize;
             if end - (self.at as usize) < 2 * RESERVE {
@@ -346,6 +399,7 @@ impl Writer {
 
     /// The last record where tracing stops: it may use the reserve.
     pub(crate) fn put_stopped(&mut self, reason: &str) {
+        self.polls = None;
         let end = (0..=reason.len().min(RESERVE / 2)).rev().find(|&end| reason.is_char_boundary(end));
         let reason = &reason[..end.unwrap_or(0)];
         let author = Author { thread: self.thread, requests: self.next.number() };

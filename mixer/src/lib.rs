@@ -77,8 +77,21 @@ pub struct Options {
     pub jobs: usize,
     /// Replace collectives by the point-to-point messages of the algorithms that this table chooses.
     pub lower_collectives: Option<Table>,
+    /// What failed polls are.
+    pub polls: Polls,
     /// The codes of collectives in the trace.
     pub op_codes: OpCodes,
+}
+
+/// What polls (`MPI_Test`, `MPI_Iprobe` and the like) that found nothing are, where the thread's next record is the mark of what a
+/// later call received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Polls {
+    /// Waiting for that, which takes as long as the replay says.
+    #[default]
+    Wait,
+    /// Computing, which takes as long as in the run.
+    Compute,
 }
 
 /// A stage of a mix, in order.

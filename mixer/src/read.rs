@@ -63,6 +63,7 @@ impl<'a> Reading<'a> {
             with_notes: false,
             by_length: self.capture.layout() == Layout::Prospector,
             with_room: false,
+            polls: self.options.polls,
             lower: self.options.lower_collectives.as_ref(),
         }
     }
@@ -147,7 +148,9 @@ impl<'a> Reading<'a> {
         };
         let (begin, end) = events.span();
         let spent = Spent::of(end.0.saturating_sub(begin.0), events.functions());
-        Ok(Walked { task: walk.finish(events.functions()), skipped, torn, spent })
+        let task = walk.finish(events.functions());
+        let spent = Spent { awaited: task.counts.polled, ..spent };
+        Ok(Walked { task, skipped, torn, spent })
     }
 
     /// The room of a receive: it is not kept, but read again for the few that are reported.

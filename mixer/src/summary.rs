@@ -135,9 +135,13 @@ pub struct Spent {
     /// In calls that wait for others: receives, waits, probes, and blocking collectives.
     #[serde(rename = "waiting_ns")]
     pub waiting: u64,
-    /// In polls, `MPI_Test` and the like, whether they found something or not. What failed ones take is computing in the trace.
+    /// In polls, `MPI_Test` and the like, whether they found something or not.
     #[serde(rename = "polling_ns")]
     pub polling: u64,
+    /// What failed polls, and the little between them, took that the trace has as waiting ([`Polls::Wait`](crate::Polls::Wait)). All others
+    /// are computing there.
+    #[serde(rename = "awaited_by_polling_ns")]
+    pub awaited: u64,
     /// In all other calls.
     #[serde(rename = "mpi_ns")]
     pub mpi: u64,

@@ -31,6 +31,7 @@ impl Spent {
         self.total += other.total;
         self.waiting += other.waiting;
         self.polling += other.polling;
+        self.awaited += other.awaited;
         self.mpi += other.mpi;
     }
 }
@@ -105,6 +106,7 @@ impl Summary {
             self.spent.total,
             self.spent.waiting,
             self.spent.polling,
+            self.spent.awaited,
             self.spent.mpi,
             self.not_representable.len() as u64,
         ] {
@@ -136,6 +138,7 @@ impl Summary {
             &mut self.spent.total,
             &mut self.spent.waiting,
             &mut self.spent.polling,
+            &mut self.spent.awaited,
             &mut self.spent.mpi,
         ] {
             *count += reader.get()?;
@@ -227,7 +230,7 @@ mod tests {
             call("MPI_Win_create", 512),
         ];
         let spent = Spent::of(2000, &calls);
-        assert_eq!(spent, Spent { total: 2000, waiting: 15, polling: 48, mpi: 960 });
+        assert_eq!(spent, Spent { total: 2000, waiting: 15, polling: 48, awaited: 0, mpi: 960 });
         assert_eq!(spent.computing(), 2000 - 1023);
         assert_eq!(Spent::of(5, &calls).computing(), 0);
     }

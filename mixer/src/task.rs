@@ -58,6 +58,8 @@ pub(crate) struct Counts {
     pub(crate) negative_times: u64,
     pub(crate) unknown_requests: u64,
     pub(crate) never_completed: u64,
+    /// How long failed polls took that are waits, in nanoseconds.
+    pub(crate) polled: u64,
     pub(crate) finalized: bool,
 }
 

@@ -204,6 +204,10 @@ struct Message {
 
 impl<W: Write> Trace<W> {
     fn event(&mut self, event: &Event<'_>) -> Result<(), Failure> {
+        // A call that completes nothing has no line, and is time between the others.
+        if let Action::Polls { .. } = event.action {
+            return Ok(());
+        }
         let function = event.call.index().and_then(|slot| self.functions.get(slot));
         let line = function.and_then(|function| function.line);
         let is_call = !matches!(

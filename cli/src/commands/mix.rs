@@ -1,9 +1,9 @@
 //! `vef mix`: captures of all ranks in, one trace out.
 
-use crate::args::Mix;
+use crate::args::{self, Mix};
 use crate::output::{self, Failure};
 use crate::progress::{Bar, Busy};
-use mixer::{Job, MixError, Options, Spent, Stage, Summary};
+use mixer::{Job, MixError, Options, Polls, Spent, Stage, Summary};
 use sim_example::quantity::parse_bytes;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -59,6 +59,10 @@ fn options(mix: &Mix) -> Result<Options, Failure> {
         skip_unknown: mix.skip_unknown,
         jobs: mix.jobs.map_or(0, usize::from),
         lower_collectives: mix.lower_collectives.as_deref().map(super::sim::algorithms).transpose()?,
+        polls: match mix.polls {
+            args::Polls::Wait => Polls::Wait,
+            args::Polls::Compute => Polls::Compute,
+        },
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
     })
 }
@@ -94,15 +98,16 @@ fn text(summary: &Summary) -> String {
         seconds(summary.times.matching),
         seconds(summary.times.output)
     ));
-    let Spent { total, waiting, polling, mpi } = summary.spent;
+    let Spent { total, waiting, polling, awaited, mpi } = summary.spent;
     if total > 0 {
         let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / total as f64);
         lines.push(format!(
-            "of the tasks' time: computing {}, waiting {}, polling {} (failed polls are computing in the trace), other MPI calls {}",
+            "of the tasks' time: computing {}, waiting {}, polling {}, other MPI calls {} (in the trace, {} are waiting by failed polls)",
             share(summary.spent.computing()),
             share(waiting),
             share(polling),
-            share(mpi)
+            share(mpi),
+            share(awaited)
         ));
     }
     if summary.spilled.0 > 0 {

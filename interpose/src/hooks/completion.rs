@@ -117,7 +117,7 @@ fn after_success(call: &mut Recorded, at: &WaitPlaces, handles: &[usize]) {
     // SAFETY: the call has succeeded, and so has written its outputs.
     unsafe {
         if at.flag.is_some_and(|flag| args.int_at(flag, 0) == 0) {
-            return;
+            return call.found_nothing();
         }
         let undefined = call.abi().constants.undefined;
         let Some(index) = at.index else {
@@ -133,6 +133,10 @@ fn after_success(call: &mut Recorded, at: &WaitPlaces, handles: &[usize]) {
             }
             return;
         };
+        if first == 0 {
+            // Of those that it looked at none is over: MPI_Testsome.
+            return call.found_nothing();
+        }
         for i in 0..first as usize {
             if let Some(&handle) = handles.get((args.int_at(indices, i) - args.first_index()) as usize) {
                 complete(call, handle, args.status_at(at.status, i));

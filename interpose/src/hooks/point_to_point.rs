@@ -327,8 +327,11 @@ impl Hook for Probe {
         let constants = &call.abi().constants;
         // SAFETY: a call that has succeeded has set its flag.
         let found = || args.find(Name::Flag).is_none_or(|flag| unsafe { args.int_at(flag, 0) } != 0);
-        if !ended.is_well() || !found() || args.int(PROBE_SOURCE) == constants.proc_null {
+        if !ended.is_well() || args.int(PROBE_SOURCE) == constants.proc_null {
             return;
+        }
+        if !found() {
+            return call.found_nothing();
         }
         let comm = call.comm(args.handle(PROBE_COMM));
         if comm.foreign {

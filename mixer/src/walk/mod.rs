@@ -9,6 +9,7 @@ mod recent;
 mod requests;
 mod timeline;
 
+use crate::Polls;
 use crate::channels::{Channel, NONE, Posting};
 use crate::communicators::{Communicators, Group, Identity};
 use crate::error::{MixError, Problem};
@@ -41,6 +42,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) with_room: bool,
     /// Whether to collect what a container says beside the records ([`Task::notes`]).
     pub(crate) with_notes: bool,
+    /// What failed polls are.
+    pub(crate) polls: Polls,
     /// With what table to replace collectives by messages, if at all.
     pub(crate) lower: Option<&'a Table>,
 }
@@ -141,7 +144,7 @@ impl<'a> Walk<'a> {
             lowered: Vec::new(),
             timeline: Timeline::default(),
             not_representable: BTreeMap::new(),
-            notes: manner.with_notes.then(Box::default),
+            notes: manner.with_notes.then(|| Box::new(NoteTaker::new(manner.polls))),
             task,
         }
     }
@@ -205,6 +208,12 @@ impl<'a> Walk<'a> {
                 Ok(())
             }
             Action::Collective(collective) => self.collective(event, collective),
+            Action::Polls { .. } => {
+                if self.manner.polls == Polls::Wait {
+                    self.timeline.polled(event);
+                }
+                Ok(())
+            }
             Action::Other { bytes, detail } => {
                 self.not_representable(event.call, *bytes);
                 match detail {
@@ -356,8 +365,9 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        if let Some(after) = chained {
-            self.timeline.done(event, after);
+        match chained {
+            Some(after) => self.timeline.done(event, after),
+            None => self.timeline.forget_polls(event),
         }
         Ok(())
     }

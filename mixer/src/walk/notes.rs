@@ -1,5 +1,6 @@
 //! What a task's events say of its records that text cannot: collected for a container while they are walked.
 
+use crate::Polls;
 use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, TaskNotes};
 use vef_format::operation::Operation;
@@ -17,9 +18,17 @@ pub(super) struct NoteTaker {
     call: Option<Function>,
     /// When the task entered `MPI_Init`.
     zero: Option<u64>,
+    polls: Polls,
+    /// How long failed polls took since the latest event that gave a record or was a wait for sends.
+    polled: u64,
 }
 
 impl NoteTaker {
+    /// Before the first event; `polls` says what failed ones are.
+    pub(super) fn new(polls: Polls) -> Self {
+        Self { polls, ..Self::default() }
+    }
+
     /// The present event completed the send that gave this record.
     pub(super) fn completed(&mut self, record: u32) {
         self.sent.push(record);
@@ -42,11 +51,14 @@ impl NoteTaker {
             Action::Exchange { send, .. } if after > before + 1 => self.send(send, before),
             Action::Complete(_) if !self.sent.is_empty() => self.complete(event, gave, after),
             Action::Collective(call) if gave => self.collective(call, after),
+            Action::Polls { .. } if self.polls == Polls::Wait => {
+                self.polled += event.end.0.saturating_sub(event.start.0);
+            }
             Action::Phase { begin, name } => self.notes.put(after, &Note::Phase { begin: *begin, name }),
             _ => {}
         }
         if gave {
-            self.since = event.end.0;
+            (self.since, self.polled) = (event.end.0, 0);
             self.called(&event.action, before);
         }
     }
@@ -70,7 +82,11 @@ impl NoteTaker {
         // What a wait took that also gave records is in front of these, or behind them.
         let (mut before, mut took) = match gave {
             true => (0, 0),
-            false => (event.start.0.saturating_sub(self.since), event.end.0.saturating_sub(event.start.0)),
+            false => {
+                let before = event.start.0.saturating_sub(self.since);
+                let polled = std::mem::take(&mut self.polled).min(before);
+                (before - polled, event.end.0.saturating_sub(event.start.0) + polled)
+            }
         };
         for send in self.sent.drain(..) {
             let wait = Note::SendWait { send: send.into(), before: Ticks(before), took: Ticks(took) };

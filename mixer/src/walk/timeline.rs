@@ -5,7 +5,7 @@
 
 use crate::packed::{After, Body, Record};
 use crate::task::{Task, Wait};
-use vef_format::capture::event::Event;
+use vef_format::capture::event::{Action, Event};
 use vef_format::units::Nanos;
 
 /// The events that the next records' times count from.
@@ -18,6 +18,8 @@ pub(super) struct Timeline {
     /// Of several threads: records that begin later than the call that gave them, by their start. Other threads' records
     /// may come before them.
     delayed: Vec<(u64, Record)>,
+    /// How long each thread polled in vain since its latest event, by the thread's number; empty until one did.
+    polled: Vec<u64>,
 }
 
 /// The latest event of a thread that matters to what follows.
@@ -111,12 +113,42 @@ impl Timeline {
             _ => Previous { end: *self.zero.get_or_insert(event.start), after: After::Start },
         };
         match event.start.since(previous.end) {
-            Some(time) => (time, previous.after),
+            Some(time) if self.polled.is_empty() => (time, previous.after),
+            Some(time) => (time - self.take_polled(task, event, time), previous.after),
             None => {
                 task.counts.negative_times += 1;
                 (0, previous.after)
             }
         }
+    }
+
+    /// `event` is polls that found nothing.
+    pub(super) fn polled(&mut self, event: &Event<'_>) {
+        let thread = usize::from(event.thread);
+        if thread >= self.polled.len() {
+            self.polled.resize(thread + 1, 0);
+        }
+        self.polled[thread] += event.end.since(event.start).unwrap_or(0);
+    }
+
+    /// The polls before `event` waited for what gives no record.
+    #[inline(always)]
+    pub(super) fn forget_polls(&mut self, event: &Event<'_>) {
+        if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
+            *polled = 0;
+        }
+    }
+
+    /// How much of the `time` in front of a record of `event` its thread polled for what the event received.
+    #[inline(never)]
+    fn take_polled(&mut self, task: &mut Task, event: &Event<'_>, time: u64) -> u64 {
+        let polled = self.polled.get_mut(usize::from(event.thread)).map_or(0, std::mem::take);
+        if !matches!(event.action, Action::Complete(_) | Action::Receive(_)) {
+            return 0;
+        }
+        let waited = polled.min(time);
+        task.counts.polled += waited;
+        waited
     }
 
     /// `event` is over, and what follows it in its thread waits for `after`.

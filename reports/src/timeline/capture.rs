@@ -282,6 +282,7 @@ fn name_of(action: &Action<'_>) -> Option<&'static str> {
         Action::Forget(_) => "forget",
         Action::Probe { .. } => "probe",
         Action::Collective(collective) => collective.operation.name(),
+        Action::Polls { .. } => "polls",
         Action::Other { .. } => "other",
         Action::Communicator(_) | Action::Datatype(_) | Action::CommunicatorFree(_) => return None,
         Action::Phase { .. } | Action::Stopped { .. } => return None,
@@ -321,6 +322,7 @@ impl Facts {
             }
             Action::Collective(collective) => facts.collective(collective, channels),
             Action::Other { bytes, .. } => facts.number("bytes", bytes.0),
+            Action::Polls { count } => facts.number("polls", *count),
             Action::Probe { comm, source, tag } => facts.peer("from", channels, *comm, *source, *tag),
             _ => {}
         }

@@ -226,6 +226,7 @@ fn plain<'a>(
             Action::Forget(request(source, head, context.thread, context.requests)?)
         }
         kind::PROBE => Action::Probe { comm: comm(source)?, source: comm_rank(source)?, tag: tag(source)? },
+        kind::POLLS => Action::Polls { count: source.get()? },
         kind::COMPLETE_RUN => {
             let (count, after) = (source.get()?, source.get()?);
             run(count, after, context)?

@@ -41,6 +41,7 @@ pub(super) mod kind {
     pub(crate) const DEFINE: u8 = 36;
     /// A call of a shape that took too long for a word.
     pub(crate) const SHAPE: u8 = 37;
+    pub(crate) const POLLS: u8 = 38;
 
     pub(crate) const ANY_SOURCE: u8 = 1;
     pub(crate) const ANY_TAG: u8 = 2;
@@ -325,6 +326,10 @@ pub(super) fn body(sink: &mut Sink<'_>, author: Author, action: &Action<'_>) -> 
             sink.put(bytes.0);
             put_detail(sink, detail);
             kind::OTHER
+        }
+        Action::Polls { count } => {
+            sink.put(*count);
+            kind::POLLS
         }
         Action::Stopped { reason } => {
             sink.text(reason);

@@ -93,6 +93,12 @@ pub enum Action<'a> {
         /// With which tag.
         tag: i32,
     },
+    /// Polls that found nothing, of `MPI_Test`, `MPI_Iprobe` and the like, with little between them: from the start of the first to the
+    /// end of the last.
+    Polls {
+        /// How many.
+        count: u64,
+    },
     /// A collective operation began: blocking (then it is also over), non-blocking or persistent.
     Collective(Collective<'a>),
     /// A phase of the program began or ended.

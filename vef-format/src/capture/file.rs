@@ -5,7 +5,7 @@ use super::event::CallSlot;
 use super::input::{self, Input};
 use super::layout::{
     CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HOLE_MARK,
-    MAGIC, RankInfo, State, VERSION, call_field, checksum, field, u32_at, u64_at,
+    MAGIC, OLDEST, RankInfo, State, VERSION, call_field, checksum, field, u32_at, u64_at,
 };
 use super::word::COMPLETERS;
 use crate::error::Place;
@@ -62,7 +62,7 @@ impl Header {
             mark => return Err(damaged(path, field::ENDIANNESS, format!("byte order mark {mark:#x}"))),
         }
         let found = u32_at(bytes, field::VERSION);
-        if found != VERSION {
+        if !(OLDEST..=VERSION).contains(&found) {
             let place = Place::offset(path, field::VERSION as u64);
             return Err(CaptureError::Version { place, found, known: VERSION });
         }

@@ -129,6 +129,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
         completions.dedup_by_key(|completion| completion.request);
         let action = match random.below(20) {
             0 => Action::Init,
+            1 if flag => Action::Polls { count: random.sized(40) },
             1 => Action::Abort { code: tag },
             2 => {
                 comms += 1;
@@ -732,6 +733,8 @@ fn what_is_no_capture_is_told_apart() {
     };
     changed(8, &[1, 2, 3, 4]);
     assert!(matches!(open(), CaptureError::Endianness(_)));
+    changed(12, &[3]);
+    assert!(Capture::open(dir.path()).is_ok(), "of the version before");
     changed(12, &[1]);
     assert!(matches!(open(), CaptureError::Version { found: 1, known: VERSION, .. }));
     changed(24, &[5]);

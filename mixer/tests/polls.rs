@@ -1,0 +1,98 @@
+//! Polls that found nothing: waiting where they end in a reception, computing elsewhere.
+
+mod capture;
+
+use capture::{Happened, Program, What, receiving, sending};
+use mixer::{Options, Polls, Quiet, Summary, mix};
+use std::path::Path;
+use vef_format::capture::event::*;
+use vef_format::container::{Note, Reader, Section};
+use vef_format::ids::{CommRank, Rank};
+use vef_format::units::Ticks;
+
+fn request(number: u64) -> RequestId {
+    RequestId { thread: 0, number }
+}
+
+/// Task 1 receives three messages and sends two, and polls in front of most of that.
+fn program() -> Program {
+    let mut program = Program::new(2);
+    for tag in [0, 5, 6] {
+        program.send(0, 1, tag, 64);
+    }
+    program.receive(0, 1, 1).receive(0, 1, 2);
+    let mut call = |start, end, action| {
+        program.tasks[1].push(Happened { start, end, thread: 0, what: What::Plain(action) });
+    };
+    let post = PostReceive {
+        comm: capture::WORLD,
+        source: Some(CommRank(0)),
+        tag: Some(0),
+        bytes: vef_format::units::Bytes(64),
+        datatype: DatatypeId(0),
+        request: request(0),
+    };
+    let done = |first| Action::Complete(Completions::Run { first: request(first), count: 1 });
+    // Rank 1 enters MPI_Init at 1300.
+    call(2000, 2010, Action::PostReceive(post));
+    call(3000, 8000, Action::Polls { count: 50 });
+    call(9000, 9500, Action::Polls { count: 5 });
+    call(9600, 9610, done(0));
+    // In front of a send.
+    call(10_000, 10_400, Action::Polls { count: 4 });
+    call(10_500, 10_510, Action::Send(sending(0, 1, 64, None)));
+    // For a message that a probe finds.
+    call(11_000, 12_000, Action::Polls { count: 9 });
+    call(12_010, 12_020, Action::Probe { comm: capture::WORLD, source: CommRank(0), tag: 5 });
+    call(12_050, 12_060, Action::Receive(receiving(0, 5)));
+    // For the completion of a send, which gives no record.
+    call(13_000, 13_010, Action::Send(sending(0, 2, 64, Some(request(1)))));
+    call(14_000, 15_000, Action::Polls { count: 9 });
+    call(15_010, 15_020, done(1));
+    call(16_000, 16_010, Action::Receive(receiving(0, 6)));
+    program.now = program.now.max(17_000);
+    program.finish();
+    program
+}
+
+fn mixed(trace: &Path, polls: Polls) -> Summary {
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program().tasks);
+    mix(dir.path(), trace, &Options { polls, ..Options::default() }, &Quiet).unwrap()
+}
+
+/// The times of task 1's records but the last, and how long polls waited by the summary.
+fn times(polls: Polls) -> (Vec<u64>, u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("t.vef");
+    let summary = mixed(&trace, polls);
+    let text = std::fs::read_to_string(trace).unwrap();
+    let of_task = text.lines().skip(2).filter(|line| line.split(' ').nth(1) == Some("1"));
+    let mut times: Vec<u64> = of_task.map(|line| line.split(' ').nth(5).unwrap().parse().unwrap()).collect();
+    times.pop();
+    (times, summary.spent.awaited)
+}
+
+#[test]
+fn failed_polls_are_a_wait_where_a_reception_follows() {
+    assert_eq!(times(Polls::Wait), (vec![8300 - 5500, 890, 1540 - 1000, 940, 2990], 6500));
+    assert_eq!(times(Polls::Compute), (vec![8300, 890, 1540, 940, 2990], 0));
+}
+
+#[test]
+fn a_container_has_polls_for_a_send_as_part_of_its_wait() {
+    for (polls, expected) in [(Polls::Wait, (1000, 1010)), (Polls::Compute, (2000, 10))] {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = dir.path().join("t.vefx");
+        mixed(&trace, polls);
+        let reader = Reader::open(&trace).unwrap();
+        let mut notes = reader.notes(Section::Sends, Rank(1)).unwrap();
+        let mut waits = Vec::new();
+        while let Some((_, note)) = notes.next(&reader).unwrap() {
+            if let Note::SendWait { before: Ticks(before), took: Ticks(took), .. } = note {
+                waits.push((before, took));
+            }
+        }
+        assert_eq!(waits, [expected]);
+    }
+}

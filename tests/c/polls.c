@@ -1,0 +1,68 @@
+/* Rank 1 waits for a message of rank 0 by polling. What it computes is known: twice 0.1 s, and in between as much as rank 0 sleeps
+   where it polls now and then only (`overlap`). */
+#include <mpi.h>
+#include <string.h>
+#include <unistd.h>
+
+static void compute(double seconds)
+{
+    double end = MPI_Wtime() + seconds;
+    while (MPI_Wtime() < end)
+        ;
+}
+
+/* Until the message is there. */
+static void await(const char *how)
+{
+    int flag = 0, count = 0, index, data;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Message message;
+    if (!strcmp(how, "iprobe")) {
+        while (!flag)
+            MPI_Iprobe(0, 7, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        MPI_Recv(&data, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        return;
+    }
+    if (!strcmp(how, "improbe")) {
+        while (!flag)
+            MPI_Improbe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE);
+        MPI_Mrecv(&data, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+        return;
+    }
+    MPI_Irecv(&data, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, &request);
+    while (!flag) {
+        if (!strcmp(how, "testany"))
+            MPI_Testany(1, &request, &index, &flag, MPI_STATUS_IGNORE);
+        else if (!strcmp(how, "testall"))
+            MPI_Testall(1, &request, &flag, MPI_STATUSES_IGNORE);
+        else if (!strcmp(how, "testsome")) {
+            MPI_Testsome(1, &request, &count, &index, MPI_STATUSES_IGNORE);
+            flag = count > 0;
+        } else
+            MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        if (!flag && !strcmp(how, "overlap"))
+            compute(0.02);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int rank, data = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 1; i < argc; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) {
+            usleep(800000);
+            MPI_Send(&data, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
+            MPI_Recv(&data, 1, MPI_INT, 1, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else {
+            compute(0.1);
+            await(argv[i]);
+            compute(0.1);
+            MPI_Send(&data, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,48 @@
+//! A program that waits by polling: its trace has the time as waiting, or, where that is asked for, as computing.
+
+use std::path::Path;
+use std::time::Duration;
+use vef_tests::{Mpi, run, run_for, vef};
+
+/// How rank 1 of `tests/c/polls.c` awaits a message that rank 0 sends after 0.8 s.
+const WAYS: [&str; 7] = ["test", "testany", "testall", "testsome", "iprobe", "improbe", "overlap"];
+
+/// Seconds in front of rank 1's receptions, mixed with `polls`.
+fn computing(capture: &Path, polls: &str) -> Vec<f64> {
+    let trace = capture.with_extension(polls);
+    run(vef().args(["mix", "--polls", polls, "-i"]).arg(capture).arg("-o").arg(&trace)).success();
+    run(vef().arg("check").arg(&trace)).success();
+    let text = std::fs::read_to_string(&trace).expect("a trace");
+    let fields = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    // Marks, the last of which is that of MPI_Finalize.
+    let marks = fields.filter(|fields| fields.len() == 7 && fields[1] == "1" && fields[2] == "1");
+    let mut times: Vec<f64> =
+        marks.map(|fields| fields[5].parse::<f64>().expect("nanoseconds") / 1e9).collect();
+    times.pop();
+    times
+}
+
+#[test]
+fn polled_waits_are_no_computing() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "polls", &["tests/c/polls.c"]);
+        let capture = work.path().join("capture");
+        let mut command = vef();
+        command.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        command.arg("--").arg(&program).args(WAYS);
+        run_for(&mut command, Duration::from_secs(200)).success();
+        let (waited, computed) = (computing(&capture, "wait"), computing(&capture, "compute"));
+        assert_eq!((waited.len(), computed.len()), (WAYS.len(), WAYS.len()), "{mpi:?}");
+        for ((way, waited), computed) in WAYS.iter().zip(waited).zip(computed) {
+            // It computes for 0.1 s, then polls for 0.7. Whenever a busy machine takes the core from it between two polls, that counts
+            // as computing.
+            let told = format!("{mpi:?} {way}: {waited} s and {computed} s");
+            assert!(computed > 0.6 && waited > 0.095, "{told}");
+            match *way {
+                "overlap" => assert!(computed - waited < 0.1, "{told}"),
+                _ => assert!(computed - waited > 0.2, "{told}"),
+            }
+        }
+    }
+}
