@@ -2,8 +2,7 @@
 
 use sim_example::calibration::{Class, Estimate, Segment};
 
-use super::Train;
-use super::measure::Pair;
+use super::measure::{Pair, Train};
 use crate::error::{Error, Result};
 use crate::stats::{Summary, line, median};
 use vef_format::units::Bytes;

@@ -2,11 +2,42 @@
 
 use mpi_abi::api::{Element, Envelope, Mpi, Reduction};
 
-use super::{Plan, Train};
 use crate::error::Result;
 use crate::stats::median;
-use crate::timer::Timer;
+use crate::timer::{Timer, TimerKind};
 use crate::world::World;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Largest message.
+    pub largest: u64,
+    /// Pause in front of every train, ns.
+    pub pause_ns: f64,
+    /// Repetitions of each train.
+    pub repetitions: usize,
+    /// The timer.
+    pub timer: TimerKind,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { largest: 1 << 20, pause_ns: 2e6, repetitions: 15, timer: TimerKind::default() }
+    }
+}
+
+/// A train of messages, timed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Train {
+    /// Bytes of each message.
+    pub bytes: u64,
+    /// Messages.
+    pub count: u32,
+    /// Time until the last one is received, ns: the median over repetitions.
+    pub ns: f64,
+    /// Half the interval of that median, ns.
+    pub half_width: f64,
+}
 
 /// All that is measured between two ranks; at rank 0.
 #[derive(Clone, Debug, Default)]
