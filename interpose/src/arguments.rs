@@ -1,8 +1,8 @@
 //! The arguments of a call as C has them, whichever language it was made in, and what tells a call from others.
 
 use crate::fortran;
-use crate::machine::{Frame, MOST};
-use crate::shapes::{KEY, Key};
+use crate::machine::{Frame, LINK, MOST, REGISTERS};
+use crate::shapes::{KEY, Key, Shape, Shapes};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Timing, Width};
 use mpi_abi::status::Status;
@@ -221,117 +221,163 @@ pub(crate) unsafe fn c_value(abi: &Abi, kind: Kind, word: usize, descriptors: bo
 }
 
 /// Which arguments tell calls by a name from each other: all values, but of buffers only whether they are `MPI_IN_PLACE`.
-#[derive(Clone, Copy)]
 pub(crate) struct KeyPlan {
-    number: usize,
+    /// Part of all keys: twice the number of the name, plus two.
+    name: u32,
     form: Form,
-    words: [KeyWord; KEY],
-    /// How many of them there are; the others are 0 in every key.
+    /// The first argument that counts.
+    first: usize,
+    /// From that on, by argument: the bits of it that count.
+    masks: [u64; KEY],
+    /// How many there are up to the last that counts.
     count: usize,
-    /// The slot of a buffer that may be `MPI_IN_PLACE`.
-    in_place: Option<u8>,
+    /// The slot of a buffer that may be `MPI_IN_PLACE`, and that address; 0: there is no such buffer.
+    in_place: (u8, usize),
+    /// Whether they are few, in registers and in C.
+    few: bool,
     abi: &'static Abi,
 }
 
-/// What a word of a key is made of: a value of 64 bits, or two of 32; slots of the frame, and what counts of each.
-#[derive(Clone, Copy)]
-struct KeyWord {
-    low: (u8, u64),
-    /// Of what is in the slot, shifted into the upper half.
-    high: (u8, u64),
-}
+/// Words of the keys of most calls: sends, receives, reductions to all and broadcasts.
+const FEW: usize = 5;
 
 impl KeyPlan {
     /// `None`: calls by this name are not alike, or have too many arguments.
     pub(crate) fn new(number: usize, abi: &'static Abi) -> Option<Self> {
-        const HALF: u64 = u32::MAX as u64;
         let Export { form, .. } = Export::get(number);
         let call = Export::get(number).call();
         if !has_shapes(call) {
             return None;
         }
-        let (mut words, mut narrow) = (Vec::new(), Vec::new());
-        let mut in_place = None;
+        let mut masks = [0; KEY];
+        let mut in_place = (0, 0);
         for (place, parameter) in call.parameters().iter().enumerate() {
-            let slot = Frame::slot(place) as u8;
             let kind = parameter.kind;
-            let is_value = kind.is_handle()
-                || kind.width() == Width::Int
-                || matches!(kind, Kind::BigCount | Kind::Aint | Kind::Offset);
             let is_narrow = match kind.width() {
                 Width::Int => true,
                 Width::Handle => form != Form::C || abi.has_int_handles(),
                 Width::Word => form != Form::C && kind == Kind::File,
             };
+            let is_value = kind.is_handle()
+                || kind.width() == Width::Int
+                || matches!(kind, Kind::BigCount | Kind::Aint | Kind::Offset);
             if parameter.name == Name::Sendbuf {
-                in_place = Some(slot);
+                in_place = (Frame::slot(place) as u8, abi.constants.in_place);
             } else if is_value && kind != Kind::Vararg {
-                if is_narrow {
-                    narrow.push(slot);
-                } else {
-                    words.push(KeyWord { low: (slot, u64::MAX), high: (0, 0) });
-                }
+                *masks.get_mut(place)? = if is_narrow { u32::MAX.into() } else { u64::MAX };
             }
         }
-        words.extend(narrow.chunks(2).map(|pair| KeyWord {
-            low: (pair[0], HALF),
-            high: pair.get(1).map_or((0, 0), |slot| (*slot, !HALF)),
-        }));
-        if words.len() > KEY {
-            return None;
+        let first = masks.iter().position(|mask| *mask != 0)?;
+        let end = masks.iter().rposition(|mask| *mask != 0)? + 1;
+        masks.rotate_left(first);
+        let few =
+            form == Form::C && end <= REGISTERS && end - first <= FEW && first + FEW <= REGISTERS + LINK;
+        Some(Self {
+            name: 2 * (number as u32 + 1),
+            form,
+            first,
+            masks,
+            count: end - first,
+            in_place,
+            few,
+            abi,
+        })
+    }
+
+    /// The shape of a call.
+    ///
+    /// # Safety
+    /// Its arguments must be in the frame.
+    #[inline(always)]
+    pub(crate) unsafe fn find(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
+        // SAFETY: the contract; where there are fewer arguments, words of the trampoline's follow, of which nothing counts.
+        unsafe {
+            if self.few {
+                return self.find_few(self.c_name(frame), frame, shapes);
+            }
+            let Key { name, words } = self.key(frame);
+            shapes.find(name, &words)
         }
-        let count = words.len();
-        words.resize(KEY, KeyWord { low: (0, 0), high: (0, 0) });
-        let words = words.try_into().ok()?;
-        Some(Self { number, form, words, count, in_place, abi })
+    }
+
+    /// Whether keys are made of [`FEW`] words, and not of a buffer too.
+    pub(crate) fn are_simple(&self) -> bool {
+        self.few && self.in_place.1 == 0
+    }
+
+    /// As [`KeyPlan::find`] where keys are [simple](Self::are_simple): of sends and receives.
+    ///
+    /// # Safety
+    /// As [`KeyPlan::find`].
+    #[inline(always)]
+    pub(crate) unsafe fn find_simple(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
+        // SAFETY: the contract.
+        unsafe { self.find_few(self.name, frame, shapes) }
+    }
+
+    /// # Safety
+    /// As [`KeyPlan::find`].
+    #[inline(always)]
+    unsafe fn find_few(&self, name: u32, frame: Frame, shapes: Shapes) -> Option<Shape> {
+        // SAFETY: the contract.
+        let word = |i| unsafe { frame.at_alone(self.first + i) as u64 & self.masks[i] };
+        shapes.find(name, &std::array::from_fn::<u64, FEW, _>(word))
     }
 
     /// The key of a call.
     ///
     /// # Safety
-    /// Its arguments must be in the frame.
-    #[inline(always)]
+    /// As [`KeyPlan::find`].
+    #[inline(never)]
     pub(crate) unsafe fn key(&self, frame: Frame) -> Key {
-        // SAFETY: the contract; slot 0 can always be read.
+        // SAFETY: the contract.
         unsafe {
-            if self.form != Form::C {
-                return self.fortran_key(frame);
+            match self.form {
+                Form::C => {
+                    let word = |i| match i < self.count {
+                        true => frame.word(self.first + i) as u64 & self.masks[i],
+                        false => 0,
+                    };
+                    Key { name: self.c_name(frame), words: std::array::from_fn(word) }
+                }
+                _ => self.fortran_key(frame),
             }
-            let at = |slot: u8| frame.at(slot.into()) as u64;
-            let mut words = [0; KEY];
-            for (word, KeyWord { low, high }) in words.iter_mut().zip(&self.words[..self.count.min(KEY)]) {
-                *word = at(low.0) & low.1 | at(high.0) << 32 & high.1;
-            }
-            let in_place = self.in_place.is_some_and(|slot| at(slot) == self.abi.constants.in_place as u64);
-            Key::new(self.number, in_place, words)
         }
     }
 
-    /// In Fortran values come by reference.
+    /// The name in a key.
     ///
     /// # Safety
-    /// As [`KeyPlan::key`].
+    /// As [`KeyPlan::find`].
+    #[inline(always)]
+    unsafe fn c_name(&self, frame: Frame) -> u32 {
+        let (slot, in_place) = self.in_place;
+        // SAFETY: the contract; slot 0 can always be read.
+        self.name | u32::from(in_place != 0 && unsafe { frame.at(slot.into()) } == in_place)
+    }
+
+    /// As [`KeyPlan::key`]: in Fortran values come by reference.
+    ///
+    /// # Safety
+    /// As [`KeyPlan::find`].
     unsafe fn fortran_key(&self, frame: Frame) -> Key {
         // SAFETY: the contract.
-        let value = |(slot, mask): (u8, u64)| unsafe {
-            match mask {
+        unsafe {
+            let words = std::array::from_fn(|i| match self.masks[i] {
                 0 => 0,
-                u64::MAX => *(frame.at(slot.into()) as *const u64),
-                _ => u64::from(*(frame.at(slot.into()) as *const u32)),
-            }
-        };
-        let words = self.words.map(|KeyWord { low, high }| value(low) | value(high) << 32);
-        let in_place = self.in_place.is_some_and(|slot| {
-            // SAFETY: the contract.
-            let address = unsafe { frame.at(slot.into()) };
-            let address = match self.form {
-                // SAFETY: a descriptor.
-                Form::Descriptors => unsafe { fortran::base(address) },
-                _ => address,
+                u64::MAX => *(frame.word(self.first + i) as *const u64),
+                _ => u64::from(*(frame.word(self.first + i) as *const u32)),
+            });
+            let is_in_place = match self.in_place {
+                (_, 0) => false,
+                (slot, in_place) => {
+                    let address = frame.at(slot.into());
+                    let base = if self.form == Form::Descriptors { fortran::base(address) } else { address };
+                    fortran::buffer(self.abi, base) == in_place
+                }
             };
-            fortran::buffer(self.abi, address) == self.abi.constants.in_place
-        });
-        Key::new(self.number, in_place, words)
+            Key { name: self.name | u32::from(is_in_place), words }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::tracer::{Scratch, State, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Call;
 use std::ptr::NonNull;
-use vef_format::capture::encode::can_be_shape;
+use vef_format::capture::encode::{can_be_shape, makes_request};
 use vef_format::capture::event::{
     Action, Completion, Datatype, Detail, FileId, Outcome, RequestId, Split, WindowId,
 };
@@ -109,6 +109,8 @@ pub(crate) struct Recorded {
     pub(crate) noted: bool,
     /// What was known of a request that the call frees.
     pub(crate) freed: (Option<Waiting>, Option<Template>),
+    /// Whether it is known what the request is that the call has made.
+    request_is_known: bool,
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -136,6 +138,7 @@ impl Recorded {
             kept: 0,
             noted: false,
             freed: (None, None),
+            request_is_known: false,
             start: 0,
             end: 0,
         }
@@ -187,7 +190,8 @@ impl Recorded {
 
     /// As [`Recorded::put`]; later calls with such arguments are known to be like this one, and make requests with `flags`.
     pub(crate) fn put_first(&mut self, action: &Action<'_>, flags: u8) {
-        let Some(key) = self.key.filter(|_| can_be_shape(action)) else { return self.put(action) };
+        let flags = if makes_request(action).is_some() { flags } else { Waiting::UNKNOWN };
+        let Some(key) = self.key.take().filter(|_| can_be_shape(action)) else { return self.put(action) };
         let (times, slot, parts) = ((self.start, self.end), self.tracer.slot(self.call()), self.parts);
         let lane = self.lane();
         let shape = lane.shapes.choose(&key);
@@ -325,6 +329,7 @@ impl Recorded {
 
     /// Remembers a request behind a handle as under way.
     pub(crate) fn pend(&mut self, handle: usize, request: RequestId, flags: u8) {
+        self.request_is_known = true;
         self.tracer.known().requests.insert(handle, Waiting::new(request, flags));
     }
 
@@ -333,9 +338,21 @@ impl Recorded {
         // SAFETY: the call has succeeded, and so has set it.
         let handle = unsafe { self.args.handle_at(place, 0) };
         if handle == self.abi().predefined.request_null {
+            self.request_is_known = true;
             self.put_completed(&[Completion { request, outcome: Outcome::Done }]);
         } else {
             self.pend(handle, request, flags);
+        }
+    }
+
+    /// Remembers that there is the request which the call has made, if no more is known of it: when it is completed, another thread
+    /// may have been given its handle already, which then has both.
+    pub(crate) fn pend_unknown(&mut self, place: usize) {
+        // SAFETY: the call has succeeded, and so has set it.
+        let handle = unsafe { self.args.handle_at(place, 0) };
+        if !self.request_is_known && handle != self.abi().predefined.request_null {
+            let request = self.lane().writer.unknown_request();
+            self.tracer.known().requests.insert(handle, request);
         }
     }
 

@@ -14,7 +14,7 @@ pub(crate) fn choose(allowed: bool) {
 }
 
 /// Now, in ticks. Never 0.
-#[inline]
+#[inline(always)]
 pub(crate) fn now() -> u64 {
     if is_cycles() { cycles() } else { monotonic() }
 }
@@ -40,6 +40,8 @@ pub(crate) fn cycles() -> u64 {
 }
 
 /// `CLOCK_MONOTONIC`, ns.
+#[cold]
+#[inline(never)]
 pub(crate) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }

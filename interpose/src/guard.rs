@@ -18,6 +18,14 @@ pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
+/// In builds for tests alone: panics as a fault of a hook would, where `VEF_PANIC` names the function.
+#[cfg(debug_assertions)]
+pub(crate) fn panic_if_asked(function: &str) {
+    static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    let name = NAME.get_or_init(|| std::env::var("VEF_PANIC").ok());
+    assert_ne!(name.as_deref(), Some(function), "asked for");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

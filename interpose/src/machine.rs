@@ -89,12 +89,12 @@ pub(crate) fn c_name(call: Call) -> Option<usize> {
 
 /// Arguments that come in registers.
 #[cfg(target_arch = "x86_64")]
-const REGISTERS: usize = 6;
+pub(crate) const REGISTERS: usize = 6;
 /// Arguments that come in registers.
 #[cfg(target_arch = "aarch64")]
-const REGISTERS: usize = 8;
+pub(crate) const REGISTERS: usize = 8;
 /// Between those and the ones on the stack a trampoline leaves the frame pointer and the return address.
-const LINK: usize = 2;
+pub(crate) const LINK: usize = 2;
 
 /// The most arguments of an MPI function, what Fortran adds and a tool's layer included.
 pub(crate) const MOST: usize = mpi_abi::symbols::MOST_WORDS;
@@ -143,6 +143,17 @@ impl Frame {
     pub(crate) unsafe fn at(self, slot: usize) -> usize {
         // SAFETY: the contract.
         unsafe { *self.0.as_ptr().add(slot) }
+    }
+
+    /// As [`Frame::at`], by an instruction of its own: one that reads two arguments at once waits until both, which the trampoline
+    /// has just written one by one, are in the cache.
+    ///
+    /// # Safety
+    /// As [`Frame::at`].
+    #[inline(always)]
+    pub(crate) unsafe fn at_alone(self, slot: usize) -> usize {
+        // SAFETY: the contract.
+        unsafe { self.0.as_ptr().add(slot).read_volatile() }
     }
 
     /// Argument number `index`.
@@ -194,13 +205,13 @@ impl Frame {
     pub(crate) unsafe fn pass_to(self, function: NonNull<c_void>, count: usize) -> i32 {
         macro_rules! pass {
             ($($index:literal)*) => {
-                // SAFETY: the contract; what is in registers may be more than the function takes.
+                // SAFETY: the contract; there may be more words than the function takes.
                 unsafe { [$(self.word($index)),*].pass_to(function) }
             };
         }
         match count {
-            0..=6 => pass!(0 1 2 3 4 5),
-            7 => pass!(0 1 2 3 4 5 6),
+            // What is on the stack behind fewer arguments is the caller's.
+            0..=7 => pass!(0 1 2 3 4 5 6),
             8 => pass!(0 1 2 3 4 5 6 7),
             9 => pass!(0 1 2 3 4 5 6 7 8),
             10 => pass!(0 1 2 3 4 5 6 7 8 9),

@@ -107,8 +107,15 @@ impl Pending {
         let handle_at = |at: usize| unsafe { *handles.get_unchecked(at) };
         let sought = handle(0);
         let start = if handle_at(first) == sought { first } else { end - count };
-        let same = handle_at(start) == sought && (1..count).all(|i| handle_at(start + i) == handle(i));
-        same.then_some(Run { start, end: start + count })
+        if handle_at(start) != sought {
+            return None;
+        }
+        for i in 1..count {
+            if handle_at(start + i) != handle(i) {
+                return None;
+            }
+        }
+        Some(Run { start, end: start + count })
     }
 
     /// Takes listed requests. Gives how many were made after them, if `next` is made next.

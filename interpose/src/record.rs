@@ -9,10 +9,14 @@ use crate::call::{Ended, Hook, Recorded, SUCCESS, completer, has_received};
 use crate::clock;
 use crate::fortran;
 use crate::guard::guarded;
-use crate::hooks::{self, WaitPlaces};
+#[cfg(debug_assertions)]
+use crate::guard::panic_if_asked;
+use crate::hooks::{self, WaitPlaces, output};
 use crate::machine::{self, Frame, trampoline};
 use crate::objects;
-use crate::shapes::{Key, Shape};
+use crate::pending::Run;
+use crate::requests::Waiting;
+use crate::shapes::Shape;
 use crate::tracer::{State, ThreadLane, Tracer};
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::detect::Abi;
@@ -30,25 +34,46 @@ pub(crate) struct Plan {
     /// How many words the program passes.
     words: usize,
     real: Option<NonNull<c_void>>,
+    /// The real function, if it is called in C and with at most [`DIRECT`] words.
+    direct: Option<NonNull<c_void>>,
     hook: &'static dyn Hook,
-    /// How calls are told apart, if they can be alike.
-    key: Option<KeyPlan>,
-    /// Where the address of the request is that such a call makes.
-    request: Option<usize>,
+    way: Way,
+    /// Where the address of the request is that such a call makes: the argument, and its slot.
+    request: Option<(u8, u8)>,
+    /// How requests are read.
+    handles: Handles,
+    request_null: usize,
     /// Whether a message that does not fit is an error and received.
     receives: bool,
-    /// Of the functions that wait for all they are given.
-    wait: Option<WaitPlan>,
     abi: &'static Abi,
 }
 
-/// What a wait needs that is known before the call.
+/// How calls are recorded.
+#[repr(u8)]
+enum Way {
+    /// By shapes where they are like earlier ones, else by the hook; their keys are simple.
+    SimpleShapes(KeyPlan),
+    /// As that, with any keys.
+    Shapes(KeyPlan),
+    /// By what they wait for where the lane knows that without a list, else by the hook.
+    WaitForAll(WaitPlan),
+    Hook,
+}
+
+/// What a wait for all that it is given needs before the call: slots of its arguments.
 struct WaitPlan {
-    /// Slots of the arguments.
     count: Option<usize>,
     requests: usize,
     flag: Option<usize>,
     completer: u8,
+}
+
+/// How a call has requests.
+#[derive(Clone, Copy)]
+enum Handles {
+    Ints,
+    Words,
+    Fortran,
 }
 
 /// By number of a name.
@@ -58,8 +83,15 @@ impl Plan {
     /// That of a name; `None`: nothing is recorded of its calls.
     #[inline(always)]
     pub(crate) fn of(number: usize, abi: &'static Abi) -> Option<&'static Self> {
-        // SAFETY: a leaked box, or null.
-        unsafe { PLANS[number].load(Ordering::Acquire).as_ref() }.or_else(|| Self::make(number, abi))
+        Self::known(number).or_else(|| Self::make(number, abi))
+    }
+
+    /// As [`Plan::of`], where there has been a call.
+    #[inline(always)]
+    fn known(number: usize) -> Option<&'static Self> {
+        debug_assert!(number < PLANS.len());
+        // SAFETY: a trampoline has got the number from a stub; a leaked box, or null.
+        unsafe { PLANS.get_unchecked(number).load(Ordering::Acquire).as_ref() }
     }
 
     #[cold]
@@ -67,22 +99,39 @@ impl Plan {
         let export = Export::get(number);
         let call = export.call();
         let wait = (call.category() == Category::Wait).then(|| WaitPlaces::find(call));
+        let wait = wait.filter(WaitPlaces::is_of_all).map(|places| WaitPlan {
+            count: places.count.map(Frame::slot),
+            requests: Frame::slot(places.requests),
+            flag: places.flag.map(Frame::slot),
+            completer: completer(call).unwrap_or(0),
+        });
+        let way = match (KeyPlan::new(number, abi), wait) {
+            (Some(keys), _) if keys.are_simple() => Way::SimpleShapes(keys),
+            (Some(keys), _) => Way::Shapes(keys),
+            (None, Some(wait)) => Way::WaitForAll(wait),
+            (None, None) => Way::Hook,
+        };
+        let (words, real) = (words_of(export), machine::real(number));
         let plan: &'static Self = Box::leak(Box::new(Self {
             export,
             call,
-            words: words_of(export),
-            real: machine::real(number),
+            words,
+            real,
+            direct: real.filter(|_| export.form == Form::C && words <= DIRECT),
             hook: hooks::of(call)?,
-            key: KeyPlan::new(number, abi),
-            request: (call.timing() == Timing::Immediate).then(|| call.position(Name::Request)).flatten(),
+            way,
+            request: makes_request(call)
+                .then(|| call.position(Name::Request))
+                .flatten()
+                .map(|place| (place as u8, Frame::slot(place) as u8)),
+            handles: match export.form {
+                Form::C if abi.has_int_handles() => Handles::Ints,
+                Form::C => Handles::Words,
+                _ => Handles::Fortran,
+            },
+            request_null: abi.predefined.request_null,
             receives: matches!(call.category(), Category::Recv | Category::SendRecv)
                 && call.timing() == Timing::Blocking,
-            wait: wait.filter(WaitPlaces::is_of_all).map(|places| WaitPlan {
-                count: places.count.map(Frame::slot),
-                requests: Frame::slot(places.requests),
-                flag: places.flag.map(Frame::slot),
-                completer: completer(call).unwrap_or(0),
-            }),
             abi,
         }));
         // Of two threads that come here both make the same.
@@ -98,13 +147,21 @@ impl Plan {
     unsafe fn request_at(&self, address: usize, index: usize) -> usize {
         // SAFETY: the contract.
         unsafe {
-            match self.export.form {
-                Form::C if self.abi.has_int_handles() => *(address as *const u32).add(index) as usize,
-                Form::C => *(address as *const usize).add(index),
-                _ => fortran::c_handle(self.abi, Kind::Request, *(address as *const i32).add(index)),
+            match self.handles {
+                Handles::Ints => *(address as *const u32).add(index) as usize,
+                Handles::Words => *(address as *const usize).add(index),
+                Handles::Fortran => {
+                    fortran::c_handle(self.abi, Kind::Request, *(address as *const i32).add(index))
+                }
             }
         }
     }
+}
+
+/// Whether a function makes a request of which a call completes or frees the handle.
+fn makes_request(call: Call) -> bool {
+    let is_one = matches!(call.category(), Category::Wait | Category::Start | Category::RequestFree);
+    !is_one && call.timing() != Timing::Persistent && output(call, Kind::RequestPtr).is_some()
 }
 
 /// How a call goes on from here.
@@ -122,6 +179,9 @@ pub(crate) trait Next: Copy {
     unsafe fn is_mpis_own(self, frame: Frame) -> bool;
 }
 
+/// Words that are passed whether there are as many or not.
+const DIRECT: usize = 7;
+
 /// To MPI itself.
 #[derive(Clone, Copy)]
 struct ToMpi(&'static Plan);
@@ -129,8 +189,13 @@ struct ToMpi(&'static Plan);
 impl Next for ToMpi {
     #[inline(always)]
     unsafe fn call(self, frame: Frame) -> i32 {
-        // SAFETY: the contract.
-        unsafe { call_real(self.0.export, self.0.words, self.0.real, frame) }
+        // SAFETY: the contract; words behind the arguments are the caller's.
+        unsafe {
+            match self.0.direct {
+                Some(function) => frame.pass_to(function, DIRECT),
+                None => call_real(self.0.export, self.0.words, self.0.real, frame),
+            }
+        }
     }
 
     unsafe fn is_mpis_own(self, frame: Frame) -> bool {
@@ -143,7 +208,7 @@ impl Next for ToMpi {
 ///
 /// # Safety
 /// The frame must have the arguments of the program.
-#[inline(always)]
+#[inline(never)]
 unsafe fn call_real(export: Export, words: usize, real: Option<NonNull<c_void>>, frame: Frame) -> i32 {
     let Some(real) = real else { return ERR_NO_SUCH_FUNCTION };
     // SAFETY: the contract.
@@ -175,12 +240,30 @@ trampoline! {
 
 /// A call of the program's, which is recorded.
 unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
-    let lane = NonNull::new(lane.cast::<ThreadLane>()).or_else(|| Tracer::at(0)?.lane());
     // SAFETY: the calling thread's lane, which lives for ever, and the program's arguments.
     unsafe {
-        let plan = lane.and_then(|lane| Plan::of(number, (*lane.as_ptr()).tracer.abi()));
-        match lane.zip(plan) {
-            Some((lane, plan)) => record(plan, frame, lane, ToMpi(plan)),
+        match (NonNull::new(lane.cast()), Plan::known(number)) {
+            (Some(lane), Some(plan)) => record(plan, frame, lane, ToMpi(plan)),
+            _ => entered_first(number, frame),
+        }
+    }
+}
+
+/// The first call by a name, or of a thread.
+#[cold]
+#[inline(never)]
+unsafe fn entered_first(number: usize, frame: Frame) -> i32 {
+    let found = || {
+        let tracer = Tracer::at(0)?;
+        tracer.lane().zip(Plan::of(number, tracer.abi()))
+    };
+    // SAFETY: as in `entered`.
+    unsafe {
+        match found() {
+            Some((lane, plan)) if (*lane.as_ptr()).frame != 0 => {
+                record_nested(plan, frame, lane, ToMpi(plan))
+            }
+            Some((lane, plan)) => record_by_hook(plan, frame, lane, ToMpi(plan)),
             None => pass(number, frame),
         }
     }
@@ -202,20 +285,27 @@ pub(crate) unsafe fn record<N: Next>(
         if (*lane.as_ptr()).frame != 0 {
             return record_nested(plan, frame, lane, next);
         }
-        if let Some(keys) = &plan.key {
-            let key = keys.key(frame);
-            return match (*lane.as_ptr()).shapes.find(&key) {
-                Some(shape) => record_by_shape(plan, frame, lane, shape, next),
-                None => record_by_hook(plan, frame, lane, Some(key), next),
-            };
+        match &plan.way {
+            Way::SimpleShapes(keys) => {
+                if let Some(shape) = keys.find_simple(frame, (*lane.as_ptr()).shapes) {
+                    return record_by_shape(plan, frame, lane, shape, next);
+                }
+            }
+            Way::Shapes(keys) => {
+                if let Some(shape) = keys.find(frame, (*lane.as_ptr()).shapes) {
+                    return record_by_shape(plan, frame, lane, shape, next);
+                }
+            }
+            Way::WaitForAll(wait) => {
+                if !(*lane.as_ptr()).tracer.multiple
+                    && let Some(run) = find_run(plan, wait, frame, lane)
+                {
+                    return record_run(plan, wait, frame, lane, run, next);
+                }
+            }
+            Way::Hook => {}
         }
-        if let Some(wait) = &plan.wait
-            && !(*lane.as_ptr()).tracer.multiple
-            && find_run(plan, wait, frame, lane)
-        {
-            return record_run(plan, wait, frame, lane, next);
-        }
-        record_by_hook(plan, frame, lane, None, next)
+        record_by_hook(plan, frame, lane, next)
     }
 }
 
@@ -242,8 +332,7 @@ unsafe fn record_nested<N: Next>(
         if let Some(run) = (*own).run.take() {
             (*own).parked = Some((*own).tracer.known().requests.handles_of(run).to_vec());
         }
-        let key = plan.key.as_ref().map(|keys| keys.key(frame));
-        record_by_hook(plan, frame, lane, key, next)
+        record_by_hook(plan, frame, lane, next)
     }
 }
 
@@ -253,16 +342,22 @@ unsafe fn record_by_hook<N: Next>(
     plan: &'static Plan,
     frame: Frame,
     lane: NonNull<ThreadLane>,
-    key: Option<Key>,
     next: N,
 ) -> i32 {
     // SAFETY: as in `record`; what is made here is used by this call alone.
     unsafe {
         let args = Args::new(frame, plan.export, plan.abi);
+        let key = match &plan.way {
+            Way::SimpleShapes(keys) | Way::Shapes(keys) => Some(keys.key(frame)),
+            Way::WaitForAll(_) | Way::Hook => None,
+        };
         let mut call = UnderWay::begin(plan, frame, lane, Recorded::new(lane, args, frame, key));
-        if guarded(|| plan.hook.before(&mut call.recorded)).is_none() {
-            call.broken = true;
-        }
+        let before = || {
+            #[cfg(debug_assertions)]
+            panic_if_asked(plan.call.name());
+            plan.hook.before(&mut call.recorded);
+        };
+        call.broken = guarded(before).is_none();
         call.recorded.start = clock::now();
         let code = next.call(frame);
         call.recorded.end = clock::now();
@@ -307,8 +402,15 @@ impl Drop for UnderWay {
         }
         let ticks = self.recorded.end.wrapping_sub(self.recorded.start);
         let recorded = &mut self.recorded;
-        self.broken = self.broken || guarded(|| self.plan.hook.after(recorded, ended)).is_none();
-        recorded.give_back();
+        let plan = self.plan;
+        let after = || {
+            plan.hook.after(recorded, ended);
+            if let Some((place, _)) = plan.request.filter(|_| ended.is_well()) {
+                recorded.pend_unknown(place.into());
+            }
+        };
+        self.broken = self.broken || guarded(after).is_none();
+        self.recorded.give_back();
         // SAFETY: the calling thread's lane; what the hook had of it is over.
         let lane = unsafe { self.lane.as_mut() };
         (lane.frame, lane.parked) = std::mem::take(&mut self.outer);
@@ -326,7 +428,7 @@ impl Drop for UnderWay {
 struct Leaving(&'static Plan, Frame, NonNull<ThreadLane>, u64);
 
 impl Drop for Leaving {
-    #[cold]
+    #[inline(always)]
     fn drop(&mut self) {
         let Self(plan, frame, lane, start) = *self;
         // SAFETY: the calling thread's lane, and the arguments of its call.
@@ -353,39 +455,72 @@ unsafe fn record_by_shape<N: Next>(
         std::mem::forget(leaving);
         let own = lane.as_mut();
         own.frame = 0;
-        if code != SUCCESS && !(plan.receives && has_received(own.tracer, code)) {
-            own.tracer.count(plan.call, end.wrapping_sub(start), true);
+        if code != SUCCESS {
+            put_failed(own, plan, (start, end), shape, code);
             return code;
         }
-        own.writer.put_head(start, end, shape.head(), || own.tracer.slot(plan.call));
-        if let Some(place) = plan.request {
-            let request = own.writer.take_request().with(shape.flags());
-            let handle = plan.request_at(frame.word(place), 0);
-            if handle == plan.abi.predefined.request_null {
-                let done = Completion { request: request.request(), outcome: Outcome::Done };
-                own.writer.put_completed((end, end), None, own.tracer.slot(plan.call), &[done]);
-            } else {
+        put_head(own, plan.call, (start, end), shape.head());
+        if let Some((_, slot)) = plan.request {
+            let handle = plan.request_at(frame.at(slot.into()), 0);
+            let request = match shape.flags() {
+                Waiting::UNKNOWN => own.writer.unknown_request(),
+                flags => own.writer.take_request().with(flags),
+            };
+            if handle != plan.request_null {
                 own.tracer.known().requests.insert(handle, request);
+            } else if !request.has(Waiting::UNKNOWN) {
+                put_done(own, plan.call, end, request);
             }
         }
-        own.tracer.count(plan.call, end.wrapping_sub(start), code != SUCCESS);
-        own.check();
+        own.tracer.count(plan.call, end.wrapping_sub(start), false);
         code
     }
+}
+
+/// As the end of [`record_by_shape`], of a call that has failed: it has made no request, but may have received a message.
+#[cold]
+#[inline(never)]
+fn put_failed(lane: &mut ThreadLane, plan: &Plan, times: (u64, u64), shape: Shape, code: i32) {
+    if plan.receives && has_received(lane.tracer, code) {
+        put_head(lane, plan.call, times, shape.head());
+    }
+    lane.tracer.count(plan.call, times.1.wrapping_sub(times.0), true);
+}
+
+/// Writes a record of one word, or ends tracing where that is not possible.
+#[inline(always)]
+fn put_head(lane: &mut ThreadLane, call: Call, (start, end): (u64, u64), head: Head) {
+    #[cold]
+    #[inline(never)]
+    fn put_long(lane: &mut ThreadLane, call: Call, times: (u64, u64), head: Head) {
+        lane.writer.put_head(times.0, times.1, head, || lane.tracer.slot(call));
+        lane.check();
+    }
+    if !lane.writer.put_word(start, end, head) {
+        put_long(lane, call, (start, end), head);
+    }
+}
+
+/// Records that a request is over which a call has just made.
+#[cold]
+#[inline(never)]
+fn put_done(lane: &mut ThreadLane, call: Call, end: u64, request: Waiting) {
+    let done = Completion { request: request.request(), outcome: Outcome::Done };
+    lane.writer.put_completed((end, end), None, lane.tracer.slot(call), &[done]);
+    lane.check();
 }
 
 /// Whether a wait is for requests of this thread that were made one after the other, lately, with nothing special about them; then
 /// the lane knows which.
 #[inline(always)]
-unsafe fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, mut lane: NonNull<ThreadLane>) -> bool {
+unsafe fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, lane: NonNull<ThreadLane>) -> Option<Run> {
     // SAFETY: as in `record`; the program passed as many handles as it says.
     unsafe {
         let count = wait.count.map_or(1, |slot| frame.at(slot) as u32 as usize);
         let address = frame.at(wait.requests);
-        let own = lane.as_mut();
+        let own = lane.as_ref();
         let next = own.writer.next_request();
-        own.run = own.tracer.known().requests.find_run(count, next, |i| plan.request_at(address, i));
-        own.run.is_some()
+        own.tracer.known().requests.find_run(count, next, |i| plan.request_at(address, i))
     }
 }
 
@@ -396,11 +531,13 @@ unsafe fn record_run<N: Next>(
     wait: &WaitPlan,
     frame: Frame,
     mut lane: NonNull<ThreadLane>,
+    run: Run,
     next: N,
 ) -> i32 {
     // SAFETY: as in `record_by_shape`.
     unsafe {
         (*lane.as_ptr()).frame = frame.address();
+        (*lane.as_ptr()).run = Some(run);
         let start = clock::now();
         let leaving = Leaving(plan, frame, lane, start);
         let code = next.call(frame);
@@ -408,24 +545,25 @@ unsafe fn record_run<N: Next>(
         std::mem::forget(leaving);
         let own = lane.as_mut();
         let is_over = wait.flag.is_none_or(|slot| *(frame.at(slot) as *const i32) != 0);
-        let succeeded = code == SUCCESS;
-        let Some(run) = succeeded.then(|| own.run.take()).flatten() else {
+        if code != SUCCESS || own.run.take().is_none() {
             left(plan, frame, lane, Ended::with(code), (start, end));
             return code;
-        };
+        }
         own.frame = 0;
         if is_over {
             let count = run.len() as u64;
             let after = own.tracer.known().requests.take_run(run, own.writer.next_request());
-            let slot = || own.tracer.slot(plan.call);
             match Head::run(wait.completer, count, after) {
-                Some(head) => own.writer.put_head(start, end, head, slot),
-                None => own.writer.put_run((start, end), slot(), count, after),
+                Some(head) => put_head(own, plan.call, (start, end), head),
+                None => {
+                    own.writer.put_run((start, end), own.tracer.slot(plan.call), count, after);
+                    own.check();
+                }
             }
         } else if own.tracer.state() == State::Recording {
             own.writer.poll(start, end, || own.tracer.slot(plan.call));
+            own.check();
         }
-        own.check();
         own.tracer.count(plan.call, end.wrapping_sub(start), false);
         code
     }

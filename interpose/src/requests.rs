@@ -28,11 +28,13 @@ impl Waiting {
 
     /// It was under way; its handle may come again.
     const OVER: u8 = 16;
+    /// It has no record: known is only that its handle means nothing that was recorded.
+    pub(crate) const UNKNOWN: u8 = 32;
     /// One that was never under way.
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
-    const FLAG_BITS: u32 = 5;
-    /// Below the number, whose 43 bits last for weeks of requests every 100 ns.
+    const FLAG_BITS: u32 = 6;
+    /// Below the number, whose 42 bits last for weeks of requests every 100 ns.
     const LOW_BITS: u32 = Self::FLAG_BITS + u16::BITS;
 
     #[inline(always)]

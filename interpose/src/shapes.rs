@@ -14,40 +14,32 @@ const SLOTS: usize = 1024;
 const _: () = assert!(SLOTS <= SHAPES as usize && SLOTS.is_power_of_two());
 
 /// Words of the longest key.
-pub(crate) const KEY: usize = 7;
+pub(crate) const KEY: usize = 12;
 
 /// What tells a call from others: which name it was called by, and its arguments as they came, but for buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Twice the number of the name plus one, and whether a buffer is `MPI_IN_PLACE`.
-    name: u32,
-    words: [u64; KEY],
+    /// The number of the name, and in the lowest bit whether a buffer is `MPI_IN_PLACE`. Never 0.
+    pub(crate) name: u32,
+    pub(crate) words: [u64; KEY],
 }
 
-impl Key {
-    #[inline(always)]
-    pub(crate) fn new(number: usize, in_place: bool, words: [u64; KEY]) -> Self {
-        Self { name: 2 * (number as u32 + 1) + u32::from(in_place), words }
-    }
-
-    /// Where it is looked for first.
-    #[inline(always)]
-    fn home(&self) -> usize {
-        const ODD: [u64; KEY] = [
-            0x9e37_79b9_7f4a_7c15,
-            0xbf58_476d_1ce4_e5b9,
-            0x94d0_49bb_1331_11eb,
-            0xd6e8_feb8_6659_fd93,
-            0xa076_1d64_78bd_642f,
-            0xe703_7ed1_a0b4_28db,
-            0x8ebc_6af0_9c88_c6e3,
-        ];
-        let mut mixed = u64::from(self.name).wrapping_mul(ODD[0]);
-        for (word, odd) in self.words.iter().zip(ODD) {
-            mixed = mixed.wrapping_add((word ^ word >> 32).wrapping_mul(odd));
+/// Where a key is looked for first. Words of 0 at the end may be left out.
+#[inline(always)]
+fn home(name: u32, words: &[u64]) -> usize {
+    /// Odd numbers without a pattern: the powers of one.
+    const ODD: [u32; KEY + 1] = {
+        let mut list = [0x9e37_79b1u32; KEY + 1];
+        let mut i = 1;
+        while i < list.len() {
+            list[i] = list[i - 1].wrapping_mul(list[0]);
+            i += 1;
         }
-        (mixed >> (u64::BITS - SLOTS.trailing_zeros())) as usize
-    }
+        list
+    };
+    let mixed = words.iter().zip(ODD).fold(name.wrapping_mul(ODD[KEY]), |sum, (word, odd)| {
+        sum.wrapping_add((*word as u32).wrapping_mul(odd))
+    });
+    (mixed >> (u32::BITS - SLOTS.trailing_zeros())) as usize
 }
 
 /// A shape that was found.
@@ -68,16 +60,16 @@ impl Shape {
     }
 }
 
-/// One cache line.
-#[repr(C, align(64))]
+/// Two cache lines, of which most calls need the first.
+#[repr(C, align(128))]
 struct Slot {
-    words: Cell<[u64; KEY]>,
     /// 0: empty. Another lane that frees a handle may empty the slot.
     name: AtomicU32,
     head: Cell<Head>,
     flags: Cell<u8>,
+    words: Cell<[u64; KEY]>,
 }
-const _: () = assert!(size_of::<Slot>() == 64);
+const _: () = assert!(size_of::<Slot>() == 128);
 
 /// Something that a shape is made of, by its number, for the day when that is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,26 +121,26 @@ impl Shapes {
     }
 
     #[inline(always)]
-    fn at(self, place: usize, key: &Key) -> Option<Shape> {
+    fn at(self, place: usize, name: u32, words: &[u64]) -> Option<Shape> {
         // SAFETY: every place is below SLOTS, the number of slots.
         let slot = unsafe { self.slots.get_unchecked(place) };
-        let (words, name) = (slot.words.get(), slot.name.load(Ordering::Relaxed));
-        // Without branches, and without a call.
-        let differs = (0..KEY).fold(u64::from(name ^ key.name), |all, at| all | (words[at] ^ key.words[at]));
-        let same = differs == 0;
-        same.then_some(Shape(slot))
+        let known = slot.words.get();
+        // Without branches.
+        let differs = u64::from(slot.name.load(Ordering::Relaxed) ^ name);
+        let differs = words.iter().zip(known).fold(differs, |all, (word, known)| all | (word ^ known));
+        (differs == 0).then_some(Shape(slot))
     }
 
-    /// The shape of a call with these arguments.
+    /// The shape of calls with such a key. Words that are 0 in all keys with that name may be left out.
     #[inline(always)]
-    pub(crate) fn find(self, key: &Key) -> Option<Shape> {
-        let home = key.home();
-        self.at(home, key).or_else(|| self.at(home ^ 1, key))
+    pub(crate) fn find(self, name: u32, words: &[u64]) -> Option<Shape> {
+        let home = home(name, words);
+        self.at(home, name, words).or_else(|| self.at(home ^ 1, name, words))
     }
 
     /// The number that a new shape of calls with these arguments gets.
     pub(crate) fn choose(self, key: &Key) -> u16 {
-        let home = key.home();
+        let home = home(key.name, &key.words);
         let is_free = |place: &usize| self.slots[*place].name.load(Ordering::Relaxed) == 0;
         // The newest is the most likely to come again: it gets the place where it is found first.
         [home, home ^ 1].into_iter().find(is_free).unwrap_or(home) as u16

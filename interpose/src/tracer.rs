@@ -429,15 +429,19 @@ impl Tracer {
         let Some(entry) = (unsafe { self.entries[call as usize].load(Ordering::Relaxed).as_ref() }) else {
             return self.count_first(call, ticks, failed);
         };
-        // One thread at a time needs no locked instruction.
-        let add = |to: &AtomicU64, number: u64| match self.multiple {
-            true => _ = to.fetch_add(number, Ordering::Relaxed),
-            false => to.store(to.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed),
-        };
-        add(&entry.calls, 1);
-        add(&entry.ticks, ticks);
+        if self.multiple {
+            entry.calls.fetch_add(1, Ordering::Relaxed);
+            entry.ticks.fetch_add(ticks, Ordering::Relaxed);
+        } else {
+            // One thread at a time needs no locked instruction.
+            let add = |to: &AtomicU64, number: u64| {
+                to.store(to.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed);
+            };
+            add(&entry.calls, 1);
+            add(&entry.ticks, ticks);
+        }
         if failed {
-            add(&entry.errors, 1);
+            entry.errors.fetch_add(1, Ordering::Relaxed);
         }
     }
 

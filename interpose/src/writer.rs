@@ -97,7 +97,7 @@ impl Writer {
 
     /// Writes a record of one word, if there is room for it and the times are such.
     #[inline(always)]
-    fn put_word(&mut self, start: u64, end: u64, head: Head) -> bool {
+    pub(crate) fn put_word(&mut self, start: u64, end: u64, head: Head) -> bool {
         // Times that run backwards (clocks of different cores may differ a little) are long ones here.
         let word = head.with(start.wrapping_sub(self.last), end.wrapping_sub(start));
         match word {
@@ -213,6 +213,11 @@ impl Writer {
         let made = self.next;
         self.next = made.next();
         made
+    }
+
+    /// A request of this thread's that has no record.
+    pub(crate) fn unknown_request(&self) -> Waiting {
+        Waiting::new(RequestId { thread: self.thread, number: 0 }, Waiting::UNKNOWN)
     }
 
     /// The request that is made next, without flags; like any ordinary one of this thread.

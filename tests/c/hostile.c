@@ -232,6 +232,28 @@ static void fetching(void)
     ring(1);
 }
 
+/* Operations that no trace can represent and that make requests, before and among such as one can. */
+static void neighbours(void)
+{
+    int sources[2] = { left, right }, out = rank, in[2], message, sent = rank;
+    MPI_Comm graph, copy;
+    MPI_Request q[3];
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, sources, MPI_UNWEIGHTED, 2, sources, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+    for (int round = 0; round < 4; round++) {
+        MPI_Ineighbor_allgather(&out, 1, MPI_INT, in, 1, MPI_INT, graph, q);
+        MPI_Irecv(&message, 1, MPI_INT, left, 1, MPI_COMM_WORLD, q + 1);
+        MPI_Isend(&sent, 1, MPI_INT, right, 1, MPI_COMM_WORLD, q + 2);
+        MPI_Waitall(3, q, MPI_STATUSES_IGNORE);
+        CHECK(in[0] == left && in[1] == right && message == left);
+    }
+    MPI_Comm_idup(graph, &copy, q);
+    MPI_Isend(&sent, 1, MPI_INT, MPI_PROC_NULL, 1, MPI_COMM_WORLD, q + 1);
+    MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&graph);
+    ring(2);
+}
+
 /* Requests that nobody completes. */
 static void never(void)
 {
@@ -312,6 +334,7 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "cancelled")) cancelled();
     if (!strcmp(mode, "at_once")) at_once();
     if (!strcmp(mode, "fetching")) fetching();
+    if (!strcmp(mode, "neighbours")) neighbours();
     if (!strcmp(mode, "never")) never();
     if (!strcmp(mode, "persistent")) persistent();
 #if MPI_VERSION >= 4

@@ -252,6 +252,36 @@ fn calls_that_are_fortrans_own_are_shown_to_the_tools() {
     }
 }
 
+/// A handle that comes again in another thread before the recorder has seen its wait return.
+#[test]
+fn a_handle_is_reused_before_its_wait_returns() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = compile(mpi, work.path(), "reused", "tests/c/reused.c", &["-rdynamic", "-lpthread"]);
+        let late = tool(mpi, work.path(), "late_return", "tests/c/late_return.c");
+        let out = work.path().join("out");
+        let mut command = vef();
+        command.args(["run", "-n", "1", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&out);
+        let ended =
+            run(command.args(["--tool", "capture", "--tool", &late]).arg("--").arg(&program)).success();
+        assert!(ended.stdout().contains("reused"), "{}", ended.stdout());
+        if ended.stdout().contains("not reused") {
+            skipped(&format!("{mpi:?} does not give the handle again"));
+        }
+        let mut events = Capture::open(&out).expect("a capture").events(Rank(0)).expect("a rank");
+        let mut completed = std::collections::HashMap::new();
+        let each = events.each(|event| {
+            if let vef_format::capture::event::Action::Complete(list) = &event.action {
+                *completed.entry(event.thread).or_insert(0) += list.iter().count();
+            }
+            Ok::<_, vef_format::capture::CaptureError>(())
+        });
+        each.expect("readable");
+        // All by the thread that waited for its own.
+        assert_eq!(completed.into_values().collect::<Vec<_>>(), [128], "{mpi:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_loaded_is_one_line_and_the_program_runs() {
     let Some(&mpi) = Mpi::installed().first() else { return };

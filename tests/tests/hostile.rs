@@ -61,7 +61,7 @@ fn count(capture: &Path, rank: u32, is: impl Fn(&Action<'_>) -> bool) -> usize {
 }
 
 /// Each mode of `tests/c/hostile.c`, and how many messages it sends under MPICH and Open MPI.
-const MODES: [(&str, [u64; 2]); 11] = [
+const MODES: [(&str, [u64; 2]); 12] = [
     ("callbacks", [1, 1]),
     ("jumps", [3, 3]),
     ("finalize", [2, 2]),
@@ -72,6 +72,7 @@ const MODES: [(&str, [u64; 2]); 11] = [
     ("at_once", [3, 3]),
     ("fetching", [1, 1]),
     ("late", [2, 2]),
+    ("neighbours", [5, 5]),
     ("exchanges", [6, 0]),
     ("session", [1, 0]),
 ];
@@ -131,6 +132,28 @@ fn requests_that_never_complete_are_told() {
         let mixed = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(work.path().join("never.vef")))
             .success();
         assert!(mixed.stdout().contains("6 requests never completed"), "{}", mixed.stdout());
+    }
+}
+
+/// A fault of the recorder's own, as `VEF_PANIC` makes one in builds for tests.
+#[test]
+fn a_panic_in_a_hook_ends_the_recording_and_not_the_program() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "hostile", &["tests/c/hostile.c", "-lpthread"]);
+        let capture = work.path().join("fault");
+        let mut command = vef();
+        command.env("VEF_PANIC", "MPI_Win_fence").args(["run", "-o"]).arg(&capture);
+        let ended = run(command.arg("--").args(launch(mpi, &program, "fetching"))).success();
+        assert!(ended.stdout().contains("fine"), "{}", ended.stdout());
+        for rank in 0..RANKS {
+            let line = format!("tracing of rank {rank} stopped: recording MPI_Win_fence went wrong\n");
+            assert_eq!(ended.stderr().matches(&line).count(), 1, "{}", ended.stderr());
+        }
+        assert!(!ended.stderr().contains("panicked"), "{}", ended.stderr());
+        let before = count(&capture, 1, |action| matches!(action, Action::Init));
+        let stopped = count(&capture, 1, |action| matches!(action, Action::Stopped { .. }));
+        assert_eq!((before, stopped), (1, 1), "{mpi:?}");
     }
 }
 

@@ -194,6 +194,9 @@ fn complete(call: &mut Recorded, handle: usize, status: Option<Status<'_>>) {
     let own = call.lane().writer.thread();
     // Threads that share a handle (small sends that finish at once) each complete what they made.
     let Some(waiting) = call.tracer.known().requests.take_of(handle, own) else { return };
+    if waiting.has(Waiting::UNKNOWN) {
+        return;
+    }
     let completions = &mut call.scratch.completions;
     let done = |request, outcome| Completion { request, outcome };
     let received = if waiting.has(Waiting::TWIN) {
@@ -264,7 +267,7 @@ impl Hook for Cancel {
 
 /// Whether a request that is under way is over because it was cancelled: programs may leave it at that.
 fn is_cancelled(call: &Recorded, handle: usize) -> bool {
-    let pending = call.tracer.known().requests.get(handle).is_some();
+    let pending = call.tracer.known().requests.get(handle).is_some_and(|of| !of.has(Waiting::UNKNOWN));
     // SAFETY: under way, so the handle is one.
     pending && unsafe { call.tracer.mpi.request_is_cancelled(Request::from_word(handle)) }.unwrap_or(false)
 }
@@ -302,7 +305,7 @@ impl Hook for Free {
             template.into_iter().for_each(|template| known.templates.insert(call.kept, template));
             return;
         }
-        let Some(waiting) = waiting else { return };
+        let Some(waiting) = waiting.filter(|waiting| !waiting.has(Waiting::UNKNOWN)) else { return };
         if call.noted {
             let outcome = Outcome::Cancelled;
             return call.put_completed(&[Completion { request: waiting.request(), outcome }]);

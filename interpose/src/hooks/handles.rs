@@ -119,7 +119,22 @@ impl Hook for TypeCreate {
     }
 }
 
+/// `MPI_Grequest_start`: of its request no more is known than that there is one.
+pub(super) struct Generalized;
+
+impl Hook for Generalized {
+    fn even_paused(&self, _call: Call) -> bool {
+        true
+    }
+
+    fn counts(&self) -> bool {
+        false
+    }
+
+    fn after(&self, _call: &mut Recorded, _ended: Ended) {}
+}
+
 /// The last parameter of a kind.
-pub(super) fn output(call: Call, kind: Kind) -> Option<usize> {
+pub(crate) fn output(call: Call, kind: Kind) -> Option<usize> {
     call.parameters().iter().rposition(|parameter| parameter.kind == kind)
 }

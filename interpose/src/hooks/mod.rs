@@ -14,6 +14,7 @@ mod persistent;
 mod point_to_point;
 
 pub(crate) use completion::WaitPlaces;
+pub(crate) use handles::output;
 pub(crate) use lifecycle::begin;
 
 use crate::call::Hook;
@@ -54,6 +55,7 @@ pub(crate) fn of(call: Call) -> Option<&'static dyn Hook> {
         (NeighborCollective | Partitioned | Process, _) => &other::Other,
         (Lifecycle, _) => return lifecycle::of(call),
         (TypeCreate, _) => &handles::TypeCreate,
+        (Request, _) if call == Call::MPI_Grequest_start => &handles::Generalized,
         _ => return None,
     })
 }

@@ -1,0 +1,75 @@
+/* Under MPI_THREAD_MULTIPLE: while a thread is about to return from MPI_Wait for a request of an operation that no trace can represent,
+ * another one is given the handle of that request for one of its own. Says whether that was so. Runs alone (one rank); the tool
+ * late_return.c calls wait_is_over. */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MANY = 64 };
+static MPI_Request waited, theirs[2 * MANY];
+static MPI_Comm other;
+static MPI_Status statuses[2 * MANY];
+static int turn, reused, in[MANY];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+static void next_turn(int from)
+{
+    pthread_mutex_lock(&lock);
+    if (turn == from) turn = from + 1;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void await(int which)
+{
+    pthread_mutex_lock(&lock);
+    while (turn < which) pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Called by the tool: MPI is done with the request, the recorder is not. */
+void wait_is_over(void)
+{
+    if (turn != 0) return;
+    next_turn(0);
+    await(2);
+}
+
+static void *second(void *unused)
+{
+    await(1);
+    for (int i = 0; i < MANY; i++) {
+        MPI_Irecv(in + i, 1, MPI_INT, 0, i, other, theirs + i);
+        MPI_Ibarrier(other, theirs + MANY + i);
+        reused += theirs[i] == waited || theirs[MANY + i] == waited;
+    }
+    next_turn(1);
+    await(3);
+    MPI_Waitall(2 * MANY, theirs, statuses);
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    int provided, dims[1] = { 1 }, periods[1] = { 1 }, out = 7, around[2];
+    pthread_t thread;
+    MPI_Comm ring;
+    MPI_Request request;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &ring);
+    pthread_create(&thread, NULL, second, NULL);
+    MPI_Ineighbor_allgather(&out, 1, MPI_INT, around, 1, MPI_INT, ring, &request);
+    waited = request;
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < MANY; i++) MPI_Send(&out, 1, MPI_INT, 0, i, other);
+    next_turn(2);
+    pthread_join(thread, NULL);
+    MPI_Comm_free(&ring);
+    MPI_Comm_free(&other);
+    MPI_Finalize();
+    puts(reused ? "reused" : "not reused");
+    return 0;
+}
