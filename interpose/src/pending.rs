@@ -42,6 +42,9 @@ struct Recent {
     next: Waiting,
 }
 
+/// How far requests of one handle are looked through: further would take long where a program leaves many behind.
+const NEAR: usize = 64;
+
 /// How many are listed at most.
 const RECENT: usize = 256;
 
@@ -170,10 +173,16 @@ impl Pending {
         Some(taken.without(Waiting::SHARED))
     }
 
+    /// Whether `thread` made one of `key`, as far as that is near.
+    pub(crate) fn has_of(&mut self, key: usize, thread: u16) -> bool {
+        let Some(oldest) = self.get(key) else { return false };
+        let rest = self.shared.get(key).and_then(|&place| self.rest.get(place as usize));
+        let rest = rest.filter(|_| oldest.has(Waiting::SHARED)).into_iter().flatten().take(NEAR);
+        std::iter::once(&oldest).chain(rest).any(|waiting| waiting.thread() == thread)
+    }
+
     /// Takes the oldest of `key` that `thread` made, as far as one is near; else the oldest.
     pub(crate) fn take_of(&mut self, key: usize, thread: u16) -> Option<Waiting> {
-        /// Looking further would take long where a program leaves many behind.
-        const NEAR: usize = 64;
         let oldest = *self.get_mut(key)?;
         if oldest.thread() != thread && oldest.has(Waiting::SHARED) {
             let rest = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize))?;

@@ -293,8 +293,14 @@ impl Hook for Free {
         // Afterwards there is nobody to ask.
         call.noted =
             waiting.is_some_and(|waiting| waiting.has(Waiting::CANCELLED)) && is_cancelled(call, call.kept);
+        let own = call.lane().writer.thread();
         let mut known = call.tracer.known();
-        call.freed = (known.requests.take(call.kept), known.templates.remove(call.kept));
+        let template = known.templates.remove(call.kept);
+        // A persistent one that is not under way may have the handle of what another thread's wait has just completed.
+        let is_under_way = template.is_none() || known.requests.has_of(call.kept, own);
+        let waiting = if is_under_way { known.requests.take_of(call.kept, own) } else { None };
+        drop(known);
+        call.freed = (waiting, template);
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
