@@ -21,13 +21,13 @@ impl Placement {
         text
     }
 
-    /// A table: a line a node, with its ranks in runs.
-    pub fn to_table(&self) -> String {
+    /// A table: a line a node, with its ranks in runs; `count` writes how many there are of something.
+    pub fn to_table(&self, count: impl Fn(usize) -> String) -> String {
         let mut ranks_of = vec![Vec::new(); self.nodes.len()];
         for (rank, place) in self.ranks.iter().enumerate() {
             ranks_of[place.node as usize].push(rank);
         }
-        let number = |n: Option<u32>| n.map_or("-".to_owned(), |n| n.to_string());
+        let number = |n: Option<u32>| n.map_or("-".to_owned(), |n| count(n as usize));
         // What is longer than any host's name is not aligned with.
         let lengths =
             self.nodes.iter().map(|node| node.name.len()).filter(|&length| length <= LONGEST_HOST_NAME);
@@ -43,7 +43,7 @@ impl Placement {
                 node.name,
                 number(node.slots),
                 number(node.cores),
-                ranks.len(),
+                count(ranks.len()),
                 runs(ranks),
                 if over { "  (oversubscribed)" } else { "" },
             );
@@ -51,9 +51,11 @@ impl Placement {
         let used = ranks_of.iter().filter(|ranks| !ranks.is_empty()).count();
         let _ = writeln!(
             text,
-            "{} ranks on {used} of {} nodes, {oversubscribed} oversubscribed",
-            self.ranks.len(),
-            self.nodes.len()
+            "{} ranks on {} of {} nodes, {} oversubscribed",
+            count(self.ranks.len()),
+            count(used),
+            count(self.nodes.len()),
+            count(oversubscribed)
         );
         text
     }
@@ -97,14 +99,17 @@ mod tests {
     fn a_name_of_any_length() {
         let mut placement = Placement::round_robin(2, 2).unwrap();
         placement.nodes[0].name = "x".repeat(1 << 17);
-        assert!(placement.to_table().contains("\nnode1      -"), "the others stay aligned");
+        assert!(
+            placement.to_table(|count| count.to_string()).contains("\nnode1      -"),
+            "the others stay aligned"
+        );
     }
 
     #[test]
     fn table_and_getinfo() {
         let placement = Placement::round_robin(5, 2).unwrap();
         assert!(placement.to_getinfo().starts_with("0 0:0:node0\n1 0:0:node1\n2 0:1:node0\n"));
-        let table = placement.to_table();
+        let table = placement.to_table(|count| count.to_string());
         assert!(
             table.contains("0-4:2") && table.ends_with("5 ranks on 2 of 2 nodes, 0 oversubscribed\n"),
             "{table}"

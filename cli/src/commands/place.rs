@@ -69,7 +69,7 @@ fn compared(report: &Report) -> String {
 
 fn shown(placement: &Placement, format: &str) -> Result<String, Failure> {
     match format {
-        "table" => Ok(placement.to_table()),
+        "table" => Ok(placement.to_table(|count| Grouped(count).to_string())),
         "getinfo" => Ok(placement.to_getinfo()),
         "json" => Ok(placement.to_text(Format::Json)),
         "toml" => Ok(placement.to_text(Format::Toml)),
