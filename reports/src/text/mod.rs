@@ -10,68 +10,23 @@
 //! Records are `(src dst bytes contig|no_contig communicator)` for each send, `(op root bytes kind communicator)` from the root's
 //! line, `(op bytes kind communicator)` once all members have shown theirs; of the vector forms, `least/median/most` bytes.
 
+mod error;
+mod new_directory;
+mod source;
+
+pub use error::TextError;
+
 use crate::rank_files::{self, Found};
+use error::placed;
+use new_directory::NewDirectory;
+use source::Source;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use vef_format::new_file::hidden_beside;
 use vef_format::time_independent::{Collective, Line, Load, Message, RANKS_FILE};
-
-/// Why there is no aggregation.
-#[derive(Debug, thiserror::Error)]
-pub enum TextError {
-    /// The directory holds neither a capture nor text traces.
-    #[error("{0}: neither a capture nor ti_trace<rank>.txt files (`vef run --tool text` writes both)")]
-    Nothing(PathBuf),
-    /// A rank's file is not there.
-    #[error("{0} is missing")]
-    Missing(PathBuf),
-    /// There are files of more ranks than the run had.
-    #[error("{path} is of another run: this one had {ranks} ranks")]
-    OfAnotherRun {
-        /// The first of them.
-        path: PathBuf,
-        /// How many ranks there were.
-        ranks: usize,
-    },
-    /// It cannot be read or written.
-    #[error("{path}: {error}")]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A line that makes no sense.
-    #[error("{path}:{line}: {what}")]
-    Line {
-        /// Which file.
-        path: PathBuf,
-        /// The how manyth line, from 1.
-        line: u64,
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// The ranks' phases are not the same.
-    #[error(
-        "{path}:{line}: this rank {does}, but {other} {other_does}: all ranks must go through the same phases"
-    )]
-    Phases {
-        /// A rank's file.
-        path: PathBuf,
-        /// Its line, from 1.
-        line: u64,
-        /// What it says.
-        does: String,
-        /// Another rank's file.
-        other: PathBuf,
-        /// What that says.
-        other_does: String,
-    },
-}
 
 /// What was aggregated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,8 +49,6 @@ pub struct Summary {
     pub output: PathBuf,
 }
 
-/// The longest line that is read, bytes.
-const LONGEST_LINE: usize = 1 << 16;
 /// What the buffers of all files together take, bytes.
 const BUFFERS: usize = 1 << 26;
 /// The communicator of all ranks.
@@ -151,47 +104,6 @@ fn expected_ranks(directory: &Path) -> Result<Option<usize>, TextError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(placed(&path, error)),
     }
-}
-
-/// A directory in the making: it replaces one of its name when it is whole, and leaves nothing behind otherwise.
-struct NewDirectory {
-    path: PathBuf,
-    target: PathBuf,
-}
-
-impl NewDirectory {
-    fn beside(target: PathBuf) -> Result<Self, TextError> {
-        let path = hidden_beside(&target, "part").map_err(|error| placed(&target, error))?;
-        // One that a process of the same number was killed over.
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).map_err(|error| placed(&target, error))?;
-        Ok(Self { path, target })
-    }
-
-    fn finish(self) -> Result<(), TextError> {
-        let failed = |error| placed(&self.target, error);
-        let old = hidden_beside(&self.target, "old").map_err(failed)?;
-        match std::fs::rename(&self.target, &old) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        std::fs::rename(&self.path, &self.target).map_err(failed)?;
-        match std::fs::remove_dir_all(&old) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(placed(&old, error)),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Drop for NewDirectory {
-    fn drop(&mut self) {
-        // Gone already if it was finished.
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
-fn placed(path: &Path, error: io::Error) -> TextError {
-    TextError::Io { path: path.into(), error }
 }
 
 /// A communicator.
@@ -513,63 +425,6 @@ fn kind(contiguous: bool) -> &'static str {
 
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// A rank's file. It is open only while a piece is read: there may be more ranks than a process may open files.
-struct Source {
-    path: PathBuf,
-    /// The how manyth line was read last, from 1.
-    line: u64,
-    offset: u64,
-    room: usize,
-    piece: Vec<u8>,
-    at: usize,
-    ended: bool,
-}
-
-impl Source {
-    fn new(path: PathBuf, room: usize) -> Self {
-        Self { path, line: 0, offset: 0, room, piece: Vec::new(), at: 0, ended: false }
-    }
-
-    /// The next line; `false`: there is none.
-    fn next(&mut self, text: &mut String) -> Result<bool, TextError> {
-        text.clear();
-        let end = loop {
-            if let Some(length) = self.piece[self.at..].iter().position(|&byte| byte == b'\n') {
-                break self.at + length;
-            }
-            if self.ended {
-                break self.piece.len();
-            }
-            if self.piece.len() - self.at > LONGEST_LINE {
-                let what = "longer than any line of a trace";
-                return Err(TextError::Line { path: self.path.clone(), line: self.line + 1, what });
-            }
-            self.refill().map_err(|error| placed(&self.path, error))?;
-        };
-        if end == self.piece.len() && self.at == end {
-            return Ok(false);
-        }
-        self.line += 1;
-        let Ok(line) = std::str::from_utf8(&self.piece[self.at..end]) else {
-            return Err(TextError::Line { path: self.path.clone(), line: self.line, what: "not text" });
-        };
-        text.push_str(line.trim_end_matches('\r'));
-        self.at = (end + 1).min(self.piece.len());
-        Ok(true)
-    }
-
-    fn refill(&mut self) -> io::Result<()> {
-        self.piece.drain(..self.at);
-        self.at = 0;
-        let mut file = File::open(&self.path)?;
-        file.seek(SeekFrom::Start(self.offset))?;
-        let read = file.take(self.room as u64).read_to_end(&mut self.piece)?;
-        self.offset += read as u64;
-        self.ended = read == 0;
-        Ok(())
-    }
 }
 
 #[cfg(test)]
