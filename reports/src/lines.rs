@@ -7,7 +7,7 @@
 //! Not written: what MinI does not know and no line could say (one-sided, files, neighbourhoods, inter-communicators, matched
 //! receives, messages to `MPI_PROC_NULL`), and waits that completed nothing.
 
-use crate::members::{Communicators, Group, group};
+use crate::members::{Communicators, Group};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -360,7 +360,7 @@ impl<W: Write> Trace<W> {
     /// The first number of a name is the index of the creating call on its parent: all members agree on that without asking each
     /// other. Below a parent other than the world, the parent's numbers come first.
     fn communicator(&mut self, event: &Event<'_>, described: &Communicator<'_>) -> io::Result<()> {
-        let group = group(described, self.tasks);
+        let group = Group::new(described, self.tasks);
         let first = group.world_rank(CommRank(0)).unwrap_or_default();
         let size = group.size();
         let made_by = event.call.index().and_then(|slot| self.functions.get(slot));

@@ -3,46 +3,92 @@
 use vef_format::capture::event::{Communicator, Members};
 use vef_format::ids::{CommId, CommRank, Rank};
 
-/// Who is in a communicator.
+/// Who is in a communicator. Members at regular distances are told as such, however the capture tells them.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     members: Kept,
-    tasks: u32,
     /// Whether it is an inter-communicator, or has members outside `MPI_COMM_WORLD`.
     pub(crate) foreign: bool,
 }
 
-/// [`Members`] that are kept.
+/// The ranks in `MPI_COMM_WORLD` of the members.
 #[derive(Clone, Debug)]
 enum Kept {
-    All,
-    Strided { first: Rank, stride: i64, count: u32 },
+    Strided { first: i64, stride: i64, count: u32 },
     List(Box<[Rank]>),
 }
 
-impl Group {
-    fn members(&self) -> Members<'_> {
-        match &self.members {
-            Kept::All => Members::All,
-            &Kept::Strided { first, stride, count } => Members::Strided { first, stride, count },
-            Kept::List(list) => Members::List(list),
+impl Kept {
+    fn of_list(list: &[Rank]) -> Self {
+        let step = |pair: &[Rank]| i64::from(pair[1].0) - i64::from(pair[0].0);
+        let mut steps = list.windows(2).map(step);
+        let stride = steps.next().unwrap_or(1);
+        match list.first() {
+            Some(first) if steps.all(|step| step == stride) => {
+                Self::Strided { first: first.0.into(), stride, count: list.len() as u32 }
+            }
+            _ => Self::List(list.into()),
         }
+    }
+}
+
+impl Group {
+    /// That of a communicator in a world of `tasks`.
+    pub(crate) fn new(described: &Communicator<'_>, tasks: u32) -> Self {
+        let members = match described.members {
+            Members::All => Kept::Strided { first: 0, stride: 1, count: tasks },
+            Members::Strided { first, stride, count } => {
+                Kept::Strided { first: first.0.into(), stride, count }
+            }
+            Members::List(list) => Kept::of_list(list),
+        };
+        Self { members, foreign: described.foreign }
     }
 
     /// Number of members.
     pub(crate) fn size(&self) -> u32 {
-        self.members().count(self.tasks)
+        match &self.members {
+            Kept::Strided { count, .. } => *count,
+            Kept::List(list) => list.len() as u32,
+        }
     }
 
     /// The rank in `MPI_COMM_WORLD` of a member.
     pub(crate) fn world_rank(&self, member: CommRank) -> Option<Rank> {
-        self.members().get(member, self.tasks)
+        match &self.members {
+            Kept::Strided { first, stride, count } => {
+                let world = first.checked_add(stride.checked_mul(member.0.into())?)?;
+                (member.0 < *count).then(|| u32::try_from(world).ok().map(Rank)).flatten()
+            }
+            Kept::List(list) => list.get(member.index()).copied(),
+        }
     }
 
     /// The communicator rank of a task, if it is a member.
     pub(crate) fn rank_of(&self, task: Rank) -> Option<CommRank> {
-        let members = self.members();
-        (0..self.size()).map(CommRank).find(|&member| members.get(member, self.tasks) == Some(task))
+        let member = match &self.members {
+            Kept::Strided { first, stride, count } => {
+                let offset = i64::from(task.0) - first;
+                let member = if offset == 0 { 0 } else { offset.checked_div(*stride)? };
+                let is_there = member * stride == offset && (0..i64::from(*count)).contains(&member);
+                is_there.then_some(member as u32)?
+            }
+            Kept::List(list) => list.iter().position(|&member| member == task)? as u32,
+        };
+        Some(CommRank(member))
+    }
+
+    /// Numbers that are the same for equal groups, and no others.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        let (head, list): ([Option<u64>; 3], &[Rank]) = match &self.members {
+            // A stride means nothing to a single member.
+            Kept::Strided { first, count: 1, .. } => ([Some(1), Some(*first as u64), None], &[]),
+            Kept::Strided { first, stride, count } => {
+                ([Some((*count).into()), Some(*first as u64), Some(*stride as u64)], &[])
+            }
+            Kept::List(list) => ([Some(list.len() as u64), None, None], list),
+        };
+        head.into_iter().flatten().chain(list.iter().map(|rank| rank.0.into()))
     }
 }
 
@@ -74,14 +120,4 @@ impl<T> Communicators<T> {
     pub(crate) fn remove(&mut self, id: CommId) -> Option<T> {
         self.all.get_mut(id.index())?.take()
     }
-}
-
-/// The members of a communicator in a world of `tasks`.
-pub(crate) fn group(described: &Communicator<'_>, tasks: u32) -> Group {
-    let members = match described.members {
-        Members::All => Kept::All,
-        Members::Strided { first, stride, count } => Kept::Strided { first, stride, count },
-        Members::List(list) => Kept::List(list.into()),
-    };
-    Group { members, tasks, foreign: described.foreign }
 }

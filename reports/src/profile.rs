@@ -4,7 +4,7 @@
 //! Bytes are those of the buffer that a rank gives (of a receive: asks for; of a vector form: of all blocks); peers are those it sends
 //! to. What a persistent request moves counts where it is started.
 
-use crate::members::{Communicators, Group, group};
+use crate::members::{Communicators, Group};
 use mpi_abi::prototypes::{Call, Category};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -198,7 +198,7 @@ impl Moved {
     fn event(&mut self, event: &Event<'_>) {
         let bytes = match &event.action {
             Action::Communicator(described) => {
-                self.comms.insert(described.id, group(described, self.tasks));
+                self.comms.insert(described.id, Group::new(described, self.tasks));
                 return;
             }
             Action::Datatype(described) => {

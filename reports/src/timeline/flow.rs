@@ -5,8 +5,9 @@
 //! are drawn one after the other. A name is 64 bits of a hash: among ten million messages two have the same with a
 //! probability of three in a million.
 
+use crate::members::Group;
 use std::collections::HashMap;
-use vef_format::capture::event::{Communicator, Members, Origin};
+use vef_format::capture::event::{Communicator, Origin};
 use vef_format::ids::{CommId, CommRank, Rank};
 
 /// A value mixed into a hash, as SplitMix64 does it.
@@ -18,62 +19,11 @@ fn mix(hash: u64, value: u64) -> u64 {
 }
 
 fn hash(values: &[u64]) -> u64 {
-    values.iter().fold(0, |hash, &value| mix(hash, value))
+    hash_all(values.iter().copied())
 }
 
-/// The members of a communicator, kept.
-#[derive(Debug)]
-enum Group {
-    Strided { first: i64, stride: i64, count: u32 },
-    List(Box<[Rank]>),
-}
-
-impl Group {
-    fn new(members: Members<'_>, tasks: u32) -> Self {
-        match members {
-            Members::All => Self::Strided { first: 0, stride: 1, count: tasks },
-            Members::Strided { first, stride, count } => {
-                Self::Strided { first: first.0.into(), stride, count }
-            }
-            Members::List(list) => Self::of_list(list),
-        }
-    }
-
-    /// Lists that are regular are told as such, however the other members' files tell them.
-    fn of_list(list: &[Rank]) -> Self {
-        let step = |pair: &[Rank]| i64::from(pair[1].0) - i64::from(pair[0].0);
-        let mut steps = list.windows(2).map(step);
-        let stride = steps.next().unwrap_or(1);
-        match list.first() {
-            Some(first) if steps.all(|step| step == stride) => {
-                Self::Strided { first: first.0.into(), stride, count: list.len() as u32 }
-            }
-            _ => Self::List(list.into()),
-        }
-    }
-
-    fn get(&self, rank: CommRank) -> Option<Rank> {
-        match self {
-            Self::Strided { first, stride, count } => {
-                let world = first.checked_add(stride.checked_mul(rank.0.into())?)?;
-                (rank.0 < *count).then(|| u32::try_from(world).ok().map(Rank)).flatten()
-            }
-            Self::List(list) => list.get(rank.index()).copied(),
-        }
-    }
-
-    fn hash(&self) -> u64 {
-        match self {
-            // A stride means nothing to a single member.
-            Self::Strided { first, count: 1, .. } => hash(&[1, *first as u64]),
-            Self::Strided { first, stride, count } => {
-                hash(&[u64::from(*count), *first as u64, *stride as u64])
-            }
-            Self::List(list) => {
-                list.iter().fold(mix(0, list.len() as u64), |hash, rank| mix(hash, rank.0.into()))
-            }
-        }
-    }
+fn hash_all(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, mix)
 }
 
 /// The channels of one rank, and how many messages went through each.
@@ -106,13 +56,13 @@ impl Channels {
             Origin::Group { parent: id, tag, ordinal } => hash(&[4, parent(id), tag as u64, ordinal.into()]),
             Origin::Unseen { ordinal } => hash(&[5, ordinal.into()]),
         };
-        let group = Group::new(communicator.members, self.tasks);
-        self.communicators.insert(communicator.id, (mix(origin, group.hash()), group));
+        let group = Group::new(communicator, self.tasks);
+        self.communicators.insert(communicator.id, (mix(origin, hash_all(group.numbers())), group));
     }
 
     /// The world rank of a member.
     pub(super) fn member(&self, comm: CommId, rank: CommRank) -> Option<Rank> {
-        self.communicators.get(&comm)?.1.get(rank)
+        self.communicators.get(&comm)?.1.world_rank(rank)
     }
 
     /// The name of the next message to another rank.
@@ -140,6 +90,7 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vef_format::capture::event::Members;
 
     fn communicator(id: u32, origin: Origin, members: Members<'_>) -> Communicator<'_> {
         Communicator { id: CommId(id), origin, split: None, members, remote: None, foreign: false }
