@@ -17,6 +17,12 @@ const Figures = (() => {
   // Numbers for people. Whole numbers beyond 2^53 come as strings.
   const number = (value) => Number(value);
   const exact = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+  // Six digits, in groups; what is no number as it is.
+  const plain = (value) => {
+    if (typeof value !== "number") return value;
+    const [whole, fraction] = String(+value.toPrecision(6)).split(".");
+    return fraction ? `${exact(whole)}.${fraction}` : exact(whole);
+  };
   const round = (value) => String(+value.toPrecision(3));
   const scaled = (value, units) => {
     let [factor, unit] = units[0];
@@ -59,9 +65,11 @@ const Figures = (() => {
   const LEGEND = 42;
 
   const plot = (options) => Plot.plot({
-    document, marginTop: 26, marginBottom: 40, marginLeft: 64, marginRight: 16,
+    document, marginTop: 26, marginBottom: 44, marginLeft: 64, marginRight: 16,
     style: { background: "transparent", fontSize: "12px", overflow: "visible" },
     ...options,
+    // The name of the axis stays above the edge with all of its letters.
+    x: { tickFormat: plain, labelOffset: (options.marginBottom ?? 44) - 8, ...options.x }, y: { tickFormat: plain, ...options.y },
   });
 
   // Several pictures in one, each at a place.
@@ -168,7 +176,7 @@ const Figures = (() => {
   // A picture of cells: colours on a logarithmic scale, cells without anything left empty.
   const heat = ({ width, height, columns, rows, values, x, y, format, title, linear, marginLeft = 64 }) => {
     const scale = colourScale(values, linear);
-    const [right, top, bottom] = [100, 26, 40];
+    const [right, top, bottom] = [100, 26, 44];
     const source = png(columns, rows, (at) => scale.level(values[at]));
     const svg = plot({
       width, height, marginLeft, marginRight: right, marginTop: top, marginBottom: bottom,
@@ -185,24 +193,37 @@ const Figures = (() => {
     return svg;
   };
 
+  // The window of time that is drawn, in picoseconds: what the reader chose (`view`), or everything.
+  const windowOf = (view, endPs) => ({ from: view?.from ?? 0, to: view?.to ?? endPs });
+  // Says on the picture which pixels from left to right are which time.
+  const markTime = (svg, left, right, { from, to }) => {
+    svg.setAttribute("data-time", [left, right, from, to].join(" "));
+    return svg;
+  };
+
   // Stacked steps over time. `series`: { name, colour, values }.
-  const steps = ({ width, height, series, binPs, endPs, label, tick, interactive, format }) => {
-    const [factor, unit] = timeUnit(endPs);
+  const steps = ({ width, height, series, binPs, endPs, label, tick, interactive, format, view }) => {
+    const { from, to } = windowOf(view, endPs);
+    const [factor, unit] = timeUnit(to);
+    const bins = series[0].values.length;
+    const [first, last] = [Math.min(Math.floor(from / binPs), bins - 1), Math.min(Math.ceil(to / binPs), bins)];
+    const shown = Array.from({ length: Math.max(last - first, 1) }, (_, at) => first + at);
+    const begin = (bin) => Math.max(bin * binPs, from) / factor;
     const rows = [];
     for (const { name, values } of series) {
-      values.forEach((value, bin) => rows.push({ name, bin, x: (bin * binPs) / factor, value }));
+      for (const bin of shown) rows.push({ name, x: begin(bin), value: values[bin] });
       // The last step is as wide as the others.
-      rows.push({ name, bin: values.length, x: Math.min(values.length * binPs, endPs) / factor, value: values[values.length - 1] });
+      rows.push({ name, x: Math.min((shown[shown.length - 1] + 1) * binPs, to) / factor, value: values[shown[shown.length - 1]] });
     }
     const order = series.map(({ name }) => name);
     const colours = series.map(({ colour }) => colour);
-    const totals = series[0].values.map((_, bin) => ({
-      x: (bin * binPs) / factor, total: series.reduce((sum, { values }) => sum + values[bin], 0),
-      text: [`${round((bin * binPs) / factor)} to ${round(Math.min((bin + 1) * binPs, endPs) / factor)} ${unit}`,
+    const totals = shown.map((bin) => ({
+      x: begin(bin), total: series.reduce((sum, { values }) => sum + values[bin], 0),
+      text: [`${plain((bin * binPs) / factor)} to ${plain(Math.min((bin + 1) * binPs, endPs) / factor)} ${unit}`,
         ...series.filter(({ values }) => values[bin] > 0).map(({ name, values }) => `${name}: ${format(values[bin])}`)].join("\n"),
     }));
     const svg = plot({ marginTop: LEGEND,
-      width, height, x: { label: `time (${unit})`, domain: [0, endPs / factor] }, y: { label, tickFormat: tick, grid: true },
+      width, height, x: { label: `time (${unit})`, domain: [from / factor, to / factor] }, y: { label, tickFormat: tick, grid: true },
       color: { domain: order, range: colours },
       marks: [
         Plot.areaY(rows, Plot.stackY({ order }, { x: "x", y: "value", fill: "name", curve: "step-after" })),
@@ -210,7 +231,7 @@ const Figures = (() => {
         ...(interactive ? [Plot.tip(totals, Plot.pointerX({ x: "x", y: "total", title: "text" }))] : []),
       ],
     });
-    return legend(svg, series);
+    return markTime(legend(svg, series), 64, width - 16, { from, to });
   };
 
   // The series with most, and the others put together.
@@ -237,23 +258,43 @@ const Figures = (() => {
   // An axis of cells for `ranks` ranks: few of them are named in the middle of their cells.
   const rankAxis = (name, ranks, few = ranks <= 32) => (few
     ? { label: name, domain: [0, ranks], ticks: Array.from({ length: ranks }, (_, rank) => rank + 0.5), tickFormat: (place) => String(Math.floor(place)) }
-    : { label: name, domain: [0, ranks], tickFormat: (rank) => (Number.isInteger(rank) ? String(rank) : "") });
+    : { label: name, domain: [0, ranks], tickFormat: (rank) => (!Number.isInteger(rank) ? "" : ranks < 100000 ? String(rank) : count(rank)) });
 
   const rankTime = (data, options) => {
     const { rank_time: cells, runtime_ps } = data.replayed;
     const end = number(runtime_ps);
-    const [factor, unit] = timeUnit(end);
+    const bin = number(cells.bin_ps);
     const rows = cells.rows;
-    const columns = cells.bytes.length / rows;
-    const values = cells.bytes.map(number);
-    if (!values.some((value) => value > 0)) return null;
+    const all = cells.bytes.length / rows;
+    // Whole steps, so that cells stay where they are.
+    const chosen = windowOf(options.view, end);
+    const first = Math.min(Math.floor(chosen.from / bin), all - 1);
+    const last = Math.max(Math.min(Math.ceil(chosen.to / bin), all), first + 1);
+    const columns = last - first;
+    const values = new Float64Array(rows * columns);
+    for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) values[row * columns + column] = number(cells.bytes[row * all + first + column]);
+    if (!options.view && !values.some((value) => value > 0)) return null;
+    const time = { from: first * bin, to: last * bin };
+    const [factor, unit] = timeUnit(time.to);
     const ranks = data.head.ranks;
     const height = Math.min(Math.max(150, 66 + 6 * rows), 420);
-    const last = (columns * number(cells.bin_ps)) / factor;
-    return heat({
-      ...options, height, columns, rows, values, format: bytes, title: "bytes sent",
-      x: { label: `time (${unit})`, domain: [0, last] }, y: rankAxis("rank", ranks),
+    const y = rankAxis("rank", ranks);
+    // Beside the picture, what each row sends in the time that is shown.
+    const edge = 100;
+    const sums = Array.from({ length: rows }, (_, row) => ({ row, sum: values.subarray(row * columns, (row + 1) * columns).reduce((sum, value) => sum + value, 0) }));
+    const picture = heat({
+      ...options, width: options.width - edge, height, columns, rows, values, format: bytes, title: "bytes sent",
+      x: { label: `time (${unit})`, domain: [time.from / factor, time.to / factor] }, y,
     });
+    const most = sums.reduce((most, { sum }) => Math.max(most, sum), 0);
+    const beside = plot({
+      width: edge, height, marginLeft: 2, marginRight: 14, x: { axis: null, domain: [0, most || 1] },
+      y: { axis: null, type: "band", domain: sums.map(({ row }) => row), padding: rows <= 32 ? 0.1 : 0, round: false },
+      marks: [Plot.barX(sums, { x: "sum", y: "row", fill: COLOURS[0] }), Plot.ruleX([0])],
+    });
+    beside.append(label(0, 18, `up to ${bytes(most)}`));
+    const both = compose(options.width, height, [{ picture, x: 0, y: 0 }, { picture: beside, x: options.width - edge, y: 0 }]);
+    return markTime(both, 64, options.width - edge - 100, time);
   };
 
   const states = (data, options) => {
@@ -275,6 +316,16 @@ const Figures = (() => {
       ...options, height: 220, series: [{ name: "messages under way", colour: COLOURS[4], values: flight.mean }], binPs: number(flight.bin_ps), endPs: number(runtime_ps),
       label: "messages under way", tick: count, format: (value) => round(value),
     });
+  };
+
+  const ofSender = (data, options) => {
+    const classes = data.replayed.in_flight.of_sender;
+    if (classes.length === 0) return null;
+    const rows = classes.map((row) => {
+      const name = row.from === row.to ? exact(row.from) : `${exact(row.from)}\u2013${exact(row.to)}`;
+      return { name, value: number(row.messages), title: `${exact(row.messages)} messages start as one of ${name} of their rank` };
+    });
+    return bars(rows, { ...options, height: 210, label: "messages", xLabel: "messages of the rank under way", tick: count, colour: COLOURS[4], title: "title" });
   };
 
   // The cells of a matrix in the order that was asked for: { rows, values, ranksPerRow }.
@@ -311,14 +362,17 @@ const Figures = (() => {
     const ranks = data.head.ranks;
     const what = order ? "place in the order" : "rank";
     return heat({
-      width: side + 164, height: side + 66, columns: rows, rows, values, format: measure === "messages" ? count : bytes, title: measure,
+      width: side + 164, height: side + 70, columns: rows, rows, values, format: measure === "messages" ? count : bytes, title: measure,
       x: rankAxis(`receiving ${what}`, ranks), y: rankAxis(`sending ${what}`, ranks),
     });
   };
 
+  // A few bars need no whole page.
+  const barsWidth = (rows, width) => Math.min(width, 220 + 90 * rows.length);
+
   // Bars over classes, each with a name.
-  const bars = (rows, { width, height, label, xLabel, tick, colour, title, interactive, marginBottom = rows.length > 8 ? 64 : 40, type }) => plot({
-    width, height, marginBottom, x: { label: xLabel, domain: rows.map((row) => row.name), tickRotate: rows.length > 8 ? -40 : 0 },
+  const bars = (rows, { width, height, label, xLabel, tick, colour, title, interactive, marginBottom = rows.length > 8 ? 64 : 44, type }) => plot({
+    width: barsWidth(rows, width), height, marginBottom, x: { label: xLabel, domain: rows.map((row) => row.name), tickRotate: rows.length > 8 ? -40 : 0 },
     y: { label, grid: true, tickFormat: tick, ...(type ? { type } : {}) },
     marks: [
       Plot.barY(rows, { x: "name", y: "value", fill: colour, ...(interactive ? { tip: true, title } : {}) }),
@@ -348,7 +402,7 @@ const Figures = (() => {
     });
     const upper = bars(rows, { ...options, height: 230, label: "messages", xLabel: "least size of the class", tick: count, colour: COLOURS[0], title: "title" });
     const lower = plot({
-      ...options, height: 190, marginBottom: rows.length > 8 ? 64 : 40, x: { type: "band", domain: rows.map((row) => row.name), label: "least size of the class", tickRotate: rows.length > 8 ? -40 : 0 },
+      ...options, width: barsWidth(rows, options.width), height: 190, marginBottom: rows.length > 8 ? 64 : 44, x: { type: "band", domain: rows.map((row) => row.name), label: "least size of the class", tickRotate: rows.length > 8 ? -40 : 0 },
       y: { label: "share of all bytes, up to this size", domain: [0, 1], grid: true, tickFormat: (share) => `${Math.round(100 * share)} %` },
       marks: [
         Plot.lineY(rows, { x: "name", y: "share", stroke: COLOURS[5], strokeWidth: 2 }),
@@ -364,7 +418,7 @@ const Figures = (() => {
     const total = data.distances.reduce((sum, row) => sum + number(row.messages), 0);
     if (total === 0) return null;
     const rows = data.distances.map((row) => ({
-      name: row.from === row.to ? String(row.from) : `${row.from}\u2013${row.to}`,
+      name: row.from === row.to ? exact(row.from) : `${exact(row.from)}\u2013${exact(row.to)}`,
       value: options.measure === "messages" || all === 0 ? number(row.messages) / total : number(row.bytes) / all,
       title: `${exact(row.messages)} messages\n${exact(row.bytes)} B`,
     }));
@@ -378,7 +432,7 @@ const Figures = (() => {
     const named = rows.length <= 24;
     const title = ({ partners, ranks }) => `${exact(ranks)} ranks send to ${exact(partners)} others each`;
     return plot({
-      ...options, height: 220, x: { label: "ranks that a rank sends to", ...(named ? { type: "band" } : {}) }, y: { label: "ranks", grid: true, tickFormat: count, ticks: Math.min(5, Math.max(...rows.map(({ ranks }) => ranks))) },
+      ...options, width: named ? barsWidth(rows, options.width) : options.width, height: 220, x: { label: "ranks that a rank sends to", ...(named ? { type: "band" } : {}) }, y: { label: "ranks", grid: true, tickFormat: count, ticks: Math.min(5, Math.max(...rows.map(({ ranks }) => ranks))) },
       marks: [
         named
           ? Plot.barY(rows, { x: "partners", y: "ranks", fill: COLOURS[4], ...(options.interactive ? { tip: true, title } : {}) })
@@ -499,6 +553,29 @@ const Figures = (() => {
     }));
   };
 
+  // The sizes of messages of each phase: small pictures beside each other, with one axis of sizes.
+  const phaseSizes = (data, options) => {
+    const sent = data.phases.filter(({ messages }) => number(messages) > 0).sort((one, other) => number(other.messages) - number(one.messages)).slice(0, 8);
+    if (sent.length === 0) return null;
+    const classes = [...new Set(sent.flatMap(({ sizes }) => sizes.map(({ from }) => number(from))))].sort((one, other) => one - other);
+    const columns = Math.min(sent.length, options.width >= 640 ? 4 : 2);
+    const [width, height] = [Math.floor(options.width / columns), 170];
+    const parts = sent.map(({ name, sizes }, at) => {
+      const rows = sizes.map((row) => ({ name: binary(number(row.from)), value: number(row.messages), title: `${name}\n${exact(row.from)} to ${exact(row.to)} B\n${exact(row.messages)} messages\n${exact(row.bytes)} B` }));
+      const every = Math.ceil(classes.length / Math.max(2, Math.floor((width - 60) / 48)));
+      const picture = plot({
+        width, height, marginLeft: 46, marginRight: 24, marginTop: 34, marginBottom: 26,
+        x: { type: "band", label: null, domain: classes.map(binary), ticks: classes.map(binary).filter((_, at) => at % every === 0) }, y: { label: null, grid: true, tickFormat: count, ticks: 3 },
+        marks: [
+          Plot.barY(rows, { x: "name", y: "value", fill: COLOURS[0], ...(options.interactive ? { tip: true, title: "title" } : {}) }), Plot.ruleY([0]),
+          Plot.text([name.length > 24 ? `${name.slice(0, 23)}\u2026` : name], { frameAnchor: "top-left", dx: -40, dy: -28, fontWeight: "bold" }),
+        ],
+      });
+      return { picture, x: (at % columns) * width, y: Math.floor(at / columns) * height };
+    });
+    return compose(options.width, Math.ceil(sent.length / columns) * height, parts);
+  };
+
   // The simulation's latencies: the median of each class of sizes, and a band around it.
   const simLatency = (data, options) => {
     const classes = (data.simulated.sizes ?? []).filter((row) => number(row.messages) > 0);
@@ -590,20 +667,35 @@ const Figures = (() => {
     const flat = links.filter(({ ends: [from, to] }) => !isNode(from) && level.get(from) === level.get(to));
     const place = new Map();
     const height = flat.length > 0 ? Math.min(options.width, 520) : 90 + 90 * byLevel.size;
-    if (flat.length > 0) {
+    // Of coordinates the first two make the grid; each further one moves it a little, as in a drawing of a cube.
+    const coordinates = new Map([...neighbours.keys()].filter((name) => !isNode(name)).map((name) => [name, digits(name)]));
+    const grid = flat.length > 0 && [...coordinates.values()].every((own) => own.length > 1 && own.length === [...coordinates.values()][0].length);
+    if (grid) {
+      const extents = [...coordinates.values()][0].map((_, axis) => 1 + Math.max(...[...coordinates.values()].map((own) => own[axis])));
+      const shift = (own) => own.slice(2).reduce((sum, value, at) => sum + (value * 0.75) / extents[at + 2] ** (at + 1), 0);
+      for (const [name, own] of coordinates) place.set(name, [own[0] + shift(own), own[1] + 0.6 * shift(own)]);
+    } else if (flat.length > 0) {
       const switches = byLevel.get(1) ?? [];
       const side = Math.ceil(Math.sqrt(switches.length));
-      const two = switches.every((name) => digits(name).length === 2);
-      switches.forEach((name, at) => place.set(name, two ? [digits(name)[0], digits(name)[1]] : [at % side, Math.floor(at / side)]));
+      switches.forEach((name, at) => place.set(name, [at % side, Math.floor(at / side)]));
     } else {
       for (const [row, names] of byLevel) names.forEach((name, at) => place.set(name, [(at + 0.5) / names.length, row]));
     }
+    // A link around the edge of a grid is drawn as a stub at both ends.
+    const lines = (link) => {
+      const [from, to] = link.ends.map((name) => place.get(name));
+      const axis = grid ? coordinates.get(link.ends[0]).findIndex((value, axis) => Math.abs(value - coordinates.get(link.ends[1])[axis]) > 1) : -1;
+      if (axis < 0) return [{ ...link, line: [...from, ...to] }];
+      const steps = Math.abs(coordinates.get(link.ends[0])[axis] - coordinates.get(link.ends[1])[axis]);
+      const stub = (end, other) => [...end, end[0] - (0.35 * (other[0] - end[0])) / steps, end[1] - (0.35 * (other[1] - end[1])) / steps];
+      return [{ ...link, line: stub(from, to) }, { ...link, line: stub(to, from) }];
+    };
     const best = new Map();
     for (const link of links) {
       const key = [...link.ends].sort().join(" ");
       if (!(best.get(key)?.utilisation >= link.utilisation) && link.ends.every((name) => place.has(name))) best.set(key, link);
     }
-    const drawn = [...best.values()].sort((one, other) => one.utilisation - other.utilisation);
+    const drawn = [...best.values()].sort((one, other) => one.utilisation - other.utilisation).flatMap(lines);
     if (drawn.length === 0) return null;
     const most = drawn[drawn.length - 1].utilisation || 1;
     const colour = ({ utilisation }) => `rgb(${viridis(utilisation / most).join(",")})`;
@@ -611,7 +703,7 @@ const Figures = (() => {
     const svg = plot({
       ...options, height, marginRight: 110, marginLeft: 30, x: { axis: null, inset: 14 }, y: { axis: null, inset: 14 },
       marks: [
-        Plot.link(drawn, { x1: ({ ends }) => place.get(ends[0])[0], y1: ({ ends }) => place.get(ends[0])[1], x2: ({ ends }) => place.get(ends[1])[0], y2: ({ ends }) => place.get(ends[1])[1],
+        Plot.link(drawn, { x1: ({ line }) => line[0], y1: ({ line }) => line[1], x2: ({ line }) => line[2], y2: ({ line }) => line[3],
           stroke: colour, strokeWidth: drawn.length > 600 ? 1 : 2.5, ...(options.interactive && drawn.length < 2000 ? { title: ({ link, utilisation }) => `${link}: ${percent(utilisation)}` } : {}) }),
         Plot.dot(points, { x: "x", y: "y", r: points.length > 300 ? 1.5 : 4, fill: "currentColor", ...(options.interactive && points.length < 2000 ? { title: "name" } : {}) }),
         ...(points.length <= 40 ? [Plot.text(points, { x: "x", y: "y", text: "name", dy: 14, fontSize: 10 })] : []),
@@ -642,7 +734,7 @@ const Figures = (() => {
     }));
     if (rows.length === 0) return null;
     const svg = plot({ marginTop: LEGEND,
-      ...options, height: 250, marginBottom: rows.length > 8 ? 64 : 40, x: { label: "least size of the class", domain: rows.map(({ name }) => name), tickRotate: rows.length > 8 ? -40 : 0 }, y: { label: "messages", grid: true, tickFormat: count },
+      ...options, height: 250, marginBottom: rows.length > 8 ? 64 : 44, x: { label: "least size of the class", domain: rows.map(({ name }) => name), tickRotate: rows.length > 8 ? -40 : 0 }, y: { label: "messages", grid: true, tickFormat: count },
       marks: [
         Plot.barY(rows, { x: "name", y: "own", fill: COLOURS[0], ...(options.interactive ? { tip: true, title: "title" } : {}) }),
         Plot.tickY(rows, { x: "name", y: "other", stroke: COLOURS[5], strokeWidth: 3 }),
@@ -652,11 +744,11 @@ const Figures = (() => {
     return legend(svg, [{ name: "this", colour: COLOURS[0] }, { name: "the other", colour: COLOURS[5], dash: "" }]);
   };
 
-  // Every figure: how it is drawn, and by what a reader can choose.
+  // Every figure: how it is drawn, and by what a reader can choose; `time`: whether its axis is the replay's time.
   const all = {
-    "over-time": { draw: overTime, needs: "replayed", choices: { measure: ["bytes", "messages"] } },
-    "rank-time": { draw: rankTime, needs: "replayed" },
-    "states": { draw: states, needs: "replayed" },
+    "over-time": { draw: overTime, needs: "replayed", time: true, choices: { measure: ["bytes", "messages"] } },
+    "rank-time": { draw: rankTime, needs: "replayed", time: true },
+    "states": { draw: states, needs: "replayed", time: true },
     "matrix": { draw: matrix, values: matrixValues, choices: { measure: ["bytes", "messages", "mean size"] } },
     "sent": { draw: volume("sent", "sent", COLOURS[0]), choices: { measure: ["bytes", "messages"], order: ["rank", "value"] } },
     "received": { draw: volume("received", "received", COLOURS[4]), choices: { measure: ["bytes", "messages"], order: ["rank", "value"] } },
@@ -665,8 +757,10 @@ const Figures = (() => {
     "sizes": { draw: sizes },
     "collectives": { draw: collectives, choices: { measure: ["bytes", "operations"] } },
     "ranks": { draw: ranks, choices: { order: ["rank", "value"] } },
-    "in-flight": { draw: inFlight, needs: "replayed" },
+    "in-flight": { draw: inFlight, needs: "replayed", time: true },
+    "of-sender": { draw: ofSender, needs: "replayed" },
     "phases": { draw: phases },
+    "phase-sizes": { draw: phaseSizes },
     "sim-latency": { draw: simLatency, needs: "simulated" },
     "sim-topology": { draw: simTopology, needs: "simulated" },
     "sim-links": { draw: simLinks, needs: "simulated" },
@@ -679,5 +773,5 @@ const Figures = (() => {
     const { draw, needs } = all[name];
     return needs && !data[needs] ? null : draw(data, options);
   };
-  return { all, draw, exact, count, bytes, time };
+  return { all, draw, element, timeUnit, exact, count, bytes, time };
 })();

@@ -12,7 +12,62 @@
 
   const options = (figure) => {
     const width = paper ? 700 : Math.max(320, Math.min(figure.clientWidth, 1030));
-    return { width, interactive: !paper, ...chosen.get(figure) };
+    return { width, interactive: !paper, view: paper ? null : view, ...chosen.get(figure) };
+  };
+
+  // The window of time that all figures over the replay's time show, in picoseconds; null: everything. It is chosen by drawing over
+  // one of them, or typed.
+  let view = null;
+  const whole = Number(data.replayed?.runtime_ps ?? 0);
+  const overTime = () => figures.filter(({ dataset }) => Figures.all[dataset.figure].time);
+  const zoomed = document.getElementById("zoom");
+  const [factor, unit] = Figures.timeUnit(whole);
+  const show = (from, to) => {
+    [from, to] = [Math.max(Math.min(from, to), 0), Math.min(Math.max(from, to), whole)];
+    if (!(to > from)) [from, to] = [0, whole];
+    view = from === 0 && to === whole ? null : { from, to };
+    for (const [name, value] of Object.entries({ from, to })) zoomed.querySelector(`[name=${name}]`).value = String(+(value / factor).toPrecision(9));
+    overTime().forEach(draw);
+  };
+  const controls = () => {
+    const field = (name) => {
+      const label = document.createElement("label");
+      const input = Object.assign(document.createElement("input"), { name, type: "number", step: "any", min: 0 });
+      input.onchange = () => show(...["from", "to"].map((name) => Number(zoomed.querySelector(`[name=${name}]`).value) * factor));
+      label.append(`${name} `, input, ` ${unit}`);
+      return label;
+    };
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "whole run", onclick: () => show(0, whole) });
+    zoomed.append("Time that is shown: ", field("from"), field("to"), button, "Drawing over a figure chooses it, too.");
+    zoomed.hidden = false;
+    show(0, whole);
+  };
+  const brush = (svg) => {
+    const [left, right, from, to] = svg.getAttribute("data-time").split(" ").map(Number);
+    const place = (event) => {
+      const box = svg.getBoundingClientRect();
+      return Math.min(Math.max(((event.clientX - box.left) / box.width) * Number(svg.getAttribute("width")), left), right);
+    };
+    const at = (x) => from + ((x - left) / (right - left)) * (to - from);
+    svg.classList.add("brush");
+    // In front of Plot's own listener, which lets no other one hear of it.
+    svg.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      const start = place(event);
+      const mark = Figures.element("rect", { x: start, y: 26, width: 0, height: Number(svg.getAttribute("height")) - 66, fill: "currentColor", "fill-opacity": 0.2 });
+      svg.append(mark);
+      svg.setPointerCapture(event.pointerId);
+      svg.onpointermove = (event) => {
+        mark.setAttribute("x", Math.min(start, place(event)));
+        mark.setAttribute("width", Math.abs(place(event) - start));
+      };
+      svg.onpointerup = (event) => {
+        svg.onpointermove = svg.onpointerup = null;
+        mark.remove();
+        if (Math.abs(place(event) - start) > 4) show(at(start), at(place(event)));
+      };
+    }, true);
+    svg.ondblclick = () => show(0, whole);
   };
 
   const draw = (figure) => {
@@ -25,6 +80,7 @@
     made.setAttribute("aria-label", figure.querySelector("figcaption").textContent);
     place.replaceChildren(made);
     if (Figures.all[name].values) cells(figure, place, made);
+    if (made.hasAttribute("data-time") && !paper) brush(made);
   };
 
   // The value of the cell under the pointer, or where the arrow keys lead.
@@ -87,6 +143,7 @@
   const all = () => figures.forEach(draw);
   figures.forEach(choices);
   all();
+  if (overTime().some((figure) => !figure.hidden)) controls();
   addEventListener("beforeprint", () => { paper = true; all(); });
   addEventListener("afterprint", () => { paper = location.hash === "#print"; all(); });
   let later;

@@ -99,6 +99,10 @@ def main():
     silent = tasks - len({src for src, _ in pairs})
     if silent and pairs:
         partners[0] = silent
+    by_sender = defaultdict(list)
+    for (src, _), (m, _) in pairs.items():
+        by_sender[src].append(m)
+    bits = {src: sum(m / sum(counts) * math.log2(sum(counts) / m) for m in counts) for src, counts in by_sender.items()}
     table = max(1, -(-tasks // 4096))
 
     def column(values):
@@ -132,6 +136,9 @@ def main():
                     sorted(pairs.items(), key=lambda item: (-item[1][1], -item[1][0], item[0]))[:20]],
             "partners": [{"partners": count, "ranks": ranks} for count, ranks in sorted(partners.items())],
             "symmetry": sum(min(b, off.get((dst, src), 0)) for (src, dst), b in off.items()) / total if total else None,
+            # Which of nearly equal ranks is the first is a matter of rounding.
+            "entropy": {"min": {"bits": min(bits.values())}, "mean": sum(bits.values()) / len(bits),
+                        "max": {"bits": max(bits.values())}} if bits else None,
             "matrix": {
                 "ranks_per_row": per_row, "rows": rows, "cells": listed if sparse else None,
                 "messages": [exact(cells[at][0]) if at in cells else 0 for at in listed],

@@ -132,6 +132,14 @@ impl Browser {
         self.pointer(&[moves, down, up]);
     }
 
+    /// Draws with the pointer from one place of the window to another.
+    pub fn drag(&self, from: [f64; 2], to: [f64; 2]) {
+        let moves =
+            |[x, y]: [f64; 2]| json!({"type": "pointerMove", "x": x as i64, "y": y as i64, "duration": 0});
+        let [down, up] = ["pointerDown", "pointerUp"].map(|kind| json!({"type": kind, "button": 0}));
+        self.pointer(&[moves(from), down, moves(to), up]);
+    }
+
     /// Clicks on what a selector finds first, scrolled to where it is seen.
     ///
     /// # Panics

@@ -86,12 +86,22 @@ fn figures_are_drawn_and_show_the_numbers_of_the_data() {
         &[],
     );
     let figures = figures.as_array().expect("figures");
-    for name in
-        ["generation", "matrix", "sent", "received", "partners", "distances", "sizes", "collectives", "ranks"]
-    {
-        if name != "generation" {
-            assert!(figures.iter().any(|figure| figure["name"] == name), "{name} is missing: {figures:?}");
-        }
+    for name in [
+        "over-time",
+        "states",
+        "rank-time",
+        "matrix",
+        "sent",
+        "received",
+        "partners",
+        "distances",
+        "sizes",
+        "collectives",
+        "ranks",
+        "in-flight",
+        "of-sender",
+    ] {
+        assert!(figures.iter().any(|figure| figure["name"] == name), "{name} is missing: {figures:?}");
     }
     for figure in figures {
         for least in [("caption", 20), ("label", 20), ("marks", 2), ("width", 200)] {
@@ -123,6 +133,55 @@ fn figures_are_drawn_and_show_the_numbers_of_the_data() {
     assert_eq!(plain(&browser.run(OUTPUT, &[])), page.cell(0, 0));
     browser.press(&[Key::Right, Key::Down, Key::Right]);
     assert_eq!(plain(&browser.run(OUTPUT, &[])), page.cell(1.min(last), 2.min(last)));
+    assert_eq!(browser.console(), [""; 0]);
+}
+
+/// The window of time that each figure over time shows, in picoseconds.
+const WINDOWS: &str = "
+    return [...document.querySelectorAll('figure:not([hidden]) svg[data-time]')].map(svg => svg.dataset.time.split(' ').map(Number).slice(2))";
+
+#[test]
+fn a_part_of_the_run_is_chosen_with_the_pointer_or_typed() {
+    let Some(browser) = Browser::start(1280, 800) else { return };
+    let _turn = turn();
+    let page = Page::new(&[]);
+    page.open(&browser);
+    let runtime = page.data["replayed"]["runtime_ps"].as_f64().expect("a time");
+    let step = page.data["replayed"]["rank_time"]["bin_ps"].as_f64().expect("a time");
+    // All figures show the same window; the picture of cells whole steps of it.
+    let shown = |from: f64, to: f64, within: f64| {
+        let windows = browser.run(WINDOWS, &[]);
+        let windows = windows.as_array().expect("windows");
+        assert_eq!(windows.len(), 4, "{windows:?}");
+        for window in windows {
+            let [own_from, own_to] = [0, 1].map(|at| window[at].as_f64().expect("a time"));
+            assert!(
+                (own_from - from).abs() <= within && (own_to - to).abs() <= within,
+                "{windows:?}, not {from} to {to}"
+            );
+        }
+    };
+    shown(0.0, runtime, step);
+    let place = browser.run(
+        "const svg = document.querySelector('figure[data-figure=states] svg');
+         svg.scrollIntoView({block: 'center'});
+         const box = svg.getBoundingClientRect(), [left, right] = svg.dataset.time.split(' ').map(Number);
+         return [box.x + left, box.x + right, box.y + box.height / 2]",
+        &[],
+    );
+    let [left, right, y] = [0, 1, 2].map(|at| place[at].as_f64().expect("a place"));
+    let at = |share: f64| [left + share * (right - left), y];
+    browser.drag(at(0.75), at(0.5));
+    shown(0.5 * runtime, 0.75 * runtime, step + 2.0 * runtime / (right - left));
+    let typed = "const field = document.querySelector(`#zoom [name=${arguments[0]}]`);
+                 field.value = Number(field.value) * arguments[1]; field.dispatchEvent(new Event('change')); return field.value";
+    let before = browser.run(WINDOWS, &[])[0][0].as_f64().expect("a time");
+    browser.run(typed, &[json!("from"), json!(1.2)]);
+    let after = browser.run(WINDOWS, &[])[0][0].as_f64().expect("a time");
+    assert!((after / before - 1.2).abs() < 1e-3, "{before} {after}");
+    assert_eq!(browser.run(CROWDED, &[]), json!([]));
+    browser.click_on("#zoom button");
+    shown(0.0, runtime, step);
     assert_eq!(browser.console(), [""; 0]);
 }
 

@@ -108,6 +108,19 @@ fn times_of_the_replay_add_up() {
     assert_eq!(sum(&replayed["rank_time"]["bytes"]), everything);
     let collective: f64 = sum(&replayed["collectives"]["matrix"]["bytes"]);
     assert_eq!(collective + number(&data["totals"]["bytes"]), everything);
+    // Every message is one of so many of its sender, and every collective operation takes its time.
+    let flight = &replayed["in_flight"];
+    let classes = flight["of_sender"].as_array().expect("classes");
+    let started: f64 = classes.iter().map(|class| number(&class["messages"])).sum();
+    assert_eq!(started, number(&data["totals"]["messages"]));
+    let last = classes.last().expect("messages");
+    let most = number(&flight["of_sender_max"]["value"]);
+    assert!(number(&last["from"]) <= most && most <= number(&last["to"]), "{flight}");
+    let operations = replayed["collectives"]["operations"].as_array().expect("operations");
+    let sum_of = |key: &str| operations.iter().map(|row| number(&row[key])).sum::<f64>();
+    assert_eq!(sum_of("operations"), number(&data["totals"]["collectives"]));
+    assert_eq!(sum_of("inside_ps"), sum(&replayed["ranks"]["collective_ps"]), "all of them block");
+    assert!((sum_of("share") - sum_of("inside_ps") / (runtime * ranks)).abs() < 1e-12);
     // Efficiency by its definition.
     let efficiency = &replayed["efficiency"];
     let (mean, most) =
@@ -145,6 +158,29 @@ fn a_trace_of_one_message_by_hand() {
         })
         .sum();
     assert!((on_the_way - 2_000_000.0).abs() < 1.0, "{on_the_way}");
+}
+
+/// Two sends at once, then a Barrier that rank 0 enters after 1 µs and rank 1 after 4 µs: rank 0 leaves it when rank 1's message has
+/// come, a latency later; the message for rank 1 has come before.
+#[test]
+fn sends_at_once_and_a_barrier_by_hand() {
+    let work = tempfile::tempdir().expect("a directory");
+    let text = "VEF3 2 2 1 1 2 0 1000\nC0 0 1\n0 0 1 1250 0 0 -1\n1 0 1 1250 1 0 0\n\
+                G0 C0 6 0 0 0 1 1000 1\nG0 C0 6 1 0 0 0 4000 -1\n";
+    let replayed = &json(&file(work.path(), "two.vef", text), &[])["replayed"];
+    assert_eq!(replayed["in_flight"]["of_sender_max"], serde_json::json!({"rank": 0, "value": 2}));
+    assert_eq!(
+        replayed["in_flight"]["of_sender"],
+        serde_json::json!([{"from": 1, "to": 1, "messages": 1}, {"from": 2, "to": 3, "messages": 1}])
+    );
+    assert_eq!(replayed["runtime_ps"], 5_000_000);
+    assert_eq!(
+        replayed["collectives"]["operations"],
+        serde_json::json!([{
+            "operation": "Barrier", "members": 2, "operations": 1, "inside_ps": 4_000_000, "share": 0.4,
+            "entry_gap_mean_ps": 3_000_000, "entry_gap_max_ps": 3_000_000,
+        }])
+    );
 }
 
 #[test]
@@ -222,15 +258,26 @@ fn tables_load_in_one_line() {
     let Some(python) = python() else { return };
     let work = tempfile::tempdir().expect("a directory");
     let trace = demo(work.path());
-    run(vef().arg("report").arg(&trace).args(["--format", "csv", "-o"]).arg(work.path())).success();
+    for format in ["csv", "parquet"] {
+        run(vef().arg("report").arg(&trace).args(["--format", format, "-o"]).arg(work.path())).success();
+    }
     let script = "
-import pandas, polars, duckdb, sys
+import pandas, polars, duckdb, glob
 one = pandas.read_csv('ranks.csv')
 two = polars.read_csv('ranks.csv')
 three = duckdb.sql(\"FROM 'ranks.csv'\").df()
 assert list(one.columns) == two.columns == list(three.columns)
 for name in one.columns:
     assert one[name].tolist() == two[name].to_list() == three[name].tolist(), name
+files = glob.glob('*.parquet')
+assert len(files) == len(glob.glob('*.csv')) > 8, files
+for file in files:
+    text = polars.read_csv(file.replace('.parquet', '.csv'))
+    typed = polars.read_parquet(file)
+    assert typed.columns == text.columns and typed.rows() == text.rows(), file
+    assert duckdb.sql(f\"FROM '{file}'\").fetchall() == text.rows(), file
+    for name in typed.columns:
+        assert typed[name].dtype in (polars.UInt64, polars.String), (file, name)
 print(one['sent_messages'].sum(), two['sent_bytes'].sum())
 ";
     let loaded = run(Command::new(python).args(["-c", script]).current_dir(work.path())).success().stdout();
@@ -282,6 +329,12 @@ fn strange_traces_make_a_page_and_nonsense_an_error() {
         let figures = work.path().join("figures");
         run(vef().arg("report").arg(&path).args(["-o", "-", "--svg"]).arg(&figures)).success();
     }
+    // A million tasks, whose page is as small as any other.
+    let mut million = "VEF3 1000000 1000000 0 0 0 0 1000\n0 0 999999 8 4 0 -1\n".to_owned();
+    (1..1_000_000).for_each(|rank| million += &format!("{rank} {rank} {rank} 0 0 5 -1\n"));
+    let path = file(work.path(), "million.vef", &million);
+    let page = report(&path, &[]);
+    assert!(page.len() < 5_000_000 && page.contains("1 000 000"), "{} bytes", page.len());
     // Whole numbers that a double cannot hold.
     let path = file(work.path(), "big.vef", &format!("VEF3 2 1 0 0 0 0 1000\n0 0 1 {big} 4 0 -1\n"));
     let data = json(&path, &["--no-replay"]);

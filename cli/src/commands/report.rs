@@ -28,7 +28,7 @@ const ROWS: usize = 20;
 
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let output = output(arguments);
-    let tables = arguments.format == Format::Csv;
+    let tables = matches!(arguments.format, Format::Csv | Format::Parquet);
     // What cannot be written is said before the work.
     match tables {
         true => directory(&output)?,
@@ -53,7 +53,12 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         Format::Md => write(&output, &report.to_markdown(&Shown { top: ROWS, bars: false }))?,
         Format::Csv => {
             for table in stats.tables().iter().chain(&report.tables()) {
-                write(&output.join(format!("{}.csv", table.name)), &table.to_csv())?;
+                output::file(&output.join(format!("{}.csv", table.name)), &table.to_csv())?;
+            }
+        }
+        Format::Parquet => {
+            for table in stats.tables().iter().chain(&report.tables()) {
+                output::bytes(&output.join(format!("{}.parquet", table.name)), &table.to_parquet()?)?;
             }
         }
     }
@@ -69,7 +74,7 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
 fn output(arguments: &Arguments) -> PathBuf {
     let default = if arguments.format == Format::Html { PAGE } else { "-" };
     match (&arguments.output, arguments.format) {
-        (None, Format::Csv) => ".".into(),
+        (None, Format::Csv | Format::Parquet) => ".".into(),
         (output, _) => output.clone().unwrap_or_else(|| default.into()),
     }
 }
@@ -142,7 +147,7 @@ fn read(
     if let Some(link) = link {
         let bar = Bar::new("replaying");
         let mut progress = |messages| bar.count(messages, "messages");
-        let replayed = yardstick::replay(&trace.path, codes.as_ref(), &link, &mut progress);
+        let replayed = yardstick::replay(&trace.path, &stats, codes.as_ref(), &link, &mut progress);
         report.replayed = Some(replayed.map_err(|error| {
             let error = output::in_one_line(&trace.error(error));
             format!("{error} (--no-replay leaves out what takes a replay)")

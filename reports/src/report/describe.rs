@@ -236,7 +236,7 @@ pub(super) fn spread(measure: &'static str, ranks: usize, of: &dyn Fn(usize) -> 
 }
 
 /// The name of an operation.
-pub(super) fn operation_name(codes: &OpCodes, code: u16) -> String {
+pub(crate) fn operation_name(codes: &OpCodes, code: u16) -> String {
     match codes.operation(OpCode(code)) {
         Some(operation) => operation.to_string(),
         None => format!("code {code}"),

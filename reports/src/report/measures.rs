@@ -44,3 +44,12 @@ pub struct Order {
     /// The ranks.
     pub ranks: Vec<u32>,
 }
+
+/// A value of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct OfRank {
+    /// The first rank that has it.
+    pub rank: u32,
+    /// The value.
+    pub value: Exact,
+}

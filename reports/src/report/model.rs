@@ -1,6 +1,6 @@
 //! The data of a report: the file of `--format json`, and what the page is drawn from. `docs/reports.md` lists the keys.
 
-pub use super::measures::{Amount, Matrix, Order};
+pub use super::measures::{Amount, Matrix, OfRank, Order};
 use super::replayed::Replayed;
 use crate::exact::Exact;
 use serde::Serialize;
@@ -206,8 +206,30 @@ pub struct Pairs {
     pub partners: Vec<Partners>,
     /// The share of bytes that have as many bytes the other way, from 0 to 1.
     pub symmetry: Option<f64>,
+    /// How evenly ranks spread their messages over receivers; none if pairs are too many to count.
+    pub entropy: Option<Entropy>,
     /// The matrix.
     pub matrix: Matrix,
+}
+
+/// The entropy of the destinations of a rank's messages, in bits: as even as over 2 to the power of that many receivers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Entropy {
+    /// The least of a rank that sends.
+    pub min: Bits,
+    /// The mean over the ranks that send.
+    pub mean: f64,
+    /// The greatest.
+    pub max: Bits,
+}
+
+/// The entropy of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bits {
+    /// The first rank that has it.
+    pub rank: u32,
+    /// The entropy.
+    pub bits: f64,
 }
 
 /// A pair of ranks.
@@ -288,15 +310,6 @@ pub struct Spread {
     pub max: OfRank,
     /// The coefficient of variation: the standard deviation over the mean; 0 where the mean is.
     pub variation: f64,
-}
-
-/// A value of a rank.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct OfRank {
-    /// The first rank that has it.
-    pub rank: u32,
-    /// The value.
-    pub value: Exact,
 }
 
 /// Collective operations.

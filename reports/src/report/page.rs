@@ -176,6 +176,7 @@ impl Report {
             vec![Cell::text(&kind.kind), messages, bytes]
         });
         Some(html! {
+            div #zoom .no-print hidden {}
             (figure("over-time", "Traffic by the moment at which messages start, in the replay, by what they belong to; the messages of collectives by their default algorithms."))
             (figure("states", "What ranks do, in the replay: how many of them compute, are in a collective, wait for a message or for a send to complete, or have finished."))
             (figure("rank-time", "Bytes that each rank sends over time, in the replay; empty where nothing is sent. The scale of colours is logarithmic."))
@@ -214,6 +215,12 @@ impl Report {
 
     fn destinations(&self) -> Markup {
         html! {
+            @if let Some(entropy) = &self.pairs.entropy {
+                p {
+                    "Destinations of a rank's messages have " (bits(entropy.mean)) " of entropy on average, from " (bits(entropy.min.bits)) " to " (bits(entropy.max.bits))
+                    " (rank " (entropy.max.rank) "): as even as over " (format!("{:.1}", entropy.mean.exp2())) " receivers. A single receiver is 0 bits."
+                }
+            }
             (figure("distances", "How far the numbers of sender and receiver are apart, in powers of two. Ranks of near numbers are mostly placed near each other."))
             @if let Some(locality) = &self.locality {
                 (table(&["messages as captured", "messages", "bytes"], [("within a host", &locality.same_host), ("between hosts", &locality.between_hosts)].into_iter().map(|(name, amount)| {
@@ -260,6 +267,20 @@ impl Report {
                 Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.communicators), Cell::count(row.operations.0), Cell::count(row.parts.0),
                 Cell::count(row.sent_bytes.0), Cell::count(row.received_bytes.0),
             ]).collect(), collectives.operations.len()))
+            @if let Some(replayed) = &self.replayed {
+                h3 { "Time in collectives" }
+                p .small {
+                    "In the replay: from when a member enters an operation until its part is complete, all members together, and that as a share of all ranks' run time; "
+                    "how long after the first member the last one enters. The messages are those of the default algorithms."
+                }
+                (table(&["operation", "members", "operations", "time inside", "share", "mean time inside", "mean gap of entries", "longest gap"], replayed.collectives.operations.iter().map(|row| {
+                    let parts = (row.operations.0 * u128::from(row.members)).max(1);
+                    vec![
+                        Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.operations.0), Cell::shown(row.inside_ps, time), Cell::number(row.share, percent(row.share)),
+                        Cell::shown(Exact(row.inside_ps.0 / parts), time), Cell::shown(row.entry_gap_mean_ps, time), Cell::shown(row.entry_gap_max_ps, time),
+                    ]
+                }).collect(), replayed.collectives.operations.len()))
+            }
             h3 { "Communicators with most operations" }
             (table(&["communicator", "members", "operations"], collectives.communicators.iter().map(|row| vec![
                 Cell::text(&format!("C{}", row.id)), Cell::count(row.members), Cell::count(row.operations.0),
@@ -300,15 +321,19 @@ impl Report {
     }
 
     fn under_way(&self) -> Option<Markup> {
-        self.replayed.as_ref()?;
-        Some(
-            html! { (figure("in-flight", "Messages under way at a time, in the replay: started and not arrived; the mean over each step.")) },
-        )
+        let flight = &self.replayed.as_ref()?.in_flight;
+        let most = &flight.of_sender_max;
+        Some(html! {
+            (figure("in-flight", "Messages under way at a time, in the replay: started and not arrived; the mean over each step."))
+            (figure("of-sender", "How many point-to-point messages of a rank are under way when one more starts, itself included, by powers of two."))
+            @if most.value.0 > 0 { p { "At most " (count(most.value)) " of one rank are under way at a time (rank " (most.rank) ")." } }
+        })
     }
 
     fn phases_section(&self) -> Option<Markup> {
         (!self.phases.is_empty()).then(|| html! {
             (figure("phases", "The program's phases, all ranks together; a record counts for the innermost phase that it is in."))
+            (figure("phase-sizes", "Messages of each phase by powers of two of their size; the eight phases with most messages, each on a scale of its own."))
             (table(&["phase", "entries", "messages", "bytes", "collective parts", "computing"], self.phases.iter().map(|phase| vec![
                 Cell::text(&phase.name), Cell::count(phase.entries.0), Cell::count(phase.messages.0), Cell::count(phase.bytes.0), Cell::count(phase.collectives.0),
                 Cell::shown(phase.computing_ps, time),
@@ -348,6 +373,10 @@ impl Report {
             details .no-print { summary { "Licences of the parts that draw the figures" } pre { (LICENCES) } }
         }
     }
+}
+
+fn bits(bits: f64) -> String {
+    format!("{bits:.2} bits")
 }
 
 /// The word of a content security policy that allows a script.

@@ -1,6 +1,6 @@
 //! The part of a report's data that takes a replay: traffic over time, what ranks wait for, efficiency.
 
-use super::measures::{Amount, Matrix};
+use super::measures::{Amount, Matrix, OfRank};
 use crate::exact::Exact;
 use serde::Serialize;
 use vef_format::units::Picos;
@@ -30,8 +30,8 @@ pub struct Replayed {
     pub in_flight: InFlight,
     /// What each rank does, in all.
     pub ranks: RankStates,
-    /// The messages that collectives became.
-    pub collectives: CollectiveMessages,
+    /// What collectives became.
+    pub collectives: CollectiveTimes,
 }
 
 /// Parallel efficiency and its factors, as the POP project defines them. All from 0 to 1.
@@ -109,6 +109,21 @@ pub struct InFlight {
     pub bin_ps: Exact,
     /// The mean over each bin.
     pub mean: Vec<f64>,
+    /// The most point-to-point messages of one sender, and a rank that has them.
+    pub of_sender_max: OfRank,
+    /// Point-to-point messages by how many of their sender are under way when they start, themselves included: by powers of two.
+    pub of_sender: Vec<UnderWay>,
+}
+
+/// Messages that start while so many of their sender are under way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct UnderWay {
+    /// The least number of the class.
+    pub from: Exact,
+    /// The greatest.
+    pub to: Exact,
+    /// Messages.
+    pub messages: Exact,
 }
 
 /// What each rank does: a row a rank, or a group of ranks whose times are added up.
@@ -128,11 +143,32 @@ pub struct RankStates {
     pub finished_ps: Vec<Exact>,
 }
 
-/// The messages that collectives became.
+/// What collectives became.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CollectiveMessages {
-    /// Who sends to whom.
+pub struct CollectiveTimes {
+    /// Who sends to whom: their messages.
     pub matrix: Matrix,
+    /// How long they take, by operation and size of the communicator; those that take longest first.
+    pub operations: Vec<OperationTimes>,
+}
+
+/// How long the operations of a kind take, on communicators of one size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OperationTimes {
+    /// Its name, or its code if that means nothing.
+    pub operation: String,
+    /// Members of the communicators.
+    pub members: u32,
+    /// Operations.
+    pub operations: Exact,
+    /// From when members enter until their parts are complete, all members and operations together.
+    pub inside_ps: Exact,
+    /// That as a share of all ranks' run time. Where ranks go on beside, they may compute meanwhile.
+    pub share: f64,
+    /// From when the first member enters until the last one does: the mean over the operations, rounded down.
+    pub entry_gap_mean_ps: Exact,
+    /// The longest.
+    pub entry_gap_max_ps: Exact,
 }
 
 impl Efficiency {

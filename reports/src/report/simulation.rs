@@ -70,7 +70,7 @@ pub(super) fn section(sim: &Value) -> Markup {
     latencies.extend(
         list(sim, "/kinds")
             .filter(|kind| kind.get("latency_ps").is_some())
-            .map(|kind| latency(kind, text(kind, "/kind"), "/latency_ps")),
+            .map(|kind| latency(kind, &text(kind, "/kind").replace('_', "-"), "/latency_ps")),
     );
     let utilisation = |value: f64| Cell::number(value, percent(value));
     let busiest = list(sim, "/links/busiest").map(|link| {
@@ -102,7 +102,7 @@ pub(super) fn section(sim: &Value) -> Markup {
         (figure("sim-latency", "How long messages of a size took on the simulated network, from being handed over to their last byte: the median, and the band from the least up to 99 %."))
         (table(&["kind", "messages", "least", "mean", "median", "90 %", "99 %", "greatest"], latencies, 0))
         h3 { "Links" }
-        (figure("sim-topology", "The simulated network: each line is a link, coloured by the share of the run time during which it was busy, the busier direction of two."))
+        (figure("sim-topology", "The simulated network: each line is a link, coloured by the share of the run time during which it was busy, the busier direction of two. On a torus nodes are left out, and links around its edges are stubs."))
         (figure("sim-links", "The share of the run time during which links were busy, the busiest first."))
         (figure("sim-link-time", "When links were busy: the busiest above; the lighter, the busier."))
         (table(&["link", "utilisation", "busy", "messages", "bytes", "messages waited"], busiest.collect(), 0))

@@ -236,6 +236,16 @@ impl Report {
             "computing",
             format!("{} of all ranks, {} at most", time(totals.computing_ps), time(totals.computing_max_ps)),
         );
+        if let Some(entropy) = &self.pairs.entropy {
+            let (min, max) = (entropy.min, entropy.max);
+            fact(
+                "destinations",
+                format!(
+                    "entropy {:.2} bits on average, from {:.2} (rank {}) to {:.2} (rank {})",
+                    entropy.mean, min.bits, min.rank, max.bits, max.rank
+                ),
+            );
+        }
         if let Some(locality) = &self.locality {
             fact(
                 "locality",

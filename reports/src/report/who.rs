@@ -1,6 +1,6 @@
 //! Who sends to whom: the matrix, the pairs with most, and orders that show groups.
 
-use super::model::{Amount, Matrix, Order, Pair, Pairs, Partners};
+use super::model::{Amount, Bits, Entropy, Matrix, Order, Pair, Pairs, Partners};
 use crate::exact::Exact;
 use crate::stats::{Pair as Counted, Stats, Sums, Volume};
 use std::cmp::Reverse;
@@ -24,6 +24,7 @@ pub(super) fn pairs(stats: &Stats, most: usize) -> Pairs {
         top: top.into_iter().map(|&(src, dst, volume)| Pair { src, dst, amount: volume.into() }).collect(),
         partners: partners(stats.header.tasks, exact.unwrap_or_default()),
         symmetry: exact.and_then(symmetry),
+        entropy: exact.and_then(entropy),
         matrix,
     }
 }
@@ -73,6 +74,27 @@ fn symmetry(pairs: &[Counted]) -> Option<f64> {
     let back: u128 =
         between().map(|(src, dst, volume)| u128::from(volume.bytes.min(bytes(*dst, *src)))).sum();
     (all > 0).then(|| back as f64 / all as f64)
+}
+
+/// How evenly ranks spread their messages over receivers; none without messages.
+fn entropy(pairs: &[Counted]) -> Option<Entropy> {
+    let of_rank = |pairs: &[Counted]| {
+        let counts = || pairs.iter().map(|(_, _, volume)| volume.messages as f64);
+        let all: f64 = counts().sum();
+        let bits = all.log2() - counts().map(|count| count * count.log2()).sum::<f64>() / all;
+        // Of a single receiver it is 0, which the difference may miss.
+        Bits { rank: pairs[0].0, bits: if pairs.len() == 1 { 0.0 } else { bits } }
+    };
+    let all: Vec<Bits> = pairs.chunk_by(|one, other| one.0 == other.0).map(of_rank).collect();
+    let better = |one: Bits, other: &Bits, is: fn(&f64, &f64) -> bool| {
+        if is(&other.bits, &one.bits) { *other } else { one }
+    };
+    let first = *all.first()?;
+    Some(Entropy {
+        min: all.iter().fold(first, |least, other| better(least, other, f64::lt)),
+        mean: all.iter().map(|rank| rank.bits).sum::<f64>() / all.len() as f64,
+        max: all.iter().fold(first, |most, other| better(most, other, f64::gt)),
+    })
 }
 
 /// Orders other than by rank, where these show more.
@@ -159,6 +181,12 @@ mod tests {
         let pairs = [(0, 1, volume(100)), (0, 2, volume(50)), (1, 0, volume(25)), (2, 2, volume(7))];
         assert_eq!(symmetry(&pairs), Some(50.0 / 175.0));
         assert_eq!(symmetry(&[(2, 2, volume(7))]), None);
+        let two = [(0, 1, Volume { messages: 3, bytes: 0 }), (1, 0, volume(1)), (1, 2, volume(9))];
+        let entropy = entropy(&two).expect("messages");
+        assert_eq!(
+            (entropy.min, entropy.mean, entropy.max),
+            (Bits { rank: 0, bits: 0.0 }, 0.5, Bits { rank: 1, bits: 1.0 })
+        );
         let histogram: Vec<(u32, u32)> =
             partners(5, &pairs).iter().map(|row| (row.partners, row.ranks)).collect();
         assert_eq!(histogram, [(0, 2), (1, 2), (2, 1)]);

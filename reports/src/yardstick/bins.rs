@@ -3,7 +3,7 @@
 use vef_format::units::Picos;
 
 /// Bins of time, at most.
-pub(super) const MOST: usize = 512;
+pub(super) const MOST: usize = 2048;
 
 /// The width of bins: a power of two of picoseconds, doubled whenever time runs over the last of [`MOST`] bins.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,12 @@
 //! The clock is that of the replay: every message takes the latency and its bytes over the bandwidth, and none is in another's way.
 
 mod bins;
+mod operations;
+mod senders;
 mod watcher;
 
 use crate::report::Replayed;
+use crate::stats::Stats;
 use replay::{BuildError, Engine, Job, Link, LoadError, OpCodes, Picos, ReplayError, Stream, yardstick};
 use std::io;
 use std::path::Path;
@@ -35,12 +38,13 @@ pub enum ReplayedError {
 /// A network that costs nothing, or next to it: a picosecond for two megabytes.
 const IDEAL_BITS_PER_SECOND: u64 = u64::MAX;
 
-/// Replays the trace in the file `path` on a network of that `link`, and on an ideal one.
+/// Replays the trace in the file `path`, of which `stats` are the sums, on a network of that `link`, and on an ideal one.
 ///
 /// # Errors
 /// The trace is not sound, or does not replay to its end.
 pub fn replay(
     path: &Path,
+    stats: &Stats,
     op_codes: Option<&OpCodes>,
     link: &Link,
     progress: &mut dyn FnMut(u64),
@@ -49,7 +53,7 @@ pub fn replay(
     let mut engine = Engine::builder().job(job(path, op_codes)?).engine()?;
     let ideal_runtime = yardstick::run(&mut engine, &ideal)?.runtime;
     let mut engine = Engine::builder().job(job(path, op_codes)?).engine()?;
-    let mut watcher = Watcher::new(engine.tasks(0), *link, progress);
+    let mut watcher = Watcher::new(stats, *link, progress);
     let outcome = yardstick::watch(&mut engine, link, Picos::MAX, &mut watcher)?;
     match outcome.stuck {
         Some(stuck) => Err(ReplayedError::Stuck(Box::new(stuck))),

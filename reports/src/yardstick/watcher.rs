@@ -1,17 +1,22 @@
 //! Takes note of what happens in a replay.
 
 use super::bins::{self, Lane, MOST, Width, fold};
+use super::operations::Operations;
+use super::senders::Senders;
 use crate::exact::Exact;
 use crate::report::matrix;
 use crate::report::replayed::{
-    CollectiveMessages, Efficiency, InFlight, OfKind, OverTime, RankStates, RankTime, Replayed, States,
+    CollectiveTimes, Efficiency, InFlight, OfKind, OverTime, RankStates, RankTime, Replayed, States,
 };
-use crate::stats::{Sums, Volume};
-use replay::{Engine, Kind, Link, Message, Next, Picos, Sink, Started};
-use vef_format::raw::DEPENDENCY;
+use crate::stats::{Stats, Sums, Volume};
+use replay::{Engine, Kind, Left, Link, Message, Next, Picos, Sink, Started};
+use vef_format::raw::{DEPENDENCY, RawKind};
 
 /// Rows of the picture of ranks over time, at most.
 const MOST_ROWS: u32 = 256;
+/// Bins of time in that picture, at most: several of the others are one of it.
+const ROW_BINS: usize = 512;
+const BINS_PER_ROW_BIN: usize = MOST / ROW_BINS;
 /// Rows of the table of ranks, at most.
 const MOST_RANKS: usize = 4096;
 /// Messages between two reports of progress.
@@ -66,10 +71,13 @@ pub(super) struct Watcher<'a> {
     rows: Vec<u64>,
     tasks: Vec<Task>,
     collectives: Sums,
+    operations: Operations<'a>,
+    senders: Senders,
 }
 
 impl<'a> Watcher<'a> {
-    pub(super) fn new(tasks: u32, link: Link, progress: &'a mut dyn FnMut(u64)) -> Self {
+    pub(super) fn new(stats: &'a Stats, link: Link, progress: &'a mut dyn FnMut(u64)) -> Self {
+        let tasks = stats.header.tasks;
         let ranks_per_row = tasks.div_ceil(MOST_ROWS).max(1);
         let rows = tasks.div_ceil(ranks_per_row) as usize;
         Self {
@@ -82,9 +90,11 @@ impl<'a> Watcher<'a> {
             states: std::array::from_fn(|_| bins::lane()),
             in_flight: bins::lane(),
             ranks_per_row,
-            rows: vec![0; rows * MOST],
+            rows: vec![0; rows * ROW_BINS],
             tasks: vec![Task::default(); tasks as usize],
             collectives: Sums::new(tasks),
+            operations: Operations::new(stats),
+            senders: Senders::new(tasks),
         }
     }
 
@@ -101,7 +111,7 @@ impl<'a> Watcher<'a> {
         self.width.double();
         let kinds = self.kinds.iter_mut().flatten().flatten();
         kinds.chain(&mut self.states).chain([&mut self.in_flight]).for_each(|lane| fold(&mut lane[..]));
-        self.rows.chunks_mut(MOST).for_each(fold);
+        self.rows.chunks_mut(ROW_BINS).for_each(fold);
     }
 
     fn message(&mut self, message: &Message, arrives: Option<Picos>) {
@@ -114,11 +124,13 @@ impl<'a> Watcher<'a> {
         let [messages, bytes] = self.kinds[kind].get_or_insert_with(|| [bins::lane(), bins::lane()]);
         messages[bin] += 1;
         bytes[bin] = bytes[bin].saturating_add(volume.bytes);
-        let cell = &mut self.rows[(message.src.0 / self.ranks_per_row) as usize * MOST + bin];
+        let row = (message.src.0 / self.ranks_per_row) as usize;
+        let cell = &mut self.rows[row * ROW_BINS + bin / BINS_PER_ROW_BIN];
         *cell = cell.saturating_add(volume.bytes);
         width.add_span(&mut self.in_flight, message.start, arrives);
-        if message.kind != Kind::PointToPoint {
-            self.collectives.add((message.src.0, message.dst.0), volume);
+        match message.kind {
+            Kind::PointToPoint => self.senders.add(message.src, message.start, arrives),
+            _ => self.collectives.add((message.src.0, message.dst.0), volume),
         }
         self.seen += 1;
         if self.seen.is_multiple_of(OFTEN) {
@@ -181,9 +193,14 @@ impl<'a> Watcher<'a> {
             },
             rank_time: RankTime {
                 ranks_per_row: self.ranks_per_row,
-                rows: (self.rows.len() / MOST) as u32,
-                bin_ps,
-                bytes: self.rows.chunks(MOST).flat_map(shown).collect(),
+                rows: (self.rows.len() / ROW_BINS) as u32,
+                bin_ps: Exact(bin_ps.0 * BINS_PER_ROW_BIN as u128),
+                bytes: self
+                    .rows
+                    .chunks(ROW_BINS)
+                    .flat_map(|row| &row[..bins.div_ceil(BINS_PER_ROW_BIN)])
+                    .map(|&bytes| bytes.into())
+                    .collect(),
             },
             states: States {
                 bin_ps,
@@ -196,9 +213,14 @@ impl<'a> Watcher<'a> {
             in_flight: InFlight {
                 bin_ps,
                 mean: self.in_flight[..bins].iter().enumerate().map(mean).collect(),
+                of_sender_max: self.senders.max(),
+                of_sender: self.senders.classes(),
             },
             ranks: rank_states(&self.tasks, &finish_times),
-            collectives: CollectiveMessages { matrix: matrix(&self.collectives) },
+            collectives: CollectiveTimes {
+                matrix: matrix(&self.collectives),
+                operations: self.operations.finish(runtime),
+            },
         }
     }
 }
@@ -240,6 +262,9 @@ impl Sink for Watcher<'_> {
             self.tasks[rank].pending = Some((last, started.released));
             return;
         };
+        if raw.kind() == RawKind::Collective {
+            self.operations.entered(&raw, started.at);
+        }
         let waited_for = State::of_dependency(raw.tag);
         match self.tasks[rank].pending.take() {
             // What the record depends on came before a pause, behind which it waited for a send.
@@ -249,5 +274,8 @@ impl Sink for Watcher<'_> {
             }
             None => self.was(rank, waited_for, last, started.released),
         }
+    }
+    fn left(&mut self, left: &Left) {
+        self.operations.left(left.id.0, left.at);
     }
 }

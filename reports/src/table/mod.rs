@@ -1,4 +1,6 @@
-//! Tables with named columns, and their text as CSV.
+//! Tables with named columns, as CSV and as Parquet.
+
+mod parquet;
 
 use crate::exact::Exact;
 use std::fmt::Write as _;
