@@ -316,7 +316,8 @@ fn it_is_legible_in_the_light_in_the_dark_and_on_paper() {
         "dispatchEvent(new Event('beforeprint'));
          const wide = [...document.querySelectorAll('figure:not([hidden]) svg')].filter(svg => svg.getBoundingClientRect().right > 701);
          const small = [...document.querySelectorAll('figure:not([hidden]) svg')].filter(svg => svg.getBoundingClientRect().width < Number(svg.getAttribute('width')) * 0.8);
-         return {wide: wide.length, small: small.length, buttons: [...document.querySelectorAll('nav, select')].filter(e => e.checkVisibility()).length}",
+         wide.push(...[...document.querySelectorAll('table')].filter(table => table.getBoundingClientRect().right > 701));
+         return {wide: wide.length, small: small.length, buttons: [...document.querySelectorAll('nav, select, button:not(th button), input')].filter(e => e.checkVisibility()).length}",
         &[],
     );
     assert_eq!(printed, json!({"wide": 0, "small": 0, "buttons": 0}));
