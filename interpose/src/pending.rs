@@ -183,15 +183,23 @@ impl Pending {
 
     /// Takes the oldest of `key` that `thread` made, as far as one is near; else the oldest.
     pub(crate) fn take_of(&mut self, key: usize, thread: u16) -> Option<Waiting> {
-        let oldest = *self.get_mut(key)?;
+        self.prefer(key, thread);
+        self.take(key)
+    }
+
+    /// Makes the oldest of `key` that `thread` made the oldest of all, if one is near. The others are of threads whose waits for them
+    /// are about to return.
+    pub(crate) fn prefer(&mut self, key: usize, thread: u16) {
+        let Some(&mut oldest) = self.get_mut(key) else { return };
         if oldest.thread() != thread && oldest.has(Waiting::SHARED) {
-            let rest = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize))?;
-            if let Some(own) = rest.iter_mut().take(NEAR).find(|waiting| waiting.thread() == thread) {
+            let rest = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize));
+            if let Some(own) =
+                rest.into_iter().flatten().take(NEAR).find(|waiting| waiting.thread() == thread)
+            {
                 let own = std::mem::replace(own, oldest.without(Waiting::SHARED));
                 self.find(key).1 = own.with(Waiting::SHARED);
             }
         }
-        self.take(key)
     }
 
     /// The oldest of `key`.

@@ -1,6 +1,6 @@
 /* Under MPI_THREAD_MULTIPLE: while a thread is about to return from MPI_Wait, another one is given the handle of that request for one of its
  * own. Says whether that was so. `unknown`: the first is of an operation that no trace can represent; `freed`: it is a receive, and the
- * second thread's are persistent ones that it frees at once. Runs alone (one rank); the tool late_return.c calls wait_is_over. */
+ * second thread's are persistent ones that it frees at once; `matched`: MPI_Mrecv instead of MPI_Wait, and messages. Runs alone (one rank); the tool late_return.c calls wait_is_over. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@ enum { MANY = 64 };
 static MPI_Request waited, theirs[2 * MANY];
 static MPI_Comm other;
 static MPI_Status statuses[2 * MANY];
-static int turn, reused, freed, in[MANY];
+static MPI_Message taken;
+static int turn, reused, freed, matched, in[MANY];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
@@ -40,19 +41,25 @@ void wait_is_over(void)
 static void *second(void *unused)
 {
     await(1);
+    for (int i = 0; i < MANY && matched; i++) {
+        MPI_Message message;
+        MPI_Mprobe(0, i, other, &message, MPI_STATUS_IGNORE);
+        reused += message == taken;
+        MPI_Mrecv(in + i, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+    }
     for (int i = 0; i < MANY && freed; i++) {
         MPI_Recv_init(in + i, 1, MPI_INT, 0, i, other, theirs + i);
         reused += theirs[i] == waited;
     }
     for (int i = 0; i < MANY && freed; i++) MPI_Request_free(theirs + i);
-    for (int i = 0; i < MANY && !freed; i++) {
+    for (int i = 0; i < MANY && !freed && !matched; i++) {
         MPI_Irecv(in + i, 1, MPI_INT, 0, i, other, theirs + i);
         MPI_Ibarrier(other, theirs + MANY + i);
         reused += theirs[i] == waited || theirs[MANY + i] == waited;
     }
     next_turn(1);
     await(3);
-    if (!freed) MPI_Waitall(2 * MANY, theirs, statuses);
+    if (!freed && !matched) MPI_Waitall(2 * MANY, theirs, statuses);
     return unused;
 }
 
@@ -66,8 +73,18 @@ int main(int argc, char **argv)
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &ring);
     freed = !strcmp(argv[1], "freed");
+    matched = !strcmp(argv[1], "matched");
+    for (int i = 0; i < MANY && matched; i++) MPI_Isend(&out, 1, MPI_INT, 0, i, other, theirs + i);
     pthread_create(&thread, NULL, second, NULL);
-    if (freed) {
+    if (matched) {
+        MPI_Message message;
+        MPI_Isend(&out, 1, MPI_INT, 0, 1, ring, theirs + MANY);
+        MPI_Mprobe(0, 1, ring, &message, MPI_STATUS_IGNORE);
+        taken = message;
+        MPI_Mrecv(around, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+        MPI_Waitall(MANY + 1, theirs, statuses);
+        request = MPI_REQUEST_NULL;
+    } else if (freed) {
         MPI_Irecv(around, 1, MPI_INT, MPI_ANY_SOURCE, 1, ring, &request);
         MPI_Send(&out, 1, MPI_INT, 0, 1, ring);
     } else {
@@ -75,7 +92,7 @@ int main(int argc, char **argv)
     }
     waited = request;
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int i = 0; i < MANY && !freed; i++) MPI_Send(&out, 1, MPI_INT, 0, i, other);
+    for (int i = 0; i < MANY && !freed && !matched; i++) MPI_Send(&out, 1, MPI_INT, 0, i, other);
     next_turn(2);
     pthread_join(thread, NULL);
     MPI_Comm_free(&ring);

@@ -184,7 +184,7 @@ fn after_error(call: &mut Recorded, at: &WaitPlaces, handles: &[usize], code: Op
         if came {
             complete(call, handle, status);
         } else {
-            tracer.known().requests.take(handle);
+            tracer.known().requests.take_of(handle, call.lane().writer.thread());
         }
     }
 }
@@ -257,6 +257,7 @@ impl Hook for Cancel {
         }
         // SAFETY: the program passed one.
         let handle = unsafe { call.args.handle_at(REQUEST, 0) };
+        call.tracer.known().requests.prefer(handle, call.lane().writer.thread());
         if is_cancelled(call, handle) {
             put_cancelled(call, handle);
         } else {
@@ -289,11 +290,12 @@ impl Hook for Free {
     fn before(&self, call: &mut Recorded) {
         // SAFETY: the program passed one.
         call.kept = unsafe { call.args.handle_at(REQUEST, 0) };
+        let own = call.lane().writer.thread();
+        call.tracer.known().requests.prefer(call.kept, own);
         let waiting = call.tracer.known().requests.get(call.kept);
         // Afterwards there is nobody to ask.
         call.noted =
             waiting.is_some_and(|waiting| waiting.has(Waiting::CANCELLED)) && is_cancelled(call, call.kept);
-        let own = call.lane().writer.thread();
         let mut known = call.tracer.known();
         let template = known.templates.remove(call.kept);
         // A persistent one that is not under way may have the handle of what another thread's wait has just completed.

@@ -203,19 +203,20 @@ const MESSAGE: usize = Call::MPI_Mrecv.place(Name::Message);
 const MATCHED_REQUEST: usize = Call::MPI_Imrecv.place(Name::Request);
 
 impl Hook for MatchedReceive {
+    /// Forgotten before the call, which sets the message to null: another thread may be given its handle before it returns.
     fn before(&self, call: &mut Recorded) {
-        // The call sets the message to null.
         // SAFETY: the program passed one.
         call.kept = unsafe { call.args.handle_at(MESSAGE, 0) };
+        call.freed.0 = call.tracer.known().messages.take(call.kept);
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
         // SAFETY: as before; the call has changed it if it has used it. A message that does not fit is used, too.
         let unused = || unsafe { call.args.handle_at(MESSAGE, 0) } == call.kept;
+        let Some(waiting) = call.freed.0.take() else { return };
         if !ended.has_received(call.tracer) && unused() {
-            return;
+            return call.tracer.known().messages.insert(call.kept, waiting);
         }
-        let Some(waiting) = call.tracer.known().messages.take(call.kept) else { return };
         if ended.is_well() && call.call().timing() == Timing::Immediate {
             call.pend_made(MATCHED_REQUEST, waiting.request(), 0);
         } else if ended.has_received(call.tracer) {
