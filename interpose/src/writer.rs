@@ -45,8 +45,9 @@ struct Polls {
     end: u64,
 }
 
-/// Polls with fewer ticks between them are of one record: 0.07–0.13 ms on processors of 2–4 GHz.
-const POLL_GAP: u64 = 1 << 18;
+/// Polls with fewer ticks between them are of one record: 2–4 µs on processors of 2–4 GHz. Who computes for longer between polls does so
+/// beside communication, and waits for nothing.
+const POLL_GAP: u64 = 1 << 13;
 
 /// Where a writer was.
 #[derive(Clone, Copy)]
@@ -145,6 +146,11 @@ impl Writer {
         self.put_polls();
         self.polls = Some(Polls { call, count: 1, start, end });
         self.last_word = NonNull::dangling().as_ptr();
+    }
+
+    /// The polls that are not written yet waited for what has no record.
+    pub(crate) fn forget_polls(&mut self) {
+        self.polls = None;
     }
 
     /// Writes the polls that are not written yet.

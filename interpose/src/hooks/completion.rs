@@ -102,7 +102,11 @@ impl Hook for Wait {
         // A call that was made from within this one may have used the lists.
         let handles = std::mem::take(&mut call.scratch.handles);
         match ended {
-            Ended::Well => after_success(call, &at, &handles),
+            Ended::Well => {
+                if after_success(call, &at, &handles) && call.scratch.completions.is_empty() {
+                    call.lane().writer.forget_polls();
+                }
+            }
             Ended::Failed(code) => after_error(call, &at, &handles, Some(code)),
             Ended::Thrown => after_error(call, &at, &handles, None),
         }
@@ -111,37 +115,41 @@ impl Hook for Wait {
     }
 }
 
-/// What a successful call has completed.
-fn after_success(call: &mut Recorded, at: &WaitPlaces, handles: &[usize]) {
+/// What a successful call has completed; whether it has completed anything, known or not.
+fn after_success(call: &mut Recorded, at: &WaitPlaces, handles: &[usize]) -> bool {
     let args = call.args;
     // SAFETY: the call has succeeded, and so has written its outputs.
     unsafe {
         if at.flag.is_some_and(|flag| args.int_at(flag, 0) == 0) {
-            return call.found_nothing();
+            call.found_nothing();
+            return false;
         }
         let undefined = call.abi().constants.undefined;
         let Some(index) = at.index else {
-            return (0..handles.len()).for_each(|i| complete(call, handles[i], args.status_at(at.status, i)));
+            (0..handles.len()).for_each(|i| complete(call, handles[i], args.status_at(at.status, i)));
+            return true;
         };
         let first = args.int_at(index, 0);
         if first == undefined {
-            return;
+            return true;
         }
         let Some(indices) = at.indices else {
             if let Some(&handle) = handles.get((first - args.first_index()) as usize) {
                 complete(call, handle, args.status_at(at.status, 0));
             }
-            return;
+            return true;
         };
         if first == 0 {
             // Of those that it looked at none is over: MPI_Testsome.
-            return call.found_nothing();
+            call.found_nothing();
+            return false;
         }
         for i in 0..first as usize {
             if let Some(&handle) = handles.get((args.int_at(indices, i) - args.first_index()) as usize) {
                 complete(call, handle, args.status_at(at.status, i));
             }
         }
+        true
     }
 }
 

@@ -50,9 +50,11 @@ impl NoteTaker {
             Action::Send(send) if gave => self.send(send, before),
             Action::Exchange { send, .. } if after > before + 1 => self.send(send, before),
             Action::Complete(_) if !self.sent.is_empty() => self.complete(event, gave, after),
+            // The polls were for what a trace does not hold.
+            Action::Complete(_) if !gave => self.polled = 0,
             Action::Collective(call) if gave => self.collective(call, after),
             Action::Polls { .. } if self.polls == Polls::Wait => {
-                self.polled += event.end.0.saturating_sub(event.start.0);
+                self.polled = self.polled.saturating_add(event.end.0.saturating_sub(event.start.0));
             }
             Action::Phase { begin, name } => self.notes.put(after, &Note::Phase { begin: *begin, name }),
             _ => {}

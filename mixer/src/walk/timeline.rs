@@ -116,6 +116,7 @@ impl Timeline {
             Some(time) if self.polled.is_empty() => (time, previous.after),
             Some(time) => (time - self.take_polled(task, event, time), previous.after),
             None => {
+                self.forget_polls(event);
                 task.counts.negative_times += 1;
                 (0, previous.after)
             }
@@ -128,7 +129,8 @@ impl Timeline {
         if thread >= self.polled.len() {
             self.polled.resize(thread + 1, 0);
         }
-        self.polled[thread] += event.end.since(event.start).unwrap_or(0);
+        let took = event.end.since(event.start).unwrap_or(0);
+        self.polled[thread] = self.polled[thread].saturating_add(took);
     }
 
     /// The polls before `event` waited for what gives no record.
@@ -147,7 +149,7 @@ impl Timeline {
             return 0;
         }
         let waited = polled.min(time);
-        task.counts.polled += waited;
+        task.counts.polled = task.counts.polled.saturating_add(waited);
         waited
     }
 
