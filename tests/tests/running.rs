@@ -253,6 +253,10 @@ fn ranks_on_several_hosts() {
 /// `vef run` of two ranks that are shells, in the background, once they are up.
 fn running(work: &Path, nohup: bool, mpi: Mpi, script: &str) -> Child {
     let mut command = as_vef(Path::new(if nohup { "nohup" } else { "env" }));
+    if !nohup {
+        // Whoever runs the tests may be ignoring hangups.
+        command.arg("--default-signal=HUP");
+    }
     command.current_dir(work).arg(vef().get_program()).args(["run", "-o", "capture", "--"]);
     command.args(mpi.launcher()).args(["-n", "2", "sh", "-c", &format!("touch up.$$; {script}")]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
