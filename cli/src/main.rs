@@ -19,6 +19,7 @@ mod output;
 mod parallel;
 mod progress;
 mod report_args;
+mod simulation_args;
 mod tools;
 mod usage;
 

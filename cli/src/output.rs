@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vef_format::new_file::{NewFile, is_stdout};
 
 /// The exit code for a command line or an input that is wrong.
@@ -123,4 +123,21 @@ pub fn bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// As [`result`].
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(serde_json::to_string_pretty(value)?)
+}
+
+/// A trace to write; `-` is the standard output. Nothing here writes what such a name promises.
+pub fn written(text: &str) -> Result<PathBuf, String> {
+    const COMPRESSED: [&str; 7] = ["gz", "zst", "xz", "bz2", "lz4", "zip", "Z"];
+    if text == "-" {
+        return Ok("/dev/stdout".into());
+    }
+    let path = PathBuf::from(text);
+    let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+    match COMPRESSED.contains(&suffix) && fs::metadata(&path).map_or(true, |there| there.is_file()) {
+        true => Err(format!(
+            ".{suffix} is of compressed files: write to -, through a pipe, or a container (.vefx) that vef convert \
+             --compress made"
+        )),
+        false => Ok(path),
+    }
 }

@@ -3,10 +3,11 @@
 //! The capture that is carried in the program was made by this project's recorder from `examples/halo.c` under Open MPI.
 //! With `--live` the same program is compiled and captured here and now.
 
-use crate::args::{Check, Demo, Mix, Run, Sim};
+use crate::args::{Check, Demo, Mix, Run};
 use crate::input::Input;
 use crate::launch;
 use crate::output::{self, Failure};
+use crate::simulation_args::Sim;
 use clap::Parser;
 use sim_example::Report;
 use std::fs;

@@ -1,8 +1,8 @@
 //! `vef gen`: traces of known communication patterns.
 
-use crate::args::Gen;
 use crate::output::{self, Failure};
 use crate::progress::Busy;
+use crate::simulation_args::Gen;
 use sim_example::quantity::{parse_bytes, parse_time};
 use std::io::{BufWriter, Write};
 use vef_format::container::Settings;

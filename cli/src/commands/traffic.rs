@@ -1,9 +1,9 @@
 //! `vef traffic`: a network under synthetic traffic, from low load to saturation.
 
-use crate::args::Traffic;
 use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
+use crate::simulation_args::Traffic;
 use sim_example::quantity::parse_bytes;
 use sim_example::traffic::{Arrivals, Point, run_traffic};
 use sim_example::{NetworkSettings, SimError};

@@ -1,7 +1,7 @@
 //! Tables of a simulation's report as CSV.
 
-use crate::args::Table;
 use crate::output::Failure;
+use crate::simulation_args::Table;
 use sim_example::{LinkReport, LinksReport, OfKind, OfSize, OverTime, Report, TaskTimes};
 use std::fmt::Write;
 

@@ -6,9 +6,9 @@ mod sweep;
 
 pub use setup::{algorithms, simulated};
 
-use crate::args::Sim;
 use crate::input::Input;
 use crate::output::{self, Failure};
+use crate::simulation_args::Sim;
 use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
 use sim_example::topology::TopologySpec;

@@ -1,9 +1,9 @@
 //! What a simulation is told, from its options; and the run, with those that go along with it.
 
-use crate::args::{Sim, Table};
 use crate::input::Input;
 use crate::output::Failure;
 use crate::progress::Bar;
+use crate::simulation_args::{Sim, Table};
 use placement::Placement;
 use replay::BuildError;
 use sim_example::model::Model;

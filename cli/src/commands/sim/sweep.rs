@@ -6,11 +6,11 @@
 
 use super::csv::field;
 use super::setup::{about_placement, observed, settings};
-use crate::args::{Sim, Table};
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
+use crate::simulation_args::{Sim, Table};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use sim_example::{Picos, Settings};

@@ -19,75 +19,24 @@
 //! All that happens at one moment is one step: first credits, arrivals and links that become free, then ways, then
 //! arbitration. So the order of events at a moment does not matter.
 
+mod parts;
+mod settings;
+
 use std::collections::VecDeque;
 
 use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
-use super::links::{LinkSpeed, Links, Usage};
+use super::links::{Links, Usage};
 use super::{Carried, Happened, ModelError, Network, OutOfTime};
 use crate::queue::Queue;
 use crate::random::mix;
-use crate::routing::{Decide, Load, Router, Walk};
+use crate::routing::{Decide, Router};
 use crate::topology::{LinkClass, LinkId};
 use crate::watch::{Crossing, Watch};
-
-/// How messages become packets, and where packets wait.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PacketSettings {
-    /// Most bytes of a message in a packet (P).
-    pub size: Bytes,
-    /// What a packet has besides.
-    pub header: Bytes,
-    /// The buffer of a virtual channel behind a link; without it, as much as the full rate of the link needs.
-    pub buffer: Option<Bytes>,
-    /// Virtual channels of a link; without it, as many as the routing needs, and at least 2.
-    pub vcs: Option<u32>,
-    /// Which packets may ask for a link.
-    pub buffers: Buffers,
-    /// How many times as fast as its links a switch is inside, with one connection for each input; without it, each virtual
-    /// channel has a connection of its own, as fast as the link that it leads to.
-    pub speedup: Option<f64>,
-    /// Which of those that ask gets a link.
-    pub arbiter: Arbiter,
-    /// What a switch takes to give a credit back, besides the latency of the link.
-    pub credit_delay: Picos,
-}
-
-/// Which of those that ask gets a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Arbiter {
-    /// One after the other, from behind the last.
-    #[default]
-    RoundRobin,
-    /// The packet whose message was handed over first.
-    Age,
-}
-
-/// Which packets may ask for a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Buffers {
-    /// The first of each input's virtual channel.
-    #[default]
-    Input,
-    /// All.
-    Output,
-}
-
-impl Default for PacketSettings {
-    fn default() -> Self {
-        Self {
-            size: Bytes(2048),
-            header: Bytes::ZERO,
-            buffer: None,
-            vcs: None,
-            buffers: Buffers::Input,
-            speedup: None,
-            arbiter: Arbiter::RoundRobin,
-            credit_delay: Picos::ZERO,
-        }
-    }
-}
+use parts::*;
+use settings::room;
+pub use settings::{Arbiter, Buffers, PacketSettings};
 
 /// Packets on their way through a topology.
 pub(crate) struct Packets<'a> {
@@ -116,157 +65,6 @@ pub(crate) struct Packets<'a> {
     open: Vec<LinkId>,
     hops: u64,
     watch: Option<Box<Watch>>,
-}
-
-/// What a link is, by class.
-#[derive(Clone, Copy, Debug)]
-struct ClassSpeed {
-    speed: LinkSpeed,
-    /// What a whole packet takes.
-    whole: Picos,
-    /// What a credit takes.
-    back: Picos,
-}
-
-/// The two ends of a link: the arbiter that decides who sends over it, and the input of a switch to which it leads.
-#[derive(Debug)]
-struct Link {
-    /// When the link will have sent what it was given.
-    free: Picos,
-    /// When its arbiter decides again: as the link is free, or earlier if the switch is faster inside.
-    decides: Picos,
-    /// The buffer that it served last.
-    winner: u32,
-    /// Bytes that ask for it, and that the buffers behind it hold or expect.
-    load: u32,
-    class: LinkClass,
-    /// It is between groups of a dragonfly.
-    global: bool,
-    /// There is an event for the moment at which the arbiter decides again.
-    armed: bool,
-    /// It is in the list of open ones.
-    open: bool,
-    /// Since when those that ask for it find no room behind it; [`Picos::MAX`] if they do.
-    blocked: Picos,
-    /// Which buffers, by number, or (output buffers) packets, in the order in which they came, ask for it.
-    waiting: VecDeque<u32>,
-    /// The buffer behind it that sent last.
-    sending: u32,
-}
-
-/// The buffer of a virtual channel behind a link.
-#[derive(Clone, Copy, Debug)]
-struct Buffer {
-    first: u32,
-    last: u32,
-    /// Room, as the sender knows it.
-    credit: u32,
-    /// Its first packet is about to be told its way, or asks for a link.
-    asks: bool,
-    /// There is an event for the moment at which the packet that leaves has left.
-    armed: bool,
-    /// Until when a packet leaves it.
-    busy: Picos,
-}
-
-/// A node's messages that are not whole in the network.
-#[derive(Debug, Default)]
-struct Source {
-    messages: VecDeque<u32>,
-    /// Messages so far.
-    count: u64,
-}
-
-#[derive(Debug)]
-struct Message {
-    tag: u64,
-    submitted: Picos,
-    /// When its first byte left.
-    entered: Picos,
-    /// Bytes that have not left.
-    to_send: u64,
-    /// Bytes that have not arrived.
-    to_come: u64,
-    src: u32,
-    dst: u32,
-    key: u32,
-    packets: u32,
-    /// The interface has prepared it.
-    prepared: bool,
-    /// All was sent, and is to be reported.
-    unsent: bool,
-    delivered: bool,
-}
-
-#[derive(Debug)]
-struct Packet {
-    /// When it may leave: its first byte is at the switch, and the switch has looked at it.
-    ready: Picos,
-    /// The same of its last byte.
-    last_byte: Picos,
-    walk: Walk,
-    message: u32,
-    /// Payload.
-    bytes: u32,
-    /// The next one of its buffer.
-    next: u32,
-    /// The buffer in which it is.
-    buffer: u32,
-    /// The link it asks for.
-    link: u32,
-    /// Its virtual channels there: the first, and behind the last.
-    vcs: (u8, u8),
-    /// That link leads to its node.
-    last: bool,
-}
-
-const NONE: u32 = u32::MAX;
-
-/// What happens, in 64 bits: an index, bytes, and which of these.
-#[derive(Clone, Copy, Debug)]
-struct Event(u64);
-
-const START: u64 = 0;
-const ARRIVE: u64 = 1;
-const DECIDE: u64 = 2;
-const CREDIT: u64 = 3;
-const DELIVERED: u64 = 4;
-const SENT: u64 = 5;
-const LEFT: u64 = 6;
-
-impl Event {
-    #[inline(always)]
-    fn new(kind: u64, index: u32, bytes: u32) -> Self {
-        Self(kind | u64::from(bytes) << 3 | u64::from(index) << 32)
-    }
-
-    #[inline(always)]
-    fn index(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    #[inline(always)]
-    fn bytes(self) -> u32 {
-        (self.0 as u32) >> 3
-    }
-}
-
-/// Bytes of a packet fit an event.
-const MOST_BYTES: u64 = 1 << 28;
-
-/// Arrivals and credits by class of link, links that become free and packets that have left, deliveries.
-const LANES: usize = 8;
-const LANE_CREDIT: usize = 3;
-const LANE_FREE: usize = 6;
-const LANE_DELIVERED: usize = 7;
-
-struct Loads<'a>(&'a [Link]);
-
-impl Load for Loads<'_> {
-    #[inline]
-    fn load(&self, link: LinkId) -> u64 {
-        self.0[link.index()].load.into()
-    }
 }
 
 impl<'a> Packets<'a> {
@@ -823,27 +621,6 @@ impl<'a> Packets<'a> {
         }
         Happened::Delivered { tag, latency, queued }
     }
-}
-
-/// The room of a buffer behind a link.
-fn room(settings: &PacketSettings, class: &ClassSpeed, switch_delay: Picos) -> Result<u32, ModelError> {
-    let most = settings.size.0 + settings.header.0;
-    let room = match settings.buffer {
-        Some(Bytes(buffer)) if buffer < most => {
-            return Err(ModelError::Buffer { buffer: Bytes(buffer), packet: Bytes(most) });
-        }
-        Some(Bytes(buffer)) => buffer,
-        None => {
-            // B(λ + λ + credit delay + σ) + p bytes, in whole packets.
-            let loop_time = [class.speed.latency, class.back, switch_delay]
-                .iter()
-                .map(|time| u128::from(time.0))
-                .sum::<u128>();
-            let packets = loop_time.div_ceil(u128::from(class.whole.0.max(1))) + 1;
-            u64::try_from(packets * u128::from(most)).unwrap_or(u64::MAX).min(u64::from(u32::MAX) >> 1)
-        }
-    };
-    u32::try_from(room).map_err(|_| ModelError::BufferTooLarge { buffer: Bytes(room) })
 }
 
 impl Network for Packets<'_> {
