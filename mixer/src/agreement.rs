@@ -1,8 +1,8 @@
-//! Whether all members of a communicator called the same collective operations.
+//! Checks that all members of a communicator called the same collective operations.
 //!
-//! A task's calls on a communicator are a few bytes each ([`CallList`]). What all members agree on is kept once ([`Roll`]), and of those who
-//! do not agree the first alone: the mix fails then, whatever the others called. So a process of many can tell the others
-//! all it knows in little more than the calls of one task.
+//! A [`CallList`] has a few bytes a call. A [`Roll`] keeps the list that members agree on once, and in addition only the
+//! first list that differs: the mix fails then, whatever the other members called. So the roll of a process with many
+//! tasks is little larger than the list of one task.
 
 use crate::bytes::{Encoder, Garbled, Reader};
 use crate::communicators::{Identity, Known};
@@ -12,7 +12,7 @@ use vef_format::capture::varint::Source;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
 
-/// Calls of collectives, in order: a byte for the operation, and where it has one its root.
+/// Collective calls in order: one byte for the operation, followed by the root of a rooted one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallList {
     bytes: Vec<u8>,
@@ -20,7 +20,7 @@ pub(crate) struct CallList {
 }
 
 impl CallList {
-    /// Adds a call; whether it has a root is the operation's.
+    /// Adds a call.
     pub(crate) fn push(&mut self, call: Call) {
         self.bytes.push(call.operation as u8);
         if call.operation.is_rooted() {
@@ -31,17 +31,17 @@ impl CallList {
         self.count += 1;
     }
 
-    /// How many calls.
+    /// Number of calls.
     pub(crate) fn len(&self) -> u32 {
         self.count
     }
 
-    /// Gives back unused memory.
+    /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
     }
 
-    /// The memory it takes.
+    /// Allocated bytes.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity()
     }
@@ -68,7 +68,7 @@ impl CallList {
         list
     }
 
-    /// Where two lists differ, if that is before either ends.
+    /// Index of the first call that differs; `None` if one list is a prefix of the other.
     fn difference(&self, other: &Self) -> Option<u32> {
         let common = self.bytes.len().min(other.bytes.len());
         if self.bytes[..common] == other.bytes[..common] {
@@ -91,19 +91,19 @@ impl CallList {
     }
 }
 
-/// Who called what on one communicator.
+/// The calls of all members on one communicator.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Roll {
     /// The longest of the lists that agree.
     list: CallList,
-    /// The members that made the calls with which it begins, by ascending task, and how many of them.
+    /// The members whose calls are a prefix of `list`, by ascending task, and their number of calls.
     members: Vec<(Rank, u32)>,
-    /// The lowest member that does not agree with those below it, and its calls. Higher ones are not looked at.
+    /// The lowest task whose calls differ, and its calls. Higher tasks are not compared any more.
     first_other: Option<(Rank, CallList)>,
 }
 
 impl Roll {
-    /// Adds the calls of the task `rank`, which is higher than all before.
+    /// Adds the calls of `task`, which is higher than all tasks before.
     fn add(&mut self, task: Rank, made: &CallList) {
         if self.first_other.is_some() {
             return;
@@ -118,13 +118,13 @@ impl Roll {
         }
     }
 
-    /// Adds `later`, which is of higher tasks.
+    /// Adds `later`, the roll of higher tasks.
     fn merge(&mut self, later: Self) {
         if self.first_other.is_some() {
             return;
         }
         if let Some(at) = self.list.difference(&later.list) {
-            // The list is that of a member, so there is one that came so far.
+            // Some member made all calls of the list, so `longest` is found.
             let agreeing = later.members.iter().take_while(|&&(_, made)| made <= at).count();
             self.members.extend(&later.members[..agreeing]);
             let other = later.members.get(agreeing);
@@ -138,12 +138,12 @@ impl Roll {
         self.first_other = later.first_other;
     }
 
-    /// What the members agree on. Unless `lenient`, each must make as many calls as any other.
+    /// Compares the members' calls. Unless `lenient`, a member with fewer calls than another is an error.
     fn compare(&self, known: &Known, lenient: bool) -> Result<Operations, Box<Disagreement>> {
         let disagreement = |position: u32, other: (Rank, Option<Call>)| {
             let (members, size) = (known.group.iter().take(8).collect(), known.group.count());
             let lowest = self.members.iter().find(|&&(_, made)| made > position);
-            // It is a call of some member.
+            // Never the default: some member made the call.
             let call = self.list.call(position).unwrap_or(Call { operation: Operation::Barrier, root: None });
             let one = (lowest.map_or(other.0, |&(task, _)| task), call);
             Box::new(Disagreement { members, size, position: position.into(), one, other })
@@ -170,28 +170,28 @@ impl Roll {
     }
 }
 
-/// The calls of collectives of one task on one communicator.
+/// The collective calls of one task on one communicator.
 #[derive(Debug)]
 pub(crate) struct Calls {
-    /// Which communicator.
+    /// The communicator.
     pub(crate) comm: Identity,
-    /// What was called, in order.
+    /// The calls, in order.
     pub(crate) made: CallList,
 }
 
-/// Who called what, by communicator ([`Identity`](crate::communicators::Identity)).
+/// The rolls of all communicators, by [`Identity`].
 #[derive(Debug, Default)]
 pub(crate) struct Rolls(BTreeMap<u32, Roll>);
 
 impl Rolls {
-    /// Adds the calls of the task `rank`, which is higher than all before.
+    /// Adds the calls of `rank`, which is higher than all tasks before.
     pub(crate) fn add(&mut self, rank: Rank, calls: &[Calls]) {
         for calls in calls {
             self.0.entry(calls.comm.0).or_default().add(rank, &calls.made);
         }
     }
 
-    /// The first operation called that is `wanted`.
+    /// The first operation for which `wanted` holds.
     pub(crate) fn operation(&self, wanted: impl Fn(Operation) -> bool) -> Option<Operation> {
         if !Operation::ALL.iter().any(|&operation| wanted(operation)) {
             return None;
@@ -201,7 +201,7 @@ impl Rolls {
         lists.flat_map(CallList::calls).map(|call| call.operation).find(|&called| wanted(called))
     }
 
-    /// For other processes; `comm` gives the number that all know a communicator by.
+    /// Encodes all rolls for another process; `comm` maps an own communicator to its common number.
     pub(crate) fn encode(&self, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
         let mut encoder = Encoder::default();
         for (&own, Roll { list, members, first_other }) in &self.0 {
@@ -221,7 +221,7 @@ impl Rolls {
         encoder.0
     }
 
-    /// Adds what another process, of higher tasks, has encoded.
+    /// Adds the rolls that a process of higher tasks encoded.
     pub(crate) fn import_peer(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
         let mut reader = Reader::new(bytes);
         while reader.more() {
@@ -238,15 +238,15 @@ impl Rolls {
         Ok(())
     }
 
-    /// Compares what the members of every communicator called; the result is by identity. Unless `lenient`, each
-    /// member must make as many calls as any other.
+    /// Compares the calls of all members of each communicator; the result is by identity. Unless `lenient`, a member with
+    /// fewer calls than another is an error.
     pub(crate) fn compare(
         &self,
         known: &[Known],
         lenient: bool,
     ) -> Result<Vec<Operations>, Box<Disagreement>> {
         let mut operations = vec![Operations::default(); known.len()];
-        // In the order of a trace, so that the first disagreement is the same one each time.
+        // In the order of the trace, so that the disagreement that is reported is always the same.
         let mut order: Vec<(usize, &Roll)> =
             self.0.iter().map(|(&comm, roll)| (comm as usize, roll)).collect();
         order.sort_unstable_by_key(|&(at, _)| known[at].order);
@@ -257,12 +257,12 @@ impl Rolls {
     }
 }
 
-/// The collective operations of a communicator.
+/// Counts of a communicator's collective operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Operations {
-    /// How many operations all members came to.
+    /// Operations that all members called.
     pub(crate) complete: u64,
-    /// How many parts belong to operations that not all members came to.
+    /// Calls that belong to operations that some members did not call.
     pub(crate) incomplete_parts: u64,
 }
 
@@ -318,14 +318,14 @@ mod tests {
     }
 
     proptest! {
-        /// However the members are cut into processes.
+        /// For any division of the members among processes.
         #[test]
         fn rolls_of_several_processes_are_that_of_one(
             calls in proptest::collection::vec(proptest::collection::vec(0usize..12, 0..6), 1..9),
             cuts in proptest::collection::vec(0usize..9, 2),
             lenient: bool,
         ) {
-            // Most calls are alike.
+            // Most calls are equal.
             let call = |&kind: &usize| match kind {
                 11 => (Operation::Bcast, Some(1)),
                 10 => (Operation::Bcast, Some(2)),
@@ -342,7 +342,7 @@ mod tests {
             }
             let whole = roll(0, &lists);
             prop_assert_eq!(&merged.0[&0], &whole);
-            // The truth, member by member.
+            // The expected result, member by member.
             let mut longest: &CallList = &lists[0];
             let mut agree = true;
             for list in &lists {

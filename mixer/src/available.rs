@@ -1,29 +1,29 @@
-//! How much memory there is for this process, and how much it has had, as the system tells.
+//! Free memory and peak memory of this process, as the system reports them.
 
 use std::fs;
 use std::path::Path;
 
-/// Memory that is free now, in bytes, on the machine and within the control groups that this process is in: a batch system
-/// gives a job a part of its node so. `None` where the system does not tell.
+/// Free memory in bytes, of the machine and of the control groups that contain this process (batch systems limit jobs
+/// by these). `None` where the system does not report it.
 pub(crate) fn free() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|facts| bytes(&facts, "MemAvailable:"));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     machine.into_iter().chain(left_by(&groups, Path::new("/sys/fs/cgroup"))).min()
 }
 
-/// The most memory that this process has had, in bytes.
+/// Peak resident memory of this process, in bytes.
 pub(crate) fn peak() -> Option<u64> {
     bytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
-/// A number of kilobytes among facts.
+/// The value in bytes of the line `of`, which is in kB.
 fn bytes(facts: &str, of: &str) -> Option<u64> {
     let line = facts.lines().find_map(|line| line.strip_prefix(of))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What the limits of control groups leave, those of the groups around them included. `groups` has lines of a hierarchy,
-/// its controllers (none in version 2), and the group's place in it; hierarchies are mounted at `root`.
+/// Free memory within the limits of the control groups, ancestors included. `groups` is the content of
+/// `/proc/self/cgroup`: hierarchy, controllers (none in version 2), path. Hierarchies are mounted below `root`.
 fn left_by(groups: &str, root: &Path) -> Option<u64> {
     let mut least = None;
     for line in groups.lines() {
@@ -41,7 +41,7 @@ fn left_by(groups: &str, root: &Path) -> Option<u64> {
             let group = mount.join(group);
             let number = |name| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
             let Some((limit, used)) = number(limit).zip(number(used)) else { continue };
-            // Pages of files give way.
+            // Page cache is reclaimed before the limit is enforced.
             let facts = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
             let pages: u64 = facts
                 .lines()
@@ -69,7 +69,7 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         assert_eq!(left_by("0::/job/step\n", dir.path()), None);
-        // The step may use as much as it wants, of what its job has.
+        // The step has no limit of its own; its job has.
         write("job/step/memory.max", "max\n");
         write("job/step/memory.current", "100\n");
         write("job/memory.max", "5000\n");
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(left_by("0::/job/step\n", dir.path()), Some(4000));
         write("job/step/memory.max", "600\n");
         assert_eq!(left_by("0::/job/step\n", dir.path()), Some(500));
-        // The older version, beside the newer one that has no limits.
+        // Version 1, beside a version 2 hierarchy without limits.
         write("memory/job/memory.limit_in_bytes", "900\n");
         write("memory/job/memory.usage_in_bytes", "800\n");
         write("memory/job/memory.stat", "active_file 5\ntotal_active_file 300\ntotal_inactive_file 0\n");
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn this_process_has_had_some() {
-        // Where the system tells.
+        // Only where the system reports it.
         assert!(peak().is_none_or(|peak| peak > 100_000));
         assert!(free().is_none_or(|free| free > 0));
     }

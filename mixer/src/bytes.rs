@@ -1,12 +1,12 @@
-//! What parts and processes tell each other, as bytes: numbers that take as many as they need.
+//! Encoding of the messages between parts and processes: variable-length numbers and byte strings.
 
 use vef_format::capture::varint::{Ended, MAX_LEN, Sink, Source};
 
-/// Bytes in the making.
+/// An encoded message.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder(pub(crate) Vec<u8>);
 
-/// More than a number and what its writing touches.
+/// Longest number, and the bytes behind it that [`Sink::put`] may overwrite.
 const ROOM: usize = MAX_LEN + 8;
 
 impl Encoder {
@@ -21,29 +21,29 @@ impl Encoder {
         self.0.truncate(end);
     }
 
-    /// Appends a number that may be negative.
+    /// Appends a signed number.
     pub(crate) fn put_signed(&mut self, value: i64) {
         self.put((value << 1 ^ value >> 63) as u64);
     }
 
-    /// Appends bytes and their number.
+    /// Appends a length and the bytes.
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
         self.put(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 }
 
-/// Reads what an [`Encoder`] wrote. These bytes never left the programs that made them, so what cannot be read is an
-/// error of theirs; it is reported as [`Garbled`] all the same.
+/// Reads what an [`Encoder`] wrote. The bytes come from this program only, so an error is a defect of the program; it is
+/// returned as [`Garbled`] all the same.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     source: Source<'a>,
 }
 
-/// Bytes that no [`Encoder`] wrote.
+/// The bytes are not a valid encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what the parts of the mix told each other is garbled")]
+#[error("a message between parts of the mix is invalid")]
 pub struct Garbled;
 
 impl From<Ended> for Garbled {
@@ -53,12 +53,12 @@ impl From<Ended> for Garbled {
 }
 
 impl<'a> Reader<'a> {
-    /// At the front of `bytes`.
+    /// Begins at the front of `bytes`.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, source: Source::new(bytes, 0) }
     }
 
-    /// Whether there is more.
+    /// Whether bytes remain.
     pub(crate) fn more(&self) -> bool {
         self.source.remaining() > 0
     }
@@ -69,19 +69,19 @@ impl<'a> Reader<'a> {
         Ok(self.source.get()?)
     }
 
-    /// The next number, of 32 bits.
+    /// The next number, which must fit into 32 bits.
     #[inline]
     pub(crate) fn get_u32(&mut self) -> Result<u32, Garbled> {
         u32::try_from(self.get()?).map_err(|_| Garbled)
     }
 
-    /// The next number, which may be negative.
+    /// The next signed number.
     pub(crate) fn get_signed(&mut self) -> Result<i64, Garbled> {
         let value = self.get()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The next bytes.
+    /// The next byte string.
     pub(crate) fn get_bytes(&mut self) -> Result<&'a [u8], Garbled> {
         let length = usize::try_from(self.get()?).map_err(|_| Garbled)?;
         let at = self.source.position();

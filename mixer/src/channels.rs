@@ -1,9 +1,9 @@
-//! Channels: who sends to whom on which communicator with which tag. Within one, the n-th send meets the n-th
-//! posted receive (MPI's non-overtaking rule).
+//! Channels: communicator, source, destination and tag. The n-th send of a channel matches its n-th posted receive
+//! (MPI's non-overtaking rule).
 //!
-//! Each task keeps its sends and its receives in the order they were posted, each with the number of its channel;
-//! a receive with wildcards learns its channel when it completes but keeps its place. Grouped by channel, both
-//! sides are lists, and a match is a place in two lists: no search, whatever lies between the two.
+//! Each task keeps its sends and its receives in posting order, each with the number of its channel. A wildcard receive
+//! gets its channel when it completes but keeps its posting position. Grouped by channel, sends and receives are two
+//! lists, and a match is the same index in both: no search is necessary.
 
 use crate::communicators::Identity;
 use hashbrown::HashMap;
@@ -12,16 +12,16 @@ use vef_format::ids::Rank;
 /// No channel, or no partner.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// One direction of traffic between the task whose table it stands in and another.
+/// One end of a channel, as the task that owns the table sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Channel {
-    /// On which communicator.
+    /// The communicator.
     pub(crate) comm: Identity,
-    /// With whom.
+    /// The task at the other end.
     pub(crate) peer: Rank,
-    /// With which tag.
+    /// The tag.
     pub(crate) tag: i32,
-    /// Captures that do not tell the communicator tell messages apart by their length too; else 0.
+    /// Message length, where the capture does not record communicators; otherwise 0.
     pub(crate) length: u64,
 }
 
@@ -30,21 +30,21 @@ pub(crate) struct Channel {
 pub(crate) struct Side {
     numbers: HashMap<Channel, u32>,
     channels: Vec<Channel>,
-    /// The channel of each operation, in posting order; [`NONE`]: none (yet).
+    /// Channel of each operation, in posting order; [`NONE`]: unknown.
     of: Vec<u32>,
 }
 
 /// The operations of a [`Side`] grouped by channel.
 #[derive(Debug, Default)]
 pub(crate) struct Grouped {
-    /// Where each channel's operations begin in `order`; one more at the end.
+    /// Index in `order` of each channel's first operation, and the total at the end.
     begins: Vec<u32>,
-    /// Operations, by channel, then in posting order.
+    /// Operations by channel, then in posting order.
     order: Vec<u32>,
 }
 
 impl Side {
-    /// The number of `channel`.
+    /// The number of `channel`, added if it is new.
     pub(crate) fn channel(&mut self, channel: Channel) -> u32 {
         *self.numbers.entry(channel).or_insert_with(|| {
             self.channels.push(channel);
@@ -52,7 +52,7 @@ impl Side {
         })
     }
 
-    /// Adds an operation on channel `number`, or on one that is not known yet ([`NONE`]); says its own number.
+    /// Adds an operation on channel `number` ([`NONE`]: unknown) and returns its index.
     #[inline]
     pub(crate) fn post(&mut self, number: u32) -> u32 {
         self.of.push(number);
@@ -65,18 +65,18 @@ impl Side {
         self.of[operation as usize] = number;
     }
 
-    /// How many operations.
+    /// Number of operations.
     pub(crate) fn len(&self) -> usize {
         self.of.len()
     }
 
-    /// The number of the channel of an operation, or [`NONE`].
+    /// The channel number of an operation, or [`NONE`].
     #[inline]
     pub(crate) fn number(&self, operation: u32) -> u32 {
         self.of[operation as usize]
     }
 
-    /// As [`Side::number`], of an operation that there may not be.
+    /// Like [`Side::number`], for an index that may be out of range.
     pub(crate) fn number_at(&self, operation: usize) -> u32 {
         self.of.get(operation).copied().unwrap_or(NONE)
     }
@@ -87,17 +87,17 @@ impl Side {
         self.channels.get(self.number(operation) as usize).copied()
     }
 
-    /// Every channel with its number.
+    /// All channels with their numbers.
     pub(crate) fn channels(&self) -> impl Iterator<Item = (u32, Channel)> {
         self.channels.iter().enumerate().map(|(number, &channel)| (number as u32, channel))
     }
 
-    /// The number of `channel`, if anything was ever posted there.
+    /// The number of `channel`, if it has operations.
     pub(crate) fn find(&self, channel: &Channel) -> Option<u32> {
         self.numbers.get(channel).copied()
     }
 
-    /// The memory it takes, about.
+    /// Approximate allocated bytes.
     pub(crate) fn memory(&self) -> usize {
         let a_channel = 2 * size_of::<Channel>() + size_of::<u32>();
         4 * self.of.capacity() + a_channel * self.channels.capacity()
@@ -114,7 +114,7 @@ impl Side {
             sum += *begin;
             *begin = sum;
         }
-        // Filled from behind, each begin moves from its channel's end to its front.
+        // Filling backwards moves each entry of `begins` from its channel's end to its start.
         let mut order = vec![0; sum as usize];
         for (operation, &number) in self.of.iter().enumerate().rev() {
             if number != NONE {
@@ -126,12 +126,12 @@ impl Side {
         Grouped { begins, order }
     }
 
-    /// Forgets what only matching needs; [`Side::of`] keeps working.
+    /// Frees the table that only matching needs; [`Side::of`] remains valid.
     pub(crate) fn forget_numbers(&mut self) {
         self.numbers = HashMap::new();
     }
 
-    /// Gives back unused memory.
+    /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.of.shrink_to_fit();
     }
@@ -145,30 +145,30 @@ impl Grouped {
     }
 }
 
-/// When a receive was posted, and when it was over.
+/// The times of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Posting {
-    /// When the call that posted it began.
+    /// Start of the posting call.
     pub(crate) start: u64,
-    /// When that call ended.
+    /// End of the posting call.
     pub(crate) end: u64,
-    /// When the call ended that completed it; `u64::MAX`: none did.
+    /// End of the call that completed it; `u64::MAX`: none.
     pub(crate) done: u64,
 }
 
 impl Grouped {
-    /// Orders receives that several threads posted at the same time. MPI matches them in an order that no capture tells, and each must have
-    /// met a message that was sent before it was over: the one that was over first was posted first, but for those that
-    /// were posted before others began (earliest deadlines first, which finds such an order whenever there is one).
+    /// Orders receives that several threads posted concurrently. The capture does not record MPI's order, but each receive
+    /// matched a message sent before the receive completed. Earliest completion first, subject to the order of receives
+    /// that were not concurrent (earliest deadline first), gives such an order whenever one exists.
     pub(crate) fn order_concurrent(&mut self, postings: &[Posting]) {
         for bounds in self.begins.windows(2) {
             let channel = &mut self.order[bounds[0] as usize..bounds[1] as usize];
             let posting = |receive: u32| postings[receive as usize];
-            // By start, each but for the last with those behind it.
+            // Sorted by start, so comparing neighbours suffices.
             if channel.windows(2).all(|pair| posting(pair[0]).end < posting(pair[1]).start) {
                 continue;
             }
-            // A receive is due before all that began behind its end are.
+            // A receive's deadline is no later than the deadlines of all receives that began after it ended.
             let mut due = vec![u64::MAX; channel.len() + 1];
             let mut first_due = due.clone();
             for at in (0..channel.len()).rev() {
@@ -202,13 +202,13 @@ mod tests {
             grouped.order_concurrent(&postings.iter().map(posting).collect::<Vec<_>>());
             grouped.of(number).to_vec()
         };
-        // One thread: as they were posted, whenever they were over.
+        // One thread: posting order, whatever the completion order.
         assert_eq!(order(&[(1, 2, 90), (3, 4, 80), (5, 6, u64::MAX)]), [0, 1, 2]);
-        // Two threads inside of MPI_Recv: the second was over first.
+        // Two threads in MPI_Recv: the second completed first.
         assert_eq!(order(&[(1, 90, 90), (2, 50, 50)]), [1, 0]);
-        // The third began when the second was over, and is over before the first, which may come last.
+        // The third began when the second had completed, and completed before the first.
         assert_eq!(order(&[(1, 90, 90), (2, 50, 50), (51, 60, 60)]), [1, 2, 0]);
-        // A receive that was posted before the one that is over first was comes before it.
+        // A receive that was posted before the first to complete precedes it.
         assert_eq!(order(&[(1, 100, 100), (2, 3, 95), (4, 60, 60)]), [1, 2, 0]);
         assert_eq!(order(&[(1, 2, 95), (1, 70, 70), (4, 60, 60)]), [0, 2, 1]);
     }

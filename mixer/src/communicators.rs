@@ -1,8 +1,8 @@
-//! Which communicators of different tasks are the same one.
+//! Identifies communicators across tasks.
 //!
-//! Every task numbers its communicators on its own. What they share is how they came to be: from the same parent,
-//! by the same creating call on it, with the same members ([`Origin`]). The parent is meant by this very rule,
-//! so the identity is recursive; interning makes it one number.
+//! Each task numbers its communicators on its own. Two tasks have the same communicator if it was created by the same
+//! call on the same parent with the same members ([`Origin`]). The parent is identified in the same way; interning
+//! turns this recursive identity into one number.
 
 use crate::bytes::{Encoder, Garbled, Reader};
 use crate::error::{MixError, Problem};
@@ -11,21 +11,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vef_format::capture::event::{Members, Origin};
 use vef_format::ids::{CommId, CommRank, Rank};
 
-/// The number of a communicator within one mix; which one gets which depends on the threads, so it shows nowhere.
+/// Number of a communicator within one mix. It depends on the scheduling of threads, so the output must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity(pub(crate) u32);
 
-/// The messages of lowered collectives travel apart from all others.
+/// Marks the communicator of a lowered collective's messages.
 const LOWERED: u32 = 1 << 31;
 
 impl Identity {
-    /// What the messages of lowered collectives travel on.
+    /// The communicator that the messages of its lowered collectives use.
     pub(crate) fn lowered(self) -> Self {
         Self(self.0 | LOWERED)
     }
 }
 
-/// The numbers that all processes know this one's communicators by, and the other way round.
+/// Maps this process's communicator numbers to the common numbers of all processes, and back.
 #[derive(Debug)]
 pub(crate) struct Names {
     common: Vec<u32>,
@@ -33,39 +33,39 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// From the number that all know each of one's own by.
+    /// `common[own]` is the common number of communicator `own`.
     pub(crate) fn new(common: Vec<u32>) -> Self {
         let own = (0..).zip(&common).map(|(own, &common)| (common, own)).collect();
         Self { common, own }
     }
 
-    /// The number that all know each of one's own by.
+    /// The common number of each own communicator.
     pub(crate) fn common(&self) -> &[u32] {
         &self.common
     }
 
-    /// The number that all know one's own by; that of its lowered collectives goes with it.
+    /// The common number of an own communicator, lowered or not.
     pub(crate) fn of_own(&self, own: u32) -> u32 {
-        // One's own are all known.
+        // All own communicators have common numbers.
         self.common.get((own & !LOWERED) as usize).map_or(u32::MAX, |common| common | own & LOWERED)
     }
 
-    /// One's own number, if one knows the communicator.
+    /// The own number of a communicator; `None` if this process does not have it.
     pub(crate) fn own(&self, common: u32) -> Option<u32> {
         self.own.get(&(common & !LOWERED)).map(|own| own | common & LOWERED)
     }
 }
 
-/// The members of a communicator, in its rank order; equal lists have equal forms.
+/// Members of a communicator in rank order, in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
-    /// `count` tasks from `first` on, `stride` apart.
+    /// `count` tasks from `first`, `stride` apart.
     Strided { first: u32, stride: i64, count: u32 },
-    /// Any others.
+    /// Any other list.
     List(Box<[Rank]>),
 }
 
-/// How a communicator came to be, its parent by identity.
+/// How a communicator was created; the parent by identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Birth {
     World,
@@ -75,7 +75,7 @@ pub(crate) enum Birth {
     Unseen { ordinal: u32 },
 }
 
-/// So many have an [`Identity`]: the rest of the numbers is for lowered collectives.
+/// Limit on identities; the other numbers are for lowered collectives.
 const MOST: usize = LOWERED as usize;
 
 /// All communicators of a capture.
@@ -93,30 +93,30 @@ struct Table {
     births: Vec<Birth>,
 }
 
-/// A communicator when all tasks have told theirs.
+/// A communicator as all tasks together describe it.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    /// Its members.
+    /// The members.
     pub(crate) group: Arc<Group>,
-    /// The lowest task that knows it, and that task's number for it: the order of communicators in a trace.
+    /// The lowest task that has it and that task's number for it: the order of communicators in the trace.
     pub(crate) order: (Rank, u32),
     /// Whether it is `MPI_COMM_WORLD`.
     pub(crate) world: bool,
 }
 
 impl Communicators {
-    /// None yet, in a run of `tasks` tasks.
+    /// An empty table, for a run of `tasks` tasks.
     pub(crate) fn new(tasks: u32) -> Self {
         Self::with_room(tasks, MOST)
     }
 
-    /// As [`Communicators::new`], for at most so many.
+    /// Like [`Communicators::new`], with at most `most` communicators.
     fn with_room(tasks: u32, most: usize) -> Self {
         Self { tasks, most, table: Mutex::default() }
     }
 
-    /// The identity of the communicator that `task` calls `number`, and its members; `parent` gives the identity
-    /// of an earlier one of the task.
+    /// Returns the identity and the members of the communicator that `task` calls `number`. `parent` returns the identity
+    /// of an earlier communicator of the task.
     pub(crate) fn intern(
         &self,
         task: Rank,
@@ -142,12 +142,12 @@ impl Communicators {
         if table.known.len() > self.most { Err(Problem::TooManyCommunicators(number)) } else { Ok(interned) }
     }
 
-    /// What is known of them all, by identity.
+    /// All communicators, by identity.
     pub(crate) fn known(&self) -> Vec<Known> {
         self.lock().known.clone()
     }
 
-    /// All of them, for other processes.
+    /// Encodes all communicators for other processes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let table = self.lock();
         let mut encoder = Encoder::default();
@@ -160,7 +160,7 @@ impl Communicators {
         encoder.0
     }
 
-    /// Adds what another process has encoded: the identity here of each identity there.
+    /// Adds the communicators that another process encoded; returns the identity here of each identity there.
     pub(crate) fn import_peer(&self, bytes: &[u8]) -> Result<Vec<u32>, MixError> {
         let mut table = self.lock();
         let mut reader = Reader::new(bytes);
@@ -178,7 +178,7 @@ impl Communicators {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        // A poisoned lock means that another thread panicked; the table is whole all the same.
+        // Recover from poisoning: the table is consistent even if another thread panicked.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -220,7 +220,7 @@ impl Birth {
         }
     }
 
-    /// `here` are the identities of those before it; a parent is one of them.
+    /// `here` are the identities of the communicators decoded before; a parent is one of them.
     fn decode(reader: &mut Reader<'_>, here: &[u32]) -> Result<Self, Garbled> {
         let parent = |at: u32| here.get(at as usize).map(|&at| Identity(at)).ok_or(Garbled);
         Ok(match reader.get()? {
@@ -238,7 +238,7 @@ impl Birth {
 }
 
 impl Group {
-    /// The one form of `members`; `None` if there are none, or one is outside a run of `tasks` tasks.
+    /// The canonical form of `members`; `None` if there are none, or one is outside a run of `tasks` tasks.
     pub(crate) fn new(members: Members<'_>, tasks: u32) -> Option<Self> {
         let strided = |first: u32, stride: i64, count: u32| {
             let last = i64::from(first).checked_add(stride.checked_mul(i64::from(count.checked_sub(1)?))?)?;
@@ -288,7 +288,7 @@ impl Group {
         }
     }
 
-    /// How many members.
+    /// Number of members.
     pub(crate) fn count(&self) -> u32 {
         match self {
             Self::Strided { count, .. } => *count,
@@ -296,7 +296,7 @@ impl Group {
         }
     }
 
-    /// The task that is communicator rank `rank`.
+    /// The task with communicator rank `rank`.
     #[inline]
     pub(crate) fn get(&self, rank: CommRank) -> Option<Rank> {
         match self {
@@ -307,7 +307,7 @@ impl Group {
         }
     }
 
-    /// The communicator rank of a task.
+    /// The communicator rank of `task`.
     pub(crate) fn rank_of(&self, task: Rank) -> Option<CommRank> {
         match self {
             Self::Strided { first, stride, count } => {
@@ -319,12 +319,12 @@ impl Group {
         }
     }
 
-    /// The members in communicator-rank order.
+    /// The members in rank order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Rank> {
         (0..self.count()).filter_map(|rank| self.get(CommRank(rank)))
     }
 
-    /// Whether it is all of `tasks` tasks in world order.
+    /// Whether the members are all of `tasks` tasks in world order.
     pub(crate) fn is_all(&self, tasks: u32) -> bool {
         matches!(self, Self::Strided { first: 0, stride: 1, count } if *count == tasks)
     }
@@ -386,7 +386,7 @@ mod tests {
         assert_ne!(even, child(1, 3, 0, &ranks([1, 3])));
         assert_ne!(even, child(0, 4, 1, &ranks([0, 2])));
         let known = all.known();
-        // Another process that met them in another order learns which is which.
+        // Another process that added them in another order.
         let other = Communicators::new(4);
         other.intern(Rank(3), 1, Origin::SelfOnly, Members::List(&ranks([3])), none).unwrap();
         let there = other.import_peer(&all.encode()).unwrap();
@@ -409,11 +409,11 @@ mod tests {
         let alone = |all: &Communicators, task, number| {
             all.intern(Rank(task), number, Origin::SelfOnly, Members::List(&ranks([task])), none)
         };
-        // One that is known already needs no number.
+        // A known communicator needs no further number.
         assert_eq!(world(&all, Rank(0), 0).unwrap().0, world(&all, Rank(1), 5).unwrap().0);
-        let told = Communicators::new(4);
-        alone(&told, 2, 1).unwrap();
-        assert!(matches!(all.import_peer(&told.encode()), Err(MixError::TooMany("communicators"))));
+        let peer = Communicators::new(4);
+        alone(&peer, 2, 1).unwrap();
+        assert!(matches!(all.import_peer(&peer.encode()), Err(MixError::TooMany("communicators"))));
         assert_eq!(alone(&all, 3, 7).unwrap_err(), Problem::TooManyCommunicators(7));
     }
 

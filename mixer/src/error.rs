@@ -1,4 +1,4 @@
-//! Why a capture cannot be mixed, by kind and place.
+//! Errors of a mix, by kind and place.
 
 use crate::summary::Unmatched;
 use std::fmt;
@@ -16,60 +16,60 @@ pub enum MixError {
     /// The trace cannot be written.
     #[error("{}: {source}", path.display())]
     Output {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
-        /// What the operating system, or the writer, says.
+        /// Error of the operating system or of the writer.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The trace would take the place of what it is made of.
-    #[error("{}: a file of the capture itself; the trace goes to another file", .0.display())]
+    /// The output would overwrite a file of the capture.
+    #[error("{}: the output is a file of the capture; choose another name", .0.display())]
     OwnInput(PathBuf),
     /// The threads cannot be started.
     #[error("cannot start {jobs} threads: {source}")]
     Threads {
-        /// How many were asked for.
+        /// Requested number of threads.
         jobs: usize,
-        /// Why not.
+        /// The cause.
         #[source]
         source: rayon::ThreadPoolBuildError,
     },
-    /// An event contradicts what came before it, or the run.
+    /// An event contradicts an earlier event, or the size of the run.
     #[error("task {task}, event {event}: {problem}")]
     Event {
-        /// Whose event.
+        /// Task of the event.
         task: Rank,
-        /// Its index in the task, from 0.
+        /// Index of the event in its task, from 0.
         event: u64,
-        /// What is wrong.
+        /// The contradiction.
         problem: Problem,
     },
-    /// Sends that nobody received, or receives that nobody sent to.
+    /// Sends without a receive, or receives without a send.
     #[error("{0}")]
     Unmatched(Box<Unmatched>),
-    /// Members of a communicator that do not call the same collective operation.
+    /// Members of a communicator called different collective operations.
     #[error("{0}")]
     Disagreement(Box<Disagreement>),
-    /// Tasks whose records wait for each other in a circle: no execution gives that.
+    /// Records of several tasks wait for each other in a circle, which no execution produces.
     #[error("records wait for each other in a circle: {}", chain(.0))]
     Circle(Vec<Waiting>),
-    /// What the processes of a job have to do with each other does not work.
+    /// The processes of a job cannot work together.
     #[error("mixing with several processes: {0}")]
     Job(#[from] JobError),
-    /// What another process of the job found, in its words.
+    /// Error text of another process of the job.
     #[error("{0}")]
     Told(String),
-    /// Another process of the job tells what is wrong.
-    #[error("another process of the job tells what is wrong")]
+    /// Another process of the job reports the error.
+    #[error("another process of the job reports the error")]
     Elsewhere,
-    /// Parts or processes do not understand each other.
+    /// A message between parts or processes is invalid.
     #[error(transparent)]
     Garbled(#[from] crate::bytes::Garbled),
-    /// The user's table of codes does not have an operation that tasks call.
-    #[error("the table of codes has none for {0}, which the capture has")]
+    /// The user's table of operation codes lacks an operation of the capture.
+    #[error("the table of codes has none for {0}, which the capture contains")]
     NoCode(Operation),
-    /// More than a trace's ids, or one task's, are made for.
-    #[error("more {0} than there are numbers for")]
+    /// More items than there are ids.
+    #[error("too many {0}")]
     TooMany(&'static str),
 }
 
@@ -80,106 +80,106 @@ pub enum JobError {
     /// The MPI library cannot be used.
     #[error("{0}")]
     Mpi(#[from] mpi_abi::Error),
-    /// The launcher and the library are not of the same MPI.
+    /// The launcher and the library belong to different MPI implementations.
     #[error(
-        "the launcher started {promised} processes, but the MPI library that was found knows {found}: \
-        it is not the launcher's ({library})"
+        "the launcher started {promised} processes, but the MPI library found at run time reports {found}: \
+        it does not belong to the launcher ({library})"
     )]
     OtherMpi {
-        /// Processes by the launcher's environment.
+        /// Number of processes by the launcher's environment.
         promised: u32,
-        /// Processes by the library.
+        /// Number of processes by the library.
         found: u32,
-        /// What the library calls itself.
+        /// Version text of the library.
         library: String,
     },
 }
 
-/// What is wrong with an event.
+/// What is invalid in an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A communicator that no earlier event described.
-    #[error("communicator {0} was never described")]
+    /// No earlier event describes the communicator.
+    #[error("communicator {0} is not described")]
     UnknownCommunicator(u32),
-    /// More different communicators in all tasks than there are numbers for.
-    #[error("communicator {0} is one more than can be told apart")]
+    /// All tasks together have more communicators than there are identities.
+    #[error("communicator {0}: the capture has too many communicators")]
     TooManyCommunicators(u32),
-    /// A communicator without members, or with one outside the run.
+    /// The communicator has no members, or one outside the run.
     #[error("communicator {0} has no members, or one outside the run")]
     Members(u32),
-    /// A communicator whose members do not include the task itself.
+    /// The communicator does not include the task that uses it.
     #[error("communicator {0} does not include the task that uses it")]
     NotAMember(u32),
-    /// A communicator described twice in different ways.
+    /// Two events describe the communicator differently.
     #[error("communicator {0} is described a second time")]
     DescribedTwice(u32),
     /// A peer or root outside its communicator.
     #[error("rank {rank} is outside communicator {comm} of {size} ranks")]
     Peer {
-        /// The task's number for the communicator.
+        /// The task's number of the communicator.
         comm: u32,
-        /// Its size.
+        /// Size of the communicator.
         size: u32,
-        /// The rank.
+        /// The invalid rank.
         rank: u32,
     },
-    /// A request that is not the next of its thread.
+    /// The request number is not the next of its thread.
     #[error("request {number} of thread {thread} is not that thread's next")]
     Request {
-        /// The thread that started it.
+        /// The thread that started the request.
         thread: u16,
-        /// Its number.
+        /// The request number.
         number: u64,
     },
-    /// A receive with a wildcard that completed without saying whom it met.
-    #[error("a receive with a wildcard completed without its source and tag")]
+    /// A wildcard receive completed without source and tag.
+    #[error("a wildcard receive completed without source and tag")]
     Unresolved,
-    /// A receive that met another source or tag than it asked for.
-    #[error("a receive met a message it did not ask for")]
+    /// A receive completed with another source or tag than it was posted with.
+    #[error("a receive completed with another source or tag than it was posted with")]
     OtherMessage,
-    /// A collective that cannot be replaced by messages.
-    #[error("no messages for {0}: {1}")]
+    /// There is no schedule of messages for a collective.
+    #[error("{0} cannot be replaced by messages: {1}")]
     Schedule(Operation, collectives::Error),
-    /// A root where there is none, or none where there must be one.
-    #[error("{0} with a wrong root")]
+    /// A root where the operation has none, or none where it needs one.
+    #[error("{0}: invalid root")]
     Root(Operation),
 }
 
-/// Members of a communicator that do not agree on its n-th collective operation.
+/// Members of a communicator called different operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
-    /// The members of the communicator, in its rank order; at most eight of them.
+    /// The first eight members of the communicator, in rank order.
     pub members: Vec<Rank>,
-    /// How many members there are.
+    /// Number of members.
     pub size: u32,
     /// Index of the operation on the communicator, from 0.
     pub position: u64,
     /// One task and its call.
     pub one: (Rank, Call),
-    /// Another task, and its call: `None`, it makes no further call on the communicator.
+    /// Another task and its call; `None`: it makes no further call on the communicator.
     pub other: (Rank, Option<Call>),
 }
 
-/// A call of a collective operation, as far as all members must agree.
+/// The part of a collective call that all members must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which operation.
+    /// The operation.
     pub operation: Operation,
-    /// The root, by communicator rank.
+    /// Communicator rank of the root.
     pub root: Option<u32>,
 }
 
-/// A record that waits for a message of another.
+/// A record that waits for a message of another task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The task that waits.
     pub task: Rank,
     /// Index of its record, from 0.
     pub record: u64,
-    /// For whose message.
+    /// The task that sends the message.
     pub source: Rank,
-    /// Index of the message it waits for, from 0.
+    /// Index of the message in its task, from 0.
     pub message: u64,
 }
 
@@ -214,7 +214,7 @@ impl fmt::Display for Disagreement {
         write!(f, ": task {task} calls {call}, task {} ", self.other.0)?;
         match self.other.1 {
             Some(call) => write!(f, "{call}"),
-            None => write!(f, "makes no such call"),
+            None => write!(f, "makes no further call"),
         }
     }
 }

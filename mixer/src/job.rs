@@ -1,9 +1,8 @@
 //! The processes of an MPI job that mix one capture together: `mpirun -n P vef mix …`.
 //!
-//! Each reads the ranks of its share, in parts if need be, and each pair tells each other the ends of the channels between
-//! them. The process of rank 0 asks all for their records window by window, puts them in order and writes. MPI is found at
-//! run time.
-//! Who waits sleeps: processes may outnumber cores.
+//! Each process reads its share of the ranks, in parts if necessary. Each pair of processes exchanges the ends of the
+//! channels between them. Rank 0 requests the records of the others window by window, merges them and writes. MPI is
+//! loaded at run time. A process that waits sleeps, so there may be more processes than cores.
 
 use crate::agreement::{Operations, Rolls};
 use crate::bytes::{Encoder, Garbled, Reader};
@@ -19,7 +18,7 @@ use mpi_abi::api::{Envelope, Mpi, ThreadLevel};
 use mpi_abi::handles::Comm;
 use std::ops::Range;
 
-/// The processes of an MPI job, and which of them this is.
+/// The processes of an MPI job, and the rank of this one.
 #[derive(Debug)]
 pub struct Job {
     mpi: Mpi,
@@ -28,26 +27,26 @@ pub struct Job {
     size: u32,
 }
 
-/// The most bytes sent at once: counts are C `int`s.
+/// Maximum bytes of one transfer: MPI counts are C `int`s.
 const CHUNK: usize = 256 << 20;
-/// How many windows a process may be asked for ahead.
+/// How many windows rank 0 requests ahead.
 const AHEAD: usize = 2;
-/// Asks for a window.
+/// Requests a window.
 const GO: u8 = 1;
-/// Asks for no more.
+/// Ends the requests.
 const STOP: u8 = 0;
-/// Instead of a window: there is none, and the process will say why. No records are of one byte.
+/// Sent instead of a window after an error, which the process reports later. No encoded window has one byte.
 pub(crate) const FAILED: &[u8] = &[0];
 
 type Outcome<T> = Result<T, MixError>;
 
 impl Job {
-    /// The job of which this process is one of several, if its launcher says so; starts MPI.
+    /// Returns the job if this process's launcher started several; initialises MPI then.
     ///
     /// # Errors
     /// [`MixError::Job`].
     pub fn of_launcher() -> Outcome<Option<Self>> {
-        let promised = promised(|variable| std::env::var(variable).ok());
+        let promised = launched(|variable| std::env::var(variable).ok());
         if promised < 2 {
             return Ok(None);
         }
@@ -66,34 +65,34 @@ impl Job {
         Ok(Self { mpi, comm, rank, size })
     }
 
-    /// Which process this is; that of rank 0 tells the user.
+    /// Rank of this process. Rank 0 talks to the user.
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// How many processes there are.
+    /// Number of processes.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// Ends MPI, once all processes have come to their end.
+    /// Finalises MPI when all processes have called this function.
     ///
     /// # Errors
     /// [`MixError::Job`].
     pub fn finish(self) -> Outcome<()> {
-        // Who is early sleeps until all are here.
+        // Sleeps until all processes are here; MPI_Finalize may poll.
         self.agree(Ok(())).ok();
         Ok(self.mpi.finalize().map_err(JobError::from)?)
     }
 
-    /// The ranks of the capture that are this process's.
+    /// The ranks of the capture that this process reads.
     pub(crate) fn share(&self, tasks: u32) -> Range<u32> {
         share(tasks, self.rank, self.size)
     }
 
-    /// How many processes there are on the node of this one, itself included.
+    /// Number of processes on this node, including this one.
     pub(crate) fn on_this_node(&self) -> Outcome<u64> {
-        // Without a name each is alone on its node.
+        // Without a host name each process counts as alone on its node.
         let nameless = || format!("process {}", self.rank);
         let node = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| nameless());
         let mut nodes = Encoder::default();
@@ -109,7 +108,7 @@ impl Job {
         Ok(count)
     }
 
-    /// The parts of all processes, from this one's.
+    /// Collects the parts of all processes; `own` are those of this one.
     pub(crate) fn all_parts(&self, own: &[Range<u32>], tasks: u32) -> Outcome<Parts> {
         let mut encoder = Encoder::default();
         own.iter().for_each(|part| encoder.put(part.end.into()));
@@ -134,31 +133,31 @@ impl Job {
         Ok(Parts::new(parts, self.rank))
     }
 
-    /// What came of a step, if all processes came through it. Else the process of rank 0 has the error of the lowest.
+    /// Returns `outcome` if the step succeeded in all processes. Otherwise rank 0 returns the error of the lowest rank.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
-        let said = match &outcome {
-            // Who knows no more than that leaves it to who does.
+        let data = match &outcome {
+            // `Elsewhere` means that another process has the error.
             Ok(_) | Err(MixError::Elsewhere) => Vec::new(),
             Err(error) => complete_text(error).into_bytes(),
         };
         let mut first = None;
-        self.gather(&said, |from, said| {
-            if !said.is_empty() && first.is_none() {
-                first = Some((from, String::from_utf8_lossy(&said).into_owned()));
+        self.gather(&data, |from, data| {
+            if !data.is_empty() && first.is_none() {
+                first = Some((from, String::from_utf8_lossy(&data).into_owned()));
             }
             Ok(())
         })?;
         let well = self.spread(&[u8::from(first.is_none())])?;
         match (well.as_slice(), first, outcome) {
             ([1], _, outcome) => outcome,
-            // One's own keeps its type.
+            // Rank 0's own error keeps its type.
             (_, Some((0, _)), Err(own)) => Err(own),
             (_, Some((_, text)), _) => Err(MixError::Told(text)),
             (_, None, _) => Err(MixError::Elsewhere),
         }
     }
 
-    /// Adds the counts of all processes up in the process of rank 0, and tells all which tasks were killed.
+    /// Sums the counts of all processes in rank 0, and tells all processes which tasks were killed.
     pub(crate) fn gather_walked(&self, summary: &mut Summary) -> Outcome<()> {
         let own = summary.encode_walked();
         self.gather(
@@ -178,7 +177,7 @@ impl Job {
         Ok(())
     }
 
-    /// When each task entered `MPI_Init`, from those of this process's.
+    /// The time at which each task entered `MPI_Init`; `zeros` are those of this process's tasks.
     pub(crate) fn all_zeros(&self, zeros: &[u64]) -> Outcome<Vec<u64>> {
         let own: Vec<u8> = zeros.iter().flat_map(|zero| zero.to_le_bytes()).collect();
         let mut all = Vec::new();
@@ -190,7 +189,7 @@ impl Job {
         Ok(all.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
-    /// The communicators that any process knows, and the number there of each of one's own.
+    /// All communicators of all processes, and the common numbers of this one's.
     pub(crate) fn all_communicators(&self, own: &Communicators, tasks: u32) -> Outcome<(Names, Vec<Known>)> {
         let mut tables = Encoder::default();
         self.gather(&own.encode(), |_, table| {
@@ -209,7 +208,7 @@ impl Job {
         Ok((Names::new(names), all.known()))
     }
 
-    /// Compares what all members of all communicators called.
+    /// Compares the collective calls of all members of all communicators.
     pub(crate) fn compare(
         &self,
         mut rolls: Rolls,
@@ -218,8 +217,8 @@ impl Job {
         lenient: bool,
     ) -> Outcome<Vec<Operations>> {
         let own = rolls.encode(&|own| names.of_own(own));
-        // The numbers of the process of rank 0 are those that all know.
-        self.gather(&own, |from, told| if from > 0 { Ok(rolls.import_peer(&told)?) } else { Ok(()) })?;
+        // Rank 0's numbers are the common numbers: it imports its own table first.
+        self.gather(&own, |from, encoded| if from > 0 { Ok(rolls.import_peer(&encoded)?) } else { Ok(()) })?;
         let compared = match self.rank {
             0 => rolls.compare(known, lenient).map_err(MixError::Disagreement),
             _ => Ok(Vec::new()),
@@ -230,40 +229,40 @@ impl Job {
             encoder.put(operations.complete);
             encoder.put(operations.incomplete_parts);
         }
-        let told = self.spread(&encoder.0)?;
-        let mut reader = Reader::new(&told);
+        let encoded = self.spread(&encoder.0)?;
+        let mut reader = Reader::new(&encoded);
         let read = |_| Ok(Operations { complete: reader.get()?, incomplete_parts: reader.get()? });
         known.iter().map(read).collect()
     }
 
-    /// Where windows of about `window` records end, from some starts of all processes.
+    /// Ends of windows of about `window` records, from the samples of all processes.
     pub(crate) fn ends(&self, samples: Samples, window: usize) -> Outcome<Vec<End>> {
-        // Few enough that all together are not too many.
+        // Limits the total that rank 0 receives.
         let own = samples.encode((1 << 18) / self.size as usize);
         let mut all = Samples::new();
-        self.gather(&own, |_, told| {
-            all.merge(Samples::decode(&told, 0)?);
+        self.gather(&own, |_, encoded| {
+            all.merge(Samples::decode(&encoded, 0)?);
             Ok(())
         })?;
         let mut encoder = Encoder::default();
         if self.rank == 0 {
             all.ends(window).into_iter().for_each(|end| end.put(&mut encoder));
         }
-        let told = self.spread(&encoder.0)?;
-        let (mut reader, mut ends) = (Reader::new(&told), Vec::new());
+        let encoded = self.spread(&encoder.0)?;
+        let (mut reader, mut ends) = (Reader::new(&encoded), Vec::new());
         while reader.more() {
             ends.push(End::get(&mut reader)?);
         }
         Ok(ends)
     }
 
-    /// The processes tell each other what each of their parts must know: `tell(part)` of another's, `hear(part, told)` of
-    /// one's own. All go on if one fails, so that none waits for ever.
+    /// Exchanges data between processes: `export(part)` returns the data for another process's part, `import(part, data)` takes
+    /// the data for an own part. After an error a process continues to communicate, so that no other blocks.
     pub(crate) fn exchange(
         &self,
         parts: &Parts,
-        tell: impl Fn(usize) -> Outcome<Vec<u8>>,
-        mut hear: impl FnMut(usize, Vec<u8>) -> Outcome<()>,
+        export: impl Fn(usize) -> Outcome<Vec<u8>>,
+        mut import: impl FnMut(usize, Vec<u8>) -> Outcome<()>,
     ) -> Outcome<()> {
         let mut outcome = Ok(());
         for step in 1..self.size {
@@ -275,36 +274,36 @@ impl Job {
                 if about.is_none() && mine.is_none() {
                     break;
                 }
-                let mut told = Vec::new();
+                let mut exported = Vec::new();
                 if let (Some(part), Ok(())) = (about, &outcome) {
-                    match tell(part) {
-                        Ok(bytes) => told = bytes,
+                    match export(part) {
+                        Ok(bytes) => exported = bytes,
                         Err(error) => outcome = Err(error),
                     }
                 }
-                let heard = self.swap(about.map(|_| (&told[..], to)), mine.map(|_| from))?;
-                drop(told);
+                let imported = self.swap(about.map(|_| (&exported[..], to)), mine.map(|_| from))?;
+                drop(exported);
                 if let (Some(part), Ok(())) = (mine, &outcome) {
-                    outcome = hear(part, heard);
+                    outcome = import(part, imported);
                 }
             }
         }
         outcome
     }
 
-    /// Adds up what became of the messages of all processes, in the process of rank 0.
+    /// Sums the results of matching of all processes in rank 0.
     pub(crate) fn gather_matched(&self, matched: &mut Matched) -> Outcome<()> {
         let own = matched.encode();
-        self.gather(&own, |from, told| {
+        self.gather(&own, |from, encoded| {
             if from > 0 {
-                matched.merge(Matched::decode(&told)?);
+                matched.merge(Matched::decode(&encoded)?);
             }
             Ok(())
         })
     }
 
-    /// What each process has, by ascending rank, comes to `each` in the process of rank 0, one after the other. All go on if one
-    /// fails, so that none waits for ever.
+    /// Passes the data of all processes, by ascending rank, to `each` in rank 0. After an error a process continues to
+    /// communicate, so that no other blocks.
     pub(crate) fn collect(
         &self,
         own: impl Iterator<Item = Outcome<Vec<u8>>>,
@@ -323,7 +322,7 @@ impl Job {
             }
         }
         if self.rank > 0 {
-            // Nothing: that was all.
+            // An empty message ends the list.
             self.send(&[], 0)?;
             return outcome;
         }
@@ -339,7 +338,7 @@ impl Job {
         outcome
     }
 
-    /// The numbers of all processes, in the process of rank 0.
+    /// The numbers of all processes, in rank 0.
     pub(crate) fn numbers(&self, own: u64) -> Outcome<Vec<u64>> {
         let (mut all, mut encoder) = (Vec::new(), Encoder::default());
         encoder.put(own);
@@ -350,7 +349,7 @@ impl Job {
         Ok(all)
     }
 
-    /// Gives the process of rank 0 a window when it asks; `false`: it wants no more.
+    /// Waits for rank 0's request and sends it `block`; returns `false` if rank 0 requests no more.
     pub(crate) fn answer(&self, block: &[u8]) -> Outcome<bool> {
         let mut word = [STOP];
         self.transfer(None, Some((&mut word, 0)))?;
@@ -360,32 +359,32 @@ impl Job {
         Ok(word == [GO])
     }
 
-    /// What each process says comes to `each` in the process of rank 0, by ascending rank, its own included.
+    /// Passes the data of each process, by ascending rank, to `each` in rank 0.
     fn gather(&self, own: &[u8], mut each: impl FnMut(u32, Vec<u8>) -> Outcome<()>) -> Outcome<()> {
         if self.rank > 0 {
             return self.send(own, 0);
         }
-        // All are heard, so that none waits for ever.
+        // Receive from all processes even after an error, so that none blocks.
         let mut outcome = each(0, own.to_vec());
         for from in 1..self.size {
-            let said = self.receive(from)?;
-            outcome = outcome.and_then(|()| each(from, said));
+            let data = self.receive(from)?;
+            outcome = outcome.and_then(|()| each(from, data));
         }
         outcome
     }
 
-    /// What the process of rank 0 says comes to all, down a binary tree.
-    fn spread(&self, said: &[u8]) -> Outcome<Vec<u8>> {
-        let said = match self.rank {
-            0 => said.to_vec(),
+    /// Broadcasts rank 0's data down a binary tree.
+    fn spread(&self, data: &[u8]) -> Outcome<Vec<u8>> {
+        let data = match self.rank {
+            0 => data.to_vec(),
             rank => self.receive((rank - 1) / 2)?,
         };
         for child in [2 * self.rank + 1, 2 * self.rank + 2] {
             if child < self.size {
-                self.send(&said, child)?;
+                self.send(&data, child)?;
             }
         }
-        Ok(said)
+        Ok(data)
     }
 
     fn send(&self, bytes: &[u8], to: u32) -> Outcome<()> {
@@ -396,16 +395,16 @@ impl Job {
         self.swap(None, Some(from))
     }
 
-    /// Sends to one, receives from another, or both at once.
-    fn swap(&self, said: Option<(&[u8], u32)>, from: Option<u32>) -> Outcome<Vec<u8>> {
-        let (bytes, to) = said.unwrap_or_default();
+    /// Sends to one process, receives from another, or both at once.
+    fn swap(&self, data: Option<(&[u8], u32)>, from: Option<u32>) -> Outcome<Vec<u8>> {
+        let (bytes, to) = data.unwrap_or_default();
         let (ours, mut theirs) = ((bytes.len() as u64).to_le_bytes(), [0; 8]);
-        self.transfer(said.map(|_| (&ours[..], to)), from.map(|from| (&mut theirs[..], from)))?;
-        let mut heard = vec![0; u64::from_le_bytes(theirs) as usize];
-        let (mut out, mut into) = (bytes.chunks(CHUNK), heard.chunks_mut(CHUNK));
+        self.transfer(data.map(|_| (&ours[..], to)), from.map(|from| (&mut theirs[..], from)))?;
+        let mut received = vec![0; u64::from_le_bytes(theirs) as usize];
+        let (mut out, mut into) = (bytes.chunks(CHUNK), received.chunks_mut(CHUNK));
         loop {
             match (out.next(), into.next()) {
-                (None, None) => return Ok(heard),
+                (None, None) => return Ok(received),
                 (out, into) => self.transfer(out.map(|out| (out, to)), into.zip(from))?,
             }
         }
@@ -420,22 +419,22 @@ impl Job {
     }
 }
 
-/// The windows that the process of rank 0 asks the others for: few at a time, so that they do not pile up.
-pub(crate) struct Tokens<'a> {
+/// Rank 0's requests for windows of the other processes: a few at a time, to bound memory.
+pub(crate) struct WindowRequests<'a> {
     job: &'a Job,
     windows: usize,
-    /// How many windows each was asked for, and how many came of each.
+    /// Windows requested from each process, and windows received.
     asked: usize,
     came: usize,
 }
 
-impl<'a> Tokens<'a> {
-    /// For so many windows.
+impl<'a> WindowRequests<'a> {
+    /// For `windows` windows.
     pub(crate) fn new(job: &'a Job, windows: usize) -> Self {
         Self { job, windows, asked: 0, came: 0 }
     }
 
-    /// Adds the records of all others in the next window.
+    /// Adds the next window of all other processes.
     pub(crate) fn fill(&mut self, window: &mut Window) -> Outcome<()> {
         while self.asked < self.windows.min(self.came + AHEAD) {
             self.ask(GO)?;
@@ -457,7 +456,7 @@ impl<'a> Tokens<'a> {
         (1..self.job.size).try_for_each(|to| self.job.transfer(Some((&[what], to)), None))
     }
 
-    /// Lets the others go, whether they were asked for all windows or not.
+    /// Ends the requests; `whole`: all windows were received.
     pub(crate) fn finish(&mut self, whole: bool) -> Outcome<()> {
         if whole {
             return Ok(());
@@ -471,22 +470,22 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// The ranks of a capture that are those of process `rank` of `size`: consecutive, and as even as can be.
+/// The share of process `rank` of `size`: consecutive ranks of the capture, as even as possible.
 fn share(tasks: u32, rank: u32, size: u32) -> Range<u32> {
     let begin = |rank: u32| (u64::from(tasks) * u64::from(rank) / u64::from(size)) as u32;
     begin(rank)..begin(rank + 1)
 }
 
-/// How many processes the launcher started together with this one. Batch jobs set some variables outside
-/// their launchers, too: those are not looked at.
-fn promised(variable: impl Fn(&str) -> Option<String>) -> u32 {
+/// Number of processes that the launcher started. Variables that batch systems also set outside of their launchers are
+/// ignored.
+fn launched(variable: impl Fn(&str) -> Option<String>) -> u32 {
     ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"]
         .iter()
         .find_map(|name| variable(name)?.trim().parse().ok())
         .unwrap_or(1)
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes in one line.
 fn complete_text(error: &MixError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -512,7 +511,7 @@ impl End {
 }
 
 impl Samples {
-    /// For another process, or for later: at most so many.
+    /// Encodes at most `most` samples.
     pub(crate) fn encode(mut self, most: usize) -> Vec<u8> {
         self.thin_to(most);
         let (each, latest, starts) = self.into_parts();
@@ -523,7 +522,7 @@ impl Samples {
         encoder.0
     }
 
-    /// What was encoded, on a clock that is `shift` ahead.
+    /// Decodes samples and shifts their times by `shift`.
     pub(crate) fn decode(bytes: &[u8], shift: i64) -> Result<Self, Garbled> {
         let mut reader = Reader::new(bytes);
         let (each, latest) = (reader.get()? as usize, reader.get()?.saturating_add_signed(shift));
@@ -557,7 +556,7 @@ mod tests {
     #[test]
     fn launchers_say_how_many_they_started() {
         let of = |name: &'static str, value: &'static str| {
-            promised(move |variable| (variable == name).then(|| value.to_owned()))
+            launched(move |variable| (variable == name).then(|| value.to_owned()))
         };
         assert_eq!(of("OMPI_COMM_WORLD_SIZE", "4"), 4);
         assert_eq!(of("PMI_SIZE", "3"), 3);

@@ -1,5 +1,5 @@
-//! From captures to a trace: the events of all tasks become records that say what they wait for and how long
-//! their task computes before them. `docs/mixing.md` has the rules.
+//! Converts a capture into a trace: the events of each task become records that name their dependency and the
+//! computing time in front of them. `docs/mixing.md` has the rules.
 //!
 //! ```text
 //! events ─ task ─▶ records, places in channels ─ matching ─▶ partners ─┐
@@ -7,8 +7,8 @@
 //!                    starts ─ order ─▶ turns ─ prepare ─▶ windows ──────┘
 //! ```
 //!
-//! Every step takes time linear in the number of records, whatever lies between a send and its receive, and the
-//! output depends neither on the number of threads nor on chance. This crate never prints and knows no simulator.
+//! Every step is linear in the number of records, whatever the distance between a send and its receive. The output
+//! depends neither on the number of threads nor on their scheduling. This crate never prints and knows no simulator.
 
 #![forbid(unsafe_code)]
 
@@ -59,66 +59,66 @@ use std::path::PathBuf;
 use vef_format::operation::OpCodes;
 use vef_format::units::Bytes;
 
-/// How to mix.
+/// Settings of a mix.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Drop sends and receives without a partner, and collectives that not all members came to, instead of
-    /// refusing them. Captures of killed programs are always mixed so.
+    /// Drop sends and receives without a partner, and collectives that some members did not call, instead of
+    /// returning an error. Captures of killed programs are always mixed this way.
     pub lenient: bool,
-    /// Leave out events of unknown type instead of refusing them.
+    /// Skip events of unknown type instead of returning an error.
     pub skip_unknown: bool,
-    /// The memory that a mix may use, about; of a job, each of its processes: what needs more is read twice and mixed in
-    /// parts, with a temporary file. `None`: half of what is free (within its control group), of which each process of a node has its part. A task at
-    /// least is in memory at a time, and what `docs/mixing.md` lists under "Memory".
+    /// Approximate limit on memory, of each process of a job. A capture that needs more is read several times and mixed
+    /// in parts, with a temporary file. `None`: half of the free memory (within the control group), divided among the
+    /// processes of a node. One task, and what `docs/mixing.md` lists under "Memory", is always in memory.
     pub memory: Option<Bytes>,
-    /// The directory for temporary files, of each process of a job. `None`: that of the output.
+    /// Directory for temporary files, in each process of a job. `None`: the directory of the output.
     pub temporary: Option<PathBuf>,
-    /// How many threads; 0: as many as the machine has cores.
+    /// Number of threads; 0: one for each core.
     pub jobs: usize,
     /// Replace collectives by the point-to-point messages of the algorithms that this table chooses.
     pub lower_collectives: Option<Table>,
-    /// What failed polls are.
+    /// How failed polls count.
     pub polls: Polls,
-    /// The codes of collectives in the trace.
+    /// Codes of the collectives in the trace.
     pub op_codes: OpCodes,
 }
 
-/// What polls (`MPI_Test`, `MPI_Iprobe` and the like) that found nothing are, where the thread's next record is the mark of what a
-/// later call received.
+/// How failed polls (`MPI_Test`, `MPI_Iprobe` and the like) count when the thread's next record is the completion of a
+/// receive or of a collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Polls {
-    /// Waiting for that, which takes as long as the replay says.
+    /// As waiting: the replay decides how long it takes.
     #[default]
     Wait,
-    /// Computing, which takes as long as in the run.
+    /// As computing, with the duration measured in the run.
     Compute,
 }
 
 /// A stage of a mix, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Reading the events; counted in tasks.
+    /// Reads the events; counted in tasks.
     Walk,
-    /// Matching; not counted.
+    /// Matches sends and receives; not counted.
     Matching,
-    /// Writing the trace; counted in records.
+    /// Writes the trace; counted in records.
     Output,
 }
 
-/// Is told how far a mix has come; may be called by several threads at once.
+/// Receives the progress of a mix. Several threads may call it at once.
 pub trait Progress: Sync {
-    /// `stage` begins and has `total` steps.
+    /// `stage` begins; it has `total` steps.
     fn begin(&self, stage: Stage, total: u64) {
         let _ = (stage, total);
     }
 
-    /// `steps` more of the present stage are done.
+    /// `steps` more steps of the current stage are complete.
     fn advance(&self, steps: u64) {
         let _ = steps;
     }
 }
 
-/// Tells nobody.
+/// Ignores all progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 

@@ -1,17 +1,17 @@
 //! Collectives as the point-to-point messages of an algorithm: one task's part of one call, step by step.
 //!
-//! All members choose the same algorithm, because the decision table looks only at what all of them know. The true
-//! counts of each peer are used wherever the capture has them.
+//! All members choose the same algorithm, because the decision table uses only what all members know. Each message has
+//! the true count of its peer wherever the capture has it.
 
 use collectives::choose::Table;
 use collectives::{Algorithm, Choice, Counts, Cursor, Error, Shape, Sizes, Step};
 use vef_format::capture::event::Collective;
 use vef_format::operation::{Amounts, Operation};
 
-/// The rest of one task's part of a collective, step by step.
+/// The remaining steps of one task's part of a collective.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// The cursor over its steps, and the sizes; `None`: there are no steps.
+    /// The cursor over the steps, and the sizes; `None`: no steps.
     rest: Option<(Cursor, Known)>,
 }
 
@@ -55,7 +55,7 @@ impl Known {
 impl Steps {
     /// The part of communicator rank `rank` of `ranks`.
     pub(crate) fn new(table: &Table, call: &Collective<'_>, ranks: u32, rank: u32) -> Result<Self, Error> {
-        // The root, which has all counts, leaves out those that are 0: libraries do so, too.
+        // The root omits peers with count 0, as MPI libraries do.
         let vector = matches!(call.operation, Operation::Gatherv | Operation::Scatterv);
         let is_root = call.root.is_some_and(|root| root.0 == rank);
         if vector && !is_root && call.amounts == Amounts::default() {
@@ -66,21 +66,21 @@ impl Steps {
         let root = call.root.map_or(0, |root| root.0);
         let shape = Shape { operation, ranks, rank, root, unit: 1 };
         let choice = match vector {
-            // Only the root knows the others' counts, so nobody else could follow another algorithm.
+            // Only the root knows all counts, so the other members could not follow another algorithm.
             true => Choice::plain(Algorithm::Linear),
             false => table.choose(&shape, sizes.sizes()),
         };
         Ok(Self { rest: Some((Cursor::new(shape, choice, sizes.sizes())?, sizes)) })
     }
 
-    /// The next step; `None`: the part is over.
+    /// The next step; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<Step> {
         let (cursor, sizes) = self.rest.as_mut()?;
         cursor.next(sizes.sizes())
     }
 }
 
-/// What the crate of schedules calls the operation.
+/// The operation's counterpart in the crate `collectives`.
 fn schedule_name(operation: Operation) -> collectives::Operation {
     use collectives::Operation as To;
     match operation {

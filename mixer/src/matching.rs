@@ -1,8 +1,9 @@
-//! Which send met which receive.
+//! Matches sends with receives.
 //!
-//! Both sides of a channel look each other up once a channel, not once a message, and each side writes only what
-//! is its own; so all tasks are matched at once. Where the other side is not here ([`crate::parts`]), each sends the
-//! other what it must know: the numbers of its messages, or what became of its receives, in posting order ([`ends`]).
+//! Each task looks up the other end of a channel once a channel, not once a message, and writes only its own results; so
+//! all tasks are matched in parallel. If the other end belongs to another part or process ([`crate::parts`]), both ends
+//! exchange what the other needs, in posting order: the indices of the messages, or the fates that the receives give
+//! them ([`channel_ends`]).
 
 use crate::bytes::{Encoder, Garbled, Reader};
 use crate::channels::{Channel, Grouped, NONE, Side};
@@ -15,16 +16,16 @@ use std::ops::Range;
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
-/// What became of a message.
+/// What happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It was received, and nobody waited for that.
+    /// Received; no call waited for it.
     Unawaited,
-    /// Its reception is waited for.
+    /// Received; a call waited for it.
     Awaited,
-    /// And some record comes after that.
+    /// Received; a call waited for it, and a record depends on that.
     Expected,
-    /// It stands not in the trace.
+    /// Not in the trace.
     Dropped,
 }
 
@@ -38,53 +39,53 @@ impl From<Wait> for Fate {
     }
 }
 
-/// The other halves of one task's messages and receives.
+/// The partners of one task's receives and messages.
 #[derive(Debug, Default)]
 pub(crate) struct Partners {
-    /// For each receive the number of the message among its sender's; [`NONE`]: it met none.
+    /// For each receive, the index of its message in the sender; [`NONE`]: no message.
     pub(crate) messages: Vec<u32>,
-    /// For each message what became of it.
+    /// The fate of each message.
     pub(crate) fates: Vec<Fate>,
 }
 
-/// What is to be said of the matching of some tasks.
+/// Counts of the matching of some tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Matched {
-    /// How many messages have a partner.
+    /// Messages with a receive.
     pub(crate) matched: u64,
-    /// How many messages were cancelled.
+    /// Cancelled messages.
     pub(crate) cancelled: u64,
-    /// How many messages of a task to itself stand not in the trace because they look like marks.
+    /// Dropped messages of a task to itself that would read as marks.
     pub(crate) empty_self: u64,
-    /// Payload of the messages that stand not in the trace.
+    /// Payload of the dropped messages.
     pub(crate) dropped_bytes: u64,
-    /// What has no partner.
+    /// Sends and receives without a partner.
     pub(crate) unmatched: Unmatched,
 }
 
 impl Matched {
-    /// Counts all of `other`, which is of later tasks.
+    /// Adds `other`, the counts of higher tasks.
     pub(crate) fn merge(&mut self, other: Self) {
-        self.matched += other.matched;
-        self.cancelled += other.cancelled;
-        self.empty_self += other.empty_self;
+        self.matched = self.matched.saturating_add(other.matched);
+        self.cancelled = self.cancelled.saturating_add(other.cancelled);
+        self.empty_self = self.empty_self.saturating_add(other.empty_self);
         self.dropped_bytes = self.dropped_bytes.saturating_add(other.dropped_bytes);
         self.unmatched.merge(other.unmatched);
     }
 }
 
-/// The matching of consecutive tasks, the first of them `first`.
+/// The matching of consecutive tasks from `first` on.
 #[derive(Debug)]
 pub(crate) struct Matching<'a> {
     first: u32,
     tasks: &'a [Task],
-    /// The sends and the receives of each task by channel.
+    /// Sends and receives of each task by channel.
     grouped: Vec<(Grouped, Grouped)>,
     partners: Vec<Partners>,
 }
 
 impl<'a> Matching<'a> {
-    /// Matches `tasks` among themselves.
+    /// Matches `tasks` with each other.
     pub(crate) fn new(first: Rank, tasks: &'a [Task]) -> Self {
         let first = first.0;
         let grouped: Vec<_> = group(tasks);
@@ -93,7 +94,7 @@ impl<'a> Matching<'a> {
                 messages: vec![NONE; task.receives.len()],
                 fates: vec![Fate::Dropped; task.sends.len()],
             };
-            // The channel seen from the other end, where it has the number that is looked up in `side`.
+            // The peer's index, and its number of the channel in `side`.
             let other_end = |channel: Channel, side: fn(&Task) -> &Side| {
                 let peer = channel.peer.0.checked_sub(first)? as usize;
                 let mirrored = Channel { peer: Rank(first + at as u32), ..channel };
@@ -118,7 +119,7 @@ impl<'a> Matching<'a> {
         Self { first, tasks, grouped, partners }
     }
 
-    /// What other tasks have to say to these; `comm` finds one's own number of a communicator that all know by one.
+    /// Imports the channel ends that other tasks exported; `comm` maps a common communicator number to an own one.
     pub(crate) fn import_peer(
         &mut self,
         ends: &[u8],
@@ -128,7 +129,7 @@ impl<'a> Matching<'a> {
         while reader.more() {
             let (kind, theirs, comm) = (reader.get()?, reader.get_u32()?, comm(reader.get_u32()?));
             let (mine, tag, length) = (reader.get_u32()?, reader.get_signed()? as i32, reader.get()?);
-            let told = Reader::new(reader.get_bytes()?);
+            let exported = Reader::new(reader.get_bytes()?);
             let at = mine.checked_sub(self.first).ok_or(Garbled)? as usize;
             let task = self.tasks.get(at).ok_or(Garbled)?;
             let Some(comm) = comm else { continue };
@@ -137,16 +138,16 @@ impl<'a> Matching<'a> {
             let partners = &mut self.partners[at];
             if kind == SENDS {
                 let Some(number) = task.receives.find(&channel) else { continue };
-                hear_numbers(told, receives.of(number), &mut partners.messages)?;
+                import_numbers(exported, receives.of(number), &mut partners.messages)?;
             } else {
                 let Some(number) = task.sends.find(&channel) else { continue };
-                hear_waits(told, sends.of(number), &mut partners.fates)?;
+                import_waits(exported, sends.of(number), &mut partners.fates)?;
             }
         }
         Ok(())
     }
 
-    /// After all have been heard. `room(task, receive)` finds out what room a receive has, for the report.
+    /// Call after all imports. `room(task, receive)` returns the buffer size of a receive, for the report.
     pub(crate) fn finish(
         self,
         room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
@@ -169,25 +170,25 @@ fn group(tasks: &[Task]) -> Vec<(Grouped, Grouped)> {
 const SENDS: u64 = 0;
 const RECEIVES: u64 = 1;
 
-/// What `tasks`, the first of them `first`, must tell those of each of the ranges `to`, in ascending order;
-/// `comm` gives the number that all know a communicator by.
+/// Exports the channel ends of `tasks`, the first of which is `first`, for each of the ascending ranges `to`; `comm`
+/// maps an own communicator number to its common number.
 pub(crate) fn channel_ends(
     first: Rank,
     tasks: &[Task],
     to: &[Range<u32>],
     comm: &dyn Fn(u32) -> u32,
 ) -> Vec<Vec<u8>> {
-    let mut told: Vec<Encoder> = to.iter().map(|_| Encoder::default()).collect();
+    let mut exported: Vec<Encoder> = to.iter().map(|_| Encoder::default()).collect();
     for (own, task) in (first.0..).zip(tasks) {
         type Group<'a> = &'a dyn Fn() -> Grouped;
-        let mut tell = |kind: u64, side: &Side, group: Group<'_>, list: &dyn Fn(&[u32], &mut Encoder)| {
+        let mut export = |kind: u64, side: &Side, group: Group<'_>, list: &dyn Fn(&[u32], &mut Encoder)| {
             let mut grouped = None;
             for (number, channel) in side.channels() {
                 let at = to.partition_point(|range| range.end <= channel.peer.0);
                 if !to.get(at).is_some_and(|range| range.contains(&channel.peer.0)) {
                     continue;
                 }
-                let encoder = &mut told[at];
+                let encoder = &mut exported[at];
                 encoder.put(kind);
                 encoder.put(own.into());
                 encoder.put(comm(channel.comm.0).into());
@@ -199,14 +200,14 @@ pub(crate) fn channel_ends(
                 encoder.put_bytes(&inner.0);
             }
         };
-        tell(SENDS, &task.sends, &|| task.sends.group(), &put_numbers);
+        export(SENDS, &task.sends, &|| task.sends.group(), &put_numbers);
         let put_waits = |receives: &[u32], encoder: &mut Encoder| put_waits(receives, &task.waits, encoder);
-        tell(RECEIVES, &task.receives, &|| task.grouped_receives(), &put_waits);
+        export(RECEIVES, &task.receives, &|| task.grouped_receives(), &put_waits);
     }
-    told.into_iter().map(|encoder| encoder.0).collect()
+    exported.into_iter().map(|encoder| encoder.0).collect()
 }
 
-/// Adds to `encoder` what [`ends`] wrote, with the numbers that `comm` gives.
+/// Appends what [`channel_ends`] encoded, with the communicator numbers that `comm` returns.
 pub(crate) fn put_renamed(
     ends: &[u8],
     comm: &dyn Fn(u32) -> u32,
@@ -214,7 +215,7 @@ pub(crate) fn put_renamed(
 ) -> Result<(), Garbled> {
     let mut reader = Reader::new(ends);
     while reader.more() {
-        // The kind and the task; behind the communicator the peer, the tag and the length.
+        // Kind and task; behind the communicator: peer, tag and length.
         encoder.put(reader.get()?);
         encoder.put(reader.get()?);
         encoder.put(comm(reader.get_u32()?).into());
@@ -226,7 +227,7 @@ pub(crate) fn put_renamed(
     Ok(())
 }
 
-/// The numbers of messages, each from the one before.
+/// Indices of messages, delta-coded.
 fn put_numbers(messages: &[u32], encoder: &mut Encoder) {
     let mut last = 0;
     for &message in messages {
@@ -235,29 +236,29 @@ fn put_numbers(messages: &[u32], encoder: &mut Encoder) {
     }
 }
 
-fn hear_numbers(mut told: Reader<'_>, receives: &[u32], messages: &mut [u32]) -> Result<(), Garbled> {
+fn import_numbers(mut exported: Reader<'_>, receives: &[u32], messages: &mut [u32]) -> Result<(), Garbled> {
     let mut number = 0u32;
     for &receive in receives {
-        if !told.more() {
+        if !exported.more() {
             break;
         }
-        number = number.checked_add(told.get_u32()?).ok_or(Garbled)?;
+        number = number.checked_add(exported.get_u32()?).ok_or(Garbled)?;
         messages[receive as usize] = number;
     }
     Ok(())
 }
 
-/// What became of receives, in runs.
+/// Fates of receives, run-length coded.
 fn put_waits(receives: &[u32], waits: &[Wait], encoder: &mut Encoder) {
     for run in receives.chunk_by(|&a, &b| waits[a as usize] == waits[b as usize]) {
         encoder.put(run.len() as u64 * 3 + waits[run[0] as usize] as u64);
     }
 }
 
-fn hear_waits(mut told: Reader<'_>, sends: &[u32], fates: &mut [Fate]) -> Result<(), Garbled> {
+fn import_waits(mut exported: Reader<'_>, sends: &[u32], fates: &mut [Fate]) -> Result<(), Garbled> {
     let mut sends = sends.iter();
-    while told.more() {
-        let run = told.get()?;
+    while exported.more() {
+        let run = exported.get()?;
         let fate = [Fate::Unawaited, Fate::Awaited, Fate::Expected][(run % 3) as usize];
         for &message in sends.by_ref().take(usize::try_from(run / 3).map_err(|_| Garbled)?) {
             fates[message as usize] = fate;
@@ -266,7 +267,7 @@ fn hear_waits(mut told: Reader<'_>, sends: &[u32], fates: &mut [Fate]) -> Result
     Ok(())
 }
 
-/// What is left of `own` when all have been matched.
+/// Counts what matching left over of the task `own`.
 fn settle(
     own: Rank,
     task: &Task,
@@ -277,23 +278,23 @@ fn settle(
     let lost = partners.fates.iter().filter(|&&fate| fate == Fate::Dropped).count() as u64;
     settled.matched = task.sends.len() as u64 - lost;
     if lost > 0 || task.sends.channels().any(|(_, channel)| channel.peer == own) {
-        look_at_messages(own, task, partners, &mut settled);
+        settle_messages(own, task, partners, &mut settled);
     }
-    let mut lonely = Vec::new();
+    let mut unmatched = Vec::new();
     if partners.messages.contains(&NONE) {
-        // One that nothing waited for is counted among the requests that never completed.
-        let unheard = (0..task.receives.len() as u32)
+        // A receive that no call waited for is counted under `never_completed`.
+        let unmatched_receives = (0..task.receives.len() as u32)
             .filter(|&receive| partners.messages[receive as usize] == NONE)
             .filter(|&receive| task.waits[receive as usize] != Wait::Not)
             .filter_map(|receive| Some((receive, task.receives.of(receive)?)));
-        for (receive, channel) in unheard {
+        for (receive, channel) in unmatched_receives {
             settled.unmatched.receives += 1;
-            if lonely.len() < SHOWN {
-                lonely.push((receive, channel));
+            if unmatched.len() < SHOWN {
+                unmatched.push((receive, channel));
             }
         }
     }
-    let shown = lonely.into_iter().map(|(receive, channel)| UnmatchedMessage {
+    let shown = unmatched.into_iter().map(|(receive, channel)| UnmatchedMessage {
         kind: UnmatchedKind::Receive,
         task: own,
         peer: Some(channel.peer),
@@ -304,9 +305,9 @@ fn settle(
     settled
 }
 
-/// Reads the records of `task` once more for what depends on the size of single messages: those to itself that
-/// look like marks, and the report of those without a partner.
-fn look_at_messages(own: Rank, task: &Task, partners: &mut Partners, settled: &mut Matched) {
+/// Reads the records of `task` again for decisions that depend on message sizes: empty messages to itself, and the
+/// report of unmatched sends.
+fn settle_messages(own: Rank, task: &Task, partners: &mut Partners, settled: &mut Matched) {
     let mut records = Cursor::default();
     let mut message = 0u32;
     while let Some(record) = records.next(&task.records) {
@@ -320,7 +321,7 @@ fn look_at_messages(own: Rank, task: &Task, partners: &mut Partners, settled: &m
         } else if *fate == Fate::Dropped {
             settled.dropped_bytes = settled.dropped_bytes.saturating_add(bytes.0);
             match channel {
-                // A cancelled one has lost its channel.
+                // A cancelled send has no channel.
                 None => settled.cancelled += 1,
                 Some(channel) => {
                     settled.unmatched.sends += 1;

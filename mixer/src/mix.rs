@@ -1,4 +1,4 @@
-//! The stages of a mix, one after the other: of a whole capture in memory, of one in parts, or of one process's share.
+//! Drives the stages of a mix: of a whole capture in memory, of one in parts, or of one process's share.
 
 use crate::agreement::{Operations, Rolls};
 use crate::available;
@@ -6,7 +6,7 @@ use crate::bytes::{Encoder, Garbled, Reader};
 use crate::channels::NONE;
 use crate::communicators::{Communicators, Known, Names};
 use crate::error::MixError;
-use crate::job::{Job, Tokens};
+use crate::job::{Job, WindowRequests};
 use crate::matching::{Matched, Matching, Partners, channel_ends, put_renamed};
 use crate::order::{End, Samples};
 use crate::output::Output;
@@ -30,33 +30,33 @@ use vef_format::ids::Rank;
 use vef_format::record::{Communicator, Header, Version};
 use vef_format::units::{Bytes, Picos};
 
-/// Records that are ordered and resolved at a time: at least so many in all, of which a core's own cache holds what one step
-/// reads and writes, and so many a task, so that what a task needs at hand is fetched once for several records.
+/// Records in a window: at least this many in all, so that one step works within a core's own cache, and at least this
+/// many a task, so that the data of a task is fetched once for several records.
 const WINDOW: (usize, usize) = (1 << 14, 16);
 
-/// Picoseconds in one unit of a trace's times: captures are in nanoseconds.
+/// Picoseconds in one time unit of the trace: captures are in nanoseconds.
 const CLOCK: Picos = Picos(1000);
 
-/// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the trace `output`, version 3: a container if its
-/// name ends in `.vefx`, else text.
+/// Mixes the capture at `capture` (a directory, or a `VEFT.main`) into the version 3 trace `output`: a container if the
+/// name ends in `.vefx`, otherwise text.
 ///
 /// # Errors
-/// See [`MixError`]. There is no output file then; one that was there before stays as it was.
+/// See [`MixError`]. On error no output file is created; an existing file is left unchanged.
 pub fn mix(
     capture: &Path,
     output: &Path,
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Summary, MixError> {
-    alone_or_among(capture, output, options, progress, None)
+    mix_with(capture, output, options, progress, None)
 }
 
-/// As [`mix`], the work shared with the other processes of `job`, all of which must call this alike. The file is the
-/// same to the byte. The process of rank 0 writes it, and has the summary or the error; the others have what little
-/// they know, or [`MixError::Elsewhere`].
+/// Like [`mix`], but shares the work with the other processes of `job`, all of which must call this function with the
+/// same arguments. The file is identical to that of [`mix`]. The process of rank 0 writes it and returns the summary or
+/// the error; the others return partial counts, or [`MixError::Elsewhere`].
 ///
 /// # Errors
-/// As [`mix`], and [`MixError::Job`].
+/// Those of [`mix`], and [`MixError::Job`].
 pub fn mix_among(
     capture: &Path,
     output: &Path,
@@ -64,22 +64,22 @@ pub fn mix_among(
     progress: &dyn Progress,
     job: &Job,
 ) -> Result<Summary, MixError> {
-    alone_or_among(capture, output, options, progress, Some(job))
+    mix_with(capture, output, options, progress, Some(job))
 }
 
-fn alone_or_among(
+fn mix_with(
     capture: &Path,
     output: &Path,
     options: &Options,
     progress: &dyn Progress,
     job: Option<&Job>,
 ) -> Result<Summary, MixError> {
-    // The process of rank 0 writes.
+    // Only rank 0 has an output.
     let begin = |begin: &dyn Fn() -> Result<Output, MixError>| match job {
         Some(job) if job.rank() > 0 => Ok(None),
         _ => begin().map(Some),
     };
-    // A place that cannot be written to shows before the work, not after it.
+    // Fail on an output that cannot be written before doing the work.
     let trace = agreed(job, begin(&|| Output::create(output)))?;
     let mut summary = mix_into(capture, output, trace.as_ref(), options, progress, job)?;
     agreed(job, trace.map_or(Ok(()), Output::finish))?;
@@ -98,7 +98,7 @@ fn open(capture: &Path, options: &Options) -> Result<Capture, MixError> {
     Ok(Capture::open_with(capture, &older)?)
 }
 
-/// Mixes into `trace`, which the process that writes has begun.
+/// Mixes into `trace`; `output` is the open file, in the writing process only.
 fn mix_into(
     capture: &Path,
     trace: &Path,
@@ -107,7 +107,7 @@ fn mix_into(
     progress: &dyn Progress,
     job: Option<&Job>,
 ) -> Result<Summary, MixError> {
-    // Processes of a job share the cores of their node.
+    // The processes of a job share the cores of their node: one thread by default.
     let jobs = if job.is_some() { options.jobs.max(1) } else { options.jobs };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs)
@@ -134,7 +134,7 @@ fn mix_into(
     })
 }
 
-/// What came of a step, if all processes came through it.
+/// Returns the outcome of a step if it succeeded in all processes, otherwise an error.
 fn agreed<T>(job: Option<&Job>, outcome: Result<T, MixError>) -> Result<T, MixError> {
     match job {
         None => outcome,
@@ -152,36 +152,36 @@ struct Mix<'a> {
     matched: Matched,
 }
 
-/// What the first reading gave.
+/// Result of the first reading.
 struct Read {
     /// The tasks, if they are one part.
     kept: Vec<Task>,
-    /// Of several parts, what each leaves for the second reading.
+    /// Data spilled by each part for the second reading, if there are several.
     left: Option<Left>,
     rolls: Rolls,
     zeros: Vec<u64>,
 }
 
-/// What parts leave in a file.
+/// Data that parts leave in a temporary file.
 struct Left {
     spill: Spill,
-    /// What each of one's own tells each part.
+    /// For each own part, its channel ends for each part.
     ends: Vec<Vec<Place>>,
-    /// Some starts of the records of each.
+    /// For each own part, a sample of its records' starts.
     starts: Vec<Place>,
 }
 
-/// What all parts and processes know of each other.
+/// What all parts and processes know in common.
 struct Common {
     known: Vec<Known>,
     names: Names,
-    /// The operations on each of one's own communicators.
+    /// Complete operations of each of this process's communicators, by [`Identity`](crate::communicators::Identity).
     operations: Vec<Operations>,
-    /// Those that all know.
+    /// The same of the communicators of all processes, by common number.
     all_operations: Vec<Operations>,
     lenient: bool,
     shifts: Vec<i64>,
-    /// Where windows end.
+    /// Ends of the windows.
     ends: Vec<End>,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Mix<'a> {
         let walked = Instant::now();
         self.summary.times.walk = walked - begun;
         self.progress.begin(Stage::Matching, 0);
-        // In parts, what they prepare goes to a file; else it is prepared when its turn comes.
+        // Parts prepare their records now and spill them; a single part prepares each window when the output needs it.
         let shared = Shared::new(&common.operations, &self.options.op_codes);
         let (partners, spill, notes);
         let mut sources = match read.left {
@@ -219,7 +219,7 @@ impl<'a> Mix<'a> {
                     task.sends.forget_numbers();
                     task.receives.forget_numbers();
                 });
-                // Several, so that several threads prepare, each some tasks' part of another window.
+                // Several preparers let several threads prepare windows at once.
                 let sources = (rayon::current_num_threads() - 1).clamp(1, stations::MOST - 1);
                 let many = read.kept.len().div_ceil(sources).max(1);
                 let shifts = common.shifts[part.start as usize..part.end as usize].chunks(many);
@@ -250,7 +250,7 @@ impl<'a> Mix<'a> {
         let outcome = match (self.job, sink.zip(output)) {
             (Some(job), None) => writing.serve(sources, job, common.names.common()),
             (job, Some(output)) => {
-                sources.extend(job.map(|job| Source::Elsewhere(Tokens::new(job, common.ends.len()))));
+                sources.extend(job.map(|job| Source::Elsewhere(WindowRequests::new(job, common.ends.len()))));
                 writing.write(sources, output, &mut self.summary, self.progress)
             }
             (None, None) => Ok(()),
@@ -260,7 +260,7 @@ impl<'a> Mix<'a> {
         Ok(self.summary)
     }
 
-    /// Begins the trace `output`.
+    /// Begins the trace in `output`.
     fn begin<'o>(&self, output: &'o Output, communicators: &[Communicator]) -> Result<Sink<'o>, MixError> {
         let summary = &self.summary;
         let header = Header {
@@ -298,8 +298,8 @@ impl<'a> Mix<'a> {
         }
     }
 
-    /// Reads this process's share, which shows how much memory it takes: the tasks if they fit into what the process may use. And the
-    /// parts of all processes.
+    /// Reads this process's share to measure its memory. Returns the parts of all processes, and the tasks of this one if
+    /// they fit into its memory.
     fn plan(&self, communicators: &Communicators) -> Result<(Parts, Option<Vec<Walked>>), MixError> {
         let tasks = self.summary.tasks;
         let allowed = match (self.options.memory, self.job) {
@@ -323,7 +323,7 @@ impl<'a> Mix<'a> {
         Ok((parts, whole))
     }
 
-    /// Takes over what was read of this process's share; in parts, reads it once more for what other parts must know.
+    /// Takes over the tasks that were read; for several parts, reads each again and spills what other parts need.
     fn read(
         &mut self,
         communicators: &Communicators,
@@ -351,7 +351,7 @@ impl<'a> Mix<'a> {
                 zeros.push(task.zero.0);
             }
             if let Some(left) = &mut left {
-                left.add(Rank(part.start), &kept, &parts.but(number))?;
+                left.add(Rank(part.start), &kept, &parts.all_but(number))?;
                 kept = Vec::new();
             }
         }
@@ -361,7 +361,7 @@ impl<'a> Mix<'a> {
         Ok(Read { kept, left, rolls, zeros })
     }
 
-    /// What the parts or processes must know of each other: communicators, collectives, clocks, windows.
+    /// Combines what parts and processes need of each other: communicators, collectives, clocks, windows.
     fn agree(
         &mut self,
         communicators: &Communicators,
@@ -383,7 +383,7 @@ impl<'a> Mix<'a> {
             Some(job) => job.compare(rolls, &names, &known, lenient)?,
         };
         if self.options.lower_collectives.is_some() {
-            // They agree; their messages are matched like all others.
+            // Lowered collectives are messages by now.
             all_operations.fill(Operations::default());
         }
         let operations = names.common().iter().map(|&name| all_operations[name as usize]).collect();
@@ -397,13 +397,13 @@ impl<'a> Mix<'a> {
         let window = WINDOW.0.max(WINDOW.1 * summary.tasks as usize);
         let ends = match self.job {
             None => samples.ends(window),
-            // What the process of rank 0 has under way comes on top of its share.
+            // Rank 0 also holds windows of the other processes, so it gets smaller ones.
             Some(job) => job.ends(samples, WINDOW.0.max(window / 4))?,
         };
         Ok(Common { known, names, operations, all_operations, lenient, shifts, ends })
     }
 
-    /// Matches the tasks that are in memory, among themselves and with those of other processes.
+    /// Matches the tasks in memory with each other and with those of other processes.
     fn match_all(
         &mut self,
         communicators: &Communicators,
@@ -414,12 +414,12 @@ impl<'a> Mix<'a> {
         let first = Rank(parts.share().start as u32);
         let mut matching = Matching::new(first, kept);
         if let Some(job) = self.job {
-            let tell = |part: usize| {
+            let export = |part: usize| {
                 let to = &parts.all()[part..=part];
                 Ok(channel_ends(first, kept, to, &|own| common.names.of_own(own)).swap_remove(0))
             };
             let own = |name| common.names.own(name);
-            job.exchange(parts, tell, |_, told| Ok(matching.import_peer(&told, &own)?))?;
+            job.exchange(parts, export, |_, exported| Ok(matching.import_peer(&exported, &own)?))?;
         }
         let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
         let (partners, matched) = matching.finish(&room);
@@ -427,7 +427,7 @@ impl<'a> Mix<'a> {
         Ok(partners)
     }
 
-    /// Matches part by part, and prepares the windows of each.
+    /// Matches part by part, and spills the prepared windows of each.
     fn match_parts(
         &mut self,
         communicators: &Communicators,
@@ -438,29 +438,29 @@ impl<'a> Mix<'a> {
     ) -> Result<(Vec<Blocks>, Vec<KeptNotes>), MixError> {
         let Left { spill, ends, .. } = left;
         let own = parts.own();
-        // What other processes tell each part.
-        let mut heard = vec![Vec::new(); own.len()];
+        // Channel ends received from other processes, for each own part.
+        let mut imported = vec![Vec::new(); own.len()];
         if let Some(job) = self.job {
-            let tell = |part: usize| left.export_for(part, &common.names);
-            job.exchange(parts, tell, |part, told| {
-                heard[part - own.start].push(spill.add(&told)?);
+            let export = |part: usize| left.export_for(part, &common.names);
+            job.exchange(parts, export, |part, exported| {
+                imported[part - own.start].push(spill.add(&exported)?);
                 Ok(())
             })?;
         }
         let with_notes = is_container(self.trace);
         let (mut blocks, mut notes) = (Vec::new(), Vec::new());
         let mut all = Matched::default();
-        for (number, heard) in own.zip(heard) {
+        for (number, imported) in own.zip(imported) {
             let part = &parts.all()[number];
             let walked = self.reading.walk(part.clone(), communicators, with_notes)?;
             let mut tasks: Vec<Task> = walked.into_iter().map(|walked| walked.task).collect();
             let first = Rank(part.start);
             let mut matching = Matching::new(first, &tasks);
-            for told in ends {
-                matching.import_peer(&spill.read(told[number])?, &Some)?;
+            for exported in ends {
+                matching.import_peer(&spill.read(exported[number])?, &Some)?;
             }
-            for told in heard {
-                matching.import_peer(&spill.read(told)?, &|name| common.names.own(name))?;
+            for exported in imported {
+                matching.import_peer(&spill.read(exported)?, &|name| common.names.own(name))?;
             }
             let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
             let (partners, matched) = matching.finish(&room);
@@ -483,7 +483,7 @@ impl<'a> Mix<'a> {
         Ok((blocks, notes))
     }
 
-    /// Brings the counts to those of the trace, and refuses what has no partner.
+    /// Subtracts dropped records from the counts; unmatched messages are an error unless lenient.
     fn count(&mut self, common: &Common) -> Result<(), MixError> {
         let mut matched = std::mem::take(&mut self.matched);
         if let Some(job) = self.job {
@@ -514,10 +514,10 @@ impl<'a> Mix<'a> {
 }
 
 impl Left {
-    /// Takes what `tasks`, the first of them `first`, must tell those of the parts `to`.
+    /// Spills the channel ends of `tasks`, the first of which is `first`, for the parts `to`.
     fn add(&mut self, first: Rank, tasks: &[Task], to: &[Range<u32>]) -> Result<(), MixError> {
-        let told = channel_ends(first, tasks, to, &|comm| comm);
-        self.ends.push(told.iter().map(|told| self.spill.add(told)).collect::<Result<_, _>>()?);
+        let exported = channel_ends(first, tasks, to, &|comm| comm);
+        self.ends.push(exported.iter().map(|exported| self.spill.add(exported)).collect::<Result<_, _>>()?);
         let mut starts = Encoder::default();
         for (rank, task) in (first.0..).zip(tasks) {
             starts.put_bytes(&Samples::of(Rank(rank), &task.records, 0).encode(usize::MAX));
@@ -526,7 +526,7 @@ impl Left {
         Ok(())
     }
 
-    /// Some starts of all records; `shifts` make each task's clock that of all.
+    /// Samples the starts of all records; `shifts` convert each task's clock to the common clock.
     fn sample(&self, shifts: &[i64]) -> Result<Samples, MixError> {
         let mut all = Samples::new();
         let mut shifts = shifts.iter();
@@ -541,11 +541,11 @@ impl Left {
         Ok(all)
     }
 
-    /// What all of these tell a part of another process.
+    /// The channel ends of all own parts for a part of another process.
     fn export_for(&self, part: usize, names: &Names) -> Result<Vec<u8>, MixError> {
         let mut encoder = Encoder::default();
-        for told in &self.ends {
-            put_renamed(&self.spill.read(told[part])?, &|own| names.of_own(own), &mut encoder)?;
+        for exported in &self.ends {
+            put_renamed(&self.spill.read(exported[part])?, &|own| names.of_own(own), &mut encoder)?;
         }
         Ok(encoder.0)
     }

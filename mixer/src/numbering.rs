@@ -1,14 +1,13 @@
-//! Numbers the lines of a trace: prepared records get ids in the order of the lines, and references become ids.
+//! Assigns ids to prepared records in the order of the lines, and replaces references by ids.
 //!
-//! A task whose turn has come but whose next record waits for a message that has no line yet is *parked*; the
-//! line of that message wakes it, and it makes up for the turns it missed. So everything stands behind what it
-//! depends on, even if clocks disagree, in constant time a record. If tasks stay parked at the end, their records
-//! wait for each other in a circle.
+//! A task whose next record depends on a message without a line is *parked*. The line of that message wakes the task,
+//! whose deferred records are written then. So every line stands behind the lines that it depends on, even if clocks
+//! disagree, at constant cost a record. Tasks that are still parked at the end wait for each other in a circle.
 //!
-//! Where tasks have several threads, their records stand in one sequence, which orders more than the program did: then a record also waits
-//! for all members' lines of the collective that it follows, and a thread whose record can have its line is let past
-//! the others' of its task where all tasks would wait for each other otherwise. So whatever the algorithms and the times of a
-//! replay are, the sequence holds nobody up for ever ([`Numbering::let_past`]).
+//! The records of a task with several threads are one sequence, which orders more than the program did. In a trace with
+//! such tasks, a record also waits for the lines of all members of the collective that it depends on, and if all tasks
+//! wait for each other, a thread's record may overtake those of other threads of its task ([`Numbering::overtake`]). So
+//! the sequence blocks no replay, whatever its message times and collective algorithms.
 
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
@@ -21,85 +20,85 @@ use vef_format::ids::{CommId, Rank};
 /// A communicator in the trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traced {
-    /// Its number there.
+    /// Its id in the trace.
     pub(crate) id: CommId,
-    /// How many members it has.
+    /// Number of members.
     pub(crate) members: u32,
 }
 
-/// Numbers the lines turn by turn and turns references into the numbers of lines.
+/// Assigns ids, record by record.
 #[derive(Debug)]
 pub(crate) struct Numbering {
     turns: Vec<Turn>,
-    /// The records of parked tasks whose turn has come.
-    behind: Vec<VecDeque<Prepared>>,
-    /// The messages of each task that some record will wait for.
+    /// The deferred records of each parked task.
+    deferred: Vec<VecDeque<Prepared>>,
+    /// Ids of each task's messages that a record will depend on.
     sent: Vec<Sent>,
-    /// The same where tasks have several threads, by task and index: one thread's messages may come before another's.
+    /// The same for tasks with several threads, by task and message index: indices need not ascend there.
     sent_by_threads: HashMap<(u32, u32), u32>,
     /// The operations of each communicator.
     operations: Vec<Operations>,
     /// Whether some task has several threads.
     threaded: bool,
-    /// The tasks that did not come to `MPI_Finalize`.
+    /// Tasks that did not call `MPI_Finalize`.
     killed: Vec<Rank>,
-    /// Of tasks with several threads: the latest line of a message or mark of each thread.
+    /// Of tasks with several threads: each thread's latest message or mark.
     anchors: HashMap<(u32, u16), u32>,
-    /// The tasks that wait for an operation.
+    /// The tasks parked for an operation, by communicator and position.
     waiting: HashMap<(u32, u32), Vec<u32>>,
-    /// How many records are behind.
-    missed: usize,
+    /// Number of deferred records.
+    deferred_count: usize,
     next_message: u32,
     next_collective: u32,
     awake: VecDeque<u32>,
-    /// Messages that, by the clocks, were received before they were sent.
+    /// Messages that were received before they were sent, by the clocks.
     pub(crate) early: u64,
 }
 
 #[derive(Debug)]
 struct Operations {
     traced: Traced,
-    /// By their position.
+    /// By position.
     ids: Vec<u32>,
-    /// How many lines each has, where that matters.
+    /// Number of lines of each, in traces with several threads a task.
     lines: Vec<u32>,
 }
 
-/// What a record waits for that has no line yet.
+/// What a record depends on that has no line yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
-    /// A message: of which task, and its index there.
+    /// A message: sending task, and index there.
     Message(u32, u32),
-    /// The parts of some members of the operation at a position of a communicator.
+    /// Lines of some members of an operation: communicator and position.
     Operation(u32, u32),
 }
 
-/// So many records wait behind others before a thread is let past them while windows are still to come.
+/// Number of deferred records from which records may overtake others before the last window.
 const MANY: usize = 1 << 20;
 
-/// Where a task is.
+/// State of a task.
 #[derive(Debug)]
 struct Turn {
-    /// The latest line of a message or mark, [`NONE`]: none yet.
+    /// Id of the latest message or mark; [`NONE`]: none.
     anchor: u32,
-    /// What its next record waits for.
+    /// What the next record lacks, of a parked task.
     parked: Option<Missing>,
-    /// How many of its records have their line.
+    /// Number of records with a line.
     taken: u32,
-    /// When the task received what it is parked for, on the clock of all, as far as the record tells.
-    since: u64,
-    /// When the record with the latest line began.
+    /// End of the call that received the message the task is parked for, on the common clock.
+    received: u64,
+    /// Start of the record with the latest line.
     began: u64,
 }
 
-/// The ids of a task's messages that some record will wait for: what is on its way, no more. That of message n lies at
-/// place n of a ring, modulo its length, which is a power of two.
+/// Ids of those messages of a task that a record will depend on and none has taken: a ring, with message n at index n
+/// modulo the length, a power of two.
 #[derive(Debug, Default)]
 struct Sent {
-    /// Those before `first` have been asked for, those from `end` on have no line yet.
+    /// All messages before `first` are taken; those from `end` on have no line.
     first: u32,
     end: u32,
-    /// [`NONE`]: nothing will wait for it.
+    /// [`NONE`]: taken, or no record depends on it.
     ids: Vec<u32>,
 }
 
@@ -109,7 +108,7 @@ impl Sent {
         number as usize & self.ids.len().wrapping_sub(1)
     }
 
-    /// The message `number`, higher than all before, has its line, and some record will wait for it.
+    /// Sets the id of message `number`, which is higher than all before.
     #[inline(always)]
     fn add(&mut self, number: u32, id: u32) {
         if (number - self.first) as usize >= self.ids.len() {
@@ -120,7 +119,7 @@ impl Sent {
         self.end = number + 1;
     }
 
-    /// Forgets what was asked for, and grows if that is not enough.
+    /// Drops taken messages from the front; grows the ring if that does not suffice.
     #[cold]
     fn make_room(&mut self, number: u32) {
         while self.first < self.end && self.ids[self.place(self.first)] == NONE {
@@ -140,7 +139,7 @@ impl Sent {
         }
     }
 
-    /// The id of message `number`, if it has its line. Each is taken once.
+    /// The id of message `number`, if it has a line. Each id is taken once.
     #[inline(always)]
     fn take(&mut self, number: u32) -> Option<u32> {
         if number >= self.end {
@@ -156,20 +155,19 @@ impl Operations {
         Self { traced, ids: Vec::new(), lines: Vec::new() }
     }
 
-    /// Whether all members' parts of an operation have their lines.
-    fn is_whole(&self, position: u32) -> bool {
+    /// Whether all members have their line of the operation.
+    fn is_complete(&self, position: u32) -> bool {
         self.lines.get(position as usize) == Some(&self.traced.members)
     }
 }
 
 impl Numbering {
-    /// Before the first line of `tasks` tasks, some of which may have several threads (`threaded`). `traced` gives
-    /// the place of each communicator, by identity.
+    /// Begins a trace of `tasks` tasks, some of which have several threads if `threaded`. `traced` is by identity.
     pub(crate) fn new(tasks: u32, traced: &[Traced], threaded: bool, killed: &[Rank]) -> Self {
-        let turn = |_| Turn { anchor: NONE, parked: None, taken: 0, since: 0, began: 0 };
+        let turn = |_| Turn { anchor: NONE, parked: None, taken: 0, received: 0, began: 0 };
         Self {
             turns: (0..tasks).map(turn).collect(),
-            behind: (0..tasks).map(|_| VecDeque::new()).collect(),
+            deferred: (0..tasks).map(|_| VecDeque::new()).collect(),
             sent: (0..tasks).map(|_| Sent::default()).collect(),
             sent_by_threads: HashMap::new(),
             operations: traced.iter().map(|&traced| Operations::new(traced)).collect(),
@@ -177,7 +175,7 @@ impl Numbering {
             killed: killed.to_vec(),
             anchors: HashMap::new(),
             waiting: HashMap::new(),
-            missed: 0,
+            deferred_count: 0,
             next_message: 0,
             next_collective: 0,
             awake: VecDeque::new(),
@@ -185,38 +183,37 @@ impl Numbering {
         }
     }
 
-    /// Takes the turns of the records of `window`, which are in that order; they become its lines. Behind the `last` window
-    /// there are no more.
+    /// Numbers the records of `window`, which is sorted, and makes them its lines. No window follows the `last`.
     pub(crate) fn take(&mut self, window: &mut Window, last: bool) {
         if !self.threaded {
             return self.take_all::<false>(window);
         }
         self.take_all::<true>(window);
         if last {
-            while self.missed > 0 && (self.let_past(window) || self.go_on_without(window)) {}
+            while self.deferred_count > 0 && (self.overtake(window) || self.ignore_missing_lines(window)) {}
         }
     }
 
-    /// [`Numbering::take`] where some task has several threads (`THREADED`), or none has.
+    /// [`Numbering::take`] with (`THREADED`) or without tasks with several threads.
     fn take_all<const THREADED: bool>(&mut self, window: &mut Window) {
         for place in 0..window.len() {
             if let Err(missing) = window.line(place, |record| self.turn::<THREADED>(record)) {
-                self.miss(place, window, missing);
+                self.defer(place, window, missing);
             }
             if !self.awake.is_empty() {
-                self.make_up_all(window);
+                self.catch_up_all(window);
             }
         }
     }
 
     #[cold]
-    fn make_up_all(&mut self, window: &mut Window) {
+    fn catch_up_all(&mut self, window: &mut Window) {
         while let Some(woken) = self.awake.pop_front() {
-            self.make_up(woken, window);
+            self.catch_up(woken, window);
         }
     }
 
-    /// After the last turn: everything must have its line.
+    /// After the last window: an error if records have no line.
     pub(crate) fn finish(&self) -> Result<(), MixError> {
         match self.turns.iter().position(|turn| turn.parked.is_some()) {
             None => Ok(()),
@@ -224,14 +221,14 @@ impl Numbering {
         }
     }
 
-    /// Takes the turns that a task has missed, until it is parked again.
+    /// Writes the deferred records of a task until it is parked again.
     #[cold]
-    fn make_up(&mut self, rank: u32, window: &mut Window) {
+    fn catch_up(&mut self, rank: u32, window: &mut Window) {
         self.turns[rank as usize].parked = None;
-        while let Some(missed) = self.behind[rank as usize].front() {
-            // Among the records of this window now, whichever it came with.
+        while let Some(deferred) = self.deferred[rank as usize].front() {
+            // The record may have come with an earlier window.
             let place = window.len();
-            window.push(missed);
+            window.push(deferred);
             let line = match self.threaded {
                 false => window.line(place, |record| self.turn::<false>(record)),
                 true => window.line(place, |record| self.turn::<true>(record)),
@@ -239,34 +236,34 @@ impl Numbering {
             if let Err(missing) = line {
                 return self.park(place, window, missing);
             }
-            self.behind[rank as usize].pop_front();
-            self.missed -= 1;
+            self.deferred[rank as usize].pop_front();
+            self.deferred_count -= 1;
         }
     }
 
-    /// A task misses its turn because what its record waits for has no line yet.
+    /// Keeps a record that cannot have its line yet, and parks its task.
     #[cold]
-    fn miss(&mut self, place: usize, window: &mut Window, missing: Missing) {
-        let missed = window.get(place);
-        let rank = missed.task.index();
-        self.behind[rank].push_back(missed);
-        self.missed += 1;
+    fn defer(&mut self, place: usize, window: &mut Window, missing: Missing) {
+        let deferred = window.get(place);
+        let rank = deferred.task.index();
+        self.deferred[rank].push_back(deferred);
+        self.deferred_count += 1;
         if self.turns[rank].parked.is_none() {
             self.park(place, window, missing);
         }
-        if self.threaded && self.missed.is_multiple_of(MANY) {
-            self.let_past(window);
+        if self.threaded && self.deferred_count.is_multiple_of(MANY) {
+            self.overtake(window);
         }
     }
 
-    /// Lets a record have its line before others of its task that wait; returns whether there is one. That is the first, by start, of a thread
-    /// of which no record waits in front of it, if what it follows has its line.
+    /// Writes one deferred record before others of its task; returns `false` if none may be. The record is the earliest that
+    /// is the first of its thread and whose dependency has its line.
     #[cold]
-    fn let_past(&mut self, window: &mut Window) -> bool {
+    fn overtake(&mut self, window: &mut Window) -> bool {
         let mut first: Option<(u64, usize, usize)> = None;
-        for (rank, behind) in self.behind.iter().enumerate() {
+        for (rank, behind) in self.deferred.iter().enumerate() {
             let (mut waiting, mut called) = (Vec::new(), Vec::new());
-            // The last one may be that of MPI_Finalize, which is behind all threads' others.
+            // The last record may be MPI_Finalize, which must stay last.
             let ended = !self.killed.contains(&Rank(rank as u32));
             for (at, record) in
                 behind.iter().enumerate().take(behind.len() - usize::from(ended).min(behind.len()))
@@ -275,10 +272,10 @@ impl Numbering {
                 if first.is_some_and(|(start, ..)| start <= record.start) {
                     break;
                 }
-                // MPI wants all calls on a communicator in one order, whichever threads they come from.
+                // MPI requires one order of all calls on a communicator, whatever their threads.
                 let comm = if let What::Collective { comm, .. } = record.what { Some(comm) } else { None };
                 let in_turn = comm.is_none_or(|comm| !called.contains(&comm));
-                if in_turn && !waiting.contains(&thread) && self.is_free(record) {
+                if in_turn && !waiting.contains(&thread) && self.is_ready(record) {
                     first = Some((record.start, rank, at));
                     break;
                 }
@@ -287,45 +284,45 @@ impl Numbering {
             }
         }
         let Some((_, rank, at)) = first else { return false };
-        self.line_of_missed(rank, at, window);
-        self.make_up_all(window);
+        self.write_deferred(rank, at, window);
+        self.catch_up_all(window);
         true
     }
 
-    /// Lets a task that waits for an operation go on without; returns whether there is one. The program relied on members of a
-    /// collective not waiting for each other. Of the record that began first, what it really waited for has its line.
+    /// Writes the earliest record that waits for an operation although lines of the operation are missing; returns `false` if
+    /// there is none. The program relied on a member that left a collective early. Its own dependency has its line.
     #[cold]
-    fn go_on_without(&mut self, window: &mut Window) -> bool {
+    fn ignore_missing_lines(&mut self, window: &mut Window) -> bool {
         let on_operation = |rank: &usize| matches!(self.turns[*rank].parked, Some(Missing::Operation(..)));
-        let start = |rank: &usize| self.behind[*rank].front().map(|record| record.start);
+        let start = |rank: &usize| self.deferred[*rank].front().map(|record| record.start);
         let waiting = (0..self.turns.len()).filter(on_operation);
         let Some(rank) = waiting.min_by_key(start) else { return false };
-        self.line_of_missed(rank, 0, window);
-        self.make_up(rank as u32, window);
-        self.make_up_all(window);
+        self.write_deferred(rank, 0, window);
+        self.catch_up(rank as u32, window);
+        self.catch_up_all(window);
         true
     }
 
-    /// A record that a task has missed gets its line.
-    fn line_of_missed(&mut self, rank: usize, at: usize, window: &mut Window) {
-        let Some(record) = self.behind[rank].remove(at) else { return };
-        self.missed -= 1;
+    /// Writes a deferred record.
+    fn write_deferred(&mut self, rank: usize, at: usize, window: &mut Window) {
+        let Some(record) = self.deferred[rank].remove(at) else { return };
+        self.deferred_count -= 1;
         let place = window.len();
         window.push(&record);
-        // There is no message that it waits for.
+        // The record depends on no message, so numbering cannot fail.
         let _ = window.line(place, |record| self.number::<true>(record));
     }
 
-    /// Whether what a record follows has its line.
-    fn is_free(&self, record: &Prepared) -> bool {
+    /// Whether the dependency of a record has its line.
+    fn is_ready(&self, record: &Prepared) -> bool {
         match record.awaits {
             Awaits::Start | Awaits::Sent => true,
             Awaits::Received { source, message } => self.sent_by_threads.contains_key(&(source.0, message)),
-            Awaits::Collective { comm, position } => self.operations[comm as usize].is_whole(position),
+            Awaits::Collective { comm, position } => self.operations[comm as usize].is_complete(position),
         }
     }
 
-    /// The next record of a task waits for what has no line yet.
+    /// Parks the task of the record at `place`.
     #[cold]
     fn park(&mut self, place: usize, window: &Window, missing: Missing) {
         let record = window.get(place);
@@ -334,12 +331,12 @@ impl Numbering {
         if let Missing::Operation(comm, position) = missing {
             self.waiting.entry((comm, position)).or_default().push(record.task.0);
         }
-        // The later marks of one call begin with it, before any of its messages came.
+        // The further marks of one call begin at its start, before any of its messages arrived.
         let same_call = record.time == 0 && record.start == turn.began;
-        turn.since = if same_call { u64::MAX } else { record.start.saturating_sub(record.time) };
+        turn.received = if same_call { u64::MAX } else { record.start.saturating_sub(record.time) };
     }
 
-    /// The turn of a task with its next record; the error is what the task waits for and has no line yet.
+    /// Numbers the next record of a task; the error is the missing dependency.
     #[inline(always)]
     fn turn<const THREADED: bool>(&mut self, record: &Record) -> Result<Ids, Missing> {
         if let Some(missing) = self.turns[record.task as usize].parked {
@@ -347,14 +344,14 @@ impl Numbering {
         }
         if THREADED
             && let Awaits::Collective { comm, position } = record.awaits()
-            && !self.operations[comm as usize].is_whole(position)
+            && !self.operations[comm as usize].is_complete(position)
         {
             return Err(Missing::Operation(comm, position));
         }
         self.number::<THREADED>(record)
     }
 
-    /// As [`Numbering::turn`] of a task that is not parked, whatever operation the record follows.
+    /// Like [`Numbering::turn`], but the task is not parked and missing lines of the operation are ignored.
     #[inline(always)]
     fn number<const THREADED: bool>(&mut self, record: &Record) -> Result<Ids, Missing> {
         let &Record { task, start, .. } = record;
@@ -367,16 +364,16 @@ impl Numbering {
                 };
                 id.ok_or(Missing::Message(source.0, message))?
             }
-            // The task itself was there before, so the operation has its id.
+            // The task's own line came before, so the operation has an id.
             Awaits::Collective { comm, position } => self.operation(comm, position),
-            // A task's first record is behind none.
+            // A task's first record has no anchor.
             Awaits::Start | Awaits::Sent => match thread {
                 None => self.turns[task as usize].anchor,
                 Some(thread) => self.anchors.get(&(task, thread)).copied().unwrap_or(NONE),
             },
         };
         let turn = &mut self.turns[task as usize];
-        // What counts is the record in front, whosever that is, or the thread's own event before.
+        // The time counts from the later of the record in front, of any thread, and the thread's previous event.
         let most_time = thread.filter(|_| turn.taken > 0).map(|_| start.saturating_sub(turn.began));
         turn.taken += 1;
         turn.began = start;
@@ -402,19 +399,19 @@ impl Numbering {
             let receiver = &self.turns[dst as usize];
             if receiver.parked == Some(Missing::Message(task, number)) {
                 self.awake.push_back(dst);
-                self.early += u64::from(receiver.since < start);
+                self.early += u64::from(receiver.received < start);
             }
         }
         Ok(Ids { after, own, comm: CommId(NONE), most_time })
     }
 
-    /// An operation has another line; its last one wakes the tasks that wait for it.
+    /// Counts a line of an operation; the last one wakes the tasks that wait for it.
     #[cold]
     fn count_line(&mut self, comm: u32, position: u32) {
         let operations = &mut self.operations[comm as usize];
         operations.lines.resize(operations.ids.len(), 0);
         operations.lines[position as usize] += 1;
-        if operations.is_whole(position)
+        if operations.is_complete(position)
             && let Some(tasks) = self.waiting.remove(&(comm, position))
         {
             let still =
@@ -423,8 +420,8 @@ impl Numbering {
         }
     }
 
-    /// The id of an operation, the next one if it has none. A communicator's operations come to each member in
-    /// their order, so none is left out.
+    /// The id of an operation, assigned at its first line. Each member's lines come in the order of positions, so no position
+    /// is skipped.
     #[inline]
     fn operation(&mut self, comm: u32, position: u32) -> u32 {
         let ids = &mut self.operations[comm as usize].ids;
@@ -435,7 +432,7 @@ impl Numbering {
         ids.get(position as usize).copied().unwrap_or(NONE)
     }
 
-    /// The parked tasks, followed from `first` until one comes again.
+    /// The circle of parked tasks that is reached from `first`.
     #[cold]
     fn circle(&self, first: usize) -> Vec<Waiting> {
         let waiting = |rank: usize| {

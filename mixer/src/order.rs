@@ -1,30 +1,29 @@
-//! In which order the tasks take turns in a trace: by the time at which their records began, the lower task first
-//! where that is the same, so that a reader who replays while he reads holds few records back.
+//! The order of lines in a trace: by start of the records, the lower task first where starts are equal. A reader that
+//! replays while it reads then holds few records back.
 //!
-//! The turns are taken window by window. A window's records are sorted digit by digit, in linear time; only where their
-//! starts are very uneven by comparisons. Where windows end has no influence on the order.
+//! Records are ordered window by window. A window is sorted by radix in linear time, or by comparison if its starts are
+//! very uneven. The ends of windows do not influence the order.
 
 use crate::packed::{Records, SAMPLE};
 use vef_format::ids::Rank;
 
-/// At most so many starts are kept to choose the windows by.
+/// Maximum number of samples kept.
 const KEPT: usize = 1 << 18;
 
-/// Finds the order of windows.
+/// Sorts a window.
 #[derive(Debug, Default)]
 pub(crate) struct Sorter {
-    /// The start of each record in the window, as far as it fits, then its place in as many bits as that takes.
+    /// The high bits are the record's start, as far as it fits; the low bits are its index.
     keys: Vec<u64>,
     place_bits: u32,
     spare: Vec<u64>,
 }
 
-/// Bits that are sorted by at a time: so few that what is written to lies in the nearest cache.
+/// Bits of a digit: the counters fit into the first-level cache.
 const DIGIT: u32 = 10;
 
 impl Sorter {
-    /// Sorts the places of `records` in ascending order of what `start` gives for each, the lower place first where that is
-    /// the same.
+    /// Sorts the indices of `records` by what `start` returns, then by index.
     pub(crate) fn sort<R>(&mut self, records: &[R], start: impl Fn(&R) -> u64) {
         let wider = |(from, to): (u64, u64), start: u64| (from.min(start), to.max(start));
         let (begin, end) = records.iter().map(&start).fold((u64::MAX, 0), wider);
@@ -38,7 +37,7 @@ impl Sorter {
             keys.sort_unstable_by_key(|&place| (start(&records[place as usize]), place));
             return;
         }
-        // By the highest bits of the starts; what these leave out of order is little, unless starts are unlike others.
+        // Sort by the two highest digits of the starts; usually little is left to do then.
         let left = time_bits.saturating_sub(2 * DIGIT);
         let low = place_bits + left;
         let mut counts = [[0; 1 << DIGIT]; 2];
@@ -57,7 +56,7 @@ impl Sorter {
         }
     }
 
-    /// The places in the order they were sorted in.
+    /// The indices in sorted order.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         let places = (1 << self.place_bits) - 1;
         self.keys.iter().map(move |key| (key & places) as usize)
@@ -70,7 +69,7 @@ fn digit(key: u64, low: u32) -> usize {
     (key >> low) as usize % (1 << DIGIT)
 }
 
-/// Puts `keys` in the order of a digit, of which there are `counts`; those with the same keep theirs.
+/// One pass of the radix sort: distributes `keys` by a digit, stably. `counts` has the frequency of each value.
 #[inline(always)]
 fn distribute(keys: &[u64], sorted: &mut [u64], low: u32, mut counts: [u32; 1 << DIGIT]) {
     let mut sum = 0;
@@ -84,7 +83,7 @@ fn distribute(keys: &[u64], sorted: &mut [u64], low: u32, mut counts: [u32; 1 <<
     }
 }
 
-/// Sorts what is nearly in order; `false`: it is not.
+/// Insertion sort; gives up and returns `false` if `keys` is far from sorted.
 fn insert(keys: &mut [u64]) -> bool {
     let mut steps = 4 * keys.len();
     for at in 1..keys.len() {
@@ -104,8 +103,8 @@ fn insert(keys: &mut [u64]) -> bool {
     true
 }
 
-/// Where a window ends: behind the records that start then, of the tasks up to this one. So windows stay small where very many
-/// records start at one instant of a coarse clock.
+/// The end of a window, inclusive: all records with an earlier start, and those with this start of tasks up to this one.
+/// So windows stay small even if a coarse clock gives very many records the same start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct End {
     pub(crate) start: u64,
@@ -113,30 +112,30 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// The latest start that a record of `task` in the window may have; `None`: it has none there that is not in an earlier one.
+    /// The latest start that a record of `task` in the window may have; `None`: no record is new in this window.
     #[inline]
     pub(crate) fn latest(self, task: Rank) -> Option<u64> {
         if task.0 <= self.task { Some(self.start) } else { self.start.checked_sub(1) }
     }
 }
 
-/// Some records of many, each standing for as many.
+/// A sample of many records' starts, to choose windows by.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    /// When they start, and whose they are.
+    /// Start and task of each sample.
     starts: Vec<End>,
-    /// For how many records each stands.
+    /// Number of records that each sample stands for.
     each: usize,
     latest: u64,
 }
 
 impl Samples {
-    /// None.
+    /// No samples.
     pub(crate) fn new() -> Self {
         Self { starts: Vec::new(), each: SAMPLE, latest: 0 }
     }
 
-    /// Of the records of `task`; `shift` makes their clock that of all.
+    /// Samples the records of `task`; `shift` converts their clock to the common clock.
     pub(crate) fn of(task: Rank, records: &Records, shift: i64) -> Self {
         let (starts, last) = records.samples();
         let on_clock_of_all = |start: &u64| End { start: start.saturating_add_signed(shift), task: task.0 };
@@ -145,7 +144,7 @@ impl Samples {
         Self { starts, each: SAMPLE, latest }
     }
 
-    /// Those of `other` too.
+    /// Adds the samples of `other`.
     pub(crate) fn merge(&mut self, mut other: Self) {
         while self.each < other.each {
             self.halve();
@@ -162,19 +161,19 @@ impl Samples {
         self.thin_to(KEPT);
     }
 
-    /// Keeps at most so many.
+    /// Halves the samples until there are at most `most`.
     pub(crate) fn thin_to(&mut self, most: usize) {
         while self.starts.len() > most.max(1) {
             self.halve();
         }
     }
 
-    /// For how many records each stands, the latest start of all, and the records.
+    /// Weight of a sample, latest start of all records, samples.
     pub(crate) fn into_parts(self) -> (usize, u64, Vec<End>) {
         (self.each, self.latest, self.starts)
     }
 
-    /// The other way round.
+    /// The reverse of [`Samples::into_parts`].
     pub(crate) fn from_parts(each: usize, latest: u64, starts: Vec<End>) -> Self {
         Self { starts, each: each.max(1), latest }
     }
@@ -189,7 +188,7 @@ impl Samples {
         self.each *= 2;
     }
 
-    /// Where windows of about `window` records end, in ascending order.
+    /// Ends of windows of about `window` records, in ascending order.
     pub(crate) fn ends(mut self, window: usize) -> Vec<End> {
         self.starts.sort_unstable();
         let every = window.div_ceil(self.each);
@@ -212,7 +211,7 @@ mod tests {
             |(rank, times): (u32, &Vec<u64>)| times.iter().map(|&at| (at, rank)).collect::<Vec<_>>();
         let records: Vec<(u64, u32)> = (0..).zip(times).flat_map(of_task).collect();
         let starts: Vec<u64> = records.iter().map(|&(start, _)| start).collect();
-        // What is left of a window before is no trouble.
+        // State of an earlier window must not matter.
         let mut sorter = Sorter { keys: vec![7], place_bits: 7, spare: vec![7] };
         sorter.sort(&starts, |&start| start);
         assert!(sorter.places().is_sorted_by_key(|place| (starts[place], place)));
@@ -235,7 +234,7 @@ mod tests {
         ) {
             for times in &mut times {
                 times.iter_mut().for_each(|time| *time *= stretch);
-                // All others then have the same highest bits.
+                // With this outlier all others have the same highest bits.
                 times.extend(outlier);
                 times.sort_unstable();
             }
@@ -260,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Of a program whose tasks go in step: all have their n-th record at about the same time, a dozen shortly after each other.
+    /// Tasks in step: each has its n-th record at about the same time, in bursts of a dozen.
     #[test]
     fn windows_of_tasks_in_step_are_even() {
         let starts = |rank: u64| (0..3000).map(move |at| at / 12 * 100_000 + at % 12 * 300 + rank);
@@ -280,7 +279,7 @@ mod tests {
         assert!(others.iter().all(|count| (5000..12_000).contains(count)) && *last < 12_000, "{counts:?}");
     }
 
-    /// As a coarse clock tells: all tasks have all their records at a few instants.
+    /// A coarse clock: all records of all tasks have one of a few starts.
     #[test]
     fn windows_of_one_instant_are_even() {
         let mut all = Samples::new();

@@ -1,103 +1,103 @@
-//! The records of one task between the walk that makes them and the output that writes them: sixteen bytes each.
+//! The records of one task between walk and output: sixteen bytes each.
 //!
-//! References are distances, times are steps, and what does not fit (computing for four seconds, a message of four
-//! gigabytes) stands in a list beside.
+//! References and times are delta-coded. A record that does not fit (computing for over four seconds, a message over
+//! 4 GiB) is in an overflow list.
 
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// What a record waits for, as its task alone can tell.
+/// What a record depends on, by numbers of its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// Nothing: its time counts from the start of `MPI_Init`.
     Start,
-    /// The message or mark that is the latest of this task.
+    /// The latest message or mark of its thread.
     Sent,
-    /// What this receive (numbered in posting order) met.
+    /// The message that a receive, by posting order, matched.
     Received(u32),
-    /// This collective (numbered in the order of the task's records).
+    /// A collective, by index among the task's collectives.
     Collective(u32),
 }
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     /// A local mark.
     Mark,
-    /// A message of so many bytes, the next of its task.
+    /// The task's next message, with its size.
     Message(Bytes),
-    /// A part of a collective, the next of its task on that communicator.
+    /// The task's next collective on the communicator.
     Collective(Part),
 }
 
 /// One task's part of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Which of the task's communicators.
+    /// Index of the communicator in [`Task::calls`](crate::task::Task::calls).
     pub(crate) slot: u32,
-    /// Which operation.
+    /// The operation.
     pub(crate) operation: Operation,
-    /// What the task contributes and obtains.
+    /// Bytes that the task sends and receives.
     pub(crate) amounts: Amounts,
 }
 
-/// A record as its task alone can tell.
+/// A record before matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Which thread of the task it belongs to.
+    /// The thread that made the call.
     pub(crate) thread: u16,
-    /// What it is.
+    /// Its kind.
     pub(crate) body: Body,
-    /// What it waits for.
+    /// Its dependency.
     pub(crate) after: After,
-    /// Computing time since the thread's event before, in nanoseconds.
+    /// Computing time since the thread's previous event, in nanoseconds.
     pub(crate) time: u64,
 }
 
-/// A mark or a message that fits, and waits for a message: as nearly all do.
+/// A mark or message without overflow that depends on a message: nearly all records are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain {
-    /// When it began.
+    /// Its start.
     pub(crate) start: u64,
     /// Computing time in front of it, in nanoseconds.
     pub(crate) time: u32,
-    /// Of a message.
+    /// Bytes of a message; `None`: a mark.
     pub(crate) bytes: Option<u32>,
-    /// The receive it waits for, else the latest message or mark of its task.
+    /// The receive that it depends on; `None`: the latest message or mark of the task.
     pub(crate) receive: Option<u32>,
 }
 
-/// The records of one task, in order, and when they began.
+/// The records of one task, in order, with their starts.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     packed: Vec<Packed>,
-    /// The parts of collectives; the same as just before are not repeated.
+    /// Parts of collectives; consecutive equal ones are stored once.
     parts: Vec<Part>,
-    /// The records that do not fit, and their steps.
+    /// Overflow: steps and records that do not fit into [`Packed`].
     long: Vec<(u64, Record)>,
-    /// Of tasks with several threads: which thread each record belongs to.
+    /// The thread of each record, in tasks with several threads.
     threads: Option<Vec<u16>>,
-    /// The start of every [`SAMPLE`]th record, counting on from so many.
+    /// The start of every [`SAMPLE`]th record; counting begins at `ahead`.
     sampled: Vec<u64>,
     ahead: usize,
-    /// The start of the last one.
+    /// Start of the last record.
     last: u64,
-    before: Before,
+    origin: Origin,
 }
 
-/// Of so many records, the start of one is at hand.
+/// The start of one in so many records is sampled.
 pub(crate) const SAMPLE: usize = 64;
 
-/// A record; all zeros but the kind if it is among the long ones.
+/// A record; only the kind is set if it is in the overflow list.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    /// From the start of the record before to its own.
+    /// Time from the start of the previous record.
     step: u32,
     time: u32,
-    /// Bytes of a message, or the place of a part.
+    /// Bytes of a message, or index of a part.
     value: u32,
-    /// From the lowest bit: two bits what it is, two bits what it waits for, then how far that is away.
+    /// From the lowest bit: two bits of kind, two bits of dependency, 28 bits of its distance.
     link: u32,
 }
 
@@ -110,19 +110,19 @@ const START: u32 = 0;
 const SENT: u32 = 1;
 const RECEIVED: u32 = 2;
 
-/// What references are distances from; the same on the writing and the reading side.
+/// The origin of delta-coded references; the writer and the reader update it alike.
 #[derive(Clone, Copy, Debug, Default)]
-struct Before {
-    /// The receive that was referred to last.
+struct Origin {
+    /// The last receive that a record referred to.
     receive: u32,
-    /// How many collectives there were.
+    /// Number of collectives so far.
     collectives: u32,
 }
 
-impl Before {
-    /// What `after` is, and how far away.
+impl Origin {
+    /// Kind and distance of a dependency.
     #[inline]
-    fn shrink(self, after: After) -> (u32, u32) {
+    fn encode(self, after: After) -> (u32, u32) {
         match after {
             After::Start => (START, 0),
             After::Sent => (SENT, 0),
@@ -134,25 +134,25 @@ impl Before {
         }
     }
 
-    /// The other way round.
+    /// The reverse of [`Origin::encode`].
     #[inline]
-    fn grow(self, what: u32, distance: u32) -> After {
+    fn decode(self, what: u32, distance: u32) -> After {
         match what {
             START => After::Start,
             SENT => After::Sent,
-            RECEIVED => After::Received(self.grow_receive(distance)),
+            RECEIVED => After::Received(self.decode_receive(distance)),
             _ => After::Collective(self.collectives.wrapping_sub(distance)),
         }
     }
 
     #[inline(always)]
-    fn grow_receive(self, distance: u32) -> u32 {
+    fn decode_receive(self, distance: u32) -> u32 {
         let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
         self.receive.wrapping_add(step)
     }
 
     #[inline]
-    fn pass(&mut self, after: After, is_collective: bool) {
+    fn advance(&mut self, after: After, is_collective: bool) {
         if let After::Received(receive) = after {
             self.receive = receive;
         }
@@ -161,10 +161,10 @@ impl Before {
 }
 
 impl Records {
-    /// None yet, of the task `rank`, which may have several threads: tasks that do the like have starts sampled at different records, or else all samples of a
-    /// program whose tasks go in step would be of a few instants.
+    /// No records, of the task `rank`, which has several threads if `threads`. The sampled indices differ from task to task;
+    /// otherwise the samples of tasks in step would fall on a few instants.
     pub(crate) fn of(rank: Rank, threads: bool) -> Self {
-        // By the golden section, all numbers below 64 come once in 64 tasks, and near ones in distant tasks.
+        // Multiples of 39 modulo 64 (golden ratio) spread the indices of neighbouring tasks evenly.
         let ahead = rank.index().wrapping_mul(39) % SAMPLE;
         Self { ahead, threads: threads.then(Vec::new), ..Self::default() }
     }
@@ -175,7 +175,7 @@ impl Records {
         self.threads.is_some()
     }
 
-    /// Adds a record that began at `start`, or with the one before if that is later.
+    /// Appends a record that begins at `start`, or with the previous record if that is later.
     #[inline(always)]
     pub(crate) fn push(&mut self, start: u64, record: &Record) {
         let step = start.saturating_sub(self.last);
@@ -185,7 +185,7 @@ impl Records {
             Body::Message(bytes) => (MESSAGE, bytes.0),
             Body::Collective(part) => (COLLECTIVE, self.part(part)),
         };
-        let (what, distance) = self.before.shrink(record.after);
+        let (what, distance) = self.origin.encode(record.after);
         let packed = if (step | record.time | value) >> 32 == 0 && distance >> 28 == 0 {
             let link = kind | what << 2 | distance << 4;
             Packed { step: step as u32, time: record.time as u32, value: value as u32, link }
@@ -197,13 +197,13 @@ impl Records {
         if let Some(threads) = &mut self.threads {
             threads.push(record.thread);
         }
-        self.before.pass(record.after, kind == COLLECTIVE);
+        self.origin.advance(record.after, kind == COLLECTIVE);
         if (self.packed.len() + self.ahead).is_multiple_of(SAMPLE) {
             self.sampled.push(self.last);
         }
     }
 
-    /// The place of `part`.
+    /// The index of `part`.
     fn part(&mut self, part: Part) -> u64 {
         if self.parts.last() != Some(&part) {
             self.parts.push(part);
@@ -211,17 +211,17 @@ impl Records {
         self.parts.len() as u64 - 1
     }
 
-    /// How many there are.
+    /// Number of records.
     pub(crate) fn len(&self) -> usize {
         self.packed.len()
     }
 
-    /// When every [`SAMPLE`]th record began, and the last one.
+    /// The sampled starts, and the start of the last record.
     pub(crate) fn samples(&self) -> (&[u64], u64) {
         (&self.sampled, self.last)
     }
 
-    /// The memory they take.
+    /// Allocated bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Packed>() * self.packed.capacity()
             + size_of::<Part>() * self.parts.capacity()
@@ -230,7 +230,7 @@ impl Records {
             + size_of::<u16>() * self.threads.as_ref().map_or(0, Vec::capacity)
     }
 
-    /// Gives back unused memory.
+    /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.packed.shrink_to_fit();
         self.parts.shrink_to_fit();
@@ -245,13 +245,13 @@ impl Records {
 pub(crate) struct Cursor {
     at: usize,
     long: usize,
-    /// When the record before began.
+    /// Start of the previous record.
     now: u64,
-    before: Before,
+    origin: Origin,
 }
 
 impl Cursor {
-    /// When the next record began; `None` behind the last.
+    /// Start of the next record; `None` at the end.
     #[inline]
     pub(crate) fn start(&self, records: &Records) -> Option<u64> {
         let packed = records.packed.get(self.at)?;
@@ -276,33 +276,33 @@ impl Cursor {
         };
         let receive = match link >> 2 & 3 {
             SENT => None,
-            RECEIVED => Some(self.before.grow_receive(link >> 4)),
+            RECEIVED => Some(self.origin.decode_receive(link >> 4)),
             _ => return None,
         };
         Some(Plain { start: self.now + u64::from(step), time, bytes, receive })
     }
 
-    /// Goes on behind `plain`, which is the next record.
+    /// Advances past `plain`, the next record.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, plain: &Plain) {
+    pub(crate) fn advance(&mut self, plain: &Plain) {
         self.at += 1;
         self.now = plain.start;
-        self.before.receive = plain.receive.unwrap_or(self.before.receive);
+        self.origin.receive = plain.receive.unwrap_or(self.origin.receive);
     }
 
-    /// The receive that was referred to last.
+    /// The last receive that a record referred to.
     pub(crate) fn receive(&self) -> u32 {
-        self.before.receive
+        self.origin.receive
     }
 
-    /// Something of the next four cache lines: of no more, because in a window a task may have sixteen records.
+    /// Touches the next four cache lines; a window has about sixteen records of a task.
     #[inline]
-    pub(crate) fn fetch(&self, records: &Records) -> u32 {
+    pub(crate) fn prefetch(&self, records: &Records) -> u32 {
         let next = records.packed.get(self.at..).unwrap_or_default();
         next.iter().step_by(4).take(4).fold(0, |sum, packed| sum ^ packed.step)
     }
 
-    /// The next record; `None` behind the last.
+    /// The next record; `None` at the end.
     #[inline]
     pub(crate) fn next(&mut self, records: &Records) -> Option<Record> {
         let &Packed { step, time, value, link } = records.packed.get(self.at)?;
@@ -318,8 +318,8 @@ impl Cursor {
             MESSAGE => Body::Message(Bytes(value.into())),
             _ => Body::Collective(records.parts[value as usize]),
         };
-        let after = self.before.grow(link >> 2 & 3, link >> 4);
-        self.before.pass(after, kind == COLLECTIVE);
+        let after = self.origin.decode(link >> 2 & 3, link >> 4);
+        self.origin.advance(after, kind == COLLECTIVE);
         Some(Record { thread, body, after, time: time.into() })
     }
 
@@ -328,7 +328,7 @@ impl Cursor {
         let (step, record) = records.long[self.long];
         self.long += 1;
         self.now += step;
-        self.before.pass(record.after, matches!(record.body, Body::Collective(_)));
+        self.origin.advance(record.after, matches!(record.body, Body::Collective(_)));
         record
     }
 }
@@ -375,7 +375,7 @@ mod tests {
         ) {
             let mut starts: Vec<_> = list.iter().map(|&(start, ..)| start).collect();
             starts.sort_unstable();
-            // Some come twice.
+            // Some twice.
             let list: Vec<_> = starts
                 .into_iter()
                 .zip(&list)
@@ -398,7 +398,7 @@ mod tests {
                     let found = Record { thread: 0, body, after, time: plain.time.into() };
                     prop_assert_eq!((plain.start, found), (start, record));
                     if pass_plain {
-                        cursor.pass(&plain);
+                        cursor.advance(&plain);
                         continue;
                     }
                 }

@@ -1,6 +1,5 @@
-//! A capture, or a process's share of one, that is larger than the memory that a mix may use is mixed in parts:
-//! consecutive tasks that fit. What parts tell each other, and what they prepare for the output, lies in a file
-//! meanwhile; the events themselves are read a second time.
+//! Mixing in parts: a capture, or a process's share of one, that needs more memory than allowed is divided into
+//! consecutive tasks that fit. A temporary file holds what parts send each other and their prepared records.
 
 use crate::error::MixError;
 use crate::output;
@@ -14,16 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The parts of all processes.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// By ascending tasks.
+    /// Tasks of each part, ascending.
     all: Vec<Range<u32>>,
-    /// Where in these those of each process begin; one more at the end.
+    /// Index in `all` of each process's first part, and the total at the end.
     begins: Vec<usize>,
-    /// Which process this is.
+    /// Rank of this process.
     process: usize,
 }
 
 impl Parts {
-    /// Those of each process, this one being `process`.
+    /// The parts of each process; this one is `process`.
     pub(crate) fn new(of_processes: impl IntoIterator<Item = Vec<Range<u32>>>, process: u32) -> Self {
         let (mut all, mut begins) = (Vec::new(), vec![0]);
         for parts in of_processes {
@@ -38,42 +37,42 @@ impl Parts {
         &self.all
     }
 
-    /// Which are those of a process.
+    /// Indices of the parts of a process.
     pub(crate) fn of(&self, process: u32) -> Range<usize> {
         self.begins[process as usize]..self.begins[process as usize + 1]
     }
 
-    /// Which are this process's.
+    /// Indices of this process's parts.
     pub(crate) fn own(&self) -> Range<usize> {
         self.of(self.process as u32)
     }
 
-    /// The tasks of this process, as places among all.
+    /// The tasks of this process.
     pub(crate) fn share(&self) -> Range<usize> {
         let own = &self.all[self.own()];
         let ends = own.first().zip(own.last());
         ends.map_or(0..0, |(first, last)| first.start as usize..last.end as usize)
     }
 
-    /// All, so that `part` has no tasks: it need not be told its own.
-    pub(crate) fn but(&self, part: usize) -> Vec<Range<u32>> {
+    /// The tasks of each part, with `part` empty.
+    pub(crate) fn all_but(&self, part: usize) -> Vec<Range<u32>> {
         let mut all = self.all.clone();
         all[part].end = all[part].start;
         all
     }
 }
 
-/// Bytes that lie in a file for a while. The file has no name, so nothing is left behind, whatever happens.
+/// An unnamed temporary file; nothing is left behind in any case.
 #[derive(Debug)]
 pub(crate) struct Spill {
     file: File,
     end: AtomicU64,
-    /// The trace, and where the file is, for errors.
+    /// Path of the trace and directory of the file, for errors.
     trace: PathBuf,
     directory: PathBuf,
 }
 
-/// Where in a [`Spill`] some bytes lie.
+/// A range of a [`Spill`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
     at: u64,
@@ -81,13 +80,13 @@ pub(crate) struct Place {
 }
 
 impl Spill {
-    /// An empty one, in `directory`, or else in that of what will be `trace`.
+    /// Creates an empty file in `directory`, or in that of `trace`.
     pub(crate) fn new(trace: &Path, directory: Option<&Path>) -> Result<Self, MixError> {
         let (file, directory) = output::nameless(trace, directory)?;
         Ok(Self { file, end: AtomicU64::new(0), trace: trace.to_path_buf(), directory })
     }
 
-    /// Adds `bytes`.
+    /// Appends `bytes`.
     pub(crate) fn add(&self, bytes: &[u8]) -> Result<Place, MixError> {
         let length = bytes.len() as u64;
         let at = self.end.fetch_add(length, Ordering::Relaxed);
@@ -95,14 +94,14 @@ impl Spill {
         Ok(Place { at, length })
     }
 
-    /// Reads what lies at `place`.
+    /// Reads a range.
     pub(crate) fn read(&self, place: Place) -> Result<Vec<u8>, MixError> {
         let mut bytes = vec![0; place.length as usize];
         self.file.read_exact_at(&mut bytes, place.at).map_err(|error| self.failed(&error))?;
         Ok(bytes)
     }
 
-    /// How many bytes it has.
+    /// Size of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
@@ -112,17 +111,17 @@ impl Spill {
     }
 }
 
-/// The blocks of one part, which are read in the order they were added.
+/// Blocks of one part, read in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    /// Lengths; the blocks lie one behind the other from `at` on.
+    /// Their lengths; the blocks are contiguous from `at` on.
     lengths: Vec<u32>,
     at: u64,
     next: usize,
 }
 
 impl Blocks {
-    /// Adds `bytes` to `spill` as the next block. Nothing else may be added meanwhile.
+    /// Appends a block. Nothing else may be added to `spill` in between.
     pub(crate) fn add(&mut self, spill: &Spill, bytes: &[u8]) -> Result<(), MixError> {
         let length =
             u32::try_from(bytes.len()).map_err(|_| MixError::TooMany("bytes in a window of time"))?;
@@ -134,7 +133,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// The next block.
+    /// Reads the next block.
     pub(crate) fn next(&mut self, spill: &Spill) -> Result<Vec<u8>, MixError> {
         let length = self.lengths.get(self.next).copied().unwrap_or(0).into();
         let bytes = spill.read(Place { at: self.at, length })?;
@@ -144,8 +143,8 @@ impl Blocks {
     }
 }
 
-/// Consecutive tasks, `share` in all, that together need at most `room` bytes each time, or are one; `need` gives what
-/// each needs.
+/// Divides the tasks of `share` into runs that need at most `room` bytes together, or are one task. `need` returns the
+/// bytes of a task.
 pub(crate) fn plan(share: Range<u32>, room: u64, need: impl Fn(u32) -> u64) -> Vec<Range<u32>> {
     let mut parts = Vec::new();
     let (mut begin, mut sum) = (share.start, 0u64);
@@ -180,7 +179,7 @@ mod tests {
         let parts = Parts::new([vec![0..2, 2..3], vec![3..3, 3..4], vec![4..6, 6..7]], 1);
         assert_eq!((parts.of(0), parts.own(), parts.of(2)), (0..2, 2..4, 4..6));
         assert_eq!(parts.share(), 3..4);
-        assert_eq!(parts.but(1), [0..2, 2..2, 3..3, 3..4, 4..6, 6..7]);
+        assert_eq!(parts.all_but(1), [0..2, 2..2, 3..3, 3..4, 4..6, 6..7]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The records of some tasks with all that can be said of them before the lines have ids, window of time by window
-//! of time. What stands not in the trace ends here: the record behind it takes over what it waited for.
+//! Resolves partners in the records of some tasks, window by window, so that only ids are missing. Drops records that are
+//! not in the trace; the next record takes over the dependency of a dropped one.
 
 use crate::agreement::Operations;
 use crate::channels::NONE;
@@ -14,16 +14,16 @@ use std::hint::black_box;
 use vef_format::ids::Rank;
 use vef_format::operation::{OpCode, OpCodes, Operation};
 
-/// What is the same for all tasks.
+/// Data common to all tasks.
 #[derive(Debug)]
 pub(crate) struct Shared<'a> {
-    /// The operations of each communicator, by identity.
+    /// Operations of each communicator, by identity.
     pub(crate) operations: &'a [Operations],
     codes: [OpCode; Operation::ALL.len()],
 }
 
 impl<'a> Shared<'a> {
-    /// With the codes of collectives in the trace; what is called has one.
+    /// Looks up all codes; the caller has checked that the operations of the capture have one.
     pub(crate) fn new(operations: &'a [Operations], codes: &OpCodes) -> Self {
         let mut table = [OpCode(0); Operation::ALL.len()];
         for (code, &operation) in table.iter_mut().zip(Operation::ALL) {
@@ -33,10 +33,10 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Prepares the records of some tasks, window after window.
+/// Prepares the records of some tasks, window by window.
 #[derive(Debug)]
 pub(crate) struct Preparer<'a> {
-    /// The number of the first task.
+    /// The first task.
     first: u32,
     tasks: &'a [Task],
     partners: &'a [Partners],
@@ -44,35 +44,35 @@ pub(crate) struct Preparer<'a> {
     places: Vec<Place>,
 }
 
-/// Where in its records a task is.
+/// Position in a task's records.
 #[derive(Debug)]
 struct Place {
     records: Cursor,
-    /// What makes this task's clock that of all: this is added, or that taken away.
+    /// Conversion to the common clock: add `later`, subtract `earlier`.
     later: u64,
     earlier: u64,
     messages: u32,
-    /// The threads that have come so far; of a task with one thread, that.
+    /// The threads seen so far; at least one.
     threads: Vec<Thread>,
-    /// The task's communicators, and how many calls on each there were.
+    /// Each of the task's communicators, and the number of calls on it so far.
     calls: Vec<(u32, u32)>,
-    /// The recent collectives: communicator and position; and the number of the first of them.
+    /// Communicator and position of the recent collectives, and the index of the first of them.
     recent: VecDeque<(u32, u32)>,
     recent_first: u32,
 }
 
-/// Where in its records a thread is.
+/// State of a thread.
 #[derive(Debug, Default)]
 struct Thread {
     number: u16,
     /// Whether a message or mark of the thread is in the trace.
     anchored: bool,
-    /// What a record that was dropped just before leaves to the next: what it waited for, and since when.
+    /// Dependency of a record that was dropped just before, and the time from which its computing counts.
     inherited: Option<(Awaits, u64)>,
 }
 
 impl<'a> Preparer<'a> {
-    /// Before the first record of `tasks`, which begin with task `first`; `shifts` make each task's clock that of all.
+    /// Begins before the first record of `tasks`, the first of which is `first`; `shifts` convert their clocks.
     pub(crate) fn new(
         first: Rank,
         tasks: &'a [Task],
@@ -94,18 +94,18 @@ impl<'a> Preparer<'a> {
         Self { first: first.0, tasks, partners, shared, places }
     }
 
-    /// Adds the records of the window that ends there.
+    /// Adds the records of the window that ends at `end`.
     pub(crate) fn fill(&mut self, end: End, window: &mut Window) {
         let Self { first, tasks, partners, shared, places } = self;
         for at in 0..places.len() {
             if let Some(next) = places.get(at + 1) {
-                next.fetch(&tasks[at + 1], &partners[at + 1]);
+                next.prefetch(&tasks[at + 1], &partners[at + 1]);
             }
             let place = &mut places[at];
             let (rank, task, partners) = (Rank(*first + at as u32), &tasks[at], &partners[at]);
             let Some(end) = end.latest(rank) else { continue };
             loop {
-                place.take_plain(rank, end, task, partners, window);
+                place.fast_take(rank, end, task, partners, window);
                 let Some(start) = place.start(task).filter(|&start| start <= end) else { break };
                 if let Some(record) = place.take(rank, start, task, partners, shared) {
                     window.push(&record);
@@ -116,7 +116,7 @@ impl<'a> Preparer<'a> {
 }
 
 impl Place {
-    /// When the next record's turn comes; `None` behind the last.
+    /// Start of the next record on the common clock; `None` at the end.
     #[inline(always)]
     fn start(&self, task: &Task) -> Option<u64> {
         self.records.start(&task.records).map(|start| self.on_clock_of_all(start))
@@ -127,24 +127,23 @@ impl Place {
         start.saturating_add(self.later).saturating_sub(self.earlier)
     }
 
-    /// Looks at what the next records need, which is long out of the cache: all of it comes at once then, not one after
-    /// the other.
+    /// Touches what the next records need, so that the cache misses overlap.
     #[inline]
-    fn fetch(&self, task: &Task, partners: &Partners) {
+    fn prefetch(&self, task: &Task, partners: &Partners) {
         let sent = self.messages as usize;
         let received = self.records.receive() as usize;
         let lines = task.receives.number_at(received)
             ^ task.sends.number_at(sent)
             ^ partners.messages.get(received).copied().unwrap_or_default()
             ^ partners.fates.get(sent).map_or(0, |&fate| fate as u32)
-            ^ self.records.fetch(&task.records);
+            ^ self.records.prefetch(&task.records);
         black_box(lines);
     }
 
-    /// Adds the next records up to `end` inclusive, as [`Place::take`] has them, as far as there is nothing to say of them
-    /// but what is said of nearly all.
+    /// Fast path of [`Place::take`]: adds the next records up to `end` (inclusive) as long as they are plain marks and
+    /// messages with a partner.
     #[inline(always)]
-    fn take_plain(&mut self, rank: Rank, end: u64, task: &Task, partners: &Partners, window: &mut Window) {
+    fn fast_take(&mut self, rank: Rank, end: u64, task: &Task, partners: &Partners, window: &mut Window) {
         if !self.threads[0].anchored || self.threads[0].inherited.is_some() {
             return;
         }
@@ -172,12 +171,12 @@ impl Place {
                 },
             };
             window.add(rank, start, plain.time, link, form);
-            records.pass(&plain);
+            records.advance(&plain);
         }
         (self.records, self.messages) = (records, messages);
     }
 
-    /// The next record, which began at `start`; `None`: it is dropped.
+    /// Prepares the next record, which begins at `start`; `None`: the record is dropped.
     #[inline(always)]
     fn take(
         &mut self,
@@ -191,8 +190,8 @@ impl Place {
         let number = task.records.has_threads().then_some(record.thread);
         let thread = number.map_or(0, |number| self.thread(number));
         let anchor = if self.threads[thread].anchored { Awaits::Sent } else { Awaits::Start };
-        // What it waits for, and whether that is what stands just before, which may have been dropped.
-        let (awaits, bequeathed) = match record.after {
+        // The dependency, and whether it is the previous record of the thread, which may have been dropped.
+        let (awaits, follows_previous) = match record.after {
             After::Start => (Awaits::Start, true),
             After::Sent => (anchor, true),
             After::Collective(number) => {
@@ -212,7 +211,7 @@ impl Place {
             }
         };
         let (awaits, time) = match self.threads[thread].inherited.take() {
-            Some((awaits, since)) if bequeathed => (awaits, start.saturating_sub(since)),
+            Some((awaits, since)) if follows_previous => (awaits, start.saturating_sub(since)),
             _ => (awaits, record.time),
         };
         let what = match record.body {
@@ -252,7 +251,7 @@ impl Place {
         Some(Prepared { task: rank, thread: number, start, time, awaits, what })
     }
 
-    /// The place of a thread in [`Place::threads`].
+    /// Index of a thread in [`Place::threads`].
     fn thread(&mut self, number: u16) -> usize {
         let known = self.threads.iter().position(|thread| thread.number == number);
         known.unwrap_or_else(|| {

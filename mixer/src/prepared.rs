@@ -1,4 +1,4 @@
-//! Records of which all is known but the ids that their lines will have.
+//! Records that lack nothing but ids.
 
 use crate::matching::Fate;
 use vef_format::ids::Rank;
@@ -8,40 +8,40 @@ use vef_format::units::Bytes;
 /// A record before it has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prepared {
-    /// Whose it is.
+    /// Its task.
     pub(crate) task: Rank,
-    /// Which thread of the task it belongs to, if that has several.
+    /// Its thread, if the task has several.
     pub(crate) thread: Option<u16>,
-    /// When its turn comes, on the clock of all.
+    /// Its start, on the common clock.
     pub(crate) start: u64,
-    /// Computing time in front of it; of a task with several threads, since the thread's event before.
+    /// Computing time since the thread's previous event.
     pub(crate) time: u64,
-    /// What it waits for.
+    /// Its dependency.
     pub(crate) awaits: Awaits,
-    /// What it is.
+    /// Its kind.
     pub(crate) what: What,
 }
 
-/// What a record waits for.
+/// Dependency of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaits {
-    /// Nothing.
+    /// None.
     Start,
     /// The latest message or mark of its thread.
     Sent,
-    /// A message, by its task and its index there. No other record waits for it.
+    /// A message, by sending task and index there. At most one record depends on a message.
     Received { source: Rank, message: u32 },
-    /// The operation at a position of a communicator (by identity).
+    /// An operation, by communicator (identity) and position.
     Collective { comm: u32, position: u32 },
 }
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A local mark.
     Mark,
-    /// A message, by its index in its task.
+    /// A message; `number` is its index in its task.
     Message { number: u32, dst: Rank, bytes: Bytes, fate: Fate },
-    /// The operation at a position of a communicator (by identity).
+    /// A part of an operation, by communicator (identity) and position.
     Collective { comm: u32, position: u32, code: OpCode, amounts: Amounts },
 }

@@ -1,4 +1,4 @@
-//! Reading a capture: all events of some tasks, in parallel.
+//! Reads the events of tasks, in parallel.
 
 use crate::Options;
 use crate::Progress;
@@ -8,7 +8,7 @@ use crate::order::Samples;
 use crate::parts;
 use crate::summary::Spent;
 use crate::task::Task;
-use crate::walk::{Manner, Walk};
+use crate::walk::{Walk, WalkOptions};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
@@ -19,8 +19,7 @@ use vef_format::error::Place;
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
-/// What a record may need beside its task's own memory, in parts of that: its partner, and both at once while they
-/// are looked for.
+/// Memory for matching, as a multiple of the tasks' own memory: partners, and the groups while they are looked up.
 const BESIDE: u64 = 1;
 
 /// Reads tasks of a capture.
@@ -31,7 +30,7 @@ pub(crate) struct Reading<'a> {
     progress: &'a dyn Progress,
 }
 
-/// What the first reading of a process's share gave.
+/// Result of the first reading of a process's share.
 pub(crate) enum FirstReading {
     /// All its tasks.
     Whole(Vec<Walked>),
@@ -39,7 +38,7 @@ pub(crate) enum FirstReading {
     Parts(Vec<Range<u32>>),
 }
 
-/// A task, and what its file says beyond its events.
+/// A task, and what its file says beside events.
 pub(crate) struct Walked {
     pub(crate) task: Task,
     pub(crate) skipped: u64,
@@ -48,7 +47,7 @@ pub(crate) struct Walked {
 }
 
 impl<'a> Reading<'a> {
-    /// Of `capture`, which lies at `path`.
+    /// Reads `capture`, which is at `path`.
     pub(crate) fn new(
         capture: &'a Capture,
         path: &'a Path,
@@ -58,8 +57,8 @@ impl<'a> Reading<'a> {
         Self { capture, path, options, progress }
     }
 
-    fn manner(&self) -> Manner<'_> {
-        Manner {
+    fn walk_options(&self) -> WalkOptions<'_> {
+        WalkOptions {
             with_notes: false,
             by_length: self.capture.layout() == Layout::Prospector,
             with_room: false,
@@ -68,8 +67,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads the tasks of `share`, and keeps them if they fit into so many bytes of memory; else the parts that do. What a task
-    /// takes is known only when it was read: events may be compressed, and some give very many records.
+    /// Reads the tasks of `share`. Returns them if they fit into `allowed` bytes, otherwise the parts that do: how much memory
+    /// a task takes is known only after reading, because events may be compressed or become many records.
     pub(crate) fn read(
         &self,
         share: Range<u32>,
@@ -77,15 +76,15 @@ impl<'a> Reading<'a> {
         communicators: &Communicators,
         with_notes: bool,
     ) -> Result<FirstReading, MixError> {
-        // Windows, tables and the output's buffers want their share, too.
+        // A quarter remains for windows, tables and output buffers.
         let room = allowed / 4 * 3;
-        let manner = Manner { with_notes, ..self.manner() };
+        let options = WalkOptions { with_notes, ..self.walk_options() };
         let kept: Vec<Mutex<Option<Walked>>> = share.clone().map(|_| Mutex::default()).collect();
         let of =
             |rank: u32| kept[(rank - share.start) as usize].lock().unwrap_or_else(PoisonError::into_inner);
         let (sum, over) = (AtomicU64::new(0), AtomicBool::new(false));
         let read = |rank: u32| {
-            let walked = self.walk_in(Rank(rank), communicators, manner);
+            let walked = self.walk_in(Rank(rank), communicators, options);
             self.progress.advance(1);
             let walked = walked?;
             let need = walked.task.memory() as u64 * (1 + BESIDE);
@@ -99,7 +98,7 @@ impl<'a> Reading<'a> {
             }
             Ok(need)
         };
-        // The first error by task, whichever comes first by time.
+        // Collect first: the error of the lowest task is returned, not the earliest.
         let needs: Vec<Result<u64, MixError>> = share.clone().into_par_iter().map(read).collect();
         let needs = needs.into_iter().collect::<Result<Vec<u64>, _>>()?;
         if over.into_inner() {
@@ -110,33 +109,33 @@ impl<'a> Reading<'a> {
         Ok(FirstReading::Whole(kept.flatten().collect()))
     }
 
-    /// Reads the tasks of `part`, with what a container says beside their records or without.
+    /// Reads the tasks of `part`, with or without notes for a container.
     pub(crate) fn walk(
         &self,
         part: Range<u32>,
         communicators: &Communicators,
         with_notes: bool,
     ) -> Result<Vec<Walked>, MixError> {
-        let manner = Manner { with_notes, ..self.manner() };
+        let options = WalkOptions { with_notes, ..self.walk_options() };
         let walk = |rank| {
-            let walked = self.walk_in(Rank(rank), communicators, manner);
+            let walked = self.walk_in(Rank(rank), communicators, options);
             self.progress.advance(1);
             walked
         };
-        // The first error by task, whichever comes first by time.
+        // Collect first: the error of the lowest task is returned, not the earliest.
         let walked: Vec<_> = part.into_par_iter().map(walk).collect();
         walked.into_iter().collect()
     }
 
-    /// The walk over one task's events to their end.
+    /// Walks over all events of one task.
     fn walk_in(
         &self,
         rank: Rank,
         communicators: &Communicators,
-        manner: Manner<'_>,
+        options: WalkOptions<'_>,
     ) -> Result<Walked, MixError> {
         let mut events = self.capture.events(rank)?;
-        let mut walk = Walk::new(rank, communicators, manner, events.has_many_threads());
+        let mut walk = Walk::new(rank, communicators, options, events.has_many_threads());
         events.each_to(&mut walk)?;
         let skipped = events.skipped().values().sum();
         let torn = match events.ending() {
@@ -153,15 +152,15 @@ impl<'a> Reading<'a> {
         Ok(Walked { task, skipped, torn, spent })
     }
 
-    /// The room of a receive: it is not kept, but read again for the few that are reported.
+    /// The buffer size of a receive. It is not kept; the few that are reported are read again.
     pub(crate) fn room(&self, rank: Rank, receive: u32, communicators: &Communicators) -> Option<Bytes> {
-        let manner = Manner { with_room: true, ..self.manner() };
-        let walked = self.walk_in(rank, communicators, manner).ok()?;
+        let options = WalkOptions { with_room: true, ..self.walk_options() };
+        let walked = self.walk_in(rank, communicators, options).ok()?;
         walked.task.room?.get(receive as usize).copied()
     }
 }
 
-/// Some starts of the records of `tasks`, the first of them `first`; `shifts` make each task's clock that of all.
+/// Samples the starts of the records of `tasks`, the first of which is `first`; `shifts` convert their clocks.
 pub(crate) fn sample(first: Rank, tasks: &[Task], shifts: &[i64]) -> Samples {
     let of = |(at, (task, &shift)): (usize, (&Task, &i64))| {
         Samples::of(Rank(first.0 + at as u32), &task.records, shift)

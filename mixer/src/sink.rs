@@ -1,5 +1,4 @@
-//! Where the lines of a trace go: into text, or into a container, which beside the records has what the captures know and
-//! text cannot say.
+//! Where lines go: text, or a container, which also has notes that text cannot hold.
 
 use crate::agreement::{Calls, Operations};
 use crate::bytes::{Encoder, Reader};
@@ -19,7 +18,7 @@ use vef_format::operation::OpCodes;
 use vef_format::record::{Communicator, Header, LocalCollective, Message};
 use vef_format::text::{self, WriteError};
 
-/// Whether a trace of this name is to be a container.
+/// Whether the name asks for a container.
 pub(crate) fn is_container(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"))
 }
@@ -31,7 +30,7 @@ pub(crate) enum Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// Begins the trace `output` of what was mixed from `capture`.
+    /// Begins the trace `output` of `capture`.
     pub(crate) fn new(
         output: &'a Output,
         header: &Header,
@@ -55,7 +54,7 @@ impl<'a> Sink<'a> {
         Ok(Self::Container(Box::new(writer)))
     }
 
-    /// Writes notes as [`encode_notes`] has them.
+    /// Writes notes that [`encode_notes`] encoded.
     pub(crate) fn notes(&mut self, notes: &[u8], output: &Output) -> Result<(), MixError> {
         let Self::Container(writer) = self else { return Ok(()) };
         let mut reader = Reader::new(notes);
@@ -68,7 +67,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Writes what is left, and compares the counts with the header's.
+    /// Completes the trace; an error if the counts differ from the header's.
     pub(crate) fn finish(self, output: &Output) -> Result<(), MixError> {
         match self {
             Self::Text(writer) => writer.finish().map(drop).map_err(|error| output.error(error)),
@@ -77,15 +76,15 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// What lines are given to.
-pub(crate) trait TakeLines {
-    /// What may go wrong.
+/// Receives the lines of a trace.
+pub(crate) trait LineSink {
+    /// Error of writing.
     type Error;
     fn message(&mut self, message: &Message) -> Result<(), Self::Error>;
     fn collective(&mut self, part: &LocalCollective) -> Result<(), Self::Error>;
 }
 
-impl TakeLines for text::Lines {
+impl LineSink for text::Lines {
     type Error = WriteError;
 
     #[inline(always)]
@@ -99,7 +98,7 @@ impl TakeLines for text::Lines {
     }
 }
 
-impl TakeLines for container::Writer<&File> {
+impl LineSink for container::Writer<&File> {
     type Error = ContainerWriteError;
 
     #[inline(always)]
@@ -113,7 +112,7 @@ impl TakeLines for container::Writer<&File> {
     }
 }
 
-/// The notes of some tasks between their walk and the output.
+/// Encoded notes between walk and output.
 #[derive(Debug)]
 pub(crate) enum KeptNotes {
     Here(Vec<u8>),
@@ -121,7 +120,7 @@ pub(crate) enum KeptNotes {
 }
 
 impl KeptNotes {
-    /// The bytes, as [`encode_notes`] has them.
+    /// The encoded notes.
     pub(crate) fn read(self, spill: Option<&Spill>) -> Result<Vec<u8>, MixError> {
         match (self, spill) {
             (Self::Here(bytes), _) => Ok(bytes),
@@ -131,8 +130,8 @@ impl KeptNotes {
     }
 }
 
-/// The notes of `tasks`, the first of them `first`, as bytes. The places of records are those of the walk: of tasks
-/// with several threads, or of whose records some are not in the trace, they are not known, and nothing is said of records.
+/// Encodes the notes of `tasks`, the first of which is `first`. Notes refer to records by their index in the walk, which
+/// is not their index in the trace if the task has several threads or dropped records; such tasks keep only `spans`.
 pub(crate) fn encode_notes(
     first: Rank,
     tasks: &mut [Task],
@@ -152,9 +151,9 @@ pub(crate) fn encode_notes(
         let whole = !partners.fates.contains(&Fate::Dropped)
             && (task.counts.collectives == 0 || task.calls.iter().all(is_whole))
             && !task.records.has_threads();
-        // When a task was in MPI is true whatever its records became.
-        let told = |section| whole || section == Section::Spans;
-        for (section, piece) in notes.into_iter().filter(|&(section, _)| told(section)) {
+        // The times in MPI are independent of records.
+        let keep = |section| whole || section == Section::Spans;
+        for (section, piece) in notes.into_iter().filter(|&(section, _)| keep(section)) {
             encoder.put(rank.into());
             encoder.put(section as u64);
             encoder.put_bytes(&piece);
@@ -163,37 +162,37 @@ pub(crate) fn encode_notes(
     encoder.0
 }
 
-/// Where the trace comes from, and what a reader should know of the capture.
+/// Origin of the trace, and facts on the capture.
 fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     let mut origin = Vec::new();
-    let mut tell = |name: &str, value: &str| {
+    let mut add = |name: &str, value: &str| {
         if !value.is_empty() {
             origin.push((name.to_owned(), value.to_owned()));
         }
     };
     if let Some(info) = capture.rank(Rank(0)) {
-        tell("program", info.program.first().map_or("", String::as_str));
-        tell("command", &info.program.join(" "));
-        tell("host", &info.host);
-        tell("mpi", &info.mpi);
-        tell("library", &info.library);
+        add("program", info.program.first().map_or("", String::as_str));
+        add("command", &info.program.join(" "));
+        add("host", &info.host);
+        add("mpi", &info.mpi);
+        add("library", &info.library);
     }
     for (ranks, command) in further_programs(capture) {
         let of = if ranks.len() == 1 { "task" } else { "tasks" };
         let last = if ranks.len() == 1 { String::new() } else { format!("–{}", ranks.end - 1) };
-        tell("command", &format!("{command} ({of} {}{last})", ranks.start));
+        add("command", &format!("{command} ({of} {}{last})", ranks.start));
     }
     for host in summary.oversubscribed() {
-        tell(About::OVERSUBSCRIBED, &host.to_string());
+        add(About::OVERSUBSCRIBED, &host.to_string());
     }
     for lack in summary.lacks() {
-        tell(About::NOT_IN_TRACE, &lack);
+        add(About::NOT_IN_TRACE, &lack);
     }
-    tell("version", concat!("vef ", env!("CARGO_PKG_VERSION")));
+    add("version", concat!("vef ", env!("CARGO_PKG_VERSION")));
     origin
 }
 
-/// The commands of a run of several programs beyond that of task 0, and the tasks of each.
+/// The commands of an MPMD run other than that of task 0, each with its tasks.
 fn further_programs(capture: &Capture) -> Vec<(Range<u32>, String)> {
     let mut programs: Vec<(Range<u32>, &[String])> = Vec::new();
     for rank in 0..capture.tasks() {
@@ -207,10 +206,10 @@ fn further_programs(capture: &Capture) -> Vec<(Range<u32>, String)> {
     further.take(MOST_PROGRAMS).map(|(ranks, program)| (ranks, program.join(" "))).collect()
 }
 
-/// Of so many runs of tasks of one program the container tells; more would be tasks with arguments of their own.
+/// Maximum number of commands listed: more means that each task has its own arguments.
 const MOST_PROGRAMS: usize = 64;
 
-/// Which task ran where, if all captures say so.
+/// Notes each task's host, if the capture has the hosts of all tasks.
 fn placement(capture: &Capture, writer: &mut container::Writer<&File>) -> Result<(), ContainerWriteError> {
     let host =
         |rank: u32| capture.rank(Rank(rank)).map(|info| info.host.as_str()).filter(|host| !host.is_empty());

@@ -1,5 +1,5 @@
-//! Windows pass stations, and threads share the work there: each takes a window through all of them, so that the window stays in
-//! its core's cache. What goes on from the window before is done in the order of windows; its state is small beside a window.
+//! A pipeline of stations. Each thread takes one window through all stations, so that the window stays in its core's
+//! cache. Sequential stations take the windows in order; their state is small compared with a window.
 
 use crate::error::MixError;
 use std::hint::spin_loop;
@@ -9,35 +9,35 @@ use std::thread::yield_now;
 
 type Outcome = Result<(), MixError>;
 
-/// A place where windows, of type `W`, are worked on.
+/// A step of work on windows of type `W`.
 pub(crate) enum Station<'a, W> {
-    /// One after the other.
+    /// One window at a time, in order.
     Sequential(Mutex<Sequential<'a, W>>),
-    /// All at once.
+    /// Any number of windows at once.
     Parallel(Parallel<'a, W>),
 }
 
-/// Is told the number of the window.
+/// The first argument is the index of the window.
 type Sequential<'a, W> = Box<dyn FnMut(usize, &mut W) -> Outcome + Send + 'a>;
 type Parallel<'a, W> = Box<dyn Fn(&mut W) -> Outcome + Send + Sync + 'a>;
 
 impl<'a, W> Station<'a, W> {
-    /// Windows one after the other.
+    /// A station that takes one window at a time, in order.
     pub(crate) fn sequential(work: impl FnMut(usize, &mut W) -> Outcome + Send + 'a) -> Self {
         Self::Sequential(Mutex::new(Box::new(work)))
     }
 
-    /// Windows all at once.
+    /// A station that takes windows in parallel.
     pub(crate) fn parallel(work: impl Fn(&mut W) -> Outcome + Send + Sync + 'a) -> Self {
         Self::Parallel(Box::new(work))
     }
 }
 
-/// At most so many threads take part: more would only wait for their turns, each with a window in memory.
+/// Maximum number of threads: more would only wait for the sequential stations, each with a window in memory.
 pub(crate) const MOST: usize = 8;
 
-/// Takes `count` windows through all stations with the threads of the pool, up to [`MOST`] of them. Each has a window of its own,
-/// made by `window` and used over and over.
+/// Takes `count` windows through all stations with the threads of the pool, at most [`MOST`]. Each thread reuses one
+/// window made by `window`.
 pub(crate) fn pass<W: Send>(
     stations: &[Station<'_, W>],
     window: impl Fn() -> W + Sync,
@@ -47,48 +47,48 @@ pub(crate) fn pass<W: Send>(
     let work =
         Work { stations, turns, count, begun: AtomicUsize::new(0), failed: AtomicUsize::new(usize::MAX) };
     let outcomes = rayon::broadcast(|thread| match thread.index() < MOST {
-        true => work.take_part(window()),
+        true => work.run_thread(window()),
         false => Ok(()),
     });
-    // The first error by window, whichever comes first by time.
+    // The error of the first window is returned, not the earliest.
     let failures = outcomes.into_iter().filter_map(Result::err);
     failures.min_by_key(|&(number, _)| number).map_or(Ok(()), |(_, error)| Err(error))
 }
 
 struct Work<'a, 'b, W> {
     stations: &'a [Station<'b, W>],
-    /// Of each station.
+    /// One for each station.
     turns: Vec<Turn>,
     count: usize,
-    /// How many windows were begun.
+    /// Number of windows begun.
     begun: AtomicUsize,
     /// The first window that failed.
     failed: AtomicUsize,
 }
 
-/// Whose turn it is.
+/// The next window of a station.
 #[derive(Default)]
 struct Turn {
-    /// The number of the window.
+    /// Index of the window.
     number: AtomicUsize,
-    /// Held where `number` is told to those who sleep.
+    /// Held while `number` changes or a thread begins to sleep.
     asleep: Mutex<()>,
     changed: Condvar,
 }
 
-/// So often a thread looks whether its turn has come: at once, then letting others run in between, some milliseconds in all.
-/// Then it sleeps: to be woken may take longer than the turn that it waits for.
-const LOOKS: (usize, usize) = (200, 5000);
+/// How often a thread polls for its turn before it sleeps: first spinning, then yielding, some milliseconds in all. Waking
+/// a sleeping thread may take longer than the turn before.
+const POLL_LIMITS: (usize, usize) = (200, 5000);
 
 impl Turn {
-    /// Waits for the turn of the window `number`; `false`: it will not come, because an earlier window failed.
+    /// Waits for the turn of window `number`; `false`: an earlier window failed.
     fn wait(&self, number: usize, failed: &AtomicUsize) -> bool {
         let has_come = || self.number.load(Ordering::Acquire) == number;
-        for look in 0..LOOKS.1 {
+        for poll in 0..POLL_LIMITS.1 {
             if has_come() {
                 return true;
             }
-            match look < LOOKS.0 {
+            match poll < POLL_LIMITS.0 {
                 true => spin_loop(),
                 false => yield_now(),
             }
@@ -103,22 +103,22 @@ impl Turn {
         true
     }
 
-    /// It is the next one's turn.
+    /// Passes the turn to the next window.
     fn pass(&self) {
         self.number.fetch_add(1, Ordering::Release);
         self.wake();
     }
 
     fn wake(&self) {
-        // Whoever has looked, and goes to sleep, holds this until it sleeps.
+        // A thread that is about to sleep holds the lock until it sleeps.
         drop(self.asleep.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 }
 
 impl<W> Work<'_, '_, W> {
-    /// What one thread does.
-    fn take_part(&self, mut window: W) -> Result<(), (usize, MixError)> {
+    /// The work of one thread.
+    fn run_thread(&self, mut window: W) -> Result<(), (usize, MixError)> {
         loop {
             let number = self.begun.fetch_add(1, Ordering::Relaxed);
             if number >= self.count || number > self.failed.load(Ordering::Acquire) {
@@ -144,8 +144,8 @@ impl<W> Work<'_, '_, W> {
     }
 }
 
-/// Of a thread at work on a window: should it fail or panic, later windows do not wait for it. Earlier ones come to their end, so that
-/// it does not depend on chance which of several errors is told.
+/// Marks the window as failed if its thread returns an error or panics, so that later windows stop. Earlier windows
+/// continue, so the error that is returned does not depend on timing.
 struct Guard<'a, 'b, 'c, W> {
     work: &'c Work<'a, 'b, W>,
     number: usize,
@@ -162,7 +162,7 @@ impl<W> Drop for Guard<'_, '_, '_, W> {
 mod tests {
     use super::*;
 
-    /// Takes 500 windows through four stations with so many threads; the third may fail at one.
+    /// Takes 500 windows through four stations; the third fails at window `fails`.
     fn take(threads: usize, fails: Option<usize>) -> (Vec<usize>, Outcome) {
         let (mut first, mut last) = (0, Vec::new());
         let stations = [

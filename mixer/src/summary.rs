@@ -1,4 +1,4 @@
-//! What a mix did: counts, bytes and times, for people and (by serde) for programs.
+//! The result of a mix: counts, bytes and times.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use vef_format::capture::Host;
 use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Grouped};
 
-/// What a mix did.
+/// The result of a mix.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Summary {
     /// Number of tasks.
     pub tasks: u32,
-    /// The hosts that the tasks ran on.
+    /// Hosts of the tasks.
     pub hosts: Vec<Host>,
-    /// Events of the capture.
+    /// Events in the capture.
     pub events: u64,
-    /// Lines of the trace: messages, marks, and one a task for each collective.
+    /// Lines of the trace: messages, marks, and one for each member of a collective.
     pub records: u64,
     /// Messages among them.
     pub messages: u64,
@@ -25,51 +25,50 @@ pub struct Summary {
     pub marks: u64,
     /// Collective operations.
     pub collectives: u64,
-    /// Lines of collectives: one a member.
+    /// Lines of collectives: one for each member.
     pub local_collectives: u64,
     /// Communicators written.
     pub communicators: u64,
     /// Payload of all messages.
     pub bytes: Bytes,
-    /// Messages whose receive was found.
+    /// Messages with a receive.
     pub matched: u64,
-    /// What has no partner; dropped, because the mix was lenient.
+    /// Sends and receives without a partner; they were dropped, because the mix was lenient.
     pub unmatched: Unmatched,
     /// Records left out of the trace, by reason.
     pub dropped: Dropped,
-    /// Calls that a trace cannot represent, by name.
+    /// Calls that a trace cannot represent, by function.
     pub not_representable: BTreeMap<String, Tally>,
     /// Tasks in which several threads made calls.
     pub threaded: u64,
-    /// Records that began before the previous event of their thread ended (a clock that went backwards); their computing
-    /// time is 0.
+    /// Records that began before the previous event of their thread ended (the clock went backwards); their computing time
+    /// is 0.
     pub negative_times: u64,
-    /// Messages that, by the clocks (of different hosts, or of one that was set), were received before they were sent; a
-    /// lower bound, of those that kept a line back.
+    /// Messages that were received before they were sent, by the clocks of different hosts or a clock that was set; a lower
+    /// bound: only messages that delayed a line count.
     pub early_receptions: u64,
-    /// Tasks that never came to `MPI_Finalize`.
+    /// Tasks that did not call `MPI_Finalize`.
     pub killed: Vec<Rank>,
-    /// Calls that were being written at the instant their task was killed, and are lost.
+    /// Calls lost because their task was killed while they were recorded.
     pub torn: u64,
     /// Completions of requests whose start is not in the capture.
     pub unknown_requests: u64,
-    /// Requests that no call completed or freed; receives among them have no place in the trace unless a message came.
+    /// Requests that no call completed or freed. Receives among them are in the trace only if a message matched.
     pub never_completed: u64,
-    /// Events of unknown type that were skipped.
+    /// Events of unknown type, which were skipped.
     pub skipped_unknown: u64,
-    /// Bytes that lay in temporary files, because the capture, or a process's share of it, was mixed in parts.
+    /// Size of the temporary files, if the capture, or a process's share, was mixed in parts.
     pub spilled: Bytes,
-    /// The most memory that the process had up to then, as the system counts it; of a job, the process with most. 0: the
-    /// system does not tell.
+    /// Peak resident memory of the process, of a job the largest of all processes; 0: unknown.
     pub peak_memory: Bytes,
     /// Where the tasks spent their time.
     pub spent: Spent,
-    /// How long each stage took.
+    /// Duration of each stage.
     pub times: Times,
 }
 
 impl Summary {
-    /// What of the run is not in the trace, a line each, the largest first.
+    /// What the trace lacks of the run, a line each, the largest count first.
     pub fn lacks(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let other: u64 = self.not_representable.values().map(|tally| tally.count).sum();
@@ -101,12 +100,12 @@ impl Summary {
             }
         }
         if !self.killed.is_empty() {
-            lines.push(format!("what {} tasks did after their last complete record", self.killed.len()));
+            lines.push(format!("calls of {} tasks after their last complete record", self.killed.len()));
         }
         lines
     }
 
-    /// The hosts with more tasks than cores: times of the trace measure their schedulers, too.
+    /// Hosts with more tasks than cores, whose times include waiting for a core.
     pub fn oversubscribed(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(|host| host.is_oversubscribed())
     }
@@ -117,29 +116,29 @@ impl Summary {
 pub struct Dropped {
     /// Sends without a receive.
     pub sends: u64,
-    /// Sends that were cancelled.
+    /// Cancelled sends.
     pub cancelled: u64,
-    /// Messages of a task to itself without bytes that nobody waits for: text cannot tell them from marks.
+    /// Empty messages of a task to itself that no call waits for: text cannot distinguish them from marks.
     pub empty_self: u64,
-    /// Parts of collectives that not all members came to.
+    /// Parts of collectives that some members did not call.
     pub collectives: u64,
 }
 
-/// Where the tasks spent their time, by the capture's table of calls; all zero for captures without one. In nanoseconds, of all tasks
-/// together.
+/// Where the tasks spent their time, in nanoseconds summed over all tasks, by the capture's call table; all zero if it has
+/// none. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Spent {
     /// From `MPI_Init` to the end of the recording.
     #[serde(rename = "total_ns")]
     pub total: u64,
-    /// In calls that wait for others: receives, waits, probes, and blocking collectives.
+    /// In calls that wait for other tasks: receives, waits, probes, and blocking collectives.
     #[serde(rename = "waiting_ns")]
     pub waiting: u64,
-    /// In polls, `MPI_Test` and the like, whether they found something or not.
+    /// In polls (`MPI_Test` and the like), successful or not.
     #[serde(rename = "polling_ns")]
     pub polling: u64,
-    /// What failed polls, and the little between them, took that the trace has as waiting ([`Polls::Wait`](crate::Polls::Wait)). All others
-    /// are computing there.
+    /// Failed polls, with the gaps within runs of them, that the trace counts as waiting
+    /// ([`Polls::Wait`](crate::Polls::Wait)). The trace counts all others as computing.
     #[serde(rename = "awaited_by_polling_ns")]
     pub awaited: u64,
     /// In all other calls.
@@ -150,11 +149,16 @@ pub struct Spent {
 impl Spent {
     /// Outside of MPI.
     pub fn computing(&self) -> u64 {
-        self.total.saturating_sub(self.waiting + self.polling + self.mpi)
+        self.total.saturating_sub(self.in_mpi())
+    }
+
+    /// In calls of MPI.
+    pub(crate) fn in_mpi(&self) -> u64 {
+        self.waiting.saturating_add(self.polling).saturating_add(self.mpi)
     }
 }
 
-/// How long each stage of a mix took.
+/// Duration of each stage of a mix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Times {
     /// Reading the capture and making the records of each task.
@@ -163,7 +167,7 @@ pub struct Times {
     /// Matching sends and receives, and comparing collectives.
     #[serde(rename = "matching_ns", serialize_with = "nanos")]
     pub matching: Duration,
-    /// Ordering, resolving and writing.
+    /// Ordering, numbering and writing.
     #[serde(rename = "output_ns", serialize_with = "nanos")]
     pub output: Duration,
 }
@@ -172,25 +176,25 @@ fn nanos<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, 
     serializer.serialize_u64(time.as_nanos().try_into().unwrap_or(u64::MAX))
 }
 
-/// How many, and how much data.
+/// A number of calls and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
-    /// How many.
+    /// Number of calls.
     pub count: u64,
-    /// How much data, as far as known.
+    /// Bytes, as far as known.
     pub bytes: Bytes,
 }
 
 impl Tally {
-    /// Counts one more.
+    /// Adds one call.
     pub(crate) fn add(&mut self, bytes: Bytes) {
         self.count += 1;
         self.bytes.0 = self.bytes.0.saturating_add(bytes.0);
     }
 
-    /// Counts all of `other`.
+    /// Adds `other`.
     pub(crate) fn merge(&mut self, other: Self) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.bytes.0 = self.bytes.0.saturating_add(other.bytes.0);
     }
 }
@@ -198,11 +202,11 @@ impl Tally {
 /// Sends and receives without a partner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Unmatched {
-    /// Sends nobody received.
+    /// Sends without a receive.
     pub sends: u64,
-    /// Receives that something waited for and nobody sent to.
+    /// Receives that a call waited for, without a send.
     pub receives: u64,
-    /// The first of each, at most five, by task.
+    /// The first of each by task, at most five.
     pub first: Vec<UnmatchedMessage>,
 }
 
@@ -211,17 +215,17 @@ pub struct Unmatched {
 pub struct UnmatchedMessage {
     /// Which of the two.
     pub kind: UnmatchedKind,
-    /// Whose.
+    /// Its task.
     pub task: Rank,
-    /// To or from whom; `None`: from anybody.
+    /// The other end; `None`: any source.
     pub peer: Option<Rank>,
-    /// With which tag; `None`: any.
+    /// Its tag; `None`: any.
     pub tag: Option<i32>,
-    /// Of how many bytes, where known (a receive says the room it has).
+    /// Bytes of a send, or size of a receive's buffer, if known.
     pub bytes: Option<Bytes>,
 }
 
-/// A send, or a receive.
+/// A send or a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnmatchedKind {
@@ -231,19 +235,19 @@ pub enum UnmatchedKind {
     Receive,
 }
 
-/// Of how many a message tells the particulars.
+/// Number of messages that a report lists.
 pub(crate) const SHOWN: usize = 5;
 
 impl Unmatched {
-    /// Whether everything has a partner.
+    /// Whether all sends and receives have partners.
     pub fn is_empty(&self) -> bool {
         self.sends == 0 && self.receives == 0
     }
 
-    /// Counts all of `other`, which is of later tasks.
+    /// Adds `other`, of higher tasks.
     pub(crate) fn merge(&mut self, other: Self) {
-        self.sends += other.sends;
-        self.receives += other.receives;
+        self.sends = self.sends.saturating_add(other.sends);
+        self.receives = self.receives.saturating_add(other.receives);
         for kind in [UnmatchedKind::Send, UnmatchedKind::Receive] {
             let room = SHOWN - self.first.iter().filter(|message| message.kind == kind).count();
             self.first.extend(other.first.iter().filter(|message| message.kind == kind).take(room));
@@ -269,7 +273,7 @@ impl fmt::Display for UnmatchedMessage {
         }
         match self.peer {
             Some(peer) => write!(f, "{peer}")?,
-            None => write!(f, "anybody")?,
+            None => write!(f, "any source")?,
         }
         match self.tag {
             Some(tag) => write!(f, " with tag {tag}")?,

@@ -1,4 +1,4 @@
-//! How the counts of tasks, and of the processes of a job, come together in the summary.
+//! Sums the counts of tasks, and of the processes of a job, into the summary.
 
 use crate::bytes::{Encoder, Garbled, Reader};
 use crate::matching::Matched;
@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
 impl Spent {
-    /// Of one task, whose recording lasted so long and whose calls these are.
+    /// Classifies the calls of one task, whose recording lasted `total`.
     pub(crate) fn of(total: u64, functions: &[Function]) -> Self {
         let mut spent = Self { total, ..Self::default() };
         for Function { name, time, .. } in functions {
@@ -20,23 +20,21 @@ impl Spent {
                 Kind::Poll => &mut spent.polling,
                 Kind::Other => &mut spent.mpi,
             };
-            *kind += time.0;
+            add_to(kind, time.0);
         }
-        // Several threads spend more than one task's time.
-        spent.total = spent.total.max(spent.waiting + spent.polling + spent.mpi);
+        // With several threads, the calls may sum to more than the duration.
+        spent.total = spent.total.max(spent.in_mpi());
         spent
     }
 
     fn add(&mut self, other: Self) {
-        self.total += other.total;
-        self.waiting += other.waiting;
-        self.polling += other.polling;
-        self.awaited += other.awaited;
-        self.mpi += other.mpi;
+        let own = [&mut self.total, &mut self.waiting, &mut self.polling, &mut self.awaited, &mut self.mpi];
+        let others = [other.total, other.waiting, other.polling, other.awaited, other.mpi];
+        own.into_iter().zip(others).for_each(|(own, other)| add_to(own, other));
     }
 }
 
-/// What a call does with its task's time.
+/// Kind of a function by how it uses time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Wait,
@@ -44,7 +42,7 @@ enum Kind {
     Other,
 }
 
-/// What the function of this name does.
+/// The kind of the function `name`.
 fn kind(name: &str) -> Kind {
     let name = name.strip_prefix("MPI_").unwrap_or(name);
     let name = name.strip_suffix("_c").unwrap_or(name);
@@ -59,24 +57,29 @@ fn kind(name: &str) -> Kind {
     }
 }
 
+/// Adds counts of a capture, which may have any value.
+fn add_to(sum: &mut u64, count: u64) {
+    *sum = sum.saturating_add(count);
+}
+
 impl Summary {
-    /// Counts what was read of consecutive tasks from `first` on, and gives the tasks.
+    /// Adds the counts of the tasks from `first` on; returns the tasks.
     pub(crate) fn add_walked(&mut self, first: u32, walked: Vec<Walked>) -> Vec<Task> {
         let mut count = |(rank, walked): (u32, Walked)| {
             let Walked { task, skipped, torn, spent } = walked;
             self.spent.add(spent);
             let counts = task.counts;
-            self.events += counts.events;
-            self.messages += task.messages();
-            self.marks += task.marks();
-            self.local_collectives += counts.collectives;
+            add_to(&mut self.events, counts.events);
+            add_to(&mut self.messages, task.messages());
+            add_to(&mut self.marks, task.marks());
+            add_to(&mut self.local_collectives, counts.collectives);
             self.bytes.0 = self.bytes.0.saturating_add(counts.bytes);
             self.threaded += u64::from(task.records.has_threads());
-            self.negative_times += counts.negative_times;
-            self.unknown_requests += counts.unknown_requests;
-            self.never_completed += counts.never_completed;
-            self.skipped_unknown += skipped;
-            self.torn += torn;
+            add_to(&mut self.negative_times, counts.negative_times);
+            add_to(&mut self.unknown_requests, counts.unknown_requests);
+            add_to(&mut self.never_completed, counts.never_completed);
+            add_to(&mut self.skipped_unknown, skipped);
+            add_to(&mut self.torn, torn);
             for (name, &tally) in &task.not_representable {
                 self.not_representable.entry(name.clone()).or_default().merge(tally);
             }
@@ -88,7 +91,7 @@ impl Summary {
         (first..).zip(walked).map(&mut count).collect()
     }
 
-    /// The counts of [`Summary::add_walked`], for another process.
+    /// Encodes the counts of [`Summary::add_walked`] for another process.
     pub(crate) fn encode_walked(&self) -> Vec<u8> {
         let mut encoder = Encoder::default();
         for count in [
@@ -121,11 +124,11 @@ impl Summary {
         encoder.0
     }
 
-    /// Adds the counts that a process of higher tasks has encoded.
+    /// Adds the encoded counts of a process of higher tasks.
     pub(crate) fn import_walked(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
         let mut reader = Reader::new(bytes);
         for count in [&mut self.events, &mut self.messages, &mut self.marks, &mut self.local_collectives] {
-            *count += reader.get()?;
+            add_to(count, reader.get()?);
         }
         self.bytes.0 = self.bytes.0.saturating_add(reader.get()?);
         for count in [
@@ -141,7 +144,7 @@ impl Summary {
             &mut self.spent.awaited,
             &mut self.spent.mpi,
         ] {
-            *count += reader.get()?;
+            add_to(count, reader.get()?);
         }
         for _ in 0..reader.get()? {
             let name = String::from_utf8_lossy(reader.get_bytes()?).into_owned();
@@ -154,7 +157,7 @@ impl Summary {
         Ok(())
     }
 
-    /// Takes over what became of the messages of all tasks.
+    /// Takes over the result of matching all tasks.
     pub(crate) fn add_matched(&mut self, matched: Matched) {
         self.matched = matched.matched;
         self.dropped.sends = matched.unmatched.sends;
@@ -166,7 +169,7 @@ impl Summary {
 }
 
 impl Matched {
-    /// For another process.
+    /// Encodes the counts for another process.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut encoder = Encoder::default();
         let Self { matched, cancelled, empty_self, dropped_bytes, unmatched } = self;
@@ -177,7 +180,7 @@ impl Matched {
         for message in &unmatched.first {
             encoder.put((message.kind == UnmatchedKind::Receive).into());
             encoder.put(message.task.0.into());
-            // What is not known is 0, what is is one more.
+            // 0 for `None`, otherwise the value plus one.
             encoder.put(message.peer.map_or(0, |peer| u64::from(peer.0) + 1));
             encoder.put(message.tag.map_or(0, |tag| u64::from(tag as u32) + 1));
             encoder.put(message.bytes.map_or(0, |bytes| bytes.0.saturating_add(1)));
@@ -185,7 +188,7 @@ impl Matched {
         encoder.0
     }
 
-    /// What another process has encoded.
+    /// Decodes the counts of another process.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
         let mut reader = Reader::new(bytes);
         let mut matched = Self {
@@ -233,5 +236,29 @@ mod tests {
         assert_eq!(spent, Spent { total: 2000, waiting: 15, polling: 48, awaited: 0, mpi: 960 });
         assert_eq!(spent.computing(), 2000 - 1023);
         assert_eq!(Spent::of(5, &calls).computing(), 0);
+    }
+
+    /// The call table of a capture may hold any times.
+    #[test]
+    fn sums_saturate() {
+        let call = |name: &str| Function { name: name.into(), calls: 1, errors: 0, time: Nanos(u64::MAX) };
+        let calls = ["MPI_Recv", "MPI_Wait", "MPI_Test", "MPI_Put", "MPI_Get"].map(call);
+        let spent = Spent::of(5, &calls);
+        let most = Spent { total: u64::MAX, waiting: u64::MAX, polling: u64::MAX, awaited: 0, mpi: u64::MAX };
+        assert_eq!((spent, spent.computing()), (most, 0));
+        let mut sum = spent;
+        sum.add(Spent { awaited: 7, ..spent });
+        assert_eq!(sum, Spent { awaited: 7, ..most });
+        let tally = Tally { count: u64::MAX, bytes: Bytes(u64::MAX) };
+        let summary = Summary {
+            events: u64::MAX,
+            torn: u64::MAX,
+            spent,
+            not_representable: [("MPI_Put".to_owned(), tally)].into(),
+            ..Summary::default()
+        };
+        let mut sum = summary.clone();
+        sum.import_walked(&summary.encode_walked()).unwrap();
+        assert_eq!(sum, summary);
     }
 }

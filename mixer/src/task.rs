@@ -1,4 +1,4 @@
-//! What the walk over one task's events gives: its records, and places in channels.
+//! The result of the walk over one task's events: records and their channels.
 
 use crate::agreement::Calls;
 use crate::channels::{Grouped, Posting, Side};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use vef_format::container::Section;
 use vef_format::units::{Bytes, Nanos};
 
-/// What the walk over one task's events gave.
+/// The result of the walk over one task's events.
 #[derive(Debug, Default)]
 pub(crate) struct Task {
     /// Its records.
@@ -17,34 +17,34 @@ pub(crate) struct Task {
     pub(crate) sends: Side,
     /// Its receives, in posting order.
     pub(crate) receives: Side,
-    /// Of a task with several threads: for each receive, when it was posted and when it was over.
+    /// Of a task with several threads: the times of each receive.
     pub(crate) postings: Option<Vec<Posting>>,
-    /// For each receive, whether something waited for it.
+    /// For each receive, whether a call waited for it.
     pub(crate) waits: Vec<Wait>,
-    /// Its calls of collectives, by communicator.
+    /// Its collective calls, by communicator.
     pub(crate) calls: Vec<Calls>,
-    /// At most how many collectives back, the latest being 1, a record's collective is.
+    /// The largest distance, in collectives, from a record to the collective it depends on; the latest has distance 1.
     pub(crate) reach: u32,
     /// When it entered `MPI_Init`.
     pub(crate) zero: Nanos,
     /// Its counts.
     pub(crate) counts: Counts,
-    /// Calls that a trace cannot represent, by name.
+    /// Calls that a trace cannot represent, by function.
     pub(crate) not_representable: BTreeMap<String, Tally>,
-    /// What a container says beside its records, if asked for.
+    /// Notes for a container, if requested.
     pub(crate) notes: Vec<(Section, Vec<u8>)>,
-    /// Room of every receive, in posting order, if asked for.
+    /// Buffer size of each receive in posting order, if requested.
     pub(crate) room: Option<Vec<Bytes>>,
 }
 
-/// Whether something waits for a receive.
+/// Whether a call waited for a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Nothing.
+    /// No.
     Not,
-    /// A call of its task.
+    /// Yes.
     Waited,
-    /// And a record of its task comes after that.
+    /// Yes, and a record depends on it.
     Followed,
 }
 
@@ -58,18 +58,18 @@ pub(crate) struct Counts {
     pub(crate) negative_times: u64,
     pub(crate) unknown_requests: u64,
     pub(crate) never_completed: u64,
-    /// How long failed polls took that are waits, in nanoseconds.
+    /// Duration of the failed polls that count as waiting, in nanoseconds.
     pub(crate) polled: u64,
     pub(crate) finalized: bool,
 }
 
 impl Task {
-    /// How many messages it sends.
+    /// Number of messages.
     pub(crate) fn messages(&self) -> u64 {
         self.sends.len() as u64
     }
 
-    /// How many of its records are marks.
+    /// Number of marks.
     pub(crate) fn marks(&self) -> u64 {
         self.records.len() as u64 - self.messages() - self.counts.collectives
     }
@@ -83,7 +83,7 @@ impl Task {
         grouped
     }
 
-    /// The memory it takes, about.
+    /// Approximate allocated bytes.
     pub(crate) fn memory(&self) -> usize {
         let calls: usize = self.calls.iter().map(|calls| calls.made.memory()).sum();
         let sides = self.sends.memory() + self.receives.memory();
@@ -92,7 +92,7 @@ impl Task {
         notes + self.records.memory() + sides + postings + self.waits.capacity() + calls
     }
 
-    /// Gives back unused memory.
+    /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.records.shrink();
         self.sends.shrink();

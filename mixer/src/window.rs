@@ -1,11 +1,11 @@
-//! A window of time: its records as they are prepared, task by task, then in the order of turns; there they become lines
-//! when ids take the place of what they referred to. Forty bytes each, so that a core's cache has room for a
-//! window. What does not fit (computing for four seconds, a message of four gigabytes) stands beside.
+//! A window: records between two points in time, first by task, then in the order of the trace, where they become lines by
+//! getting ids. A record has forty bytes, so that a window fits into a core's cache; values over 32 bits (computing for over
+//! four seconds, a message over 4 GiB) are in an overflow table.
 
 use crate::matching::Fate;
 use crate::order::Sorter;
 use crate::prepared::{Awaits, Prepared, What};
-use crate::sink::TakeLines;
+use crate::sink::LineSink;
 use std::ops::Range;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, OpCode};
@@ -16,36 +16,36 @@ use vef_format::units::{Bytes, Ticks};
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     records: Vec<Record>,
-    /// The places of those that are lines, in the order of the trace: as far as they stand one behind the other, a range.
+    /// Indices of the records that are lines, in the order of the trace, as ranges.
     lines: Vec<Range<usize>>,
-    /// The last such range.
+    /// The last of these ranges.
     latest: Range<usize>,
-    /// What collectives are; the same as just before is not repeated.
+    /// Parts of collectives; consecutive equal ones are stored once.
     parts: Vec<(OpCode, Amounts)>,
-    /// Times, and bytes of messages, that do not fit.
+    /// Overflow table: time, and bytes of a message.
     long: Vec<(u64, u64)>,
 }
 
 /// A record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// When its turn comes, on the clock of all.
+    /// Start, on the common clock.
     pub(crate) start: u64,
-    /// Whose it is.
+    /// Its task.
     pub(crate) task: u32,
     kind: Kind,
-    /// The place among the long ones, if it is long.
+    /// Time, or index in the overflow table.
     time: u32,
-    /// What it waits for: source and message, or communicator and position. In a line, the id of that, and its own.
+    /// Dependency: source and message, or communicator and position. In a line: id of the dependency, and own id.
     links: [u32; 2],
-    /// Number, destination and bytes of a message (so much, and no bytes, for a mark); communicator, in a line that of
-    /// the trace, and position of a collective, and the place of its part.
+    /// Message: index, destination, bytes; a mark is an empty message to its own task. Collective: communicator (in a line its
+    /// id in the trace), position, index of its part.
     what: [u32; 3],
 }
 
 const _: () = assert!(size_of::<Record>() == 40);
 
-/// What a record waits for, as it stands in a [`Record`].
+/// A dependency in the form of a [`Record`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     kind: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The latest message or mark of its task.
+    /// The latest message or mark of the task.
     pub(crate) const SENT: Self = Self { kind: SENT, links: [0; 2] };
 
     /// A message of `source`.
@@ -75,7 +75,7 @@ impl From<Awaits> for Link {
     }
 }
 
-/// What a record is, as it stands in a [`Record`].
+/// The kind of a record in the form of a [`Record`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     kind: u32,
@@ -89,28 +89,28 @@ impl Form {
         Self { kind: MARK, what: [0, task.0, 0] }
     }
 
-    /// A message, by its index in its task.
+    /// A message; `number` is its index in its task.
     #[inline(always)]
     pub(crate) fn message(number: u32, dst: Rank, bytes: u32, fate: Fate) -> Self {
         Self { kind: MESSAGE | (fate as u32) << 4, what: [number, dst.0, bytes] }
     }
 }
 
-/// What a record needs to be a line.
+/// The ids that make a record a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ids {
-    /// Of what it waits for.
+    /// Id of its dependency.
     pub(crate) after: u32,
-    /// Its own: that of the message, mark or operation.
+    /// Its own id.
     pub(crate) own: u32,
-    /// The communicator of the operation.
+    /// Id of the communicator of a collective.
     pub(crate) comm: CommId,
-    /// Of a task with several threads: the time since the record in front of it began.
+    /// Of tasks with several threads: the time since the start of the record in front.
     pub(crate) most_time: Option<u64>,
 }
 
-/// From the lowest bit: two bits what it is, two bits what it waits for, two bits the fate of a message, whether it is
-/// long, whether its task has several threads, and from bit 16 on which of them it belongs to.
+/// From the lowest bit: two bits of kind, two bits of dependency, two bits of fate, one for overflow, one for several
+/// threads; from bit 16 on the thread.
 #[derive(Clone, Copy, Debug)]
 struct Kind(u32);
 
@@ -157,19 +157,19 @@ impl Kind {
     }
 }
 
-/// What a record is, as far as its turn asks.
+/// The kind of a record, as far as numbering needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
     /// A local mark.
     Mark,
-    /// A message: its index in its task, to whom it goes, and whether a record waits for it.
+    /// A message: index in its task, destination, and whether a record depends on it.
     Message { number: u32, dst: u32, expected: bool },
-    /// The operation at a position of a communicator (by identity).
+    /// A part of an operation, by communicator (identity) and position.
     Collective { comm: u32, position: u32 },
 }
 
 impl Record {
-    /// What it waits for.
+    /// Its dependency.
     #[inline(always)]
     pub(crate) fn awaits(&self) -> Awaits {
         let [one, other] = self.links;
@@ -181,13 +181,13 @@ impl Record {
         }
     }
 
-    /// Which thread of its task it belongs to, if that has several.
+    /// Its thread, if the task has several.
     #[inline(always)]
     pub(crate) fn thread(&self) -> Option<u16> {
         self.kind.thread()
     }
 
-    /// What it is.
+    /// Its kind.
     #[inline(always)]
     pub(crate) fn role(&self) -> Role {
         let [one, other, _] = self.what;
@@ -202,7 +202,7 @@ impl Record {
 }
 
 impl Window {
-    /// Makes it empty.
+    /// Removes all records.
     pub(crate) fn clear(&mut self) {
         self.records.clear();
         self.lines.clear();
@@ -211,7 +211,7 @@ impl Window {
         self.long.clear();
     }
 
-    /// How many records it has.
+    /// Number of records.
     pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
@@ -241,14 +241,14 @@ impl Window {
         self.add(task, record.start, time, Link::from(record.awaits), form);
     }
 
-    /// Adds a record in the form that it has here.
+    /// Adds a record without overflow.
     #[inline(always)]
     pub(crate) fn add(&mut self, task: Rank, start: u64, time: u32, link: Link, form: Form) {
         let kind = Kind(form.kind | link.kind << 2);
         self.records.push(Record { start, task: task.0, kind, time, links: link.links, what: form.what });
     }
 
-    /// The place of `part`.
+    /// The index of `part`.
     fn part(&mut self, part: (OpCode, Amounts)) -> u32 {
         if self.parts.last() != Some(&part) {
             self.parts.push(part);
@@ -256,7 +256,7 @@ impl Window {
         self.parts.len() as u32 - 1
     }
 
-    /// Moves the records, which are task by task in ascending order of tasks, to `sorted` in the order of turns.
+    /// Moves the records, which are by task, to `sorted` in the order of the trace.
     pub(crate) fn sort(&mut self, sorter: &mut Sorter, sorted: &mut Self) {
         sorted.clear();
         sorter.sort(&self.records, |record| record.start);
@@ -265,7 +265,7 @@ impl Window {
         std::mem::swap(&mut self.long, &mut sorted.long);
     }
 
-    /// The record at a place, which has no ids yet, becomes the next line if `resolve` gives them.
+    /// Makes the record at `place` the next line, with the ids that `resolve` returns.
     #[inline(always)]
     pub(crate) fn line<E>(
         &mut self,
@@ -289,7 +289,7 @@ impl Window {
         Ok(())
     }
 
-    /// The time of the record at a place is at most `most`.
+    /// Limits the time of the record at `place` to `most`.
     #[cold]
     fn shorten(&mut self, place: usize, most: u64) {
         let record = &mut self.records[place];
@@ -302,7 +302,7 @@ impl Window {
         }
     }
 
-    /// All of the record at a place.
+    /// The complete record at `place`.
     pub(crate) fn get(&self, place: usize) -> Prepared {
         let record = self.records[place];
         let Record { start, task, kind, what: [one, other, value], .. } = record;
@@ -318,7 +318,7 @@ impl Window {
         Prepared { task: Rank(task), thread: kind.thread(), start, time, awaits: record.awaits(), what }
     }
 
-    /// The time, and the bytes if it is a message.
+    /// Time, and bytes of a message.
     #[inline(always)]
     fn time_and_bytes(&self, kind: Kind, time: u32, value: u32) -> (u64, Bytes) {
         if kind.is_long() {
@@ -329,7 +329,7 @@ impl Window {
         }
     }
 
-    /// The places of each task's records.
+    /// The indices of each task's records.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = Range<usize>> {
         let mut end = 0;
         self.records.chunk_by(|a, b| a.task == b.task).map(move |records| {
@@ -339,24 +339,24 @@ impl Window {
         })
     }
 
-    /// Gives `sink` the lines.
-    pub(crate) fn write<S: TakeLines>(&self, sink: &mut S) -> Result<(), S::Error> {
+    /// Writes the lines to `sink`.
+    pub(crate) fn write<S: LineSink>(&self, sink: &mut S) -> Result<(), S::Error> {
         let mut ranges = self.lines.iter().chain([&self.latest]);
         ranges.try_for_each(|lines| self.write_range(&self.records[lines.clone()], sink))
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub(crate) fn lines(&self) -> u64 {
         self.lines.iter().chain([&self.latest]).map(|lines| lines.len() as u64).sum()
     }
 
     #[inline(never)] // one loop over lines, not two
-    fn write_range<S: TakeLines>(&self, lines: &[Record], sink: &mut S) -> Result<(), S::Error> {
+    fn write_range<S: LineSink>(&self, lines: &[Record], sink: &mut S) -> Result<(), S::Error> {
         lines.iter().try_for_each(|line| self.write_one(line, sink))
     }
 
     #[inline(always)]
-    fn write_one<S: TakeLines>(&self, line: &Record, sink: &mut S) -> Result<(), S::Error> {
+    fn write_one<S: LineSink>(&self, line: &Record, sink: &mut S) -> Result<(), S::Error> {
         let &Record { task, kind, time, links: [after, id], what: [comm, dst, value], .. } = line;
         let (time, bytes) = self.time_and_bytes(kind, time, value);
         let (task, time, after) = (Rank(task), Ticks(time), u64::from(after));
@@ -386,7 +386,7 @@ pub(crate) mod tests {
         (0u32..64, any::<u64>()).prop_map(|(shift, value)| value >> shift)
     }
 
-    /// Any record of task 0 that begins at 0.
+    /// Any record of task 0 with start 0.
     pub(crate) fn record() -> impl Strategy<Value = Prepared> {
         let awaits = prop_oneof![
             Just(Awaits::Start),

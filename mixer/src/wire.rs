@@ -1,7 +1,7 @@
-//! The prepared records of a window as bytes, for those that another part or process prepares: some 15 bytes a record.
+//! Encodes the prepared records of a window for another part or process, in some 15 bytes a record.
 //!
-//! Task by task: how many tasks further, how many records, and these: a byte of shape (what it is, what it waits
-//! for), then the fields as numbers.
+//! By task: distance from the previous task, number of records, start; then for each record a byte of shape (kind,
+//! dependency, fate), and its fields as numbers.
 
 use crate::bytes::{Encoder, Garbled, Reader};
 use crate::matching::Fate;
@@ -21,7 +21,7 @@ const AFTER_COLLECTIVE: u64 = 3;
 /// Added to a shape: the thread's number follows.
 const THREADED: u64 = 48;
 
-/// The records of `window`; `comm` gives the number that all know of one's own communicator.
+/// Encodes the records of `window`; `comm` maps an own communicator to its common number.
 pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
     let mut encoder = Encoder(Vec::with_capacity(16 * window.len()));
     let mut last = 0;
@@ -53,7 +53,7 @@ fn put(encoder: &mut Encoder, record: &Prepared, step: u64, comm: &dyn Fn(u32) -
         Awaits::Received { .. } => RECEIVED,
         Awaits::Collective { .. } => AFTER_COLLECTIVE,
     };
-    // Below 96, so it is one byte.
+    // Below 96: one byte.
     encoder.put(kind + 3 * awaits + 12 * fate as u64 + record.thread.map_or(0, |_| THREADED));
     if let Some(thread) = record.thread {
         encoder.put(thread.into());
@@ -88,7 +88,7 @@ fn put(encoder: &mut Encoder, record: &Prepared, step: u64, comm: &dyn Fn(u32) -
     }
 }
 
-/// Adds the records in `bytes` to `window`.
+/// Appends the encoded records to `window`.
 pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), Garbled> {
     let mut reader = Reader::new(bytes);
     let mut task = 0u32;
@@ -174,7 +174,7 @@ mod tests {
             prop_assert_eq!(decode(&bytes, &mut decoded), Ok(()));
             let decoded: Vec<_> = (0..decoded.len()).map(|place| decoded.get(place)).collect();
             prop_assert_eq!(&records, &decoded);
-            // Whatever is cut off: no panic.
+            // Truncation must not panic.
             let _ = decode(&bytes[..cut % (bytes.len() + 1)], &mut Window::default());
         }
     }

@@ -1,14 +1,14 @@
-//! The last stage: window by window, what all parts prepared gets its order and its ids, and becomes text.
+//! The last stage: merges the prepared records of all parts window by window, sorts and numbers them, and writes them.
 //!
-//! Preparing, giving ids and writing go on from the window before; sorting a window and making text of it do not. How threads
-//! share that, [`stations`] says.
+//! Filling, numbering and writing need the windows in order; sorting a window and formatting it as text do not. The
+//! threads share this work by [`stations`].
 
 use crate::Progress;
 use crate::agreement::Operations;
 use crate::channels::NONE;
 use crate::communicators::Known;
 use crate::error::MixError;
-use crate::job::{self, Job, Tokens};
+use crate::job::{self, Job, WindowRequests};
 use crate::numbering::{Numbering, Traced};
 use crate::order::{End, Sorter};
 use crate::output::Output;
@@ -23,18 +23,18 @@ use vef_format::ids::{CommId, Rank};
 use vef_format::record::Communicator;
 use vef_format::text::Lines;
 
-/// Where the prepared records of some consecutive tasks come from.
+/// Source of the prepared records of some consecutive tasks.
 pub(crate) enum Source<'a> {
-    /// They are prepared when they are wanted.
+    /// Prepares them on demand.
     Here(Preparer<'a>),
-    /// They lie in a file, each window a block.
+    /// Reads them from a file, one block a window.
     Spilled(&'a Spill, Vec<Blocks>),
-    /// Other processes prepare them.
-    Elsewhere(Tokens<'a>),
+    /// Requests them from other processes.
+    Elsewhere(WindowRequests<'a>),
 }
 
 impl Source<'_> {
-    /// Adds the records of the next window, which ends there, task by task.
+    /// Adds the records of the next window, which ends at `end`, by task.
     fn fill(&mut self, end: End, window: &mut Window) -> Result<(), MixError> {
         match self {
             Self::Here(preparer) => preparer.fill(end, window),
@@ -48,7 +48,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// After all windows, or those until something failed.
+    /// Call after the last window (`whole`) or after an error.
     fn finish(self, whole: bool) -> Result<(), MixError> {
         match self {
             Self::Elsewhere(mut others) => others.finish(whole),
@@ -59,13 +59,13 @@ impl Source<'_> {
 
 /// What the last stage needs beside the records.
 pub(crate) struct Writing<'a> {
-    /// Where windows end.
+    /// Ends of the windows.
     pub(crate) ends: &'a [End],
     pub(crate) traced: &'a [Traced],
 }
 
 impl Writing<'_> {
-    /// Writes the trace; `sources` are those of ascending tasks. `output` is whole then, but has not its name yet.
+    /// Writes the trace from `sources`, by ascending tasks. The file is complete then, but not yet renamed.
     pub(crate) fn write(
         &self,
         mut sources: Vec<Source<'_>>,
@@ -129,7 +129,7 @@ impl Writing<'_> {
         sink.finish(output)
     }
 
-    /// Gives the process that writes what this one prepares, whenever it asks.
+    /// Sends the prepared windows of this process to rank 0 on request.
     pub(crate) fn serve(
         &self,
         mut sources: Vec<Source<'_>>,
@@ -145,7 +145,7 @@ impl Writing<'_> {
             }
             let block = match outcome {
                 Ok(()) => wire::encode(&window, &|own| names[own as usize]),
-                // It goes on until it is let go, so that nobody waits for ever.
+                // Rank 0 continues to request windows until it has seen the error.
                 Err(_) => job::FAILED.to_vec(),
             };
             if !job.answer(&block)? {
@@ -156,7 +156,7 @@ impl Writing<'_> {
     }
 }
 
-/// A window on its way.
+/// A window in the pipeline, and its buffers.
 struct Work {
     prepared: Window,
     sorter: Sorter,
@@ -171,8 +171,8 @@ impl Work {
     }
 }
 
-/// The communicators of a trace: all tasks first, then those with collectives, by the lowest member that knows them
-/// and its number for them. And the place there of each, by identity.
+/// The communicators of the trace: all tasks first, then those with collectives, by the lowest task that has them and its
+/// number for them. Also the id of each, by identity.
 pub(crate) fn number_communicators(
     tasks: u32,
     known: &[Known],

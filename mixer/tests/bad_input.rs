@@ -237,7 +237,7 @@ fn a_member_that_does_not_come() {
     let mut program = Program::new(3);
     program.collective(0, Operation::Barrier, None).collective(2, Operation::Barrier, None).finish();
     let said = program.error().to_string();
-    assert!(said.ends_with("task 0 calls Barrier, task 1 makes no such call"), "{said}");
+    assert!(said.ends_with("task 0 calls Barrier, task 1 makes no further call"), "{said}");
     let (lines, summary) = program.lines(true);
     assert_eq!((summary.dropped.collectives, summary.collectives), (2, 0));
     assert_eq!(lines.len(), 1 + 3);

@@ -1,31 +1,31 @@
-//! Where something in a file is wrong. Every error of this crate carries a [`Place`].
+//! Places in files. Every error of this crate carries a [`Place`].
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A spot in a file: enough for a user to open it there.
+/// A file and a position in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as the caller named it.
+    /// The path, as the caller gave it.
     pub path: PathBuf,
-    /// Where in it.
+    /// The position.
     pub spot: Spot,
 }
 
-/// Where in a file.
+/// A position in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
-    /// The file as a whole: it is missing, empty, or of another kind.
+    /// The whole file: it is missing, empty, or of another kind.
     File,
     /// A line of a text file, 1-based.
     Line(u64),
-    /// A byte offset of a binary file.
+    /// A byte offset in a binary file.
     Offset(u64),
-    /// A record of a binary file, 0-based, and its byte offset.
+    /// A record of a binary file.
     Record {
-        /// Which record, 0-based.
+        /// Index of the record, 0-based.
         number: u64,
-        /// Where it begins.
+        /// Its byte offset.
         offset: u64,
     },
 }

@@ -1,15 +1,15 @@
-//! A set of 64-bit ids that is small when they are dense: the bits of 512 neighbours lie together.
+//! A set of 64-bit ids, compact if they are dense: 512 consecutive ids share a bitmap.
 
 use std::collections::HashMap;
 
-/// A set of ids: an eighth of a byte each when they are dense, less than 150 bytes each when they are not.
+/// A set of ids: an eighth of a byte for each dense id, less than 150 bytes for each sparse one.
 #[derive(Debug, Default)]
 pub(crate) struct IdSet {
     blocks: HashMap<u64, Box<[u64; 8]>>,
 }
 
 impl IdSet {
-    /// Adds `id`; `false` if it was there.
+    /// Adds `id`; `false` if the set had it.
     pub(crate) fn insert(&mut self, id: u64) -> bool {
         let word = &mut self.blocks.entry(id >> 9).or_default()[(id >> 6 & 7) as usize];
         let before = *word;
@@ -17,7 +17,7 @@ impl IdSet {
         *word != before
     }
 
-    /// Whether `id` is there.
+    /// Whether the set has `id`.
     pub(crate) fn contains(&self, id: u64) -> bool {
         self.blocks.get(&(id >> 9)).is_some_and(|block| block[(id >> 6 & 7) as usize] >> (id & 63) & 1 == 1)
     }

@@ -1,4 +1,4 @@
-//! Small tables for very many ids: from an id to a number, and a list that grows without being copied.
+//! Compact containers for very many items: a map from ids to numbers, and a list that never reallocates.
 
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 /// No number.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Numbers by id: four bytes an id when ids are dense, never more than a hash table's.
+/// A map from ids to numbers: four bytes for each dense id, a hash table for sparse ones.
 #[derive(Debug, Default)]
 pub(crate) struct IdTable {
     dense: Vec<u32>,
@@ -15,13 +15,13 @@ pub(crate) struct IdTable {
 }
 
 impl IdTable {
-    /// Gives `id` the number `number` (not [`NONE`]) unless it has one; says which one it had.
+    /// Maps `id` to `number` (not [`NONE`]) unless it is mapped; returns the number it is mapped to already.
     pub(crate) fn insert(&mut self, id: u64, number: u32) -> Option<u32> {
         if let Some(before) = self.get(id) {
             return Some(before);
         }
         self.count += 1;
-        // Ids far beyond their number are kept apart, so that one large id does not cost a large table.
+        // An id far beyond the count goes to the hash table, so that one large id does not need a large array.
         if id < 4 * self.count + 4096 {
             let index = id as usize;
             if index >= self.dense.len() {
@@ -50,10 +50,10 @@ impl IdTable {
     }
 }
 
-/// Items a chunk.
+/// Items of a chunk.
 const CHUNK: usize = 1 << 14;
 
-/// A list in chunks: growing moves nothing, so there is never a second copy of it in memory.
+/// A list in chunks: growing copies nothing.
 #[derive(Debug)]
 pub(crate) struct Chunks<T>(Vec<Vec<T>>);
 
@@ -64,7 +64,7 @@ impl<T> Default for Chunks<T> {
 }
 
 impl<T> Chunks<T> {
-    /// Adds `item` behind the others.
+    /// Appends `item`.
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
         match self.0.last_mut() {
@@ -77,7 +77,7 @@ impl<T> Chunks<T> {
         }
     }
 
-    /// How many items there are.
+    /// Number of items.
     pub(crate) fn len(&self) -> usize {
         self.0.last().map_or(0, |last| (self.0.len() - 1) * CHUNK + last.len())
     }

@@ -1,5 +1,5 @@
-//! Names of things: tasks, communicators, messages, collectives. All are plain integers in the formats and
-//! distinct types here, so that a rank of a communicator is never taken for a rank of the world.
+//! Identifiers of tasks, communicators, messages and collectives. The formats have plain integers; distinct types prevent
+//! confusing, for example, a communicator rank with a world rank.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ macro_rules! id {
         pub struct $name(pub $int);
 
         impl $name {
-            /// The id as an index into per-item tables.
+            /// The id as an index into tables.
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -31,14 +31,14 @@ id!(
     /// A task: its rank in `MPI_COMM_WORLD`, 0-based.
     Rank(u32), "");
 id!(
-    /// The rank of a task within one communicator, 0-based.
+    /// The rank of a task within a communicator, 0-based.
     CommRank(u32), "");
 id!(
-    /// A communicator: `C<id>` of a trace, or the number one rank gave it in its capture.
+    /// A communicator: `C<id>` in a trace; in a capture, the number that one rank gave it.
     CommId(u32), "C");
 id!(
-    /// A point-to-point line of a trace (messages and local marks share the space).
+    /// A point-to-point line of a trace; messages and local marks share the number space.
     MessageId(u64), "");
 id!(
-    /// A collective operation of a trace, `G<id>`: the same for all its members.
+    /// A collective operation of a trace, `G<id>`; the same for all members.
     CollectiveId(u64), "G");

@@ -1,11 +1,11 @@
 //! Records, readers and writers of VEF traces and of captures.
 //!
-//! A *capture* is what the interposer left behind: one stream of calls a rank, with absolute times
-//! ([`capture`]). A *trace* is what a simulator replays: computing times and dependencies, no absolute
-//! times ([`record`], [`text`]). This crate knows both as data and nothing of how one becomes the other.
+//! A *capture* is the output of the interposer: one stream of calls for each rank, with absolute times ([`capture`]). A
+//! *trace* is the input of a simulator: computing times and dependencies, without absolute times ([`record`], [`text`]).
+//! The crate `mixer` makes traces from captures.
 //!
-//! This crate never starts a thread, never calls MPI, never prints, and forbids `unsafe` outside one
-//! module, which asks for memory ahead.
+//! This crate never starts a thread, never calls MPI and never prints. It forbids `unsafe` outside of one module, which
+//! prefetches memory.
 
 #![deny(unsafe_code)]
 

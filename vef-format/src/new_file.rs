@@ -1,9 +1,10 @@
-//! A file in the making: it has no name until it is whole, so that nothing of it stays behind otherwise, however its
-//! process ends. Where the file system cannot do that it has a hidden name beside its own, which only a kill leaves.
+//! An output file that gets its name only when it is complete, so that an incomplete file is never left behind. Where the
+//! file system has no unnamed files, the file has a hidden name in the same directory until then; only a killed process
+//! leaves that behind.
 //!
-//! What bears the name already decides where that is: a link stays a link, and what it leads to, or is to lead to, is replaced; a
-//! pipe or a device, and the standard output (`/dev/stdout`), are written to as they are. A file that is replaced passes its
-//! permissions on, and is not replaced by somebody who may not write to it.
+//! Symbolic links are followed: their target is replaced or created. Pipes, devices and the standard output
+//! (`/dev/stdout`) are opened and written directly. A replaced file passes on its permissions, and is replaced only if the
+//! caller may write to it.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use std::ffi::OsString;
@@ -12,7 +13,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-/// A file in the making.
+/// An incomplete output file.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -21,19 +22,19 @@ pub struct NewFile {
 
 #[derive(Debug)]
 enum Names {
-    /// It is written to as it is.
+    /// A pipe, device or standard output, written directly.
     Its,
-    /// It has none yet. It gets the first to be moved to the second.
+    /// Unnamed. It is linked to the first path, which is then renamed to the second.
     None(PathBuf, PathBuf),
-    /// It has the first, and gets the second.
+    /// Has the first path; renamed to the second.
     Hidden(PathBuf, PathBuf),
 }
 
 impl NewFile {
-    /// Begins what will be `path`.
+    /// Creates the file that becomes `path`.
     ///
     /// # Errors
-    /// Those of the operating system, before anything is there.
+    /// Those of the operating system; nothing is created then.
     pub fn create(path: &Path) -> io::Result<Self> {
         if is_stdout(path) {
             let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
@@ -66,13 +67,13 @@ impl NewFile {
         &self.file
     }
 
-    /// Gives the whole file its name.
+    /// Gives the complete file its name.
     ///
     /// # Errors
-    /// Those of the operating system; nothing of the file is left then.
+    /// Those of the operating system; the file is deleted then.
     pub fn finish(mut self) -> io::Result<()> {
         if let Names::None(hidden, target) = &self.names {
-            // One of a process of the same number that was killed right here.
+            // Left by a killed process with the same pid.
             discard(hidden);
             linkat(CWD, by_number(&self.file), CWD, hidden, AtFlags::SYMLINK_FOLLOW)?;
             self.names = Names::Hidden(hidden.clone(), target.clone());
@@ -93,10 +94,10 @@ impl Drop for NewFile {
     }
 }
 
-/// Where links from `path` lead, the last of them to nothing.
+/// Follows symbolic links from `path`, the last of which may dangle.
 fn led_to(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
-    // As many as the system follows.
+    // The limit of Linux.
     for _ in 0..40 {
         match fs::read_link(&path) {
             Ok(link) => path = path.parent().unwrap_or(Path::new("")).join(link),
@@ -106,7 +107,7 @@ fn led_to(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(ErrorKind::InvalidInput, "too many levels of symbolic links"))
 }
 
-/// A file without a name in the directory of `target`, if that can be and it can get a name later.
+/// Creates an unnamed file in the directory of `target`; `None` if the file system cannot, or cannot name it later.
 fn nameless_beside(target: &Path) -> Option<File> {
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -118,16 +119,16 @@ fn by_number(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Whether `path` means the standard output.
+/// Whether `path` is the standard output.
 pub fn is_stdout(path: &Path) -> bool {
     ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
-/// A hidden name beside `path` that no other process takes; among the system's temporary files if `path` is a pipe or
-/// a device.
+/// A hidden path beside `path`, distinct for each process; in the directory for temporary files if `path` is a pipe or a
+/// device.
 ///
 /// # Errors
-/// When `path` is not the name of a file (`..`).
+/// `path` has no file name (`..`).
 pub fn hidden_beside(path: &Path, suffix: &str) -> io::Result<PathBuf> {
     let hidden = hidden(path, suffix)?;
     let is_file =
@@ -149,7 +150,7 @@ fn hidden(path: &Path, suffix: &str) -> io::Result<PathBuf> {
 }
 
 fn discard(hidden: &Path) {
-    // Nothing better can be done about a file that cannot be removed either.
+    // Best effort.
     let _ = fs::remove_file(hidden);
 }
 
@@ -166,7 +167,7 @@ mod tests {
         let names = || fs::read_dir(dir.path()).unwrap().count();
         let new = NewFile::create(&target).unwrap();
         new.file().write_all(b"half").unwrap();
-        // A process that is killed now leaves no more than this.
+        // All that a process killed at this point leaves behind.
         assert_eq!(names(), usize::from(nameless_beside(&target).is_none()));
         drop(new);
         assert_eq!(names(), 0);
@@ -215,7 +216,7 @@ mod tests {
         NewFile::create(&target).unwrap().finish().unwrap();
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&target, fs::Permissions::from_mode(0o444)).unwrap();
-        // Nothing is read-only for root.
+        // Root may write to read-only files.
         let writable = File::options().write(true).open(&target).is_ok();
         assert_eq!(NewFile::create(&target).is_ok(), writable);
     }

@@ -1,7 +1,7 @@
-//! Collective operations: their codes in a trace and the meaning of `sendBytes`/`recvBytes` for each ([`Amounts`]).
+//! Collective operations: their codes in a trace, and the meaning of `sendBytes` and `recvBytes` of each ([`Amounts`]).
 //!
-//! Codes 0, 2 and 6 were seen in traces of the original tools; the others are this project's choice, because
-//! no trace at hand shows them. A user whose traces differ replaces the table ([`OpCodes`]).
+//! Codes 0, 2 and 6 occur in traces of the original tools; no trace shows the others, which are this project's choice.
+//! [`OpCodes`] replaces the table for other traces.
 
 use crate::error::Place;
 use crate::units::Bytes;
@@ -9,23 +9,23 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// The code of an operation as a trace line holds it.
+/// The code of an operation in a trace line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpCode(pub u16);
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident = $code:literal $text:literal $verified:literal;)*) => {
-        /// A collective operation of MPI that a trace can hold.
+        /// A collective operation of MPI that a trace can represent.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[derive(serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Operation { $($(#[$doc])* $name,)* }
 
         impl Operation {
-            /// Every operation, in the order of the default codes.
+            /// All operations, in the order of their default codes.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The code of the default table.
+            /// The code in the default table.
             pub const fn default_code(self) -> OpCode {
                 match self { $(Self::$name => OpCode($code),)* }
             }
@@ -44,44 +44,44 @@ macro_rules! operations {
 }
 
 operations! {
-    /// The root's data to all.
+    /// The root's data to all members.
     Bcast = 0 "Bcast" true;
-    /// All data combined at the root.
+    /// The reduction of all data, at the root.
     Reduce = 1 "Reduce" false;
-    /// All data combined, everywhere.
+    /// The reduction of all data, at all members.
     Allreduce = 2 "Allreduce" true;
-    /// Equal blocks to the root.
+    /// Equal blocks of all members, at the root.
     Gather = 3 "Gather" false;
-    /// Equal blocks from the root.
+    /// Equal blocks from the root to all members.
     Scatter = 4 "Scatter" false;
-    /// Equal blocks to everybody.
+    /// Equal blocks of all members, at all members.
     Allgather = 5 "Allgather" false;
-    /// Nobody leaves before all have come.
+    /// No member returns before all have called.
     Barrier = 6 "Barrier" true;
-    /// An equal block from each to each.
+    /// An equal block from each member to each.
     Alltoall = 7 "Alltoall" false;
-    /// Blocks of any size to the root.
+    /// Blocks of any size of all members, at the root.
     Gatherv = 8 "Gatherv" false;
-    /// Blocks of any size from the root.
+    /// Blocks of any size from the root to all members.
     Scatterv = 9 "Scatterv" false;
-    /// Blocks of any size to everybody.
+    /// Blocks of any size of all members, at all members.
     Allgatherv = 10 "Allgatherv" false;
-    /// Blocks of any size from each to each.
+    /// A block of any size from each member to each.
     Alltoallv = 11 "Alltoallv" false;
-    /// As `Alltoallv`, with a datatype a peer.
+    /// Like `Alltoallv`, with a datatype for each peer.
     Alltoallw = 12 "Alltoallw" false;
-    /// All data combined, scattered in blocks of any size.
+    /// The reduction of all data, scattered in blocks of any size.
     ReduceScatter = 13 "Reduce_scatter" false;
-    /// All data combined, scattered in equal blocks.
+    /// The reduction of all data, scattered in equal blocks.
     ReduceScatterBlock = 14 "Reduce_scatter_block" false;
-    /// Combined data of ranks 0…i at rank i.
+    /// The reduction of the data of ranks 0…i, at rank i.
     Scan = 15 "Scan" false;
-    /// Combined data of ranks 0…i−1 at rank i.
+    /// The reduction of the data of ranks 0…i−1, at rank i.
     Exscan = 16 "Exscan" false;
 }
 
 impl Operation {
-    /// Whether one task, the root, is special.
+    /// Whether the operation has a root.
     pub const fn is_rooted(self) -> bool {
         matches!(
             self,
@@ -89,15 +89,15 @@ impl Operation {
         )
     }
 
-    /// Whether a member with these amounts is the root of this rooted operation: whether it moves what only the root does. No member's
-    /// amounts say so where nobody moves a byte.
+    /// Whether a member with these amounts is the root of this rooted operation. If no member moves data, this is `false` for
+    /// all members.
     pub const fn is_root(self, amounts: Amounts) -> bool {
         let of_root = if self.root_sends() { amounts.send } else { amounts.recv };
         self.is_rooted() && of_root.0 > 0
     }
 
-    /// The block of a member with these amounts, of an operation in which each member names its own block and nobody else's: Gatherv,
-    /// Scatterv, Allgatherv and Reduce_scatter. The root's own is 0, which it keeps.
+    /// The block of a member with these amounts, for operations in which each member gives only its own block: Gatherv,
+    /// Scatterv, Allgatherv and Reduce_scatter. The root's own block counts as 0, because no data moves.
     pub const fn own_block(self, amounts: Amounts) -> Option<Bytes> {
         match self {
             Self::Gatherv | Self::Allgatherv => Some(amounts.send),
@@ -106,7 +106,7 @@ impl Operation {
         }
     }
 
-    /// Whether the root of a rooted operation is the one that sends (Bcast, Scatter, Scatterv).
+    /// Whether the root of a rooted operation sends (Bcast, Scatter, Scatterv).
     pub const fn root_sends(self) -> bool {
         matches!(self, Self::Bcast | Self::Scatter | Self::Scatterv)
     }
@@ -118,8 +118,8 @@ impl fmt::Display for Operation {
     }
 }
 
-/// What one task's part of a collective operation moves, in bytes of data (count × type size); the same two
-/// numbers in a capture and in a trace line. Only what is significant at that task counts:
+/// Bytes of data (count × type size) that one task's part of a collective moves; the same numbers in a capture and in a
+/// trace line. Only what MPI defines as significant at the task counts:
 ///
 /// | operation | `send` | `recv` |
 /// |---|---|---|
@@ -133,22 +133,21 @@ impl fmt::Display for Operation {
 /// | Reduce_scatter(_block) | sum of all blocks | own block |
 /// | Barrier | 0 | 0 |
 ///
-/// `MPI_IN_PLACE` changes nothing: the amounts are those of the equal call with separate buffers. The root of a
-/// rooted operation is the task whose sizes say so; where they cannot (zero bytes), text says communicator
-/// rank 0.
+/// `MPI_IN_PLACE` makes no difference: the amounts are those of the equivalent call with separate buffers. The root of a
+/// rooted operation is the task whose amounts show it; if none do (zero bytes), text assumes communicator rank 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Amounts {
-    /// Data contributed.
+    /// Bytes sent.
     pub send: Bytes,
-    /// Data obtained.
+    /// Bytes received.
     pub recv: Bytes,
 }
 
-/// The codes that stand for the operations in a trace: [`OpCodes::default`], a user's table, or that of a container.
+/// The table of operation codes of a trace: [`OpCodes::default`], a user's table, or that of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpCodes {
     codes: Vec<(OpCode, Operation)>,
-    /// Operations of later versions: kept by name, so that a container that is converted into another one keeps them.
+    /// Operations unknown to this version, by name, so that converting a container keeps them.
     unknown: Vec<(OpCode, String)>,
 }
 
@@ -159,13 +158,13 @@ impl Default for OpCodes {
     }
 }
 
-/// Why a table of codes cannot be read: where, and what is wrong there.
+/// Why a table of codes cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct OpCodesError {
     /// File and line.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     #[source]
     pub problem: OpCodesProblem,
 }
@@ -173,22 +172,22 @@ pub struct OpCodesError {
 /// What is wrong with a table of codes.
 #[derive(Debug, thiserror::Error)]
 pub enum OpCodesProblem {
-    /// The system could not read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A line that is not a code and a name.
+    /// A line is not a code and a name.
     #[error("`{0}` is not a line of the form `code name`")]
     Line(String),
-    /// A code that is no number from 0 to 65535.
+    /// A code is not a number from 0 to 65535.
     #[error("code `{0}` is not a number from 0 to 65535")]
     Code(String),
-    /// A name that no operation has.
+    /// No operation has the name.
     #[error("no collective operation is called `{0}`")]
     Name(String),
-    /// A code or an operation that an earlier line has.
+    /// An earlier line has the code or the operation.
     #[error("{0} is in the table already")]
     Twice(String),
-    /// No line at all.
+    /// The table has no lines.
     #[error("the table is empty")]
     Empty,
 }
@@ -201,10 +200,10 @@ impl OpCodes {
         table
     }
 
-    /// Reads a user's table from the file `path`; it replaces the default one as a whole.
+    /// Reads a user's table from the file `path`. It replaces the whole default table.
     ///
-    /// Lines `code name`, the name that of the MPI function in any case, with or without `MPI_`; empty lines and
-    /// what follows a `#` are left out.
+    /// Each line is `code name`, where the name is that of the MPI function in any case, with or without `MPI_`. Empty lines
+    /// and text from `#` on are ignored.
     pub fn open(path: &Path) -> Result<Self, OpCodesError> {
         match std::fs::read(path) {
             Ok(text) => Self::parse(&String::from_utf8_lossy(&text), path),
@@ -212,7 +211,7 @@ impl OpCodes {
         }
     }
 
-    /// The table that is `text`; errors call it `path`.
+    /// Parses a table; `path` is used in errors only.
     pub fn parse(text: &str, path: &Path) -> Result<Self, OpCodesError> {
         let mut codes: Vec<(OpCode, Operation)> = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
@@ -237,17 +236,17 @@ impl OpCodes {
         Ok(Self { codes, unknown: Vec::new() })
     }
 
-    /// A table without rows.
+    /// An empty table.
     pub(crate) fn none() -> Self {
         Self { codes: Vec::new(), unknown: Vec::new() }
     }
 
-    /// What the operation of `code` is called, whether this program knows it or not.
+    /// The name of the operation with `code`, known or not.
     pub fn name(&self, code: OpCode) -> Option<&str> {
         self.names().find(|&(known, _)| known == code).map(|(_, name)| name)
     }
 
-    /// Adds the operation called `name`, whether it is one that this program knows or not.
+    /// Adds the operation `name`, known or not.
     pub(crate) fn push(&mut self, code: OpCode, name: String) {
         match Operation::ALL.iter().find(|operation| operation.name() == name) {
             Some(&operation) => self.codes.push((code, operation)),
@@ -255,18 +254,18 @@ impl OpCodes {
         }
     }
 
-    /// Every code and the name of its operation; those of operations that this program does not know come last.
+    /// All codes and names; unknown operations last.
     pub fn names(&self) -> impl Iterator<Item = (OpCode, &str)> {
         let known = self.codes.iter().map(|&(code, operation)| (code, operation.name()));
         known.chain(self.unknown.iter().map(|(code, name)| (*code, name.as_str())))
     }
 
-    /// The operations that this program knows, and their codes.
+    /// The known operations and their codes.
     pub fn rows(&self) -> &[(OpCode, Operation)] {
         &self.codes
     }
 
-    /// The operation that `code` stands for.
+    /// The operation with `code`.
     #[inline]
     pub fn operation(&self, code: OpCode) -> Option<Operation> {
         match self.codes.get(code.0 as usize) {
@@ -281,7 +280,7 @@ impl OpCodes {
     }
 }
 
-/// A row of a user's table.
+/// Parses a row of a user's table.
 fn table_row(text: &str) -> Result<(OpCode, Operation), OpCodesProblem> {
     let quoted = |text: &str| text.chars().take(40).flat_map(char::escape_debug).collect::<String>();
     let mut words = text.split_whitespace();

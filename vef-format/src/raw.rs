@@ -1,15 +1,15 @@
-//! A record of a task as plain numbers: what readers give to those who cannot afford to take enums apart.
+//! Records as plain numbers, for readers that must avoid matching on enums.
 
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
 use crate::record::{Dependency, Line, LocalCollective, Message};
 use crate::units::{Bytes, Ticks};
 
-/// Bits of a tag: what the record waits for, as [`Dependency::code`] numbers it.
+/// Bits of a tag: the kind of dependency, as in [`Dependency::code`].
 pub const DEPENDENCY: u8 = 3;
-/// Bit of a tag: somebody waits for the reception of this message. With the two bits below it, the field `dep` of a line.
+/// Bit of a tag: a record waits for the reception of this message. With the two bits below, the field `dep` of a line.
 pub const AWAITED: u8 = 4;
-/// Bits of a tag: what the record is, one of the four below. No format uses the bits above.
+/// Bits of a tag: the kind of record, one of the four below. No format uses the bits above.
 pub const KIND: u8 = 24;
 /// A local mark.
 pub const MARK: u8 = 0;
@@ -20,32 +20,32 @@ pub const COLLECTIVE: u8 = 16;
 /// No record.
 pub const NOTHING: u8 = 24;
 
-/// A record as plain fields; its task is told beside it.
+/// A record as plain fields, without its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Raw {
     /// Computing time in front of it, in ticks.
     pub time: u64,
-    /// The id, of a message or mark, or of a collective.
+    /// Id of the message or mark, or of the collective.
     pub id: u64,
-    /// The id of what it waits for; 0 where that is nothing.
+    /// Id of the dependency; 0 without one.
     pub after: u64,
-    /// Payload, or what the task contributes to a collective.
+    /// Payload of a message, or bytes that the task sends in a collective.
     pub bytes: u64,
-    /// What the task obtains from a collective.
+    /// Bytes that the task receives in a collective.
     pub recv: u64,
-    /// The receiver, or the collective's communicator; a mark's own task.
+    /// Destination of a message, communicator of a collective, or task of a mark.
     pub to: u32,
-    /// The operation's code, of a collective.
+    /// Operation code of a collective.
     pub op: u16,
-    /// What it is and waits for: [`DEPENDENCY`], [`AWAITED`], [`KIND`].
+    /// [`DEPENDENCY`], [`AWAITED`] and [`KIND`].
     pub tag: u8,
 }
 
-/// A local mark that waits for the send, or the mark, in front of it, as it comes together with the message behind it.
+/// A local mark that depends on the previous send or mark, read together with the message that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeadingMark {
-    /// The id of what it waits for.
+    /// Id of its dependency.
     pub after: u64,
     /// Its id.
     pub id: u64,
@@ -54,14 +54,14 @@ pub struct LeadingMark {
 }
 
 impl LeadingMark {
-    /// The record of `task` that this is.
+    /// The mark as a record of `task`.
     pub fn raw(self, task: Rank) -> Raw {
         let Self { after, id, time } = self;
         Raw { tag: MARK | 1, op: 0, to: task.0, id, bytes: 0, recv: 0, time, after }
     }
 }
 
-/// What a [`Raw`] record is.
+/// The kind of a [`Raw`] record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawKind {
     /// A local mark.
@@ -77,16 +77,16 @@ impl Raw {
     pub const NOTHING: Self =
         Self { time: 0, id: 0, after: 0, bytes: 0, recv: 0, to: 0, op: 0, tag: NOTHING };
 
-    /// A message, or mark, of task `src`; `dep` is that of its line.
+    /// A message or mark of task `src`; `dep` is the field of its line.
     #[inline(always)]
     pub(crate) fn message(dep: u8, src: u32, dst: u32, id: u64, bytes: u64, time: u64, after: u64) -> Self {
-        // As `Message::is_mark` has it.
+        // The definition of `Message::is_mark`.
         let more_than_a_mark = u64::from(src ^ dst) | bytes | u64::from(dep & AWAITED);
         let kind = if more_than_a_mark == 0 { MARK } else { MESSAGE };
         Self { tag: dep | kind, op: 0, to: dst, id, bytes, recv: 0, time, after }
     }
 
-    /// What its task, `message.src`, makes of a message or mark.
+    /// Converts a message or mark of task `message.src`.
     #[inline]
     pub fn of_message(message: &Message) -> Self {
         let dep = message.after.code() | if message.awaited { AWAITED } else { 0 };
@@ -94,7 +94,7 @@ impl Raw {
         Self::message(dep, message.src.0, message.dst.0, id, bytes, time, after(message.after))
     }
 
-    /// What its task makes of its part of a collective.
+    /// Converts a part of a collective.
     #[inline]
     pub fn of_collective(part: &LocalCollective) -> Self {
         Self {
@@ -109,13 +109,13 @@ impl Raw {
         }
     }
 
-    /// Whether this is a mark behind a send (or mark) of that id, of its own task.
+    /// Whether this is a mark that depends on the send or mark `id` of its own task.
     #[inline(always)]
     pub fn is_mark_behind(&self, id: u64) -> bool {
         self.tag & (KIND | DEPENDENCY) == MARK | 1 && self.after == id
     }
 
-    /// What it is.
+    /// The kind of the record.
     #[inline(always)]
     pub fn kind(&self) -> RawKind {
         match self.tag & KIND {
@@ -125,19 +125,19 @@ impl Raw {
         }
     }
 
-    /// Whether somebody waits for the reception of this message.
+    /// Whether a record waits for the reception of this message.
     #[inline(always)]
     pub fn awaited(&self) -> bool {
         self.tag & AWAITED != 0
     }
 
-    /// What [`Raw::after`] is, as [`Dependency::code`] numbers it.
+    /// The kind of [`Raw::after`], as in [`Dependency::code`].
     #[inline(always)]
     pub fn dependency_code(&self) -> u8 {
         self.tag & DEPENDENCY
     }
 
-    /// The record of `task` that this is.
+    /// Converts the record, of `task`.
     #[inline]
     pub fn line(self, task: Rank) -> Line<'static> {
         let after = match self.dependency_code() {
@@ -170,7 +170,7 @@ impl Raw {
     }
 }
 
-/// The id of what is waited for; 0 where that is nothing.
+/// Id of the dependency; 0 without one.
 #[inline]
 fn after(dependency: Dependency) -> u64 {
     match dependency {

@@ -1,58 +1,58 @@
-//! The records of a VEF trace, whatever file they stand in.
+//! The records of a VEF trace, in text or in a container.
 //!
-//! A trace is *self-related*: a record says what it waits for ([`Dependency`]) and how long its task
-//! computes after that, never when it happened. A replay starts record k of a task at
+//! A trace is *self-related*: a record has a dependency ([`Dependency`]) and the computing time of its task after that,
+//! but no absolute time. A replay starts record k of a task at
 //!
 //! ```text
 //! start(k) = max( start(k−1), release(after) ) + time(k)
 //! ```
 //!
-//! where `release` is the moment the dependency is fulfilled.
+//! where `release` is the time at which the dependency is satisfied.
 
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
 use crate::units::{Bytes, Picos, Ticks};
 
-/// Which grammar a trace is written in.
+/// The version of a trace's grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// `VEF2`: read only; the "awaited" bit of messages is derived from the dependencies.
+    /// `VEF2`: read only. The "awaited" bit of messages is derived from the dependencies.
     V2,
     /// `VEF3`: read and written.
     V3,
 }
 
-/// The first line of a trace. Its counts are promises; validation compares them with the records.
+/// The first line of a trace. Validation compares its counts with the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The grammar.
     pub version: Version,
-    /// Number of tasks (`MPI_COMM_WORLD`'s size).
+    /// Number of tasks (size of `MPI_COMM_WORLD`).
     pub tasks: u32,
-    /// Point-to-point lines, local marks included.
+    /// Number of point-to-point lines, local marks included.
     pub messages: u64,
-    /// Communicator lines.
+    /// Number of communicator lines.
     pub communicators: u64,
-    /// Distinct `G` ids.
+    /// Number of distinct `G` ids.
     pub collectives: u64,
-    /// `G` lines: one a member task.
+    /// Number of `G` lines: one for each member.
     pub local_collectives: u64,
-    /// Version 2: messages that somebody waits for. Version 3: obsolete, 0.
+    /// Version 2: number of awaited messages. Version 3: obsolete, 0.
     pub received: u64,
     /// Picoseconds in one [`Ticks`].
     pub clock: Picos,
 }
 
-/// What a record waits for before its computing time begins.
+/// The dependency of a record: its computing time begins when this is satisfied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dependency {
-    /// Nothing: the first record of its task; its time counts from the start of `MPI_Init`.
+    /// None: the first record of its task or thread; its time counts from the start of `MPI_Init`.
     Start,
-    /// The previous event of the task was this send (or local mark); complete for the sender.
+    /// This send or local mark of the same task, complete for the sender.
     Sent(MessageId),
-    /// The previous event of the task completed the reception of this message.
+    /// The reception of this message.
     Received(MessageId),
-    /// The previous event of the task was its part of this collective.
+    /// The task's part of this collective.
     Collective(CollectiveId),
 }
 
@@ -69,7 +69,7 @@ impl Dependency {
     }
 }
 
-/// A point-to-point line: a message, or a local mark.
+/// A point-to-point line: a message or a local mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Unique among point-to-point lines.
@@ -80,17 +80,17 @@ pub struct Message {
     pub dst: Rank,
     /// Payload.
     pub bytes: Bytes,
-    /// Whether its reception is waited for (`+4` in `dep`).
+    /// Whether a record waits for its reception (`+4` in `dep`).
     pub awaited: bool,
-    /// What it waits for.
+    /// Its dependency.
     pub after: Dependency,
     /// Computing time in front of it.
     pub time: Ticks,
 }
 
 impl Message {
-    /// Whether this is no message but the moment at which its task enters a blocking receive, a wait for
-    /// a receive, or `MPI_Finalize`: a task to itself, without bytes, that nobody waits for.
+    /// Whether this is a local mark: the time at which its task enters a blocking receive, a wait for a receive, or
+    /// `MPI_Finalize`. A mark is an empty message of a task to itself whose reception no record waits for.
     #[inline]
     pub fn is_mark(&self) -> bool {
         self.src == self.dst && self.bytes.0 == 0 && !self.awaited
@@ -102,15 +102,15 @@ impl Message {
 pub struct LocalCollective {
     /// The same for all members of the operation.
     pub id: CollectiveId,
-    /// On which communicator.
+    /// The communicator.
     pub comm: CommId,
-    /// Which operation.
+    /// The operation.
     pub op: OpCode,
-    /// Whose part this is.
+    /// The task.
     pub task: Rank,
-    /// What this task contributes and obtains.
+    /// Bytes that the task sends and receives.
     pub amounts: Amounts,
-    /// What it waits for.
+    /// Its dependency.
     pub after: Dependency,
     /// Computing time in front of it.
     pub time: Ticks,
@@ -119,7 +119,7 @@ pub struct LocalCollective {
 /// A `C` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communicator {
-    /// Its number, unique among communicators.
+    /// Unique among communicators.
     pub id: CommId,
     /// World ranks of the members, in communicator-rank order.
     pub members: Vec<Rank>,
@@ -136,12 +136,12 @@ pub enum Record {
     Collective(LocalCollective),
 }
 
-/// A record as it stands in a trace; the members of a communicator lie in the reader.
+/// A line of a trace; the members of a communicator are borrowed from the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// A `C` line.
     Communicator {
-        /// Its number.
+        /// Unique among communicators.
         id: CommId,
         /// World ranks of the members, in communicator-rank order; at least one, at most the number of tasks.
         members: &'a [Rank],
@@ -153,7 +153,7 @@ pub enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// `record` as a line.
+    /// Borrows `record` as a line.
     pub fn of(record: &'a Record) -> Self {
         match record {
             Record::Communicator(comm) => Self::Communicator { id: comm.id, members: &comm.members },
@@ -162,7 +162,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The record on its own.
+    /// Copies the line.
     pub fn to_record(&self) -> Record {
         match *self {
             Self::Communicator { id, members } => {

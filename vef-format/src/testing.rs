@@ -1,4 +1,4 @@
-//! What several modules' tests need.
+//! Generators shared by the tests of several modules.
 
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
@@ -15,7 +15,7 @@ fn dependency() -> impl Strategy<Value = Dependency> {
     ]
 }
 
-/// Numbers of every length.
+/// Numbers of all lengths.
 fn number() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0u32..64).prop_map(|(number, shift)| number >> shift)
 }
@@ -54,7 +54,7 @@ fn record(tasks: u32) -> impl Strategy<Value = Record> {
 }
 
 prop_compose! {
-    /// Any trace that the grammar allows, sensible or not.
+    /// Any trace that the grammar allows, consistent or not.
     pub(crate) fn trace()(tasks in 1u32..3000)(
         records in proptest::collection::vec(record(tasks), 0..60),
         tasks in Just(tasks),

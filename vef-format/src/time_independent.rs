@@ -1,4 +1,4 @@
-//! Time-independent text traces, as MinI writes them: one file a rank, one line a call, no times.
+//! Time-independent text traces in MinI's format: one file for each rank, one line for each call, no times.
 //!
 //! ```text
 //! 0 init 1
@@ -18,10 +18,10 @@
 
 use crate::operation::Operation;
 
-/// The file beside the ranks' traces in which the tool says how many ranks there are. It is not MinI's.
+/// The file beside the ranks' traces with the number of ranks. It is not part of MinI's format.
 pub const RANKS_FILE: &str = "ranks";
 
-/// The names of calls that complete requests or probe: they have no further fields.
+/// Names of the calls that complete requests or probe; they have no further fields.
 pub const COMPLETIONS: [(&str, &str); 8] = [
     ("MPI_Wait", "wait"),
     ("MPI_Waitall", "waitall"),
@@ -33,7 +33,7 @@ pub const COMPLETIONS: [(&str, &str); 8] = [
     ("MPI_Testsome", "testsome"),
 ];
 
-/// The names of calls that send.
+/// Names of the calls that send.
 pub const SENDS: [(&str, &str); 10] = [
     ("MPI_Send", "send"),
     ("MPI_Bsend", "bsend"),
@@ -47,10 +47,10 @@ pub const SENDS: [(&str, &str); 10] = [
     ("MPI_Isendrecv", "Isendrecv"),
 ];
 
-/// The names of calls that receive.
+/// Names of the calls that receive.
 pub const RECEIVES: [(&str, &str); 2] = [("MPI_Recv", "recv"), ("MPI_Irecv", "Irecv")];
 
-/// The name of a collective operation; non-blocking ones put an `I` in front.
+/// The name of a collective operation; non-blocking ones have the prefix `I`.
 pub const fn collective_name(operation: Operation) -> &'static str {
     match operation {
         Operation::Bcast => "bcast",
@@ -73,22 +73,22 @@ pub const fn collective_name(operation: Operation) -> &'static str {
     }
 }
 
-/// The code of a derived datatype with holes; every other code is of a contiguous one.
+/// Code of a derived datatype with gaps; all other codes are contiguous datatypes.
 pub const NOT_CONTIGUOUS: u32 = 101;
 
-/// What a line says.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// Of no interest to the amounts: init, waits, barriers, freed communicators, cycle counts.
+    /// Without amounts: init, waits, barriers, freed communicators, cycle counts.
     Other,
     /// A phase begins or ends.
     Phase {
-        /// Begins.
+        /// Whether it begins.
         start: bool,
         /// Its name.
         name: &'a str,
     },
-    /// A new communicator that the caller is in.
+    /// A new communicator of the caller.
     Communicator {
         /// The caller's rank in `MPI_COMM_WORLD`.
         caller: u32,
@@ -106,33 +106,33 @@ pub enum Line<'a> {
 /// A point-to-point line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Rank in `MPI_COMM_WORLD` of the first field: the caller, or (second line of a `Sendrecv`) the sender.
+    /// The first field, a rank in `MPI_COMM_WORLD`: the caller, or in the second line of a `Sendrecv` the sender.
     pub first: u32,
     /// Name of the call.
     pub call: &'a str,
-    /// Rank of the other side in the communicator; -1 where nobody knows.
+    /// Rank of the peer in the communicator; -1: unknown.
     pub peer: i64,
     /// Bytes.
     pub bytes: u64,
-    /// Without holes.
+    /// Whether the datatype is contiguous.
     pub contiguous: bool,
     /// Name of the communicator.
     pub comm: &'a str,
 }
 
 impl Message<'_> {
-    /// Whether this is a line about a message that its first field sends.
+    /// Whether the first field is the sender.
     pub fn is_send(&self) -> bool {
         SENDS.iter().any(|(_, name)| *name == self.call)
     }
 }
 
-/// What a collective moves between two processes, bytes.
+/// Bytes that a collective moves between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Load {
-    /// As much each.
+    /// The same for all processes.
     Same(u64),
-    /// By process: least, median, most.
+    /// Least, median and greatest of all processes.
     Spread(u64, u64, u64),
 }
 
@@ -147,20 +147,20 @@ pub struct Collective<'a> {
     pub load: Load,
     /// The root's rank in the communicator.
     pub root: Option<u32>,
-    /// Without holes, both ways.
+    /// Whether both datatypes are contiguous.
     pub contiguous: bool,
     /// Name of the communicator.
     pub comm: &'a str,
-    /// With a root: the caller's rank in the communicator, except in `MPI_COMM_WORLD`. Without: the how manyth
-    /// such call of this communicator, from 1.
+    /// With a root: the caller's rank in the communicator, except in `MPI_COMM_WORLD`. Without: the number of the call among
+    /// such calls on the communicator, from 1.
     pub last: Option<u64>,
 }
 
 impl Line<'_> {
-    /// Reads a line, without its end.
+    /// Parses a line without its end.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem with the line.
     pub fn parse(text: &str) -> Result<Line<'_>, &'static str> {
         if let Some(phase) = text.strip_prefix("Phase ") {
             let phase = phase.strip_suffix('.').ok_or("a phase's line ends in a full stop")?;
@@ -239,7 +239,7 @@ fn collective<'a>(caller: u32, call: &'a str, text: &'a str) -> Result<Collectiv
     for code in codes.split(", ") {
         contiguous &= is_contiguous(code)?;
     }
-    // Names of communicators have no blank.
+    // Communicator names contain no blank.
     let (comm, last) = match place.split_once(' ') {
         None => (place, None),
         Some((comm, last)) => (comm, Some(last.parse().map_err(|_| "the last field is not a number")?)),

@@ -1,10 +1,10 @@
-//! Quantities with their units in the type: picoseconds, trace clock units, bytes; and how people are shown them.
+//! Quantities with their units as types: picoseconds, ticks, bytes; and their formatting.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A span or an instant of simulated time in picoseconds. 2^64 ps are 213 days; arithmetic that can
-/// leave this range is checked ([`Picos::checked_add`]) and reported, never wrapped.
+/// A duration or an instant of simulated time in picoseconds. 2^64 ps are 213 days; arithmetic that can overflow is checked
+/// ([`Picos::checked_add`]).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
 )]
@@ -12,12 +12,12 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Picos(pub u64);
 
 impl Picos {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// The end of time.
+    /// The largest time.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `self + other`, or `None` past the end of time.
+    /// `self + other`, or `None` on overflow.
     #[inline]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
@@ -38,14 +38,14 @@ impl Picos {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// In seconds, for people.
+    /// Seconds, rounded.
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-12
     }
 }
 
 impl fmt::Display for Picos {
-    /// With the unit that keeps one to three digits before the point: `1.500 ms`.
+    /// With the unit that leaves one to three digits before the point: `1.500 ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
             0..1_000 => return f.pad(&format!("{} ps", self.0)),
@@ -58,7 +58,7 @@ impl fmt::Display for Picos {
     }
 }
 
-/// A span of computing time in units of the trace's clock (its header says how many picoseconds one is).
+/// A duration in units of the trace's clock; the header has the picoseconds of a tick.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
 )]
@@ -66,7 +66,7 @@ impl fmt::Display for Picos {
 pub struct Ticks(pub u64);
 
 impl Ticks {
-    /// In picoseconds under `clock` picoseconds a tick; `None` when that leaves the range of [`Picos`].
+    /// Picoseconds, at `clock` picoseconds a tick; `None` on overflow.
     #[inline]
     pub const fn to_picos(self, clock: Picos) -> Option<Picos> {
         match self.0.checked_mul(clock.0) {
@@ -84,7 +84,7 @@ impl Ticks {
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Nanoseconds from `earlier` to `self`; `None` when `earlier` is later.
+    /// Nanoseconds from `earlier` to `self`; `None` if `earlier` is later.
     #[inline]
     pub const fn since(self, earlier: Self) -> Option<u64> {
         self.0.checked_sub(earlier.0)
@@ -99,7 +99,7 @@ impl Nanos {
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// No data.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 }
 
@@ -127,7 +127,7 @@ impl AddAssign for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Exact below 10 kB, then with a decimal prefix: `1.500 MB`.
+    /// Exact below 10 kB, otherwise with a decimal prefix: `1.500 MB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
             0..10_000 => return f.pad(&format!("{} B", self.0)),
@@ -139,7 +139,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A number of things, for people: in groups of three, `12 345 678`.
+/// A number formatted in groups of three: `12 345 678`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grouped<N>(pub N);
 

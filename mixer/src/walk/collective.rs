@@ -1,4 +1,4 @@
-//! The part of one task's walk that is about collectives: as such, or as the messages that replace them.
+//! Collective calls: as records, or as the messages that replace them.
 
 use super::{Pending, Walk};
 use crate::agreement::{CallList, Calls};
@@ -13,7 +13,7 @@ use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
 
 impl Walk<'_> {
-    /// Rule 6, and 9 for the non-blocking ones.
+    /// Rules 6 and 9.
     pub(super) fn collective(&mut self, event: &Event<'_>, call: &Collective<'_>) -> Result<(), Problem> {
         let local = self.comms.get(call.comm)?;
         if local.foreign {
@@ -40,10 +40,10 @@ impl Walk<'_> {
         };
         let made = &mut self.task.calls[slot as usize].made;
         made.push(Call { operation: call.operation, root: call.root.map(|root| root.0) });
-        if let Some(table) = self.manner.lower {
+        if let Some(table) = self.options.lower {
             let steps = Steps::new(table, call, size, local.rank.0)
                 .map_err(|error| Problem::Schedule(call.operation, error))?;
-            // Those that overlap do not come in the same order everywhere, so each has a tag of its own.
+            // Overlapping non-blocking collectives may be in different order on each member, so each has its own tag.
             let tag = if call.request.is_some() { made.len() as i32 } else { 0 };
             let (comm, group) = (local.identity.lowered(), local.group.clone());
             let channel = |rank: u32| match group.get(CommRank(rank)) {
@@ -66,9 +66,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A collective as messages, `channel` giving that with each of its ranks. A non-blocking one sends all of them at
-    /// once and waits for what it receives when it is waited for: in between, nothing that the program does would
-    /// wait for the rounds of the algorithm.
+    /// Replaces a collective by messages; `channel` returns the channel with a rank. A non-blocking one sends all its messages
+    /// at the call and completes all its receives at its wait, because the program may do anything in between.
     #[cold]
     fn as_messages(
         &mut self,
@@ -109,7 +108,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Waits for `receives` within the call `event`.
+    /// Completes `receives` within the call `event`.
     pub(super) fn collect(&mut self, event: &Event<'_>, receives: &[u32], chained: &mut Option<After>) {
         for &number in receives {
             self.task.waits[number as usize] = Wait::Waited;

@@ -1,4 +1,4 @@
-//! The communicators of one task, by its own numbers.
+//! The communicators of one task, by the task's own numbers.
 
 use crate::communicators::{Group, Identity};
 use crate::error::Problem;
@@ -6,20 +6,20 @@ use hashbrown::HashMap;
 use std::sync::Arc;
 use vef_format::ids::{CommId, CommRank, Rank};
 
-/// A communicator as this task knows it.
+/// A communicator of this task.
 #[derive(Debug)]
 pub(super) struct Local {
     pub(super) identity: Identity,
     pub(super) group: Arc<Group>,
-    /// Whether it has no place in a trace.
+    /// Whether the trace cannot represent it.
     pub(super) foreign: bool,
-    /// Its place in [`Task::calls`](crate::task::Task::calls), once it has one.
+    /// Index in [`Task::calls`](crate::task::Task::calls), from its first collective on.
     pub(super) slot: Option<u32>,
-    /// This task's rank there, once it has a slot.
+    /// This task's rank, from its first collective on.
     pub(super) rank: CommRank,
 }
 
-/// The communicators of this task. Most calls are on the one that was used last.
+/// The communicators of this task. Most calls use the same one as the call before.
 #[derive(Debug, Default)]
 pub(super) struct Locals {
     list: Vec<Local>,
@@ -28,7 +28,7 @@ pub(super) struct Locals {
 }
 
 impl Locals {
-    /// The communicator that the task calls `id`.
+    /// The communicator with the task's number `id`.
     #[inline(always)]
     pub(super) fn get(&mut self, id: CommId) -> Result<&mut Local, Problem> {
         let place = match self.last {
@@ -42,7 +42,7 @@ impl Locals {
         Ok(&mut self.list[place])
     }
 
-    /// Adds one, unless `id` is another already.
+    /// Adds a communicator; an error if `id` is another one already.
     pub(super) fn add(&mut self, id: CommId, local: Local) -> Result<(), Problem> {
         let place = *self.places.entry(id).or_insert(self.list.len());
         match self.list.get(place) {
@@ -53,7 +53,7 @@ impl Locals {
         Ok(())
     }
 
-    /// The communicator, and the task that is `rank` there; `None` if it has no place in a trace.
+    /// The communicator, and the task with `rank` in it; `None` if the trace cannot represent it.
     #[inline(always)]
     pub(super) fn peer(&mut self, comm: CommId, rank: CommRank) -> Result<Option<(Identity, Rank)>, Problem> {
         let local = self.get(comm)?;
@@ -66,7 +66,7 @@ impl Locals {
         }
     }
 
-    /// The task that is `rank` of the communicator `identity`.
+    /// The task with `rank` in the communicator `identity`.
     pub(super) fn rank_of(&self, identity: Identity, rank: CommRank) -> Option<Rank> {
         self.list.iter().find(|local| local.identity == identity)?.group.get(rank)
     }

@@ -1,6 +1,6 @@
-//! The walk over one task's events, in program order: they become records, and places in channels.
+//! The walk over one task's events, in order of their starts. It makes records and channels.
 //!
-//! Numbers in comments are the rules of `docs/mixing.md`.
+//! Rule numbers are those of `docs/mixing.md`.
 
 mod collective;
 mod locals;
@@ -33,18 +33,18 @@ use vef_format::capture::{Function, Taker};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::Bytes;
 
-/// How to walk.
+/// Options of a walk.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manner<'a> {
-    /// Whether channels tell lengths apart ([`Channel::length`]), because the capture does not tell communicators.
+pub(crate) struct WalkOptions<'a> {
+    /// Whether channels differ by message length ([`Channel::length`]), because the capture has no communicators.
     pub(crate) by_length: bool,
-    /// Whether to note the room of every receive ([`Task::room`]).
+    /// Whether to keep the buffer size of each receive ([`Task::room`]).
     pub(crate) with_room: bool,
-    /// Whether to collect what a container says beside the records ([`Task::notes`]).
+    /// Whether to make notes for a container ([`Task::notes`]).
     pub(crate) with_notes: bool,
-    /// What failed polls are.
+    /// How failed polls count.
     pub(crate) polls: Polls,
-    /// With what table to replace collectives by messages, if at all.
+    /// The decision table, if collectives are to be replaced by messages.
     pub(crate) lower: Option<&'a Table>,
 }
 
@@ -52,14 +52,14 @@ pub(crate) struct Manner<'a> {
 pub(crate) struct Walk<'a> {
     rank: Rank,
     communicators: &'a Communicators,
-    manner: Manner<'a>,
+    options: WalkOptions<'a>,
     comms: Locals,
-    /// Channels of sends, and of receives; not used where channels have lengths.
+    /// Caches of send and receive channels; not used if channels differ by length.
     recent: [Recent; 2],
     requests: Requests<Pending>,
-    /// What receives under way asked for whose channel is not known yet, by their numbers.
-    asked: HashMap<u32, Asked>,
-    /// The receives that replaced collectives wait for ([`Pending::Lowered`]).
+    /// Pending wildcard receives, by index.
+    wildcards: HashMap<u32, Wildcard>,
+    /// The receives of pending lowered collectives ([`Pending::Lowered`]).
     lowered: Vec<Vec<u32>>,
     timeline: Timeline,
     /// Calls that a trace cannot represent, by function.
@@ -68,22 +68,22 @@ pub(crate) struct Walk<'a> {
     task: Task,
 }
 
-/// Places in [`Walk::recent`].
+/// Indices of [`Walk::recent`].
 const SENDS: usize = 0;
 const RECEIVES: usize = 1;
 
-/// A request that is under way.
+/// A pending request.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
-    /// Its completion gives no record.
+    /// Its completion makes no record.
     NoCompletionRecord,
-    /// A send: the indices of the message and of its record.
+    /// A send: index of the message, and of its record.
     Send { message: u32, record: u32 },
-    /// A receive, by its index.
+    /// A receive, by index.
     Receive(u32),
-    /// A collective, by its index in its task.
+    /// A collective, by index in its task.
     Collective(u32),
-    /// A collective that was replaced by messages, by its index in [`Walk::lowered`].
+    /// A collective replaced by messages, by index in [`Walk::lowered`].
     Lowered(u32),
 }
 
@@ -92,13 +92,13 @@ impl Taker for Walk<'_> {
 
     #[inline(always)]
     fn take(&mut self, event: &Event<'_>) -> Result<(), MixError> {
-        // Every number a task gives is at most its number of events, and one is kept for `NONE`.
+        // Indices of messages, receives and collectives are below the number of events, and `NONE` is reserved.
         if self.task.counts.events >= u64::from(NONE - 1) {
             return Err(MixError::TooMany("events of one task"));
         }
         let number = self.task.counts.events;
         self.task.counts.events += 1;
-        self.timeline.meet(&mut self.task, event);
+        self.timeline.release_due(&mut self.task, event);
         let before = self.records();
         let done = match &event.action {
             Action::Send(send) => self.send(event, send).map(|_| ()),
@@ -113,9 +113,9 @@ impl Taker for Walk<'_> {
     }
 }
 
-/// What a receive asked for.
+/// The arguments of a wildcard receive.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Wildcard {
     comm: CommId,
     source: Option<Rank>,
     tag: Option<i32>,
@@ -123,38 +123,38 @@ struct Asked {
 }
 
 impl<'a> Walk<'a> {
-    /// At the front of the events of `rank`, whose calls several threads may make (`threads`).
+    /// Begins before the first event of `rank`; `threads`: several threads make calls.
     pub(crate) fn new(
         rank: Rank,
         communicators: &'a Communicators,
-        manner: Manner<'a>,
+        options: WalkOptions<'a>,
         threads: bool,
     ) -> Self {
         let records = Records::of(rank, threads);
         let postings = threads.then(Vec::new);
-        let task = Task { records, postings, room: manner.with_room.then(Vec::new), ..Task::default() };
+        let task = Task { records, postings, room: options.with_room.then(Vec::new), ..Task::default() };
         Self {
             rank,
             communicators,
-            manner,
+            options,
             comms: Locals::default(),
             recent: Default::default(),
             requests: Requests::new(),
-            asked: HashMap::new(),
+            wildcards: HashMap::new(),
             lowered: Vec::new(),
             timeline: Timeline::default(),
             not_representable: BTreeMap::new(),
-            notes: manner.with_notes.then(|| Box::new(NoteTaker::new(manner.polls))),
+            notes: options.with_notes.then(|| Box::new(NoteTaker::new(options.polls))),
             task,
         }
     }
 
-    /// How many records the events so far gave.
+    /// Number of records so far.
     pub(crate) fn records(&self) -> u64 {
         self.task.records.len() as u64
     }
 
-    /// Ends the walk over events whose functions are these.
+    /// Ends the walk; `functions` is the capture's call table.
     pub(crate) fn finish(mut self, functions: &[Function]) -> Task {
         self.timeline.release(&mut self.task, u64::MAX, None);
         for (call, tally) in std::mem::take(&mut self.not_representable) {
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
         self.task
     }
 
-    /// Takes an event of the kinds that are not most of all.
+    /// Takes an event of the less frequent kinds.
     #[inline(never)]
     fn act(&mut self, event: &Event<'_>) -> Result<(), Problem> {
         match &event.action {
@@ -209,7 +209,7 @@ impl<'a> Walk<'a> {
             }
             Action::Collective(collective) => self.collective(event, collective),
             Action::Polls { .. } => {
-                if self.manner.polls == Polls::Wait {
+                if self.options.polls == Polls::Wait {
                     self.timeline.polled(event);
                 }
                 Ok(())
@@ -235,19 +235,19 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn communicator(&mut self, told: &Communicator<'_>) -> Result<(), Problem> {
-        let (identity, group) = if told.foreign {
-            // Only its own task's table needs it; its members may be of another world.
+    fn communicator(&mut self, known: &Communicator<'_>) -> Result<(), Problem> {
+        let (identity, group) = if known.foreign {
+            // The members may belong to another `MPI_COMM_WORLD`, so they are not recorded.
             (Identity(NONE), Arc::new(Group::Strided { first: 0, stride: 1, count: 0 }))
         } else {
             let parent = |comm| self.comms.get(comm).ok().map(|local| local.identity);
-            self.communicators.intern(self.rank, told.id.0, told.origin, told.members, parent)?
+            self.communicators.intern(self.rank, known.id.0, known.origin, known.members, parent)?
         };
         self.comms
-            .add(told.id, Local { identity, group, foreign: told.foreign, slot: None, rank: CommRank(0) })
+            .add(known.id, Local { identity, group, foreign: known.foreign, slot: None, rank: CommRank(0) })
     }
 
-    /// Rule 3. Says whether it gave a record.
+    /// Rule 3. Returns whether the send made a record.
     #[inline(always)]
     fn send(&mut self, event: &Event<'_>, send: &Send) -> Result<bool, Problem> {
         let name = (send.comm, send.dest, send.tag);
@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// The channel of a send or receive of so many bytes; `None`: its communicator has no place in a trace.
+    /// The channel of a send or receive; `None` if the trace cannot represent its communicator.
     #[inline(always)]
     fn channel(&mut self, side: usize, name: Name, bytes: Bytes) -> Result<Option<u32>, Problem> {
         match self.recent[side].find(name) {
@@ -271,24 +271,24 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// [`Walk::channel`] of one that was not met lately.
+    /// [`Walk::channel`] of one that is not in the cache.
     #[inline(never)]
     fn look_up(&mut self, side: usize, name: Name, bytes: Bytes) -> Result<Option<u32>, Problem> {
         let (comm, rank, tag) = name;
         let Some((comm, peer)) = self.comms.peer(comm, rank)? else { return Ok(None) };
-        let length = if self.manner.by_length { bytes.0 } else { 0 };
+        let length = if self.options.by_length { bytes.0 } else { 0 };
         let channel = Channel { comm, peer, tag, length };
         let number = match side {
             SENDS => self.task.sends.channel(channel),
             _ => self.task.receives.channel(channel),
         };
-        if !self.manner.by_length {
+        if !self.options.by_length {
             self.recent[side].remember(name, number);
         }
         Ok(Some(number))
     }
 
-    /// A message takes its place: its number, and its record.
+    /// Adds a message; returns its index and the body of its record.
     #[inline(always)]
     fn message(&mut self, channel: u32, bytes: Bytes) -> (u32, Body) {
         let number = self.task.sends.post(channel);
@@ -296,7 +296,7 @@ impl<'a> Walk<'a> {
         (number, Body::Message(bytes))
     }
 
-    /// A receive that is over: its number in posting order, unless its communicator has no place in a trace.
+    /// A blocking receive; returns its index, or `None` if the trace cannot represent its communicator.
     fn receive(&mut self, event: &Event<'_>, receive: &Receive) -> Result<Option<u32>, Problem> {
         let name = (receive.comm, receive.source, receive.tag);
         let Some(channel) = self.channel(RECEIVES, name, receive.bytes)? else { return Ok(None) };
@@ -305,7 +305,7 @@ impl<'a> Walk<'a> {
         Ok(Some(number))
     }
 
-    /// Rule 8. Both halves begin at once, so the receive takes its place in its channel here.
+    /// Rule 8. Send and receive begin at the same time, so the receive is posted here.
     fn exchange(&mut self, event: &Event<'_>, send: &Send, receive: &Receive) -> Result<(), Problem> {
         let sent = self.send(event, send)?;
         let Some(number) = self.receive(event, receive)? else { return Ok(()) };
@@ -323,32 +323,33 @@ impl<'a> Walk<'a> {
     #[inline(always)]
     fn post(&mut self, event: &Event<'_>, posted: &PostReceive) -> Result<(), Problem> {
         let pending = match (posted.source, posted.tag) {
-            (Some(source), Some(tag)) if !self.manner.by_length => {
+            (Some(source), Some(tag)) if !self.options.by_length => {
                 match self.channel(RECEIVES, (posted.comm, source, tag), posted.bytes)? {
                     Some(channel) => Pending::Receive(self.posted(event, channel, Wait::Not, posted.bytes)),
                     None => Pending::NoCompletionRecord,
                 }
             }
-            _ => self.ask(event, posted)?,
+            _ => self.post_wildcard(event, posted)?,
         };
         self.start(Some(posted.request), pending)
     }
 
-    /// A receive is posted whose channel its completion will tell.
+    /// Posts a receive whose channel its completion determines.
     #[inline(never)]
-    fn ask(&mut self, event: &Event<'_>, posted: &PostReceive) -> Result<Pending, Problem> {
+    fn post_wildcard(&mut self, event: &Event<'_>, posted: &PostReceive) -> Result<Pending, Problem> {
         let anybody = CommRank(0);
         let Some((_, peer)) = self.comms.peer(posted.comm, posted.source.unwrap_or(anybody))? else {
             return Ok(Pending::NoCompletionRecord);
         };
         let number = self.posted(event, NONE, Wait::Not, posted.bytes);
         let source = posted.source.map(|_| peer);
-        self.asked.insert(number, Asked { comm: posted.comm, source, tag: posted.tag, room: posted.bytes });
+        self.wildcards
+            .insert(number, Wildcard { comm: posted.comm, source, tag: posted.tag, room: posted.bytes });
         Ok(Pending::Receive(number))
     }
 
-    /// Rules 4, 5 and, for non-blocking collectives, 9: a mark for each receive and collective, the first with
-    /// the time, each behind the one before.
+    /// Rules 4, 5 and 9: a mark for each completed receive and collective. The first has the time; each further mark depends
+    /// on the one before.
     #[inline(always)]
     fn complete(&mut self, event: &Event<'_>, completions: Completions<'_>) -> Result<(), Problem> {
         let mut chained = None;
@@ -372,7 +373,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// One of the requests that `event` completed, behind those that gave `chained`.
+    /// Completes one request of `event`; `chained` is the dependency that the call's earlier marks leave.
     #[inline(always)]
     fn completed(
         &mut self,
@@ -383,7 +384,7 @@ impl<'a> Walk<'a> {
     ) -> Result<(), Problem> {
         let after = match self.requests.remove(request) {
             Some(Pending::Receive(number)) if outcome == Outcome::Cancelled => {
-                self.asked.remove(&number);
+                self.wildcards.remove(&number);
                 self.task.receives.assign(number, NONE);
                 return Ok(());
             }
@@ -413,40 +414,47 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
         };
-        // The turn of the further marks comes when the call ends: before that, by the clocks, the messages that they wait for may
-        // not even be sent.
+        // The further marks begin at the end of the call: at its start, by the clocks, their messages may not have been sent.
         self.timeline.chain(&mut self.task, event, event.end, chained, (Body::Mark, after));
         Ok(())
     }
 
-    /// A receive is over; it gets its channel, if its posting could not give it one.
+    /// Sets the channel of a completed receive, if posting could not.
     #[inline(always)]
     fn resolve(&mut self, number: u32, outcome: Outcome) -> Result<(), Problem> {
         match outcome {
-            Outcome::Received { source, tag, bytes } => self.met(number, source, tag, bytes),
+            Outcome::Received { source, tag, bytes } => self.matched(number, source, tag, bytes),
             _ if self.task.receives.number(number) == NONE => Err(Problem::Unresolved),
             _ => Ok(()),
         }
     }
 
-    /// A receive met a message from `source` with `tag`.
-    fn met(&mut self, number: u32, source: CommRank, tag: i32, bytes: Option<Bytes>) -> Result<(), Problem> {
+    /// Sets or checks the channel of a receive that matched a message from `source` with `tag`.
+    fn matched(
+        &mut self,
+        number: u32,
+        source: CommRank,
+        tag: i32,
+        bytes: Option<Bytes>,
+    ) -> Result<(), Problem> {
         if let Some(channel) = self.task.receives.of(number) {
             let same = self.comms.rank_of(channel.comm, source) == Some(channel.peer) && tag == channel.tag;
             return if same { Ok(()) } else { Err(Problem::OtherMessage) };
         }
-        let asked = self.asked.remove(&number).ok_or(Problem::Unresolved)?;
-        let Some((_, peer)) = self.comms.peer(asked.comm, source)? else { return Ok(()) };
-        if asked.source.is_some_and(|asked| asked != peer) || asked.tag.is_some_and(|asked| asked != tag) {
+        let posted = self.wildcards.remove(&number).ok_or(Problem::Unresolved)?;
+        let Some((_, peer)) = self.comms.peer(posted.comm, source)? else { return Ok(()) };
+        if posted.source.is_some_and(|asked| asked != peer) || posted.tag.is_some_and(|asked| asked != tag) {
             return Err(Problem::OtherMessage);
         }
-        if let Some(channel) = self.channel(RECEIVES, (asked.comm, source, tag), bytes.unwrap_or_default())? {
+        if let Some(channel) =
+            self.channel(RECEIVES, (posted.comm, source, tag), bytes.unwrap_or_default())?
+        {
             self.task.receives.assign(number, channel);
         }
         Ok(())
     }
 
-    /// A receive takes its place.
+    /// Posts a receive; returns its index.
     #[inline(always)]
     fn posted(&mut self, event: &Event<'_>, channel: u32, wait: Wait, room: Bytes) -> u32 {
         if let Some(postings) = &mut self.task.postings {
@@ -459,7 +467,7 @@ impl<'a> Walk<'a> {
         self.task.receives.post(channel)
     }
 
-    /// A receive is over.
+    /// Sets the completion time of a receive.
     #[inline(always)]
     fn received(&mut self, event: &Event<'_>, number: u32) {
         if let Some(postings) = &mut self.task.postings {
@@ -476,9 +484,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Nobody will wait for a receive; one from anybody that is not resolved yet never will be.
+    /// A receive that no call will wait for. Without its source or tag the channel stays unknown.
     fn abandon(&mut self, number: u32) {
-        let Some(Asked { comm, source, tag, room }) = self.asked.remove(&number) else { return };
+        let Some(Wildcard { comm, source, tag, room }) = self.wildcards.remove(&number) else { return };
         if let (Some(peer), Some(tag), Ok(local)) = (source, tag, self.comms.get(comm)) {
             let channel = Channel { comm: local.identity, peer, tag, length: room.0 };
             let channel = self.task.receives.channel(channel);
@@ -486,7 +494,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A record at the start of `event`; what follows the event waits for `after`.
+    /// Adds a record at the start of `event`; what follows the event depends on `after`.
     #[inline(always)]
     fn place(&mut self, event: &Event<'_>, body: Body, after: After) {
         self.timeline.place(&mut self.task, event, body);

@@ -1,4 +1,4 @@
-//! What a task's events say of its records that text cannot: collected for a container while they are walked.
+//! Makes the notes of a container, which text cannot hold, during the walk.
 
 use crate::Polls;
 use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
@@ -6,35 +6,35 @@ use vef_format::container::{Note, TaskNotes};
 use vef_format::operation::Operation;
 use vef_format::units::Ticks;
 
-/// Collects the notes of one task. Places are those of its records, in the order of the walk.
+/// Makes the notes of one task, which refer to records by their index in the walk.
 #[derive(Debug, Default)]
 pub(super) struct NoteTaker {
     notes: TaskNotes,
-    /// When the latest event was over that gave a record or was a wait for sends.
+    /// End of the latest event that made a record or waited for sends.
     since: u64,
-    /// The records of the sends that the present event completed.
+    /// Records of the sends that the current event completes.
     sent: Vec<u32>,
     tag: Option<i32>,
     call: Option<Function>,
     /// When the task entered `MPI_Init`.
     zero: Option<u64>,
     polls: Polls,
-    /// How long failed polls took since the latest event that gave a record or was a wait for sends.
+    /// Duration of failed polls since `since`.
     polled: u64,
 }
 
 impl NoteTaker {
-    /// Before the first event; `polls` says what failed ones are.
+    /// Begins before the first event.
     pub(super) fn new(polls: Polls) -> Self {
         Self { polls, ..Self::default() }
     }
 
-    /// The present event completed the send that gave this record.
+    /// The current event completes the send of `record`.
     pub(super) fn completed(&mut self, record: u32) {
         self.sent.push(record);
     }
 
-    /// Takes an event, which gave the records from `before` to below `after`.
+    /// Takes an event that made the records from `before` to below `after`.
     pub(super) fn event(&mut self, event: &Event<'_>, before: u64, after: u64) {
         let gave = after > before;
         match &event.action {
@@ -50,7 +50,7 @@ impl NoteTaker {
             Action::Send(send) if gave => self.send(send, before),
             Action::Exchange { send, .. } if after > before + 1 => self.send(send, before),
             Action::Complete(_) if !self.sent.is_empty() => self.complete(event, gave, after),
-            // The polls were for what a trace does not hold.
+            // The polls waited for requests that the trace cannot represent.
             Action::Complete(_) if !gave => self.polled = 0,
             Action::Collective(call) if gave => self.collective(call, after),
             Action::Polls { .. } if self.polls == Polls::Wait => {
@@ -81,7 +81,7 @@ impl NoteTaker {
     }
 
     fn complete(&mut self, event: &Event<'_>, gave: bool, after: u64) {
-        // What a wait took that also gave records is in front of these, or behind them.
+        // If the wait also made records, its time is in these.
         let (mut before, mut took) = match gave {
             true => (0, 0),
             false => {
@@ -101,7 +101,7 @@ impl NoteTaker {
     fn collective(&mut self, call: &Collective<'_>, after: u64) {
         let (sent, received) = (call.send_counts, call.recv_counts);
         if !sent.is_empty() || !received.is_empty() {
-            // The record of a non-blocking one stands behind its anchor.
+            // The record of a non-blocking collective is behind its mark.
             self.notes.put(after - 1, &Note::Counts { sent, received });
         }
     }
@@ -121,8 +121,8 @@ impl NoteTaker {
     }
 }
 
-/// The MPI function behind an event, as far as a capture tells: any wait or test is a wait, and persistent requests
-/// are non-blocking ones.
+/// The MPI function of an event, as far as a capture distinguishes: all waits and tests are `MPI_Wait`, and persistent
+/// requests are non-blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
     Send { mode: SendMode, blocking: bool },

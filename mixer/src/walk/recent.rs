@@ -1,22 +1,22 @@
-//! The channels that were met lately, by what calls name them by.
+//! A cache of recently used channels, by the arguments of calls.
 
 use vef_format::ids::{CommId, CommRank};
 
-/// So many are remembered.
+/// Number of entries.
 const PLACES: usize = 256;
 
-/// What a call names a channel by: communicator, rank there, tag.
+/// How a call names a channel: communicator, rank in it, tag.
 pub(super) type Name = (CommId, CommRank, i32);
 
-/// Recent channels, each at the place that its rank and tag give.
+/// Direct-mapped by rank and tag.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// Empty until there is one.
+    /// Empty until the first channel.
     places: Vec<Option<(Name, u32)>>,
 }
 
 impl Recent {
-    /// The number of the channel, if it is known.
+    /// The number of the channel, if it is cached.
     #[inline(always)]
     pub(super) fn find(&self, name: Name) -> Option<u32> {
         match self.places.get(place(name)) {
@@ -25,7 +25,7 @@ impl Recent {
         }
     }
 
-    /// The channel has this number.
+    /// Caches the number of a channel.
     pub(super) fn remember(&mut self, name: Name, number: u32) {
         self.places.resize(PLACES, None);
         self.places[place(name)] = Some((name, number));

@@ -1,23 +1,23 @@
-//! The requests of one task that are under way. A thread numbers its requests one by one and mostly completes
-//! them soon, so they lie in a ring; the few that stay open for long move to a table.
+//! The pending requests of one task. Each thread numbers its requests consecutively and usually completes them soon, so
+//! they are in a ring; the few that stay pending for long move to a table.
 
 use hashbrown::HashMap;
 use vef_format::capture::event::RequestId;
 
-/// Requests under way, and what is known of each.
+/// Pending requests, and a value for each.
 #[derive(Debug)]
 pub(crate) struct Requests<T> {
     threads: Vec<Ring<T>>,
     old: HashMap<RequestId, T>,
 }
 
-/// The recent requests of one thread: that of number n at place n, modulo the ring's length, a power of two. Those at the front
-/// that are done are passed over when it is full.
+/// The recent requests of one thread: request n at index n modulo the length, a power of two. Completed requests at the
+/// front are dropped when the ring is full.
 #[derive(Debug)]
 struct Ring<T> {
-    /// No request below this number is here.
+    /// The ring has no request below this number.
     first: u64,
-    /// The number of the next one.
+    /// The number of the next request.
     end: u64,
     places: Vec<Option<T>>,
 }
@@ -40,7 +40,7 @@ impl<T> Ring<T> {
         self.places.get_mut(at)
     }
 
-    /// Adds the request `number`, for which there is room; `false` if it is not the next one.
+    /// Adds request `number` to a ring that is not full; `false` if it is not the next.
     #[inline(always)]
     fn insert(&mut self, number: u64, what: T) -> bool {
         if number != self.end {
@@ -53,7 +53,7 @@ impl<T> Ring<T> {
         true
     }
 
-    /// Passes over those at the front that are done; says how many.
+    /// Drops completed requests from the front; returns how many.
     fn advance(&mut self) -> u64 {
         let before = self.first;
         while self.first < self.end && self.place(self.first).is_some_and(|place| place.is_none()) {
@@ -75,16 +75,16 @@ impl<T> Ring<T> {
     }
 }
 
-/// A ring of this length with few requests open is cleared.
+/// A ring of this length moves its requests to the table if few are pending.
 const LONG: u64 = 1 << 12;
 
 impl<T> Requests<T> {
-    /// None.
+    /// No requests.
     pub(crate) fn new() -> Self {
         Self { threads: Vec::new(), old: HashMap::new() }
     }
 
-    /// Adds the request `id`; `false` if it is not the next of its thread.
+    /// Adds request `id`; `false` if it is not the next of its thread.
     #[inline(always)]
     pub(crate) fn insert(&mut self, id: RequestId, what: T) -> bool {
         match self.threads.get_mut(usize::from(id.thread)) {
@@ -93,14 +93,14 @@ impl<T> Requests<T> {
         }
     }
 
-    /// Makes room for another request of `thread`.
+    /// Makes room for a further request of `thread`.
     #[inline(never)]
     fn make_room(&mut self, thread: u16) -> &mut Ring<T> {
         let at = usize::from(thread);
         if self.threads.len() <= at {
             self.threads.resize_with(at + 1, Ring::default);
         }
-        // What is done here takes a time like the ring's length, and is done again after as many requests, or a quarter.
+        // Linear in the length of the ring, and amortised over at least a quarter as many requests.
         let ring = &mut self.threads[at];
         let length = ring.end - ring.first;
         if length > 0 && ring.advance() >= length.div_ceil(4) {
@@ -120,7 +120,7 @@ impl<T> Requests<T> {
         ring
     }
 
-    /// Takes out the request `id`.
+    /// Removes request `id`.
     #[inline(always)]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<T> {
         let ring = self.threads.get_mut(usize::from(id.thread))?;
@@ -133,7 +133,7 @@ impl<T> Requests<T> {
         ring.place(id.number)?.take()
     }
 
-    /// All that are still open, in no particular order.
+    /// Removes all requests, in any order.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
         let recent = self.threads.drain(..).flat_map(|ring| ring.places).flatten();
         self.old.drain().map(|(_, what)| what).chain(recent)

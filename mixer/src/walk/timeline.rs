@@ -1,28 +1,27 @@
-//! The records of one task as they are made: what each waits for, and the time in front of it.
+//! Sets the dependency and the time of each record of one task.
 //!
-//! Every thread has a timeline of its own: its records follow its own events, and nothing that other threads do
-//! (`docs/mixing.md`, "Several threads").
+//! Each thread has its own timeline: its records depend on its own events only (`docs/mixing.md`, "Several threads").
 
 use crate::packed::{After, Body, Record};
 use crate::task::{Task, Wait};
 use vef_format::capture::event::{Action, Event};
 use vef_format::units::Nanos;
 
-/// The events that the next records' times count from.
+/// The events from which the next records' times count.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    /// The latest event of each thread that matters to what follows, by the thread's number.
+    /// The latest event of each thread that a record can depend on.
     previous: Vec<Option<Previous>>,
-    /// When the task's time begins.
+    /// Start of the task's time.
     zero: Option<Nanos>,
-    /// Of several threads: records that begin later than the call that gave them, by their start. Other threads' records
-    /// may come before them.
+    /// Of tasks with several threads: records that begin later than their call, by start. Records of other threads may precede
+    /// them.
     delayed: Vec<(u64, Record)>,
-    /// How long each thread polled in vain since its latest event, by the thread's number; empty until one did.
+    /// Duration of each thread's failed polls since its `previous`; empty before the first.
     polled: Vec<u64>,
 }
 
-/// The latest event of a thread that matters to what follows.
+/// An event that the thread's next record depends on.
 #[derive(Clone, Copy, Debug)]
 struct Previous {
     end: Nanos,
@@ -30,15 +29,15 @@ struct Previous {
 }
 
 impl Timeline {
-    /// Sees an event before anything else is said of it.
+    /// Call first for each event.
     #[inline(always)]
-    pub(super) fn meet(&mut self, task: &mut Task, event: &Event<'_>) {
+    pub(super) fn release_due(&mut self, task: &mut Task, event: &Event<'_>) {
         if !self.delayed.is_empty() {
             self.release(task, event.start.0, Some(event.thread));
         }
     }
 
-    /// Adds the delayed records that begin up to `now`, or belong to `thread`.
+    /// Adds the delayed records that begin by `now`, or belong to `thread`.
     #[cold]
     pub(super) fn release(&mut self, task: &mut Task, now: u64, thread: Option<u16>) {
         let due = |(start, record): &(u64, Record)| *start <= now || Some(record.thread) == thread;
@@ -48,21 +47,21 @@ impl Timeline {
         }
     }
 
-    /// Rule 1: the task's time begins with `event`, unless it has begun; returns whether it did.
+    /// Rule 1: starts the task's time with `event`; returns `false` if it has started before.
     pub(super) fn begin(&mut self, event: &Event<'_>) -> bool {
         let begins = self.zero.is_none();
         self.zero.get_or_insert(event.start);
         begins
     }
 
-    /// A record at the start of `event`, timed from the thread's previous event.
+    /// Adds a record at the start of `event`, timed from the thread's previous event.
     #[inline(always)]
     pub(super) fn place(&mut self, task: &mut Task, event: &Event<'_>, body: Body) {
         let (time, after) = self.since_previous(task, event);
         self.add(task, event, event.start, Record { thread: event.thread, body, after, time });
     }
 
-    /// Rule 7: `event` ends MPI for all threads, so it is behind what each of the others did last.
+    /// Rule 7: `event` ends MPI for all threads; the others' previous events get a mark each.
     pub(super) fn join(&mut self, task: &mut Task, event: &Event<'_>) {
         for thread in 0..self.previous.len() as u16 {
             let Some(previous) = self.previous[usize::from(thread)].filter(|_| thread != event.thread) else {
@@ -76,8 +75,8 @@ impl Timeline {
         }
     }
 
-    /// One of several records of `event`, each behind the one before (`chained`): the first has the time, the turn of
-    /// the others comes `later`.
+    /// Adds one of several records of `event`, each of which depends on the one before (`chained`). The first has the time;
+    /// the others begin at `later`.
     #[inline(always)]
     pub(super) fn chain(
         &mut self,
@@ -98,14 +97,14 @@ impl Timeline {
         *chained = Some(after);
     }
 
-    /// A record of `event` behind the one that it just gave, without time.
+    /// Adds a record without time that depends on the previous record of `event`.
     #[inline(always)]
     pub(super) fn follow(&mut self, task: &mut Task, event: &Event<'_>, body: Body) {
         let record = Record { thread: event.thread, body, after: After::Sent, time: 0 };
         self.add(task, event, event.start, record);
     }
 
-    /// The time from the thread's previous event to the start of `event`, and what a record there waits for.
+    /// Time and dependency of a record at the start of `event`.
     #[inline(always)]
     fn since_previous(&mut self, task: &mut Task, event: &Event<'_>) -> (u64, After) {
         let previous = match self.previous.get(usize::from(event.thread)) {
@@ -123,7 +122,7 @@ impl Timeline {
         }
     }
 
-    /// `event` is polls that found nothing.
+    /// Takes failed polls.
     pub(super) fn polled(&mut self, event: &Event<'_>) {
         let thread = usize::from(event.thread);
         if thread >= self.polled.len() {
@@ -133,7 +132,7 @@ impl Timeline {
         self.polled[thread] = self.polled[thread].saturating_add(took);
     }
 
-    /// The polls before `event` waited for what gives no record.
+    /// Drops the polls before `event`: they waited for a request that makes no record.
     #[inline(always)]
     pub(super) fn forget_polls(&mut self, event: &Event<'_>) {
         if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
@@ -141,7 +140,7 @@ impl Timeline {
         }
     }
 
-    /// How much of the `time` in front of a record of `event` its thread polled for what the event received.
+    /// The part of `time`, before `event`, in which the thread polled for what `event` received.
     #[inline(never)]
     fn take_polled(&mut self, task: &mut Task, event: &Event<'_>, time: u64) -> u64 {
         let polled = self.polled.get_mut(usize::from(event.thread)).map_or(0, std::mem::take);
@@ -153,7 +152,7 @@ impl Timeline {
         waited
     }
 
-    /// `event` is over, and what follows it in its thread waits for `after`.
+    /// `event` has ended; its thread's next record depends on `after`.
     #[inline(always)]
     pub(super) fn done(&mut self, event: &Event<'_>, after: After) {
         let thread = usize::from(event.thread);
@@ -163,7 +162,7 @@ impl Timeline {
         self.previous[thread] = Some(Previous { end: event.end, after });
     }
 
-    /// Adds a record that begins at `start`, which may be later than `event` began.
+    /// Adds a record that begins at `start`, or later than the start of `event`.
     #[inline(always)]
     fn add(&mut self, task: &mut Task, event: &Event<'_>, start: Nanos, record: Record) {
         match record.after {

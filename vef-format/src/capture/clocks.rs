@@ -1,14 +1,14 @@
 //! Aligns the clocks of hosts.
 //!
-//! Tasks of one host share a clock. Between hosts, the wall clocks at the entry of `MPI_Init` tell how far two clocks
-//! are apart; a capture without them (VEF-Prospector's) is left as it is.
+//! Tasks on one host share a clock. Between hosts, the wall clocks at the entry of `MPI_Init` give the offset of the
+//! clocks; a capture without them (VEF-Prospector's) is not changed.
 
 use super::Capture;
 use crate::ids::Rank;
 use std::collections::BTreeMap;
 
 impl Capture {
-    /// What to add to the clock of each task, which entered `MPI_Init` at `zeros`, so that all are on the clock of rank 0.
+    /// For each task, the offset from its clock to that of rank 0; `zeros` are the times at which tasks entered `MPI_Init`.
     pub fn clock_shifts(&self, zeros: &[u64]) -> Vec<i64> {
         let mut hosts = BTreeMap::new();
         let mut first = 0;

@@ -1,6 +1,6 @@
-//! Rank files compressed as a whole, `<rank>.vefc.zst`: what the `zstd` program makes of a file, and takes back.
+//! Rank files compressed as a whole, `<rank>.vefc.zst`, in the format of the `zstd` program.
 //!
-//! They are read by way of an unlinked plain copy on disk, so that a reader's memory stays what it is for plain files.
+//! They are expanded into an unlinked file on disk, so that reading takes no more memory than for plain files.
 
 use super::error::CaptureError;
 use super::layout::{EXTENSION, rank_path};
@@ -9,20 +9,20 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Suffix behind that of a plain file.
+/// Suffix after that of a plain file.
 pub(super) const SUFFIX: &str = "zst";
-/// How a compressed file begins.
+/// The first bytes of a compressed file.
 pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The file of `rank` in the capture `dir`, plain or compressed; the plain one's path if there is neither.
+/// The file of `rank` in the capture `dir`, plain or compressed; the path of the plain one if neither exists.
 pub fn rank_file(dir: &Path, rank: Rank) -> PathBuf {
     let plain = rank_path(dir, rank);
     let packed = dir.join(format!("{rank}.{EXTENSION}.{SUFFIX}"));
-    // A plain one beside it is newer, or its compression did not come to its end.
+    // A plain file beside a compressed one is newer, or compression was interrupted.
     if !plain.exists() && packed.exists() { packed } else { plain }
 }
 
-/// Whose file of a capture `path` is, by its name.
+/// The rank in a file name of a capture.
 pub(super) fn rank_of(path: &Path) -> Option<Rank> {
     let stem = match path.extension()?.to_str()? {
         SUFFIX => Path::new(path.file_stem()?),
@@ -32,24 +32,24 @@ pub(super) fn rank_of(path: &Path) -> Option<Rank> {
     stem.file_stem()?.to_str()?.parse().ok().map(Rank)
 }
 
-/// Whether a file that begins so is a compressed one.
+/// Whether a file with these first bytes is compressed.
 pub(super) fn is_compressed(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// Bytes of a file before and after.
+/// Sizes of a file before and after compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Of the plain file.
+    /// Bytes of the plain file.
     pub plain: u64,
-    /// Of the compressed one; the plain one's if it was compressed already.
+    /// Bytes of the compressed file; equal to `plain` if the file was compressed already.
     pub compressed: u64,
 }
 
-/// Replaces the plain file of `rank` by a compressed one, which is whole before the plain one goes.
+/// Replaces the plain file of `rank` by a compressed one, which is complete before the plain one is deleted.
 ///
 /// # Errors
-/// [`CaptureError::Io`]; the plain file is then still there.
+/// [`CaptureError::Io`]; the plain file still exists then.
 pub fn compress(dir: &Path, rank: Rank) -> Result<Sizes, CaptureError> {
     let from = rank_file(dir, rank);
     let io = |error| CaptureError::io(&from, error);
@@ -76,12 +76,12 @@ pub fn compress(dir: &Path, rank: Rank) -> Result<Sizes, CaptureError> {
     }
 }
 
-/// The first `len` bytes of the plain file behind a compressed one, and how many it has in all.
+/// The first `len` bytes of the expanded file, and its length.
 pub(super) fn head(packed: &File, len: usize) -> io::Result<(Vec<u8>, u64)> {
     codec::head(packed, len)
 }
 
-/// The plain file behind the compressed one at `path`: without a name, and gone when it is closed.
+/// Expands the file at `path` into an unlinked file.
 pub(super) fn expand(path: &Path, packed: &File) -> io::Result<File> {
     codec::expand(path, packed)
 }
@@ -94,7 +94,7 @@ mod codec {
     use zstd::stream::{read::Decoder, write::Encoder};
     use zstd::zstd_safe::get_frame_content_size;
 
-    /// Longer than any header of a frame.
+    /// Longer than any zstd frame header.
     const FRAME_HEADER: u64 = 18;
 
     pub(super) fn compress(plain: &mut File, size: u64, to: &Path) -> io::Result<u64> {
@@ -115,7 +115,7 @@ mod codec {
 
     pub(super) fn expand(path: &Path, packed: &File) -> io::Result<File> {
         let (size, packed) = content_size(packed)?;
-        // Where the compressed file lies there is likely room, and no memory disguised as a disk.
+        // The directory of the compressed file likely has room, and is not a file system in memory.
         let beside =
             path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let beside = beside.and_then(|parent| tempfile::tempfile_in(parent).ok());
@@ -129,7 +129,7 @@ mod codec {
         Ok(plain)
     }
 
-    /// The length of what is compressed in a file, and all of the file.
+    /// The expanded length of a file, and a reader of the compressed bytes from the start.
     fn content_size(mut packed: &File) -> io::Result<(u64, impl Read)> {
         let mut frame = Vec::new();
         Read::by_ref(&mut packed).take(FRAME_HEADER).read_to_end(&mut frame)?;
@@ -221,7 +221,7 @@ mod tests {
         assert!(sizes.compressed < sizes.plain, "{sizes:?}");
         assert!(!rank_path(dir.path(), Rank(1)).exists() && rank_file(dir.path(), Rank(1)).exists());
         assert_eq!(text(dir.path()), before);
-        // Again does nothing, and leaves nothing behind.
+        // A second compression changes nothing.
         assert_eq!(compress(dir.path(), Rank(1)).expect("as it is").compressed, sizes.compressed);
         compress(dir.path(), Rank(0)).expect("compressed");
         assert_eq!(text(dir.path()), before);

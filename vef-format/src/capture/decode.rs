@@ -1,4 +1,4 @@
-//! From the bytes of a record to an [`Action`]; [`super::encode`] is the way there.
+//! Decodes records into [`Action`]s, the reverse of [`super::encode`].
 
 use super::encode::{collective_flag, detail, kind, makes_request, outcome, unzigzag};
 use super::event::{
@@ -12,12 +12,12 @@ use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
 use crate::units::{Bytes, Nanos};
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// They end within it.
+    /// They end within the record.
     Ended,
-    /// They make no sense.
+    /// A field has an invalid value.
     Nonsense(&'static str, u64),
 }
 
@@ -27,7 +27,7 @@ impl From<Ended> for Fault {
     }
 }
 
-/// Where the lists of an action live while it is looked at.
+/// Buffers for the lists of a decoded action.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     completions: Vec<Completion>,
@@ -37,22 +37,22 @@ pub(super) struct Lists {
     remote: Vec<Rank>,
 }
 
-/// What a record cannot say by itself.
+/// State of the reader that a record depends on.
 pub(super) struct Context {
-    /// Who wrote it.
+    /// The thread that wrote the record.
     pub(super) thread: u16,
-    /// How many requests that thread had made before.
+    /// Number of requests that the thread had started before.
     pub(super) requests: u64,
-    /// How many slots the call table has.
+    /// Number of slots in the call table.
     pub(super) calls: usize,
 }
 
 /// The shapes of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
-    /// By number: the place in `calls`, plus one; 0: not defined.
+    /// By shape number: index in `calls` plus one; 0: not defined.
     places: Vec<u16>,
-    /// The latest call of each, which the next one overwrites where it differs; and whether each makes a request.
+    /// The latest event of each shape, which the next event overwrites where it differs, and whether it starts a request.
     calls: Vec<(Event<'static>, bool)>,
 }
 
@@ -77,7 +77,7 @@ impl Shapes {
         Ok(())
     }
 
-    /// A call of this shape, which began and ended at `times`, and whether it makes a request.
+    /// The next event of `shape`, with these times, and whether it starts a request.
     #[inline(always)]
     pub(super) fn call(
         &mut self,
@@ -106,7 +106,7 @@ impl Shapes {
     }
 }
 
-/// `action`, without what it borrows, if it can be a shape.
+/// `action` without borrowed data, if it can be a shape.
 fn as_shape(action: &Action<'_>) -> Option<Action<'static>> {
     Some(match *action {
         Action::Send(send) => Action::Send(send),
@@ -153,7 +153,7 @@ fn as_shape(action: &Action<'_>) -> Option<Action<'static>> {
     })
 }
 
-/// Completions of `count` of the thread's own requests, after the last of which `after` were made.
+/// Completions of `count` of the thread's own requests; `after` requests were started after the last of them.
 #[inline]
 pub(super) fn run(count: u64, after: u64, context: &Context) -> Result<Action<'static>, Fault> {
     let end = context.requests.checked_sub(after).ok_or(Fault::Nonsense("distance of a request", after))?;
@@ -162,7 +162,7 @@ pub(super) fn run(count: u64, after: u64, context: &Context) -> Result<Action<'s
     Ok(Action::Complete(Completions::Run { first, count }))
 }
 
-/// The function of a record, from its slot in the call table plus one.
+/// The function in a record: slot in the call table plus one.
 #[inline(always)]
 pub(super) fn call_slot(code: u64, calls: usize) -> Result<CallSlot, Fault> {
     match code.checked_sub(1) {
@@ -172,7 +172,7 @@ pub(super) fn call_slot(code: u64, calls: usize) -> Result<CallSlot, Fault> {
     }
 }
 
-/// Reads what follows the times of a record of kind `kind`, which is no call of a shape that was defined.
+/// Decodes what follows the times of a record of kind `kind` that is not of a defined shape.
 pub(super) fn action<'a>(
     source: &mut Source<'a>,
     kind: u8,
@@ -193,7 +193,7 @@ pub(super) fn action<'a>(
     Ok((call, action))
 }
 
-/// [`action`] of a record that has nothing to do with shapes.
+/// [`action`] of a record that neither has nor defines a shape.
 fn plain<'a>(
     source: &mut Source<'a>,
     kind: u8,
@@ -305,7 +305,7 @@ fn request(source: &mut Source<'_>, head: u64, own: u16, previous: u64) -> Resul
     }
 }
 
-/// What follows the times of a send of kind `kind`: its function, and what it did.
+/// Decodes the function and the fields of a send of kind `kind`.
 #[inline(always)]
 pub(super) fn send(
     source: &mut Source<'_>,
@@ -318,7 +318,7 @@ pub(super) fn send(
     Ok((call, Action::Send(sent(to, kind - kind::SEND, context))))
 }
 
-/// A send with the low bits of its kind, `flags`.
+/// Decodes a send; `flags` are the low bits of its kind.
 #[inline(always)]
 fn sent(to: Transferred, flags: u8, context: &Context) -> Send {
     let Transferred { comm, peer, tag, bytes, datatype } = to;
@@ -340,7 +340,7 @@ fn receive(from: Transferred, flags: u8) -> Receive {
     }
 }
 
-/// What a send and a receive tell alike.
+/// Fields common to sends and receives.
 struct Transferred {
     comm: CommId,
     peer: CommRank,
@@ -350,7 +350,7 @@ struct Transferred {
 }
 
 impl Transferred {
-    /// From communicator, rank, tag, bytes and datatype.
+    /// Decodes communicator, rank, tag, bytes and datatype.
     #[inline(always)]
     fn new([comm, peer, tag, bytes, datatype]: [u64; 5]) -> Result<Self, Fault> {
         if (comm | peer | tag | datatype) >> 32 != 0 {
@@ -375,7 +375,7 @@ impl Transferred {
     }
 }
 
-/// The first of these that has more than 32 bits.
+/// The error for the first value with more than 32 bits.
 #[cold]
 fn over_32_bits(fields: [(&'static str, u64); 4]) -> Fault {
     let wide = fields.into_iter().find(|&(_, value)| value >> 32 != 0);
@@ -484,7 +484,7 @@ fn detail<'a>(
     if code == detail::NONE {
         return Ok(Detail::None);
     }
-    // The number of a window or file comes first in all others.
+    // All others begin with the number of a window or file.
     let id = get_u32(source, "number of a window or file")?;
     Ok(match code {
         detail::WINDOW => Detail::Window {
@@ -533,7 +533,7 @@ fn detail<'a>(
     })
 }
 
-/// The length of a list whose items take at least a byte each.
+/// The length of a list whose items have at least one byte each.
 fn list_len(source: &mut Source<'_>) -> Result<usize, Fault> {
     let count = source.get()?;
     match usize::try_from(count) {

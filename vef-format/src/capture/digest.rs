@@ -1,4 +1,4 @@
-//! What a capture holds, in a few numbers: one pass over its events.
+//! Statistics of a capture, from one pass over its events.
 
 use super::encode::makes_request;
 use super::event::Action;
@@ -7,47 +7,47 @@ use crate::ids::Rank;
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 
-/// Calls of a function, and the data they moved.
+/// Calls of a function, and their data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// Data they moved, as far as known.
+    /// Bytes, as far as known.
     pub bytes: Bytes,
 }
 
-/// What a capture holds.
+/// Statistics of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Digest {
     /// Number of tasks.
     pub tasks: u32,
-    /// Events recorded.
+    /// Number of events.
     pub events: u64,
-    /// Calls of MPI functions, by name; those that leave no event too. The older layout does not know.
+    /// Calls of MPI functions by name, including those without events; empty for the older layout.
     pub calls: BTreeMap<String, u64>,
-    /// Messages sent.
+    /// Number of messages.
     pub messages: u64,
-    /// Their payload.
+    /// Payload of the messages.
     pub bytes: Bytes,
-    /// Collective calls, one a member.
+    /// Collective calls: one for each member.
     pub collectives: u64,
     /// Calls that a trace cannot represent, by name.
     pub not_representable: BTreeMap<String, Tally>,
     /// Non-blocking operations that no call completed or freed.
     pub never_completed: u64,
-    /// Ranks that ended without `MPI_Finalize`.
+    /// Ranks without `MPI_Finalize`.
     pub unfinished: Vec<Rank>,
-    /// Ranks whose recording was stopped while they went on (a full disk, a size limit).
+    /// Ranks whose recording stopped before the program ended (full disk, size limit).
     pub stopped: Vec<Rank>,
-    /// Why, and on how many ranks.
+    /// Reasons for that, with the number of ranks.
     pub stop_reasons: BTreeMap<String, u64>,
 }
 
 impl Digest {
-    /// Reads all of `capture`; `advance` hears of each rank that is done.
+    /// Reads all events of `capture`; calls `advance` after each rank.
     ///
     /// # Errors
-    /// The first that is met in a file of the capture.
+    /// The first error in a file of the capture.
     pub fn of(capture: &Capture, mut advance: impl FnMut(Rank)) -> Result<Self, CaptureError> {
         let mut digest = Self { tasks: capture.tasks(), ..Self::default() };
         for rank in (0..capture.tasks()).map(Rank) {
@@ -91,7 +91,7 @@ impl Digest {
         Ok(digest)
     }
 
-    /// All calls together; where they are not known, all events.
+    /// Number of calls; number of events where the calls are unknown.
     pub fn total_calls(&self) -> u64 {
         match self.calls.is_empty() {
             true => self.events,

@@ -1,8 +1,9 @@
-//! From an [`Action`] to the bytes of a record; [`super::decode`] is the way back.
+//! Encodes [`Action`]s as records; [`super::decode`] is the reverse.
 //!
-//! A record is a [word](super::word), or a kind byte, then numbers in the form of [`super::varint`]: the gap since the end of the
-//! thread's previous record and the duration of the call, in ticks, the function's slot in the call table plus one (0: none), then
-//! what the kind calls for. The kind byte is never zero and is stored last: a process that dies while writing leaves a zero there.
+//! A record is a [word](super::word), or a kind byte and numbers in the form of [`super::varint`]: the gap since the end of
+//! the thread's previous record and the duration of the call, both in ticks, the function's slot in the call table plus
+//! one (0: none), and the fields of the kind. The kind byte is never zero and is stored last, so an incomplete record
+//! begins with zero.
 
 use super::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Detail, Io, Members, Origin,
@@ -10,7 +11,7 @@ use super::event::{
 };
 use super::varint::{MAX_LEN, Sink};
 
-/// Kind bytes. Flags are added to the bases `SEND` … `COLLECTIVE`.
+/// Kind bytes. `SEND` … `COLLECTIVE` are bases to which flags are added.
 pub(super) mod kind {
     pub(crate) const INIT: u8 = 1;
     pub(crate) const FINALIZE: u8 = 2;
@@ -24,10 +25,10 @@ pub(super) mod kind {
     pub(crate) const STOPPED: u8 = 10;
     pub(crate) const FORGET: u8 = 11;
     pub(crate) const PROBE: u8 = 12;
-    /// Own requests that were made one after the other, done.
+    /// Completion of own requests that were started consecutively.
     pub(crate) const COMPLETE_RUN: u8 = 13;
     pub(crate) const COMPLETE: u8 = 14;
-    /// Operation (order of `Operation::ALL`) and flags follow.
+    /// Operation (index in `Operation::ALL`) and flags follow.
     pub(crate) const COLLECTIVE: u8 = 15;
     /// + mode (0…3) + 4 if non-blocking.
     pub(crate) const SEND: u8 = 16;
@@ -37,9 +38,9 @@ pub(super) mod kind {
     pub(crate) const POST_RECEIVE: u8 = 28;
     /// + 1 any source + 2 any tag, of the receiving half.
     pub(crate) const EXCHANGE: u8 = 32;
-    /// Another record behind its shape's number, which means the like from now on.
+    /// A shape number and a record of another kind, which defines the shape.
     pub(crate) const DEFINE: u8 = 36;
-    /// A call of a shape that took too long for a word.
+    /// A call of a defined shape whose times do not fit into a word.
     pub(crate) const SHAPE: u8 = 37;
     pub(crate) const POLLS: u8 = 38;
 
@@ -62,7 +63,7 @@ pub(super) mod detail {
     pub(crate) const NONE: u64 = 0;
     pub(crate) const WINDOW: u64 = 1;
     pub(crate) const WINDOW_FREE: u64 = 2;
-    /// + 1 if it makes a request.
+    /// + 1 if it starts a request.
     pub(crate) const TRANSFER: u64 = 4;
     /// + 1 target + 2 exclusive + 4 group.
     pub(crate) const SYNC: u64 = 8;
@@ -79,7 +80,7 @@ pub(super) mod outcome {
     pub(crate) const RECEIVED: u64 = 1;
     pub(crate) const RECEIVED_BYTES: u64 = 2;
     pub(crate) const CANCELLED: u64 = 3;
-    /// The request was made by another thread, whose number follows.
+    /// Another thread started the request; its number follows.
     pub(crate) const FOREIGN: u64 = 4;
     pub(crate) const BITS: u32 = 3;
 }
@@ -87,25 +88,25 @@ pub(super) mod outcome {
 /// Times of a call, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// From the end of the thread's previous record to the start of this call.
+    /// From the end of the thread's previous record to the start of the call.
     pub gap: u64,
     /// From the start of the call to its end.
     pub duration: u64,
 }
 
-/// Who writes: its number and how many requests it has made so far.
+/// The thread that writes a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Author {
     /// The thread.
     pub thread: u16,
-    /// Its next request gets this number.
+    /// Number of requests it has started, which is the number of its next request.
     pub requests: u64,
 }
 
-/// Writes one record at `at` of `bytes`; returns where the next one begins, or `None` when the room does not
-/// suffice (then nothing but zeros and unsealed bytes are left behind).
+/// Writes one record at index `at` of `bytes`; returns the index of the next, or `None` if there is not enough room (only
+/// bytes of an invalid record were written then).
 ///
-/// Requests that an action makes must be `author`'s next one; whoever calls counts them.
+/// A request that the action starts must be `author`'s next; the caller counts requests.
 pub fn record(
     bytes: &mut [u8],
     at: usize,
@@ -117,7 +118,7 @@ pub fn record(
     write(bytes, at, times, call, |sink| body(sink, author, action))
 }
 
-/// As [`record`] of an action that [`can_be_shape`], which `shape` means from now on.
+/// Like [`record`], for an action that [`can_be_shape`]; also defines `shape`.
 pub fn define(
     bytes: &mut [u8],
     at: usize,
@@ -130,7 +131,7 @@ pub fn define(
     debug_assert!(can_be_shape(action));
     write(bytes, at, times, call, |sink| {
         sink.put(u64::from(shape));
-        // The kind is known once the rest is written; none takes two bytes.
+        // The kind is stored after the rest is written; all kinds take one byte.
         let mut rest = [0; MOST_OF_SHAPE];
         let mut inner = Sink::new(&mut rest, 0);
         let kind = body(&mut inner, author, action);
@@ -141,17 +142,17 @@ pub fn define(
     })
 }
 
-/// As [`record`] of a call of a shape that was defined.
+/// Like [`record`], for a call of a defined shape.
 pub fn shape(bytes: &mut [u8], at: usize, times: Times, shape: u16) -> Option<usize> {
-    // The shape says which function it is.
+    // The shape includes the function.
     write(bytes, at, times, CallSlot::NONE, |sink| {
         sink.put(u64::from(shape));
         kind::SHAPE
     })
 }
 
-/// As [`record`] of an [`Action::Complete`] of `count` of the author's requests that were made one after the other, all of them
-/// [`Outcome::Done`]; `after` the last of them, so many others were made.
+/// Like [`record`], for an [`Action::Complete`] of `count` of the author's requests that were started consecutively, all of
+/// them [`Outcome::Done`]; `after` requests were started after the last of them.
 pub fn run(
     bytes: &mut [u8],
     at: usize,
@@ -167,7 +168,7 @@ pub fn run(
     })
 }
 
-/// As [`record`] of an [`Action::Complete`] of `author`'s own requests with these numbers, all of them
+/// Like [`record`], for an [`Action::Complete`] of `author`'s own requests with these numbers, all of them
 /// [`Outcome::Done`].
 pub fn completed(
     bytes: &mut [u8],
@@ -188,7 +189,7 @@ pub fn completed(
     })
 }
 
-/// One record: its times and function, what `rest` writes and the kind that it gives.
+/// Writes one record: times, function, and the fields that `rest` writes; `rest` returns the kind.
 #[inline(always)]
 fn write(
     bytes: &mut [u8],
@@ -207,18 +208,18 @@ fn write(
     Some(end)
 }
 
-/// More than the numbers of an action that can be a shape take (the eleven of an exchange).
+/// Maximum bytes of an action that can be a shape (eleven numbers, of an exchange).
 const MOST_OF_SHAPE: usize = 12 * MAX_LEN;
 
-/// Makes the record valid that begins at `first`.
+/// Makes the record at `first` valid.
 #[inline(always)]
 fn commit(first: &mut u8, kind: u8) {
-    // Whoever kills the process sees its stores in program order; the compiler must keep that order.
+    // A killed process leaves its stores in program order; the fence keeps the compiler from reordering them.
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
     *first = kind;
 }
 
-/// Whether calls that do the like can be told by a shape: they come without lists and texts, and define nothing.
+/// Whether the action can be a shape: no lists, no text, no definition.
 pub fn can_be_shape(action: &Action<'_>) -> bool {
     match action {
         Action::Send(_)
@@ -236,7 +237,7 @@ pub fn can_be_shape(action: &Action<'_>) -> bool {
     }
 }
 
-/// The run that `completions` are, if they are one: how many, and how many requests were made after the last of them.
+/// The length of the run that `completions` form, and the number of requests started after it; `None`: no run.
 pub fn as_run(completions: Completions<'_>, author: Author) -> Option<(u64, u64)> {
     let first = match completions {
         Completions::List(list) => list.first()?.request,
@@ -338,7 +339,7 @@ pub(super) fn body(sink: &mut Sink<'_>, author: Author, action: &Action<'_>) -> 
     }
 }
 
-/// Whether `action` makes a request.
+/// The request that `action` starts.
 pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
     match action {
         Action::Send(send) => send.request,
@@ -372,8 +373,8 @@ fn wildcards(receive: &Receive) -> u8 {
     (if receive.any_source { kind::ANY_SOURCE } else { 0 }) + if receive.any_tag { kind::ANY_TAG } else { 0 }
 }
 
-/// `previous` is the number after which an ordinary completion would come: own requests are told by their zigzag
-/// distance from it, so that requests completed in the order they were made take one byte each.
+/// The number of a completion: own requests by their zigzag distance from `previous`, so that requests completed in the
+/// order of their starts take one byte each.
 fn completion_head(author: Author, previous: u64, request: RequestId, outcome: u64) -> u64 {
     if request.thread == author.thread {
         own_head(previous, request.number, outcome)
@@ -420,7 +421,7 @@ fn complete(sink: &mut Sink<'_>, author: Author, completions: Completions<'_>) -
 }
 
 fn collective(sink: &mut Sink<'_>, part: &Collective<'_>) -> u8 {
-    // The place in `Operation::ALL`.
+    // The index in `Operation::ALL`.
     sink.put(part.operation as u64);
     let flag = |set: bool, flag: u64| if set { flag } else { 0 };
     sink.put(
@@ -575,13 +576,13 @@ fn put_detail(sink: &mut Sink<'_>, detail: &Detail<'_>) {
     }
 }
 
-/// Small numbers of either sign as small numbers.
+/// Maps small numbers of either sign to small numbers.
 #[inline(always)]
 pub(crate) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
-/// The way back from [`zigzag`].
+/// The reverse of [`zigzag`].
 #[inline(always)]
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)

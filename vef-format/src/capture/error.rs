@@ -1,99 +1,99 @@
-//! What can be wrong with a capture, and where.
+//! Errors of captures, with their places.
 
 use crate::error::Place;
 use crate::ids::Rank;
 use std::io;
 use std::path::PathBuf;
 
-/// A capture that cannot be opened, read or written.
+/// Why a capture cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
-    /// A directory holds neither of the layouts.
+    /// A directory with neither of the layouts.
     #[error("{}: no capture here: neither <rank>.vefc files nor VEFT.main", .0.display())]
     NoCapture(PathBuf),
-    /// A rank's file is not there.
+    /// The file of a rank is missing.
     #[error("{}: the capture is of {tasks} tasks, but the file of rank {rank} is missing", path.display())]
     MissingRank {
-        /// The file that should be there.
+        /// The expected file.
         path: PathBuf,
-        /// Whose it is.
+        /// Its rank.
         rank: Rank,
-        /// How many tasks the capture has.
+        /// Number of tasks of the capture.
         tasks: u32,
     },
-    /// Rank files of different runs lie in one directory.
+    /// The directory has rank files of different runs.
     #[error("{place}: {what}")]
     Mixed {
-        /// Which file does not fit.
+        /// The file of the other run.
         place: Place,
-        /// What differs.
+        /// The difference.
         what: String,
     },
-    /// Nothing was ever written to the file.
+    /// Nothing was written to the file.
     #[error(
         "{0}: nothing was recorded in it: the disk was full, or its process was killed, when the recording began"
     )]
     Empty(Place),
-    /// The process that writes the file still runs, so what it holds is not whole.
+    /// The process that writes the file is still running, so the file is incomplete.
     #[error("{0}: its process still runs; wait for its end, or mix what is there (--lenient)")]
     InUse(Place),
-    /// The file is none of this format.
+    /// The file has another format.
     #[error("{0}: not a capture file (wrong magic)")]
     Magic(Place),
-    /// The file was written on a machine of the other byte order.
+    /// The file was written with the other byte order.
     #[error("{0}: written with the other byte order; read it on a machine of the writer's kind")]
     Endianness(Place),
-    /// The file is of a later version.
+    /// The file has a later version.
     #[error("{place}: format version {found}, this reader knows {known}")]
     Version {
-        /// Which file.
+        /// The file.
         place: Place,
-        /// The version it has.
+        /// Its version.
         found: u32,
-        /// The version known here.
+        /// The latest version that can be read.
         known: u32,
     },
-    /// The file ends before it should.
+    /// The file is shorter than its header says.
     #[error("{place}: truncated: {promised} bytes were written, {present} are here")]
     Truncated {
-        /// Which file.
+        /// The file.
         place: Place,
-        /// The length its header gives.
+        /// The length in its header.
         promised: u64,
-        /// The length it has.
+        /// Its length.
         present: u64,
     },
-    /// The bytes make no sense.
+    /// Invalid bytes.
     #[error("{place}: {what}")]
     Damaged {
-        /// Where.
+        /// Their place.
         place: Place,
-        /// What is wrong there.
+        /// The problem.
         what: String,
     },
     /// A capture of the older layout cannot be read.
     #[error(transparent)]
     Legacy(#[from] super::legacy::LegacyError),
-    /// [`super::RankWriter`] was given an event that no rank can produce.
+    /// [`super::RankWriter`] was given an impossible event.
     #[error("event {number} cannot be written: {what}")]
     Event {
-        /// Which event, 0-based.
+        /// Index of the event, 0-based.
         number: u64,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
 }
 
 impl CaptureError {
-    /// An error of the operating system about `path`.
+    /// Wraps an error of the operating system about `path`.
     pub(super) fn io(path: &std::path::Path, source: io::Error) -> Self {
         Self::Io { path: path.to_path_buf(), source }
     }

@@ -1,9 +1,8 @@
-//! The meaning of a capture: what one rank did, call by call, whatever the layout of the file.
+//! The events of a capture: one rank's calls, independent of the layout of the file.
 //!
-//! Peers, roots and sizes are as the program gave them (ranks of the communicator); wildcards stand beside what
-//! they were resolved to. Only calls that matter to a trace are here; a call that has no effect on
-//! communication (a failed test, a receive from `MPI_PROC_NULL`) leaves no event, and its duration becomes
-//! computing time of whatever follows.
+//! Peers, roots and sizes are those of the program (ranks of the communicator); wildcards come with the values that they
+//! were resolved to. Only calls that matter to a trace are events. A call without effect on communication (a receive from
+//! `MPI_PROC_NULL`) has none, and its duration counts as computing time of the next event.
 
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
@@ -15,22 +14,22 @@ use std::fmt;
 pub struct Event<'a> {
     /// When the program entered the call.
     pub start: Nanos,
-    /// When it left the call.
+    /// When it returned.
     pub end: Nanos,
-    /// Which thread of the rank called, 0-based in order of first call.
+    /// The calling thread, 0-based in order of first calls.
     pub thread: u16,
-    /// Which MPI function it called.
+    /// The MPI function.
     pub call: CallSlot,
-    /// What it did.
+    /// The effect of the call.
     pub action: Action<'a>,
 }
 
-/// An MPI function: its place in the rank's call table, which has its name ([`Events::functions`](super::Events::functions)).
+/// An MPI function: index in the rank's call table, which has the names ([`Events::functions`](super::Events::functions)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSlot(pub u16);
 
 impl CallSlot {
-    /// No call, or one whose function is not known: definitions at first use, marks of phases, the older layout.
+    /// No function, or an unknown one: definitions at first use, phases, the older layout.
     pub const NONE: Self = Self(u16::MAX);
 
     /// The index in the call table, if there is one.
@@ -39,7 +38,7 @@ impl CallSlot {
     }
 }
 
-/// A non-blocking operation of one rank, from its start to its completion. Never reused within a capture.
+/// A non-blocking operation of one rank. Never reused within a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
     /// The thread that started it.
@@ -48,85 +47,85 @@ pub struct RequestId {
     pub number: u64,
 }
 
-/// What a call did.
+/// The effect of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// `MPI_Init`, `MPI_Init_thread` (or the first session): the zero of this rank's time.
+    /// `MPI_Init`, `MPI_Init_thread`, or the first session: the start of the rank's time.
     Init,
-    /// `MPI_Finalize` (or the last session's end).
+    /// `MPI_Finalize`, or the end of the last session.
     Finalize,
     /// `MPI_Abort`.
     Abort {
-        /// The error code given.
+        /// The error code.
         code: i32,
     },
-    /// A communicator came to be known. Stands before its first use.
+    /// A communicator. Precedes its first use.
     Communicator(Communicator<'a>),
-    /// A datatype came to be known. Stands before its first use.
+    /// A datatype. Precedes its first use.
     Datatype(Datatype<'a>),
     /// A communicator was freed; its number is not used again.
     CommunicatorFree(CommId),
-    /// A send began: blocking (then it is also over), non-blocking, or the start of a persistent one.
+    /// A send: blocking (complete at the end of the call), non-blocking, or the start of a persistent one.
     Send(Send),
     /// A blocking receive.
     Receive(Receive),
-    /// A receive was posted: non-blocking, the start of a persistent one, or a matched probe (whose source and
-    /// tag are the resolved ones, and whose message is completed by `Mrecv`).
+    /// A receive was posted: non-blocking, the start of a persistent one, or a matched probe (with the resolved source and tag;
+    /// `Mrecv` completes the message).
     PostReceive(PostReceive),
-    /// `MPI_Sendrecv` and its like: both at once.
+    /// `MPI_Sendrecv` and the like: both at once.
     Exchange {
         /// The sending half.
         send: Send,
         /// The receiving half.
         receive: Receive,
     },
-    /// A call of the wait or test families (or `MPI_Mrecv`) completed these, in the order of its array.
+    /// A call of the wait or test families, or `MPI_Mrecv`, completed requests, in the order of its array.
     Complete(Completions<'a>),
-    /// `MPI_Request_free` on an active request: nobody will wait for it.
+    /// `MPI_Request_free` on an active request, which no call will complete.
     Forget(RequestId),
-    /// A probe (blocking, or one that found something) that does not take the message.
+    /// A blocking or successful probe that does not take the message.
     Probe {
-        /// On which communicator.
+        /// The communicator.
         comm: CommId,
-        /// Whom it found.
+        /// The source found.
         source: CommRank,
-        /// With which tag.
+        /// The tag found.
         tag: i32,
     },
-    /// Polls that found nothing, of `MPI_Test`, `MPI_Iprobe` and the like, with little between them: from the start of the first to the
+    /// A run of failed polls (`MPI_Test`, `MPI_Iprobe` and the like) with very short gaps, from the start of the first to the
     /// end of the last.
     Polls {
-        /// How many.
+        /// Number of polls.
         count: u64,
     },
-    /// A collective operation began: blocking (then it is also over), non-blocking or persistent.
+    /// A collective operation: blocking (complete at the end of the call), non-blocking or persistent.
     Collective(Collective<'a>),
-    /// A phase of the program began or ended.
+    /// A phase of the program begins or ends.
     Phase {
-        /// Begin or end.
+        /// Whether it begins.
         begin: bool,
         /// Its name.
         name: &'a str,
     },
-    /// A call that a VEF trace cannot represent (one-sided, I/O, spawning, inter-communicators …).
+    /// A call that a trace cannot represent (one-sided, I/O, spawning, inter-communicators …).
     Other {
-        /// Data that this rank sent, fetched, read or wrote, as far as known.
+        /// Bytes that this rank sent, fetched, read or wrote, as far as known.
         bytes: Bytes,
-        /// What else is known of it.
+        /// Further arguments.
         detail: Detail<'a>,
     },
-    /// Tracing stopped here on purpose (a size limit, a full disk); what follows is not known.
+    /// Recording stopped (size limit, full disk); what follows is unknown.
     Stopped {
-        /// Why, for people.
+        /// The reason, in words.
         reason: &'a str,
     },
 }
 
-/// How a communicator came to be; decides which communicators of different ranks are the same one.
+/// The creation of a communicator, by which communicators of different ranks are identified.
 ///
-/// Ranks number their communicators on their own. Two ranks mean the same one when its parents are the same, the
-/// creating call is the same one on that parent (`ordinal`), and the members are the same: MPI orders the creating
-/// calls of one communicator the same way everywhere.
+/// Each rank numbers its communicators on its own. Two ranks have the same communicator if the parents are the same, the
+/// creating call has the same index on the parent (`ordinal`), and the members are the same: MPI requires the creating
+/// calls on one communicator to have the same order on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// `MPI_COMM_WORLD`.
@@ -135,62 +134,61 @@ pub enum Origin {
     SelfOnly,
     /// Created collectively over all of a parent (dup, split, create, Cart_create …).
     Child {
-        /// From which communicator.
+        /// The parent.
         parent: CommId,
-        /// Index among the creating calls on that parent, from 0; calls that gave this rank
-        /// `MPI_COMM_NULL` count too.
+        /// Index among the creating calls on the parent, from 0; calls that returned `MPI_COMM_NULL` to this rank count too.
         ordinal: u32,
     },
     /// `MPI_Comm_create_group`: collective over the members only.
     Group {
-        /// From which communicator.
+        /// The parent.
         parent: CommId,
-        /// The tag given.
+        /// The tag argument.
         tag: i32,
-        /// Index among such calls with this parent, tag and member list, from 0.
+        /// Index among such calls with the same parent, tag and members, from 0.
         ordinal: u32,
     },
-    /// Nobody saw it made: told apart by its members and by the order of first use among those with
-    /// the same members.
+    /// The creation was not recorded: identified by the members, and by the order of first use among those with the same
+    /// members.
     Unseen {
-        /// Index among those with this member list, from 0.
+        /// Index among those with the same members, from 0.
         ordinal: u32,
     },
 }
 
-/// Who belongs to a communicator.
+/// The members of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Members<'a> {
     /// All tasks, in world order.
     All,
-    /// `count` tasks from `first` on, `stride` apart (negative: downwards).
+    /// `count` tasks from `first` on, `stride` apart (negative: descending).
     Strided {
         /// World rank of communicator rank 0.
         first: Rank,
-        /// World-rank distance of neighbours in the list; never 0.
+        /// World-rank distance of neighbours; never 0.
         stride: i64,
-        /// How many.
+        /// Number of members.
         count: u32,
     },
     /// World ranks in communicator-rank order.
     List(&'a [Rank]),
 }
 
-/// A communicator as one rank knows it.
+/// A communicator as one rank sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communicator<'a> {
     /// This rank's number for it.
     pub id: CommId,
-    /// How it came to be.
+    /// How it was created.
     pub origin: Origin,
-    /// Colour and key that this rank gave, if `MPI_Comm_split` made it.
+    /// The colour and key of this rank, if `MPI_Comm_split` created it.
     pub split: Option<Split>,
-    /// The members; of an inter-communicator the local group. Processes outside `MPI_COMM_WORLD` are left out.
+    /// The members; of an inter-communicator the local group. Processes outside `MPI_COMM_WORLD` are omitted.
     pub members: Members<'a>,
-    /// The other group of an inter-communicator.
+    /// The remote group of an inter-communicator.
     pub remote: Option<Remote<'a>>,
-    /// Whether it is an inter-communicator (or has members outside `MPI_COMM_WORLD`): its traffic is counted,
-    /// not translated.
+    /// Whether it is an inter-communicator or has members outside `MPI_COMM_WORLD`. Its traffic is counted, but is not in the
+    /// trace.
     pub foreign: bool,
 }
 
@@ -203,34 +201,34 @@ pub struct Split {
     pub key: i32,
 }
 
-/// The other group of an inter-communicator.
+/// The remote group of an inter-communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remote<'a> {
     /// Tasks of this world.
     Inside(Members<'a>),
-    /// So many processes, not all of this world (a program that was spawned, or that spawned this one): in the same order as
-    /// the local group of the inter-communicator that they have.
+    /// This many processes, some of another world (a spawned program, or the one that spawned this), in the order of the local
+    /// group of their inter-communicator.
     Outside(u32),
 }
 
-/// What is known of a datatype.
+/// A datatype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datatype<'a> {
     /// This rank's number for it.
     pub id: DatatypeId,
     /// Bytes of data in one element.
     pub size: Bytes,
-    /// Whether `count` elements lie in memory without gaps.
+    /// Whether `count` elements are contiguous in memory.
     pub contiguous: bool,
-    /// The name of one of MPI's own (`MPI_DOUBLE`); empty: derived by the program.
+    /// The name of a predefined datatype (`MPI_DOUBLE`); empty for a derived one.
     pub name: &'a str,
 }
 
-/// The number one rank gave a datatype in its capture.
+/// The number that one rank gave a datatype in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct DatatypeId(pub u32);
 
-/// How a send is to be completed.
+/// The mode of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SendMode {
     /// `MPI_Send`, `MPI_Isend`.
@@ -246,146 +244,146 @@ pub enum SendMode {
 /// A send. Never to `MPI_PROC_NULL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Send {
-    /// On which communicator.
+    /// The communicator.
     pub comm: CommId,
-    /// To whom.
+    /// The destination.
     pub dest: CommRank,
-    /// With which tag.
+    /// The tag.
     pub tag: i32,
     /// Payload.
     pub bytes: Bytes,
-    /// Made of what.
+    /// The datatype.
     pub datatype: DatatypeId,
-    /// How it completes.
+    /// The mode.
     pub mode: SendMode,
     /// The request of a non-blocking send; `None`: blocking.
     pub request: Option<RequestId>,
 }
 
-/// A blocking receive that has completed. Never from `MPI_PROC_NULL`.
+/// A completed blocking receive. Never from `MPI_PROC_NULL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// On which communicator.
+    /// The communicator.
     pub comm: CommId,
-    /// From whom the message came.
+    /// The source of the message.
     pub source: CommRank,
-    /// With which tag it came.
+    /// The tag of the message.
     pub tag: i32,
-    /// Whether the program asked for `MPI_ANY_SOURCE`.
+    /// Whether the source argument was `MPI_ANY_SOURCE`.
     pub any_source: bool,
-    /// Whether the program asked for `MPI_ANY_TAG`.
+    /// Whether the tag argument was `MPI_ANY_TAG`.
     pub any_tag: bool,
-    /// Room in the buffer, or the bytes received where that is known.
+    /// Size of the buffer, or the bytes received where known.
     pub bytes: Bytes,
-    /// Made of what.
+    /// The datatype.
     pub datatype: DatatypeId,
 }
 
-/// A receive that has been posted.
+/// A posted receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostReceive {
-    /// On which communicator.
+    /// The communicator.
     pub comm: CommId,
-    /// From whom; `None`: `MPI_ANY_SOURCE`.
+    /// The source; `None`: `MPI_ANY_SOURCE`.
     pub source: Option<CommRank>,
-    /// With which tag; `None`: `MPI_ANY_TAG`.
+    /// The tag; `None`: `MPI_ANY_TAG`.
     pub tag: Option<i32>,
-    /// Room in the buffer.
+    /// Size of the buffer.
     pub bytes: Bytes,
-    /// Made of what.
+    /// The datatype.
     pub datatype: DatatypeId,
-    /// What completes it.
+    /// Its request.
     pub request: RequestId,
 }
 
-/// The requests that a call completed, in the order of its array. Equal ones may be told either way.
+/// The requests that a call completed, in the order of its array. Some lists have both forms, which are equal.
 #[derive(Clone, Copy)]
 pub enum Completions<'a> {
-    /// Each for itself.
+    /// Any requests.
     List(&'a [Completion]),
-    /// Requests that one thread made one after the other, all [`Outcome::Done`].
+    /// Requests that one thread started consecutively, all [`Outcome::Done`].
     Run {
-        /// The first of them.
+        /// The first request.
         first: RequestId,
-        /// How many; the numbers of all are below 2^64.
+        /// Number of requests; all request numbers are below 2^64.
         count: u64,
     },
 }
 
-/// One request that a call completed.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Which one.
+    /// The request.
     pub request: RequestId,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it was posted: a send, a collective, or a receive whose source and tag were given.
+    /// Completed as posted: a send, a collective, or a receive without wildcards.
     Done,
-    /// A receive with a wildcard: whom and what it met.
+    /// A wildcard receive, with the message it received.
     Received {
-        /// From whom the message came.
+        /// The source.
         source: CommRank,
-        /// With which tag it came.
+        /// The tag.
         tag: i32,
-        /// Bytes received, where the layout keeps them.
+        /// Bytes received, where the layout has them.
         bytes: Option<Bytes>,
     },
-    /// It was cancelled before it moved anything.
+    /// Cancelled before any data moved.
     Cancelled,
 }
 
 /// One rank's part of a collective operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collective<'a> {
-    /// Which operation.
+    /// The operation.
     pub operation: Operation,
-    /// On which communicator.
+    /// The communicator.
     pub comm: CommId,
     /// The root of a rooted operation.
     pub root: Option<CommRank>,
-    /// What this rank contributes and obtains.
+    /// Bytes that this rank sends and receives.
     pub amounts: Amounts,
-    /// Elements of `datatype` as the call counts them (of a gather or scatter: one rank's block); 0 in vector forms.
+    /// The count argument, in elements of `datatype` (of a gather or scatter: one rank's block); 0 in vector forms.
     pub count: u64,
-    /// Made of what: the sending side's where that is significant. Of an Alltoallw: one that has gaps, if any has.
+    /// The datatype: of the sending side where significant. Of an Alltoallw: one with gaps, if any has gaps.
     pub datatype: DatatypeId,
-    /// The receiving side's where both sides are significant.
+    /// The receiving side's datatype, where both sides are significant.
     pub recv_datatype: Option<DatatypeId>,
     /// The request of a non-blocking or persistent operation; `None`: blocking.
     pub request: Option<RequestId>,
-    /// Vector forms: bytes for each communicator rank, where significant at this rank; else empty.
+    /// Vector forms: bytes for each communicator rank, where significant at this rank; otherwise empty.
     pub send_counts: &'a [u64],
-    /// Vector forms: bytes from each communicator rank, where significant at this rank; else empty.
+    /// Vector forms: bytes from each communicator rank, where significant at this rank; otherwise empty.
     pub recv_counts: &'a [u64],
 }
 
-/// The number one rank gave a window in its capture.
+/// The number that one rank gave a window in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct WindowId(pub u32);
 
-/// The number one rank gave an open file in its capture.
+/// The number that one rank gave an open file in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FileId(pub u32);
 
-/// What is known of a call that a trace cannot represent; which function it was says the rest.
+/// Arguments of a call that a trace cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail<'a> {
-    /// Nothing more.
+    /// None recorded.
     None,
-    /// A window was made. Stands before its first use.
+    /// A window was created. Precedes its first use.
     Window {
         /// This rank's number for it.
         id: WindowId,
-        /// Over which communicator.
+        /// The communicator.
         comm: CommId,
-        /// Memory that this rank exposes.
+        /// Bytes of memory that this rank exposes.
         size: Bytes,
-        /// Unit of displacements.
+        /// Displacement unit.
         unit: u32,
     },
     /// A window was freed; its number is not used again.
@@ -394,79 +392,79 @@ pub enum Detail<'a> {
     Transfer(Transfer),
     /// A synchronisation of a window: fence, post, start, complete, wait, lock, unlock, flush, sync.
     Sync {
-        /// Of which window.
+        /// The window.
         window: WindowId,
-        /// The target, as a rank of the window's communicator, where there is one.
+        /// The target, as a rank of the window's communicator, if the call has one.
         target: Option<CommRank>,
         /// Whether a lock is exclusive.
         exclusive: bool,
-        /// The assertion, as this MPI numbers it.
+        /// The assertion, in the values of this MPI.
         assert: i32,
-        /// The processes that are to access (post), or to be accessed (start).
+        /// The group argument of post or start.
         group: Option<Members<'a>>,
     },
-    /// A file was opened. Stands before its first use.
+    /// A file was opened. Precedes its first use.
     FileOpen {
         /// This rank's number for it.
         id: FileId,
-        /// Over which communicator.
+        /// The communicator.
         comm: CommId,
-        /// Access mode, as this MPI numbers it.
+        /// Access mode, in the values of this MPI.
         mode: i32,
-        /// Its name as the program gave it.
+        /// The file name argument.
         name: &'a str,
     },
-    /// A file got another view.
+    /// The view of a file was set.
     FileView {
-        /// Which file.
+        /// The file.
         file: FileId,
-        /// Where the view begins, bytes.
+        /// Displacement of the view in bytes.
         displacement: i64,
-        /// Bytes of the elementary datatype, the unit of offsets.
+        /// Bytes of the elementary datatype, which is the unit of offsets.
         unit: Bytes,
     },
     /// A file was closed; its number is not used again.
     FileClose(FileId),
-    /// Data was read or written.
+    /// A file was read or written.
     Io(Io),
 }
 
 /// A one-sided transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Through which window.
+    /// The window.
     pub window: WindowId,
-    /// To or from whom: a rank of the window's communicator.
+    /// The target: a rank of the window's communicator.
     pub target: CommRank,
-    /// Where in the target's window, in its unit.
+    /// Displacement in the target's window, in its unit.
     pub displacement: i64,
-    /// What goes to the target.
+    /// Bytes sent to the target.
     pub sent: Bytes,
-    /// What comes from it.
+    /// Bytes fetched from the target.
     pub fetched: Bytes,
-    /// What is read or changed there.
+    /// Bytes accessed at the target.
     pub at_target: Bytes,
-    /// What completes it, if it makes a request.
+    /// The request, if the call starts one.
     pub request: Option<RequestId>,
 }
 
-/// A read or write of a file. How much: the event's bytes.
+/// A read or write of a file; its size is the event's `bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Which file.
+    /// The file.
     pub file: FileId,
-    /// Where, in units of the file's view; `None`: at an individual or shared file pointer.
+    /// The offset in units of the view; `None`: an individual or shared file pointer.
     pub offset: Option<i64>,
-    /// Write or read.
+    /// Whether it is a write.
     pub write: bool,
-    /// Whether all processes of the file's communicator take part.
+    /// Whether the call is collective over the file's communicator.
     pub collective: bool,
-    /// What completes it, if it makes a request.
+    /// The request, if the call starts one.
     pub request: Option<RequestId>,
 }
 
 impl Completions<'_> {
-    /// How many.
+    /// Number of requests.
     pub fn len(&self) -> u64 {
         match *self {
             Self::List(list) => list.len() as u64,
@@ -479,7 +477,7 @@ impl Completions<'_> {
         self.len() == 0
     }
 
-    /// One after the other.
+    /// All requests, in order.
     pub fn iter(&self) -> impl Iterator<Item = Completion> {
         let (list, run) = match *self {
             Self::List(list) => (list, 0..0),

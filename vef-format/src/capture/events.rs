@@ -1,4 +1,4 @@
-//! The events of one rank in order: the threads' records merged by the time at which the calls began.
+//! Reads the events of one rank in order: merges the threads' records by the start of the calls.
 
 use super::decode::{self, Context, Fault, Lists, Shapes};
 use super::encode::{kind, makes_request};
@@ -15,96 +15,95 @@ use crate::units::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How the events of a rank end; known once `next` has returned `None`.
+/// How the events of a rank end. Known once `next` has returned `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// With `MPI_Finalize`, and the file was closed.
+    /// `MPI_Finalize` was called and the file was closed.
     Finished,
     /// The program was killed, or ended without `MPI_Finalize`.
     Cut {
-        /// Calls that were being written at that instant and are lost. Calls that the program was inside of are not
-        /// known at all.
+        /// Calls that were incompletely recorded and are lost. Calls that had not returned are not known at all.
         torn: u32,
     },
-    /// Tracing was stopped while the program went on.
+    /// Recording stopped before the program ended.
     Stopped,
 }
 
-/// The events of one rank's file of our own layout.
+/// The events in one rank's file of our own layout.
 #[derive(Debug)]
 pub(super) struct FileEvents {
     file: RankFile,
     threads: Vec<Thread>,
-    /// When each thread's next record begins; not used while there is one thread only.
+    /// Start and thread of each thread's next record; not used with one thread.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     lists: Lists,
-    /// With several threads: the definitions that were not delivered yet.
+    /// With several threads: definitions that have not been delivered.
     definitions: Definitions,
     torn: u32,
 }
 
-/// Where the reading of one thread's records stands.
+/// Position in one thread's records.
 #[derive(Debug, Default)]
 struct Thread {
     number: u16,
-    /// How many chunks were begun, and the bytes of the latest: its header, and the records.
+    /// Number of chunks begun, and the bytes of the latest: header and records.
     begun: usize,
     chunk: Vec<u8>,
     next: Next,
     shapes: Shapes,
 }
 
-/// What is known of a thread's next record before it is read.
+/// State in front of a thread's next record.
 #[derive(Clone, Copy, Debug, Default)]
 struct Next {
-    /// Where in the chunk it begins.
+    /// Its index in the chunk.
     at: usize,
-    /// End of the record before, ticks.
+    /// End of the previous record, in ticks.
     base: u64,
-    /// How many requests the thread has made.
+    /// Number of requests that the thread has started.
     requests: u64,
-    /// How many of them ended in runs.
+    /// Number of requests that ended in runs.
     ended: u64,
-    /// How many records were read.
+    /// Number of records read.
     records: u64,
 }
 
-/// A record taken apart up to its action.
+/// A record without its action.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     form: Form,
     start: u64,
     end: u64,
-    /// Where the action begins.
+    /// Index of the action.
     at: usize,
 }
 
-/// How a record tells its action.
+/// The form of an action.
 #[derive(Clone, Copy, Debug)]
 enum Form {
-    /// By a kind and numbers.
+    /// Kind and fields.
     Kind(u8),
-    /// In its one word.
+    /// A word.
     Word(Code),
 }
 
-/// What a record is to those behind it.
+/// The effect of a record on the state.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// Where the next one begins.
+    /// Index of the next record.
     after: usize,
-    /// When the call was over.
+    /// End of the call.
     end: u64,
-    /// Whether it makes a request.
+    /// Whether it starts a request.
     makes: bool,
-    /// How many requests end in it, if it is a run.
+    /// Number of requests that end in it, if it is a run.
     ends: u64,
 }
 
-/// Definitions of communicators, datatypes, windows and files, next one last.
+/// Definitions of communicators, datatypes, windows and files, the next one last.
 ///
-/// With several threads, a call may use what another thread defines in a record that begins later; the
-/// reader delivers such a definition in time, and passes over the record when it comes to it.
+/// With several threads, a call may use a definition of another thread whose record begins later. The reader delivers such
+/// a definition early and skips its record later.
 #[derive(Debug, Default)]
 struct Definitions([Vec<Definition>; 4]);
 
@@ -154,7 +153,7 @@ impl FileEvents {
         }
     }
 
-    /// Gives `taker` all events; ends early with its first error.
+    /// Passes all events to `taker` until it returns an error.
     #[inline]
     pub(super) fn each<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         match self.threads.len() {
@@ -163,7 +162,7 @@ impl FileEvents {
         }
     }
 
-    /// [`FileEvents::each`] where at most one thread wrote.
+    /// [`FileEvents::each`] with at most one thread.
     #[inline]
     fn each_of_one<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         while self.has_next(0)? {
@@ -176,7 +175,7 @@ impl FileEvents {
         Ok(())
     }
 
-    /// [`FileEvents::each`] where several threads wrote: the event that begins first comes first, or a definition that it needs.
+    /// [`FileEvents::each`] with several threads: events by start, each after the definitions that it needs.
     fn each_of_many<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         let mut lists = Lists::default();
         while let Some(Reverse((_, index))) = self.order.pop() {
@@ -184,7 +183,7 @@ impl FileEvents {
             let taken = threads[index].read(file, &mut lists, |event| {
                 let needs = Needs::of(&event.action);
                 while let Some((thread, bytes)) = definitions.next_up_to(&needs) {
-                    // It comes early, at the time of what needs it.
+                    // A definition delivered early gets the time of the event that needs it.
                     let early = |defined: &Event<'_>| {
                         let (start, end) = (event.start, event.end);
                         taker.take(&Event { start, end, ..defined.clone() })
@@ -206,7 +205,7 @@ impl FileEvents {
         Ok(())
     }
 
-    /// Puts the start of thread `index`'s next record, if it has one, into the order.
+    /// Enqueues the start of thread `index`'s next record, if it has one.
     fn enqueue(&mut self, index: usize) -> Result<(), CaptureError> {
         if self.has_next(index)? {
             let thread = &self.threads[index];
@@ -216,7 +215,7 @@ impl FileEvents {
         Ok(())
     }
 
-    /// Reads everything once to find the definitions.
+    /// Finds all definitions, reading the whole file once.
     fn find_definitions(&mut self) -> Result<(), CaptureError> {
         for index in 0..self.threads.len() {
             while self.has_next(index)? {
@@ -239,7 +238,7 @@ impl FileEvents {
         Ok(())
     }
 
-    /// Whether thread `index` has another record; moves on to the chunk it is in.
+    /// Whether thread `index` has another record; advances to its chunk.
     #[inline]
     fn has_next(&mut self, index: usize) -> Result<bool, CaptureError> {
         let Some(thread) = self.threads.get(index) else { return Ok(false) };
@@ -249,7 +248,7 @@ impl FileEvents {
         self.has_next_in_another_chunk(index)
     }
 
-    /// [`FileEvents::has_next`] where no record begins.
+    /// [`FileEvents::has_next`] at the end of a chunk.
     #[cold]
     fn has_next_in_another_chunk(&mut self, index: usize) -> Result<bool, CaptureError> {
         let thread = &mut self.threads[index];
@@ -262,7 +261,7 @@ impl FileEvents {
                 return Err(self.located(index, &fault));
             }
             if self.file.header.state == State::Running {
-                // A record that was being written has left its numbers behind a kind that is still zero.
+                // An incomplete record has non-zero bytes behind a kind that is still zero.
                 self.torn += u32::from(rest.iter().take(TORN_WINDOW).any(|&byte| byte != 0));
             }
             let Some(chunk) = chunks.get(thread.begun) else {
@@ -283,7 +282,7 @@ impl FileEvents {
         }
     }
 
-    /// `fault` in the record that thread `index` is about to read.
+    /// The error for `fault` in the next record of thread `index`.
     #[cold]
     fn located(&self, index: usize, fault: &Fault) -> CaptureError {
         let (file, thread) = (&self.file, &self.threads[index]);
@@ -300,17 +299,17 @@ impl FileEvents {
     }
 }
 
-/// How far behind the last record traces of a torn one are looked for.
+/// Number of bytes behind the last record that may belong to an incomplete one.
 const TORN_WINDOW: usize = 64;
 
 impl Thread {
-    /// Whether a record begins where the one before ended.
+    /// Whether a record begins where the previous one ended.
     #[inline(always)]
     fn is_at_record(&self) -> bool {
         self.chunk.get(self.next.at).is_some_and(|&kind| kind != 0)
     }
 
-    /// Gives `taker` the records up to the end of the chunk.
+    /// Passes the records up to the end of the chunk to `taker`.
     #[inline]
     fn each_in_chunk<T: Taker>(
         &mut self,
@@ -319,7 +318,7 @@ impl Thread {
         taker: &mut T,
     ) -> Result<Result<(), T::Error>, Fault> {
         let Self { number, chunk, next, shapes, .. } = self;
-        // A copy of its own, which need not be stored after every record.
+        // A local copy need not be stored after every record.
         let mut here = *next;
         while chunk.get(here.at).is_some_and(|&kind| kind != 0) {
             match read(file, lists, *number, &mut here, shapes, chunk, |event| taker.take(event)) {
@@ -334,7 +333,7 @@ impl Thread {
         Ok(Ok(()))
     }
 
-    /// Gives `take` the next record.
+    /// Passes the next record to `take`.
     fn read<R>(
         &mut self,
         file: &RankFile,
@@ -347,7 +346,7 @@ impl Thread {
 }
 
 impl Next {
-    /// Takes the record apart that begins here.
+    /// Decodes times, function and form of the record that begins here.
     #[inline(always)]
     fn parse(&self, chunk: &[u8]) -> Result<Head, Fault> {
         let rest = chunk.get(self.at..).ok_or(Fault::Ended)?;
@@ -372,11 +371,11 @@ impl Next {
         }
     }
 
-    /// Goes behind a record; on a fault, stays in front of it.
+    /// Advances past a record; not in case of a fault.
     #[inline(always)]
     fn pass(&mut self, step: Step) -> Result<(), Fault> {
         let ended = self.ended.saturating_add(step.ends);
-        // Each request ends once: few bytes must not keep the reader busy for long.
+        // Each request ends once: this bounds the work that few bytes can cause.
         if ended > self.requests {
             return Err(Fault::Nonsense("number of completed requests", ended));
         }
@@ -389,7 +388,7 @@ impl Next {
     }
 }
 
-/// Gives `take` the record that begins at `next` in the chunk of thread `number`, which has these `shapes`, and goes behind it.
+/// Decodes the record at `next` in the chunk of thread `number`, passes it to `take`, and advances.
 #[inline(always)]
 fn read<R>(
     file: &RankFile,
@@ -415,11 +414,11 @@ fn read<R>(
             let mut source = Source::new(chunk, head.at);
             let event = match kind {
                 kind::SHAPE => {
-                    // In the place of a function.
+                    // The function field.
                     source.get()?;
                     shapes.call(source.get()?, times, &context)?
                 }
-                // Of different lengths, so that they have no shape.
+                // Sends of different lengths have no shape.
                 kind::SEND..kind::RECEIVE => {
                     let (call, action) = decode::send(&mut source, kind, &context)?;
                     own = of(call, action);
@@ -443,7 +442,7 @@ fn read<R>(
 }
 
 impl Definitions {
-    /// Takes the next definition if an action with `needs` must not come before it.
+    /// Takes the next definition if an action with `needs` must come after it.
     fn next_up_to(&mut self, needs: &Needs) -> Option<(u16, Vec<u8>)> {
         let mut take = |(list, needed): (&mut Vec<Definition>, Option<u32>)| {
             let next = list.pop_if(|&mut (id, ..)| needed.is_some_and(|needed| id <= needed));
@@ -453,11 +452,11 @@ impl Definitions {
     }
 }
 
-/// What an action mentions, by class: communicators, datatypes, windows, files.
+/// What an action refers to, by class: communicators, datatypes, windows, files.
 struct Needs {
     /// The highest number of each class.
     highest: [Option<u32>; 4],
-    /// The class and number that it defines.
+    /// Class and number of the definition, if it is one.
     defines: Option<(usize, u32)>,
 }
 
@@ -511,7 +510,7 @@ impl Needs {
     }
 }
 
-/// Every thread before its first record.
+/// All threads, before their first records.
 fn begin(file: &RankFile) -> Vec<Thread> {
     let threads = file.threads.iter().enumerate().filter(|(_, chunks)| !chunks.list.is_empty());
     threads.map(|(number, _)| Thread { number: number as u16, ..Thread::default() }).collect()

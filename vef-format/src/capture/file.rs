@@ -1,4 +1,4 @@
-//! One rank's file of our own layout, opened: its header, its call table and where each thread's chunks lie.
+//! Opens one rank's file of our own layout: header, call table and the positions of each thread's chunks.
 
 use super::error::CaptureError;
 use super::event::CallSlot;
@@ -13,12 +13,12 @@ use crate::ids::Rank;
 use crate::units::Nanos;
 use std::path::{Path, PathBuf};
 
-/// What the fixed fields of a header say.
+/// The fixed fields of a header.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     pub(super) info: RankInfo,
     pub(super) state: State,
-    /// Length of the finished file; 0 before.
+    /// Length of a closed file; otherwise 0.
     length: u64,
     calls_at: usize,
     calls: usize,
@@ -28,20 +28,20 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header alone.
+    /// Reads only the header.
     pub(super) fn read(path: &Path) -> Result<Self, CaptureError> {
         let (bytes, present) = input::head(path, FACTS_END).map_err(|e| CaptureError::io(path, e))?;
         Self::parse(path, &bytes, present)
     }
 
-    /// Checks and takes the first bytes of a file of `present` bytes.
+    /// Parses the first bytes of a file of `present` bytes.
     fn parse(path: &Path, bytes: &[u8], present: u64) -> Result<Self, CaptureError> {
-        // Room that was reserved and not written to is zeros.
+        // Space that was reserved but not written.
         if bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0) {
             return Err(CaptureError::Empty(Place::file(path)));
         }
         if bytes.len() < field::FACTS {
-            // What is there must at least begin like one of ours to be called truncated.
+            // A short file counts as truncated only if its first bytes match.
             return Err(match bytes.get(..MAGIC.len()) {
                 Some(magic) if magic == MAGIC => CaptureError::Truncated {
                     place: Place::file(path),
@@ -129,30 +129,30 @@ pub(super) struct Chunks {
     pub(super) list: Vec<Chunk>,
 }
 
-/// One chunk of the file.
+/// A chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
-    /// Offset in the file of its first record.
+    /// Offset of its first record.
     pub(super) start: usize,
-    /// Offset behind its last byte that may be a record.
+    /// Offset of the end of the bytes that may be records.
     pub(super) end: usize,
     pub(super) header: ChunkHeader,
 }
 
 impl Chunk {
-    /// Whether its end is known; else it ends at the first record that is not there.
+    /// Whether its end is known; otherwise the first zero kind ends it.
     pub(super) fn is_sealed(&self) -> bool {
         self.header.used != 0
     }
 
-    /// Reads all its bytes, the header included.
+    /// Reads all bytes, including the header.
     pub(super) fn read(&self, file: &RankFile, into: &mut Vec<u8>) -> Result<(), CaptureError> {
         let at = self.start - CHUNK_HEADER;
         into.resize(self.end - at, 0);
         let read =
             file.input.read_at(into, at as u64).map_err(|error| CaptureError::io(&file.path, error))?;
         if read < into.len() {
-            // Cut since it was opened.
+            // The file was truncated after it was opened.
             let (promised, present) = (file.input.length(), (at + read) as u64);
             return Err(CaptureError::Truncated { place: Place::file(&file.path), promised, present });
         }
@@ -162,7 +162,7 @@ impl Chunk {
                 let what = "these bytes are not those that were written (wrong checksum)";
                 Err(damaged(&file.path, at, what.to_owned()))
             }
-            // Its thread has begun it anew since the file was opened.
+            // The thread has reused the chunk since the file was opened.
             false if header != Some(self.header) => {
                 Err(CaptureError::InUse(Place::offset(&file.path, at as u64)))
             }
@@ -171,7 +171,7 @@ impl Chunk {
     }
 }
 
-/// A rank's file with everything found but the records.
+/// An open rank file, without records.
 #[derive(Debug)]
 pub(super) struct RankFile {
     pub(super) path: PathBuf,
@@ -191,11 +191,11 @@ pub(super) struct RankFile {
 pub struct Function {
     /// Its C name.
     pub name: String,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// How many of these calls returned an error.
+    /// Number of calls that returned an error.
     pub errors: u64,
-    /// How long they took together.
+    /// Total duration of the calls.
     pub time: Nanos,
 }
 
@@ -214,20 +214,20 @@ impl RankFile {
         Ok(Self { path: path.to_path_buf(), input, header, clock, threads, calls, completers })
     }
 
-    /// The function that a word names.
+    /// The slot of the function in a word.
     #[inline(always)]
     pub(super) fn completer(&self, number: u8) -> CallSlot {
         self.completers[usize::from(number) % COMPLETERS.len()]
     }
 
-    /// When `MPI_Init` was entered, and when the file was closed, as far as that is known.
+    /// When `MPI_Init` was entered and when the file was closed, as far as known.
     pub(super) fn span(&self) -> (Nanos, Nanos) {
         let last = self.header.pairs.iter().map(|pair| pair.nanos).max().unwrap_or(0);
         (Nanos(self.header.pairs[0].nanos), Nanos(last))
     }
 }
 
-/// Walks over the chunks; also gathers their clock pairs.
+/// Finds all chunks, and collects their clock pairs.
 fn find_chunks(
     path: &Path,
     input: &Input,
@@ -252,7 +252,7 @@ fn find_chunks(
         let span = (chunk.span as usize).max(1).saturating_mul(header.chunk_size);
         let next = match u32_at(raw, 0) {
             CHUNK_MARK | HOLE_MARK => at.saturating_add(span),
-            // Claimed, but its thread did not come to use it.
+            // Reserved, but the thread has not used it.
             0 => at + header.chunk_size,
             _ => return Err(damaged(path, at, "no chunk begins here".into())),
         };
@@ -275,7 +275,7 @@ fn find_chunks(
         }
         at = next;
     }
-    // Every run that came to its end has at least recorded that it began.
+    // A finished run has recorded at least MPI_Init.
     if header.state == State::Finished && threads.is_empty() {
         let what = format!("a finished file without a chunk from {} to {len}", header.chunks_at);
         return Err(damaged(path, field::HEADER_SIZE, what));
@@ -286,7 +286,7 @@ fn find_chunks(
     Ok((threads, pairs))
 }
 
-/// Puts a thread's chunks in order. One that was copied to its final place may still stand where it was written, too.
+/// Sorts a thread's chunks. A chunk copied to its final position may also remain at the position where it was written.
 fn order(path: &Path, chunks: &mut Vec<Chunk>) -> Result<(), CaptureError> {
     chunks.sort_by_key(|chunk| (chunk.header.sequence, !chunk.is_sealed()));
     chunks.dedup_by(|second, first| {

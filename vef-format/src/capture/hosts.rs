@@ -1,23 +1,23 @@
-//! The hosts that a capture was made on: how many ranks each had, and how many cores for them.
+//! The hosts of a capture, with the number of ranks and cores of each.
 
 use super::Capture;
 use crate::ids::Rank;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A host, and the ranks on it.
+/// A host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// How many ranks of the capture ran on it.
+    /// Number of ranks on it.
     pub ranks: u32,
-    /// How many CPUs these ranks were allowed to run on, all together; 0: not recorded.
+    /// Number of CPUs that these ranks may use together; 0: unknown.
     pub cores: u32,
 }
 
 impl Host {
-    /// Whether ranks had to wait for each other's cores, so that times in the capture measure the scheduler, too.
+    /// Whether there are more ranks than CPUs, so that times in the capture include waiting for a CPU.
     pub fn is_oversubscribed(&self) -> bool {
         self.cores > 0 && self.ranks > self.cores
     }
@@ -31,7 +31,7 @@ impl fmt::Display for Host {
 }
 
 impl Capture {
-    /// The hosts of the ranks, by name. Ranks that recorded none are left out.
+    /// The hosts by name. Ranks without a recorded host are ignored.
     pub fn hosts(&self) -> Vec<Host> {
         let mut hosts: BTreeMap<&str, (u32, BTreeSet<u32>)> = BTreeMap::new();
         for info in (0..self.tasks()).filter_map(|rank| self.rank(Rank(rank))) {

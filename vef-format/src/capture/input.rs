@@ -1,5 +1,5 @@
-//! A rank's file as it is read: at any place, of a compressed file the plain one behind it. Bytes are copied, never mapped: a file that
-//! is cut or written to meanwhile gives other bytes or fewer, no signal.
+//! Positioned reads of a rank's file, expanded if it is compressed. The file is never mapped: if it is truncated or written
+//! to meanwhile, reads return fewer or other bytes, and no signal is raised.
 
 use super::compressed;
 use std::fs::File;
@@ -30,12 +30,12 @@ impl Input {
         Ok(Self { file, length })
     }
 
-    /// How many bytes there were when it was opened.
+    /// Length when the file was opened.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Fills `into` from `at` on, as far as there are bytes now; returns how many.
+    /// Reads from `at` on until `into` is full or the file ends; returns the number of bytes.
     pub(super) fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         let mut read = 0;
         while read < into.len() {
@@ -50,7 +50,7 @@ impl Input {
     }
 }
 
-/// The first bytes of a file, at most `len`, and how many there are in all; of a compressed file, those of the plain one.
+/// The first `len` bytes at most, and the length, of the expanded file.
 pub(super) fn head(path: &Path, len: usize) -> io::Result<(Vec<u8>, u64)> {
     let mut file = open(path)?;
     let present = file.metadata()?.len();
@@ -63,7 +63,7 @@ pub(super) fn head(path: &Path, len: usize) -> io::Result<(Vec<u8>, u64)> {
     Ok((bytes, present))
 }
 
-/// Opens a file. A pipe would keep its reader waiting.
+/// Opens a file without blocking on a pipe.
 fn open(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)?.is_file() {
         true => File::open(path),

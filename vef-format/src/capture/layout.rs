@@ -1,4 +1,4 @@
-//! Our own capture file, byte by byte: the header, the call table and the chunks. `docs/capture.md` draws it.
+//! The layout of our own capture files: header, call table and chunks. `docs/capture.md` has a picture.
 //!
 //! ```text
 //! 0                header: fixed fields, then facts about the rank as `key=value` lines
@@ -6,9 +6,9 @@
 //! chunks at        chunks of CHUNK_SIZE bytes (or a multiple), each written by one thread
 //! ```
 //!
-//! Everything is in the byte order of the writer, which is little-endian (the mark tells). A process that dies at any
-//! instruction leaves a file that can be read: the chunk that a thread is filling lies in the file (mapped) all the time;
-//! a full one is copied to its final place, whose mark is stored last, before it is used again.
+//! Numbers are in the byte order of the writer, which is little-endian (the mark shows it). A process may be killed at any
+//! instruction and leaves a valid file: the chunk that a thread fills is mapped from the file, and a full one is copied to
+//! its final position, whose mark is stored last, before the thread reuses its chunk.
 
 use crate::ids::Rank;
 use std::fmt::Write as _;
@@ -16,31 +16,31 @@ use std::path::{Path, PathBuf};
 
 /// The first eight bytes of a rank's file.
 pub const MAGIC: [u8; 8] = *b"\x89VEFCAP\n";
-/// The version written here.
+/// The version that is written.
 pub const VERSION: u32 = 4;
-/// The oldest version that is read: it has no polls.
+/// The oldest version that can be read; it has no polls.
 pub(super) const OLDEST: u32 = 3;
-/// Reads as this number in the writer's byte order.
+/// This number in the writer's byte order.
 pub const ENDIANNESS: u32 = 0x0102_0304;
-/// Bytes in front of the first chunk while a file is written; a small finished one moves its chunk up.
+/// Bytes in front of the first chunk while a file is written; a small finished file moves its chunk up.
 pub const HEADER_SIZE: usize = 64 << 10;
-/// Bytes of one chunk; a record that needs more gets a chunk of several times this size.
+/// Bytes of a chunk; a record that needs more gets a chunk of several times this size.
 pub const CHUNK_SIZE: usize = 64 << 10;
-/// The header and its facts are not longer than this.
+/// Maximum length of header and facts.
 pub const FACTS_END: usize = 4 << 10;
-/// Bytes of one entry of the call table: the fields of [`call_field`].
+/// Bytes of an entry of the call table: the fields of [`call_field`].
 pub const CALL_ENTRY: usize = 64;
-/// How many functions the call table holds.
+/// Maximum number of functions in the call table.
 pub const CALL_SLOTS: usize = (HEADER_SIZE - FACTS_END) / CALL_ENTRY;
-/// Longest name in the call table.
+/// Maximum length of a name in the call table.
 pub const CALL_NAME: usize = CALL_ENTRY - call_field::NAME;
-/// Bytes of a chunk's own header.
+/// Bytes of a chunk's header.
 pub const CHUNK_HEADER: usize = 56;
-/// First field of a chunk that is in use; stored last.
+/// First field of a chunk in use; stored last.
 pub const CHUNK_MARK: u32 = u32::from_le_bytes(*b"CHNK");
-/// First field of a chunk that is being copied to its place.
+/// First field of a chunk that is being copied to its final position.
 pub const HOLE_MARK: u32 = u32::from_le_bytes(*b"HOLE");
-/// What the file of a rank is called after its number.
+/// Extension of the name of a rank's file.
 pub const EXTENSION: &str = "vefc";
 
 /// The file of `rank` in the capture `dir`.
@@ -92,19 +92,19 @@ pub mod call_field {
     pub const NAME: usize = 24;
 }
 
-/// Whether the writer ended as it should.
+/// How the writer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {
-    /// Still at work, or killed.
+    /// Running, or killed.
     Running = 1,
-    /// `MPI_Finalize` was recorded and the file closed.
+    /// `MPI_Finalize` was recorded and the file was closed.
     Finished = 2,
-    /// Tracing ended before the program did (size limit, full disk, abort); the file is closed.
+    /// Recording stopped before the program ended (size limit, full disk, abort), and the file was closed.
     Stopped = 3,
 }
 
-/// One reading of both clocks: a tick of the recording clock, and `CLOCK_MONOTONIC` in nanoseconds.
+/// A simultaneous reading of the recording clock and of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ClockPair {
     /// The recording clock (cycles, or nanoseconds).
@@ -113,20 +113,20 @@ pub struct ClockPair {
     pub nanos: u64,
 }
 
-/// What is known of a rank and its process: enough to place it again as it ran.
+/// Facts on a rank and its process: enough to reproduce its placement.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RankInfo {
     /// Rank in `MPI_COMM_WORLD`.
     pub rank: Rank,
     /// Size of `MPI_COMM_WORLD`.
     pub tasks: u32,
-    /// The identity of the run: the same in all its rank files, another in those of others; 0: not known.
+    /// The id of the run, the same in all its rank files; 0: unknown.
     pub run: u64,
-    /// The host's name.
+    /// Host name.
     pub host: String,
-    /// Rank among the processes of the same host, where the launcher says so.
+    /// Rank among the processes of the host, if the launcher provides it.
     pub local_rank: Option<u32>,
-    /// CPUs the process may run on, ascending.
+    /// CPUs the process may use, ascending.
     pub cores: Vec<u32>,
     /// The MPI's family: `mpich`, `openmpi`, `standard`.
     pub mpi: String,
@@ -134,15 +134,15 @@ pub struct RankInfo {
     pub library: String,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// Process number.
+    /// Process id.
     pub pid: u32,
     /// `CLOCK_REALTIME` when `MPI_Init` was entered, ns since 1970.
     pub realtime: u64,
 }
 
 impl RankInfo {
-    /// As `key=value` lines of at most `room` bytes; what does not fit is left out from the end (arguments of
-    /// the program come last).
+    /// Formats the facts as `key=value` lines of at most `room` bytes; omits from the end what does not fit (the program's
+    /// arguments come last).
     pub fn to_facts(&self, room: usize) -> String {
         let mut text = String::new();
         let mut line = |key: &str, value: &str| {
@@ -166,7 +166,7 @@ impl RankInfo {
         text
     }
 
-    /// Takes what [`RankInfo::to_facts`] wrote, which does not name the run; unknown keys are skipped, so that later writers may add some.
+    /// Parses the output of [`RankInfo::to_facts`], which lacks the run. Unknown keys are ignored.
     pub fn from_facts(rank: Rank, tasks: u32, facts: &str) -> Result<Self, String> {
         let mut info = Self { rank, tasks, ..Self::default() };
         for line in facts.lines() {
@@ -204,7 +204,7 @@ fn ranges(sorted: &[u32]) -> String {
 }
 
 fn parse_ranges(text: &str) -> Option<Vec<u32>> {
-    /// More CPUs than any machine has; keeps a garbled range from filling the memory.
+    /// More CPUs than any machine has: bounds the memory that an invalid range takes.
     const MOST: usize = 1 << 16;
     let mut numbers = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -234,7 +234,7 @@ fn unescape(text: &str) -> String {
     plain
 }
 
-/// The first bytes of a file that has just begun; the call table follows.
+/// The first bytes of a new file, up to the call table.
 pub fn header(info: &RankInfo, start: ClockPair) -> Vec<u8> {
     let facts = info.to_facts(FACTS_END - field::FACTS);
     let calls_at = (field::FACTS + facts.len()).next_multiple_of(8);
@@ -256,7 +256,7 @@ pub fn header(info: &RankInfo, start: ClockPair) -> Vec<u8> {
     bytes
 }
 
-/// A clock pair as it stands in the file.
+/// A clock pair in the form of the file.
 pub fn pair_bytes(pair: ClockPair) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&pair.tick.to_le_bytes());
@@ -264,22 +264,22 @@ pub fn pair_bytes(pair: ClockPair) -> [u8; 16] {
     bytes
 }
 
-/// What stands in front of a chunk's records.
+/// The header of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ChunkHeader {
-    /// Who writes it.
+    /// The thread that writes it.
     pub thread: u16,
-    /// How many [`CHUNK_SIZE`] units it is long.
+    /// Length in units of [`CHUNK_SIZE`].
     pub span: u32,
     /// Index among the chunks of its thread, from 0.
     pub sequence: u32,
     /// Bytes in use, this header included; 0 while the chunk is written.
     pub used: u32,
-    /// The [`checksum`] of a chunk whose bytes in use are known.
+    /// The [`checksum`] of a closed chunk.
     pub checksum: u32,
-    /// How many requests the thread had made before.
+    /// Number of requests that the thread had started before.
     pub requests: u64,
-    /// The end of the thread's previous record, in ticks; the first gap counts from here.
+    /// End of the thread's previous record, in ticks; the first gap counts from here.
     pub base: u64,
     /// The clocks when the chunk was begun.
     pub clock: ClockPair,
@@ -296,7 +296,7 @@ pub mod chunk_field {
 }
 
 impl ChunkHeader {
-    /// As it stands in the file, the mark included.
+    /// The bytes of the header, with the mark.
     pub fn to_bytes(&self) -> [u8; CHUNK_HEADER] {
         let mut bytes = [0; CHUNK_HEADER];
         bytes[..4].copy_from_slice(&CHUNK_MARK.to_le_bytes());
@@ -311,7 +311,7 @@ impl ChunkHeader {
         bytes
     }
 
-    /// What the bytes of a chunk, or of a hole, say; the mark is not looked at.
+    /// Parses a header; ignores the mark.
     pub fn from_bytes(bytes: &[u8; CHUNK_HEADER]) -> Self {
         let u32_at = |at: usize| u32_at(bytes, at);
         let u64_at = |at: usize| u64_at(bytes, at);
@@ -328,17 +328,17 @@ impl ChunkHeader {
     }
 }
 
-/// The CRC-32 of a chunk, given its bytes in use: of all but the mark and itself.
+/// The CRC-32 of a chunk's bytes in use, without mark and checksum.
 pub fn checksum(used: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&used[chunk_field::MARK + 4..chunk_field::USED]);
-    // As the header will say it: of a chunk that is being closed it does not yet.
+    // The header of a chunk that is being closed does not have the length yet.
     hasher.update(&(used.len() as u32).to_le_bytes());
     hasher.update(&used[chunk_field::CHECKSUM + 4..]);
     hasher.finalize()
 }
 
-/// Notes in a chunk that its records end with `used` bytes. Until the last store it reads as one that is being written.
+/// Closes a chunk with `used` bytes. It reads as an open one until the last store.
 pub fn seal(chunk: &mut [u8], used: usize) {
     let Some(used) = chunk.get_mut(..used).filter(|used| used.len() >= CHUNK_HEADER) else { return };
     let sum = checksum(used).to_le_bytes();
@@ -348,31 +348,31 @@ pub fn seal(chunk: &mut [u8], used: usize) {
     used[chunk_field::USED..chunk_field::USED + 4].copy_from_slice(&length);
 }
 
-/// The little-endian `u32` at `at`; 0 beyond the end.
+/// The little-endian `u32` at `at`; 0 if out of range.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |raw| u32::from_le_bytes(*raw))
 }
 
-/// The little-endian `u64` at `at`; 0 beyond the end.
+/// The little-endian `u64` at `at`; 0 if out of range.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |raw| u64::from_le_bytes(*raw))
 }
 
-/// From ticks of the recording clock to nanoseconds, along the line through the first and the last known pair.
+/// Converts ticks to nanoseconds by the line through the first and the last clock pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     zero: ClockPair,
-    /// Nanoseconds in one tick, times 2^[`Clock::SHIFT`].
+    /// Nanoseconds in a tick, times 2^[`Clock::SHIFT`].
     slope: u64,
-    /// Up to so many ticks behind zero, no bound is met; a tick before zero is further behind it than that, modulo 2^64.
+    /// Ticks up to this distance from zero need no bounds check; ticks before zero, modulo 2^64, are beyond it.
     safe: u64,
 }
 
 impl Clock {
-    /// Identity keeps its exactness, and a span of 2^63 ticks of up to 2^20 ns each stays in range.
+    /// Exact for the identity; 2^63 ticks of up to 2^20 ns each do not overflow.
     const SHIFT: u32 = 40;
 
-    /// Takes the earliest and the latest of `pairs` (those with tick 0 are not set). One alone: ticks are nanoseconds.
+    /// Uses the earliest and the latest of `pairs`; those with tick 0 are not set. With one pair, ticks are nanoseconds.
     pub fn new(pairs: impl IntoIterator<Item = ClockPair>) -> Self {
         let mut first = ClockPair { tick: u64::MAX, nanos: 0 };
         let mut last = ClockPair::default();
@@ -398,7 +398,7 @@ impl Clock {
         Self { zero: first, slope, safe }
     }
 
-    /// `CLOCK_MONOTONIC` of the host at `tick`, ns; held to the range of `u64`.
+    /// `CLOCK_MONOTONIC` at `tick`, ns; saturating.
     #[inline(always)]
     pub fn nanos(&self, tick: u64) -> u64 {
         let ticks = tick.wrapping_sub(self.zero.tick);
@@ -408,12 +408,12 @@ impl Clock {
         self.nanos_at_bounds(tick)
     }
 
-    /// How long so many ticks take, ns.
+    /// Duration of `ticks`, ns.
     pub fn duration(&self, ticks: u64) -> u64 {
         u64::try_from((u128::from(ticks) * u128::from(self.slope)) >> Self::SHIFT).unwrap_or(u64::MAX)
     }
 
-    /// [`Clock::nanos`] of any tick.
+    /// [`Clock::nanos`] for any tick.
     #[cold]
     fn nanos_at_bounds(&self, tick: u64) -> u64 {
         if tick >= self.zero.tick {
@@ -453,7 +453,7 @@ mod tests {
         assert!(short.len() <= 30 && RankInfo::from_facts(Rank(3), 8, &short).is_ok());
     }
 
-    /// Whatever is changed here changes the format: raise [`VERSION`] then.
+    /// A change here changes the format: increase [`VERSION`].
     #[test]
     fn golden_header() {
         let bytes = header(&info(), ClockPair { tick: 0x1122, nanos: 0x3344 });
@@ -500,7 +500,7 @@ mod tests {
         let pair = |tick, nanos| ClockPair { tick, nanos };
         let identity = Clock::new([pair(100, 100)]);
         assert_eq!((identity.nanos(0), identity.nanos(u64::MAX)), (0, u64::MAX));
-        // 2.5 ticks a nanosecond, the middle pair ignored, the unset one too.
+        // 2.5 ticks a nanosecond; the middle pair and the unset pair are ignored.
         let cycles = Clock::new([pair(1000, 5000), pair(2000, 5401), pair(0, 0), pair(1_001_000, 405_000)]);
         assert_eq!(cycles.nanos(1000), 5000);
         assert!(cycles.nanos(501_000).abs_diff(205_000) <= 1);
@@ -512,7 +512,7 @@ mod tests {
                 assert_eq!(clock.nanos(tick), clock.nanos_at_bounds(tick), "{clock:?} at {tick}");
             }
         }
-        // Nonsense does not divide by zero or overflow.
+        // Invalid pairs must not divide by zero or overflow.
         let odd = Clock::new([pair(5, u64::MAX), pair(6, 0)]);
         assert_eq!(odd.nanos(u64::MAX), u64::MAX);
     }

@@ -1,8 +1,8 @@
-//! Captures: what tracing left behind, one stream of calls a rank.
+//! Captures: the output of tracing, one stream of calls for each rank.
 //!
-//! [`event`] is the meaning of a capture, shared by every layout. [`Capture`] opens a directory of whatever layout.
-//! Our own layout is described in [`layout`]; [`RankWriter`] writes it from events, the interposer writes it as
-//! calls happen, with the same [`encode`].
+//! [`event`] has the events, which are the same in all layouts. [`Capture`] opens a directory of any layout. [`layout`]
+//! describes our own; [`RankWriter`] writes it from events, and the interposer writes it during calls, with the same
+//! [`encode`].
 
 pub mod event;
 pub mod layout;
@@ -46,33 +46,33 @@ use std::marker::PhantomData;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// How the files of a capture are laid out.
+/// The layout of a capture's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Our own: a `<rank>.vefc` a rank, or a `<rank>.vefc.zst`.
+    /// Our own: `<rank>.vefc` or `<rank>.vefc.zst` for each rank.
     Vefc,
-    /// The older one of VEF-Prospector ([`legacy`]): `VEFT.main`, and a `<rank>.veft` and a `<rank>.comm` a rank.
-    /// Its point-to-point calls do not tell their communicator.
+    /// VEF-Prospector's ([`legacy`]): `VEFT.main`, and `<rank>.veft` and `<rank>.comm` for each rank. Its point-to-point calls
+    /// have no communicator.
     Prospector,
 }
 
-/// A capture: a directory with the events of every rank.
+/// A capture: a directory with the events of all ranks.
 #[derive(Debug)]
 pub struct Capture {
     dir: PathBuf,
     ranks: Vec<RankInfo>,
-    /// Of the older layout: its main file and how to read the rest.
+    /// For the older layout: its main file, and options.
     legacy: Option<(legacy::Main, legacy::Options)>,
 }
 
 impl Capture {
-    /// Opens the capture in the directory `path` (of the older layout, `path` may also be its `VEFT.main`), checks that
-    /// every rank is there and reads what is known of each.
+    /// Opens the capture in the directory `path` (for the older layout also its `VEFT.main`), checks that all ranks are there
+    /// and reads their facts.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         Self::open_with(path, &legacy::Options::default())
     }
 
-    /// As [`Capture::open`]; `options` say how to read the older layout.
+    /// Like [`Capture::open`], with options for the older layout.
     pub fn open_with(path: &Path, options: &legacy::Options) -> Result<Self, CaptureError> {
         if legacy::Main::is_at(path) {
             let main = legacy::Main::open(path)?;
@@ -82,22 +82,22 @@ impl Capture {
         Ok(Self { dir: path.to_path_buf(), ranks: read_ranks(path)?, legacy: None })
     }
 
-    /// The number of tasks.
+    /// Number of tasks.
     pub fn tasks(&self) -> u32 {
         self.ranks.len() as u32
     }
 
-    /// How the files are laid out.
+    /// The layout of the files.
     pub fn layout(&self) -> Layout {
         if self.legacy.is_some() { Layout::Prospector } else { Layout::Vefc }
     }
 
-    /// What is known of `rank`, or `None` beyond the last.
+    /// The facts on `rank`; `None` beyond the last.
     pub fn rank(&self, rank: Rank) -> Option<&RankInfo> {
         self.ranks.get(rank.index())
     }
 
-    /// The events of `rank`, from its first.
+    /// A reader of the events of `rank`.
     pub fn events(&self, rank: Rank) -> Result<Events, CaptureError> {
         let source = match &self.legacy {
             Some((main, options)) => {
@@ -111,7 +111,7 @@ impl Capture {
         Ok(Events { source })
     }
 
-    /// Whether what is at `path`, or what a link there leads to, is one of the capture's own files.
+    /// Whether `path`, or the target of a link there, is one of the capture's files.
     pub fn has_file(&self, path: &Path) -> bool {
         let dir = match &self.legacy {
             Some((main, _)) => main.path.parent().unwrap_or(Path::new("")),
@@ -124,7 +124,7 @@ impl Capture {
             compressed::rank_of(name).is_some()
                 || self.legacy.is_some() && matches!(suffix, Some("veft" | "comm" | "main"))
         };
-        // Only what may be the same is looked at: there are many ranks.
+        // Compares only files that can be the same, because there may be many ranks.
         let may_be = |entry: &fs::DirEntry| {
             entry.ino() == there.ino() || entry.file_type().is_ok_and(|kind| kind.is_symlink())
         };
@@ -137,15 +137,15 @@ impl Capture {
         there.is_file() && entries.flatten().any(same)
     }
 
-    /// Whether the process of `rank` still lives, and writes: it holds a lock on its file. `false` where locks do not work.
+    /// Whether the process of `rank` is still writing: it holds a lock on its file. `false` where locks do not work.
     pub fn is_being_written(&self, rank: Rank) -> bool {
         let path = rank_file(&self.dir, rank);
         let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockShared);
         self.legacy.is_none() && File::open(path).is_ok_and(|file| lock(file) == Err(Errno::WOULDBLOCK))
     }
 
-    /// The MPI functions that `rank` called, in the order of first calls; also those whose calls leave no event. The older
-    /// layout does not know.
+    /// The MPI functions that `rank` called, in the order of first calls, including those without events; empty for the older
+    /// layout.
     pub fn functions(&self, rank: Rank) -> Result<Vec<Function>, CaptureError> {
         match self.legacy {
             Some(_) => Ok(Vec::new()),
@@ -154,7 +154,7 @@ impl Capture {
     }
 }
 
-/// What the files of our own layout in `dir` say of their ranks; all must be there and of the same run.
+/// Reads the facts of all ranks in `dir`; all must be there and belong to one run.
 fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
     let found = rank_files(dir)?;
     let Some(first) = found.values().next() else {
@@ -166,7 +166,7 @@ fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
         return Err(CaptureError::Mixed { place: Place::file(file), what });
     }
     let mut ranks = Vec::new();
-    // The first that tells its run.
+    // The first known run.
     let mut known: Option<(u64, &PathBuf)> = None;
     for rank in (0..tasks).map(Rank) {
         let Some(file) = found.get(&rank) else {
@@ -189,7 +189,7 @@ fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
     Ok(ranks)
 }
 
-/// What the older layout knows of its tasks.
+/// The facts of the tasks in the older layout.
 fn legacy_ranks(main: &legacy::Main) -> Vec<RankInfo> {
     let tasks = main.tasks.len() as u32;
     let info = |(rank, task): (usize, &legacy::Task)| RankInfo {
@@ -214,7 +214,7 @@ fn rank_files(dir: &Path) -> Result<BTreeMap<Rank, PathBuf>, CaptureError> {
     Ok(found)
 }
 
-/// A closure that takes events.
+/// A closure as a [`Taker`].
 struct Closure<F, E>(F, PhantomData<E>);
 
 impl<E: From<CaptureError>, F: FnMut(&Event<'_>) -> Result<(), E>> Taker for Closure<F, E> {
@@ -226,7 +226,7 @@ impl<E: From<CaptureError>, F: FnMut(&Event<'_>) -> Result<(), E>> Taker for Clo
     }
 }
 
-/// The events of one rank, in order: by the time at which the calls began, each thread's in its own order.
+/// The events of one rank by start; each thread's are in its program order.
 #[derive(Debug)]
 pub struct Events {
     source: EventSource,
@@ -239,10 +239,10 @@ enum EventSource {
 }
 
 impl Events {
-    /// Gives `take` the events, in order; its first error ends that. Communicators and datatypes come before what uses them.
+    /// Passes all events to `take`, until it returns an error. Communicators and datatypes precede their uses.
     ///
     /// # Errors
-    /// Those of `take`, and of the file, where the events before have been given.
+    /// Those of `take`, and of the file after the valid events before the error.
     pub fn each<E: From<CaptureError>>(
         &mut self,
         take: impl FnMut(&Event<'_>) -> Result<(), E>,
@@ -250,10 +250,10 @@ impl Events {
         self.each_to(&mut Closure(take, PhantomData))
     }
 
-    /// As [`Events::each`], to a `taker` whose method becomes part of the loop that reads.
+    /// Like [`Events::each`], with a `taker` that the compiler can inline.
     ///
     /// # Errors
-    /// As [`Events::each`].
+    /// Those of [`Events::each`].
     #[inline]
     pub fn each_to<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         match &mut self.source {
@@ -275,7 +275,7 @@ impl Events {
         }
     }
 
-    /// How the events end; meaningful once [`Events::each`] came to the last.
+    /// How the events end; valid after [`Events::each`] has reached the last.
     pub fn ending(&self) -> Ending {
         match &self.source {
             EventSource::Vefc(events) => events.ending(),
@@ -284,7 +284,7 @@ impl Events {
         }
     }
 
-    /// The functions of the rank's call table, in which events have their [`call`](Event::call); none in the older layout.
+    /// The functions of the rank's call table, to which [`call`](Event::call) refers; none in the older layout.
     pub fn functions(&self) -> &[Function] {
         match &self.source {
             EventSource::Vefc(events) => events.functions(),
@@ -292,7 +292,7 @@ impl Events {
         }
     }
 
-    /// When `MPI_Init` was entered and when the recording ended, `CLOCK_MONOTONIC`; zeros in the older layout.
+    /// When `MPI_Init` was entered and when recording ended, on `CLOCK_MONOTONIC`; zeros in the older layout.
     pub fn span(&self) -> (Nanos, Nanos) {
         match &self.source {
             EventSource::Vefc(events) => events.span(),
@@ -300,8 +300,7 @@ impl Events {
         }
     }
 
-    /// Event types that were left out because they are not known, and how often: of the older layout, when
-    /// its options allow that.
+    /// The unknown event types that were skipped, and how often; only for the older layout, if its options allow it.
     pub fn skipped(&self) -> BTreeMap<u16, u64> {
         match &self.source {
             EventSource::Vefc(_) => BTreeMap::new(),

@@ -1,16 +1,16 @@
-//! What the events of a capture are given to.
+//! The consumer of a capture's events.
 
 use super::error::CaptureError;
 use super::event::Event;
 
-/// Takes events.
+/// Consumes events.
 pub trait Taker {
-    /// Why it takes no more.
+    /// The error that stops reading.
     type Error: From<CaptureError>;
 
     /// Takes the next event.
     ///
     /// # Errors
-    /// Whatever ends the reading.
+    /// Any error stops reading.
     fn take(&mut self, event: &Event<'_>) -> Result<(), Self::Error>;
 }

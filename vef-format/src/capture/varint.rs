@@ -1,18 +1,18 @@
-//! Integers of one to nine bytes, whose first byte tells the length.
+//! Integers of one to nine bytes whose first byte has the length.
 //!
-//! The number of trailing zero bits of the first byte, plus one, is the length n ≤ 8; the 7n bits above the lowest set
-//! bit are the value, little-endian. A first byte of zero is followed by the value as eight bytes. Both
-//! directions take one unaligned eight-byte access and no loop.
+//! The number of trailing zero bits of the first byte, plus one, is the length n ≤ 8; the 7n bits above the lowest set bit
+//! are the value, little-endian. A first byte of zero is followed by the value as eight bytes. Both directions take one
+//! unaligned eight-byte access and no loop.
 
-/// The most bytes a value takes.
+/// Maximum length of a value.
 pub const MAX_LEN: usize = 9;
 
-/// The bytes of `value` where they begin in `room`, and how many they are.
+/// Writes `value` at the front of `room`; returns the length.
 #[inline(always)]
 pub(crate) fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
     if value < 1 << 56 {
         let Ok(word) = <&mut [u8; 8]>::try_from(&mut room[..8]) else { return 0 };
-        // No branch on the length: neighbouring values differ in it, unforeseeably.
+        // No branch on the length, which is unpredictable.
         let marked = value << 1 | 1;
         let highest = 63 - marked.leading_zeros();
         let further = (highest * 9) >> 6; // ⌊(highest - 1) / 7⌋ for 0 < highest ≤ 56, and 0 for 0
@@ -25,7 +25,7 @@ pub(crate) fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
     }
 }
 
-/// Writes into a slice and notes, instead of panicking, when it is too short.
+/// Writes into a slice; notes if it is too short.
 #[derive(Debug)]
 pub struct Sink<'a> {
     bytes: &'a mut [u8],
@@ -34,19 +34,19 @@ pub struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// Starts at byte `at` of `bytes`.
+    /// Begins at byte `at` of `bytes`.
     #[inline(always)]
     pub fn new(bytes: &'a mut [u8], at: usize) -> Self {
         Self { bytes, at, full: false }
     }
 
-    /// Where the next byte goes; `None` once something did not fit.
+    /// Index of the next byte; `None` if something did not fit.
     #[inline(always)]
     pub fn position(&self) -> Option<usize> {
         if self.full { None } else { Some(self.at) }
     }
 
-    /// Appends `value`. Touches (with zeros) up to eight bytes beyond what it takes.
+    /// Appends `value`. Writes zeros to up to eight bytes behind it.
     #[inline]
     pub fn put(&mut self, value: u64) {
         match self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
@@ -55,7 +55,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes without a length.
     pub fn raw(&mut self, bytes: &[u8]) {
         match self.at.checked_add(bytes.len()).and_then(|end| self.bytes.get_mut(self.at..end)) {
             Some(room) => {
@@ -72,7 +72,7 @@ impl<'a> Sink<'a> {
         self.raw(text.as_bytes());
     }
 
-    /// Appends the values of a list.
+    /// Appends the length of a list and its values.
     pub fn list(&mut self, values: impl ExactSizeIterator<Item = u64>) {
         self.put(values.len() as u64);
         for value in values {
@@ -99,13 +99,13 @@ impl<'a> Source<'a> {
         Self { bytes, at }
     }
 
-    /// Where the next value begins.
+    /// Index of the next value.
     #[inline]
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// How many bytes are left.
+    /// Number of bytes left.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len().saturating_sub(self.at)
@@ -126,12 +126,12 @@ impl<'a> Source<'a> {
         self.get_slowly(rest)
     }
 
-    /// The next values, of which there are at most eight.
+    /// The next values, at most eight.
     #[inline(always)]
     pub fn fields<const N: usize>(&mut self) -> Result<[u64; N], Ended> {
         const { assert!(N <= 8) };
         let mut fields = [0; N];
-        // Where so many bytes follow, no value can run past the end.
+        // With this many bytes no value can pass the end.
         match self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()) {
             Some(room) => {
                 let mut at = 0;
@@ -147,7 +147,7 @@ impl<'a> Source<'a> {
         Ok(fields)
     }
 
-    /// Near the end of the bytes, and for values of nine bytes.
+    /// [`Source::get`] near the end of the bytes, and for values of nine bytes.
     #[cold]
     fn get_slowly(&mut self, rest: &[u8]) -> Result<u64, Ended> {
         let &first = rest.first().ok_or(Ended)?;
@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
         Ok((u64::from_le_bytes(word) >> len) & (u64::MAX >> (64 - 7 * len)))
     }
 
-    /// The next text's bytes.
+    /// The bytes of the next text.
     pub fn text(&mut self) -> Result<&'a [u8], Ended> {
         let len = usize::try_from(self.get()?).map_err(|_| Ended)?;
         let end = self.at.checked_add(len).ok_or(Ended)?;
@@ -173,13 +173,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// So many bytes hold eight values of any length.
+/// Eight values of any length fit.
 const EIGHT: usize = 8 * MAX_LEN;
 
-/// The value at `at`, one of eight that begin with `room`; `at` moves behind it.
+/// The value at `at`, one of the first eight in `room`; advances `at`.
 #[inline(always)]
 fn value_within(room: &[u8; EIGHT], at: &mut usize) -> u64 {
-    // The mask tells the compiler that all eight bytes are there.
+    // The mask proves to the compiler that nine bytes are in range.
     let begin = *at & (EIGHT - MAX_LEN);
     let word = room[begin..].first_chunk().map_or(0, |raw| u64::from_le_bytes(*raw));
     if word as u8 == 0 {
@@ -191,7 +191,7 @@ fn value_within(room: &[u8; EIGHT], at: &mut usize) -> u64 {
     (word & LOW_BYTES[zeros as usize]) >> zeros >> 1
 }
 
-/// At n, the lowest n + 1 bytes.
+/// Index n: mask of the lowest n + 1 bytes.
 const LOW_BYTES: [u64; 8] = {
     let mut masks = [0xff; 8];
     let mut n = 1;
@@ -270,13 +270,13 @@ mod tests {
                 sink.put(value);
             }
             let len = sink.position().expect("fits");
-            // Exactly the bytes written: the reader may not need more.
+            // Exactly the bytes written: the reader must not need more.
             let mut source = Source::new(&room[..len], 0);
             for &value in &values {
                 prop_assert_eq!(source.get(), Ok(value));
             }
             prop_assert_eq!(source.get(), Err(Ended));
-            // Cut anywhere: a prefix of the values, then the end.
+            // Truncated: some of the values, then the end.
             let mut cut = Source::new(&room[..len / 2], 0);
             let read = std::iter::from_fn(|| cut.get().ok()).collect::<Vec<_>>();
             prop_assert_eq!(&read[..], &values[..read.len()]);

@@ -1,4 +1,4 @@
-//! The shortest form of a record: one word of eight bytes, for calls like earlier ones that did not take long.
+//! The shortest form of a record: a word of eight bytes, for a short call that resembles an earlier one.
 //!
 //! ```text
 //! bits 0…6   low bits of the code       7  set, unlike in the kind byte of any other record
@@ -7,11 +7,11 @@
 //! bits 39…63 duration                   of the call, ticks
 //! ```
 //!
-//! Codes below [`SHAPES`] are shapes: what a call was, but for its times, as an earlier record of the thread defined it. The others are
-//! runs: completions, by one of the [`COMPLETERS`], of the thread's own requests that were made one after the other. A word is
-//! stored by one instruction, so it is whole or not there.
+//! Codes below [`SHAPES`] are shapes: an earlier record of the thread defined everything but the times. The other codes are
+//! runs: a call of one of the [`COMPLETERS`] that completed requests which the thread started consecutively. A word is
+//! stored by one instruction, so it is never incomplete.
 
-/// How many shapes a thread can have at a time.
+/// Maximum number of shapes of a thread.
 pub const SHAPES: u16 = 1 << 10;
 /// Bytes of a word.
 pub const WORD: usize = 8;
@@ -26,35 +26,35 @@ pub const COMPLETERS: [&str; 8] = [
     "MPI_Testany",
     "MPI_Testsome",
 ];
-/// The most requests in a run that is a word.
+/// Maximum number of requests in a run.
 pub const RUN_COUNT: u64 = 28;
-/// The most requests made after those of a run that is a word, plus one.
+/// Maximum number of requests started after a run, plus one.
 pub const RUN_AFTER: u64 = 32;
 
-/// Codes of runs by one function.
+/// Number of codes for the runs of one function.
 const RUNS: u16 = (RUN_COUNT * RUN_AFTER) as u16;
 const _: () = assert!(SHAPES + COMPLETERS.len() as u16 * RUNS == 1 << 13);
 const GAP_AT: u32 = 14;
 const DURATION_AT: u32 = 39;
-/// Gaps and durations below this fit.
+/// Limit of gaps and durations.
 const TIME: u64 = 1 << (DURATION_AT - GAP_AT);
 const _: () = assert!(TIME == 1 << (64 - DURATION_AT));
-/// Set in the first byte of every word, and of nothing else that begins a record.
+/// Set in the first byte of every word; clear in the kind byte of all other records.
 pub(super) const MARK: u8 = 1 << 7;
 
-/// A word but for its times.
+/// A word without its times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head(u16);
 
 impl Head {
-    /// Of a call with this shape, which is below [`SHAPES`].
+    /// A call of `shape`, which is below [`SHAPES`].
     #[inline(always)]
     pub const fn shape(shape: u16) -> Self {
         Self::of(shape % SHAPES)
     }
 
-    /// Of the completion, by `COMPLETERS[completer]`, of `count` requests in the order they were made, after the last of which
-    /// `after` were made. `None`: they are too many for a word, or none.
+    /// A completion by `COMPLETERS[completer]` of `count` consecutive requests, after which `after` requests were started.
+    /// `None`: zero, or too many for a word.
     #[inline(always)]
     pub const fn run(completer: u8, count: u64, after: u64) -> Option<Self> {
         if count.wrapping_sub(1) >= RUN_COUNT || after >= RUN_AFTER {
@@ -68,7 +68,7 @@ impl Head {
         Self(code & 0x7f | MARK as u16 | (code >> 7) << 8)
     }
 
-    /// What words with this head say.
+    /// The meaning of a word's head.
     #[inline(always)]
     pub const fn code(self) -> Code {
         let code = self.0 & 0x7f | self.0 >> 8 << 7;
@@ -82,7 +82,7 @@ impl Head {
         }
     }
 
-    /// The word with these times; `None`: they are too long for one, or run backwards.
+    /// The word with these times; `None`: they do not fit, or are negative.
     #[inline(always)]
     pub const fn with(self, gap: u64, duration: u64) -> Option<u64> {
         if (gap | duration) < TIME {
@@ -93,23 +93,23 @@ impl Head {
     }
 }
 
-/// What a word says.
+/// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// A call of this shape.
     Shape(u16),
-    /// The completion of requests that were made one after the other.
+    /// A completion of requests that were started consecutively.
     Run {
-        /// By which of the [`COMPLETERS`].
+        /// Index in [`COMPLETERS`].
         completer: u8,
-        /// How many.
+        /// Number of requests.
         count: u64,
-        /// How many were made after the last of them.
+        /// Number of requests started after them.
         after: u64,
     },
 }
 
-/// Takes a word apart: its head, gap and duration.
+/// Splits a word into head, gap and duration.
 #[inline(always)]
 pub(super) fn parse(word: u64) -> (Head, u64, u64) {
     let head = Head((word & ((1 << GAP_AT) - 1)) as u16);

@@ -1,5 +1,5 @@
-//! Writes one rank's file from events: for generators, tests, and conversions. (The interposer writes the same
-//! layout straight into memory; it shares the encoding, not this writer.)
+//! Writes one rank's file from events, for generators, tests and conversions. (The interposer writes the same layout into
+//! mapped memory; it shares the encoding, not this writer.)
 
 use super::encode::{self, Author, Times, can_be_shape, makes_request};
 use super::error::CaptureError;
@@ -17,24 +17,24 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes the events of one rank. Times are nanoseconds; the clock of the file is `CLOCK_MONOTONIC` itself.
+/// Writes the events of one rank. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug)]
 pub struct RankWriter {
     path: PathBuf,
     file: File,
     calls_at: usize,
-    /// Where the next chunk goes.
+    /// Offset of the next chunk.
     end: u64,
     threads: Vec<Option<Buffer>>,
     slots: HashMap<String, CallSlot>,
     functions: Vec<Function>,
-    /// By slot: which of the [`COMPLETERS`] it is.
+    /// By slot: index in [`COMPLETERS`].
     completers: Vec<Option<u8>>,
     events: u64,
     ending: State,
 }
 
-/// A thread's chunk under construction.
+/// The chunk that a thread fills.
 #[derive(Debug)]
 struct Buffer {
     header: ChunkHeader,
@@ -46,25 +46,25 @@ struct Buffer {
     shapes: Shapes,
 }
 
-/// The shapes of a thread's calls: what they did, as the body of a record, which may have a number.
+/// The shapes of a thread: bodies of records seen, and their shape numbers.
 #[derive(Debug, Default)]
 struct Shapes {
     seen: HashMap<Vec<u8>, Option<u16>>,
     next: u16,
 }
 
-/// What the shapes have to say of an action.
+/// The shape of an action.
 enum Shape {
-    /// It has this one.
+    /// Defined.
     Known(u16),
-    /// It gets this one.
+    /// To be defined now.
     New(u16),
-    /// It has none.
+    /// None.
     None,
 }
 
 impl Shapes {
-    /// An action that comes twice gets a shape, as long as there are some.
+    /// An action gets a shape when it occurs the second time, if any is left.
     fn of(&mut self, author: Author, call: CallSlot, action: &Action<'_>) -> Shape {
         if !can_be_shape(action) {
             return Shape::None;
@@ -103,7 +103,7 @@ impl Buffer {
         buffer
     }
 
-    /// Begins the chunk of its header's sequence, `span` units long.
+    /// Begins the chunk with the header's sequence number; `span` is its length in units.
     fn renew(&mut self, span: u32) {
         self.header = ChunkHeader { span, base: self.base, requests: self.requests, ..self.header };
         self.bytes.clear();
@@ -111,7 +111,7 @@ impl Buffer {
         self.at = CHUNK_HEADER;
     }
 
-    /// Appends a record; `None`: there is no room for it.
+    /// Appends a record; `None`: not enough room.
     fn put(&mut self, event: &Event<'_>, shape: &Shape, completer: Option<u8>) -> Option<()> {
         let times = Times { gap: event.start.0 - self.base, duration: event.end.0 - event.start.0 };
         let author = Author { thread: event.thread, requests: self.requests };
@@ -138,7 +138,7 @@ impl Buffer {
 }
 
 impl RankWriter {
-    /// Begins `DIR/<rank>.vefc`; the directory is made when missing.
+    /// Creates `DIR/<rank>.vefc`, and the directory if necessary.
     pub fn create(dir: &Path, info: &RankInfo) -> Result<Self, CaptureError> {
         std::fs::create_dir_all(dir).map_err(|e| CaptureError::io(dir, e))?;
         let path = rank_path(dir, info.rank);
@@ -159,8 +159,8 @@ impl RankWriter {
         })
     }
 
-    /// Appends `event`. Within a thread, events must not begin before the previous one's end; a request made
-    /// must have the next number of its thread, a request completed must have been made.
+    /// Appends `event`. Events of a thread must not overlap. A request that the event starts must have the next number of its
+    /// thread; a request that it completes must have been started.
     pub fn event(&mut self, event: &Event<'_>) -> Result<(), CaptureError> {
         self.check(event)?;
         let completer = event.call.index().and_then(|at| *self.completers.get(at)?);
@@ -174,7 +174,7 @@ impl RankWriter {
         };
         let author = Author { thread: event.thread, requests: buffer.requests };
         let shape = buffer.shapes.of(author, event.call, &event.action);
-        // A fresh chunk that is too short calls for a longer one.
+        // If a new chunk is too short, a longer one is necessary.
         while buffer.put(event, &shape, completer).is_none() {
             let span = if buffer.at == CHUNK_HEADER { 2 * buffer.header.span } else { 1 };
             if buffer.at > CHUNK_HEADER {
@@ -216,14 +216,14 @@ impl RankWriter {
         Ok(slot)
     }
 
-    /// Sets what the call table says of a function.
+    /// Sets an entry of the call table.
     pub fn calls(&mut self, function: Function) -> Result<(), CaptureError> {
         let slot = self.function(&function.name)?;
         self.functions[usize::from(slot.0)] = function;
         Ok(())
     }
 
-    /// Writes what is left. Without a `Finalize` (or `Stopped`) event, the file reads as that of a killed process.
+    /// Completes the file. Without a `Finalize` or `Stopped` event it reads as that of a killed process.
     pub fn finish(mut self) -> Result<(), CaptureError> {
         for mut buffer in std::mem::take(&mut self.threads).into_iter().flatten() {
             self.flush(&mut buffer)?;

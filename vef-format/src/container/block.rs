@@ -1,16 +1,16 @@
-//! Blocks: a frame of 24 bytes, and what it frames.
+//! Blocks: a frame of 24 bytes and its content.
 
 use super::error::{ContainerWriteError, Problem};
 use super::version;
 
-/// What a file begins with; the version stands between.
+/// The first bytes of a file; the version follows.
 pub(super) const MAGIC: [u8; 4] = *b"VEFX";
-/// Damaged by whatever treats the file as text.
+/// Text-mode transfers damage these bytes.
 pub(super) const MAGIC_END: [u8; 3] = *b"\r\n\x1a";
-/// The version of the layout: readers of one major version read every minor version of it, but for files that
-/// [`Footer::required`], a block's flags or a section say to need more.
+/// Major version. A reader reads every minor version of its major version, unless [`Footer::required`], a block's flags or
+/// a section requires more.
 pub(super) const VERSION: u8 = version::VERSION.0;
-/// The minor version, which grows when something is added that older readers may pass by.
+/// Minor version: increases when something is added that older readers may skip.
 pub(super) const MINOR: u16 = version::VERSION.1;
 /// Bytes of magic and version.
 pub(super) const START: usize = 8;
@@ -18,49 +18,49 @@ pub(super) const START: usize = 8;
 pub(super) const FRAME: usize = 24;
 /// Bytes of the footer.
 pub(super) const FOOTER: usize = 32;
-/// What a file ends with.
+/// The last bytes of a file.
 pub(super) const END: [u8; 4] = *b"XFEV";
-/// Most bytes that a block may have before compression; the index, which is never compressed, may have more.
+/// Maximum bytes of a block before compression; the index, which is never compressed, may have more.
 pub(super) const MOST_RAW: usize = 1 << 20;
 
-/// What a block holds.
+/// The content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
     /// Header, operation codes, origin.
     About = 1,
-    /// Part of the communicators.
+    /// Some of the communicators.
     Communicators = 2,
     /// Some records of one task.
     Records = 3,
-    /// Whose record comes next.
+    /// The order of records of different tasks.
     Order = 4,
-    /// Part of an extension section.
+    /// A piece of an extension section.
     Section = 5,
-    /// Where the other blocks are.
+    /// The places of the other blocks.
     Index = 6,
 }
 
-/// A block to be written, or found.
+/// A block to be written, or one that was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<'a> {
     pub(super) kind: Kind,
     /// Whose records; 0 for other kinds.
     pub(super) task: u32,
-    /// Records, communicators, or tasks in it.
+    /// Number of records, communicators, or tasks.
     pub(super) items: u32,
     pub(super) raw: &'a [u8],
 }
 
 impl Block<'_> {
-    /// The block as it stands in the file, and its checksum.
+    /// The bytes of the block, and its checksum.
     pub(super) fn to_bytes(self, compress: bool) -> Result<(Vec<u8>, u32), ContainerWriteError> {
         let (bytes, most) = (self.raw.len(), u32::MAX as usize);
         if bytes > most {
             return Err(ContainerWriteError::TooLarge { what: "a block", bytes, most });
         }
         let packed = if compress && self.kind != Kind::Index { Some(pack(self.raw)?) } else { None };
-        // What does not shrink is stored as it is.
+        // A block that compression does not make smaller is stored uncompressed.
         let packed = packed.filter(|packed| packed.len() < self.raw.len());
         let stored = packed.as_deref().unwrap_or(self.raw);
         let mut out = Vec::with_capacity(FRAME + stored.len());
@@ -74,7 +74,7 @@ impl Block<'_> {
         Ok((out, crc))
     }
 
-    /// Checks that `bytes` are a block of this kind, task and number of items, and gives its content.
+    /// Checks kind, task, number of items and checksum of a block, and returns its content.
     pub(super) fn open(kind: Kind, task: u32, items: u32, mut bytes: Vec<u8>) -> Result<Vec<u8>, Problem> {
         let (frame, stored) = bytes.split_first_chunk::<FRAME>().ok_or_else(too_short)?;
         let frame = Frame::read(frame);
@@ -91,7 +91,7 @@ fn too_short() -> Problem {
     Problem::Inconsistent("a block shorter than its frame".to_owned())
 }
 
-/// What stands in front of a block's content.
+/// The frame in front of a block's content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     /// All but the checksum.
@@ -112,7 +112,7 @@ impl Frame {
         self.bytes[1] == 1
     }
 
-    /// Holds the frame against what the index says, what follows it (`stored` bytes), and their checksum `crc`.
+    /// Checks the frame against the index, the length of its content (`stored` bytes), and the checksum `crc` of both.
     pub(super) fn check(
         &self,
         kind: Kind,
@@ -149,12 +149,12 @@ impl Frame {
     }
 }
 
-/// The number at a place, 0 beyond the end.
+/// The little-endian number at `at`; 0 if out of range.
 fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// The CRC-32 of a frame's other fields and of what it frames.
+/// The CRC-32 of a frame without its checksum, and of the content.
 pub(super) fn checksum(frame: &[u8], stored: &[u8]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(frame);
@@ -185,21 +185,21 @@ fn unpack(_: &[u8], _: usize) -> Result<Vec<u8>, Problem> {
     Err(Problem::NoZstd)
 }
 
-/// What a file ends with: where the index is, and what a reader must be able to do.
+/// The end of a file: the place of the index, and what a reader must support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Footer {
-    /// Of the index block.
+    /// Offset of the index block.
     pub(super) offset: u64,
-    /// Of the index block, with its frame.
+    /// Length of the index block, with its frame.
     pub(super) length: u64,
     /// The minor version.
     pub(super) minor: u16,
-    /// Bits that a reader refuses unless it knows what they stand for; this version has none.
+    /// Must-understand bits: a reader refuses the file if it does not know one. This version has none.
     pub(super) required: u32,
 }
 
 impl Footer {
-    /// As it stands in the file.
+    /// The bytes of the footer.
     pub(super) fn to_bytes(self) -> [u8; FOOTER] {
         let mut out = [0; FOOTER];
         out[..8].copy_from_slice(&self.offset.to_le_bytes());

@@ -1,4 +1,4 @@
-//! From text to container and back, by the names of the files.
+//! Converts text to containers and back; the names of the files determine the direction.
 
 use super::{About, ContainerError, ContainerWriteError, Reader, Section, Settings, Writer, is_container};
 use crate::error::Place;
@@ -16,10 +16,10 @@ pub enum ConvertError {
     /// The container cannot be read.
     #[error(transparent)]
     Container(#[from] ContainerError),
-    /// The result would take the place of the trace.
+    /// The result would overwrite the trace.
     #[error("{}: the trace itself; it is converted into another file", .0.display())]
     Same(PathBuf),
-    /// A collective in the text has a code that the container's table would not tell.
+    /// A collective in the text has a code that the container's table lacks.
     #[error("{place}: operation code {code} is not in the table of codes (--op-codes names another)")]
     Code {
         /// The trace.
@@ -32,20 +32,20 @@ pub enum ConvertError {
     Write {
         /// The file.
         place: Place,
-        /// Why.
+        /// The error.
         error: ContainerWriteError,
     },
 }
 
-/// Whether a file of this name is to be a container.
+/// Whether the name asks for a container.
 fn named_container(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"))
 }
 
-/// Writes the trace in the file `from` to the file `to`: a container where the name ends in `.vefx`, text otherwise.
+/// Converts the trace in the file `from` into the file `to`: a container if the name ends in `.vefx`, otherwise text.
 ///
-/// `about` is what a container made of text says of the trace; a container made of another one keeps what that says,
-/// its extension sections included. `to` appears only when it is complete ([`NewFile`]).
+/// `about` describes the trace in a container made from text; a container made from another one keeps that one's, and its
+/// extension sections. `to` appears only when it is complete ([`NewFile`]).
 pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Result<(), ConvertError> {
     let write = |error: ContainerWriteError| ConvertError::Write { place: Place::file(to), error };
     if let (Ok(from), Ok(to)) = (from.canonicalize(), to.canonicalize())
@@ -70,7 +70,7 @@ enum Input {
 
 impl Input {
     fn open(path: &Path) -> Result<Self, ConvertError> {
-        // By what is in it, where that can be looked at: a pipe is read once.
+        // By content, except for a pipe, which can be read only once.
         let is_file = std::fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0);
         let container = match is_file {
             true => is_container(path).map_err(|error| {
@@ -120,14 +120,14 @@ impl Input {
             Self::Container(reader) => (*reader.header(), reader.about()),
         };
         let settings = match &self {
-            // An order that was not kept is not made up.
+            // There is no order to keep.
             Self::Container(reader) if !reader.keeps_order() => Settings { keep_order: false, ..settings },
             _ => settings,
         };
         let codes = about.op_codes.clone();
         let mut writer = Writer::new(file, &header, about, settings).map_err(write)?;
         if let Self::Container(reader) = &self {
-            // The writer finds the blocks anew.
+            // The writer makes the blocks again.
             for name in reader.section_names().filter(|&name| name != Section::Blocks.name()) {
                 for stream in reader.section(name)? {
                     let mut pieces = reader.pieces(&stream);
@@ -159,7 +159,7 @@ impl Input {
         writer.finish().map(|_| ()).map_err(write)
     }
 
-    /// Gives every record to `take`.
+    /// Passes every line to `take`.
     fn each(self, mut take: impl FnMut(Line<'_>) -> Result<(), ConvertError>) -> Result<(), ConvertError> {
         match self {
             Self::Text(mut reader) => {

@@ -1,4 +1,4 @@
-//! What may be wrong with a container, or with what is to go into one.
+//! Errors of reading and writing containers.
 
 use super::version::VERSION;
 use crate::error::Place;
@@ -6,13 +6,13 @@ use crate::ids::Rank;
 use crate::text::WriteError;
 use std::io;
 
-/// Why a container cannot be read: where, and what is wrong there.
+/// Why a container cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct ContainerError {
     /// The file, and the offset of a block.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     #[source]
     pub problem: Problem,
 }
@@ -20,28 +20,28 @@ pub struct ContainerError {
 /// What is wrong in a container.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The system could not read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The file does not begin like a container.
+    /// The magic is wrong.
     #[error("not a VEF container")]
     NotAContainer,
-    /// A major version of the layout that this program does not know.
+    /// The major version is unknown.
     #[error("a container of version {0}; this program reads version {known}", known = VERSION.0)]
     Version(u8),
-    /// A later minor version, with something in it that a reader must not pass by.
+    /// A later minor version with something that a reader must not skip.
     #[error("{0}, which a later version of this program wrote and this one cannot read")]
     Newer(String),
-    /// There is no footer at the end: the writer was stopped, or the file cut.
+    /// The footer is missing: the writer was stopped, or the file is truncated.
     #[error("the file is cut off, or its writer was stopped: it has no footer")]
     Cut,
-    /// A checksum does not fit its bytes.
+    /// A checksum is wrong.
     #[error("the checksum of the {0} does not fit its content")]
     Checksum(&'static str),
-    /// Two parts of the file contradict each other, or a part contradicts itself.
+    /// Parts of the file contradict each other.
     #[error("{0}")]
     Inconsistent(String),
-    /// A compressed block, and a program without zstd.
+    /// The block is compressed, and this program has no zstd.
     #[error("the block is compressed, and this program was built without zstd")]
     NoZstd,
 }
@@ -49,13 +49,13 @@ pub enum Problem {
 /// Why a container cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerWriteError {
-    /// As for text.
+    /// An error that text has, too.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Compression was asked of a program without zstd.
+    /// Compression was requested, and this program has no zstd.
     #[error("compression needs a program that was built with zstd")]
     NoZstd,
-    /// A note in the stream of a task that has none of its sort, or the other way round.
+    /// A note of a task's section for the trace, or the reverse.
     #[error("a note of section {section} for {}", match .task {
         Some(task) => format!("task {task}"),
         None => "no task".to_owned(),
@@ -63,17 +63,17 @@ pub enum ContainerWriteError {
     Note {
         /// Its section.
         section: &'static str,
-        /// Whose stream.
+        /// Its task.
         task: Option<Rank>,
     },
     /// Something does not fit into a block.
     #[error("{what} of {bytes} bytes: a block holds at most {most}")]
     TooLarge {
-        /// What it is.
+        /// What does not fit.
         what: &'static str,
-        /// How large.
+        /// Its size.
         bytes: usize,
-        /// The most.
+        /// The maximum.
         most: usize,
     },
 }

@@ -1,20 +1,20 @@
-//! What only all members' records together say of a collective: the root of a rooted operation, and the members' blocks
-//! where these differ. Whoever enters first has to know it, and finding the others' records may take reading far
-//! ahead: a writer works it out on the way.
+//! Facts on a collective that only the records of all members together show: the root of a rooted operation, and the
+//! members' blocks where these differ. A replay needs them when the first member enters, and finding the other members'
+//! records may require reading far ahead; so the writer collects them.
 
 use crate::ids::{CommId, Rank};
 use crate::operation::OpCodes;
 use crate::record::LocalCollective;
 use std::collections::HashMap;
 
-/// Collectives of which not all members have been written.
+/// Collectives of which some members' records are missing so far.
 #[derive(Debug)]
 pub(super) struct Facts {
     codes: OpCodes,
-    /// Members, and the first of them.
+    /// Number of members, and the first of them.
     communicators: HashMap<CommId, (u32, Rank)>,
     open: HashMap<u64, Open>,
-    /// Whether roots are wanted.
+    /// Whether to look for roots.
     roots: bool,
 }
 
@@ -27,12 +27,12 @@ struct Open {
     blocks: Vec<(Rank, u64)>,
 }
 
-/// What the last part of a collective completes.
+/// The facts that the last part of a collective completes.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The root of a rooted operation.
     pub(super) root: Option<Rank>,
-    /// The members' blocks in the order of their world ranks; empty where the operation has none.
+    /// The members' blocks by world rank; empty if the operation has none.
     pub(super) blocks: Vec<u64>,
 }
 
@@ -41,7 +41,7 @@ impl Facts {
         Self { codes: codes.clone(), communicators: HashMap::new(), open: HashMap::new(), roots: true }
     }
 
-    /// The roots are known from elsewhere.
+    /// Do not look for roots.
     pub(super) fn leave_roots(&mut self) {
         self.roots = false;
     }
@@ -52,12 +52,13 @@ impl Facts {
         }
     }
 
-    /// The root of a collective was said.
+    /// Sets the root of a collective.
     pub(super) fn told(&mut self, id: u64, root: Rank) {
         self.open.entry(id).or_default().root = Some(root);
     }
 
-    /// Takes note of a part; gives what is known of the collective with its last part. The root is the member whose amounts say so, or
+    /// Takes a part; after the last one returns the facts. The root is the member whose amounts show it, the one that was set, or
+    /// communicator rank 0.
     /// the one that was told, or communicator rank 0.
     #[inline]
     pub(super) fn see(&mut self, part: &LocalCollective) -> Option<Known> {
@@ -87,7 +88,7 @@ impl Facts {
         Some(Known { root: open.root.or(open.first), blocks })
     }
 
-    /// The roots, as far as they are known, of collectives that some member has not entered, by id.
+    /// The known roots of incomplete collectives, by id.
     pub(super) fn rest(&mut self) -> Vec<(u64, Rank)> {
         let known = |(id, open): (u64, Open)| Some((id, open.root.or(open.first)?));
         let mut rest: Vec<_> = self.open.drain().filter_map(known).collect();

@@ -1,7 +1,7 @@
-//! The two blocks that tell of the others: what the trace is, and where everything stands.
+//! The blocks *about* (what the trace is) and *index* (where the other blocks are).
 //!
-//! The index of a long trace is long itself, so nobody holds it: a reader goes over it once, notes for each list of
-//! blocks where it begins, and reads the places of single blocks when it needs them.
+//! The index of a long trace is long, so it is not kept in memory: a reader scans it once, notes where the list of each
+//! stream begins, and reads the places of single blocks when it needs them.
 
 use super::block::{FRAME, START};
 use super::code::{Garbled, Packed};
@@ -12,28 +12,28 @@ use crate::record::{Header, Version};
 use crate::units::Picos;
 use std::collections::BTreeMap;
 
-/// What a container says about the trace beside its header.
+/// Facts on the trace beside its header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// The meaning of collective operations' codes.
+    /// The codes of collective operations.
     pub op_codes: OpCodes,
-    /// Where the trace comes from, for people: `program`, `command`, `host`, `mpi`, `version` …, each with its value.
+    /// The origin of the trace: `program`, `command`, `host`, `mpi`, `version` …, each with its value.
     pub origin: Vec<(String, String)>,
 }
 
 impl About {
-    /// The fact on the origin that a host had more tasks than cores.
+    /// Name of the fact that a host had more tasks than cores.
     pub const OVERSUBSCRIBED: &str = "oversubscribed";
-    /// The fact on the origin that the program did something which the trace does not hold.
+    /// Name of the fact that the program did something that the trace lacks.
     pub const NOT_IN_TRACE: &str = "not in the trace";
 
-    /// The facts of that name, in their order.
+    /// The values of all facts with a name, in order.
     pub fn facts(&self, name: &str) -> impl Iterator<Item = &String> {
         self.origin.iter().filter(move |(fact, _)| fact == name).map(|(_, value)| value)
     }
 }
 
-/// Where a block stands, and what it holds.
+/// The place of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) offset: u64,
@@ -42,25 +42,25 @@ pub(super) struct Spot {
     pub(super) items: u32,
 }
 
-/// What the index says of a block of records beside its place: enough to pass it by without reading it.
+/// Summary of a block of records, so that a reader can skip it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Content {
-    /// The sum of the times of its records.
+    /// Sum of the records' times.
     pub(super) computing: u64,
-    /// How many of its records are messages or marks.
+    /// Number of messages and marks.
     pub(super) messages: u32,
-    /// The least and the greatest id of these.
+    /// Least and greatest id of these.
     pub(super) message_ids: (u64, u64),
-    /// The least and the greatest id of the others, which are parts of collectives.
+    /// Least and greatest id of the other records, which are parts of collectives.
     pub(super) collective_ids: (u64, u64),
 }
 
 impl Content {
-    /// Of no record yet.
+    /// Of no records.
     pub(super) const NONE: Self =
         Self { computing: 0, messages: 0, message_ids: (u64::MAX, 0), collective_ids: (u64::MAX, 0) };
 
-    /// Takes a message or mark into account.
+    /// Adds a message or mark.
     #[inline]
     pub(super) fn message(&mut self, id: u64, time: u64) {
         self.messages += 1;
@@ -68,7 +68,7 @@ impl Content {
         self.computing = self.computing.saturating_add(time);
     }
 
-    /// Takes a part of a collective into account.
+    /// Adds a part of a collective.
     #[inline]
     pub(super) fn collective(&mut self, id: u64, time: u64) {
         self.collective_ids = (self.collective_ids.0.min(id), self.collective_ids.1.max(id));
@@ -76,15 +76,15 @@ impl Content {
     }
 }
 
-/// Numbers that tell a place in the index: its distance from the end of the block before, its length, its items.
+/// Numbers of a place in the index: distance from the end of the previous block, length, items.
 const PLACE: usize = 3;
-/// And those that tell the content of a block of records: computing, messages, and for messages and for collectives the least id and how
-/// much the greatest is above it.
+/// Further numbers of a block of records: computing time, number of messages, and for messages and for collectives the least
+/// id and the distance to the greatest.
 const RECORDS_PLACE: usize = PLACE + 6;
-/// More numbers a place than any later minor version needs.
+/// More numbers a place than any later minor version will have.
 const MOST_NUMBERS: u64 = 32;
 
-/// The places of blocks of one sort, as they will stand in the index.
+/// The places of the blocks of one stream, encoded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listing {
     content: Packed,
@@ -99,7 +99,7 @@ impl Listing {
         self.blocks += 1;
     }
 
-    /// A block of records.
+    /// Adds a block of records.
     pub(super) fn push_records(&mut self, spot: Spot, content: &Content) {
         self.push(spot);
         let range =
@@ -115,7 +115,7 @@ impl Listing {
     }
 }
 
-/// An index in the making: where all blocks stand, except the index itself.
+/// The index under construction: the places of all blocks but the index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listings {
     pub(super) about: Listing,
@@ -126,12 +126,12 @@ pub(super) struct Listings {
     pub(super) tasks: BTreeMap<u32, Listing>,
 }
 
-/// A section in the making.
+/// A section under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SectionListing {
     /// Whether a reader that does not know it must refuse the file.
     pub(super) required: bool,
-    /// By task (0: none; otherwise the rank plus one).
+    /// By task (0: the trace; otherwise the rank plus one).
     pub(super) tasks: BTreeMap<u64, Listing>,
 }
 
@@ -171,19 +171,19 @@ pub(super) struct Index {
     pub(super) communicators: List,
     pub(super) order: List,
     pub(super) sections: Vec<Section>,
-    /// The tasks with records, in order.
+    /// The tasks with records, ascending.
     pub(super) tasks: Vec<TaskList>,
 }
 
 /// A list of blocks in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct List {
-    /// Where in the file the place of the first block is told.
+    /// Offset in the file of the first place.
     at: u64,
     pub(super) blocks: u32,
-    /// How many numbers tell a place.
+    /// Numbers of a place.
     numbers: u8,
-    /// In all blocks.
+    /// Number of items in all blocks.
     pub(super) items: u64,
 }
 
@@ -194,7 +194,7 @@ pub(super) struct TaskList {
     pub(super) list: List,
 }
 
-/// A section: the lists of its tasks stand one behind the other.
+/// A section; the lists of its tasks are contiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) name: String,
@@ -202,12 +202,12 @@ pub(super) struct Section {
     pub(super) required: bool,
     at: u64,
     tasks: u64,
-    /// How many numbers tell a place.
+    /// Numbers of a place.
     numbers: u8,
 }
 
 impl Index {
-    /// Goes over the index in `from`, of a file whose other blocks end before `end`.
+    /// Scans the index in `from`; the other blocks end before `end`.
     pub(super) fn read(from: &mut Scan<'_>, end: u64) -> Result<Self, Trouble> {
         let numbers = numbers(from, PLACE)?;
         let records_numbers = self::numbers(from, RECORDS_PLACE)?;
@@ -234,11 +234,11 @@ impl Index {
             tasks.push(TaskList { task, list });
             Ok(())
         })?;
-        // What stands behind is of later minor versions.
+        // Later minor versions may have further bytes.
         Ok(Self { about, communicators, order, sections, tasks })
     }
 
-    /// The place of a task in [`Index::tasks`].
+    /// Index of a task in [`Index::tasks`].
     #[inline]
     pub(super) fn number_of(&self, task: u32) -> Option<usize> {
         // In most traces every task has records.
@@ -254,13 +254,13 @@ impl Index {
 }
 
 impl Section {
-    /// Its name, if this program does not know it and must.
+    /// The name of a required section that this program does not know.
     pub(super) fn unknown_but_required(&self) -> Option<&str> {
         let known = super::section::Section::ALL.iter().any(|known| known.name() == self.name);
         (self.required && !known).then_some(&self.name)
     }
 
-    /// The section's lists: of which task (0: none; otherwise the rank plus one).
+    /// The section's lists, each with its task (0: the trace; otherwise the rank plus one).
     pub(super) fn lists(&self, input: &Input, end: u64) -> Result<Vec<(u64, List)>, Trouble> {
         let mut lists = Vec::new();
         let mut from = Scan::new(input, self.at, end);
@@ -272,7 +272,7 @@ impl Section {
     }
 }
 
-/// Reads lists of blocks, each with its task, whose differences are given; none comes twice.
+/// Reads lists of blocks with delta-coded, ascending tasks.
 fn each_task(
     from: &mut Scan<'_>,
     count: u64,
@@ -292,7 +292,7 @@ fn each_task(
     Ok(())
 }
 
-/// How many numbers tell a place; those behind the first `known` ones are of later minor versions.
+/// Numbers of a place: at least the `known` ones; further ones belong to later minor versions.
 fn numbers(from: &mut Scan<'_>, known: usize) -> Result<u8, Trouble> {
     let numbers = from.get()?;
     match (known as u64..=MOST_NUMBERS).contains(&numbers) {
@@ -301,7 +301,7 @@ fn numbers(from: &mut Scan<'_>, known: usize) -> Result<u8, Trouble> {
     }
 }
 
-/// Goes over the places of the blocks of one list.
+/// Scans the places of one list.
 fn list(from: &mut Scan<'_>, most: u64, numbers: u8) -> Result<List, Trouble> {
     let blocks = u32::try_from(from.get()?).map_err(|_| Garbled::Value("a number of blocks"))?;
     let at = from.position();
@@ -312,13 +312,13 @@ fn list(from: &mut Scan<'_>, most: u64, numbers: u8) -> Result<List, Trouble> {
             from.get()?;
         }
         end = spot.offset + spot.length;
-        // Blocks do not overlap, so the sum is of no more terms than the file has bytes.
+        // Blocks do not overlap, so there are fewer terms than bytes in the file.
         items = items.saturating_add(spot.items.into());
     }
     Ok(List { at, blocks, numbers, items })
 }
 
-/// A block behind `before` and in front of `most`.
+/// A block behind `before` that ends before `most`.
 fn spot<E: From<Garbled>>(
     before: u64,
     most: u64,
@@ -335,7 +335,7 @@ fn spot<E: From<Garbled>>(
     Ok(Spot { offset, length, items })
 }
 
-/// The places of a list's blocks, read from the file one by one.
+/// Reads the places of a list's blocks from the file, one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Places {
     at: u64,
@@ -349,12 +349,12 @@ impl Places {
         Self { at: list.at, end: 0, left: list.blocks, numbers: list.numbers }
     }
 
-    /// The place of the next block, which ends before `most`: the offset of the index in the file.
+    /// The next place; the block ends before `most`, the offset of the index.
     pub(super) fn next(&mut self, input: &Input, most: u64) -> Result<Option<Spot>, Trouble> {
         Ok(self.read(input, most, |_| Ok(()))?.map(|(spot, ())| spot))
     }
 
-    /// As [`Places::next`] of a list of blocks of records, with their content.
+    /// Like [`Places::next`] for a list of blocks of records, with their summaries.
     pub(super) fn next_records(
         &mut self,
         input: &Input,
@@ -372,7 +372,7 @@ impl Places {
         })
     }
 
-    /// The next place, and what `more` makes of the numbers behind it.
+    /// The next place, and the result of `more` for its further numbers.
     fn read<T>(
         &mut self,
         input: &Input,
@@ -403,7 +403,7 @@ fn text(from: &mut Source<'_>) -> Result<String, Garbled> {
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| Garbled::Value("a text"))
 }
 
-/// The content of the block that says what the trace is.
+/// Encodes the block *about*.
 pub(super) fn about_to_bytes(header: &Header, about: &About) -> Packed {
     let mut out = Packed::default();
     out.put(&[
@@ -427,7 +427,7 @@ pub(super) fn about_to_bytes(header: &Header, about: &About) -> Packed {
     out
 }
 
-/// The way back from [`about_to_bytes`].
+/// Decodes the block *about*.
 pub(super) fn read_about(bytes: &[u8]) -> Result<(Header, About), Garbled> {
     let mut from = Source::new(bytes, 0);
     let tasks = u32::try_from(from.get()?).ok().filter(|tasks| (1..=i32::MAX as u32).contains(tasks));
@@ -453,6 +453,6 @@ pub(super) fn read_about(bytes: &[u8]) -> Result<(Header, About), Garbled> {
     for _ in 0..from.get()? {
         origin.push((text(&mut from)?, text(&mut from)?));
     }
-    // What stands behind is of later minor versions.
+    // Later minor versions may have further bytes.
     Ok((header, About { op_codes, origin }))
 }

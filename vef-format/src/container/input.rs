@@ -1,5 +1,4 @@
-//! What a container is read from: a file or bytes, at any place, and numbers one after the other without holding
-//! more than a window of them.
+//! Input of a container: positioned reads of a file or of bytes, and a scanner of numbers that buffers only a window.
 
 use super::Problem;
 use super::code::Garbled;
@@ -18,7 +17,7 @@ pub(super) enum Input {
     Bytes(Vec<u8>),
 }
 
-/// Why something cannot be read at its place.
+/// Why something cannot be read.
 #[derive(Debug)]
 pub(super) enum Trouble {
     Io(io::Error),
@@ -58,7 +57,7 @@ impl Input {
         }
     }
 
-    /// As many bytes from `offset` on as there are and `into` has room for.
+    /// Reads from `offset` on until `into` is full or the input ends.
     pub(super) fn some_at<'a>(&self, into: &'a mut [u8], offset: u64) -> io::Result<&'a [u8]> {
         let read = match self {
             Self::File(file) => {
@@ -99,14 +98,14 @@ impl Input {
     }
 }
 
-/// Numbers and texts between two offsets, one after the other.
+/// Scans numbers and texts between two offsets.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
     input: &'a Input,
-    /// What was read, and how much of it is used up.
+    /// Buffered bytes, and how many of them are consumed.
     window: Vec<u8>,
     at: usize,
-    /// Where the window ends in the file, and where there is nothing more to read.
+    /// Offset of the end of the window, and limit of reading.
     offset: u64,
     end: u64,
 }
@@ -140,12 +139,12 @@ impl<'a> Scan<'a> {
         Ok(text)
     }
 
-    /// Where in the file the next number begins.
+    /// Offset of the next number.
     pub(super) fn position(&self) -> u64 {
         self.offset - (self.window.len() - self.at) as u64
     }
 
-    /// Makes the window hold `bytes` more, or all that are left.
+    /// Fills the window with at least `bytes` more, or all that are left.
     #[inline]
     fn need(&mut self, bytes: usize) -> Result<(), Trouble> {
         if self.window.len() - self.at < bytes && self.offset < self.end { self.fill(bytes) } else { Ok(()) }

@@ -1,6 +1,6 @@
-//! The container `.vefx`: a trace in binary, from which one task's records are read without the others'.
+//! The container `.vefx`: a trace in binary form in which each task's records can be read without the others'.
 //!
-//! A file is a magic, then blocks, then a footer that says where the index is. All numbers are little-endian.
+//! A file is a magic, blocks, and a footer with the place of the index. All numbers are little-endian.
 //!
 //! ```text
 //! "VEFX" version:u8 "\r\n\x1a"
@@ -8,13 +8,13 @@
 //! footer          offset:u64 and length:u64 of the index block, minor:u16 0:u16 required:u32, crc:u32, "XFEV"
 //! ```
 //!
-//! `crc` is the CRC-32 of the first twenty bytes of the block and of what is stored; `codec` 1 means that the `raw`
-//! bytes are compressed with zstd (feature `zstd`). What the blocks of each kind hold, byte by byte, is said in
-//! `docs/formats.md`. Ids, times and sizes are those of the text; the communicators come first, in their
-//! order; records keep the order of the file if [`Settings::keep_order`] says so, and otherwise come task by task.
+//! `crc` is the CRC-32 of the first twenty bytes of the block and of its stored bytes; `codec` 1 means that the `raw` bytes
+//! are compressed with zstd (feature `zstd`). `docs/formats.md` describes the content of each kind of block. Ids, times
+//! and sizes are those of the text. Communicators come first, in their order. Records keep the order of the file if
+//! [`Settings::keep_order`] is set; otherwise they come task by task.
 //!
-//! Neither direction ever needs the whole trace: the writer holds one begun block a task (together at most
-//! [`BUFFERED`] bytes, and a kilobyte a task), a reader of a task one block.
+//! Neither direction needs the whole trace in memory: a writer holds one incomplete block for each task (together at most
+//! [`BUFFERED`] bytes, and a kilobyte a task), a reader of one task holds one block.
 
 mod block;
 mod code;
@@ -49,10 +49,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes that a writer holds back in begun blocks, all tasks together.
+/// Maximum bytes of a writer's incomplete blocks, all tasks together.
 pub const BUFFERED: usize = 64 << 20;
 
-/// Whether the file `path` begins like a container; its name does not matter.
+/// Whether the file `path` begins like a container, whatever its name.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -1,7 +1,7 @@
-//! What a container says beyond the lines of text: extension sections whose meaning is fixed.
+//! Notes: extension sections of a container with what text cannot hold.
 //!
-//! A [`Note`] belongs to a stream, a task's own or the trace's, and to a place in it: mostly the number of a record
-//! among those of its task, from 0. Readers that do not need a section never read its blocks.
+//! A [`Note`] belongs to a task or to the trace, and to a place in it: usually the index of a record in its task, from 0.
+//! Readers that do not need a section do not read its blocks.
 
 use super::block::{Kind, MOST_RAW};
 use super::code::{Garbled, Packed};
@@ -14,57 +14,57 @@ use crate::capture::varint::Source;
 use crate::ids::Rank;
 use crate::units::Ticks;
 
-/// Something a container says of a record, a task or a collective.
+/// A note on a record, a task or a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note<'a> {
-    /// The record is a send at which its task does not wait for its completion: `MPI_Isend` and its like, started
-    /// persistent ones, and buffered sends.
+    /// The record is a send at which its task did not wait for completion: `MPI_Isend` and the like, started persistent sends,
+    /// and buffered sends.
     Detached,
-    /// In front of the record its task waited for the completion of a detached send. Several waits stand in the order in
-    /// which they happened. The record's own `time` contains theirs.
+    /// In front of the record its task waited for a detached send. Several waits are in the order in which they occurred. The
+    /// record's `time` includes them.
     SendWait {
-        /// The send: the number of its record.
+        /// The send: index of its record.
         send: u64,
-        /// Computing time before the wait, since the event before it.
+        /// Computing time before the wait, since the previous event.
         before: Ticks,
-        /// How long the wait took where the trace was captured.
+        /// Duration of the wait in the captured run.
         took: Ticks,
     },
-    /// The tag of the messages from this record of the task on.
+    /// The tag of the task's messages from this record on.
     Tag(i32),
-    /// The MPI function behind the records from this one of the task on.
+    /// The MPI function behind the task's records from this one on.
     Call(&'a str),
-    /// The bytes that the task's part of a vector collective moves to and from each member, itself included, by
-    /// communicator rank. Either list is empty where MPI asks this member for none.
+    /// The bytes that the task's part of a vector collective moves to and from each member, itself included, by communicator
+    /// rank. A list is empty if it is not significant at this task.
     Counts {
         /// To each.
         sent: &'a [u64],
         /// From each.
         received: &'a [u64],
     },
-    /// In front of the record, or behind the last, a phase of the program began or ended.
+    /// A phase of the program began or ended in front of the record, or behind the last.
     Phase {
         /// Whether it began.
         begin: bool,
         /// Its name.
         name: &'a str,
     },
-    /// How long after its start the task came out of `MPI_Init` where the trace was captured; the place is 0. The `time` of its
-    /// first record contains that.
+    /// Time from the task's start to the return of `MPI_Init` in the captured run; the place is 0. The `time` of the first record
+    /// includes it.
     Initialised(Ticks),
-    /// How long after its start the task entered `MPI_Finalize` where the trace was captured; the place is 0.
+    /// Time from the task's start to the entry of `MPI_Finalize` in the captured run; the place is 0.
     Finalised(Ticks),
-    /// The host on which the tasks from this one on ran; the place is the task.
+    /// The host of the tasks from this one on; the place is the task.
     Host(&'a str),
     /// The root of a rooted collective; the place is the collective's id.
     Root(Rank),
-    /// The blocks of a collective in which each member names its own ([`Operation::own_block`]), in the order of the members' world
-    /// ranks, from number `first` on; the place is the collective's id. Long lists are cut in pieces of
+    /// The blocks of a collective in which each member gives only its own ([`Operation::own_block`]), by world rank of the
+    /// members, from number `first` on; the place is the collective's id. Longer lists take several notes of at most
     /// [`Note::MOST_BLOCKS`].
     ///
     /// [`Operation::own_block`]: crate::operation::Operation::own_block
     Blocks {
-        /// Number of the first of them.
+        /// Index of the first of them.
         first: u64,
         /// Bytes of each.
         bytes: &'a [u64],
@@ -72,10 +72,10 @@ pub enum Note<'a> {
 }
 
 impl Note<'_> {
-    /// Most blocks in one note.
+    /// Maximum number of blocks in one note.
     pub const MOST_BLOCKS: usize = 1 << 16;
 
-    /// The section it stands in.
+    /// The section of the note.
     pub const fn section(&self) -> Section {
         match self {
             Self::Detached | Self::SendWait { .. } => Section::Sends,
@@ -91,8 +91,8 @@ impl Note<'_> {
     }
 }
 
-/// The notes of one task, collected apart from a [`Writer`](super::Writer): by whom knows the task's events before the records
-/// of all tasks are in order.
+/// The notes of one task, made without a [`Writer`](super::Writer), when its events are known before the order of all
+/// records.
 #[derive(Debug, Default)]
 pub struct TaskNotes {
     /// By section.
@@ -104,8 +104,7 @@ pub struct TaskNotes {
 const FULL: usize = 16 << 10;
 
 impl TaskNotes {
-    /// Adds a note of a section that tasks have of their own; see [`Note`] for what `place` is. Notes of one section come in the
-    /// order of their places.
+    /// Adds a note of a task's section; [`Note`] explains `place`. Notes of one section must have ascending places.
     #[inline]
     pub fn put(&mut self, place: u64, note: &Note<'_>) {
         let section = note.section();
@@ -118,7 +117,7 @@ impl TaskNotes {
         }
     }
 
-    /// The pieces of all sections: give them to [`Writer::notes`](super::Writer::notes) in this order.
+    /// The pieces of all sections, to be passed to [`Writer::notes`](super::Writer::notes) in this order.
     pub fn into_pieces(self) -> Vec<(Section, Vec<u8>)> {
         let Self { begun, mut pieces } = self;
         let rest = Section::ALL.into_iter().zip(&begun).filter(|(_, piece)| !piece.bytes().is_empty());
@@ -128,7 +127,7 @@ impl TaskNotes {
     }
 }
 
-/// A piece of notes in the making. Pieces stand alone: places are told as differences and names once, anew in each.
+/// An incomplete piece of notes. Each piece is self-contained: delta-coded places and the table of names begin anew.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
     content: Packed,
@@ -144,7 +143,7 @@ impl Piece {
         let out = &mut self.content;
         match *note {
             Note::Detached => out.put(&[step, 0]),
-            // A send stands in front of the record behind its wait, so the distance is never 0.
+            // A send precedes the record behind its wait, so the distance is never 0.
             Note::SendWait { send, before, took } => {
                 out.put(&[step, place.wrapping_sub(send), before.0, took.0]);
             }
@@ -194,16 +193,16 @@ impl Piece {
     }
 }
 
-/// When a task could use MPI where the trace was captured, from its start on.
+/// When a task could use MPI in the captured run, from its start on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// When it came out of `MPI_Init`.
+    /// Return of `MPI_Init`.
     pub initialised: Ticks,
-    /// When it entered `MPI_Finalize`, if it came to that.
+    /// Entry of `MPI_Finalize`, if the task called it.
     pub finalised: Option<Ticks>,
 }
 
-/// Reads the notes of one stream. It does not hold on to its reader, which is given to every call.
+/// Reads the notes of one stream. The reader is an argument of each call.
 #[derive(Debug)]
 pub struct Notes {
     section: Section,
@@ -232,7 +231,7 @@ impl Notes {
         }
     }
 
-    /// The next note of `reader`, whose stream this is, and its place; `None` behind the last.
+    /// The next note in `reader` and its place; `None` at the end.
     pub fn next(&mut self, reader: &Reader) -> Result<Option<(u64, Note<'_>)>, ContainerError> {
         while self.at == self.piece.len() {
             let Some(spot) = reader.next_place(&mut self.places)? else { return Ok(None) };
@@ -280,7 +279,7 @@ impl Notes {
             },
             Section::Counts => {
                 let (sent, received) = (from.get()?, from.get()?);
-                // A count takes a byte at least.
+                // A count takes at least one byte.
                 let left = from.remaining() as u64;
                 if sent > left || received > left - sent {
                     return Err(Garbled::Length);
@@ -313,7 +312,7 @@ impl Notes {
     }
 }
 
-/// A name: one that the piece has had already, by its number, or a new one.
+/// A name: the number of one that the piece had before, or a new one.
 fn name<'a>(names: &'a mut Vec<String>, from: &mut Source<'_>) -> Result<&'a str, Garbled> {
     let number = match from.get()? {
         0 => {
@@ -327,8 +326,8 @@ fn name<'a>(names: &'a mut Vec<String>, from: &mut Source<'_>) -> Result<&'a str
 }
 
 impl Reader {
-    /// The notes of `section` of one task, or of the trace where that has them ([`Section::of_trace`]; `task` is not
-    /// looked at then). To read those of many tasks, see [`Reader::notes_of_all`].
+    /// The notes of `section`, of one task or of the trace ([`Section::of_trace`]; `task` is ignored then). For many tasks, use
+    /// [`Reader::notes_of_all`].
     pub fn notes(&self, section: Section, task: Rank) -> Result<Notes, ContainerError> {
         let wanted = (!section.of_trace()).then_some(task);
         let streams = self.section(section.name())?;
@@ -336,15 +335,14 @@ impl Reader {
         Ok(Notes::new(section, &stream.unwrap_or(SectionStream { task: wanted, list: Default::default() })))
     }
 
-    /// The notes of `section` of every task that has any, by task.
+    /// The notes of `section` of all tasks that have any, by task.
     pub fn notes_of_all(&self, section: Section) -> Result<Vec<(Rank, Notes)>, ContainerError> {
         let streams = self.section(section.name())?;
         let of_task = |stream: &SectionStream| Some((stream.task?, Notes::new(section, stream)));
         Ok(streams.iter().filter_map(of_task).collect())
     }
 
-    /// What the trace's capture says of the time that each task was in MPI, by rank; `None` if it does not say when every task
-    /// came out of `MPI_Init`.
+    /// The span of each task in MPI, by rank; `None` if the container lacks the return of `MPI_Init` of some task.
     pub fn spans(&self) -> Result<Option<Vec<Span>>, ContainerError> {
         let mut spans: Vec<Span> = Vec::new();
         for (task, mut notes) in self.notes_of_all(Section::Spans)? {
@@ -364,7 +362,7 @@ impl Reader {
         Ok((spans.len() == self.header().tasks as usize).then_some(spans))
     }
 
-    /// The host of each task as captured, by rank; `None` if the container does not say it of every task.
+    /// The host of each task, by rank; `None` if the container lacks that of some task.
     pub fn hosts(&self) -> Result<Option<Vec<String>>, ContainerError> {
         let mut notes = self.notes(Section::Placement, Rank(0))?;
         let tasks = self.header().tasks as usize;

@@ -1,13 +1,13 @@
-//! What a writer has proven of a trace's messages, so that a replay need not look at each of them again.
+//! A proof of consistent messages, so that a replay need not check each.
 //!
-//! A proof says: the ids of lines are 0, 1, 2 and so on, each that of one line; a message is marked as awaited exactly if one record waits for
-//! it, once, and that record is its receiver's; and a record that waits for a send (or mark) waits for the last one of its own task.
+//! It states: the ids of lines are 0, 1, 2 and so on; a message is marked as awaited exactly if one record waits for it,
+//! once, in the receiving task; and a record that waits for a send or mark waits for the last one of its own task.
 //!
-//! The writer sees the records in any order and keeps nothing of them but two sums: of a hash of every id less that of the number that it should be,
-//! and of a hash of every awaited message with its receiver less that of every wait with its task. If all is as it should be then both are 0;
-//! otherwise they are 0 once in 2⁶⁴ traces, as nobody knows the key of the hashes beforehand.
+//! The writer sees the records in any order and keeps two sums: of a hash of every id minus the hash of the expected number,
+//! and of a hash of every awaited message with its receiver minus the hash of every wait with its task. Both are 0 for
+//! consistent messages; otherwise with probability 2⁻⁶⁴, because the key of the hashes is random.
 //!
-//! The section holds the sum of a hash of all blocks of records with their checksums: a proof counts in the file of which it speaks.
+//! The section has the sum of a hash of all blocks of records with their checksums, which binds the proof to its file.
 
 use crate::ids::Rank;
 use crate::record::{Dependency, Message};
@@ -16,7 +16,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// The name of the section.
 pub(super) const SECTION: &str = "proof";
 
-/// A proof in the making.
+/// A proof under construction.
 #[derive(Debug)]
 pub(super) struct Proving {
     key: u64,
@@ -31,7 +31,7 @@ impl Proving {
         Self { key: RandomState::new().build_hasher().finish(), lines: 0, ids: 0, waits: 0, refuted: false }
     }
 
-    /// A line, in its task's order; `last` is that in front of it, and becomes it.
+    /// Takes a line in its task's order; `last` is the previous one, and becomes this one.
     #[inline]
     pub(super) fn line(&mut self, message: &Message, last: &mut Option<u64>) {
         self.waits_for(message.src, message.after, *last);
@@ -46,7 +46,7 @@ impl Proving {
         }
     }
 
-    /// What a record of a task waits for, behind its line `last`.
+    /// Takes the dependency of a record behind the line `last` of its task.
     #[inline]
     pub(super) fn waits_for(&mut self, task: Rank, after: Dependency, last: Option<u64>) {
         match after {
@@ -56,7 +56,7 @@ impl Proving {
         }
     }
 
-    /// Whether all of it is so.
+    /// Whether all statements hold.
     pub(super) fn is_proven(&self) -> bool {
         !self.refuted && self.ids == 0 && self.waits == 0
     }
@@ -66,12 +66,12 @@ impl Proving {
     }
 }
 
-/// The sum of a hash of blocks of records.
+/// Sum of a hash of blocks of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Blocks(u64);
 
 impl Blocks {
-    /// A block of records of a task, with its checksum.
+    /// Adds a block of records of a task, with its checksum.
     pub(super) fn add(&mut self, task: u32, items: u32, crc: u32) {
         let about = u64::from(task) << u32::BITS | u64::from(items);
         self.0 = self.0.wrapping_add(mix(mix(about).wrapping_add(crc.into())));
@@ -83,7 +83,7 @@ impl Blocks {
     }
 }
 
-/// SplitMix64's last step: every bit of the result depends on every bit of `value`.
+/// The output function of SplitMix64: every bit of the result depends on every bit of `value`.
 #[inline(always)]
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);

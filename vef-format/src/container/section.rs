@@ -24,7 +24,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// Every section, in the order of declaration.
+    /// All sections, in the order of declaration.
     pub const ALL: [Self; 9] = [
         Self::Sends,
         Self::Tags,
@@ -52,7 +52,7 @@ impl Section {
         }
     }
 
-    /// Whether it is one of the trace, not of single tasks.
+    /// Whether it belongs to the trace, not to tasks.
     pub const fn of_trace(self) -> bool {
         matches!(self, Self::Placement | Self::Roots | Self::Blocks)
     }

@@ -1,4 +1,4 @@
-//! Writes a container: begun blocks a task, then the index.
+//! Writes a container: an incomplete block for each task, then the index.
 
 use super::block::{Block, FRAME, Footer, Kind, MAGIC, MAGIC_END, MINOR, MOST_RAW, START, VERSION};
 use super::code::{Packed, Runs};
@@ -17,17 +17,17 @@ use crate::text::WriteError;
 use std::collections::HashMap;
 use std::io::Write;
 
-/// Bytes of a block of records: so many if the begun blocks of all tasks stay within [`BUFFERED`], else fewer.
+/// Bytes of a block of records; fewer if the incomplete blocks of all tasks would exceed [`BUFFERED`].
 const FULL: usize = 64 << 10;
-/// And at least so many.
+/// Minimum of that.
 const SMALL: usize = 1 << 10;
 
-/// How to write a container.
+/// Settings of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Compress blocks with zstd.
     pub compress: bool,
-    /// Keep the order in which records of different tasks are given (about two bytes a record, less where it is regular).
+    /// Keep the order of records of different tasks (about two bytes a record, less where it is regular).
     pub keep_order: bool,
 }
 
@@ -37,7 +37,7 @@ impl Default for Settings {
     }
 }
 
-/// Writes a container; records of a task come in its program order.
+/// Writes a container. The records of each task must come in its program order.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -45,15 +45,15 @@ pub struct Writer<W: Write> {
     settings: Settings,
     header: Header,
     index: Listings,
-    /// The begun block of each task that has records, and its place here by task.
+    /// The incomplete block of each task that has records, and its index by task.
     begun: Vec<(Rank, Begun)>,
     places: IdTable,
-    /// With so many bytes a begun block of records is full.
+    /// Size at which a block of records is complete.
     full: usize,
     communicators: Begun,
     order: Begun,
     runs: Runs,
-    /// Begun pieces of notes; of the trace's own, the task is 0.
+    /// Incomplete pieces of notes; task 0 for those of the trace.
     notes: HashMap<(Section, u32), Piece>,
     facts: Facts,
     proving: Proving,
@@ -65,15 +65,15 @@ pub struct Writer<W: Write> {
     collectives_given: u64,
 }
 
-/// A block in the making.
+/// An incomplete block.
 #[derive(Debug)]
 struct Begun {
     content: Packed,
     items: u32,
     encoder: Encoder,
-    /// Of a block of records.
+    /// Summary of a block of records.
     told: Content,
-    /// Its task's last line.
+    /// The task's last line.
     last: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ impl Default for Begun {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a container of the trace with `header`, whose counts [`Writer::finish`] compares with what was written.
+    /// Begins a container; [`Writer::finish`] compares the counts of `header` with what was written.
     pub fn new(
         out: W,
         header: &Header,
@@ -129,7 +129,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Writes the communicator `id` of `members`, world ranks in communicator-rank order.
+    /// Writes the communicator `id`; `members` are world ranks in communicator-rank order.
     pub fn communicator(&mut self, id: CommId, members: &[Rank]) -> Result<(), ContainerWriteError> {
         if members.is_empty() {
             return Err(WriteError::NoMembers(id.0).into());
@@ -179,11 +179,11 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Says something of a record, a task or a collective; see [`Note`] for what `place` is. `task` is given exactly for
-    /// the sections that tasks have of their own. Notes of one section of one task come in the order of their
-    /// places; whether before or after the records does not matter.
+    /// Adds a note; [`Note`] explains `place`. `task` must be given exactly for the sections of tasks. Notes of one section of
+    /// one task must have ascending places; they may come before or after the records.
     ///
-    /// Roots and blocks are found out by the writer: only where a collective moves nothing one may have to be said, before its
+    /// The writer finds roots and blocks itself: only the root of a collective that moves no data may have to be given, before
+    /// its last part.
     /// last part is written.
     pub fn note(
         &mut self,
@@ -210,7 +210,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes the notes of `task` that were collected apart. They stand for all that [`Writer::note`] would be given of the sections in question.
+    /// Writes the notes of `task` that were made apart. They replace all calls of [`Writer::note`] for their sections.
     pub fn notes(
         &mut self,
         task: Rank,
@@ -220,7 +220,7 @@ impl<W: Write> Writer<W> {
         pieces.into_iter().try_for_each(|(section, piece)| self.section(section.name(), Some(task), &piece))
     }
 
-    /// Writes what is known of a collective.
+    /// Writes the facts on a collective.
     fn facts_known(&mut self, id: u64, known: &Known) -> Result<(), ContainerWriteError> {
         if let Some(root) = known.root {
             self.put_note(None, id, &Note::Root(root))?;
@@ -264,9 +264,9 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes a piece of the extension section `name`, of one task or of the trace; readers that do not know it pass it
-    /// by. Pieces come back in the order in which they are given. Sections of notes are written by
-    /// [`Writer::note`]; whoever copies one as it is need not understand it.
+    /// Writes a piece of the extension section `name`, of one task or of the trace, which readers that do not know it skip.
+    /// Pieces are read in the order in which they are given. Sections of notes are written by [`Writer::note`]; copying one
+    /// does not require understanding it.
     pub fn section(
         &mut self,
         name: &str,
@@ -286,20 +286,20 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Makes readers that do not know the section `name`, of which there are pieces, refuse the file: passing it by would
-    /// make them misread the trace.
+    /// Makes readers that do not know the section `name` refuse the file, because the trace cannot be read correctly without
+    /// it. The section must have pieces.
     pub fn require_section(&mut self, name: &str) {
         if let Some(section) = self.index.sections.get_mut(name) {
             section.required = true;
         }
     }
 
-    /// The roots will be copied from elsewhere: the writer is not to look for them.
+    /// Do not look for roots: they are copied.
     pub(super) fn leave_roots(&mut self) {
         self.facts.leave_roots();
     }
 
-    /// Writes what is begun, the index and the footer, compares the counts with the header's, and gives the output back.
+    /// Writes incomplete blocks, index and footer, compares the counts with the header's, and returns the output.
     pub fn finish(mut self) -> Result<W, ContainerWriteError> {
         self.end_communicators()?;
         let mut places: Vec<usize> = (0..self.begun.len()).collect();
@@ -332,7 +332,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// Adds a record to the begun block of `task`.
+    /// Adds a record to the incomplete block of `task`.
     #[inline]
     fn record(
         &mut self,
@@ -359,7 +359,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// The place of a task that has had no records yet.
+    /// The index for a task without records so far.
     #[cold]
     fn place_for(&mut self, task: Rank) -> usize {
         let place = self.begun.len();
@@ -369,7 +369,7 @@ impl<W: Write> Writer<W> {
         place
     }
 
-    /// Writes the begun block of the task at `place`; its buffer is used again.
+    /// Writes the incomplete block of the task at `place` and reuses its buffer.
     #[cold]
     fn end_records(&mut self, place: usize) -> Result<(), ContainerWriteError> {
         let (Rank(task), begun) = &mut self.begun[place];
@@ -415,7 +415,7 @@ impl<W: Write> Writer<W> {
         items: u32,
         raw: &[u8],
     ) -> Result<(Spot, u32), ContainerWriteError> {
-        // A longer block (one communicator of very many runs) cannot be compressed.
+        // A longer block (a communicator of very many runs) cannot be compressed.
         let compress = self.settings.compress && raw.len() <= MOST_RAW;
         let (bytes, crc) = Block { kind, task, items, raw }.to_bytes(compress)?;
         debug_assert!(bytes.len() >= FRAME);

@@ -1,5 +1,5 @@
-//! Decimal text as numbers, eight digits at a time: a machine word holds eight characters, and a few multiplications
-//! turn them into a number without a branch a digit.
+//! Parses decimal text, eight digits at a time: a word holds eight characters, and a few multiplications convert it without
+//! a branch for each digit.
 
 /// `'0'` in every byte.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
@@ -9,25 +9,24 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 /// Ten to the power of 0…8.
 pub(super) const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// What [`others`] has when already the first character is no digit, and when the last is none.
+/// The bit in the result of [`others`] if the first, or the last, character is not a digit.
 pub(super) const FIRST: u64 = 0x80;
 pub(super) const LAST: u64 = FIRST << 56;
 
-/// Of eight characters (the first in the lowest byte), which are no digits: their high bits. The characters behind
-/// the first such one may be told wrongly.
+/// The high bits of those of eight characters (the first in the lowest byte) that are not digits. Bits behind the first one
+/// that is set may be wrong.
 #[inline(always)]
 pub(super) fn others(word: u64) -> u64 {
     let values = word ^ ZEROS;
-    // A byte above 9 sets its high bit; carries reach only bytes behind the first such one.
+    // A byte above 9 sets its high bit; carries affect only later bytes.
     (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH
 }
 
-/// The digits in front of the first of the characters that are `others` (not none): their value, and eight times
-/// their number.
+/// The value of the digits in front of the first non-digit in `others`, which must not be 0, and eight times their number.
 #[inline(always)]
 pub(super) fn short(word: u64, others: u64) -> (u64, u32) {
     let high_bit = others.trailing_zeros();
-    // Leading zeros in front make it eight digits. In two steps, because it may be all eight that come.
+    // Pads with leading zeros to eight digits. Two shifts, because one by 64 is undefined.
     let eight = (word ^ ZEROS) << 8 << (63 ^ high_bit);
     (join(eight), high_bit & !7)
 }
@@ -38,7 +37,7 @@ pub(super) fn eight_at_once(word: u64) -> u64 {
     join(word ^ ZEROS)
 }
 
-/// The number of eight digits (0 to 9) of which the lowest byte is the first: neighbours joined, pairs, fours.
+/// The value of eight digit values (0 to 9), the first in the lowest byte: combines neighbours, pairs, fours.
 #[inline(always)]
 fn join(digits: u64) -> u64 {
     let pairs = (digits.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
@@ -46,7 +45,7 @@ fn join(digits: u64) -> u64 {
     fours.wrapping_mul(10_000 << 32 | 1) >> 32
 }
 
-/// The digits at the front of eight characters: their value and how many.
+/// The value of the digits at the front of eight characters, and their number.
 #[inline(always)]
 fn leading(word: u64) -> (u64, usize) {
     match others(word) {
@@ -76,7 +75,7 @@ fn tail(text: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(chunk)
 }
 
-/// The number that begins at `at`, and where it ends. `None`: no digit there, or more than a `u64` holds.
+/// The number that begins at `at`, and its end. `None`: no digit, or more than a `u64` holds.
 #[inline(always)]
 pub(super) fn parse(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let (value, count) = leading(word(text, at));
@@ -87,7 +86,7 @@ pub(super) fn parse(text: &[u8], at: usize) -> Option<(u64, usize)> {
     }
 }
 
-/// [`parse`] for numbers of eight digits and more; `value` are those in front of `at`.
+/// [`parse`] for numbers of at least eight digits; `value` is that of the digits in front of `at`.
 #[inline]
 fn parse_long(text: &[u8], mut at: usize, mut value: u64) -> Option<(u64, usize)> {
     loop {

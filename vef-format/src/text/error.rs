@@ -1,16 +1,16 @@
-//! What can be wrong with one line of a trace, with its place.
+//! Errors in a line of a trace, with their places.
 
 use crate::error::Place;
 use std::fmt;
 use std::io;
 
-/// Why a trace cannot be read: where, and what is wrong there.
+/// Why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct TextError {
     /// File and line.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     #[source]
     pub problem: Problem,
 }
@@ -18,10 +18,10 @@ pub struct TextError {
 /// What is wrong with a line, or with the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The system could not read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// There is no byte in the file.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
     /// The first line is not a header of version 2 or 3.
@@ -30,61 +30,61 @@ pub enum Problem {
         /// The first word.
         found: String,
     },
-    /// A line that begins like no record.
+    /// The first word of a line is of no kind of record.
     #[error("a line begins with a number, G or C; this one with `{found}`")]
     UnknownLine {
-        /// Its first word.
+        /// The first word.
         found: String,
     },
-    /// A field is absent: the line ends before it.
+    /// The line ends before a field.
     #[error("the line ends before its field {field}")]
     Missing {
-        /// Which one.
+        /// The missing field.
         field: Field,
     },
-    /// A line goes on behind its last field.
+    /// The line continues after its last field.
     #[error("the line goes on with `{found}` behind its last field, {field}")]
     Extra {
         /// The last field of such a line.
         field: Field,
-        /// The first word too many.
+        /// The first word after it.
         found: String,
     },
-    /// A field holds what it may not.
+    /// A field has an invalid value.
     #[error("field {field} is `{found}`, not {expected}")]
     Field {
-        /// Which one.
+        /// The field.
         field: Field,
-        /// What stands there.
+        /// The value.
         found: String,
-        /// What may stand there.
+        /// The valid values.
         expected: Expected,
     },
-    /// A line longer than any record of this trace.
+    /// A line is longer than any record of this trace can be.
     #[error("a line of more than {limit} bytes: no record of this trace is that long")]
     LongLine {
-        /// Bytes that a line may have.
+        /// Maximum bytes of a line.
         limit: u64,
     },
-    /// The last line has no end: the file was cut.
+    /// The last line has no end: the file is truncated.
     #[error("the last line has no end: the file is cut off")]
     Cut,
-    /// There are more or fewer lines of a kind than the header says.
+    /// The header has another number of lines of a kind.
     #[error("the header promises {promised} {kind}, the file has {found}")]
     Count {
-        /// Lines of this kind.
+        /// The kind of lines.
         kind: &'static str,
-        /// How many the header says.
+        /// The number in the header.
         promised: u64,
-        /// How many there are.
+        /// The number of lines.
         found: u64,
     },
-    /// Version 2 has to be read twice, and this input cannot.
+    /// A version 2 trace must be read twice, and this input cannot.
     #[error("a version 2 trace has to be read twice, which a stream cannot")]
     Stream,
 }
 
-/// A field of a line, by the name that the grammar gives it.
+/// A field of a line, by its name in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the grammar names them")]
 pub enum Field {
@@ -137,10 +137,10 @@ impl fmt::Display for Field {
     }
 }
 
-/// What a field may hold.
+/// The valid values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Any number that 64 bits hold.
+    /// Any number of 64 bits.
     Number,
     /// A number from `least` to `most`.
     Range {
@@ -151,15 +151,15 @@ pub enum Expected {
     },
     /// `C<id>`.
     CommId,
-    /// `-1`, since `dep` says that nothing is waited for.
+    /// `-1`, because `dep` names no dependency.
     NoId,
-    /// The id of a point-to-point line, since `dep` says so.
+    /// The id of a point-to-point line, because of `dep`.
     MessageId,
-    /// `G<id>`, since `dep` says so.
+    /// `G<id>`, because of `dep`.
     CollectiveId,
     /// At most as many tasks as there are.
     Members {
-        /// How many there are.
+        /// Number of tasks.
         tasks: u32,
     },
 }
@@ -181,28 +181,28 @@ impl fmt::Display for Expected {
 /// Why a trace cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The system could not write.
+    /// The output cannot be written.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A rank that the header does not know.
+    /// A rank outside of the header's tasks.
     #[error("task {task} in a trace of {tasks} tasks")]
     Rank {
         /// The rank.
         task: u32,
-        /// Tasks according to the header.
+        /// Number of tasks in the header.
         tasks: u32,
     },
     /// A communicator without members.
     #[error("communicator C{0} has no members")]
     NoMembers(u32),
-    /// The header, already written, says something else.
+    /// The header, already written, has another number of lines.
     #[error("the header promises {promised} {kind}, {written} were written")]
     Count {
-        /// Lines of this kind.
+        /// The kind of lines.
         kind: &'static str,
-        /// How many the header says.
+        /// The number in the header.
         promised: u64,
-        /// How many were written.
+        /// The number of lines written.
         written: u64,
     },
 }

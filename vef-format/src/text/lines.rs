@@ -1,40 +1,40 @@
-//! Lines of a trace as text in memory, at memory speed.
+//! Formats lines of a trace in memory.
 
 use super::error::WriteError;
 use super::numerals::{self, LONGEST, ROOM};
 use crate::ids::{CommId, Rank};
 use crate::record::{Dependency, Header, LocalCollective, Message};
 
-/// Bytes of any point-to-point or collective line: nine numbers, each with a letter and a blank.
+/// Maximum bytes of a point-to-point or collective line: nine numbers, each with a letter and a blank.
 const LINE: usize = 9 * (LONGEST + 1) + 8;
 const _: () = assert!(LINE < ROOM / 2);
 
-/// Lines of a trace, of version 3, in the making. Several threads can make some each, which one
-/// [`Writer`](super::Writer) then takes in their order.
+/// Formatted lines of a version 3 trace. Several threads can format lines, which one [`Writer`](super::Writer) then writes
+/// in order.
 #[derive(Debug)]
 pub struct Lines {
     /// Text up to `at`, then room.
     text: Vec<u8>,
     at: usize,
-    /// Ranks are below this.
+    /// Limit of ranks.
     tasks: u32,
     ids: Thousand,
     pub(super) messages: u64,
     pub(super) local_collectives: u64,
 }
 
-/// The ids that are the same but for their last three digits: mostly the next line's is of the same thousand.
+/// The text of a thousand ids without their last three digits: the next line's id is usually in the same thousand.
 #[derive(Debug, Default)]
 struct Thousand {
-    /// The first of them; 0: none.
+    /// The first id of the thousand; 0: none.
     first: u64,
-    /// Its digits but the last three, and how many.
+    /// Its digits without the last three, and their number.
     text: [u8; 8],
     length: usize,
 }
 
 impl Thousand {
-    /// That of `id`. The first of all numbers, which have fewer digits, and those with too many are none.
+    /// The thousand of `id`; none for ids that are too short or too long.
     #[cold]
     fn of(id: u64) -> Self {
         let mut room = [0; ROOM];
@@ -47,23 +47,23 @@ impl Thousand {
 }
 
 impl Lines {
-    /// None yet, of a trace of `tasks` tasks.
+    /// No lines, of a trace of `tasks` tasks.
     pub fn new(tasks: u32) -> Self {
         let ids = Thousand::default();
         Self { text: Vec::new(), at: 0, tasks, ids, messages: 0, local_collectives: 0 }
     }
 
-    /// Makes it empty; it keeps its memory.
+    /// Removes all lines; keeps the memory.
     pub fn clear(&mut self) {
         (self.at, self.messages, self.local_collectives) = (0, 0, 0);
     }
 
-    /// The text so far.
+    /// The text.
     pub fn as_bytes(&self) -> &[u8] {
         &self.text[..self.at]
     }
 
-    /// How many lines of messages, marks and collectives there are.
+    /// Number of lines of messages, marks and collectives.
     pub fn count(&self) -> u64 {
         self.messages + self.local_collectives
     }
@@ -124,7 +124,7 @@ impl Lines {
         self.at = line.end();
     }
 
-    /// Adds a communicator, which has members.
+    /// Adds a communicator with at least one member.
     pub(super) fn communicator(&mut self, id: CommId, members: &[Rank]) -> Result<(), WriteError> {
         let mut line = self.row();
         line.bytes(*b"C");
@@ -136,12 +136,12 @@ impl Lines {
             line.number(member.0.into());
             self.at = line.end();
         }
-        // In place of the last blank.
+        // Replaces the last blank.
         self.text[self.at - 1] = b'\n';
         Ok(())
     }
 
-    /// The place of the next line (or part of one), with room for it.
+    /// Makes room for a line (or part of one) and returns it.
     #[inline(always)]
     fn row(&mut self) -> Row<'_> {
         let end = self.at + ROOM;
@@ -169,7 +169,7 @@ impl Lines {
     }
 }
 
-/// A line in the making: a position in room for text.
+/// A line under construction.
 struct Row<'a> {
     text: &'a mut [u8; ROOM],
     begin: usize,
@@ -178,26 +178,26 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Where it ends in all text.
+    /// Index of its end in the text.
     #[inline(always)]
     fn end(&self) -> usize {
         self.begin + self.at
     }
 
-    /// Up to eight characters.
+    /// Appends up to eight characters.
     #[inline(always)]
     fn bytes<const N: usize>(&mut self, bytes: [u8; N]) {
         numerals::put(self.text, self.at, bytes);
         self.at += N;
     }
 
-    /// A number and a blank.
+    /// Appends a number and a blank.
     #[inline(always)]
     fn number(&mut self, number: u64) {
         self.at = numerals::write(self.text, self.at, number);
     }
 
-    /// The id of a message, which a line begins with, and a blank.
+    /// Appends the id of a message, at the front of a line, and a blank.
     #[inline(always)]
     fn id(&mut self, id: u64) {
         let mut last = id.wrapping_sub(self.ids.first);
@@ -212,7 +212,7 @@ impl Row<'_> {
         self.at = numerals::three(self.text, self.ids.length, last);
     }
 
-    /// The last three fields, `dep`, `time` and `idDep`, and the line end.
+    /// Appends the fields `dep`, `time` and `idDep`, and the line end.
     #[inline(always)]
     fn waits(&mut self, awaited: bool, after: Dependency, time: u64) {
         self.bytes([b'0' + after.code() + 4 * u8::from(awaited), b' ']);
@@ -228,7 +228,7 @@ impl Row<'_> {
         self.line_end();
     }
 
-    /// In place of the last blank.
+    /// Replaces the last blank by the line end.
     #[inline(always)]
     fn line_end(&mut self) {
         numerals::put(self.text, self.at - 1, [b'\n']);
@@ -243,7 +243,7 @@ mod tests {
     use crate::units::{Bytes, Ticks};
     use proptest::prelude::*;
 
-    /// A number of any length, by which an id is further than the one before, or less far.
+    /// A difference of consecutive ids, of any length and sign.
     fn step() -> impl Strategy<Value = (bool, u64)> {
         let length = prop_oneof![4 => Just(63u32), 2 => 53u32..64, 1 => 0u32..64];
         (any::<bool>(), any::<u64>(), length).prop_map(|(back, far, length)| (back, far >> length))

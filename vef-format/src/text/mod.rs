@@ -1,4 +1,4 @@
-//! The text form of a trace: `VEF3` read and written, `VEF2` read.
+//! The text form of a trace: reads `VEF3` and `VEF2`, writes `VEF3`.
 //!
 //! One record a line, fields separated by blanks (space, tab, carriage return), empty lines ignored:
 //!
@@ -9,9 +9,8 @@
 //! G<id> C<comm> <op> <task> <sendBytes> <recvBytes> <dep> <time> <idDep>
 //! ```
 //!
-//! [`Reader`] and [`Writer`] look at one line at a time: they hold what a line alone can break (numbers, ranks,
-//! number of fields) and the header's counts of lines. What needs several lines (ids that exist, collectives whose
-//! members agree) is [`crate::validate`]'s.
+//! [`Reader`] and [`Writer`] check single lines (numbers, ranks, number of fields) and the header's counts of lines.
+//! [`crate::validate`] checks the rest (ids that exist, collectives whose members agree).
 
 mod digits;
 mod error;

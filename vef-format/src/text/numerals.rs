@@ -1,17 +1,17 @@
-//! Numbers as decimal text: three digits at a time, from tables that stay in the nearest cache.
+//! Formats numbers, three digits at a time, from tables that fit into the first-level cache.
 
-/// Most characters of a number: the digits of a `u64` and a blank.
+/// Maximum characters of a number: the digits of a `u64` and a blank.
 pub(super) const LONGEST: usize = 21;
 
-/// Places in what a line is written to: a power of two, and far more than any line takes, so that none needs a check.
+/// Limit of indices: a power of two, larger than any line, so that masking replaces bounds checks.
 const PLACES: usize = 512;
-/// Its bytes.
+/// Bytes of the buffer.
 pub(super) const ROOM: usize = PLACES + 8;
 
-/// A power of two, so that no place needs a check.
+/// A power of two, so that masking replaces bounds checks.
 const TABLE: usize = 1024;
 
-/// Each number as text, the first character in the lowest byte, and a blank; the highest byte is the length of both.
+/// The text of each number, the first character in the lowest byte, with a blank; the highest byte has the length of both.
 static SHORT: [u64; TABLE] = {
     let mut table = [0; TABLE];
     let mut number = 0;
@@ -40,11 +40,11 @@ static THREE: [[u8; 4]; TABLE] = {
     table
 };
 
-/// Writes `value` and a blank at `at`; says where that ends. Up to [`LONGEST`] + 8 bytes from `at` on are overwritten; they
-/// must be below 512.
+/// Writes `value` and a blank at `at`; returns the end. Overwrites up to [`LONGEST`] + 8 bytes from `at` on, which must be
+/// below 512.
 #[inline(always)]
 pub(super) fn write(out: &mut [u8; ROOM], at: usize, value: u64) -> usize {
-    // Each part overwrites the blank behind the part before.
+    // Each part overwrites the blank of the part before.
     if value < 1_000 {
         short(out, at, value)
     } else if value < 1_000_000 {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is written of `value`, whatever was there before.
+    /// The text of `value`, written after a number of `before` digits.
     fn written(value: u64, before: u8) -> String {
         let mut out = [before; ROOM];
         let end = write(&mut out, 7, value);

@@ -1,20 +1,18 @@
-//! Message lines as every writer leaves them, parsed in one go: field by field, eight digits at a time.
+//! Fast path for message lines in the form that all writers use, parsed eight digits at a time.
 //!
-//! That is: one blank between fields, nothing in front or behind, at most [`LONGEST`] bytes, numbers of fewer than
-//! sixteen digits. A line that is otherwise, be it wrong or only unusual, is left to the careful way of
-//! [`super::scan`], which also knows what to say of it.
+//! That form: one blank between fields, none in front or behind, at most [`LONGEST`] bytes, numbers of fewer than sixteen
+//! digits. Any other line, invalid or only unusual, is left to [`super::scan`], which also makes the errors.
 
 use super::digits::{self, POWERS};
 use crate::ids::Rank;
 use crate::raw::{DEPENDENCY, Raw};
 
-/// Bytes of the longest line, its end included.
+/// Maximum bytes of a line, its end included.
 pub(super) const LONGEST: usize = 64;
-/// Bytes that are looked at: eight at a time from any place in the line.
+/// Bytes that may be read: eight at any index of the line.
 pub(super) const ROOM: usize = LONGEST + 8;
 
-/// The message line that `room` begins with, in a trace of `tasks` tasks: its sender, what it says, and
-/// its length.
+/// The message line at the front of `room`, in a trace of `tasks` tasks: sender, record, length.
 #[inline(always)]
 pub(super) fn message(room: &[u8; ROOM], tasks: u32) -> Option<(Rank, Raw, usize)> {
     if room[0] > b'9' {
@@ -40,12 +38,12 @@ pub(super) fn message(room: &[u8; ROOM], tasks: u32) -> Option<(Rank, Raw, usize
     Some((Rank(src), Raw::message(dep, src, dst, id, bytes, time, after), line.at))
 }
 
-/// Where the line is parsed.
+/// A parser of a line.
 struct Quick<'a> {
     room: &'a [u8; ROOM],
-    /// Beyond [`LONGEST`] places repeat, so that none has to be checked by itself.
+    /// Beyond [`LONGEST`] indices wrap, so that no bounds check is necessary.
     at: usize,
-    /// Has [`digits::FIRST`] when a number had no digits.
+    /// Has the bit [`digits::FIRST`] if a number had no digits.
     empty: u64,
 }
 
@@ -55,11 +53,11 @@ impl Quick<'_> {
         self.room[self.at & (LONGEST - 1)..].first_chunk().copied().unwrap_or([0; N])
     }
 
-    /// The number here, which ends with the byte `behind`.
+    /// The next number, which must be followed by the byte `behind`.
     #[inline(always)]
     fn number(&mut self, behind: u8) -> Option<u64> {
         let word = u64::from_le_bytes(self.bytes());
-        // Were all eight digits, the last would not be `behind`.
+        // Eight digits would mean that `behind` does not follow.
         let others = digits::others(word) | digits::LAST;
         let (value, bits) = digits::short(word, others);
         if (word >> bits) as u8 == behind {
@@ -80,7 +78,7 @@ impl Quick<'_> {
         (dep <= 7).then_some(dep as u8)
     }
 
-    /// The last field where it names nothing: the id 0 stands for it.
+    /// The last field of a record without a dependency; its id counts as 0.
     #[inline(always)]
     fn minus_one(&mut self) -> Option<u64> {
         let end = self.bytes();
@@ -88,7 +86,7 @@ impl Quick<'_> {
         (end == *b"-1\n").then_some(0)
     }
 
-    /// The last field where it names a collective.
+    /// The last field of a record that depends on a collective.
     #[inline(always)]
     fn collective_id(&mut self) -> Option<u64> {
         let [prefix] = self.bytes();
@@ -97,7 +95,7 @@ impl Quick<'_> {
     }
 }
 
-/// The number of eight to fifteen digits at `at`, which ends with the byte `behind`, and where it ends.
+/// The number of eight to fifteen digits at `at`, followed by the byte `behind`, and its end.
 #[inline(never)]
 fn long_number(room: &[u8; ROOM], at: usize, behind: u8) -> Option<(u64, usize)> {
     let (front, rest) = room.get(at..)?.split_first_chunk()?;

@@ -1,8 +1,8 @@
-//! Reads a trace line by line, at memory speed, in constant memory.
+//! Reads a trace line by line, in constant memory.
 //!
-//! The input is read in blocks; a block is cut behind its last line end, so that the lines in it are parsed in
-//! place, without a search for their ends. Only a line longer than a block (a communicator of very many tasks)
-//! makes the block grow, and no further than its bytes arrive.
+//! The input is read in blocks. A block is cut behind its last line end, so that lines are parsed in place without searching
+//! for their ends. Only a line longer than a block (a communicator of very many tasks) makes the block grow, as its bytes
+//! arrive.
 
 use super::error::{Expected, Field, Problem, TextError};
 use super::quick;
@@ -21,20 +21,20 @@ use std::path::{Path, PathBuf};
 
 /// Bytes read at a time.
 const BLOCK: usize = 256 << 10;
-/// Readable bytes behind a block, for digits eight at a time.
+/// Readable bytes behind a block, for parsing eight digits at a time.
 const PADDING: usize = 8;
-/// Most tasks that MPI can number.
+/// Maximum number of tasks in MPI.
 const MOST_TASKS: u64 = i32::MAX as u64;
 
 /// Reads a trace in text form, line by line.
 ///
-/// The ranks it gives are those of tasks in the header, and at the end the numbers of lines are the header's (unless
-/// [`Reader::ignore_counts`]). Nothing else is checked across lines.
+/// Ranks are checked against the header's number of tasks, and at the end the numbers of lines against the header's counts
+/// (unless [`Reader::ignore_counts`]). Nothing else is checked across lines.
 #[derive(Debug)]
 pub struct Reader<R = File> {
     input: R,
     path: PathBuf,
-    /// Whole lines up to `whole`, then the beginning of one up to `filled`, then room.
+    /// Complete lines up to `whole`, an incomplete one up to `filled`, then room.
     block: Vec<u8>,
     at: usize,
     whole: usize,
@@ -47,11 +47,11 @@ pub struct Reader<R = File> {
     found: Counts,
     check_counts: bool,
     members: Vec<Rank>,
-    /// Version 2: the messages that somebody waits for.
+    /// Version 2: the awaited messages.
     awaited: IdSet,
 }
 
-/// Lines seen, by kind.
+/// Number of lines, by kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     messages: u64,
@@ -62,8 +62,8 @@ struct Counts {
 impl Reader<File> {
     /// Opens the trace in the file `path` and reads its header.
     ///
-    /// A trace of version 2 is read twice: first for the receive dependencies, from which it follows which
-    /// messages somebody waits for (an eighth of a byte a message when ids are dense).
+    /// A version 2 trace is read twice: the first pass collects the receive dependencies, which determine the awaited messages
+    /// (an eighth of a byte a message if ids are dense).
     pub fn open(path: &Path) -> Result<Self, TextError> {
         let file = File::open(path)
             .map_err(|error| TextError { place: Place::file(path), problem: Problem::Io(error) })?;
@@ -72,14 +72,14 @@ impl Reader<File> {
 }
 
 impl<'a> Reader<io::Cursor<&'a [u8]>> {
-    /// Reads the trace that is `bytes`; errors call it `path`.
+    /// Reads the trace in `bytes`; `path` is used in errors only.
     pub fn from_bytes(bytes: &'a [u8], path: &Path) -> Result<Self, TextError> {
         Self::new(io::Cursor::new(bytes), path)
     }
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Reads a trace of version 2 or 3 from the start of `input`; errors call it `path`.
+    /// Reads a trace of version 2 or 3 from the start of `input`; `path` is used in errors only.
     pub fn new(input: R, path: &Path) -> Result<Self, TextError> {
         let mut reader = Self::at_header(input, path)?;
         if reader.header.version == Version::V3 {
@@ -102,7 +102,7 @@ impl<R: Read + Seek> Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads a trace of version 3 from `input`, which need not be a file; errors call it `path`.
+    /// Reads a trace of version 3 from `input`, which need not be a file; `path` is used in errors only.
     pub fn from_stream(input: R, path: &Path) -> Result<Self, TextError> {
         let reader = Self::at_header(input, path)?;
         match reader.header.version {
@@ -116,33 +116,32 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// The line of the record that was read last, 1-based.
+    /// The line of the last record, 1-based.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Bytes of the input up to the end of the record that was read last.
+    /// Bytes of the input up to the end of the last record.
     pub fn offset(&self) -> u64 {
         self.before + self.at as u64
     }
 
-    /// Does not compare the numbers of lines with the header's at the end.
+    /// Do not compare the numbers of lines with the header's.
     pub fn ignore_counts(mut self) -> Self {
         self.check_counts = false;
         self
     }
 
-    /// The next record, or `None` behind the last. After an error the reader gives no more that makes sense.
+    /// The next record, or `None` at the end. Do not call again after an error.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Line<'_>>, TextError> {
         Ok(self.next_numbered()?.map(|(_, line)| line))
     }
 
-    /// Gives the messages that come next and their senders to `take`, until that breaks off or something comes that only
-    /// [`Reader::next`] can read: whatever is no message, is written unusually or wrongly, or is not in memory yet.
+    /// Passes the next messages and their senders to `take`, until it breaks or until [`Reader::next`] must read the next
+    /// line: it is no message, is written in an unusual form, is invalid, or is not in memory yet.
     ///
-    /// This is the quick way for those who take records as plain numbers; called in turn with `next` it gives
-    /// the records in their order.
+    /// The fast path for readers of plain numbers; alternating with `next` it gives all records in order.
     #[inline]
     pub fn messages<B>(&mut self, mut take: impl FnMut(Rank, &Raw) -> ControlFlow<B>) -> Option<B> {
         if self.header.version != Version::V3 {
@@ -168,7 +167,7 @@ impl<R: Read> Reader<R> {
         broken_off
     }
 
-    /// The next record, if [`Reader::messages`] would give it.
+    /// The next record, if [`Reader::messages`] can read it.
     #[inline(always)]
     fn next_message(&mut self) -> Option<Line<'static>> {
         if self.header.version != Version::V3 {
@@ -182,7 +181,7 @@ impl<R: Read> Reader<R> {
         Some(raw.line(task))
     }
 
-    /// [`Reader::next`], with the number of the line (1-based).
+    /// [`Reader::next`], with the line number (1-based).
     #[inline]
     pub fn next_numbered(&mut self) -> Result<Option<(u64, Line<'_>)>, TextError> {
         if let Some(line) = self.next_message() {
@@ -237,7 +236,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// A reader that has read its header.
+    /// A reader that has read the header.
     fn at_header(input: R, path: &Path) -> Result<Self, TextError> {
         let mut reader = Self {
             input,
@@ -285,7 +284,7 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// Makes the block hold at least one whole line from `at` on; `false` at the end of the input.
+    /// Fills the block with at least one complete line from `at` on; `false` at the end of the input.
     #[cold]
     fn refill(&mut self) -> Result<bool, TextError> {
         self.block.copy_within(self.at..self.filled, 0);
@@ -395,7 +394,7 @@ fn collective(cursor: &mut Cursor<'_>, header: &Header) -> Result<LocalCollectiv
     Ok(LocalCollective { id, comm, op, task, amounts: Amounts { send, recv }, after, time })
 }
 
-/// The last field of a record, under the two low bits of its `dep`.
+/// The last field of a record; `dep` has the two low bits of its field.
 #[inline(always)]
 fn dependency(cursor: &mut Cursor<'_>, kind: u8) -> Result<Dependency, Fault> {
     let (before, field) = (Field::Time, Field::IdDep);
@@ -418,7 +417,7 @@ fn dependency(cursor: &mut Cursor<'_>, kind: u8) -> Result<Dependency, Fault> {
     })
 }
 
-/// The id of a point-to-point line between blanks of any kind, and where it is none.
+/// [`Cursor::number_in`] for the id of a point-to-point line, between any blanks, with errors.
 #[cold]
 fn message_id(cursor: &mut Cursor<'_>, before: Field, field: Field) -> Result<MessageId, Fault> {
     if !cursor.goes_on(before)? || !cursor.byte().is_ascii_digit() {

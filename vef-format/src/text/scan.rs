@@ -1,15 +1,15 @@
-//! One line of a trace, field by field.
+//! Parses one line of a trace, field by field.
 //!
-//! The cursor stands in a block whose last byte is a line end, so no field runs on for ever; a missing byte reads as
-//! a line end. A [`Fault`] is small and says where; the reader makes an error of it.
+//! The cursor is in a block whose last byte is a line end, so every field ends in the block; an index out of range reads as
+//! a line end. A [`Fault`] is small and has the place; the reader makes an error from it.
 
 use super::digits;
 use super::error::{Expected, Field, Problem};
 
-/// Bytes of a word that an error quotes.
+/// Maximum bytes of a word in an error.
 const QUOTED: usize = 40;
 
-/// Where in the block which field is wrong.
+/// The invalid field and its index in the block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
     at: usize,
@@ -18,7 +18,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// What to tell: what stands in `block` where the fault is.
+    /// The problem, with the text in `block` at the fault.
     #[cold]
     pub(super) fn problem(self, block: &[u8]) -> Problem {
         let found = quote(block, self.at);
@@ -31,7 +31,7 @@ impl Fault {
     }
 }
 
-/// The word around `at` (nothing at a line end), shortened, with anything but printable ASCII escaped.
+/// The word around `at` (empty at a line end), shortened, with anything but printable ASCII escaped.
 #[cold]
 pub(super) fn quote(block: &[u8], at: usize) -> String {
     let ends = |byte: &u8| is_blank(*byte) || *byte == b'\n';
@@ -54,7 +54,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// A position in a block of whole lines.
+/// A position in a block of complete lines.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) block: &'a [u8],
@@ -75,13 +75,13 @@ impl Cursor<'_> {
         }
     }
 
-    /// A fault here.
+    /// A fault at the cursor.
     #[cold]
     pub(super) fn fault(&self, field: Field, expected: Expected) -> Fault {
         Fault { at: self.at, field, expected: Some(expected) }
     }
 
-    /// Goes to the next field, which is `field`; the one before must end here.
+    /// Advances to the next field, `field`; the previous field must end here.
     #[inline(always)]
     fn next_field(&mut self, before: Field) -> Result<(), Fault> {
         if !is_blank(self.byte()) && self.byte() != b'\n' {
@@ -91,7 +91,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// The digits here, as `field`.
+    /// Parses digits, as `field`.
     #[inline(always)]
     pub(super) fn digits(&mut self, field: Field) -> Result<u64, Fault> {
         match digits::parse(self.block, self.at) {
@@ -103,7 +103,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// The digits here, as `field`, from `least` to `most`.
+    /// Parses digits, as `field`, from `least` to `most`.
     #[inline(always)]
     pub(super) fn digits_in(&mut self, field: Field, least: u64, most: u64) -> Result<u64, Fault> {
         let begin = *self;
@@ -114,7 +114,7 @@ impl Cursor<'_> {
         Ok(value)
     }
 
-    /// A number behind one blank, as every writer has it; `None` where it stands otherwise, and the cursor stays.
+    /// A number behind one blank, the usual form; otherwise returns `None` and does not advance.
     #[inline(always)]
     pub(super) fn quick_number(&mut self) -> Option<u64> {
         if self.byte() != b' ' {
@@ -125,7 +125,7 @@ impl Cursor<'_> {
         Some(value)
     }
 
-    /// The next field, `field`, which is a number; it stands behind `before`.
+    /// The next field, `field`, which is a number; it follows `before`.
     #[inline(always)]
     pub(super) fn number(&mut self, before: Field, field: Field) -> Result<u64, Fault> {
         match self.quick_number() {
@@ -134,14 +134,14 @@ impl Cursor<'_> {
         }
     }
 
-    /// [`Cursor::number_in`] between blanks of any kind, and where it fails.
+    /// [`Cursor::number_in`] between any blanks, with errors.
     #[cold]
     fn slow_number(&mut self, before: Field, field: Field, least: u64, most: u64) -> Result<u64, Fault> {
         self.next_field(before)?;
         self.digits_in(field, least, most)
     }
 
-    /// [`Cursor::number_in`] for a number of one digit, which another field follows, from 0 to `most`.
+    /// [`Cursor::number_in`] for a number of one digit, from 0 to `most`, that is not the last field.
     #[inline(always)]
     pub(super) fn digit(&mut self, before: Field, field: Field, most: u8) -> Result<u8, Fault> {
         if let Some(&[b' ', digit, b' ']) = self.block.get(self.at..).and_then(|rest| rest.first_chunk::<3>())
@@ -153,7 +153,7 @@ impl Cursor<'_> {
         self.slow_number(before, field, 0, most.into()).map(|digit| digit as u8)
     }
 
-    /// The next field, `field`, which is a number from `least` to `most`; it stands behind `before`.
+    /// The next field, `field`, which is a number from `least` to `most`; it follows `before`.
     #[inline(always)]
     pub(super) fn number_in(
         &mut self,
@@ -172,7 +172,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// The next field, `field`, which is a number with the letter `prefix` in front.
+    /// The next field, `field`, which is a number with the prefix `prefix`.
     #[inline(always)]
     pub(super) fn prefixed(
         &mut self,
@@ -208,14 +208,14 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Whether the line goes on behind the field `before`; if so, the cursor stands at its next word.
+    /// Whether the line continues after the field `before`; if so, advances to the next word.
     #[inline(always)]
     pub(super) fn goes_on(&mut self, before: Field) -> Result<bool, Fault> {
         self.next_field(before)?;
         Ok(self.byte() != b'\n')
     }
 
-    /// Steps over the line's end, which must come now, behind the field `last`.
+    /// Advances past the line end, which must follow the field `last`.
     #[inline(always)]
     pub(super) fn end(&mut self, last: Field) -> Result<(), Fault> {
         if self.byte() != b'\n' && self.goes_on(last)? {

@@ -6,17 +6,17 @@ use crate::ids::{CommId, Rank};
 use crate::record::{Header, LocalCollective, Message};
 use std::io::Write;
 
-/// Bytes handed to the output at a time.
+/// Bytes written to the output at a time.
 const BLOCK: usize = 256 << 10;
 
 /// Writes a trace in text form, version 3, line by line.
 ///
-/// The header comes first in the file, so its counts must be known from the start; [`Writer::finish`] compares them
-/// with what was written.
+/// The header comes first in the file, so its counts must be known at the start; [`Writer::finish`] compares them with what
+/// was written.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
-    /// What the output has not got yet.
+    /// Buffered lines.
     lines: Lines,
     header: Header,
     messages: u64,
@@ -25,14 +25,14 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header to `out`, always as version 3 with an `nRecvDep` of 0. No buffer is needed around `out`.
+    /// Writes the header to `out`, always as version 3 with an `nRecvDep` of 0. `out` needs no buffer.
     pub fn new(out: W, header: &Header) -> Result<Self, WriteError> {
         let mut lines = Lines::new(header.tasks);
         lines.header(header);
         Ok(Self { out, lines, header: *header, messages: 0, communicators: 0, local_collectives: 0 })
     }
 
-    /// Writes the communicator `id` of `members`, world ranks in communicator-rank order.
+    /// Writes the communicator `id`; `members` are world ranks in communicator-rank order.
     pub fn communicator(&mut self, id: CommId, members: &[Rank]) -> Result<(), WriteError> {
         if members.is_empty() {
             return Err(WriteError::NoMembers(id.0));
@@ -56,7 +56,7 @@ impl<W: Write> Writer<W> {
         self.hand_over(BLOCK)
     }
 
-    /// Writes lines that were made elsewhere, for as many tasks.
+    /// Writes lines that were formatted elsewhere, for the same number of tasks.
     pub fn lines(&mut self, lines: &Lines) -> Result<(), WriteError> {
         self.hand_over(0)?;
         self.out.write_all(lines.as_bytes())?;
@@ -65,7 +65,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Hands everything to the output, compares the numbers of lines with the header's, and gives the output back.
+    /// Writes the buffer, compares the numbers of lines with the header's, and returns the output.
     pub fn finish(mut self) -> Result<W, WriteError> {
         self.hand_over(0)?;
         self.out.flush()?;
@@ -81,7 +81,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// Hands the lines to the output if they are more than `least` bytes.
+    /// Writes the buffer if it has more than `least` bytes.
     #[inline(always)]
     fn hand_over(&mut self, least: usize) -> Result<(), WriteError> {
         let text = self.lines.as_bytes();

@@ -1,36 +1,36 @@
-//! The communicators of a trace, and how many collectives each member has called on them.
+//! The communicators of a trace, and the number of collectives that each member has called.
 
 use crate::id_table::IdTable;
 use crate::ids::{CommId, Rank};
 
-/// The communicators of a trace, by their ids.
+/// The communicators of a trace, by id.
 #[derive(Debug, Default)]
 pub(super) struct Communicators {
     numbers: IdTable,
     list: Vec<Communicator>,
 }
 
-/// One communicator.
+/// A communicator.
 #[derive(Debug)]
 pub(super) struct Communicator {
     pub(super) id: CommId,
-    /// The member of communicator rank 0.
+    /// The member with communicator rank 0.
     pub(super) first: Rank,
     members: Members,
-    /// Collectives that each member has called, in the order of `members`.
+    /// Number of collectives of each member, in the order of `members`.
     calls: Vec<u32>,
 }
 
 #[derive(Debug)]
 enum Members {
-    /// Tasks 0, 1, … in this order: the usual case, which needs no search.
+    /// Tasks 0, 1, … in order: the usual case, without search.
     Leading(u32),
     /// World ranks, sorted.
     Sorted(Vec<Rank>),
 }
 
 impl Communicators {
-    /// Adds a communicator of at least one member; says what is wrong with it.
+    /// Adds a communicator of at least one member; returns what is wrong with it.
     pub(super) fn add(&mut self, id: CommId, members: &[Rank]) -> Result<(), Wrong> {
         if self.numbers.insert(id.0.into(), self.list.len() as u32).is_some() {
             return Err(Wrong::DuplicateId);
@@ -64,7 +64,7 @@ impl Communicators {
         &mut self.list[number as usize]
     }
 
-    /// Forgets all calls.
+    /// Resets the calls.
     pub(super) fn rewind(&mut self) {
         for communicator in &mut self.list {
             communicator.calls.fill(0);
@@ -89,12 +89,12 @@ impl Members {
 }
 
 impl Communicator {
-    /// How many members it has.
+    /// Number of members.
     pub(super) fn size(&self) -> u32 {
         self.members.len()
     }
 
-    /// The place of `task` among the members.
+    /// Index of `task` among the members.
     #[inline]
     pub(super) fn member(&self, task: Rank) -> Option<usize> {
         match &self.members {
@@ -103,7 +103,7 @@ impl Communicator {
         }
     }
 
-    /// The members, in no order that matters.
+    /// The members, in any order.
     pub(super) fn tasks(&self) -> impl Iterator<Item = Rank> {
         let (leading, sorted) = match &self.members {
             Members::Leading(count) => (*count, [].as_slice()),
@@ -112,13 +112,13 @@ impl Communicator {
         (0..leading).map(Rank).chain(sorted.iter().copied())
     }
 
-    /// Collectives that the member at this place has called.
+    /// Number of collectives that the member has called.
     #[inline]
     pub(super) fn calls(&self, member: usize) -> u32 {
         self.calls[member]
     }
 
-    /// Counts one more call of the member at this place; says how many there were.
+    /// Counts a call of the member; returns the number of calls before.
     #[inline]
     pub(super) fn call(&mut self, member: usize) -> u32 {
         self.calls[member] += 1;

@@ -1,8 +1,8 @@
-//! Whether a trace is what it says it is, and whether a replay of it can come to its end.
+//! Checks that a trace is consistent and that a replay of it completes.
 //!
-//! One pass over the records and one over a small graph of them: linear time, some 30 bytes a record. What a single line
-//! can have wrong ends the reading ([`crate::text::TextError`]); what is wrong between lines is a [`Problem`] of the
-//! [`Report`], with its line. [`repair`] mends what follows from the rest of a trace.
+//! One pass over the records and one over a small graph of them: linear time, some 30 bytes a record. A line that is
+//! invalid by itself ends the reading ([`crate::text::TextError`]); inconsistencies between lines are [`Problem`]s of the
+//! [`Report`], with their lines. [`repair()`] repairs what the rest of a trace determines.
 
 mod communicators;
 mod order;
@@ -22,12 +22,12 @@ use crate::operation::OpCodes;
 use crate::text::{Reader, TextError};
 use std::path::Path;
 
-/// How to validate.
+/// Options of validation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The meaning of collective operations' codes.
+    /// The codes of collective operations.
     pub op_codes: OpCodes,
-    /// How many problems are kept with their text; all are counted.
+    /// Maximum number of problems kept with their text; all are counted.
     pub keep: usize,
 }
 
@@ -39,7 +39,7 @@ impl Default for Options {
 
 /// Validates the text trace in the file `path`.
 ///
-/// An error means that a line could not be read.
+/// An error means that a line cannot be read.
 pub fn validate(path: &Path, options: &Options) -> Result<Report, TextError> {
     let mut reader = Reader::open(path)?.ignore_counts();
     let mut validator = Validator::new(reader.header(), options);
@@ -49,9 +49,9 @@ pub fn validate(path: &Path, options: &Options) -> Result<Report, TextError> {
     Ok(validator.finish())
 }
 
-/// Validates the container in the file `path`, with its own table of operation codes; `options` say the rest.
+/// Validates the container in the file `path`, with its own table of operation codes.
 ///
-/// Problems name the lines that the trace would have as text. An error means that a part could not be read.
+/// Problems have the lines of the trace in text form. An error means that a part cannot be read.
 pub fn validate_container(path: &Path, options: &Options) -> Result<Report, ContainerError> {
     let reader = container::Reader::open(path)?;
     reader.check_sections()?;

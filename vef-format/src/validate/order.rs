@@ -1,8 +1,8 @@
-//! The pass over dependencies: every task walks its records as far as it can, as in a replay without time.
+//! Checks dependencies: each task advances as far as possible, as in a replay without time.
 //!
-//! Where tasks are left, they wait for each other: such a cycle goes through dependencies, through program order, and through
-//! collectives. Of a collective only that is asked which no algorithm can do without (`Flow`), so a cycle
-//! that is reported is one.
+//! Tasks that do not reach their ends wait for each other: such a cycle may consist of dependencies, program order and
+//! collectives. Of a collective only those waits count that every algorithm has ([`Flow`]), so every reported cycle is
+//! real.
 
 use super::records::{BROKEN, DEPENDENCY, Flow, GIVES, Graph, Node, PART, STARTED, Validator, WAITED};
 use super::report::{Kind, Log, Report};
@@ -10,11 +10,11 @@ use crate::id_table::NONE;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Steps of a cycle that are told.
+/// Maximum number of steps of a cycle in a report.
 const TOLD: usize = 12;
 
 impl Validator {
-    /// Ends the pass over the records and makes the one over their dependencies.
+    /// Completes the check of the records and checks their dependencies.
     pub fn finish(self) -> Report {
         let (mut log, tallies, graph) = self.end();
         let stuck = graph.map_or(0, |mut graph| check(&mut graph, &mut log));
@@ -22,7 +22,7 @@ impl Validator {
     }
 }
 
-/// Reports cycles; gives the number of tasks that do not come to their end.
+/// Reports cycles; returns the number of tasks that do not reach their ends.
 fn check(graph: &mut Graph, log: &mut Log) -> u64 {
     graph.communicators.rewind();
     let mut walk = Walk::new(graph);
@@ -37,17 +37,17 @@ fn check(graph: &mut Graph, log: &mut Log) -> u64 {
 /// What a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Wait {
-    /// A node to start.
+    /// The start of a node.
     Node(u32),
-    /// Its part of a collective to be over.
+    /// The completion of its part of a collective.
     Collective(u32),
 }
 
 struct Walk<'a> {
     graph: &'a mut Graph,
-    /// The next record of each task, or [`NONE`] at its end.
+    /// The next record of each task; [`NONE`]: at the end.
     cursors: Vec<u32>,
-    /// The task that waits last for something; the others follow in `next_waiter`.
+    /// The task that waits for something, by what; further ones follow in `next_waiter`.
     waiters: HashMap<Wait, u32>,
     next_waiter: Vec<u32>,
     ready: Vec<u32>,
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What the record at `index` still waits for.
+    /// What the record at `index` waits for.
     fn wait(&self, index: u32) -> Option<Wait> {
         let Node { dependency, task, flags, .. } = self.graph.nodes[index];
         if flags & BROKEN != 0 || flags & DEPENDENCY == 0 {
@@ -92,7 +92,7 @@ impl<'a> Walk<'a> {
         (!self.is_over(number, task)).then_some(Wait::Collective(number))
     }
 
-    /// Whether the part of `task` in a collective is over.
+    /// Whether the part of `task` in a collective is complete.
     fn is_over(&self, number: u32, task: u32) -> bool {
         let collective = &self.graph.collectives[number];
         if collective.broken || collective.comm == NONE {
@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
         own && (!needs || self.graph.takes_nothing.contains(&(number, task)))
     }
 
-    /// Whether the root of a collective, which is not broken, has called it.
+    /// Whether the root has called the collective, which is not broken.
     fn root_arrived(&self, number: u32) -> bool {
         let collective = &self.graph.collectives[number];
         let Some(root) = self.graph.tasks.get(collective.root as usize) else { return false };
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Lets the tasks that wait for `what` look again.
+    /// Wakes the tasks that wait for `what`.
     fn wake(&mut self, what: Wait) {
         let mut task = self.waiters.remove(&what).unwrap_or(NONE);
         while task != NONE {
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// For each task that is left: a record which has not started, and without which it cannot go on.
+    /// For each stuck task, a record that has not started and that the task waits for.
     fn needs(&self) -> Vec<u32> {
         let mut needs = vec![NONE; self.cursors.len()];
         let waits: Vec<Option<Wait>> = self
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
             .iter()
             .map(|&cursor| if cursor == NONE { None } else { self.wait(cursor) })
             .collect();
-        // Of each collective that somebody waits for: the root's part that has not started, or any.
+        // For each collective that a task waits for: the root's part if it has not started, otherwise any.
         let mut parts: HashMap<u32, u32> = waits
             .iter()
             .filter_map(|wait| match wait {
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
         needs
     }
 
-    /// Follows, from every task that is left, what it needs, until a task comes again.
+    /// Follows the needs of each stuck task until a task recurs.
     fn report_cycles(&self, log: &mut Log) {
         let needs = self.needs();
         let mut seen_in = vec![NONE; needs.len()];
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tells of the cycle that `first` is in.
+    /// Reports the cycle with `first`.
     fn report_cycle(&self, first: u32, needs: &[u32], log: &mut Log) {
         let mut tasks = vec![first];
         loop {
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
             }
             tasks.push(next);
         }
-        // Begin with the record that comes first in the file.
+        // Begin with the record that is first in the file.
         let lowest = (0..tasks.len()).min_by_key(|&at| self.cursors[tasks[at] as usize]).unwrap_or(0);
         tasks.rotate_left(lowest);
         let line = self.graph.line(self.cursors[tasks[0] as usize]);

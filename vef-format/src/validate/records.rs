@@ -1,4 +1,4 @@
-//! The pass over the records: tallies, what can be seen at once, and the graph that the pass over dependencies needs.
+//! Checks records: counts, local errors, and the graph for the check of dependencies.
 
 use super::Options;
 use super::communicators::{Communicators, Wrong};
@@ -12,7 +12,7 @@ use crate::text::Line;
 use crate::units::{Bytes, Picos, Ticks};
 use std::collections::{HashMap, HashSet};
 
-/// Validates a trace record by record; the lines of a task come in its program order.
+/// Validates a trace record by record; the lines of a task must come in its program order.
 #[derive(Debug)]
 pub struct Validator {
     header: Header,
@@ -24,22 +24,22 @@ pub struct Validator {
     too_many: bool,
 }
 
-/// All records, as far as dependencies are concerned.
+/// All records and their dependencies.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    /// In the order of the file.
+    /// In file order.
     pub(super) nodes: Chunks<Node>,
     /// From the id of a point-to-point line to its node.
     pub(super) ids: IdTable,
-    /// Tasks that have records, in the order of their first ones.
+    /// Tasks with records, in the order of their first ones.
     pub(super) tasks: Vec<Task>,
-    /// From rank to place in `tasks`.
+    /// From rank to index in `tasks`.
     pub(super) task_of_rank: IdTable,
     pub(super) communicators: Communicators,
     pub(super) collectives: Chunks<Collective>,
-    /// The parts of collectives that obtain nothing although others' may: places of collective and task.
+    /// Parts of collectives that receive nothing although others may: indices of collective and task.
     pub(super) takes_nothing: HashSet<(u32, u32)>,
-    /// From the id of a collective to its place in `collectives`.
+    /// From the id of a collective to its index in `collectives`.
     pub(super) collective_ids: IdTable,
     lines: Vec<(u32, u64)>,
 }
@@ -47,35 +47,35 @@ pub(super) struct Graph {
 /// A record: 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
-    /// The id that it waits for.
+    /// Id of its dependency.
     pub(super) dependency: u64,
-    /// Place of its task in [`Graph::tasks`].
+    /// Index of its task in [`Graph::tasks`].
     pub(super) task: u32,
-    /// Of a message its destination (a rank), of a part of a collective that one's place.
+    /// Destination of a message (rank), or index of a part's collective.
     pub(super) other: u32,
-    /// The next record of the task, or [`NONE`].
+    /// The next record of the task; [`NONE`]: none.
     pub(super) next: u32,
-    /// The two low bits of `dep`, and the bits below.
+    /// The two low bits of `dep`, and the flags below.
     pub(super) flags: u16,
 }
 
-/// The low bits: which kind of id [`Node::dependency`] is.
+/// Mask of the kind of [`Node::dependency`].
 pub(super) const DEPENDENCY: u16 = 3;
-/// It is one task's part of a collective.
+/// A part of a collective.
 pub(super) const PART: u16 = 4;
-/// It is a local mark.
+/// A local mark.
 const MARK: u16 = 8;
-/// It says that its reception is waited for.
+/// Marked as awaited.
 const AWAITED: u16 = 16;
-/// Its reception is waited for.
+/// A record waits for its reception.
 const RECEIVED: u16 = 32;
-/// Its dependency cannot be followed (and a problem says so).
+/// The dependency is invalid (a problem was reported).
 pub(super) const BROKEN: u16 = 64;
-/// The pass over dependencies has reached it.
+/// Reached by the check of dependencies.
 pub(super) const STARTED: u16 = 128;
-/// Some task cannot go on before it starts.
+/// A task waits for its start.
 pub(super) const WAITED: u16 = 256;
-/// It is a part of a collective that others may need: it has data for them, or is a barrier's.
+/// A part of a collective that other parts may depend on: it sends data, or is a barrier's.
 pub(super) const GIVES: u16 = 512;
 
 /// A task.
@@ -91,36 +91,36 @@ pub(super) struct Task {
 #[derive(Debug)]
 pub(super) struct Collective {
     pub(super) id: u64,
-    /// Place of its communicator, or [`NONE`].
+    /// Index of its communicator; [`NONE`]: unknown.
     pub(super) comm: u32,
     /// Index of the call on the communicator.
     pub(super) position: u32,
-    /// Its first line's node.
+    /// Node of its first line.
     pub(super) first: u32,
-    /// Lines.
+    /// Number of lines.
     pub(super) parts: u32,
-    /// Lines that others may need ([`GIVES`]), and those of them that the pass over dependencies has reached.
+    /// Number of lines with [`GIVES`], and of those that the check of dependencies has reached.
     pub(super) givers: u32,
     pub(super) arrived: u32,
-    /// The place of the root's task in [`Graph::tasks`], where there is a root, or [`NONE`].
+    /// Index of the root's task in [`Graph::tasks`]; [`NONE`]: no root.
     pub(super) root: u32,
     op: OpCode,
     pub(super) flow: Flow,
-    /// The members disagree (and a problem says so), so that nothing follows from it.
+    /// The members disagree (a problem was reported), so the collective implies no order.
     pub(super) broken: bool,
 }
 
-/// Whose data a member needs at the least before its part of a collective can be over, whatever the algorithm. One that obtains nothing
-/// needs nobody, except in a barrier, and nobody needs one that has nothing to give.
+/// Whose data a member needs, with any algorithm, before its part of a collective can complete. A member that receives
+/// nothing needs no data, except in a barrier; a member that sends nothing is needed by none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// All members that of all that have any.
+    /// All members need the data of all members.
     All,
-    /// All members that of the root.
+    /// All members need the data of the root.
     FromRoot,
-    /// The root that of all that have any.
+    /// The root needs the data of all members.
     ToRoot,
-    /// Unknown operation: its own.
+    /// Unknown operation: no data.
     Own,
 }
 
@@ -150,7 +150,7 @@ impl Graph {
         self.tasks[self.nodes[node].task as usize].rank
     }
 
-    /// Adds a record at `line` of `rank`; says whether it is the first one of its task.
+    /// Adds a record at `line` of `rank`; returns whether it is the first of its task.
     fn push(&mut self, line: u64, rank: Rank, mut node: Node) -> bool {
         let index = self.nodes.len() as u32;
         let follows = self.lines.last().is_some_and(|&(first, at)| at + u64::from(index - first) == line);
@@ -189,7 +189,7 @@ impl Validator {
         }
     }
 
-    /// The records come from a container of this version.
+    /// Sets the version of the container that the records come from.
     pub(super) fn container_version(&mut self, (major, minor): (u8, u16)) {
         if minor > VERSION.1 {
             let text =
@@ -198,7 +198,7 @@ impl Validator {
         }
     }
 
-    /// Adds the record that stands at line `number`.
+    /// Adds the record at line `number`.
     pub fn add(&mut self, number: u64, line: &Line<'_>) {
         if let Line::Communicator { id, members } = line {
             return self.communicator(number, *id, members);
@@ -376,7 +376,7 @@ impl Validator {
         self.tallies.local_collectives += 1;
     }
 
-    /// What messages and parts of collectives have in common.
+    /// Common part of messages and parts of collectives.
     fn record(&mut self, line: u64, rank: Rank, other: u32, flags: u16, after: Dependency, time: Ticks) {
         self.tallies.dependencies[usize::from(after.code())] += 1;
         let dependency = match after {
@@ -386,7 +386,7 @@ impl Validator {
         };
         let node = Node { dependency, task: 0, other, next: NONE, flags: flags | u16::from(after.code()) };
         let first = self.graph.push(line, rank, node);
-        // A later record that waits for nothing is the first of a thread.
+        // A later record without dependency is the first of a thread.
         if first && after != Dependency::Start {
             self.log.add(Kind::Start, line, || {
                 (format!("the first record of task {rank} waits for something"), vec![])
@@ -403,7 +403,7 @@ impl Validator {
         }
     }
 
-    /// Ends the pass over the records: what it found, and their graph, if there are not too many.
+    /// Completes the check of records; returns the graph unless there are too many records.
     pub(super) fn end(mut self) -> (Log, Tallies, Option<Graph>) {
         self.compare_counts();
         for (&code, &tally) in &self.operations {
@@ -450,7 +450,7 @@ impl Validator {
         }
     }
 
-    /// Holds every dependency against the record it names.
+    /// Checks every dependency against its target.
     fn resolve(&mut self) {
         let graph = &mut self.graph;
         for index in 0..graph.nodes.len() as u32 {
@@ -534,7 +534,7 @@ impl Validator {
         }
     }
 
-    /// Holds the lines of every collective against its communicator.
+    /// Checks the lines of every collective against its communicator.
     fn members(&mut self) {
         let graph = &mut self.graph;
         for number in 0..graph.collectives.len() as u32 {
@@ -561,7 +561,7 @@ impl Validator {
         }
     }
 
-    /// Tasks that were cut.
+    /// Reports truncated tasks.
     fn ends(&mut self) {
         let graph = &self.graph;
         for task in &graph.tasks {

@@ -1,43 +1,43 @@
-//! What validation says: tallies of the records, and problems with their lines.
+//! The result of validation: counts of records, and problems with their lines.
 
 use crate::units::{Bytes, Picos};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is in a trace, and what is wrong with it.
+/// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Report {
-    /// What is in the trace.
+    /// Counts of the records.
     pub tallies: Tallies,
-    /// Problems after which a replay is wrong or does not end.
+    /// Number of problems that make a replay wrong or incomplete.
     pub errors: u64,
-    /// Problems that a replay survives.
+    /// Number of problems that a replay tolerates.
     pub warnings: u64,
-    /// How many problems of each kind.
+    /// Number of problems of each kind.
     pub kinds: BTreeMap<Kind, u64>,
     /// The first problems of each kind, by line.
     pub problems: Vec<Problem>,
-    /// Tasks that cannot come to their last record, whatever the network: those of cycles and those that wait for them.
+    /// Tasks that cannot reach their last record: those in cycles and those that wait for them.
     pub stuck_tasks: u64,
 }
 
 impl Report {
-    /// Whether nothing stands against a replay to the last record.
+    /// Whether a replay completes.
     pub fn is_complete(&self) -> bool {
         self.errors == 0 && self.stuck_tasks == 0
     }
 }
 
-/// What is in a trace.
+/// Counts of the records of a trace.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Tallies {
-    /// Tasks according to the header.
+    /// Tasks in the header.
     pub tasks: u64,
     /// Communicators.
     pub communicators: u64,
     /// Messages: point-to-point lines that are not local marks.
     pub messages: u64,
-    /// Messages whose reception somebody waits for.
+    /// Messages whose reception a record waits for.
     pub awaited: u64,
     /// Messages of a task to itself.
     pub to_self: u64,
@@ -47,41 +47,41 @@ pub struct Tallies {
     pub marks: u64,
     /// Collective operations.
     pub collectives: u64,
-    /// Lines of collective operations: one a member task.
+    /// Lines of collective operations: one for each member.
     pub local_collectives: u64,
-    /// Each kind of collective operation, by name, or by code where the name is not known.
+    /// Collective operations by name, or by code if the name is unknown.
     pub operations: BTreeMap<String, OperationTally>,
-    /// Records that wait for nothing, a send, a reception, a collective.
+    /// Records without dependency, on a send, on a reception, on a collective.
     pub dependencies: [u64; 4],
-    /// The longest computing time of a task: no replay is shorter.
+    /// The longest computing time of a task: a lower bound of any replay.
     pub computing: Picos,
 }
 
-/// What there is of one kind of collective operation.
+/// Counts of one collective operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct OperationTally {
     /// Operations.
     pub operations: u64,
-    /// Lines: one a member task.
+    /// Lines: one for each member.
     pub lines: u64,
-    /// Bytes that members contribute.
+    /// Bytes that members send.
     pub send: Bytes,
-    /// Bytes that members obtain.
+    /// Bytes that members receive.
     pub recv: Bytes,
 }
 
-/// Something wrong between lines.
+/// An inconsistency between lines.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
-    /// The line to look at, 1-based.
+    /// The main line, 1-based.
     pub line: u64,
-    /// What sort of thing it is.
+    /// The kind of problem.
     pub kind: Kind,
-    /// Whether a replay survives it.
+    /// Whether a replay tolerates it.
     pub severity: Severity,
-    /// What is wrong, for people.
+    /// Description of the problem.
     pub text: String,
-    /// Other lines that have to do with it, in the order in which the text tells of them.
+    /// Other lines involved, in the order of the text.
     pub related: Vec<u64>,
 }
 
@@ -95,41 +95,41 @@ impl fmt::Display for Problem {
     }
 }
 
-/// How much a problem matters.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// A replay would be wrong, or not end.
+    /// A replay would be wrong or incomplete.
     Error,
-    /// A replay survives it.
+    /// A replay tolerates it.
     Warning,
 }
 
-/// Sorts of problems.
+/// Kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The header promises another number of something.
+    /// A count of the header is wrong.
     HeaderCount,
     /// Two point-to-point lines have the same id.
     DuplicateId,
     /// Two communicator lines have the same id.
     DuplicateCommunicator,
-    /// A task comes twice in a communicator.
+    /// A task occurs twice in a communicator.
     DuplicateMember,
-    /// A record waits for itself.
+    /// A record depends on itself.
     SelfDependency,
-    /// A record waits for one that does not exist.
+    /// A record depends on one that does not exist.
     UnknownDependency,
-    /// A record waits for one that its task has no part in, or in another way than `dep` says.
+    /// A record depends on one in which its task has no part, or `dep` has the wrong kind.
     WrongDependency,
-    /// A reception is waited for, and the message does not say so (`+4`).
+    /// A record waits for a reception, and the message is not marked as awaited (`+4`).
     NotAwaited,
-    /// A message says that somebody waits for it (`+4`), and nobody does.
+    /// A message is marked as awaited (`+4`), and no record waits for it.
     AwaitedByNobody,
-    /// A collective on a communicator of which no line above tells.
+    /// No line above a collective describes its communicator.
     UnknownCommunicator,
-    /// A task takes part in a collective of a communicator that it does not belong to.
+    /// A task has a part in a collective of a communicator of which it is not a member.
     NotAMember,
     /// Members of a collective disagree about the operation, the communicator, the root, or the order.
     Disagreement,
@@ -137,22 +137,22 @@ pub enum Kind {
     MissingMember,
     /// Tasks wait for each other.
     Cycle,
-    /// A time that leaves the range of picoseconds.
+    /// A time exceeds the range of picoseconds.
     TimeRange,
-    /// An operation code that the table does not have.
+    /// The table lacks an operation code.
     UnknownOperation,
-    /// A first record that waits for something.
+    /// The first record of a task has a dependency.
     Start,
-    /// A task whose last record is no local mark, or that has no record: it was cut before `MPI_Finalize`.
+    /// The last record of a task is not a local mark, or there is no record: the task was cut before `MPI_Finalize`.
     EndsEarly,
     /// More records than can be checked.
     TooMany,
-    /// A container of a later minor version: what that adds was passed by.
+    /// A container of a later minor version, whose additions were skipped.
     LaterVersion,
 }
 
 impl Kind {
-    /// What a problem of this kind is, for people.
+    /// A description of this kind of problem.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::HeaderCount => "the header promises other counts than there are",
@@ -178,7 +178,7 @@ impl Kind {
         }
     }
 
-    /// How much problems of this kind matter.
+    /// The severity of this kind of problem.
     pub const fn severity(self) -> Severity {
         match self {
             Self::HeaderCount
@@ -202,7 +202,7 @@ impl Kind {
     }
 }
 
-/// Collects problems: counts all, keeps the first of each kind.
+/// Counts all problems; keeps the first of each kind.
 #[derive(Debug)]
 pub(super) struct Log {
     keep: u64,
@@ -215,7 +215,7 @@ impl Log {
         Self { keep: keep as u64, kinds: BTreeMap::new(), problems: Vec::new() }
     }
 
-    /// Adds a problem; `tell` gives its text and other lines, and is asked only for those that are kept.
+    /// Adds a problem; calls `tell` for the text and the other lines only if the problem is kept.
     #[cold]
     pub(super) fn add(&mut self, kind: Kind, line: u64, tell: impl FnOnce() -> (String, Vec<u64>)) {
         let count = self.kinds.entry(kind).or_default();

@@ -1,4 +1,4 @@
-//! `x.comm`: the communicators that a task knows.
+//! `x.comm`: the communicators of a task.
 
 use super::{LegacyError, Problem};
 use crate::capture::event::{Communicator, Members, Origin};
@@ -7,7 +7,7 @@ use crate::ids::{CommId, CommRank, Rank};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// The communicators of one task, in the order of its file.
+/// The communicators of one task, in file order.
 #[derive(Debug)]
 pub(super) struct Communicators {
     all: Vec<Known>,
@@ -19,9 +19,9 @@ pub(super) struct Communicators {
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) id: CommId,
-    /// How many members it has.
+    /// Number of members.
     pub(super) size: u32,
-    /// Which of them this task is.
+    /// Communicator rank of this task.
     pub(super) me: CommRank,
     origin: Origin,
     /// `None`: all tasks, in world order.
@@ -31,8 +31,8 @@ pub(super) struct Known {
 impl Communicators {
     /// Reads the file `path` of task `me`.
     ///
-    /// The first communicator of all tasks is taken for `MPI_COMM_WORLD`; without one, a number that the file does not
-    /// use stands for it. Others of the same members are told apart by their order, as in every task's file.
+    /// The first communicator of all tasks is assumed to be `MPI_COMM_WORLD`; if there is none, a number that the file does
+    /// not use stands for it. Communicators with the same members are identified by their order in each task's file.
     pub(super) fn open(path: &Path, me: Rank, tasks: u32) -> Result<Self, LegacyError> {
         let bytes = std::fs::read(path)
             .map_err(|error| LegacyError { place: Place::file(path), problem: Problem::Io(error) })?;
@@ -79,17 +79,17 @@ impl Communicators {
         Ok(Self { all, by_id, world })
     }
 
-    /// That of all tasks, on which peers are world ranks.
+    /// The communicator of all tasks, in which peers are world ranks.
     pub(super) fn world(&self) -> CommId {
         self.world
     }
 
-    /// How many there are.
+    /// Number of communicators.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// The one at `index` in the order of the file.
+    /// The communicator at `index` in file order.
     pub(super) fn get(&self, index: usize) -> Option<Communicator<'_>> {
         self.all.get(index).map(|known| Communicator {
             id: known.id,
@@ -101,13 +101,13 @@ impl Communicators {
         })
     }
 
-    /// The communicator that has the number `id` in the file.
+    /// The communicator with the number `id`.
     pub(super) fn find(&self, id: i32) -> Option<&Known> {
         self.by_id.get(&id).map(|&index| &self.all[index])
     }
 }
 
-/// The members at `words`; `None`: all tasks.
+/// Reads members; `None`: all tasks.
 fn members(words: &mut Words<'_>, tasks: u32) -> Result<Option<Vec<Rank>>, LegacyError> {
     let begin = words.at;
     let most = i32::try_from(tasks).unwrap_or(i32::MAX);

@@ -18,10 +18,10 @@ use std::path::PathBuf;
 
 /// Bytes of a record.
 const RECORD: usize = 40;
-/// Records read at a time.
+/// Bytes read at a time.
 const BLOCK: usize = 4096 * RECORD;
 
-/// A record as it lies in the file.
+/// A record of the file.
 #[derive(BinRead, Clone, Copy, Debug)]
 #[br(little)]
 struct Raw {
@@ -29,21 +29,20 @@ struct Raw {
     start: u64,
     /// Nanoseconds, monotonic.
     end: u64,
-    /// Destination or source, a world rank (−1 in a posted receive: any source); root, taken for a rank of the
-    /// communicator.
+    /// World rank of the destination or source (−1 in a posted receive: any source); root, assumed to be a communicator rank.
     peer: i32,
-    /// Sent, received, or room.
+    /// Bytes sent or received, or size of the buffer.
     bytes: i32,
-    /// Tag of a point-to-point call (not in waits, see there), communicator of a collective one.
+    /// Tag of a point-to-point call (meaningless in waits), communicator of a collective one.
     tag: i32,
-    /// Links a non-blocking call to its wait; 0: nothing waits; undefined for blocking calls.
+    /// Links a non-blocking call to its wait; 0: no wait; undefined for blocking calls.
     request: u32,
     event: u16,
-    // Six bytes of padding hold whatever lay in memory.
+    // Six bytes of padding are undefined.
 }
 
-/// The event types of point-to-point and other calls that are verified on real captures. Collectives have the
-/// codes of the trace ([`OpCodes`]).
+/// The event types of point-to-point and other calls that occur in real captures. Collectives have the codes of the trace
+/// ([`OpCodes`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum EventType {
@@ -75,26 +74,26 @@ impl EventType {
     }
 }
 
-/// What to do with an event type that is not known.
+/// How to treat unknown event types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum UnknownEvents {
-    /// It is an error.
+    /// Return an error.
     #[default]
     Refuse,
-    /// Leave it out and count it.
+    /// Skip and count them.
     Skip,
 }
 
-/// How to read the older layout.
+/// Options for the older layout.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Event types that are not known.
+    /// How to treat unknown event types.
     pub unknown: UnknownEvents,
-    /// Codes of collectives; without a table only the verified ones are known (Bcast, Allreduce, Barrier).
+    /// Codes of collectives; by default only the verified ones (Bcast, Allreduce, Barrier).
     pub op_codes: Option<OpCodes>,
 }
 
-/// The events of one task: its communicators first, then its calls.
+/// The events of one task: communicators first, then calls.
 #[derive(Debug)]
 pub struct Events {
     path: PathBuf,
@@ -102,16 +101,16 @@ pub struct Events {
     block: Vec<u8>,
     at: usize,
     filled: usize,
-    /// Records read.
+    /// Number of records read.
     records: u64,
     tasks: u32,
-    /// Start of `MPI_Init`, for the events of communicators.
+    /// Start of `MPI_Init`, the time of communicator events.
     init: Nanos,
     communicators: Communicators,
     communicators_given: usize,
     unknown: UnknownEvents,
     op_codes: OpCodes,
-    /// Requests under way, by the number in the file, and the tag they were posted with.
+    /// Pending requests by number in the file, and the tags of their receives.
     requests: HashMap<u32, (RequestId, Option<i32>)>,
     requests_started: u64,
     completion: [Completion; 1],
@@ -120,7 +119,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Opens the files `<rank>.veft` and `<rank>.comm` of the capture `main`; `rank` is one of its tasks.
+    /// Opens `<rank>.veft` and `<rank>.comm` of the capture `main`; `rank` must be one of its tasks.
     pub fn open(main: &Main, rank: Rank, options: &Options) -> Result<Self, LegacyError> {
         let tasks = main.tasks.len() as u32;
         let Some(task) = main.tasks.get(rank.index()) else {
@@ -153,7 +152,7 @@ impl Events {
         })
     }
 
-    /// The next event, or `None` behind the last complete record.
+    /// The next event, or `None` after the last complete record.
     #[expect(clippy::should_implement_trait, reason = "the event borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, LegacyError> {
         if self.communicators_given < self.communicators.len() {
@@ -171,7 +170,7 @@ impl Events {
         while let Some(raw) = self.next_raw()? {
             match self.action(&raw) {
                 Ok(action) => {
-                    // A completion lies in the reader; everything else stands for itself.
+                    // The completion is stored in the reader, other actions borrow nothing.
                     let action = match action {
                         Meaning::Itself(action) => action,
                         Meaning::Completion(completion) => {
@@ -196,22 +195,22 @@ impl Events {
         Ok(None)
     }
 
-    /// Whether the last record was `MPI_Finalize`: otherwise the task was killed, or its file was cut.
+    /// Whether the last record was `MPI_Finalize`; otherwise the task was killed, or the file is truncated.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Bytes at the end of the file that are no complete record; known when [`Events::next`] has given `None`.
+    /// Bytes of an incomplete record at the end; valid after [`Events::next`] has returned `None`.
     pub fn lost_bytes(&self) -> u64 {
         (self.filled - self.at) as u64
     }
 
-    /// Complete records read.
+    /// Number of complete records read.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Event types that were left out, and how often.
+    /// The event types that were skipped, and how often.
     pub fn skipped(&self) -> &BTreeMap<u16, u64> {
         &self.skipped
     }
@@ -223,14 +222,14 @@ impl Events {
         let mut record = Cursor::new(&self.block[self.at..self.at + RECORD]);
         self.at += RECORD;
         self.records += 1;
-        // A record's worth of bytes is there and every bit pattern is a record, so this reads.
+        // The bytes are complete, and every bit pattern is valid.
         match Raw::read(&mut record) {
             Ok(raw) => Ok(Some(raw)),
             Err(error) => Err(self.error(Problem::Io(io::Error::other(error)))),
         }
     }
 
-    /// Makes the block hold a whole record; `false` when the file has none.
+    /// Fills the block with at least one record; `false` at the end of the file.
     #[cold]
     fn refill(&mut self) -> Result<bool, LegacyError> {
         self.block.copy_within(self.at..self.filled, 0);
@@ -310,8 +309,7 @@ impl Events {
                 let bytes = Some(bytes(raw)?);
                 let (request, posted_tag) =
                     self.requests.remove(&raw.request).ok_or(Problem::UnknownRequest(raw.request))?;
-                // Real waits hold a 1 here where both the receive and its message have tag 0: only a receive
-                // from any tag has no better source.
+                // Real waits have tag 1 here for a receive and a message with tag 0, so the tag is used only for a receive from any tag.
                 let tag = posted_tag.unwrap_or(raw.tag);
                 let outcome = Outcome::Received { source, tag, bytes };
                 return Ok(Meaning::Completion(Completion { request, outcome }));
@@ -342,7 +340,7 @@ impl Events {
         }))
     }
 
-    /// A new request under the number of `raw`, of a receive with this tag.
+    /// A new request with the number of `raw`, for a receive with this tag.
     fn start(&mut self, raw: &Raw, tag: Option<i32>) -> Result<RequestId, Problem> {
         let request = RequestId { thread: 0, number: self.requests_started };
         self.requests_started += 1;
@@ -365,7 +363,7 @@ fn rank_below(count: u32, found: i32, field: &'static str) -> Result<CommRank, P
     })
 }
 
-/// What a record means.
+/// The meaning of a record.
 enum Meaning {
     Itself(Action<'static>),
     Completion(Completion),
@@ -379,8 +377,8 @@ fn bytes(raw: &Raw) -> Result<Bytes, Problem> {
     })
 }
 
-/// What a task's part of a collective moves when its record says `block` bytes: verified for Bcast, Allreduce and
-/// Barrier; for the others `block` is taken for the task's own block, which no capture at hand confirms.
+/// The amounts of a collective whose record has `block` bytes: verified for Bcast, Allreduce and Barrier; for the others
+/// `block` is assumed to be the task's own block, which no available capture confirms.
 fn amounts(operation: Operation, block: u64, is_root: bool, members: u64) -> Amounts {
     let others = block * (members - 1);
     let (send, recv) = match (operation, is_root) {

@@ -1,4 +1,4 @@
-//! `VEFT.main`: how many tasks there were, on which hosts, and when.
+//! `VEFT.main`: the tasks, their hosts and times.
 
 use super::{LegacyError, Problem};
 use crate::error::Place;
@@ -10,23 +10,23 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// No line is longer: host names have at most 255 bytes, numbers twenty digits.
+/// Maximum length of a line: host names have at most 255 bytes, numbers twenty digits.
 const LONGEST_LINE: u64 = 8 << 10;
 const TASK_LINE: &str = "Task:<x>:Node:<host>:RI:<ns>:RF:<ns>:TI:<ns>:TF:<ns>";
 
 /// The file `VEFT.main` of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Main {
-    /// Where it lies; the files of the tasks lie beside it.
+    /// Its path; the files of the tasks are beside it.
     pub path: PathBuf,
-    /// What it says of each task.
+    /// The tasks.
     pub tasks: Vec<Task>,
 }
 
-/// What `VEFT.main` says of one task.
+/// A task in `VEFT.main`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The host it ran on.
+    /// Its host.
     pub host: String,
     /// Wall clock at `MPI_Init`, nanoseconds since 1970.
     pub realtime_init: u64,
@@ -39,15 +39,15 @@ pub struct Task {
 }
 
 impl Main {
-    /// Whether `path` is a capture of the older layout: a directory with a `VEFT.main`, or this file.
+    /// Whether `path` is a capture of the older layout: a directory with `VEFT.main`, or this file.
     pub fn is_at(path: &Path) -> bool {
         path.join("VEFT.main").is_file()
             || (path.is_file() && path.file_name().is_some_and(|name| name == "VEFT.main"))
     }
 
-    /// Reads `VEFT.main` from the directory `path`, or the file `path` itself.
+    /// Reads `VEFT.main` in the directory `path`, or the file `path` itself.
     ///
-    /// The directory that its second line names is where it was written, and is not looked at.
+    /// Its second line names the directory in which it was written, which is ignored.
     pub fn open(path: &Path) -> Result<Self, LegacyError> {
         let path = if path.is_dir() { path.join("VEFT.main") } else { path.to_path_buf() };
         let mut lines = Lines::open(&path)?;
@@ -86,7 +86,7 @@ impl Main {
     }
 }
 
-/// The lines of a small text file, without their ends, empty ones left out.
+/// The non-empty lines of a small text file.
 struct Lines<'a> {
     input: BufReader<File>,
     path: &'a Path,
@@ -129,12 +129,12 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Digits only: no sign, no blanks.
+/// Parses digits only: no sign, no blanks.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A task's line. A host's name may hold colons; what is behind it may not.
+/// Parses a task's line. Only the host name may contain colons.
 fn task(line: &str) -> Option<(u32, Task)> {
     let (rank, rest) = line.strip_prefix("Task:")?.split_once(":Node:")?;
     let (host, times) = rest.rsplit_once(":RI:")?;

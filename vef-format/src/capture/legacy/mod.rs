@@ -1,12 +1,12 @@
 //! The older capture layout, of VEF-Prospector: read only.
 //!
-//! A directory with `VEFT.main` ([`Main`]: tasks, hosts, clocks) and for each task `x` its calls in `x.veft` and its
-//! communicators in `x.comm` ([`Events`]). Verified on real captures: the record's layout and the event types
-//! in [`EventType`]. What this layout does not keep:
+//! A directory with `VEFT.main` ([`Main`]: tasks, hosts, clocks), and for each task `x` its calls in `x.veft` and its
+//! communicators in `x.comm` ([`Events`]). Real captures confirm the record's layout and the event types in [`EventType`].
+//! The layout lacks:
 //!
-//! - the communicator of a point-to-point call. Peers are world ranks, given here on the communicator of all tasks;
-//!   whoever matches such a capture goes by peer, tag and *equal length*, as the original tools do, because
-//!   messages of equal tag on different communicators cannot be told apart otherwise;
+//! - the communicator of a point-to-point call. Peers are world ranks, and are given on the communicator of all tasks. Such a
+//!   capture must be matched by peer, tag and *equal length*, as the original tools do, because messages with the same tag
+//!   on different communicators cannot be distinguished otherwise;
 //! - datatypes, send modes, threads, per-peer counts of vector collectives.
 
 mod communicators;
@@ -22,13 +22,13 @@ pub use main_file::{Main, Task};
 use crate::error::Place;
 use std::io;
 
-/// Why a capture in the older layout cannot be read: where, and what is wrong there.
+/// Why a capture of the older layout cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct LegacyError {
-    /// The file, and the line, record or offset in it.
+    /// The file, and the line, record or offset.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     #[source]
     pub problem: Problem,
 }
@@ -36,21 +36,21 @@ pub struct LegacyError {
 /// What is wrong in a file of the older layout.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The system could not read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// There is no byte in the file.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// A line of `VEFT.main` that is not of the form it has to have.
+    /// A line of `VEFT.main` has another form.
     #[error("`{found}`, where {expected} is expected")]
     Line {
-        /// What stands there.
+        /// The text found.
         found: String,
-        /// What should.
+        /// The expected text.
         expected: &'static str,
     },
-    /// A task number of `VEFT.main` that is too large, or comes twice.
+    /// A task number of `VEFT.main` is out of range, or occurs twice.
     #[error("task {task} of {tasks} {wrong}")]
     Task {
         /// The task.
@@ -60,23 +60,23 @@ pub enum Problem {
         /// "is out of range", "comes twice", "is missing".
         wrong: &'static str,
     },
-    /// A number of a binary file that is out of its range.
+    /// A number of a binary file is out of range.
     #[error("{field} is {found}, not {expected}")]
     Value {
-        /// Which one.
+        /// The field.
         field: &'static str,
-        /// What stands there.
+        /// The value found.
         found: i64,
-        /// What may stand there.
+        /// The expected values.
         expected: String,
     },
-    /// A binary file that ends within something.
+    /// A binary file is truncated.
     #[error("the file ends within a communicator")]
     Cut,
-    /// A communicator whose members do not include the task.
+    /// The members of a communicator do not include the task.
     #[error("this task is not a member of communicator {0}")]
     Stranger(i32),
-    /// The time at the end of a call is before that at its start.
+    /// A call ends before it starts.
     #[error("the call ends at {end} ns, before it starts at {start} ns")]
     Backwards {
         /// Nanoseconds, monotonic.
@@ -84,16 +84,16 @@ pub enum Problem {
         /// Nanoseconds, monotonic.
         end: u64,
     },
-    /// An event type that is not known.
+    /// The event type is unknown.
     #[error("event type {0} is not known")]
     UnknownEvent(u16),
-    /// A wait for a request that no call has started, or that was waited for already.
+    /// A wait for a request that was not started, or that was completed already.
     #[error("a wait for request {0}, which no call has started")]
     UnknownRequest(u32),
-    /// A request that is started while one of the same number is under way.
+    /// A request is started while one with the same number is pending.
     #[error("request {0} is started while it is still under way")]
     BusyRequest(u32),
-    /// A collective on a communicator that the task's `.comm` file does not list.
+    /// A collective on a communicator that is not in the task's `.comm` file.
     #[error("communicator {0} is not in the task's .comm file")]
     UnknownCommunicator(i32),
 }

@@ -1,4 +1,4 @@
-//! The changes that a repair makes, and what all its steps ask of records.
+//! The log of a repair, and helpers of its steps.
 
 use crate::ids::Rank;
 use crate::record::{Dependency, Record};
@@ -7,35 +7,35 @@ use std::collections::BTreeMap;
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Change {
-    /// The line of the trace before, 1-based.
+    /// The line in the original trace, 1-based.
     pub line: u64,
-    /// What sort of thing was mended.
+    /// Kind of change.
     pub kind: Mended,
-    /// What was changed, for people.
+    /// Description of the change.
     pub text: String,
 }
 
-/// Sorts of changes.
+/// Kinds of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mended {
     /// A count of the header.
     HeaderCount,
-    /// A communicator that stood below its first use, or twice.
+    /// A communicator below its first use, or a duplicate.
     Communicator,
     /// The id of a point-to-point line.
     Id,
     /// Id, communicator or operation of one task's part of a collective.
     Collective,
-    /// What a record waits for.
+    /// The dependency of a record.
     Dependency,
-    /// The place of a record among those of its task.
+    /// The position of a record in its task.
     Order,
-    /// Whether a message says that its reception is waited for (`+4`).
+    /// The awaited bit of a message (`+4`).
     Awaited,
 }
 
-/// Collects changes: counts all, keeps the first of each kind.
+/// Counts all changes; keeps the first of each kind.
 #[derive(Debug)]
 pub(super) struct Changes {
     keep: u64,
@@ -57,7 +57,7 @@ impl Changes {
     }
 }
 
-/// The records of each task, by their places in the trace.
+/// Indices of each task's records.
 pub(super) fn by_task(records: &[(u64, Record)]) -> BTreeMap<Rank, Vec<usize>> {
     let mut tasks: BTreeMap<Rank, Vec<usize>> = BTreeMap::new();
     for (at, (_, record)) in records.iter().enumerate() {
@@ -76,7 +76,7 @@ pub(super) fn task_of(record: &Record) -> Option<Rank> {
     }
 }
 
-/// What a record waits for; a communicator for nothing.
+/// The dependency of a record; [`Dependency::Start`] for a communicator.
 pub(super) fn after(record: &Record) -> Dependency {
     match record {
         Record::Communicator(_) => Dependency::Start,

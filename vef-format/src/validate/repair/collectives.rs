@@ -1,4 +1,4 @@
-//! One line of a collective that disagrees with all others.
+//! Repairs one line of a collective that differs from all others.
 
 use super::changes::{Changes, Mended};
 use crate::ids::{CollectiveId, CommId, Rank};
@@ -11,7 +11,7 @@ pub(super) fn mend(records: &mut [(u64, Record)], op_codes: &OpCodes, log: &mut 
     let mut known = Communicators::default();
     for (_, record) in records.iter() {
         if let Record::Communicator(comm) = record {
-            // What is wrong with it, validation says.
+            // Validation reports invalid communicators.
             let _ = known.add(comm.id, &comm.members);
         }
     }
@@ -20,7 +20,7 @@ pub(super) fn mend(records: &mut [(u64, Record)], op_codes: &OpCodes, log: &mut 
     operation(records, op_codes, log);
 }
 
-/// The lines of each collective, by their places in the trace.
+/// Indices of the lines of each collective.
 fn by_id(records: &[(u64, Record)]) -> BTreeMap<CollectiveId, Vec<usize>> {
     let mut lines: BTreeMap<CollectiveId, Vec<usize>> = BTreeMap::new();
     for (at, (_, record)) in records.iter().enumerate() {
@@ -38,7 +38,7 @@ fn part(records: &[(u64, Record)], at: usize) -> Option<&LocalCollective> {
     }
 }
 
-/// A collective that all lines but one have on a communicator of just their tasks is on that one.
+/// Moves a line to the communicator of all other lines, if its members are exactly the tasks of the lines.
 fn communicator(records: &mut [(u64, Record)], known: &Communicators, log: &mut Changes) {
     for lines in by_id(records).into_values() {
         let parts = || lines.iter().filter_map(|&at| part(records, at));
@@ -69,7 +69,7 @@ fn communicator(records: &mut [(u64, Record)], known: &Communicators, log: &mut 
     }
 }
 
-/// The n-th call of each member on a communicator is the same collective.
+/// Sets the id of a line so that the n-th call of each member on a communicator is the same collective.
 fn id(records: &mut [(u64, Record)], known: &mut Communicators, log: &mut Changes) {
     let mut calls: BTreeMap<(CommId, u32), Vec<usize>> = BTreeMap::new();
     let mut on: HashMap<CollectiveId, HashSet<(CommId, u32)>> = HashMap::new();
@@ -110,7 +110,7 @@ fn id(records: &mut [(u64, Record)], known: &mut Communicators, log: &mut Change
     }
 }
 
-/// All members call the same operation.
+/// Sets the operation of a line to that of the other members.
 fn operation(records: &mut [(u64, Record)], op_codes: &OpCodes, log: &mut Changes) {
     for lines in by_id(records).into_values() {
         let mut votes = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! What records wait for, and whether messages say that they are waited for.
+//! Repairs dependencies and awaited bits.
 
 use super::changes::{Changes, Mended, after, by_task, task_of};
 use crate::ids::{CollectiveId, MessageId, Rank};
 use crate::record::{Dependency, Message, Record};
 use std::collections::{HashMap, HashSet};
 
-/// What is known of point-to-point lines.
+/// The point-to-point lines by id.
 struct Messages(HashMap<MessageId, Message>);
 
 impl Messages {
@@ -17,7 +17,7 @@ impl Messages {
         Self(messages.collect())
     }
 
-    /// Whether `id` is a message to `task`, which is not a mark of its own.
+    /// Whether `id` is a message to `task` and not one of its own marks.
     fn is_to(&self, id: MessageId, task: Rank) -> bool {
         self.0.get(&id).is_some_and(|message| message.dst == task && !message.is_mark())
     }
@@ -27,7 +27,7 @@ impl Messages {
     }
 }
 
-/// Gives records their dependencies back where what stands there cannot be, and only one thing can.
+/// Replaces invalid dependencies where only one is possible.
 pub(super) fn mend(records: &mut [(u64, Record)], log: &mut Changes) {
     let messages = Messages::of(records);
     let mut parts: HashSet<(CollectiveId, Rank)> = HashSet::new();
@@ -42,7 +42,7 @@ pub(super) fn mend(records: &mut [(u64, Record)], log: &mut Changes) {
             received.insert(id);
         }
     }
-    // Messages that say somebody waits for them, and nobody does; and receptions of no message to their task.
+    // Awaited messages that no record waits for; then receptions of messages to other tasks.
     let mut unclaimed: HashMap<Rank, HashSet<MessageId>> = HashMap::new();
     for (_, record) in records.iter() {
         if let Record::Message(message) = record
@@ -122,8 +122,8 @@ fn told(dependency: Dependency) -> String {
     }
 }
 
-/// Makes messages say what their receivers do. Where a receiver's records end early, or one of them waits for a message
-/// that nobody knows, a message may have been awaited there.
+/// Sets the awaited bits by the receivers' records. If those end early, or one waits for an unknown message, the bit may
+/// have been right.
 pub(super) fn awaited(records: &mut [(u64, Record)], log: &mut Changes) {
     let messages = Messages::of(records);
     let mut received = HashSet::new();
@@ -148,7 +148,7 @@ pub(super) fn awaited(records: &mut [(u64, Record)], log: &mut Changes) {
             log.add(Mended::Awaited, *line, || format!("message {id} is waited for, now says so (+4)"));
         }
         let certain = ended.get(&message.dst) == Some(&true) && !uncertain.contains(&message.dst);
-        // Without its bit, an empty message of a task to itself would be a local mark.
+        // Without the bit, an empty message of a task to itself would be a local mark.
         let is_message = Message { awaited: false, ..*message };
         if !is_received && message.awaited && certain && !is_message.is_mark() {
             message.awaited = false;

@@ -1,11 +1,11 @@
-//! What can be mended without knowing what records are for: counts, places, ids.
+//! Repairs that need not know the meaning of records: counts, positions, ids.
 
 use super::changes::{Changes, Mended, after, by_task, task_of};
 use crate::ids::{CollectiveId, CommId};
 use crate::record::{Communicator, Dependency, Header, Record, Version};
 use std::collections::{HashMap, HashSet};
 
-/// Takes communicators above the first collective on them, and away where they stand a second time.
+/// Moves communicators above their first collective; removes duplicates.
 pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes) {
     let mut told: HashMap<CommId, usize> = HashMap::new();
     let mut used = HashSet::new();
@@ -52,7 +52,7 @@ pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes)
             format!("communicator {} taken above its first use", comm_of(record))
         });
     }
-    // Their order means nothing; that of their ids is the usual one.
+    // The order of communicators has no meaning; by id is the usual one.
     let is_usual = kept.is_sorted_by_key(|(_, record)| comm_of(record));
     kept.append(&mut moved);
     if is_usual {
@@ -70,8 +70,8 @@ fn comm_of(record: &Record) -> CommId {
     }
 }
 
-/// Gives ids back to point-to-point lines in a trace that otherwise counts them along the file: to those whose
-/// id another line has, and to those whose id nobody names while somebody names the one that is missing.
+/// If ids otherwise count along the file, gives lines the id of their position: lines with a duplicate id, and lines whose
+/// id no record refers to while a record refers to the missing one.
 pub(super) fn ids(records: &mut [(u64, Record)], log: &mut Changes) {
     let mut uses: HashMap<u64, u32> = HashMap::new();
     let mut named = HashSet::new();
@@ -88,7 +88,7 @@ pub(super) fn ids(records: &mut [(u64, Record)], log: &mut Changes) {
             named.insert(id.0);
         }
     }
-    // Where many lines are not in their places, ids do not count along the file.
+    // With more exceptions, ids do not count along the file.
     if wrong.len() as u64 > 1 + lines / 10 {
         return;
     }
@@ -104,7 +104,7 @@ pub(super) fn ids(records: &mut [(u64, Record)], log: &mut Changes) {
     }
 }
 
-/// Puts records of a task that say they follow a later record of it behind that one.
+/// Moves records of a task behind the record of the task on which they depend.
 pub(super) fn order(records: &mut [(u64, Record)], log: &mut Changes) {
     for (_, places) in by_task(records) {
         let Some(order) = in_order(records, &places) else { continue };
@@ -123,7 +123,7 @@ pub(super) fn order(records: &mut [(u64, Record)], log: &mut Changes) {
     }
 }
 
-/// What a record is called by those that follow it.
+/// The dependency by which other records refer to a record.
 fn name(record: &Record) -> Option<Dependency> {
     match record {
         Record::Communicator(_) => None,
@@ -132,14 +132,14 @@ fn name(record: &Record) -> Option<Dependency> {
     }
 }
 
-/// The order of a task's records in which each stands behind the one it follows; `None` where they do already, or where it is
-/// not certain.
+/// The order of a task's records in which each follows its dependency; `None` if they are in order, or the order is
+/// ambiguous.
 fn in_order(records: &[(u64, Record)], places: &[usize]) -> Option<Vec<usize>> {
     let mut own: HashMap<Dependency, usize> = HashMap::new();
     for (turn, &at) in places.iter().enumerate() {
         own.entry(name(&records[at].1)?).or_insert(turn);
     }
-    // Records that must wait, by what they wait for.
+    // Records that must wait, by dependency.
     let mut held: HashMap<Dependency, usize> = HashMap::new();
     for (turn, &at) in places.iter().enumerate() {
         let after = after(&records[at].1);
@@ -162,7 +162,7 @@ fn in_order(records: &[(u64, Record)], places: &[usize]) -> Option<Vec<usize>> {
     held.is_empty().then_some(order)
 }
 
-/// Counts the lines.
+/// Sets the header's counts.
 pub(super) fn header(header: &mut Header, records: &[(u64, Record)], log: &mut Changes) {
     let count = |kind: fn(&Record) -> bool| records.iter().filter(|(_, record)| kind(record)).count() as u64;
     let collectives: HashSet<CollectiveId> = records
@@ -192,6 +192,6 @@ pub(super) fn header(header: &mut Header, records: &[(u64, Record)], log: &mut C
             *promised = found;
         }
     }
-    // What is written is of version 3.
+    // The output is of version 3.
     (header.version, header.received) = (Version::V3, 0);
 }

@@ -1,12 +1,12 @@
-//! Mends what in a trace follows from the rest of it.
+//! Repairs what the rest of a trace determines.
 //!
-//! Mended is only what can have been no other way: counts of the header, the bit that says a message is awaited, ids
-//! that left the order of the file, a dependency that can name but one record, the id, operation or communicator of
-//! one line of a collective where all others agree, lines of a task that stand before the record they follow,
-//! communicators below their first use. The rest stays as it is and remains a problem of the [`Report`].
+//! Only unambiguous repairs are made: counts of the header, awaited bits, ids out of file order, a dependency with only one
+//! possible target, the id, operation or communicator of one line of a collective where all other lines agree, records in
+//! front of their dependency in the same task, communicators below their first use. All else stays as it is and is a
+//! problem in the [`Report`].
 //!
-//! All records are held in memory, some 80 bytes each. The lines must be readable one by one: a line that is cut or garbled
-//! is the reader's error, since nothing says what stood there.
+//! All records are in memory, some 80 bytes each. Each line must be readable: a truncated or garbled line is an error of
+//! the reader.
 
 mod changes;
 mod collectives;
@@ -28,24 +28,24 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was mended in a trace, and what is still wrong with it.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Repair {
-    /// How many changes of each kind.
+    /// Number of changes, by kind.
     pub kinds: BTreeMap<Mended, u64>,
     /// The first changes of each kind.
     pub changes: Vec<Change>,
-    /// The mended trace; its problems are what could not be known.
+    /// Validation of the repaired trace.
     pub report: Report,
 }
 
-/// Why a trace is not repaired.
+/// Why a trace cannot be repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// A line cannot be read: nothing says what stood there.
+    /// A line cannot be read.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// The repaired trace would take the place of the one it is made of.
+    /// The repaired trace would overwrite the original.
     #[error("{}: the trace itself; a repair goes to another file", .0.display())]
     Same(PathBuf),
     /// The repaired trace cannot be written.
@@ -53,13 +53,13 @@ pub enum RepairError {
     Write {
         /// The file.
         place: Place,
-        /// Why.
+        /// The error.
         error: WriteError,
     },
 }
 
-/// Writes what is left of the text trace in the file `from`, once it is mended, to the file `to`, as text of version 3;
-/// `to` appears only if the result [is complete](Report::is_complete).
+/// Repairs the text trace in the file `from` and writes it to the file `to`, as text of version 3. `to` appears only if the
+/// result [is complete](Report::is_complete).
 ///
 /// # Errors
 /// See [`RepairError`].
@@ -96,7 +96,7 @@ impl Trace {
         Ok(Self { header, records })
     }
 
-    /// Mends what it can. The order matters: each step relies on what those before it put right.
+    /// Makes all repairs, in this order: each step relies on the steps before.
     fn mend(&mut self, options: &Options) -> Repair {
         let mut log = Changes::new(options.keep);
         let op_codes = options.op_codes.clone();
@@ -111,7 +111,7 @@ impl Trace {
         Repair { kinds: log.kinds, changes: log.changes, report }
     }
 
-    /// Problems keep the lines that the records had before.
+    /// Validates the trace; problems have the lines of the original.
     fn validate(&self, options: &Options) -> Report {
         let mut validator = Validator::new(&self.header, options);
         for (number, record) in &self.records {
