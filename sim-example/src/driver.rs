@@ -13,24 +13,13 @@ use crate::error::SimError;
 use crate::latencies::{Cell, Latencies};
 use crate::loggp;
 use crate::model::{Carried, Happened, LinkSpeed, Model, Network, Usage, WithProtocol, with_network};
+use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::quantity::Bandwidth;
 use crate::report::{Report, Run};
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
 use crate::topology::{LinkId, Speed, Topology};
 use crate::watch::Observe;
-
-/// How far a simulation has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Messages delivered.
-    pub delivered: u64,
-    /// Simulated time.
-    pub now: Picos,
-}
-
-/// A report of progress comes after so many moments of simulated time at which something happened.
-pub(crate) const PROGRESS_EVERY: u32 = 1 << 16;
 
 /// Runs the traces of `settings` on its network; tells `progress` from time to time how far it is.
 ///
@@ -46,7 +35,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
     let mut spans = Vec::new();
     for workload in &settings.jobs {
         let mut job = open(workload)?;
-        let nodes = workload.places.nodes(&job)?;
+        let nodes = workload.nodes(&job)?;
         let captured = job.captured_spans()?;
         spans.push(captured.as_deref().map(|spans| Spans::new(spans, job.clock(), workload)));
         if workload.from_init {

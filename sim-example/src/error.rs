@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::loggp::{GoalError, StuckSchedule};
 use crate::model::{ModelError, OutOfTime};
-use crate::settings::UnknownRule;
+use crate::places::UnknownRule;
 use crate::topology::TopologyError;
 use crate::traffic::PatternError;
 use replay::{BuildError, LoadError, ReplayError, Stuck};

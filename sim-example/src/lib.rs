@@ -22,6 +22,8 @@
 
 mod driver;
 mod error;
+mod places;
+mod progress;
 mod report;
 mod settings;
 mod text;
@@ -48,12 +50,14 @@ mod random;
 
 pub use accounts::TaskTimes;
 pub use critical::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
-pub use driver::{Progress, run, run_observed, simulate};
+pub use driver::{run, run_observed, simulate};
 pub use error::SimError;
+pub use places::{Places, UnknownRule};
+pub use progress::Progress;
 pub use replay::{Link, Picos, SameNode, SendCompletion};
 pub use report::{
     Amount, Finish, Ideal, JobReport, Latency, LinkReport, LinksReport, NetworkReport, OfKind, OfSize,
     OverTime, Performance, Report, SCHEMA, Share, SharedBy,
 };
-pub use settings::{NetworkSettings, Places, Settings, UnknownRule, Workload};
+pub use settings::{NetworkSettings, Settings, Workload};
 pub use watch::Observe;

@@ -1,10 +1,7 @@
 //! What a simulation is told: which traces run where, on what network, under which rules.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use placement::Placement;
 use replay::{Job, SameNode, SendCompletion, Table};
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Picos};
@@ -12,6 +9,7 @@ use vef_format::units::{Bytes, Picos};
 use crate::error::SimError;
 use crate::loggp::LogGp;
 use crate::model::{Links, Model, PacketSettings, Protocol, Weights};
+use crate::places::Places;
 use crate::routing::Routing;
 use crate::topology::TopologySpec;
 use crate::watch::Observe;
@@ -137,126 +135,12 @@ impl Workload {
             op_codes: None,
         }
     }
-}
 
-/// Where the tasks of a trace run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Places {
-    /// Task r on node `r / per_node`.
-    Block {
-        /// Tasks of a node.
-        per_node: u32,
-    },
-    /// Task r on node `r mod nodes`.
-    RoundRobin {
-        /// Nodes that get tasks.
-        nodes: u32,
-    },
-    /// Where they ran when the trace was captured, if it says so; hosts are numbered in the order of their first tasks.
-    Captured,
-    /// As a placement says; it may have more ranks than the trace has tasks.
-    Given(Placement),
-}
-
-impl Default for Places {
-    /// One task a node.
-    fn default() -> Self {
-        Self::Block { per_node: 1 }
-    }
-}
-
-/// A text that is no rule of placement.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "placement rule {0:?}: write captured, or block:TASKS_PER_NODE or round-robin:NODES, with a number of at least 1"
-)]
-pub struct UnknownRule(pub String);
-
-impl FromStr for Places {
-    type Err = UnknownRule;
-
-    /// `block` (one task a node), `block:TASKS_PER_NODE`, `round-robin:NODES` or `captured`.
-    fn from_str(text: &str) -> Result<Self, UnknownRule> {
-        let unknown = || UnknownRule(text.to_owned());
-        if text.trim() == "captured" {
-            return Ok(Self::Captured);
-        }
-        let (rule, number) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
-        let digits = number.bytes().all(|b| b.is_ascii_digit());
-        let number = match (rule, number) {
-            ("block", "") if !text.contains(':') => 1,
-            _ if !digits => return Err(unknown()),
-            _ => number.parse().ok().filter(|&number| number > 0).ok_or_else(unknown)?,
-        };
-        match rule {
-            "block" => Ok(Self::Block { per_node: number }),
-            "round-robin" => Ok(Self::RoundRobin { nodes: number }),
-            _ => Err(unknown()),
-        }
-    }
-}
-
-impl fmt::Display for Places {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Block { per_node } => write!(f, "block:{per_node}"),
-            Self::RoundRobin { nodes } => write!(f, "round-robin:{nodes}"),
-            Self::Captured => f.write_str("captured"),
-            Self::Given(placement) => write!(f, "given for {} ranks", placement.ranks.len()),
-        }
-    }
-}
-
-impl Places {
-    /// The node of each of the tasks of `job`.
+    /// The node of each task of `job`, which replays this trace.
     pub(crate) fn nodes(&self, job: &Job) -> Result<Vec<u32>, SimError> {
-        match self {
-            Self::Captured => job.captured_nodes()?.ok_or(SimError::NotCaptured),
-            _ => self.nodes_of(job.tasks()),
+        match self.places.nodes(job.tasks())? {
+            Some(nodes) => Ok(nodes),
+            None => job.captured_nodes()?.ok_or(SimError::NotCaptured),
         }
-    }
-
-    fn nodes_of(&self, tasks: u32) -> Result<Vec<u32>, SimError> {
-        match self {
-            Self::Captured => Err(SimError::NotCaptured),
-            Self::Block { per_node: 0 } | Self::RoundRobin { nodes: 0 } => {
-                Err(SimError::Placement(UnknownRule(self.to_string())))
-            }
-            Self::Block { per_node } => Ok((0..tasks).map(|task| task / per_node).collect()),
-            Self::RoundRobin { nodes } => Ok((0..tasks).map(|task| task % nodes).collect()),
-            // Too few of them are the replay's error.
-            Self::Given(placement) => {
-                Ok(placement.ranks.iter().take(tasks as usize).map(|place| place.node).collect())
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules() {
-        assert_eq!("block".parse(), Ok(Places::Block { per_node: 1 }));
-        assert_eq!("block:4".parse(), Ok(Places::Block { per_node: 4 }));
-        assert_eq!("captured".parse(), Ok(Places::Captured));
-        assert_eq!("round-robin:3".parse(), Ok(Places::RoundRobin { nodes: 3 }));
-        for text in [
-            "",
-            "block:",
-            "block:0",
-            "block:+1",
-            "round-robin",
-            "round-robin:x",
-            "cyclic:3",
-            "block:99999999999",
-        ] {
-            assert!(text.parse::<Places>().is_err(), "{text}");
-        }
-        let nodes = |places: Places, tasks| places.nodes_of(tasks).unwrap();
-        assert_eq!(nodes(Places::Block { per_node: 2 }, 5), [0, 0, 1, 1, 2]);
-        assert_eq!(nodes(Places::RoundRobin { nodes: 2 }, 5), [0, 1, 0, 1, 0]);
-        assert_eq!(nodes(Places::Given(Placement::round_robin(4, 3).unwrap()), 2), [0, 1]);
     }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::model::{Model, OutOfTime};
-use crate::settings::{Places, Workload};
+use crate::places::Places;
+use crate::settings::Workload;
 use replay::{Link, Replay, SameNode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -22,6 +22,7 @@
 mod goal;
 mod machine;
 mod schedule;
+mod stuck;
 mod trace;
 
 use std::fmt;
@@ -32,7 +33,8 @@ use vef_format::units::{Bytes, Picos};
 use crate::quantity::{parse_bytes, parse_time};
 
 pub use goal::{GoalError, GoalProblem, Schedule};
-pub use schedule::{ScheduleReport, StuckSchedule, Waiting, run_schedule};
+pub use schedule::{ScheduleReport, run_schedule};
+pub use stuck::{StuckSchedule, Waiting};
 pub(crate) use trace::run_trace;
 
 /// The model's numbers.

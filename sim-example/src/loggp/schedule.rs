@@ -1,7 +1,6 @@
 //! Runs a GOAL schedule: operations become ready as those that they require are done or have started.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -9,6 +8,7 @@ use vef_format::units::{Bytes, Grouped, Picos};
 
 use super::goal::{Schedule, What};
 use super::machine::{Agenda, Costs, Entry, Interface};
+use super::stuck::{NAMED, StuckSchedule, Waiting};
 use super::{LogGp, Rendezvous};
 use crate::error::SimError;
 use crate::report::{Finish, Performance};
@@ -47,36 +47,6 @@ impl ScheduleReport {
             Grouped(*messages),
             Grouped(bytes.0)
         )
-    }
-}
-
-/// An operation that cannot start, or a message that none receives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    rank: u32,
-    line: u32,
-    what: String,
-    why: String,
-}
-
-/// A schedule that cannot end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct StuckSchedule {
-    /// Operations that are not done.
-    pub operations: u64,
-    first: Vec<Waiting>,
-}
-
-/// How many are named.
-const NAMED: usize = 5;
-
-impl fmt::Display for StuckSchedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the schedule cannot end: {} operations are not done", self.operations)?;
-        for Waiting { rank, line, what, why } in &self.first {
-            write!(f, "; rank {rank}, line {line}: {what} {why}")?;
-        }
-        Ok(())
     }
 }
 

@@ -12,9 +12,9 @@ use vef_format::units::{Bytes, Picos};
 
 use super::machine::{Agenda, Costs, Entry, Interface};
 use super::{LogGp, Rendezvous};
-use crate::driver::{PROGRESS_EVERY, Progress};
 use crate::error::SimError;
 use crate::histogram::Histogram;
+use crate::progress::{PROGRESS_EVERY, Progress};
 
 /// What a trace took.
 pub(crate) struct Outcome {

@@ -7,7 +7,7 @@ use crate::settings::NetworkSettings;
 use crate::topology::{LinkId, Topology, TopologySpec};
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Picos};
 
 /// A message to be carried: when, from, to, bytes.
 type Load = (u64, u32, u32, u64);

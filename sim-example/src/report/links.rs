@@ -5,7 +5,7 @@ use serde::Serialize;
 use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Picos};
 
-use super::{Amount, kind};
+use super::figures::{Amount, kind};
 use crate::model::Usage;
 use crate::quantity::Bandwidth;
 use crate::settings::NetworkSettings;

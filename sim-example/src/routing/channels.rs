@@ -6,9 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Router;
 use super::walk::{Choice, Hop, Pick, Walk};
-use crate::topology::{LinkId, Shape, Vertex};
+use super::{MAX_CLASSES, Router, Routing, RoutingError};
+use crate::topology::{LinkClass, LinkId, Shape, Vertex};
 
 /// A class of virtual channels on a link.
 pub(crate) type Channel = (LinkId, u8);
@@ -18,6 +18,33 @@ pub(crate) type Channel = (LinkId, u8);
 const BUDGET: usize = 3_000_000;
 /// Intermediate switches that are tried where there are many.
 const TRIED: u32 = 16;
+
+impl Router<'_> {
+    /// Assigns classes of virtual channels so that nothing can lock up with `vcs` channels a link, as many as needed without;
+    /// returns how many there are.
+    pub(crate) fn assign_channels(&mut self, vcs: Option<u32>) -> Result<u32, RoutingError> {
+        let routing = self.routing;
+        if matches!(self.topology.shape(), Shape::Given(_)) {
+            // The two phases of a way over another switch have classes of their own.
+            let of_a_phase = match routing {
+                Routing::Valiant { .. } | Routing::Ugal { .. } => Routing::Minimal,
+                other => other,
+            };
+            let router = Self { routing: of_a_phase, by_links_taken: false, ..*self };
+            self.by_links_taken = find_cycle(&router, 1).is_some();
+        }
+        let needed = self.classes(LinkClass::LOCAL).max(self.classes(LinkClass::GLOBAL));
+        if needed > MAX_CLASSES {
+            return Err(RoutingError::TooManyClasses { routing, classes: needed });
+        }
+        let vcs = vcs.unwrap_or(needed);
+        if let Some(cycle) = find_cycle(self, vcs) {
+            let cycle = describe(self, &cycle);
+            return Err(RoutingError::Cycle { routing, vcs, needed, cycle });
+        }
+        Ok(vcs)
+    }
+}
 
 /// A cycle of the dependencies between channels, if there is one; a class beyond `classes` is taken for the last of them.
 pub(crate) fn find_cycle(router: &Router<'_>, classes: u32) -> Option<Vec<Channel>> {

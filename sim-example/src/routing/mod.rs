@@ -189,31 +189,6 @@ impl<'a> Router<'a> {
         Ok(Self { topology, routing, seed, by_links_taken: false })
     }
 
-    /// Assigns classes of virtual channels so that nothing can lock up with `vcs` channels a link, as many as needed without;
-    /// returns how many there are.
-    pub(crate) fn assign_channels(&mut self, vcs: Option<u32>) -> Result<u32, RoutingError> {
-        let routing = self.routing;
-        if matches!(self.topology.shape(), Shape::Given(_)) {
-            // The two phases of a way over another switch have classes of their own.
-            let of_a_phase = match routing {
-                Routing::Valiant { .. } | Routing::Ugal { .. } => Routing::Minimal,
-                other => other,
-            };
-            let router = Self { routing: of_a_phase, by_links_taken: false, ..*self };
-            self.by_links_taken = channels::find_cycle(&router, 1).is_some();
-        }
-        let needed = self.classes(LinkClass::LOCAL).max(self.classes(LinkClass::GLOBAL));
-        if needed > MAX_CLASSES {
-            return Err(RoutingError::TooManyClasses { routing, classes: needed });
-        }
-        let vcs = vcs.unwrap_or(needed);
-        if let Some(cycle) = channels::find_cycle(self, vcs) {
-            let cycle = channels::describe(self, &cycle);
-            return Err(RoutingError::Cycle { routing, vcs, needed, cycle });
-        }
-        Ok(vcs)
-    }
-
     /// The topology.
     pub(crate) fn topology(&self) -> &'a Topology {
         self.topology

@@ -7,10 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
 use super::file::{self, Description, FileError, FileProblem, Kind, Speed};
-use super::graph::{Graph, LinkClass, LinkId, MAX_LINKS};
-
-/// Most switches of a described network: the table of distances takes two bytes a pair.
-pub(crate) const MAX_SWITCHES: usize = 8192;
+use super::graph::{Graph, LinkClass, LinkId, Vertex};
+use super::limits::{MAX_LINKS, MAX_SWITCHES};
 
 /// No way.
 const FAR: u16 = u16::MAX;
@@ -130,7 +128,7 @@ impl Given {
         let (nodes, switches) = (self.graph.nodes(), self.graph.switches());
         let mut by_switch: Vec<Vec<(LinkId, u32)>> = vec![Vec::new(); switches as usize];
         for link in (2 * nodes..self.graph.links()).map(LinkId) {
-            if let Some((super::Vertex::Switch(from), super::Vertex::Switch(to))) = self.graph.ends(link) {
+            if let Some((Vertex::Switch(from), Vertex::Switch(to))) = self.graph.ends(link) {
                 by_switch[from as usize].push((link, to));
             }
         }

@@ -3,10 +3,8 @@
 //! In every topology the link from node `n` into the network (its *injection* link) has number `2n`, the link out of
 //! the network into node `n` (*ejection*) `2n + 1`; the links between switches follow. A node has one cable.
 
-use super::TopologyProblem;
-
-/// The most links a topology may have: their state takes tens of bytes each.
-pub const MAX_LINKS: u32 = 1 << 26;
+use super::error::TopologyProblem;
+use super::limits::MAX_LINKS;
 
 /// A directed link, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

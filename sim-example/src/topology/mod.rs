@@ -16,21 +16,27 @@
 //! This module knows who is joined to whom, and how links and switches are numbered and called. Which way messages take
 //! is the matter of [`crate::routing`].
 
+mod spec;
+
 mod dragonfly;
 mod file;
 mod given;
-mod graph;
 mod hyperx;
-mod spec;
 mod torus;
 mod tree;
 
+mod error;
+mod graph;
+mod limits;
+
 pub use dragonfly::{Arrangement, Dragonfly};
+pub use error::{TopologyError, TopologyProblem};
 pub use file::{FileError, FileProblem};
 pub use given::Given;
-pub use graph::{LinkClass, LinkId, MAX_LINKS, Vertex};
+pub use graph::{LinkClass, LinkId, Vertex};
 pub use hyperx::HyperX;
-pub use spec::{TopologyError, TopologyProblem, TopologySpec};
+pub use limits::MAX_LINKS;
+pub use spec::TopologySpec;
 pub use torus::Torus;
 pub use tree::Tree;
 

@@ -4,7 +4,8 @@
 //! `cables`; `node [...]` and `edge [...]` set them for all that follow. An edge of a `digraph` leads one way. Blocks
 //! (`subgraph`) are read as if they were not there, ports (`a:1`) are left out.
 
-use super::{Description, Edge, FileError, FileProblem, Kind, Names, Speed, lines::wrong_cables};
+use super::description::{Description, Edge, Kind, Names, Speed};
+use super::error::{FileError, FileProblem};
 
 pub(super) fn parse(text: &str) -> Result<Description, FileError> {
     let tokens = tokens(text)?;
@@ -242,7 +243,7 @@ impl Parser<'_> {
                     "type" | "kind" => known.kind = Kind::named(&value),
                     "cables" => {
                         let cables = value.parse().ok().filter(|&cables| cables > 0);
-                        known.cables = Some(cables.ok_or_else(|| wrong_cables(&value))?);
+                        known.cables = Some(cables.ok_or_else(|| FileProblem::cables(&value))?);
                     }
                     key => drop(known.speed.set(key, &value)?),
                 }

@@ -5,7 +5,8 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::collections::HashMap;
 
-use super::{Description, Edge, FileError, FileProblem, Kind, Names, Speed, lines::wrong_cables};
+use super::description::{Description, Edge, Kind, Names, Speed};
+use super::error::{FileError, FileProblem};
 
 pub(super) fn parse(text: &str) -> Result<Description, FileError> {
     let line = |offset: u64| {
@@ -128,7 +129,7 @@ impl Graphml {
                     }
                     (Some(Inside::Edge), Some(edge)) if key == "cables" => {
                         let cables = value.parse().ok().filter(|&cables| cables > 0);
-                        edge.cables = cables.ok_or_else(|| wrong_cables(value))?;
+                        edge.cables = cables.ok_or_else(|| FileProblem::cables(value))?;
                     }
                     (Some(Inside::Edge), Some(edge)) => drop(edge.speed.set(&key, value)?),
                     _ => {}

@@ -10,7 +10,8 @@
 //!
 //! A link leads both ways. `route FROM TO SWITCHES…` gives the way between two nodes; all others are shortest.
 
-use super::{Description, Edge, FileError, FileProblem, Kind, Names, RouteLine, Speed};
+use super::description::{Description, Edge, Kind, Names, RouteLine, Speed};
+use super::error::{FileError, FileProblem};
 
 pub(super) fn parse(text: &str) -> Result<Description, FileError> {
     let mut names = Names::default();
@@ -31,7 +32,8 @@ fn add(names: &mut Names, line: &str, number: usize) -> Result<(), FileProblem> 
             for word in rest {
                 let (key, value) = word.split_once('=').unwrap_or((word, ""));
                 if key == "cables" {
-                    cables = value.parse().ok().filter(|&n| n > 0).ok_or_else(|| wrong_cables(value))?;
+                    cables =
+                        value.parse().ok().filter(|&n| n > 0).ok_or_else(|| FileProblem::cables(value))?;
                 } else if !speed.set(key, value)? {
                     return Err(FileProblem::Syntax(format!(
                         "{word:?}: write bandwidth=RATE, latency=TIME or cables=N"
@@ -54,8 +56,4 @@ fn add(names: &mut Names, line: &str, number: usize) -> Result<(), FileProblem> 
         }
     }
     Ok(())
-}
-
-pub(super) fn wrong_cables(value: &str) -> FileProblem {
-    FileProblem::Syntax(format!("cables {value:?}: expected a number of at least 1"))
 }

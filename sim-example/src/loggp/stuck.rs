@@ -1,0 +1,34 @@
+//! The error for a GOAL schedule that cannot end.
+
+use std::fmt;
+
+/// An operation that never starts or completes, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    pub(super) rank: u32,
+    pub(super) line: u32,
+    pub(super) what: String,
+    pub(super) why: String,
+}
+
+/// A schedule that cannot end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct StuckSchedule {
+    /// Number of operations that are not done.
+    pub operations: u64,
+    /// At most [`NAMED`] of them.
+    pub(super) first: Vec<Waiting>,
+}
+
+/// Most operations that the error names.
+pub(super) const NAMED: usize = 5;
+
+impl fmt::Display for StuckSchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the schedule cannot end: {} operations are not done", self.operations)?;
+        for Waiting { rank, line, what, why } in &self.first {
+            write!(f, "; rank {rank}, line {line}: {what} {why}")?;
+        }
+        Ok(())
+    }
+}
