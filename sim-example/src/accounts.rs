@@ -1,25 +1,26 @@
-//! What each task did with its time: computing, or waiting, and for what.
+//! The time of each task by state: computing, or waiting, and for what.
 //!
-//! A task is at every moment from the start of its job to its end in one of these states, so that they add up to its finish exactly.
+//! From the start of its job to its end a task is always in one of these states, so the times add up to its
+//! finishing time.
 
 use replay::{Engine, Started};
 use serde::Serialize;
 use vef_format::raw::DEPENDENCY;
 use vef_format::units::Picos;
 
-/// What a task did with its time.
+/// The time of a task by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TaskTimes {
-    /// It computed: what the trace has between its records, by the job's factor.
+    /// Computing: the captured time between records, times the factor of the job.
     #[serde(rename = "computing_ps")]
     pub computing: Picos,
-    /// It waited until a send of its own was complete.
+    /// Waiting for the completion of a send.
     #[serde(rename = "sending_ps")]
     pub sending: Picos,
-    /// It waited for a message.
+    /// Waiting for a message.
     #[serde(rename = "waiting_ps")]
     pub waiting: Picos,
-    /// It waited for its part of a collective.
+    /// Waiting in a collective.
     #[serde(rename = "collectives_ps")]
     pub collectives: Picos,
 }
@@ -34,7 +35,7 @@ impl TaskTimes {
         }
     }
 
-    /// All of it.
+    /// The sum of all states.
     pub fn total(&self) -> Picos {
         [self.computing, self.sending, self.waiting, self.collectives]
             .into_iter()
@@ -42,23 +43,23 @@ impl TaskTimes {
     }
 }
 
-/// The times of all tasks, as they come.
+/// The times of all tasks, updated during a run.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     tasks: Vec<Account>,
-    /// The first task of each job.
+    /// First task of each job.
     first_tasks: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Account {
-    /// When its last record started.
+    /// Start of the last record.
     at: Picos,
     times: TaskTimes,
 }
 
 impl Accounts {
-    /// Before the engine has begun.
+    /// For an engine that has not begun.
     pub(crate) fn new(engine: &Engine) -> Self {
         let (mut first_tasks, mut tasks) = (Vec::new(), 0);
         for job in 0..engine.jobs() {
@@ -70,13 +71,13 @@ impl Accounts {
         Self { tasks: (0..tasks).map(account).collect(), first_tasks }
     }
 
-    /// The number of a task, counted over all jobs.
+    /// The number of a task over all jobs.
     #[inline]
     pub(crate) fn number(&self, job: u32, task: u32) -> u32 {
         self.first_tasks[job as usize] + task
     }
 
-    /// The first task of each job.
+    /// First task of each job.
     pub(crate) fn first_tasks(&self) -> &[u32] {
         &self.first_tasks
     }
@@ -87,19 +88,19 @@ impl Accounts {
         self.tasks[task as usize].at
     }
 
-    /// The same of all tasks.
+    /// When the last record of each task started.
     pub(crate) fn all_reached(&self) -> Vec<Picos> {
         self.tasks.iter().map(|task| task.at).collect()
     }
 
-    /// A record starts.
+    /// Adds the start of a record.
     #[inline]
     pub(crate) fn started(&mut self, task: u32, started: &Started) {
         let Account { at, times } = &mut self.tasks[task as usize];
         let waited = started.released.saturating_sub(*at);
         times.computing.0 += started.at.0 - started.released.0;
         match started.record.map_or(1, |record| record.tag & DEPENDENCY) {
-            // Nothing is waited for without a dependency, so that there is nothing to add.
+            // Without a dependency the task does not wait, so nothing is added.
             0 | 1 => times.sending.0 += waited.0,
             2 => times.waiting.0 += waited.0,
             _ => times.collectives.0 += waited.0,
@@ -107,12 +108,12 @@ impl Accounts {
         *at = started.at;
     }
 
-    /// The times of the tasks of a job, which finished then.
+    /// The times of the tasks of a job with these finishing times.
     pub(crate) fn of_job(&self, job: u32, finish: &[Picos]) -> Vec<TaskTimes> {
         let first = self.first_tasks[job as usize] as usize;
         let close = |(account, finish): (&Account, &Picos)| {
             let mut times = account.times;
-            // Behind its last record a task waits for the collectives that it has entered alone.
+            // After its last record a task can only wait for collectives.
             times.collectives.0 += finish.saturating_sub(account.at).0;
             times
         };

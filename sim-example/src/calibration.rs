@@ -1,6 +1,6 @@
-//! What measurements say of a machine's messages, as `vef bench calibrate` writes it (`calibration.toml`).
+//! Measured parameters of a machine's messages, as written by `vef bench calibrate` (`calibration.toml`).
 //!
-//! Times are nanoseconds, sizes bytes. `docs/benchmarks.md` tells how each figure is measured.
+//! Times are in nanoseconds, sizes in bytes. `docs/benchmarks.md` describes how each figure is measured.
 
 use std::path::Path;
 
@@ -13,50 +13,54 @@ use crate::model::{Delay, Protocol};
 use crate::quantity::Bandwidth;
 use crate::settings::Settings;
 
-/// Version of the file.
+/// Version of the file format.
 pub const SCHEMA: &str = "vef-calibration-2";
 
-/// A machine's messages.
+/// Measured parameters of a machine's messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Which MPI, in its own words.
+    /// The version text of the MPI library.
     pub mpi: String,
     /// Processor and system.
     pub machine: String,
-    /// What a reduction of sums costs, ns a byte.
+    /// Cost of a sum reduction, in ns per byte.
     pub reduction_ns_per_byte: f64,
-    /// Between nodes.
+    /// Messages between nodes.
     pub inter: Option<Class>,
-    /// Within a node.
+    /// Messages within a node.
     pub intra: Option<Class>,
 }
 
-/// Messages of one kind of pair.
+/// Messages between two kinds of ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// Time of the smallest message from the sender's call to the receiver's return, less both overheads (L).
+    /// Time of the smallest message from the call of the send to the return of the receive, less both
+    /// overheads (L).
     pub latency_ns: Estimate,
-    /// Time for which a sender's processor is busy with a small message (o_s).
+    /// Time of the sender's processor for a small message (o_s).
     pub send_overhead_ns: Estimate,
-    /// Time for which a receiver's processor is busy with a small message that is there (o_r).
+    /// Time of the receiver's processor for a small message that has arrived (o_r).
     pub receive_overhead_ns: Estimate,
-    /// Least time between two small messages of a sender (g).
+    /// Least time between two small messages of one sender (g).
     pub gap_ns: Estimate,
-    /// Time of a further byte of a stream of messages (G).
+    /// Time per byte in a stream of messages (G).
     pub ns_per_byte: Estimate,
-    /// Bytes that pass at once after a pause, before `ns_per_byte` limits: a token bucket's, or a queue's that empties itself.
+    /// Bytes that pass at once after a pause, before `ns_per_byte` applies: the depth of a token bucket, or a
+    /// queue that has drained.
     pub burst_bytes: Estimate,
-    /// Largest message that a blocking send hands over before the receive is posted; absent: no limit was found.
+    /// Largest message for which a blocking send returns before the receive is posted; absent if none was
+    /// found.
     pub eager_limit_bytes: Option<u64>,
-    /// Time both directions take at once, relative to one alone: 1 for full duplex, 2 for half.
+    /// Time of concurrent messages in both directions, relative to one direction: 1 for full duplex, 2 for
+    /// half duplex.
     pub duplex: f64,
-    /// Time of a lone message after a pause, in pieces.
+    /// Time of a single message after a pause, piecewise linear.
     pub segments: Vec<Segment>,
-    /// Median and largest relative difference between measured times and what the parameters above give.
+    /// Median and largest relative difference between measured times and times from the parameters above.
     pub residual: [f64; 2],
 }
 
@@ -66,27 +70,27 @@ pub struct Class {
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// Lower end of its 95 % interval.
+    /// Lower end of the 95 % confidence interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the 95 % confidence interval.
     pub high: f64,
 }
 
-/// Sizes from here on (up to the next segment) take `base_ns + bytes · ns_per_byte`.
+/// Messages from `from_bytes` up to the next segment take `base_ns + bytes · ns_per_byte`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
-    /// First size.
+    /// Smallest size.
     pub from_bytes: u64,
-    /// Time at size 0 of the line.
+    /// Time at size 0, by extrapolation.
     pub base_ns: f64,
-    /// Its slope.
+    /// Slope.
     pub ns_per_byte: f64,
     /// Largest relative residual of the measured points.
     pub residual: f64,
 }
 
-/// Why a file is no calibration.
+/// An invalid calibration file.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {reason}")]
 pub struct CalibrationError {
@@ -97,8 +101,11 @@ pub struct CalibrationError {
 impl Calibration {
     /// Reads a file.
     ///
+    ///
+    ///
     /// # Errors
-    /// With the file's name, and the place in it.
+    ///
+    /// The file cannot be read or is invalid; the error names the file, and the place in it.
     pub fn read(path: &Path) -> Result<Self, CalibrationError> {
         let wrong = |reason: String| CalibrationError { file: path.display().to_string(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -133,13 +140,16 @@ impl Calibration {
 }
 
 impl Calibration {
-    /// Gives a network the measured figures, whatever its model: the links of nodes get rate, latency and burst, interfaces the
-    /// sender's overhead or gap (the longer), sends the eager limit, messages the delays of their sizes and what they take from the
-    /// opposite direction; messages within a node take as long as measured. What is already set on
-    /// `links` (the node's bandwidth or latency, a burst) stays.
+    /// Sets measured figures for a network of any model: bandwidth, latency and burst of node links; overhead
+    /// or gap, the longer, of interfaces; the eager limit of sends; delays by size and returned bytes of
+    /// messages; the link within nodes. Figures of `links` that are already set (node bandwidth or latency,
+    /// burst) are kept.
+    ///
+    ///
     ///
     /// # Errors
-    /// Rates that no link can have.
+    ///
+    /// A rate is not a valid bandwidth.
     pub fn apply(&self, settings: &mut Settings) -> Result<(), CalibrationError> {
         let rate = |ns_per_byte: f64| {
             let bits = (8e9 / ns_per_byte).round();
@@ -150,14 +160,14 @@ impl Calibration {
         };
         let picos = |ns: f64| Picos((ns * 1e3).round() as u64);
         if let Some(class) = &self.inter {
-            // An interface is as long busy with a small message as the next must wait.
+            // The interface is busy with a small message for the gap to the next one.
             let busy = class.send_overhead_ns.value.max(class.gap_ns.value).min(class.small_ns());
             let links = &mut settings.network.links;
             if links.node_bandwidth.is_none() {
                 links.node_bandwidth = Some(rate(class.ns_per_byte.value)?);
             }
             if links.node_latency.is_none() {
-                // Two links join nodes; the receiver's overhead delays what follows as a latency does.
+                // Two links lie between two nodes. The receiver's overhead acts as latency.
                 links.node_latency = Some(picos((class.small_ns() - busy) / 2.0));
             }
             if links.overhead == Picos::ZERO {
@@ -189,22 +199,22 @@ impl Calibration {
     }
 }
 
-/// Messages of less than this have no delay of their own.
+/// Messages below this size have no delay of their own.
 const SMALL: u64 = 1024;
 
 impl Class {
-    /// Time of the smallest message, with both overheads.
+    /// Time of the smallest message, overheads included.
     fn small_ns(&self) -> f64 {
         self.latency_ns.value + self.send_overhead_ns.value + self.receive_overhead_ns.value
     }
 
-    /// What a lone message takes in a simulation with these parameters, ns.
+    /// Simulated time of a single message with these parameters, in ns.
     pub fn message_ns(&self, bytes: Bytes) -> f64 {
         let limited = (bytes.0 as f64 - self.burst_bytes.value).max(0.0);
         self.small_ns() + limited * self.ns_per_byte.value + self.protocol().delay(bytes).0 as f64 / 1e3
     }
 
-    /// The numbers of the model that has the same overhead at both ends.
+    /// LogGP parameters, with equal overhead at both ends.
     fn loggp(&self) -> Parameters {
         let picos = |ns: f64| Picos((ns * 1e3).round() as u64);
         Parameters {
@@ -217,11 +227,12 @@ impl Class {
         }
     }
 
-    /// What messages take beyond latency, overheads, rate and burst.
+    /// The time of messages beyond latency, overheads, rate and burst.
     fn protocol(&self) -> Protocol {
         let (rate, burst) = (self.ns_per_byte.value, self.burst_bytes.value);
         let end = |index: usize| self.segments.get(index + 1).map_or(u64::MAX, |next| next.from_bytes);
-        // Lone messages are measured after a pause, in which processors fall asleep: small ones say how long waking them takes.
+        // Single messages are measured after a pause, which includes the wake-up of idle processors: subtract
+        // it, as measured with small messages.
         let small = self.segments.iter().enumerate().filter(|(_, segment)| segment.from_bytes < SMALL);
         let awake = small
             .flat_map(|(index, segment)| {
@@ -232,7 +243,7 @@ impl Class {
         let mut delays = Vec::new();
         for (index, segment) in self.segments.iter().enumerate() {
             let end = end(index);
-            // Up to the burst links take no time; what is longer waits for the rate.
+            // Up to the burst links take no time; larger messages wait for the rate.
             let bend = (burst.ceil() as u64).clamp(segment.from_bytes, end);
             let over = |from: u64, base: f64, per_byte: f64| Delay {
                 from: Bytes(from),
@@ -251,7 +262,7 @@ impl Class {
 }
 
 impl Estimate {
-    /// A value known exactly.
+    /// An exact value.
     pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value }
     }
@@ -264,8 +275,8 @@ mod tests {
     use crate::settings::Workload;
     use std::io::Write;
 
-    /// 10 ns a byte, 26 µs a small message, 8 µs between two, half a link's time for the other direction, and 400 µs for a handshake from
-    /// 64 KiB on.
+    /// 10 ns per byte, 26 µs for a small message, a gap of 8 µs, duplex 1.5, and a handshake of 400 µs from
+    /// 64 KiB.
     fn class() -> Class {
         let exact = Estimate::exact;
         let segment = |from_bytes, base_ns| Segment { from_bytes, base_ns, ns_per_byte: 10.0, residual: 0.0 };
@@ -296,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Run time in µs of a trace of two tasks.
+    /// Run time of a trace of two tasks, in µs.
     fn time(model: Model, records: &[&str]) -> f64 {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         writeln!(file, "VEF3 2 {} 0 0 0 0 1000\n{}", records.len(), records.join("\n")).unwrap();
@@ -307,7 +318,7 @@ mod tests {
         report.runtime_ps.0 as f64 / 1e6
     }
 
-    /// What a message of `bytes` takes longer where it crosses the second link after the first.
+    /// The time of a message on the second link.
     fn twice(model: Model, bytes: f64) -> f64 {
         if model == Model::StoreAndForward { 10e-3 * bytes } else { 0.0 }
     }
@@ -319,7 +330,7 @@ mod tests {
                 assert!((took / expected - 1.0).abs() < 0.01, "{model}: {took} µs, expected {expected}");
             };
             close(time(model, &["0 0 1 1 0 0 -1"]), 26.01);
-            // The gap lets the last of eleven leave 80 µs after the first.
+            // With the gap, the last of eleven messages leaves 80 µs after the first.
             let train: Vec<String> = (0..11).map(|id| format!("{id} 0 1 1 0 0 -1")).collect();
             let train: Vec<&str> = train.iter().map(String::as_str).collect();
             if model != Model::Latency {
@@ -327,10 +338,10 @@ mod tests {
             }
             close(time(model, &["0 0 1 60000 0 0 -1"]), 26.0 + 600.0 + twice(model, 6e4));
             if model == Model::LogGp {
-                // It has no delays and no links.
+                // The model has no delays and no links.
                 continue;
             }
-            // Small messages of 1 KiB take 36.24 µs; the handshake is what is beyond that and the bytes.
+            // Small messages of 1 KiB take 36.24 µs; the handshake is the rest but for the bytes.
             let handshake = 426.0 - 36.24;
             let lone = 26.0 + handshake + 1000.0 + twice(model, 1e5);
             close(time(model, &["0 0 1 100000 0 0 -1"]), lone);

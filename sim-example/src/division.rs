@@ -1,4 +1,4 @@
-//! Division by a number that is known beforehand, as a multiplication: routing divides at every hop.
+//! Division by an invariant divisor as a multiplication, for routing, which divides at every hop.
 //!
 //! With `m = ⌈2⁶⁴ / d⌉`, `⌊n / d⌋ = ⌊m · n / 2⁶⁴⌋` for every 32-bit `n` and `d` (T. Granlund, P. L. Montgomery, "Division by
 //! Invariant Integers using Multiplication", PLDI 1994): the error `n · (m·d − 2⁶⁴) / (d · 2⁶⁴)` is below `n / 2⁶⁴ < 1 / d`.

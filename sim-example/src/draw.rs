@@ -1,7 +1,9 @@
-//! A picture of a topology as SVG: trees in rows, tori, meshes and HyperX in planes, dragonflies by groups on a ring, networks from files on
-//! a ring. Cables are coloured by what their busier direction did, if a run is shown.
+//! Draws a topology as SVG: trees in rows; tori, meshes and HyperX in planes; dragonflies as groups on a
+//! ring; networks from files on a ring. With a report, the colour of a cable shows the utilisation of its
+//! busier direction.
 //!
-//! Nodes are drawn where there is room for them; a plane or ring shows switches, each with a dot of the colour of its nodes' busiest link.
+//! Trees show nodes. Other topologies show only switches, filled with the colour of their nodes' busiest
+//! link.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -10,31 +12,35 @@ use std::fmt::Write;
 use crate::report::Report;
 use crate::topology::{LinkId, Shape, Topology, Vertex};
 
-/// The most cables that are drawn: more can be neither seen nor opened.
+/// Most cables of a drawing; a larger one is unreadable, and slow to open.
 pub const MOST_CABLES: usize = 20_000;
 
-/// A network with more cables than a picture can show.
+/// The network has more than [`MOST_CABLES`] cables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cables} cables are too many for a picture, which has room for {MOST_CABLES}")]
 pub struct TooManyCables {
-    /// How many it has.
+    /// Its number of cables.
     pub cables: usize,
 }
 
-/// Cables between two places, and what they carry.
+/// The links between two vertices.
 #[derive(Default)]
 struct Cable {
     links: Vec<LinkId>,
 }
 
-/// Room around the picture, and the least distance of two places.
+/// Margin of the drawing, and least distance of two vertices.
 const MARGIN: f64 = 40.0;
 const STEP: f64 = 26.0;
 
-/// The picture of a topology; with the links of a report that recorded them ([`Observe::links`](crate::Observe)) in their colours.
+/// Draws a topology. With a report that has [`Observe::links`](crate::Observe), links are coloured by
+/// utilisation.
+///
+///
 ///
 /// # Errors
-/// It is too large.
+///
+/// The topology has more than [`MOST_CABLES`] cables.
 pub fn svg(topology: &Topology, report: Option<&Report>) -> Result<String, TooManyCables> {
     let with_nodes = matches!(topology.shape(), Shape::Tree(_));
     let mut cables: BTreeMap<(Vertex, Vertex), Cable> = BTreeMap::new();
@@ -69,13 +75,13 @@ pub fn svg(topology: &Topology, report: Option<&Report>) -> Result<String, TooMa
     Ok(out)
 }
 
-/// What a link did: the colour, and in words.
+/// The colour of the highest utilisation of `links`.
 fn colour(used: &BTreeMap<u32, f64>, links: &[LinkId], shown: bool) -> String {
     if !shown {
         return "#888888".to_owned();
     }
     let most = links.iter().filter_map(|link| used.get(&link.0)).fold(0f64, |most, share| most.max(*share));
-    // From grey over blue to red: two stops of a scale that colour-blind readers tell apart by its lightness.
+    // From grey over blue to red, in steps of lightness that colour-blind readers can distinguish.
     let stops = [(0.0, [200, 200, 205]), (0.25, [94, 160, 200]), (0.6, [225, 165, 40]), (1.0, [165, 20, 20])];
     let share = most.clamp(0.0, 1.0);
     let at = stops.iter().position(|(stop, _)| share <= *stop).unwrap_or(stops.len() - 1).max(1);
@@ -85,12 +91,12 @@ fn colour(used: &BTreeMap<u32, f64>, links: &[LinkId], shown: bool) -> String {
     format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
 }
 
-/// Text with what XML needs.
+/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The links' names and, of a run, shares: for whoever points at the line.
+/// The tooltip of links: names and, with a report, utilisations.
 fn words(topology: &Topology, used: &BTreeMap<u32, f64>, links: &[LinkId], shown: bool) -> String {
     let one = |link: &LinkId| {
         let name = escaped(&topology.link_name(*link));
@@ -142,7 +148,7 @@ fn draw(
     for ((from, to), cable) in cables {
         let ((x1, y1), (x2, y2)) = (place(from), place(to));
         let (length, count) = ((x2 - x1).hypot(y2 - y1), cable.links.len() / 2);
-        // A cable over others in its row goes round them in a bow.
+        // Draw long cables as arcs, clear of the vertices between their ends.
         let bow =
             if length > 1.5 * STEP * 2.0 && !matches!(topology.shape(), Shape::Tree(_)) { 0.12 } else { 0.0 };
         let (cx, cy) = ((x1 + x2) / 2.0 - bow * (y2 - y1), (y1 + y2) / 2.0 + bow * (x2 - x1));
@@ -203,7 +209,7 @@ fn draw(
     writeln!(out, "</svg>")
 }
 
-/// Where everything is drawn.
+/// The coordinates of all vertices.
 fn places(topology: &Topology, with_nodes: bool) -> BTreeMap<Vertex, (f64, f64)> {
     let mut places = BTreeMap::new();
     let switches = topology.switches();
@@ -261,7 +267,8 @@ fn places(topology: &Topology, with_nodes: bool) -> BTreeMap<Vertex, (f64, f64)>
     places
 }
 
-/// The first two dimensions are a plane; planes of the third stand side by side, further dimensions below each other.
+/// The first two dimensions are a plane. The planes of the third dimension are side by side, those of further
+/// dimensions one below the other.
 fn in_planes(places: &mut BTreeMap<Vertex, (f64, f64)>, sizes: &[u32], switches: u32) {
     let step = 2.0 * STEP;
     let size = |dimension: usize| sizes.get(dimension).copied().unwrap_or(1).max(1);
@@ -281,7 +288,7 @@ mod tests {
     use crate::topology::tests::{build, specs};
     use proptest::prelude::*;
 
-    /// Every switch and every cable of a topology is there once, and what is written is XML.
+    /// Each switch and each cable is drawn once, at its own place, and the output is XML.
     fn check(text: &str) {
         let topology = build(text);
         let svg = svg(&topology, None).unwrap();

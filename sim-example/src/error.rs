@@ -1,4 +1,4 @@
-//! Why there is no result.
+//! The error of a simulation.
 
 use std::fmt;
 
@@ -9,72 +9,73 @@ use crate::topology::TopologyError;
 use crate::traffic::PatternError;
 use replay::{BuildError, LoadError, ReplayError, Stuck};
 
-/// Why a simulation has no result.
+/// The error of a simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// A trace cannot be opened.
     #[error(transparent)]
     Trace(#[from] LoadError),
-    /// There is no such topology.
+    /// The topology is invalid.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// The network does not have such a pattern.
+    /// The traffic pattern is invalid for the network.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A load that is none, or whose messages take no time.
+    /// The load is outside (0, 1], or the messages are empty.
     #[error(
         "a load of {0}: write a share of the bandwidth above 0 and up to 1, for messages that are not empty"
     )]
     Load(f64),
-    /// The model cannot be.
+    /// The model is invalid for the network.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A rule of placement without sense.
+    /// The placement rule is invalid.
     #[error(transparent)]
     Placement(#[from] UnknownRule),
-    /// A placement as captured, and a trace that does not say it.
+    /// The placement is [`Places::Captured`](crate::Places::Captured), but the trace has no host of each
+    /// task.
     #[error("the trace does not say where its tasks ran: only a container can")]
     NotCaptured,
-    /// A run from the end of `MPI_Init` on, and a trace that does not say when that was.
+    /// [`Workload::from_init`](crate::Workload::from_init) is set, but the trace has no end of `MPI_Init`.
     #[error(
         "the trace does not say when its tasks came out of MPI_Init: only a container that vef mix wrote does"
     )]
     NoInitialisation,
-    /// The placement needs a node that the topology does not have.
+    /// A task is placed on a node that the topology does not have.
     #[error("{}task {task} is placed on node {node}, but the last node of {topology} is {}", Job(*.job), .nodes - 1)]
     TooFewNodes {
         /// The topology.
         topology: String,
-        /// Its nodes.
+        /// Its number of nodes.
         nodes: u32,
-        /// Which job, from 0.
+        /// The job, from 0.
         job: u32,
-        /// Its first task without a node.
+        /// The first task without a node.
         task: u32,
-        /// The node that it should have.
+        /// The node that the placement gives it.
         node: u32,
     },
-    /// The traces cannot be replayed from the beginning.
+    /// A trace is invalid at its beginning.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A trace cannot be replayed further.
+    /// A trace is invalid further on.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// A message would need until after the end of time.
+    /// A message would arrive after the end of time.
     #[error(transparent)]
     EndOfTime(#[from] OutOfTime),
-    /// A file that is no GOAL schedule.
+    /// A GOAL file is invalid.
     #[error(transparent)]
     Goal(#[from] GoalError),
-    /// A schedule that cannot end.
+    /// A GOAL schedule cannot end.
     #[error(transparent)]
     StuckSchedule(#[from] Box<StuckSchedule>),
-    /// Tasks wait for what never happens.
+    /// The replay cannot end: tasks wait for messages that are never sent.
     #[error("the trace is stuck: {0}")]
     Stuck(Box<Stuck>),
 }
 
-/// `job 2, `, or nothing for the first.
+/// `job 2, `; empty for job 0.
 struct Job(u32);
 
 impl fmt::Display for Job {

@@ -1,19 +1,19 @@
-//! Quantiles of any number of values in fixed memory: a log-linear histogram.
+//! Quantiles in fixed memory: a log-linear histogram.
 //!
-//! Every power of two is divided into 128 buckets of equal width, and values below 128 have a bucket each.
-//! A quantile is answered with the upper end of its bucket (at most the exact maximum), so that
+//! Each power of two is divided into 128 buckets of equal width; values below 128 have a bucket each. A
+//! quantile is the upper end of its bucket, or the maximum if that is lower:
 //!
 //! ```text
-//! exact ≤ answer ≤ exact × (1 + 1/128)
+//! exact ≤ result ≤ exact × (1 + 1/128)
 //! ```
 //!
 //! Minimum, maximum, sum and count are exact.
 
-/// Buckets a power of two, as bits.
+/// Buckets per power of two, as a power of two.
 const BITS: u32 = 7;
 const WIDTH: usize = 1 << BITS;
 
-/// Counts of values in log-linear buckets: at most 58 KiB, grown to the largest value seen.
+/// Counts of values: at most 58 KiB, grown to the largest value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,
@@ -24,7 +24,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// Counts a value.
+    /// Adds a value.
     #[inline]
     pub(crate) fn add(&mut self, value: u64) {
         let at = bucket(value);
@@ -38,7 +38,7 @@ impl Histogram {
         self.count += 1;
     }
 
-    /// Counts all values of another one.
+    /// Adds all values of another histogram.
     pub(crate) fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -55,29 +55,27 @@ impl Histogram {
         self.count += other.count;
     }
 
-    /// Number of values.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest value; 0 without any.
+    /// The smallest value; 0 if empty.
     pub(crate) fn min(&self) -> u64 {
         self.min
     }
 
-    /// The largest value; 0 without any.
+    /// The largest value; 0 if empty.
     pub(crate) fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean, rounded down; 0 without any value.
+    /// The mean, rounded down; 0 if empty.
     pub(crate) fn mean(&self) -> u64 {
-        // A mean of u64 is a u64.
         (self.sum / u128::from(self.count.max(1))) as u64
     }
 
-    /// The value that `percent` per cent of all values do not exceed (nearest rank), within the error stated
-    /// above; 0 without any value.
+    /// The value that `percent` per cent of all values do not exceed (nearest rank), within the error above;
+    /// 0 if empty.
     pub(crate) fn percentile(&self, percent: u32) -> u64 {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1) as u64;
         let mut seen = 0;
@@ -97,7 +95,7 @@ fn bucket(value: u64) -> usize {
         return value as usize;
     }
     let shift = 63 - value.leading_zeros() - BITS;
-    // The highest bit is worth WIDTH here and selects the power of two together with the shift.
+    // The highest bit is worth WIDTH here, which with the shift selects the power of two.
     (shift as usize) * WIDTH + (value >> shift) as usize
 }
 
@@ -151,7 +149,7 @@ mod tests {
             prop_assert_eq!(Some(&histogram.max()), values.last());
             let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
             prop_assert_eq!(u128::from(histogram.mean()), sum / values.len() as u128);
-            // In two parts, merged: the same.
+            // Two parts, merged, give the same.
             let mut merged = Histogram::default();
             for part in [&values[..values.len() / 3], &values[values.len() / 3..]] {
                 let mut one = Histogram::default();

@@ -1,6 +1,6 @@
-//! How long messages took, by what they belong to and by their size.
+//! Latencies of messages by kind and size.
 //!
-//! A message is counted once, in the histogram of its kind and size; sums over kinds, sizes and all come from these at the end.
+//! Each message is added to one histogram, of its kind and size; sums are computed at the end.
 
 use replay::Kind;
 use vef_format::units::Bytes;
@@ -10,15 +10,15 @@ use crate::histogram::Histogram;
 /// Sizes by powers of two: 0, 1, 2–3, 4–7, …
 const CLASSES: usize = 65;
 
-/// A histogram for each kind and size of messages.
+/// A histogram for each kind and size class.
 #[derive(Debug)]
 pub(crate) struct Latencies {
     cells: Vec<Histogram>,
-    /// Of messages of which neither kind nor size was noted.
+    /// Messages without kind and size.
     unsorted: Histogram,
 }
 
-/// The place of a kind and size.
+/// Index of the histogram of a kind and size class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell(u16);
 
@@ -35,12 +35,12 @@ impl Latencies {
         Self { cells: vec![Histogram::default(); Kind::COUNT * CLASSES], unsorted: Histogram::default() }
     }
 
-    /// Of messages of which neither kind nor size was noted.
+    /// From messages without kind and size.
     pub(crate) fn unsorted(unsorted: Histogram) -> Self {
         Self { cells: Vec::new(), unsorted }
     }
 
-    /// Counts a message.
+    /// Adds a message.
     #[inline]
     pub(crate) fn add(&mut self, cell: Cell, latency: u64) {
         if let Some(histogram) = self.cells.get_mut(usize::from(cell.0)) {
@@ -53,12 +53,12 @@ impl Latencies {
         merged(self.cells.iter().chain([&self.unsorted]))
     }
 
-    /// The messages of a kind.
+    /// Messages of a kind.
     pub(crate) fn of_kind(&self, kind: Kind) -> Histogram {
         merged(self.cells.iter().skip(kind.index() * CLASSES).take(CLASSES))
     }
 
-    /// The messages of each size that occurred: the least and the largest size of the class, and the histogram.
+    /// Non-empty size classes: smallest size, largest size, histogram.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (Bytes, Bytes, Histogram)> + '_ {
         let class = |class: usize| merged(self.cells.iter().skip(class).step_by(CLASSES));
         (0..CLASSES).map(move |at| (at, class(at))).filter(|(_, histogram)| histogram.count() > 0).map(

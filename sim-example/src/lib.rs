@@ -12,11 +12,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It is the first user of `replay` and shows how a simulator drives it ([`run`] and its loop in `driver.rs`), and it is
-//! a yardstick: messages, not packets, on links that serve first come, first served. Its formulas
-//! are those of [`model`], its networks those of [`topology`]; `docs/simulator.md` tells the rest.
+//! The crate is an example of how a simulator drives `replay` ([`run`] and the loop in `driver.rs`), and a
+//! reference to compare other simulators with. [`model`] has the formulas, [`topology`] the networks;
+//! `docs/simulator.md` is the manual.
 //!
-//! This crate never prints and never starts a thread; the wall clock is looked at for the report of its own speed alone.
+//! This crate never prints and never starts a thread. It reads the wall clock only to measure its own speed.
 
 #![forbid(unsafe_code)]
 

@@ -8,19 +8,19 @@ use placement::Placement;
 /// Where the tasks of a trace run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// Task r on node `r / per_node`.
+    /// Task `r` on node `r / per_node`.
     Block {
-        /// Tasks of a node.
+        /// Tasks per node.
         per_node: u32,
     },
-    /// Task r on node `r mod nodes`.
+    /// Task `r` on node `r mod nodes`.
     RoundRobin {
-        /// Nodes that get tasks.
+        /// Number of nodes.
         nodes: u32,
     },
-    /// Where they ran when the trace was captured, if it says so; hosts are numbered in the order of their first tasks.
+    /// As captured; hosts are numbered in the order of their first tasks.
     Captured,
-    /// As a placement says; it may have more ranks than the trace has tasks.
+    /// As in a placement, which may have more ranks than the trace has tasks.
     Given(Placement),
 }
 
@@ -31,7 +31,7 @@ impl Default for Places {
     }
 }
 
-/// A text that is no rule of placement.
+/// An invalid placement rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "placement rule {0:?}: write captured, or block:TASKS_PER_NODE or round-robin:NODES, with a number of at least 1"
@@ -74,7 +74,7 @@ impl fmt::Display for Places {
 }
 
 impl Places {
-    /// The node of each of `tasks` tasks; `None` for [`Places::Captured`], which the trace itself must tell.
+    /// The node of each of `tasks` tasks; `None` for [`Places::Captured`], which only the trace knows.
     pub(crate) fn nodes(&self, tasks: u32) -> Result<Option<Vec<u32>>, UnknownRule> {
         Ok(Some(match self {
             Self::Captured => return Ok(None),

@@ -1,8 +1,8 @@
-//! Bandwidths, times and sizes as people write them, exact: `12.5GB/s`, `500ns`, `64KiB`.
+//! Exact bandwidths, times and sizes in text: `12.5GB/s`, `500ns`, `64KiB`.
 //!
-//! A quantity is a decimal number and a unit, nothing between or around them but blanks; a number without a
-//! unit, an unknown unit, or a value that is no whole number of bits per second, picoseconds or bytes is an
-//! error. Nothing goes through floating point.
+//! A quantity is a decimal number and a unit; blanks may surround both. A missing or unknown unit is an
+//! error, and so is a value that is not a whole number of bits per second, picoseconds or bytes. Nothing is
+//! computed in floating point.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use vef_format::units::{Bytes, Picos};
 
-/// Why a text is no quantity.
+/// An invalid quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {text:?}: {problem}")]
 pub struct QuantityError {
@@ -18,14 +18,14 @@ pub struct QuantityError {
     pub what: &'static str,
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The error.
     pub problem: QuantityProblem,
 }
 
-/// What can be wrong with a quantity.
+/// The error in a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityProblem {
-    /// It does not begin with a decimal number.
+    /// The text does not begin with a decimal number.
     #[error("expected a decimal number and a unit, like {0}")]
     Number(&'static str),
     /// The unit is missing or unknown.
@@ -34,7 +34,7 @@ pub enum QuantityProblem {
     /// The value cannot be represented exactly.
     #[error("is not a whole number of {0}")]
     Fraction(&'static str),
-    /// The value is zero where zero makes no sense.
+    /// The value is zero where that is invalid.
     #[error("must be greater than zero")]
     Zero,
     /// The value is out of range.
@@ -42,13 +42,13 @@ pub enum QuantityProblem {
     Range(u64, &'static str),
 }
 
-/// A kind of quantity: how its units are called and what they count.
+/// A kind of quantity.
 struct Kind {
     what: &'static str,
     example: &'static str,
     units: &'static str,
     base: &'static str,
-    /// The value of a unit in the base.
+    /// The value of a unit in the base unit.
     scale: fn(&str) -> Option<u64>,
 }
 
@@ -131,7 +131,7 @@ impl Kind {
         let scale = (self.scale)(unit.trim_start()).ok_or(QuantityProblem::Unit(self.units))?;
         let range = QuantityProblem::Range(u64::MAX, self.base);
         let fraction = fraction.trim_end_matches('0');
-        // 38 decimal digits fit 128 bits, and no unit has use for more than 18 of them behind the point.
+        // No unit needs more than 18 decimal places; 38 digits fit into 128 bits.
         let whole: u64 = whole.parse().map_err(|_| range)?;
         let whole = u128::from(whole) * u128::from(scale);
         let rest = match fraction.len() {
@@ -150,23 +150,30 @@ impl Kind {
     }
 }
 
-/// Parses a span of time: `500ns`, `1.5us`.
+/// Parses a time: `500ns`, `1.5us`.
+///
+///
 ///
 /// # Errors
-/// Anything but a number and one of `ps ns us ms s`, and fractions of a picosecond.
+///
+/// The text is not a number with one of `ps ns us ms s`, or not a whole number of picoseconds.
 pub fn parse_time(text: &str) -> Result<Picos, QuantityError> {
     TIME.parse(text).map(Picos)
 }
 
-/// Parses an amount of data: `4096`, `64KiB`, `1.5MB`, `64K` (a letter alone counts in powers of 1024).
+/// Parses a size: `4096`, `64KiB`, `1.5MB`, `64K` (a letter alone is a power of 1024).
+///
+///
 ///
 /// # Errors
-/// Anything but a number, and `B` with a decimal or binary prefix or a letter behind it, and fractions of a byte.
+///
+/// The text is not a number with an optional unit: `B` with a decimal or binary prefix, or a letter. Or it is
+/// not a whole number of bytes.
 pub fn parse_bytes(text: &str) -> Result<Bytes, QuantityError> {
     SIZE.parse(text).map(Bytes)
 }
 
-/// How fast a link moves bytes.
+/// The bandwidth of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bandwidth {
     bits_per_second: u64,
@@ -176,9 +183,9 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// From bits per second; `None` for zero.
+    /// A bandwidth in bits per second; `None` for zero.
     pub const fn from_bits_per_second(bits_per_second: u64) -> Option<Self> {
-        /// Picoseconds that a byte takes at one bit per second.
+        /// Picoseconds per byte at one bit per second.
         const SLOWEST: u64 = 8_000_000_000_000;
         if bits_per_second == 0 {
             return None;
@@ -195,8 +202,8 @@ impl Bandwidth {
         self.bits_per_second
     }
 
-    /// The time that `bytes` take: bytes × 8 / bandwidth, rounded up to a whole picosecond. `None` past the
-    /// end of time.
+    /// Transmission time of `bytes`: bytes × 8 / bandwidth, rounded up to picoseconds. `None` if it exceeds
+    /// [`Picos::MAX`].
     #[inline]
     pub fn time(self, bytes: Bytes) -> Option<Picos> {
         if let Some(scaled) = bytes.0.checked_mul(self.num) {
@@ -220,7 +227,7 @@ impl FromStr for Bandwidth {
 }
 
 impl fmt::Display for Bandwidth {
-    /// In the largest decimal unit that keeps a whole number: `12500Mbit/s`.
+    /// In the largest decimal unit that gives a whole number: `12500Mbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut value = self.bits_per_second;
         let mut prefix = "";

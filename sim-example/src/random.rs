@@ -1,5 +1,5 @@
-//! Random numbers that depend on what they are for, not on how many were drawn before: the same message gets the same
-//! numbers in whatever order events are processed.
+//! Random numbers that depend on their purpose, not on the number of draws before: each message gets the same
+//! numbers in any order of events.
 
 /// Mixes the bits of `value` (the finaliser of splitmix64).
 #[inline]
@@ -21,12 +21,12 @@ pub(crate) const fn below(bits: u32, limit: u32) -> u32 {
     ((bits as u64 * limit as u64) >> 32) as u32
 }
 
-/// A sequence of random numbers, for what happens one after the other.
+/// A sequence of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The sequence of a seed and a number within it.
+    /// Sequence `number` of a seed.
     pub(crate) const fn new(seed: u64, number: u64) -> Self {
         Self(combine(seed, number))
     }

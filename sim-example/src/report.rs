@@ -1,4 +1,5 @@
-//! What a simulation found out, for programs by serde (`docs/simulator.md` lists the keys). For people it becomes text elsewhere.
+//! The result of a simulation. Serde writes it for programs (`docs/simulator.md` lists the keys), `text.rs`
+//! for people.
 
 mod figures;
 mod links;
@@ -23,162 +24,161 @@ pub(crate) use figures::kind;
 pub use figures::{Amount, Finish, Latency, Performance};
 pub use links::{LinkReport, LinksReport, OverTime, Share, SharedBy};
 
-/// The result of a simulation. Everything but [`Report::performance`] is the same in every run.
+/// The result of a simulation. All fields but [`Report::performance`] are the same in every run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The version of these keys: [`SCHEMA`]. Keys may be added to it, nothing else is changed.
+    /// [`SCHEMA`].
     pub schema: &'static str,
-    /// Whether every record was replayed and every message delivered; a simulation that is not complete is an error,
-    /// so this is always true.
+    /// Always true: an incomplete simulation is an error.
     pub complete: bool,
-    /// When the last task finished and the last message was delivered, from time 0.
+    /// When the last task has finished and the last message has arrived, from time 0.
     pub runtime_ps: Picos,
-    /// The same traces without contention, if that was asked for.
+    /// The run without contention, if requested.
     pub ideal: Option<Ideal>,
     /// Tasks of all jobs.
     pub tasks: u64,
-    /// Messages of all jobs, those of collectives included.
+    /// Messages of all jobs, collectives included.
     pub messages: u64,
     /// Their payload.
     pub bytes: Bytes,
     /// Local marks passed.
     pub marks: u64,
-    /// Collective operations played.
+    /// Collective operations.
     pub collectives: u64,
-    /// Collectives of which the trace has only sums, so that each member's was split evenly: `replay::Stats::split_evenly`.
+    /// Collectives for which the trace has only sums, which were split evenly over the members.
     pub collectives_split_evenly: u64,
-    /// Of the messages, those that the replay completed within a node, so that the network never saw them.
+    /// Messages that the replay delivered within a node, without the network.
     pub same_node: Amount,
-    /// The messages by what they belong to, without the kinds that did not occur.
+    /// Messages by kind; kinds without messages are absent.
     pub kinds: Vec<OfKind>,
     /// The jobs, in the order of the settings.
     pub jobs: Vec<JobReport>,
     /// The network.
     pub network: NetworkReport,
-    /// How long the network's messages took from being handed over to their last byte.
+    /// Latency of the network's messages: from submission to the arrival of the last byte.
     pub latency_ps: Latency,
-    /// The same by size, without the classes that did not occur.
+    /// The same by message size; classes without messages are absent.
     pub sizes: Vec<OfSize>,
-    /// How the links were used.
+    /// Use of the links.
     pub links: LinksReport,
-    /// What bounds the run time, if that was asked for.
+    /// The critical path, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_path: Option<CriticalPath>,
-    /// What the simulation itself took.
+    /// Speed of the simulation itself.
     pub performance: Performance,
 }
 
-/// The version of the keys of a [`Report`].
+/// Version of the keys of a [`Report`]. New keys may be added to a version; existing keys do not change.
 pub const SCHEMA: &str = "vef-sim/1";
 
-/// A run on the same links and latencies in which no message waits for another ([`Settings::ideal`](crate::Settings::ideal)).
+/// The same run without contention ([`Settings::ideal`](crate::Settings::ideal)).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ideal {
     /// Its run time.
     pub runtime_ps: Picos,
-    /// How many times as long the run took.
+    /// The run time with contention divided by this one.
     pub slowdown: f64,
 }
 
 /// The messages of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OfKind {
-    /// `point_to_point`, or the collective operation: `allreduce`.
+    /// `point_to_point`, or the collective operation, such as `allreduce`.
     #[serde(serialize_with = "kind")]
     pub kind: Kind,
-    /// How many, and their payload.
+    /// Messages and payload.
     #[serde(flatten)]
     pub amount: Amount,
-    /// How long those took that went through the network.
+    /// Latency of those that crossed the network.
     pub latency_ps: Latency,
 }
 
-/// The messages of one class of sizes that went through the network.
+/// Messages of one class of sizes that crossed the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OfSize {
-    /// The least size of the class.
+    /// Smallest size of the class.
     pub from_bytes: Bytes,
-    /// The largest size of the class.
+    /// Largest size of the class.
     pub to_bytes: Bytes,
-    /// How long they took.
+    /// Their latency.
     #[serde(flatten)]
     pub latency_ps: Latency,
 }
 
-/// One job.
+/// A job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobReport {
-    /// The trace's file, if it came from one.
+    /// The trace file, if there is one.
     pub trace: Option<String>,
-    /// Its tasks.
+    /// Number of tasks.
     pub tasks: u32,
     /// When its tasks finished.
     pub finish_ps: Finish,
-    /// When its tasks could use MPI, if its trace says it.
+    /// The time between `MPI_Init` and `MPI_Finalize`, if the trace has it.
     pub span: Option<JobSpan>,
-    /// What all its tasks did with their time, in sum.
+    /// Sum of the times of all tasks.
     pub times: TaskTimes,
-    /// What each task did with its time, by rank; empty where the model does not tell it.
+    /// Times of each task, by rank; empty if the model does not record them.
     pub ranks: Vec<TaskTimes>,
-    /// What the program did and the trace does not hold, as its mixer counted it; a text trace does not say.
+    /// Calls of the program that the trace does not hold, as counted by the mixer; empty for a text trace.
     pub not_in_trace: Vec<String>,
 }
 
-/// When the tasks of a job could use MPI: from the latest end of `MPI_Init` to the first entry of `MPI_Finalize`. The times of a task
-/// count from its own start.
+/// The time in which all tasks of a job can use MPI: from the latest end of `MPI_Init` to the first entry of
+/// `MPI_Finalize`. Times count from the start of each task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct JobSpan {
     /// The latest end of `MPI_Init`, as captured.
     pub initialisation_ps: Picos,
-    /// Whether that was left out: tasks then start with the end of it.
+    /// Whether the initialisation was omitted, so that tasks start at its end.
     pub from_init: bool,
-    /// What was between, as captured, if all tasks came to `MPI_Finalize`.
+    /// The captured length, if all tasks reached `MPI_Finalize`.
     pub captured_ps: Option<Picos>,
-    /// What was between, as simulated.
+    /// The simulated length.
     pub simulated_ps: Picos,
 }
 
-/// The network that was simulated.
+/// The simulated network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NetworkReport {
-    /// The topology, as it can be given again.
+    /// The topology, in the form in which it can be given again.
     pub topology: String,
-    /// The routing, likewise.
+    /// The routing, in the same form.
     pub routing: String,
-    /// End nodes.
+    /// Number of end nodes.
     pub nodes: u32,
-    /// Directed links, those of the nodes included.
+    /// Number of directed links, those of nodes included.
     pub links: u32,
-    /// What messages do to each other.
+    /// The model.
     pub model: Model,
-    /// Bits per second of a link between switches.
+    /// Bandwidth of links between switches.
     #[serde(rename = "bandwidth_bits_per_s")]
     pub bandwidth: Bandwidth,
     /// Latency of a link between switches.
     pub latency_ps: Picos,
-    /// Bits per second of a node's links.
+    /// Bandwidth of the links of nodes.
     #[serde(rename = "node_bandwidth_bits_per_s")]
     pub node_bandwidth: Bandwidth,
-    /// Latency of a node's links.
+    /// Latency of the links of nodes.
     pub node_latency_ps: Picos,
-    /// Delay of a switch.
+    /// Delay of a switch for a message.
     pub switch_delay_ps: Picos,
-    /// What a node's interface takes to prepare a message.
+    /// Time of a node's interface for a message.
     pub overhead_ps: Picos,
-    /// The parameters of model `loggp`, which has them instead of links.
+    /// Parameters of model `loggp`, which has no links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loggp: Option<String>,
 }
 
-/// A simulation at its end.
+/// A finished simulation.
 pub(crate) struct Run<'a> {
     pub(crate) engine: &'a Engine,
-    /// When each task finished, over all jobs, where that is not for the engine to say.
+    /// Finishing time of each task of all jobs, if the model and not the engine knows it.
     pub(crate) finish: Option<&'a [Picos]>,
-    /// What tasks did with their time, where the model tells it.
+    /// Times of the tasks, if the model records them.
     pub(crate) accounts: Option<&'a Accounts>,
     pub(crate) critical_path: Option<CriticalPath>,
-    /// What each link carried.
+    /// By link number.
     pub(crate) usage: Vec<Usage>,
     pub(crate) events: u64,
     pub(crate) watch: Option<&'a Watch>,
@@ -242,19 +242,19 @@ impl Report {
         }
     }
 
-    /// The link with most transmission and queueing on the critical path, if there is one.
+    /// The link with most transmission and queueing on the critical path.
     pub fn critical_link(&self) -> Option<u32> {
         Some(self.critical_path.as_ref()?.links.first()?.number)
     }
 
-    /// Takes note of a run in which [`Report::critical_link`] had twice its bandwidth.
+    /// Adds the result of a run in which [`Report::critical_link`] had twice its bandwidth.
     pub fn set_doubled(&mut self, doubled: &Self) {
         if let Some(link) = self.critical_path.as_mut().and_then(|path| path.links.first_mut()) {
             link.runtime_if_twice_as_fast_ps = Some(doubled.runtime_ps);
         }
     }
 
-    /// Takes note of a run without contention.
+    /// Adds the result of a run without contention.
     pub fn set_ideal(&mut self, ideal: &Self) {
         let runtime_ps = ideal.runtime_ps;
         let slowdown = if runtime_ps.0 == 0 { 1.0 } else { self.runtime_ps.0 as f64 / runtime_ps.0 as f64 };

@@ -1,4 +1,4 @@
-//! What a simulation is told: which traces run where, on what network, under which rules.
+//! The settings of a simulation: which traces run on which nodes, on which network, by which rules.
 
 use std::path::PathBuf;
 
@@ -14,26 +14,26 @@ use crate::routing::Routing;
 use crate::topology::TopologySpec;
 use crate::watch::Observe;
 
-/// Everything that decides the outcome of a simulation.
+/// All that determines the result of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The traces that run on the network at the same time; at least one.
+    /// The traces, at least one; they share the network.
     pub jobs: Vec<Workload>,
     /// The network.
     pub network: NetworkSettings,
-    /// When sends are complete for their senders.
+    /// When a send is complete for the task that sends.
     pub send_completion: SendCompletion,
-    /// What carries messages between tasks of one node: the network, through the node's own links, or memory.
+    /// The transport between tasks of one node: the network, over the node's own links, or memory.
     pub same_node: SameNode,
-    /// Which algorithm plays which collective operation.
+    /// The algorithm of each collective operation.
     pub algorithms: Table,
-    /// What to record besides the basic numbers.
+    /// Optional results to record.
     pub observe: Observe,
 }
 
 impl Settings {
-    /// The same traces on a network in which no message waits for another, of the same links and latencies: shortest ways, and
-    /// nothing recorded. A run on it takes no longer than on the network itself. `None` where the network is such a one.
+    /// The same traces on the same links without contention: the latency model on shortest routes, without
+    /// optional results. `None` for models without contention.
     pub fn ideal(&self) -> Option<Self> {
         if matches!(self.network.model, Model::Latency | Model::LogGp) {
             return None;
@@ -45,7 +45,7 @@ impl Settings {
         Some(ideal)
     }
 
-    /// The same, with twice the bandwidth of a link, and nothing recorded.
+    /// The same simulation with twice the bandwidth on `link`, without optional results.
     pub fn doubled(&self, link: u32) -> Self {
         let mut doubled = self.clone();
         doubled.network.doubled = Some(link);
@@ -54,40 +54,40 @@ impl Settings {
     }
 }
 
-/// A network: its form, the speed of its links, and what messages do to each other.
+/// A network.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkSettings {
-    /// The form.
+    /// The topology.
     pub topology: TopologySpec,
-    /// The links.
+    /// Bandwidths and latencies.
     pub links: Links,
-    /// What messages do to each other.
+    /// How messages share links and buffers.
     pub model: Model,
-    /// What the message library adds to that.
+    /// Costs of the message library.
     pub protocol: Protocol,
-    /// How messages share links, where the model has that.
+    /// Shares of concurrent messages on a link; flow model only.
     pub weights: Weights,
-    /// What processors and interfaces do, where the model has these and nothing else.
+    /// Parameters of the `loggp` model.
     pub loggp: LogGp,
-    /// How messages become packets, where the model has packets.
+    /// Parameters of the packet model.
     pub packet: PacketSettings,
-    /// Which way they take.
+    /// The routing.
     pub routing: Routing,
-    /// What random choices depend on.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// A link with twice its bandwidth, by its number in the topology: to see what that would change.
+    /// A link that gets twice its bandwidth, by its number in the topology.
     pub doubled: Option<u32>,
 }
 
 impl Settings {
-    /// Whether the replay is told when messages have left: as sends are complete then, or the model says itself when they are.
+    /// Whether the replay needs a report of each send that leaves its node.
     pub(crate) fn sends_are_reported(&self) -> bool {
         self.send_completion == SendCompletion::WhenSent || self.network.model == Model::LogGp
     }
 }
 
 impl NetworkSettings {
-    /// Bytes on a link for a message of `bytes`: with the headers of its packets, where there are packets.
+    /// Bytes on a link for a message of `bytes`, with the headers of packets.
     pub(crate) fn on_the_wire(&self, bytes: Bytes) -> Option<Bytes> {
         if self.model != Model::Packet {
             return Some(bytes);
@@ -96,7 +96,7 @@ impl NetworkSettings {
         packets.checked_mul(self.packet.header.0)?.checked_add(bytes.0).map(Bytes)
     }
 
-    /// As large a message as a packet.
+    /// The payload of a packet, or its default in models without packets.
     pub(crate) fn message_of_one_packet(&self) -> Bytes {
         match self.model {
             Model::Packet => self.packet.size,
@@ -105,20 +105,20 @@ impl NetworkSettings {
     }
 }
 
-/// A trace to run.
+/// A trace and how it runs.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// The file.
+    /// The trace file.
     pub trace: PathBuf,
-    /// Where its tasks run.
+    /// The nodes of its tasks.
     pub places: Places,
-    /// When its tasks start.
+    /// Start of its tasks.
     pub start: Picos,
-    /// By what its computing times are multiplied.
+    /// Factor applied to its computing times.
     pub time_factor: f64,
-    /// Whether to leave out what was before the end of each task's `MPI_Init`.
+    /// Whether to omit the time before each task's end of `MPI_Init`.
     pub from_init: bool,
-    /// Codes of collectives in a trace in text, other than the default ones; a container has its own.
+    /// Collective codes of a text trace that differ from the default; a container has its own.
     pub op_codes: Option<OpCodes>,
 }
 

@@ -1,4 +1,4 @@
-//! From `MPI_Init` to `MPI_Finalize`: how long that was where a trace was captured, and how long it is in a simulation.
+//! The time between `MPI_Init` and `MPI_Finalize`, captured and simulated.
 
 use vef_format::container::Span;
 use vef_format::units::Picos;
@@ -6,23 +6,23 @@ use vef_format::units::Picos;
 use crate::report::{Finish, JobSpan};
 use crate::settings::Workload;
 
-/// What the trace of a job says of the time that its tasks were in MPI.
+/// The captured span of a job.
 pub(crate) struct Spans {
     /// The latest end of `MPI_Init`, as captured.
     initialisation: Picos,
-    /// The same in the simulation.
+    /// Simulated time of the latest end of `MPI_Init`.
     simulated: Picos,
     from_init: bool,
     captured: Option<Picos>,
 }
 
 impl Spans {
-    /// Those of a trace whose ticks last `clock`.
+    /// From a trace with ticks of length `clock`.
     pub(crate) fn new(spans: &[Span], clock: Picos, workload: &Workload) -> Self {
         let picos = |ticks: u64| Picos(ticks.saturating_mul(clock.0));
         let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or_default();
         let initialisation = picos(latest);
-        // Tasks start with the end of their own MPI_Init, or with its beginning.
+        // Tasks start at the end of their own MPI_Init, or at its beginning.
         let begun = |span: &Span| if workload.from_init { span.initialised.0 } else { 0 };
         let ended = |span: &Span| Some(span.finalised?.0.saturating_sub(begun(span)));
         let first_end = spans.iter().map(ended).min().flatten();
@@ -39,7 +39,7 @@ impl Spans {
         }
     }
 
-    /// Beside when the tasks finished in a simulation.
+    /// The captured and the simulated span.
     pub(crate) fn report(&self, finish: &Finish) -> JobSpan {
         JobSpan {
             initialisation_ps: self.initialisation,

@@ -1,4 +1,4 @@
-//! The report as people read it.
+//! The report as text.
 
 use std::fmt::{self, Write};
 
@@ -11,11 +11,11 @@ use crate::report::{
     OfSize, Performance, Report,
 };
 
-/// How many of the busiest links are named.
+/// Most busiest links shown.
 const NAMED: usize = 5;
 
 impl Report {
-    /// The report as people read it, some fifteen to thirty lines.
+    /// The report as text of 15 to 30 lines.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -66,7 +66,7 @@ impl Report {
         writeln!(out, "messages      {total}")?;
         for OfKind { kind, amount, latency_ps: Latency { messages, p50, p99, .. } } in &self.kinds {
             write!(out, "  {:<20}  {amount}", kind.to_string())?;
-            // Where all stays within nodes there is no latency of the network.
+            // Messages within nodes have no network latency.
             match messages {
                 0 => writeln!(out)?,
                 _ => writeln!(out, ", latency p50 {p50}, p99 {p99}")?,
@@ -112,7 +112,7 @@ impl Report {
         }
     }
 
-    /// What bounds the run time.
+    /// The critical path.
     fn write_path(&self, out: &mut String, path: &CriticalPath) -> fmt::Result {
         let share = |time: Picos| Share(time, self.runtime_ps);
         let parts = [
@@ -175,7 +175,7 @@ impl Report {
         Ok(())
     }
 
-    /// Latency by size, if there is more than one size of messages.
+    /// Latency by size, if there is more than one size class.
     fn write_sizes(&self, out: &mut String) -> fmt::Result {
         if self.sizes.len() < 2 {
             return Ok(());
@@ -193,7 +193,7 @@ impl Report {
     }
 }
 
-/// A share of a time.
+/// A time as a share of another.
 struct Share(Picos, Picos);
 
 impl fmt::Display for Share {
@@ -202,7 +202,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// `job 2, `, or nothing for the first.
+/// `job 2, `; empty for job 0.
 struct OfJob(u32);
 
 impl fmt::Display for OfJob {
@@ -211,7 +211,7 @@ impl fmt::Display for OfJob {
     }
 }
 
-/// What tasks did with their time, in shares.
+/// The times of tasks as shares.
 struct Times<'a>(&'a TaskTimes);
 
 impl fmt::Display for Times<'_> {

@@ -1,39 +1,40 @@
-//! What is recorded of links and of messages' ways, if it was asked for: a network has one of these or none.
+//! Optional records of links and routes during a run.
 //!
-//! **Links over time.** Each link that is used has [`BINS`] bins of equal width. A run's length is not known beforehand: when time
-//! runs past the last bin, neighbours are added up and the width doubles, so that sums stay exact.
+//! **Links over time.** Each link that carries a message gets [`BINS`] bins of equal width. When time passes
+//! the last bin, neighbouring bins are merged and the width doubles, so sums stay exact.
 //!
-//! **Who shares a link.** The source tasks of a link with the most bytes, by the Space-Saving algorithm (A. Metwally, D. Agrawal,
-//! A. El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005) with [`SHARERS`] counters: a
-//! count is never below the truth, and above it by at most the link's bytes over [`SHARERS`]. And the kinds of messages, exactly.
+//! **Link sharers.** The source tasks with the most bytes on a link, by the Space-Saving algorithm (A.
+//! Metwally, D. Agrawal, A. El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data
+//! Streams", ICDT 2005) with [`SHARERS`] counters: a count is exact or too high by at most the link's bytes
+//! over [`SHARERS`]. Bytes by kind of message are exact.
 //!
-//! **Ways.** The links that a message under way has crossed, until it is delivered.
+//! **Routes.** The links that each message crossed, kept until its delivery.
 
 use replay::{Kind, LiveId};
 use vef_format::units::Picos;
 
 use crate::topology::LinkId;
 
-/// The tag of the bytes that a protocol sends back for a message; no message of a replay has it.
+/// Tag of the bytes that a protocol returns; no message of a replay has it.
 pub(crate) const RETURNED: u64 = u64::MAX;
-/// Bins of a link.
+/// Bins per link.
 pub(crate) const BINS: usize = 64;
-/// Counters of source tasks of a link.
+/// Counters of source tasks per link.
 pub(crate) const SHARERS: usize = 8;
-/// The width of a bin at the beginning.
+/// Initial width of a bin, in picoseconds.
 const FIRST_WIDTH: u64 = 1 << 10;
 
-/// What a simulation is to record besides the basic numbers.
+/// Optional results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observe {
-    /// Every link: its use over time, and who shares it.
+    /// Use of every link over time, and by task.
     pub links: bool,
     /// The critical path.
     pub critical_path: bool,
 }
 
 impl Observe {
-    /// What a network is to record for that.
+    /// The recorder for these results.
     pub(crate) fn watch(self, links: u32, nodes: u32) -> Option<Box<Watch>> {
         (self.links || self.critical_path).then(|| {
             let uses = self.links.then(|| Uses {
@@ -47,72 +48,73 @@ impl Observe {
     }
 }
 
-/// A message, or a packet of one, that crosses a link.
+/// A message, or one of its packets, that crosses a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Crossing {
     pub(crate) link: LinkId,
-    /// On the wire.
+    /// With headers.
     pub(crate) bytes: u64,
-    /// How long it waited for the link, since it could have gone over it.
+    /// Time from when the link could have been used until it was.
     pub(crate) waited: Picos,
-    /// How long the link belonged to it, up to `end`.
+    /// Time for which the link was busy with it, up to `end`.
     pub(crate) time: Picos,
     pub(crate) end: Picos,
 }
 
-/// What a network records.
+/// The recorder.
 #[derive(Debug)]
 pub(crate) struct Watch {
     uses: Option<Uses>,
     ways: Option<Ways>,
-    /// Links below this number that are even are those out of nodes.
+    /// Even link numbers below this are injection links.
     injections: u32,
 }
 
-/// What links carried, when, and for whom.
+/// Use of all links.
 #[derive(Debug)]
 struct Uses {
-    /// The width of a bin, in picoseconds.
+    /// Width of a bin, in picoseconds.
     width: u64,
     links: Vec<Option<Box<LinkUse>>>,
-    /// Task and kind of each live message, by the slot of its id.
+    /// Task and kind of each live message, by slot of its id.
     senders: Vec<(u32, u8)>,
 }
 
-/// What a link carried, when, and for whom.
+/// Use of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkUse {
-    /// How long it sent in each bin.
+    /// Busy picoseconds of each bin.
     pub(crate) busy: [u64; BINS],
-    /// How long in each bin packets waited for it and none found room behind it.
+    /// Picoseconds of each bin in which packets waited and none had room behind the link.
     pub(crate) blocked: [u64; BINS],
     pub(crate) bytes: [u64; BINS],
-    /// Source tasks, counted over all jobs, and their bytes.
+    /// Source tasks, numbered over all jobs, and their bytes.
     pub(crate) sharers: Vec<(u32, u64)>,
-    /// Kinds of messages, by number, and their bytes.
+    /// Kinds of messages, by index, and their bytes.
     pub(crate) kinds: Vec<(u8, u64)>,
 }
 
-/// Ways of messages.
+/// Routes of messages.
 #[derive(Debug, Default)]
 struct Ways {
-    /// Of what is under way, by the network's number for it.
+    /// Of messages or packets in the network, by its number for them.
     going: Vec<Vec<Crossing>>,
-    /// Of messages of which all is on its last link, by the slot of their ids.
+    /// Of messages on their last link, by slot of their ids.
     gone: Vec<Vec<Crossing>>,
 }
 
 impl Watch {
-    /// A message of a task is handed over.
+    /// A message of a task was submitted.
     pub(crate) fn handed_over(&mut self, id: LiveId, task: u32, kind: Kind) {
         if let Some(uses) = &mut self.uses {
             *place(&mut uses.senders, id.slot()) = (task, kind.index() as u8);
         }
     }
 
-    /// What the network calls `number`, the message `tag` or a part of it, crosses a link; with the `last` one it is there.
+    /// Message `tag`, or one of its packets, which the network calls `number`, crosses a link; `last` on the
+    /// last link of the route.
     pub(crate) fn crossed(&mut self, number: u32, tag: u64, crossing: &Crossing, last: bool) {
-        // What a protocol sends back belongs to no message.
+        // Returned bytes belong to no message.
         if tag == RETURNED {
             return;
         }
@@ -131,14 +133,14 @@ impl Watch {
         }
     }
 
-    /// For that time packets waited for a link and none found room behind it.
+    /// Packets waited for a link from `from` to `to`, and none had room behind it.
     pub(crate) fn blocked(&mut self, link: LinkId, from: Picos, to: Picos) {
         if let Some(uses) = &mut self.uses {
             uses.spread(link, from, to, 0, |link| &mut link.blocked);
         }
     }
 
-    /// The links that a message has crossed which was just delivered: all of it, or the last of its parts.
+    /// The route of a message, or of its last packet, at its delivery.
     pub(crate) fn way(&mut self, id: LiveId) -> &[Crossing] {
         match &mut self.ways {
             Some(ways) => place(&mut ways.gone, id.slot()),
@@ -146,13 +148,13 @@ impl Watch {
         }
     }
 
-    /// The width of the bins, and what each link carried.
+    /// The width of the bins, and the use of each link.
     pub(crate) fn uses(&self) -> Option<(Picos, &[Option<Box<LinkUse>>])> {
         self.uses.as_ref().map(|uses| (Picos(uses.width), &uses.links[..]))
     }
 }
 
-/// The place of a number in a table that grows.
+/// The entry of a number in a table that grows on demand.
 fn place<T: Default + Clone>(table: &mut Vec<T>, number: u32) -> &mut T {
     let at = number as usize;
     if at >= table.len() {
@@ -171,7 +173,7 @@ impl Uses {
         }
     }
 
-    /// Adds the time from `from` to `to`, and the bytes that are sent in it evenly, to the bins of a link.
+    /// Adds a time span, and bytes sent evenly in it, to the bins of a link.
     fn spread(
         &mut self,
         link: LinkId,
@@ -180,7 +182,7 @@ impl Uses {
         bytes: u64,
         bins: impl Fn(&mut LinkUse) -> &mut [u64; BINS],
     ) {
-        // What ends with a bin has nothing in the next.
+        // The last moment of a span that ends with a bin is in that bin.
         while to.0.saturating_sub(1).max(from.0) / self.width >= BINS as u64 {
             self.widen();
         }
@@ -191,7 +193,6 @@ impl Uses {
         let mut sent = 0;
         loop {
             let bin = (at / self.width) as usize;
-            // The end of the bin, if that is not the end of time.
             let until = (bin as u64 + 1).saturating_mul(self.width).min(to.0);
             bins(link)[bin] += until - at;
             let so_far = match until == to.0 {
@@ -206,7 +207,7 @@ impl Uses {
         }
     }
 
-    /// Bins of twice the width.
+    /// Doubles the width of the bins.
     fn widen(&mut self) {
         self.width *= 2;
         for link in self.links.iter_mut().flatten() {
@@ -253,7 +254,7 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
-        /// Bins of whatever width hold exactly what was put into their time, and no byte is lost.
+        /// Bins hold exactly the spans that were added, and no byte is lost.
         #[test]
         fn bins_add_up(crossings in prop::collection::vec(
             (0u32..3, 0u64..1 << 12, (0u64..1 << 20, 0u32..20), 0u32..12), 1..60))
@@ -292,7 +293,7 @@ mod tests {
                     let truth = sum[&(number, task)];
                     prop_assert!(truth <= bytes && bytes <= truth + all / SHARERS as u64);
                 }
-                // Whoever has more than that is known.
+                // Every task with more bytes than the error bound is listed.
                 for (&(_, task), &truth) in sum.iter().filter(|((link, _), _)| *link == number) {
                     prop_assert!(truth <= all / SHARERS as u64 || link.sharers.iter().any(|known| known.0 == task));
                 }

@@ -1,12 +1,14 @@
-//! The critical path: what the run time consists of, from the beginning to the last event.
+//! The critical path: the chain of computing and messages that determines the run time.
 //!
-//! Backwards from the end: a task computed, since it had been let go on by a message that came; that was under way since its
-//! sender handed it over; that had computed, since … up to the beginning. Everything on the way is computing of a task or time of a
-//! message, each begins where the one before ends, and so they add up to the run time exactly.
+//! The path is followed backwards from the last event: a task computed since a message released it; that
+//! message was in the network since its sender submitted it; the sender computed since another message
+//! released it; and so on. Each piece begins where the previous one ends, so their times add up to the run
+//! time.
 //!
-//! What lets a task go on is told by the engine's calls: a record whose task had to wait was released by the delivery (or
-//! the completed send) in whose call it starts. Parts of collectives run beside their task: a message of one that starts at the moment of such
-//! a call was let go on by that; any other starts as its task entered the collective.
+//! The engine's calls show what releases a task: a record for which its task waited starts in the call that
+//! reports the delivery or the completed send. Parts of collectives run beside their task: a message of a
+//! part that starts at the moment of such a call was released by it; any other was released when the task
+//! entered the collective.
 
 mod nodes;
 mod shares;
@@ -26,41 +28,41 @@ use shares::{Sent, Shares, Trip};
 mod report;
 pub use report::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
 
-/// What is known of a message that is kept.
+/// A kept message.
 #[derive(Debug)]
 struct About {
     sent: Sent,
     src_node: u32,
-    /// Once it is delivered.
+    /// Set at delivery.
     trip: Trip,
 }
 
-/// Follows what lets tasks and messages go on.
+/// Records what releases tasks and messages.
 #[derive(Debug)]
 pub(crate) struct Causes<'a> {
     topology: &'a Topology,
     settings: &'a NetworkSettings,
     speeds: Vec<LinkSpeed>,
     nodes: Nodes<About>,
-    /// What let each task go on last.
+    /// The last release of each task.
     tasks: Vec<Edge>,
-    /// The record that each task started last.
+    /// The last record started by each task.
     records: Vec<u64>,
-    /// Live messages, by the slot of their ids.
+    /// Node of each live message, by slot of its id.
     live: Vec<u32>,
-    /// What let go on that for which a call is waited for.
+    /// The cause of each pending wake-up, by id.
     called: HashMap<u64, Edge>,
-    /// What the present call lets go on, and when.
+    /// The cause that the current call reports, and the moment.
     now: Option<(Edge, Picos)>,
-    /// What let the last message of the present call start.
+    /// The cause of the last message that the current call started.
     latest: Option<Edge>,
-    /// The last message that was delivered.
+    /// The last delivered message.
     last: Option<Edge>,
     shares: Shares,
 }
 
 impl<'a> Causes<'a> {
-    /// Before the engine has begun; `starts` are the moments at which the jobs of the tasks begin.
+    /// For an engine that has not begun; `starts` are the start times of the tasks' jobs.
     pub(crate) fn new(topology: &'a Topology, settings: &'a NetworkSettings, starts: &[Picos]) -> Self {
         let none = Sent { start: Picos::ZERO, src: 0, dst: 0, bytes: replay::Bytes(0), kind: 0, record: 0 };
         let root = About { sent: none, src_node: 0, trip: Trip::default() };
@@ -81,7 +83,7 @@ impl<'a> Causes<'a> {
         }
     }
 
-    /// A task starts a record, the one before which started at `before`.
+    /// A task starts a record; its previous record started at `before`.
     pub(crate) fn started(&mut self, task: u32, started: &Started, before: Picos) {
         self.records[task as usize] = started.number;
         if started.released > before
@@ -94,7 +96,7 @@ impl<'a> Causes<'a> {
         }
     }
 
-    /// What follows from the present call; `src` and `dst` are the tasks of a message, counted over all jobs.
+    /// A result of the current call; `number` maps job and task to the number over all jobs.
     pub(crate) fn follows(&mut self, next: &Next, number: impl Fn(u32, u32) -> u32) {
         match next {
             Next::Message(message) | Next::Inside { message, .. } => {
@@ -102,7 +104,7 @@ impl<'a> Causes<'a> {
                 self.starts(message, number(message.src.0), number(message.dst.0));
             }
             Next::Wake(wake) => {
-                // What is to be called for its next message has started others in this call.
+                // The part that waits for the wake-up has started messages in this call.
                 if let Some(edge) = self.latest {
                     self.nodes.hold(edge.node);
                     self.called.insert(wake.to_raw().1, edge);
@@ -133,20 +135,20 @@ impl<'a> Causes<'a> {
         self.live[slot] = node;
     }
 
-    /// The engine is about to be told that a message has left its node.
+    /// Call before the engine learns that a message has left its node.
     pub(crate) fn sent(&mut self, id: LiveId, now: Picos) {
         self.now = Some((Edge { node: self.live[id.slot() as usize], at: now, by_send: true }, now));
     }
 
-    /// The engine is about to be told that a message was delivered, which the network has taken over these links; its first byte left its
-    /// node `queued` after it had been handed over.
+    /// Call before the engine learns of a delivery. The message took the links of `way`; its first byte left
+    /// the node `queued` after submission.
     pub(crate) fn delivered(&mut self, id: LiveId, now: Picos, queued: Picos, way: &[Crossing]) {
         let node = self.live[id.slot() as usize];
         let trip = self.trip(&self.nodes.about(node).sent, now, queued, way);
         self.deliver(node, now, trip);
     }
 
-    /// The same of a message within its node.
+    /// The same for a message within its node.
     pub(crate) fn delivered_inside(&mut self, id: LiveId, now: Picos) {
         let node = self.live[id.slot() as usize];
         let memory = now.saturating_sub(self.nodes.about(node).sent.start);
@@ -157,18 +159,18 @@ impl<'a> Causes<'a> {
         self.nodes.about_mut(node).trip = trip;
         let edge = Edge { node, at: now, by_send: false };
         self.now = Some((edge, now));
-        // What was kept of the message while it was under way is now that it is the last one.
+        // The reference of the live message becomes that of `last`.
         if let Some(before) = self.last.replace(edge) {
             self.release(before.node);
         }
     }
 
-    /// The engine is about to make a call that was asked for.
+    /// Call before a wake-up of the engine.
     pub(crate) fn wakes(&mut self, wake: &Wake, now: Picos) {
         self.now = self.called.remove(&wake.to_raw().1).map(|edge| (edge, now));
     }
 
-    /// The engine has been called; with what a call let go on, if it was one (`woken`).
+    /// Call after the engine; `woken` after a wake-up, whose cause is then released.
     pub(crate) fn done(&mut self, woken: bool) {
         self.latest = None;
         if let Some((edge, _)) = self.now.take()
@@ -183,7 +185,7 @@ impl<'a> Causes<'a> {
         nodes.release(node, |nodes, child| add(shares, nodes, nodes.trunk(), child));
     }
 
-    /// How a message spent its time.
+    /// Divides the time of a message by cause.
     fn trip(&self, sent: &Sent, now: Picos, queued: Picos, way: &[Crossing]) -> Trip {
         let mut left = now.saturating_sub(sent.start);
         let mut take = |time: Picos| {
@@ -197,7 +199,7 @@ impl<'a> Causes<'a> {
         let overhead = take(self.settings.links.overhead);
         let mut links: Vec<(Option<LinkId>, Picos, Picos)> =
             way.iter().map(|crossing| (Some(crossing.link), Picos::ZERO, Picos::ZERO)).collect();
-        // It waited behind other messages of its node; between its own packets, for room.
+        // Waiting behind other messages of the node, or for room between packets.
         let entered = sent.start.saturating_add(queued);
         let behind = first.end.saturating_sub(first.time).saturating_sub(entered);
         let no_room = match self.settings.model {
@@ -211,7 +213,7 @@ impl<'a> Causes<'a> {
         for (link, crossing) in links.iter_mut().zip(way).skip(1) {
             link.2 = take(crossing.waited);
         }
-        // What is left is transmission: one link after the other, or all at once and then as long as the slowest takes.
+        // The rest is transmission: link after link, or concurrently at the rate of the slowest link.
         let one_after_the_other =
             way.iter().fold(Picos::ZERO, |sum, crossing| sum.saturating_add(crossing.time));
         if one_after_the_other == left {
@@ -221,7 +223,7 @@ impl<'a> Causes<'a> {
         } else {
             let time = |n: &usize| (self.speed(way[*n].link).bandwidth.bits_per_second(), *n);
             if let Some(slowest) = (0..way.len()).min_by_key(time) {
-                // What it takes longer than alone is for those with whom it shares.
+                // Time beyond that of a single message is due to sharing.
                 let alone = match self.settings.model {
                     Model::Flow => left.min(way[slowest].time),
                     _ => left,
@@ -233,7 +235,7 @@ impl<'a> Causes<'a> {
         Trip { overhead, latency, memory: Picos::ZERO, links }
     }
 
-    /// How long all packets of a message but the last belong to its first link.
+    /// Time for which all packets of a message but the last occupy its first link.
     fn earlier_packets(&self, sent: &Sent, link: LinkId) -> Picos {
         let packet = &self.settings.packet;
         let packets = sent.bytes.0.div_ceil(packet.size.0.max(1)).saturating_sub(1);
@@ -246,7 +248,7 @@ impl<'a> Causes<'a> {
         self.speeds[usize::from(self.topology.class(link).0)]
     }
 
-    /// The path to the end: the last record of a task started at `reached`, by task, and everything was over at `runtime`.
+    /// The path to the end of the run; `reached` are the start times of the last record of each task.
     pub(crate) fn finish(
         mut self,
         reached: impl Iterator<Item = Picos>,
@@ -276,7 +278,7 @@ impl<'a> Causes<'a> {
     }
 }
 
-/// Adds the piece of the path from the start of a message to the start of the next one.
+/// Adds the piece from the start of a message to the start of the next.
 fn add(shares: &mut Shares, nodes: &Nodes<About>, parent: u32, child: u32) {
     let (edge, sent) = (nodes.from(child), &nodes.about(child).sent);
     debug_assert_eq!(edge.node, parent);
@@ -284,7 +286,7 @@ fn add(shares: &mut Shares, nodes: &Nodes<About>, parent: u32, child: u32) {
     shares.compute(sent.src, edge.at, sent.start, Some(sent.record));
 }
 
-/// Adds the piece from the start of a message to the moment at which it let something go on.
+/// Adds the piece from the start of a message to the release that it caused.
 fn arrive(shares: &mut Shares, nodes: &Nodes<About>, edge: Edge) {
     if edge.node == ROOT {
         shares.before_start = edge.at;

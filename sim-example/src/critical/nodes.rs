@@ -1,47 +1,50 @@
-//! Messages by what let them start: a tree whose root is the beginning, of which only what can still be on the critical path is kept.
+//! Messages and their causes: a tree with the start of the run as its root. Only nodes that can still be on
+//! the critical path are kept.
 //!
-//! A message is kept while it is under way, and while a task, or a message that is kept, goes back to it. All else can be on no
-//! path to the end and is dropped. Where all that is kept goes back to one message, the path up to that is known for good: it is
-//! added up and dropped, too. So memory follows the messages under way and how far the tasks have drifted apart, not the length of the run.
+//! A message is kept while it is in the network, and while a task or a kept message depends on it; no other
+//! can be on the critical path. If all kept nodes depend on one message, the path up to it is final: it is
+//! added to the result and removed. So memory grows with the messages in the network and the drift between
+//! tasks, not with the length of the run.
 
 use slab::Slab;
 use vef_format::units::Picos;
 
-/// What let a task go on, or a message start: a message, and when.
+/// A cause: a message at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
-    /// A message; [`ROOT`] is none, but the beginning.
+    /// The message, or [`ROOT`].
     pub(super) node: u32,
-    /// The moment.
+    /// When it took effect.
     pub(super) at: Picos,
-    /// The message had left its node, and may not be there yet.
+    /// Whether the message had left its node, rather than arrived.
     pub(super) by_send: bool,
 }
 
-/// The beginning.
+/// The start of the run.
 pub(super) const ROOT: u32 = 0;
 
 #[derive(Debug)]
 struct Node<T> {
     from: Edge,
-    /// How often something goes back to it.
+    /// Number of tasks and messages that depend on this node.
     references: u32,
-    /// Of these, how many are messages, and the numbers of these, combined by exclusive or: of a single one its number.
+    /// Number of those that are messages, and the exclusive or of their node numbers: for a single message,
+    /// its number.
     children: u32,
     combined: u32,
     about: T,
 }
 
-/// The tree.
+/// The tree of causes.
 #[derive(Debug)]
 pub(super) struct Nodes<T> {
     slab: Slab<Node<T>>,
-    /// All that is kept goes back to this one, and the path up to it is added up.
+    /// All kept nodes depend on this one; the path up to it is final.
     trunk: u32,
 }
 
 impl<T> Nodes<T> {
-    /// The beginning, to which so many tasks go back; `root` is never looked at.
+    /// The start of the run, on which all tasks depend; `root` is never read.
     pub(super) fn new(tasks: u32, root: T) -> Self {
         let mut slab = Slab::new();
         let from = Edge { node: ROOT, at: Picos::ZERO, by_send: false };
@@ -49,7 +52,6 @@ impl<T> Nodes<T> {
         Self { slab, trunk: ROOT }
     }
 
-    /// What is known of a message.
     pub(super) fn about(&self, node: u32) -> &T {
         &self.slab[node as usize].about
     }
@@ -58,23 +60,23 @@ impl<T> Nodes<T> {
         &mut self.slab[node as usize].about
     }
 
-    /// What let it start.
+    /// The cause of its start.
     pub(super) fn from(&self, node: u32) -> Edge {
         self.slab[node as usize].from
     }
 
-    /// All that is kept goes back to this.
+    /// All kept nodes depend on this one.
     pub(super) fn trunk(&self) -> u32 {
         self.trunk
     }
 
-    /// Messages that are kept.
+    /// Number of kept nodes.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// A message starts; its caller goes back to it.
+    /// Adds a message, with one reference for the caller.
     pub(super) fn insert(&mut self, from: Edge, about: T) -> u32 {
         let node = self.slab.insert(Node { from, references: 1, children: 0, combined: 0, about }) as u32;
         let parent = &mut self.slab[from.node as usize];
@@ -84,12 +86,12 @@ impl<T> Nodes<T> {
         node
     }
 
-    /// One more goes back to it.
+    /// Adds a reference.
     pub(super) fn hold(&mut self, node: u32) {
         self.slab[node as usize].references += 1;
     }
 
-    /// One fewer goes back to it. `advance` gets each message to which the path is known for good by that.
+    /// Removes a reference. Calls `advance` for each message that the final path now reaches.
     pub(super) fn release(&mut self, node: u32, mut advance: impl FnMut(&Self, u32)) {
         let mut at = node;
         loop {
@@ -110,7 +112,7 @@ impl<T> Nodes<T> {
                 break;
             };
             advance(self, child);
-            // The number of the beginning is not used again.
+            // ROOT is never reused.
             if at != ROOT {
                 self.slab.remove(at as usize);
             }
@@ -125,12 +127,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A tree that keeps everything, beside one that does not: tasks go back to messages by other tasks, and at last the paths are the same.
+    /// Compares with a tree that keeps all nodes: the paths are equal.
     fn like_a_tree_that_forgets_nothing(tasks: usize, steps: &[(usize, usize)]) -> usize {
         let edge = |node| Edge { node, at: Picos::ZERO, by_send: false };
         let mut nodes = Nodes::new(tasks as u32, 0usize);
         let mut heads = vec![ROOT; tasks];
-        // The same by numbers that are not used again: where each message goes back to, and where each task does.
+        // The complete tree: the parent of each message, and the last cause of each task.
         let (mut parents, mut all_heads) = (vec![0usize], vec![0usize; tasks]);
         let mut known: Vec<usize> = Vec::new();
         let mut most = 0;
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn memory_does_not_follow_the_length() {
-        // Ever one task after the other goes on by what the one before sent.
+        // Each task is released by a message of the previous one, in a ring.
         let steps = |rounds: usize| (0..rounds).map(|n| (n % 8, (n + 1) % 8)).collect::<Vec<_>>();
         let short = like_a_tree_that_forgets_nothing(8, &steps(100));
         assert_eq!(like_a_tree_that_forgets_nothing(8, &steps(100_000)), short);

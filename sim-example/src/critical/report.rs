@@ -1,4 +1,4 @@
-//! The critical path as it is reported.
+//! The critical path in a report.
 
 use std::cmp::Reverse;
 
@@ -10,33 +10,33 @@ use vef_format::units::{Bytes, Picos};
 use super::shares::{Shares, Step, What};
 use crate::topology::{LinkId, Topology};
 
-/// What the run time consists of: computing of tasks and messages, each of which begins where the one before ends. The times here add up to the
-/// run time exactly; where several paths are equally long, it is one of them.
+/// The critical path: a chain of computing and messages in which each piece begins where the previous one
+/// ends. Its times add up to the run time exactly. If several paths have that length, this is one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CriticalPath {
     /// Messages on it.
     pub messages: u64,
-    /// Before the first job of the path began.
+    /// Before the first job on the path starts.
     pub before_start_ps: Picos,
     /// Computing of tasks.
     pub computing_ps: Picos,
-    /// Overhead of nodes.
+    /// Overhead of network interfaces.
     pub overhead_ps: Picos,
     /// Latency of links and switches.
     pub latency_ps: Picos,
-    /// Transmission: a message's bytes at the rate of the slowest link on its way.
+    /// Transmission: the bytes of messages at the rate of the slowest link of each route.
     pub transmission_ps: Picos,
-    /// Waiting for links, behind other messages or for room behind them.
+    /// Waiting for links: behind other messages, or for buffer space.
     pub queueing_ps: Picos,
     /// Messages within nodes.
     pub memory_ps: Picos,
-    /// The links with most transmission and queueing on the path, at most ten.
+    /// Links with the most transmission and queueing on the path; at most ten.
     pub links: Vec<CriticalLink>,
-    /// The tasks that compute most on the path, at most ten.
+    /// Tasks with the most computing on the path; at most ten.
     pub ranks: Vec<CriticalRank>,
-    /// What its messages belong to.
+    /// Messages on the path by kind.
     pub kinds: Vec<OnPath>,
-    /// Its longest pieces, in the order of their times, at most twenty.
+    /// The longest pieces, in order of time; at most twenty.
     pub steps: Vec<CriticalStep>,
 }
 
@@ -47,11 +47,11 @@ pub struct CriticalLink {
     pub link: String,
     /// Its number in the topology.
     pub number: u32,
-    /// Transmission of messages for which it was the slowest link.
+    /// Transmission of the messages whose slowest link this is.
     pub transmission_ps: Picos,
-    /// Waiting for it.
+    /// Queueing for the link.
     pub queueing_ps: Picos,
-    /// The run time if the link had twice the bandwidth and all else were as it is: of another simulation, where one was asked for.
+    /// The run time with twice the bandwidth on this link, if that was simulated.
     pub runtime_if_twice_as_fast_ps: Option<Picos>,
 }
 
@@ -69,12 +69,12 @@ pub struct CriticalRank {
 /// Messages of a kind on the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OnPath {
-    /// Which.
+    /// The kind.
     #[serde(serialize_with = "crate::report::kind")]
     pub kind: Kind,
-    /// How many.
+    /// Number of messages.
     pub messages: u64,
-    /// How long they took.
+    /// Their time on the path.
     pub time_ps: Picos,
 }
 
@@ -84,42 +84,42 @@ pub struct OnPath {
 pub enum CriticalStep {
     /// A task computes.
     Computing {
-        /// From then on.
+        /// Start.
         from_ps: Picos,
-        /// Up to then.
+        /// End.
         to_ps: Picos,
         /// The job.
         job: u32,
         /// Its task.
         task: Rank,
-        /// The record that starts then, from 0; absent at the end of the run.
+        /// The record that starts at the end, from 0; absent at the end of the run.
         record: Option<u64>,
     },
-    /// A message is under way.
+    /// A message is in the network.
     Message {
-        /// From then on.
+        /// Start.
         from_ps: Picos,
-        /// Up to then.
+        /// End.
         to_ps: Picos,
         /// The job.
         job: u32,
-        /// The task that sends it.
+        /// The task that sends.
         task: Rank,
-        /// The record with which it does, or with which it entered the collective, from 0.
+        /// Its record that sends the message, or that enters the collective; from 0.
         record: u64,
-        /// The task that receives it.
+        /// The task that receives.
         to_task: Rank,
-        /// Its payload.
+        /// Payload.
         bytes: Bytes,
-        /// What it belongs to.
+        /// Its kind.
         #[serde(serialize_with = "crate::report::kind")]
         kind: Kind,
-        /// How long of that it waited for links.
+        /// Time in which the message waited for links.
         queueing_ps: Picos,
     },
 }
 
-/// How many links and tasks are listed.
+/// Most links and tasks in a report.
 const LISTED: usize = 10;
 
 pub(super) fn of(shares: &Shares, topology: &Topology, first_tasks: &[u32]) -> CriticalPath {
@@ -199,7 +199,7 @@ pub(super) fn of(shares: &Shares, topology: &Topology, first_tasks: &[u32]) -> C
 }
 
 impl CriticalPath {
-    /// All its pieces together: the run time.
+    /// The length of the path: the run time.
     pub fn total_ps(&self) -> Picos {
         [
             self.before_start_ps,
@@ -216,14 +216,14 @@ impl CriticalPath {
 }
 
 impl CriticalStep {
-    /// When it begins.
+    /// Start of the piece.
     pub fn from_ps(&self) -> Picos {
         match *self {
             Self::Computing { from_ps, .. } | Self::Message { from_ps, .. } => from_ps,
         }
     }
 
-    /// How long it takes.
+    /// Length of the piece.
     pub fn length_ps(&self) -> Picos {
         match *self {
             Self::Computing { from_ps, to_ps, .. } | Self::Message { from_ps, to_ps, .. } => {

@@ -1,4 +1,4 @@
-//! What the critical path consists of, added up from its pieces.
+//! Sums over the pieces of the critical path.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -7,33 +7,33 @@ use vef_format::units::{Bytes, Picos};
 
 use crate::topology::LinkId;
 
-/// How many of the longest pieces are kept.
+/// Number of longest pieces kept.
 const STEPS: usize = 20;
 
 /// A message on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sent {
-    /// When it was handed over.
+    /// When it was submitted.
     pub(super) start: Picos,
-    /// Tasks, counted over all jobs.
+    /// Tasks, numbered over all jobs.
     pub(super) src: u32,
     pub(super) dst: u32,
     pub(super) bytes: Bytes,
-    /// The number of its kind.
+    /// Index of its kind.
     pub(super) kind: u8,
-    /// The record of the task that sends, or that enters the collective.
+    /// The record of the sending task that sends, or that enters the collective.
     pub(super) record: u64,
 }
 
-/// How a message spent its time, from its start on.
+/// The time of a message by cause, from its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trip {
     pub(super) overhead: Picos,
     /// Of links and switches.
     pub(super) latency: Picos,
-    /// Within its node.
+    /// Transport within its node.
     pub(super) memory: Picos,
-    /// Link, transmission, and how long it waited for the link; without a link in a model that has none.
+    /// Link, transmission, and wait for the link; `None` in a model without links.
     pub(super) links: Vec<(Option<LinkId>, Picos, Picos)>,
 }
 
@@ -47,13 +47,13 @@ pub(super) struct Step {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
-    /// A task computes up to this record; the last of its records if it then ends.
+    /// A task computes up to the start of this record; `None` at the end of the run.
     Computing { task: u32, record: Option<u64> },
-    /// A message, and how long it waited for links.
+    /// A message, with its wait for links.
     Message { sent: Sent, queueing: Picos },
 }
 
-/// The sums.
+/// Sums over the path.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     pub(super) messages: u64,
@@ -64,11 +64,11 @@ pub(super) struct Shares {
     pub(super) memory: Picos,
     pub(super) transmission: Picos,
     pub(super) queueing: Picos,
-    /// Computing of tasks.
+    /// Computing, by task.
     pub(super) tasks: BTreeMap<u32, Picos>,
-    /// Transmission on links, and waiting for them.
+    /// Transmission and waiting, by link.
     pub(super) links: BTreeMap<LinkId, (Picos, Picos)>,
-    /// Messages and their time by kind.
+    /// Number and time of messages, by kind.
     pub(super) kinds: BTreeMap<u8, (u64, Picos)>,
     longest: BinaryHeap<Reverse<Step>>,
 }
@@ -84,14 +84,14 @@ impl Shares {
         }
     }
 
-    /// The longest pieces, in the order of their times.
+    /// The longest pieces, in order of time.
     pub(super) fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.longest.iter().map(|Reverse(step)| *step).collect();
         steps.sort_by_key(|step| step.from);
         steps
     }
 
-    /// A task computes for that time, up to a record or to its end.
+    /// Adds computing of a task, up to a record or to the end of the run.
     pub(super) fn compute(&mut self, task: u32, from: Picos, to: Picos, record: Option<u64>) {
         let length = to.saturating_sub(from);
         self.computing = self.computing.saturating_add(length);
@@ -100,7 +100,7 @@ impl Shares {
         self.step(length, from, What::Computing { task, record });
     }
 
-    /// A message takes that time, up to `to`.
+    /// Adds a message that ends at `to`.
     pub(super) fn carry(&mut self, sent: &Sent, trip: &Trip, to: Picos) {
         self.messages += 1;
         let length = to.saturating_sub(sent.start);

@@ -1,20 +1,20 @@
-//! Why a model cannot run.
+//! Errors in the settings of a model.
 
 use vef_format::units::Bytes;
 
 use super::network::OutOfTime;
 use crate::routing::RoutingError;
 
-/// A model that cannot be.
+/// Invalid settings of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The topology does not have such a routing, or not with these virtual channels.
+    /// The routing is invalid for the topology, or needs more virtual channels.
     #[error(transparent)]
     Routing(#[from] RoutingError),
-    /// A model without links, where links are asked about.
+    /// The model has no links, which the caller needs.
     #[error("model loggp knows ranks and no links: it runs traces and GOAL schedules")]
     NoLinks,
-    /// Packets without payload, or too large ones.
+    /// Packets without payload, or too large.
     #[error("packets of {} bytes and a header of {}: write a size of at least 1, and both less than 256 MiB", .size.0, .header.0)]
     PacketSize {
         /// The payload.
@@ -22,7 +22,7 @@ pub enum ModelError {
         /// The header.
         header: Bytes,
     },
-    /// A buffer without room for a packet.
+    /// A buffer smaller than a packet.
     #[error("a buffer of {} bytes has no room for a packet of {}, header included", .buffer.0, .packet.0)]
     Buffer {
         /// The buffer.
@@ -30,24 +30,24 @@ pub enum ModelError {
         /// A packet with its header.
         packet: Bytes,
     },
-    /// A buffer beyond what can be counted.
+    /// A buffer of more than 2³² − 1 bytes.
     #[error("a buffer of {} bytes: at most 4294967295 are possible", .buffer.0)]
     BufferTooLarge {
         /// The buffer.
         buffer: Bytes,
     },
-    /// A switch slower inside than its links, or output buffers, which are reached at once.
+    /// A speedup below 1, or with output buffers, which have none.
     #[error(
         "a switch with input buffers is at least as fast inside as its links: write a speedup of at least 1"
     )]
     Speedup,
-    /// No virtual channels, or too many.
+    /// The number of virtual channels is outside 1 to 255.
     #[error("{vcs} virtual channels: write a number from 1 to 255")]
     Channels {
-        /// How many.
+        /// The number.
         vcs: u32,
     },
-    /// A time beyond the end of time.
+    /// A packet takes longer than 2⁶⁴ ps.
     #[error("{} bytes need until after the end of time (2^64 ps, 213 days) on a link", .0.bytes.0)]
     OutOfTime(#[from] OutOfTime),
 }

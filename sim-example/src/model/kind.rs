@@ -5,22 +5,22 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What the messages of a simulation do to each other and where they wait.
+/// How messages share the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// A switch passes a message on as soon as its first byte is there; messages wait for links.
+    /// A switch forwards a message from its first byte; messages queue for links.
     #[default]
     CutThrough,
-    /// A switch passes a message on when its last byte is there; messages wait for links.
+    /// A switch forwards a message after its last byte; messages queue for links.
     StoreAndForward,
-    /// As cut-through, but no message waits for another.
+    /// Cut-through without contention.
     Latency,
     /// Packets, finite buffers and credits.
     Packet,
-    /// Messages share the bandwidth of links.
+    /// Concurrent messages share the bandwidth of links.
     Flow,
-    /// Processors and interfaces that are busy; a network that only takes time ([`crate::loggp`]).
+    /// Processors and network interfaces that are busy, and a network with latency only ([`crate::loggp`]).
     #[serde(rename = "loggp")]
     LogGp,
 }
@@ -31,17 +31,17 @@ impl Model {
         [Self::CutThrough, Self::StoreAndForward, Self::Latency, Self::Packet, Self::Flow, Self::LogGp];
 }
 
-/// How large a share of a link each message gets in the flow model.
+/// The share of a link that each message gets in the flow model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
-    /// All the same.
+    /// Equal shares.
     #[default]
     Equal,
-    /// In inverse proportion to the latency of their ways.
+    /// In inverse proportion to the latency of the route.
     Latency,
 }
 
-/// A text that names no model.
+/// An unknown model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown model {0:?}; write cut-through, store-and-forward, latency, packet, flow or loggp")]
 pub struct UnknownModel(pub String);

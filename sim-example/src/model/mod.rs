@@ -1,8 +1,8 @@
-//! What messages do to each other on their way.
+//! The models: how messages share links.
 //!
-//! Link `i` of the `H` links of a route has the latency λᵢ and takes `τᵢ = ⌈8m / bandwidthᵢ⌉` (whole picoseconds)
-//! for all `m` bytes; a switch between two links takes σ. A message is ready at `r`, its node interface prepares it
-//! for the time `o`, one message after the other. In the models of [`message`]
+//! Link `i` of the `H` links of a route has the latency λᵢ and takes `τᵢ = ⌈8m / bandwidthᵢ⌉` (whole
+//! picoseconds) for `m` bytes; a switch takes σ. A message is submitted at `r`; its node's interface prepares
+//! messages one at a time, each for the time `o`. In the models of [`message`]
 //!
 //! ```text
 //! aᵢ      first byte at the beginning of link i         a₁ = r + o behind the node's earlier messages
@@ -15,19 +15,23 @@
 //! sent   = end₁               delivered = end_H + λ_H
 //! ```
 //!
-//! A link serves messages in the order in which their first bytes come to it. It belongs to one message from `start` to `end`,
-//! τᵢ and no longer: a fast link behind a slow one sends the message in one piece that ends with its last byte, while the
-//! first byte goes ahead. A message that waits is delayed as a whole.
-//! Switches have room for all that waits (infinite buffers), and no message is divided into packets.
-//! With a burst of `c` bytes ([`Links::burst`]) a link is a token bucket, as `tc tbf` and many virtual networks have: after a
-//! pause `c` bytes pass at once, and the link only then is as fast as it says. `Γᵢ = 8c / bandwidthᵢ`:
+//! A link serves messages in the order in which their first bytes arrive, and is busy with each from `start`
+//! to `end`, which is τᵢ: a fast link behind a slow one sends the message in one piece that ends with its
+//! last byte, while the first byte moves on. A message that waits is delayed as a whole. Switches have
+//! infinite buffers, and messages are not divided into packets.
+//!
+//!
+//!
+//! With a burst of `c` bytes ([`Links::burst`]) a link is a token bucket, like `tc tbf` and many virtual
+//! networks: after a pause `c` bytes pass at once, and only then does the bandwidth limit. With `Γᵢ = 8c /
+//! bandwidthᵢ`:
 //!
 //! ```text
 //! startᵢ = max( readyᵢ, freeᵢ )      freeᵢ := startᵢ + τᵢ      endᵢ = max( readyᵢ, bᵢ, freeᵢ − Γᵢ )
 //! aᵢ₊₁   = aᵢ + max( 0, freeᵢ before − Γᵢ − readyᵢ ) + λᵢ + σ      (cut-through)
 //! ```
 //!
-//! In the latency model no message waits for another: `startᵢ = readyᵢ`, else as cut-through.
+//! The latency model is cut-through without contention: `startᵢ = readyᵢ`.
 
 mod flow;
 mod message;
@@ -52,7 +56,7 @@ pub use packet::{Arbiter, Buffers, PacketSettings};
 pub(crate) use protocol::WithProtocol;
 pub use protocol::{Delay, Protocol};
 
-/// Runs code for the network of a model, compiled for each.
+/// Runs code with the network of the model that `settings` select, compiled for each model.
 macro_rules! with_network {
     ($topology:expr, $settings:expr, $report_sent:expr, |$network:ident| $run:expr) => {{
         let (topology, settings, report_sent) = ($topology, $settings, $report_sent);

@@ -5,7 +5,7 @@ use vef_format::units::{Bytes, Picos};
 use super::links::Usage;
 use crate::watch::Watch;
 
-/// A message would arrive after the end of time, 2^64 picoseconds.
+/// A message would arrive after 2⁶⁴ picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message of {} bytes would arrive after the end of time (2^64 ps, 213 days)", .bytes.0)]
 pub struct OutOfTime {
@@ -13,39 +13,40 @@ pub struct OutOfTime {
     pub bytes: Bytes,
 }
 
-/// A message for a network: between nodes that it has.
+/// A message to carry, between nodes of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Carried {
     pub(crate) src: u32,
     pub(crate) dst: u32,
     pub(crate) bytes: Bytes,
-    /// The caller's name for it.
+    /// Chosen by the caller.
     pub(crate) tag: u64,
 }
 
-/// What happened to a message.
+/// An event of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
-    /// Its last byte has left its node.
+    /// The last byte has left the node.
     Sent { tag: u64 },
-    /// Its last byte is there, `latency` after it was handed over and `latency − queued` after its first byte left its node.
+    /// The last byte has arrived, `latency` after submission; the first byte left the node `queued` after
+    /// submission.
     Delivered { tag: u64, latency: Picos, queued: Picos },
 }
 
 /// A network that carries messages.
 pub(crate) trait Network {
-    /// Hands a message over at a moment that is not before anything that has happened.
+    /// Submits a message at `at`, not before the last event that was processed.
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime>;
 
-    /// Lets happen what happens until `limit`, up to the first that concerns the caller, if there is something.
+    /// Processes events up to `limit`, and returns the first one that concerns a message.
     fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime>;
 
-    /// What each link has carried, by number.
+    /// Use of each link, by number.
     fn usage(&self) -> Vec<Usage>;
 
-    /// Events that have happened: steps of messages or packets.
+    /// Number of events so far: steps of messages or packets.
     fn events(&self) -> u64;
 
-    /// What it records besides, if it is to.
+    /// The recorder of optional results, if one is set.
     fn watch(&mut self) -> &mut Option<Box<Watch>>;
 }

@@ -1,8 +1,8 @@
-//! What a message library adds to what the links do, around the network of any model.
+//! Costs of the message library, added to the network of any model.
 //!
-//! A message of `m` bytes is handed to the network [`Protocol::delay`] later: handshakes and copies that a lone message meets beyond
-//! latency, overhead and rate. With [`Protocol::returned`] `ρ` it also sends `ρ·m` bytes the other way, which nobody waits
-//! for: what acknowledgements take from the opposite direction, or all of it on a medium that is half duplex.
+//! A message of `m` bytes enters the network [`Protocol::delay`] later, for handshakes and copies beyond
+//! latency, overhead and rate. With [`Protocol::returned`] `ρ` it also sends `ρ·m` bytes the other way,
+//! without waiting for them: acknowledgements, or the other half of a half-duplex medium.
 
 use vef_format::units::{Bytes, Picos};
 
@@ -10,39 +10,39 @@ use super::links::Usage;
 use super::{Carried, Happened, Network, OutOfTime};
 use crate::watch::{RETURNED, Watch};
 
-/// What a message library adds to what the links do.
+/// Costs of the message library.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Protocol {
-    /// Bytes that go back for every byte of a message.
+    /// Bytes returned per byte of a message.
     pub returned: f64,
-    /// Times by size, in ascending order of size; none: no delay.
+    /// Delays by size, in ascending order of size.
     pub delays: Vec<Delay>,
 }
 
-/// Messages of at least `from` bytes (up to the next) take `base + bytes · per_byte` longer than links and overheads say, at least 0.
+/// Delay of messages of at least `from` bytes: `base + bytes · per_byte`, at least 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
     /// Smallest message.
     pub from: Bytes,
-    /// At 0 bytes, ps.
+    /// In picoseconds.
     pub base: f64,
-    /// For each byte, ps.
+    /// In picoseconds.
     pub per_byte: f64,
 }
 
 impl Protocol {
-    /// Whether it adds nothing.
+    /// Whether nothing is added.
     pub fn is_nothing(&self) -> bool {
         self.returned == 0.0 && self.delays.is_empty()
     }
 
-    /// By how much later than asked a message enters the network.
+    /// The delay of a message before it enters the network.
     pub fn delay(&self, bytes: Bytes) -> Picos {
         let behind = self.delays.partition_point(|delay| delay.from <= bytes);
         let Some(delay) = behind.checked_sub(1).and_then(|at| self.delays.get(at)) else {
             return Picos::ZERO;
         };
-        // The cast stays at the end of the range.
+        // The cast saturates.
         Picos((delay.base + delay.per_byte * bytes.0 as f64).max(0.0) as u64)
     }
 
@@ -51,7 +51,7 @@ impl Protocol {
     }
 }
 
-/// A network whose messages are carried by a protocol.
+/// A network with the costs of a message library.
 pub(crate) struct WithProtocol<'a, N> {
     pub(crate) network: N,
     pub(crate) protocol: &'a Protocol,

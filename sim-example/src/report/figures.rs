@@ -9,10 +9,10 @@ use vef_format::units::{Bytes, Grouped, Picos};
 
 use crate::histogram::Histogram;
 
-/// A number of messages and their payload.
+/// Messages and their payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
     /// Their payload.
     pub bytes: Bytes,
@@ -21,45 +21,45 @@ pub struct Amount {
 /// When tasks finished their last record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finish {
-    /// The first of them.
+    /// The minimum.
     pub min: Picos,
     /// The mean, rounded down.
     pub mean: Picos,
-    /// The last of them.
+    /// The maximum.
     pub max: Picos,
-    /// Every task, by rank.
+    /// By rank.
     pub tasks: Vec<Picos>,
 }
 
-/// How long messages took. Quantiles are at most 1/128 above the exact value and never below; the rest is exact.
+/// Latencies of messages. Quantiles are exact or at most 1/128 too high; all else is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
-    /// Messages measured; without any the rest is 0.
+    /// Number of messages; all other fields are 0 if it is 0.
     pub messages: u64,
-    /// The shortest.
+    /// The minimum.
     pub min: Picos,
     /// The mean, rounded down.
     pub mean: Picos,
     /// The median.
     pub p50: Picos,
-    /// Nine in ten took no longer.
+    /// The 90th percentile.
     pub p90: Picos,
-    /// Ninety-nine in a hundred took no longer.
+    /// The 99th percentile.
     pub p99: Picos,
-    /// The longest.
+    /// The maximum.
     pub max: Picos,
 }
 
-/// What the simulation itself took; differs from run to run.
+/// Speed of the simulation; differs from run to run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Performance {
-    /// Wall-clock time of replay and network, in seconds.
+    /// Wall-clock time, in seconds.
     pub wall_s: f64,
-    /// Events of the network: a message over `H` links makes `H`, with contention.
+    /// Events of the network; in models with contention, a message over `H` links makes `H`.
     pub events: u64,
-    /// Messages a second of wall-clock time; absent below a millisecond, which is too short to tell.
+    /// Messages per second of wall-clock time; absent for runs shorter than a millisecond.
     pub messages_per_s: Option<f64>,
-    /// Events likewise.
+    /// Events per second of wall-clock time; absent for runs shorter than a millisecond.
     pub events_per_s: Option<f64>,
 }
 
@@ -74,7 +74,6 @@ impl Finish {
         let sum: u128 = tasks.iter().map(|at| u128::from(at.0)).sum();
         Self {
             min: tasks.iter().min().copied().unwrap_or_default(),
-            // A mean of u64 is a u64.
             mean: Picos((sum / tasks.len().max(1) as u128) as u64),
             max: tasks.iter().max().copied().unwrap_or_default(),
             tasks,

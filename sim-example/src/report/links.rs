@@ -1,4 +1,4 @@
-//! How the links of a network were used.
+//! Use of the links of a network.
 
 use replay::Kind;
 use serde::Serialize;
@@ -12,30 +12,30 @@ use crate::settings::NetworkSettings;
 use crate::topology::{LinkId, Topology};
 use crate::watch::{BINS, LinkUse, Watch};
 
-/// How the links were used. A link's utilisation is the share of the run time during which it belonged to a message; in
-/// the latency model, where messages do not wait, it can exceed 1.
+/// Use of the links. The utilisation of a link is the share of the run time in which the link is busy; in
+/// models without contention, where messages overlap, it can exceed 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinksReport {
     /// Links that carried messages.
     pub used: u32,
-    /// The highest utilisation of a link.
+    /// Highest utilisation of a link.
     pub utilisation_max: f64,
-    /// The mean over all links, unused ones too.
+    /// Mean utilisation of all links, idle ones included.
     pub utilisation_mean: f64,
-    /// The busiest links, the busiest first: at most ten.
+    /// The links with the highest utilisation, in descending order; at most ten.
     pub busiest: Vec<LinkReport>,
-    /// Every link that carried messages, in the order of their numbers, if that was asked for.
+    /// All links that carried messages, in the order of their numbers, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Vec<LinkReport>>,
-    /// The width of the bins in [`OverTime`], if all links were asked for.
+    /// Width of the bins in [`OverTime`], if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bin_ps: Option<Picos>,
 }
 
-/// One link.
+/// A link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkReport {
-    /// Its ends: `node3->leaf0`.
+    /// Its ends, such as `node3->leaf0`.
     pub link: String,
     /// Its number in the topology.
     pub number: u32,
@@ -44,73 +44,74 @@ pub struct LinkReport {
     pub bandwidth: Bandwidth,
     /// Its latency.
     pub latency_ps: Picos,
-    /// The share of the run time during which it belonged to a message.
+    /// Share of the run time in which the link was busy.
     pub utilisation: f64,
-    /// How long it belonged to messages.
+    /// Time in which the link was busy.
     pub busy_ps: Picos,
-    /// What it carried: messages, in the packet model packets, and their bytes, there with headers.
+    /// Messages, or packets in the packet model, and their bytes, with packet headers.
     #[serde(flatten)]
     pub amount: Amount,
-    /// How long messages (packets) waited for it, in sum.
+    /// Sum of the times that messages or packets waited for the link.
     pub waited_ps: Picos,
-    /// How long one of them waited at most.
+    /// Longest such time.
     pub longest_wait_ps: Picos,
-    /// What it sends in that time: the largest queue.
+    /// Bytes the link sends in that time: the longest queue.
     pub longest_queue: Bytes,
-    /// How long packets waited for it and none of them found room behind it.
+    /// Time in which packets waited and none had room in the buffer behind the link.
     pub blocked_ps: Picos,
-    /// What it did when, and for whom, if all links were asked for.
+    /// Use over time, if requested.
     #[serde(flatten)]
     pub over_time: Option<OverTime>,
 }
 
-/// What a link did when, and for whom.
+/// Use of a link over time, and by task and kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OverTime {
-    /// The share of each bin during which it belonged to a message.
+    /// Busy share of each bin.
     pub busy: Vec<f64>,
-    /// The share of each bin during which packets waited for it and none found room behind it.
+    /// Share of each bin in which packets waited and none had room behind the link.
     pub blocked: Vec<f64>,
-    /// Bytes of each bin.
+    /// Bytes sent in each bin.
     pub bytes_over_time: Vec<u64>,
-    /// The tasks whose messages it carried most of, at most eight: a share is at most an eighth above the truth, never below.
+    /// Tasks with the most bytes on the link, at most eight. A figure is exact or too high by at most an
+    /// eighth of the link's bytes.
     pub sources: Vec<SharedBy>,
-    /// What the messages belonged to.
+    /// Bytes by kind of message.
     pub kinds: Vec<Share>,
 }
 
-/// A task whose messages a link carried.
+/// Bytes of a task's messages on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SharedBy {
     /// The job.
     pub job: u32,
-    /// Its task.
+    /// The task that sends.
     pub task: Rank,
     /// Bytes.
     pub bytes: Bytes,
 }
 
-/// A kind of messages that a link carried.
+/// Bytes of a kind of messages on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// Which.
+    /// The kind.
     #[serde(serialize_with = "kind")]
     pub kind: Kind,
     /// Bytes.
     pub bytes: Bytes,
 }
 
-/// How many of the busiest links are listed.
+/// Length of [`LinksReport::busiest`].
 const BUSIEST: usize = 10;
 
-/// What the links of a network did in a run.
+/// The links of a finished run.
 pub(super) struct Used<'a> {
     pub(super) topology: &'a Topology,
     pub(super) settings: &'a NetworkSettings,
     pub(super) usage: &'a [Usage],
     pub(super) watch: Option<&'a Watch>,
     pub(super) runtime: Picos,
-    /// The first task of each job.
+    /// First task of each job.
     pub(super) first_tasks: &'a [u32],
 }
 
@@ -121,7 +122,7 @@ impl Used<'_> {
 
     pub(super) fn report(&self) -> LinksReport {
         let (mut used, mut busy) = (0, 0u128);
-        // The longest busy first; equally busy ones by number.
+        // By descending busy time, then by number.
         let mut busiest: Vec<(LinkId, Usage)> = Vec::with_capacity(BUSIEST + 1);
         let of_use =
             || (0..).map(LinkId).zip(self.usage.iter().copied()).filter(|(_, usage)| usage.count > 0);

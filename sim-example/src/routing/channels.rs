@@ -1,8 +1,9 @@
-//! Whether ways can lock up: the channel dependency graph.
+//! Deadlock freedom of routes: the channel dependency graph.
 //!
-//! A channel is a class of virtual channels on a link. It depends on another if some way goes from the one directly to the other: a packet
-//! that holds the one may wait for the other. Without a cycle of dependencies nothing locks up (W. J. Dally, C. L. Seitz,
-//! 1987). The ways are those of the router itself, with every choice that it could make.
+//! A channel is a class of virtual channels on a link. It depends on another channel if a route uses the two
+//! in sequence: a packet that holds the first may wait for the second. Without a cycle of dependencies, no
+//! deadlock is possible (W. J. Dally, C. L. Seitz, 1987). The routes are those of the router, with all
+//! choices that it can make.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,19 +14,20 @@ use crate::topology::{LinkClass, LinkId, Shape, Vertex};
 /// A class of virtual channels on a link.
 pub(crate) type Channel = (LinkId, u8);
 
-/// So many steps of ways are followed: in larger networks, from all sources to some destinations, and over some intermediate
-/// switches. Of networks of regular form smaller ones show all cycles; what locks up all the same is found when it does.
+/// Most steps of routes that are followed. Larger networks are checked from all sources to some destinations,
+/// over some intermediate switches. In regular networks, smaller instances show all cycles; a deadlock that
+/// the check misses is detected when it happens.
 const BUDGET: usize = 3_000_000;
-/// Intermediate switches that are tried where there are many.
+/// Most intermediate switches that are tried.
 const TRIED: u32 = 16;
 
 impl Router<'_> {
-    /// Assigns classes of virtual channels so that nothing can lock up with `vcs` channels a link, as many as needed without;
-    /// returns how many there are.
+    /// Assigns classes of virtual channels such that no deadlock is possible with `vcs` channels per link, by
+    /// default as many as the routing needs. Returns the number of channels.
     pub(crate) fn assign_channels(&mut self, vcs: Option<u32>) -> Result<u32, RoutingError> {
         let routing = self.routing;
         if matches!(self.topology.shape(), Shape::Given(_)) {
-            // The two phases of a way over another switch have classes of their own.
+            // The two phases of a route over an intermediate switch have separate classes.
             let of_a_phase = match routing {
                 Routing::Valiant { .. } | Routing::Ugal { .. } => Routing::Minimal,
                 other => other,
@@ -46,13 +48,13 @@ impl Router<'_> {
     }
 }
 
-/// A cycle of the dependencies between channels, if there is one; a class beyond `classes` is taken for the last of them.
+/// A cycle in the dependency graph, if there is one. Classes from `classes` on count as the last class.
 pub(crate) fn find_cycle(router: &Router<'_>, classes: u32) -> Option<Vec<Channel>> {
     let dependencies = Dependencies::of(router, classes);
     dependencies.cycle()
 }
 
-/// Which channels depend on which.
+/// The dependency graph.
 #[derive(Default)]
 struct Dependencies {
     places: HashMap<Channel, u32>,
@@ -64,7 +66,7 @@ impl Dependencies {
     fn of(router: &Router<'_>, classes: u32) -> Self {
         let topology = router.topology();
         let mut dependencies = Self::default();
-        // Ways of nodes at one switch are the same but for the first link.
+        // Nodes of one switch have the same routes, but for the injection link.
         let mut sources: Vec<u32> = (0..topology.nodes()).collect();
         if !matches!(topology.shape(), Shape::Given(given) if given.has_given_routes()) {
             sources.dedup_by_key(|node| topology.switch_of(*node));
@@ -83,7 +85,7 @@ impl Dependencies {
         dependencies
     }
 
-    /// Follows all ways from `walk` on.
+    /// Adds the dependencies of all routes from `walk` on.
     fn follow(
         &mut self,
         router: &Router<'_>,
@@ -125,7 +127,7 @@ impl Dependencies {
         })
     }
 
-    /// Depth-first search; a dependency on a channel that is still open closes a cycle.
+    /// Depth-first search: a dependency on a channel of the current path closes a cycle.
     fn cycle(&self) -> Option<Vec<Channel>> {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
@@ -138,7 +140,7 @@ impl Dependencies {
             if states[first] != State::New {
                 continue;
             }
-            // The channels that are open, and how many of their dependencies were looked at.
+            // The current path: channels, and dependencies already visited.
             let mut path = vec![(first, 0)];
             states[first] = State::Open;
             while let Some((at, looked)) = path.last_mut() {
@@ -166,7 +168,7 @@ impl Dependencies {
     }
 }
 
-/// All numbers below `n`, so that the first of them are spread evenly.
+/// All numbers below `n`, in an order in which any prefix is spread evenly.
 fn spread(n: u32) -> impl Iterator<Item = u32> {
     let bits = n.next_power_of_two().trailing_zeros();
     (0..n.next_power_of_two())
@@ -174,11 +176,11 @@ fn spread(n: u32) -> impl Iterator<Item = u32> {
         .filter(move |&number| number < n)
 }
 
-/// Makes one combination of choices after the other.
+/// Enumerates all combinations of choices.
 #[derive(Default)]
 struct Script {
     pick: Pick,
-    /// The choices made, and how many ways each had.
+    /// The choices made, and the number of options of each.
     made: Vec<(u32, u32)>,
     at: usize,
 }
@@ -189,7 +191,7 @@ impl Script {
         self
     }
 
-    /// The next combination, if there is another.
+    /// Moves to the next combination; false if there is none.
     fn advance(&mut self) -> bool {
         self.made.truncate(self.at);
         while let Some((choice, ways)) = self.made.last_mut() {
@@ -229,7 +231,7 @@ impl Choice for Script {
     }
 }
 
-/// A cycle as people read it.
+/// A cycle in text.
 pub(crate) fn describe(router: &Router<'_>, cycle: &[Channel]) -> String {
     let topology = router.topology();
     let name = |&(link, class): &Channel| {

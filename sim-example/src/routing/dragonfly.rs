@@ -1,21 +1,22 @@
-//! Ways through dragonflies: at most a local link to the router with the global cable, that cable, and a local link in the
-//! destination's group. Where several cables join two groups, deterministic routing takes one by the destination.
+//! Routes through dragonflies: at most one local link to the router with the global cable, that cable, and
+//! one local link in the destination's group. Among several cables between two groups, deterministic routing
+//! chooses by destination.
 //!
-//! Valiant's way leads over an intermediate group (l g l g l), or over an intermediate router (l g l, l g l). The classes of virtual
-//! channels follow the order of the links: a local link has the number of global links before it, a global one likewise; over a
-//! router, those behind it have two more (local) or one more (global). So each class depends on higher ones alone.
+//! Valiant routes have an intermediate group (l g l g l) or an intermediate router (l g l, l g l). The class
+//! of a link is the number of global links before it; behind an intermediate router it is higher by two
+//! (local) or one (global). So classes depend only on higher classes.
 
 use super::walk::{Choice, Field, Hop, NONE, Walk};
 use crate::topology::{Dragonfly, LinkId};
 
-/// The global port that it is on its way to, plus one; 0 when none is chosen.
+/// The global port that the route leads to, plus one; 0 if none is chosen.
 const PORT: Field<0, 32> = Field;
 /// Global links taken in this phase.
 const GLOBAL: Field<32, 2> = Field;
-/// Whether the intermediate router is behind it.
+/// Whether the route has passed the intermediate router.
 const PHASE: Field<34, 1> = Field;
 
-/// `by_router`: [`Walk::via`] is a router, and no group.
+/// The next hop; with `by_router`, [`Walk::via`] is a router, else a group.
 pub(super) fn next(dragonfly: &Dragonfly, walk: &mut Walk, by_router: bool, choice: &mut impl Choice) -> Hop {
     let (group, own) = dragonfly.place(walk.at);
     if walk.via != NONE && walk.via == if by_router { walk.at } else { group } {
@@ -68,7 +69,7 @@ pub(super) fn next(dragonfly: &Dragonfly, walk: &mut Walk, by_router: bool, choi
     Hop::to_switch(link, taken + phase)
 }
 
-/// The first link from `router` to a port of its group and out of it.
+/// The first link from `router` to a port of its group, and over it.
 #[inline]
 fn first_link(dragonfly: &Dragonfly, router: u32, port: u32) -> LinkId {
     let (group, own) = dragonfly.place(router);
@@ -79,7 +80,8 @@ fn first_link(dragonfly: &Dragonfly, router: u32, port: u32) -> LinkId {
     }
 }
 
-/// Links between switches from `walk` on over an intermediate group, by the first cable of each pair.
+/// Links between switches on the route over an intermediate group, by the first cable between each two
+/// groups.
 pub(super) fn length_by_group(dragonfly: &Dragonfly, walk: &Walk, via: u32) -> u32 {
     let target = dragonfly.switch_of(walk.dst);
     let ((group, _), (to_group, _)) = (dragonfly.place(walk.at), dragonfly.place(target));

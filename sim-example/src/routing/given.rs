@@ -1,19 +1,19 @@
-//! Ways through networks from files: shortest, by the table of distances, or as the file gives them.
+//! Routes through networks from files: shortest, by the table of distances, or as given in the file.
 //!
-//! Deterministic routing takes the link of number `dst mod n` of the n that shorten the way. Whether one class of virtual
-//! channels a phase is enough depends on the graph; where it is not, the class is the number of links taken, so that each
-//! class depends on the next alone.
+//! Among the n links that lead closer, deterministic routing takes number `dst mod n`. Whether one class of
+//! virtual channels per phase suffices depends on the graph. If it does not, the class is the number of links
+//! taken, so that each class depends only on the next.
 
 use super::walk::{Choice, Field, Hop, NONE, Walk};
 use crate::topology::Given;
 
-/// The next link of a given way, plus one; 0 where none is given.
+/// The next link of a given route, plus one; 0 without a given route.
 pub(super) const GIVEN: Field<0, 32> = Field;
-/// Links left of it.
+/// Links left on the given route.
 pub(super) const LEFT: Field<32, 14> = Field;
 /// Links taken.
 const TAKEN: Field<46, 16> = Field;
-/// Whether the intermediate switch is behind it.
+/// Whether the route has passed the intermediate switch.
 const PHASE: Field<62, 1> = Field;
 
 pub(super) fn next(given: &Given, walk: &mut Walk, by_links_taken: bool, choice: &mut impl Choice) -> Hop {
@@ -41,7 +41,7 @@ pub(super) fn next(given: &Given, walk: &mut Walk, by_links_taken: bool, choice:
         let is_shorter = move |&&(_, to): &&(_, u32)| given.hops(to, target) == Some(left - 1);
         given.neighbours(walk.at).iter().filter(is_shorter)
     };
-    // A switch at a distance has a neighbour that is nearer.
+    // A switch at a distance has a closer neighbour.
     let nth = |way: u32| shorter().nth(way as usize).copied().unwrap_or_default();
     let way = match shorter().count() as u32 {
         1 => 0,

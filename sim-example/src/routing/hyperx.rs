@@ -1,13 +1,13 @@
-//! Ways through HyperX: one link a dimension in which the coordinates differ.
+//! Routes through HyperX: one link in each dimension in which the coordinates differ.
 //!
-//! Dimension order takes the lowest dimension first and needs one class of virtual channels, two with Valiant's or UGAL's
-//! intermediate router (one a phase). ECMP and adaptive routing take any dimension that is left; the class is the number of links
-//! taken.
+//! Dimension order takes the lowest dimension first and needs one class of virtual channels per phase: two
+//! with the intermediate router of Valiant or UGAL. ECMP and adaptive routing take the dimensions in any
+//! order; the class is the number of links taken.
 
 use super::walk::{Choice, Field, Hop, NONE, Walk};
 use crate::topology::HyperX;
 
-/// Links taken, for routing in any order; whether the intermediate router is behind it, for dimension order.
+/// In any order: links taken. In dimension order: whether the route has passed the intermediate router.
 const TAKEN: Field<0, 8> = Field;
 
 /// Dimension order.

@@ -1,15 +1,15 @@
-//! Which way messages and packets take through a topology, and over which virtual channels.
+//! Routing: the links and virtual channels of each message or packet.
 //!
-//! | name | way |
+//! | name | route |
 //! |---|---|
 //! | `minimal` | shortest, the same for each pair: dimension order in tori, meshes and HyperX (`dor`), D-mod-k in trees (`dmodk`) |
-//! | `ecmp:pair`, `ecmp:message`, `ecmp:packet` | shortest; where several are, by a hash of the pair, the message or the packet |
-//! | `adaptive` | shortest; where several are, the least loaded link |
-//! | `valiant` | over a random intermediate switch (trees: of the highest level; dragonflies: over a random group; `valiant:router`: router) |
-//! | `ugal`, `ugal:BYTES` | shortest, or Valiant's, by the load of the first links times the lengths (UGAL-L) |
+//! | `ecmp:pair`, `ecmp:message`, `ecmp:packet` | one of the shortest, by a hash of the pair, the message or the packet |
+//! | `adaptive` | one of the shortest, over the least loaded link |
+//! | `valiant` | over a random intermediate switch (in trees, of the highest level; in dragonflies, a random group, or with `valiant:router` a router) |
+//! | `ugal`, `ugal:BYTES` | shortest or Valiant, by the load of the first link times the length of the route (UGAL-L) |
 //!
-//! A [`Router`] finds one link after the other; what is open on a way is decided by a [`Choice`], which knows loads and random
-//! bits. [`channels`] holds all ways against each other: whether they can lock up.
+//! A [`Router`] returns one link after the other. A [`Choice`], which knows loads and random bits, decides
+//! where several links are possible. [`channels`] checks that routes cannot deadlock.
 
 pub(crate) mod channels;
 mod dragonfly;
@@ -31,81 +31,81 @@ use crate::topology::{LinkClass, Shape, Topology};
 pub(crate) use walk::{Choice, Decide, Hop, Load, Pick, Walk};
 use walk::{NONE, UNDECIDED};
 
-/// Which way messages take.
+/// The route of a message or packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
     /// Shortest and deterministic.
     #[default]
     Minimal,
-    /// [`Routing::Minimal`], in tori, meshes and HyperX alone.
+    /// [`Routing::Minimal`]; only in tori, meshes and HyperX.
     DimensionOrder,
-    /// [`Routing::Minimal`], in trees alone.
+    /// [`Routing::Minimal`]; only in trees.
     DModK,
-    /// Shortest, by a hash of so much.
+    /// One of the shortest, by a hash.
     Ecmp(Spread),
-    /// Shortest, by load.
+    /// One of the shortest, by load.
     Adaptive,
     /// Over a random intermediate switch.
     Valiant {
-        /// In a dragonfly: over a random router instead of group.
+        /// In a dragonfly: a random router instead of a random group.
         by_router: bool,
     },
     /// Shortest or over a random intermediate switch, by load at the source.
     Ugal {
-        /// How much more may wait on the way round, times its length.
+        /// Load times length by which the detour may exceed the shortest route.
         threshold: Bytes,
     },
 }
 
-/// What a hash is made of.
+/// The input of the hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// Source and destination: all their messages take one way.
+    /// Source and destination: all their messages take the same route.
     Pair,
-    /// Each message by itself.
+    /// Each message.
     Message,
-    /// Each packet by itself; where there are no packets, each message.
+    /// Each packet; in models without packets, each message.
     Packet,
 }
 
-/// A text that names no routing.
+/// An unknown routing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown routing {0:?}; write minimal, dor, dmodk, ecmp:pair, ecmp:message, ecmp:packet, adaptive, valiant, valiant:router, ugal or ugal:BYTES"
 )]
 pub struct UnknownRouting(pub String);
 
-/// A routing that a topology does not have.
+/// A routing that is invalid for a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoutingError {
-    /// A routing of another kind of topology.
+    /// The routing is for other topologies.
     #[error("routing {routing} is for {needs}; use minimal, ecmp:…, adaptive, valiant or ugal")]
     OtherTopology {
         /// The routing.
         routing: Routing,
-        /// The topologies that it is for.
+        /// The topologies it is for.
         needs: &'static str,
     },
-    /// Channels that wait for each other.
+    /// Virtual channels can deadlock.
     #[error(
         "routing {routing} needs {needed} virtual channels here; with {vcs} these can wait for each other: {cycle}"
     )]
     Cycle {
         /// The routing.
         routing: Routing,
-        /// Virtual channels a link.
+        /// Virtual channels per link.
         vcs: u32,
-        /// How many are enough.
+        /// Virtual channels that suffice.
         needed: u32,
-        /// The switches, with the channels of their links.
+        /// The switches of the cycle, with the channels of their links.
         cycle: String,
     },
-    /// More classes of virtual channels than can be numbered.
+    /// The routing needs more classes of virtual channels than can be numbered.
     #[error("routing {routing} needs {classes} virtual channels here; at most {} are possible", MAX_CLASSES)]
     TooManyClasses {
         /// The routing.
         routing: Routing,
-        /// How many.
+        /// Classes needed.
         classes: u32,
     },
 }
@@ -142,7 +142,7 @@ impl FromStr for Routing {
 }
 
 impl fmt::Display for Routing {
-    /// As it is parsed.
+    /// In the form that is parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Minimal => "minimal",
@@ -160,18 +160,18 @@ impl fmt::Display for Routing {
     }
 }
 
-/// Finds ways through a topology.
+/// Finds routes through a topology.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Router<'a> {
     topology: &'a Topology,
     routing: Routing,
     seed: u64,
-    /// In a network from a file: the class of virtual channels is the number of links taken.
+    /// Networks from files: whether the class of virtual channels is the number of links taken.
     by_links_taken: bool,
 }
 
 impl<'a> Router<'a> {
-    /// Ways through `topology`; random ones depend on `seed`.
+    /// Routes through `topology`; random choices depend on `seed`.
     pub(crate) fn new(topology: &'a Topology, routing: Routing, seed: u64) -> Result<Self, RoutingError> {
         let needs = match (routing, topology.shape()) {
             (Routing::DimensionOrder, Shape::Torus(_) | Shape::HyperX(_))
@@ -189,12 +189,11 @@ impl<'a> Router<'a> {
         Ok(Self { topology, routing, seed, by_links_taken: false })
     }
 
-    /// The topology.
     pub(crate) fn topology(&self) -> &'a Topology {
         self.topology
     }
 
-    /// Whether ways depend on random bits.
+    /// Whether routes depend on random bits.
     pub(crate) fn is_random(&self) -> bool {
         !matches!(
             self.routing,
@@ -202,7 +201,7 @@ impl<'a> Router<'a> {
         )
     }
 
-    /// What the way round may be more loaded by.
+    /// Load by which a detour may exceed the shortest route.
     pub(crate) fn threshold(&self) -> Bytes {
         match self.routing {
             Routing::Ugal { threshold } => threshold,
@@ -210,7 +209,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// How ways that are equally short are chosen among.
+    /// How to choose among shortest routes.
     pub(crate) fn pick(&self) -> Pick {
         match self.routing {
             Routing::Ecmp(_) => Pick::Hashed,
@@ -219,12 +218,12 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Whether ways depend on how loaded links are.
+    /// Whether routes depend on the load of links.
     pub(crate) fn asks_for_load(&self) -> bool {
         matches!(self.routing, Routing::Adaptive | Routing::Ugal { .. })
     }
 
-    /// Whether each packet of a message takes a way of its own.
+    /// Whether each packet of a message gets its own route.
     pub(crate) fn by_packet(&self) -> bool {
         matches!(
             self.routing,
@@ -235,7 +234,7 @@ impl<'a> Router<'a> {
         )
     }
 
-    /// The random bits of the `number`-th message (or packet) from `src` to `dst`.
+    /// Random bits of message (or packet) `number` from `src` to `dst`.
     #[inline]
     pub(crate) fn key(&self, src: u32, dst: u32, number: u64) -> u32 {
         let pair = u64::from(src) << 32 | u64::from(dst);
@@ -247,7 +246,7 @@ impl<'a> Router<'a> {
         (combine(self.seed, of) >> 32) as u32
     }
 
-    /// A way at its first switch, behind the injection link.
+    /// A route at its first switch, behind the injection link.
     #[inline]
     pub(crate) fn start(&self, src: u32, dst: u32, key: u32) -> Walk {
         let via = match self.routing {
@@ -266,7 +265,7 @@ impl<'a> Router<'a> {
         walk
     }
 
-    /// The next link of the way; the last one leads to the destination.
+    /// The next link of the route; the last one leads to the destination.
     #[inline]
     pub(crate) fn next(&self, walk: &mut Walk, choice: &mut impl Choice) -> Hop {
         if walk.via == UNDECIDED {
@@ -296,7 +295,7 @@ impl<'a> Router<'a> {
         self.routing == Routing::Valiant { by_router: true }
     }
 
-    /// Decides at the first switch whether the way leads over another, and which.
+    /// Decides at the first switch whether the route has an intermediate switch, and which.
     #[inline(never)]
     fn decide(&self, walk: &mut Walk, choice: &mut impl Choice) {
         walk.via = NONE;
@@ -317,7 +316,8 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// A random switch (group) that is not that of the source or destination; none where these are at one switch.
+    /// A random switch (in a dragonfly, group) other than those of source and destination; `None` if these
+    /// are the same.
     fn intermediate(&self, walk: &Walk, choice: &mut impl Choice) -> Option<u32> {
         const SALT: u32 = u32::MAX;
         let here = walk.at;
@@ -342,7 +342,7 @@ impl<'a> Router<'a> {
         Some(behind_low + u32::from(low != high && behind_low >= high))
     }
 
-    /// Links between switches the short way, and over `via`.
+    /// Links between switches on the shortest route, and on the route over `via`.
     fn lengths(&self, walk: &Walk, via: u32) -> (u32, u32) {
         let to = self.topology.switch_of(walk.dst);
         match self.topology.shape() {
@@ -361,7 +361,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// How many classes of virtual channels keep the ways from locking up, on links of `class`.
+    /// Classes of virtual channels, on links of `class`, with which no deadlock is possible.
     pub(crate) fn classes(&self, class: LinkClass) -> u32 {
         let phases = match self.routing {
             Routing::Valiant { .. } | Routing::Ugal { .. } => 2,

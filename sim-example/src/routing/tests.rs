@@ -1,4 +1,4 @@
-//! Ways held against a breadth-first search over the links, by hand, and against the dependencies of their channels.
+//! Routes, checked against breadth-first search, by hand, and for cycles of channel dependencies.
 
 use super::*;
 use crate::random::Random;
@@ -12,7 +12,7 @@ fn names(topology: &Topology, src: u32, dst: u32) -> Vec<String> {
     router.route(src, dst).map(|link| topology.link_name(link)).collect()
 }
 
-/// No link is loaded.
+/// All links are idle.
 pub(crate) struct Unloaded;
 
 impl Load for Unloaded {
@@ -67,10 +67,11 @@ fn distances(topology: &Topology, src: u32) -> HashMap<Vertex, u32> {
     found
 }
 
-/// Decides everything at random.
+/// Makes random choices.
 struct AtRandom {
     random: Random,
-    /// Choices begin with links of their own: not where several cables of a dragonfly are behind one local link.
+    /// Whether options begin with different links: not so where one local link leads to several cables of a
+    /// dragonfly.
     distinct: bool,
 }
 
@@ -87,13 +88,13 @@ impl Choice for AtRandom {
     }
 
     fn detours(&mut self, short: (LinkId, u32), round: (LinkId, u32)) -> bool {
-        // In a dragonfly two global links may be less than one with local ones before and behind it.
+        // In a dragonfly, two global links may be shorter than one with local links before and behind.
         assert!(short.1 > 0 && round.1 >= short.1.min(2), "{short:?} {round:?}");
         self.random.below(2) == 0
     }
 }
 
-/// The links of a way that decides at random, and their classes.
+/// The links of a route with random choices, and their classes.
 fn way(router: &Router<'_>, src: u32, dst: u32, seed: u64) -> Vec<(LinkId, u8)> {
     let mut walk = router.start(src, dst, seed as u32);
     let distinct = !matches!(router.topology().shape(), Shape::Dragonfly(_));
@@ -110,7 +111,7 @@ fn way(router: &Router<'_>, src: u32, dst: u32, seed: u64) -> Vec<(LinkId, u8)> 
 }
 
 proptest! {
-    /// Whatever is decided on it: a way is connected, leads to its node, is as short as it should be, and uses the classes that there are.
+    /// Any route is connected, reaches its node, has the expected length, and uses valid classes.
     #[test]
     fn ways_lead_there(spec in specs(), src: prop::sample::Index, seed: u64) {
         let topology = spec.build(1).unwrap();
@@ -139,7 +140,7 @@ proptest! {
                         };
                         prop_assert!(length <= most);
                     }
-                    // In a dragonfly shortest means one global link at most.
+                    // In a dragonfly a shortest route has at most one global link.
                     _ if dragonfly => {
                         let globals = way.iter().filter(|(link, _)| topology.class(*link) == LinkClass::GLOBAL).count();
                         prop_assert!(globals <= 1 && length >= topology.distance(src, dst) && length <= 5);
@@ -155,7 +156,7 @@ proptest! {
         }
     }
 
-    /// With the classes that a routing asks for, nothing can lock up.
+    /// With the classes that a routing needs, no deadlock is possible.
     #[test]
     fn channels_do_not_depend_on_themselves(spec in specs()) {
         let topology = spec.build(1).unwrap();
@@ -189,7 +190,7 @@ fn too_few_channels_are_refused_with_the_cycle() {
         let mut router = Router::new(&built, routing, 1).unwrap();
         assert_eq!(router.assign_channels(None).unwrap(), needed, "{topology} {routing}");
         assert!(router.assign_channels(Some(needed + 1)).is_ok());
-        // One less need not close a cycle for adaptive routing in a torus; half as many do.
+        // For adaptive routing in a torus one class less need not close a cycle; half as many do.
         let few = if topology.starts_with("torus") && routing == Routing::Adaptive {
             needed / 2
         } else {
@@ -232,7 +233,7 @@ fn a_graph_from_a_file_gets_as_many_channels_as_it_needs() {
         std::fs::write(file.path(), text).unwrap();
         build(&format!("file:{}", file.path().display()))
     };
-    // A ring of five can lock up; links taken as classes cannot. A line cannot.
+    // A ring of five can deadlock, unless the class is the number of links taken; a line cannot.
     let five = topology(&ring(5));
     assert_eq!(Router::new(&five, Routing::Minimal, 1).unwrap().assign_channels(None), Ok(2));
     assert_eq!(
@@ -245,12 +246,13 @@ fn a_graph_from_a_file_gets_as_many_channels_as_it_needs() {
         Router::new(&line, Routing::Ugal { threshold: Bytes(0) }, 1).unwrap().assign_channels(None),
         Ok(2)
     );
-    // Given ways are taken, and count for the channels.
+    // Given routes are used, and checked for cycles.
     let given = topology(&format!("{}route n0 n1 s0 s4 s3 s2 s1\n", ring(5)));
     assert_eq!(names(&given, 0, 1), ["n0->s0", "s0->s4", "s4->s3", "s3->s2", "s2->s1", "s1->n1"]);
     assert_eq!(names(&given, 1, 0), ["n1->s1", "s1->s0", "s0->n0"]);
     assert_eq!(Router::new(&given, Routing::Minimal, 1).unwrap().assign_channels(None), Ok(4));
-    // In an even ring the two ways to the opposite are equally short: by destination, or by hash.
+    // In an even ring the two routes to the opposite switch are equally short: chosen by destination, or by
+    // hash.
     let six = topology(&ring(6));
     assert_eq!(names(&six, 0, 3)[1], "s0->s5");
     assert_eq!(names(&six, 2, 5)[1], "s2->s3");
@@ -285,7 +287,7 @@ fn routes_by_hand() {
             "edge7->node14"
         ]
     );
-    // x the short way backwards over the edge, then y forwards; the tie in z by the parity of the coordinate.
+    // x backwards over the edge, then y forwards; the tie in z by the parity of the coordinate.
     assert_eq!(
         names(&build("torus:5x4x2"), 0, 4 + 5 * 2 + 20),
         [
@@ -299,7 +301,7 @@ fn routes_by_hand() {
     );
     // From an odd coordinate the tie goes backwards.
     assert_eq!(names(&build("torus:4"), 1, 3), ["node1->(1)", "(1)->(0)", "(0)->(3)", "(3)->node3"]);
-    // No way over the edge of a mesh.
+    // No route leads over the edge of a mesh.
     assert_eq!(
         names(&build("mesh:3x2"), 0, 5),
         ["node0->(0,0)", "(0,0)->(1,0)", "(1,0)->(2,0)", "(2,0)->(2,1)", "(2,1)->node5"]
@@ -308,14 +310,14 @@ fn routes_by_hand() {
         names(&build("hyperx:4x3:2"), 1, 23),
         ["node1->(0,0)", "(0,0)->(3,0)", "(3,0)->(3,2)", "(3,2)->node23"]
     );
-    // Group 0 to group 2, absolute: port 1 of group 0, at router 0; it arrives at port 0 of group 2.
+    // Group 0 to group 2, absolute: port 1 of group 0, at router 0; the cable ends at port 0 of group 2.
     assert_eq!(
         names(&build("dragonfly:2x4x2:absolute"), 7, 23),
         ["node7->g0.r3", "g0.r3->g0.r0", "g0.r0->g2.r0", "g2.r0->g2.r3", "g2.r3->node23"]
     );
 }
 
-/// Which of the cables between two groups a message takes, and which parent: spread over destinations.
+/// Destinations are spread over parallel cables and parents.
 #[test]
 fn destinations_spread_over_parallel_cables() {
     let links_used = |topology: &Topology, src: u32, hop: usize| {
@@ -368,11 +370,11 @@ fn loads_decide() {
         router.next(&mut walk, &mut decide).link == link
     };
     for seed in 0..20 {
-        // Adaptive routing leaves the loaded link to one's destination alone, ECMP does not see it.
+        // Adaptive routing avoids the loaded link; ECMP does not.
         assert!(!decide(Routing::Adaptive, "fattree:4x4x4", 7, 1, 1, seed));
         assert!(!decide(Routing::Adaptive, "torus:5x5", 6, 1, 1, seed));
         assert!(!decide(Routing::Adaptive, "hyperx:3x3", 4, 1, 1, seed));
-        // UGAL goes round when the short way's load times its length is more than the threshold; only then.
+        // UGAL takes the detour only if the load times length of the shortest route exceeds the threshold.
         let ugal = |load| decide(Routing::Ugal { threshold: Bytes(100) }, "hyperx:4", 1, 1, load, seed);
         assert!(ugal(100) && !ugal(101));
         let ugal = |load| decide(Routing::Ugal { threshold: Bytes(100) }, "hyperx:4x4", 5, 1, load, seed);

@@ -1,14 +1,15 @@
-//! Ways through tori and meshes.
+//! Routes through tori and meshes.
 //!
-//! **Dimension order**: the lowest dimension first, the shorter way round. Where both ways round are equally long, a router of even
-//! coordinate goes in the positive direction and one of odd coordinate in the negative one, so that the two share such
-//! traffic; ECMP decides by its hash, adaptive routing by load.
-//! In a torus ways that lead over the end of a row use class 0 of the virtual channels throughout that dimension, others
-//! class 1: no ring of a class is closed, as no shortest way that wraps is longer than half a ring. Valiant's second phase
-//! has classes of its own.
+//! **Dimension order**: the lowest dimension first, in the shorter direction. If both directions are equally
+//! long, routers with even coordinates go in the positive direction and those with odd coordinates in the
+//! negative one, so that the directions share such traffic; ECMP chooses by its hash, adaptive routing by
+//! load. In a torus, routes that wrap around use virtual channels of class 0 throughout that dimension,
+//! others class 1: within a class no ring is closed, as no shortest route that wraps is longer than half a
+//! ring. Valiant's second phase has separate classes.
 //!
-//! **Minimal adaptive**: any dimension that is not done, by load. Virtual networks keep it acyclic: one for each combination of
-//! directions in all dimensions but the first, and in a torus one more set for each time that a way has wrapped.
+//! **Minimal adaptive**: any unfinished dimension, by load. Virtual networks prevent cycles: one for each
+//! combination of directions in all dimensions but the first, and in a torus one more set for each time that
+//! a route has wrapped around.
 //!
 //! Sources: W. J. Dally, C. L. Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
 //! Transactions on Computers, 1987; D. H. Linder, J. C. Harden, "An adaptive and fault tolerant wormhole routing strategy
@@ -17,17 +18,17 @@
 use super::walk::{Choice, Field, Hop, NONE, Walk};
 use crate::topology::{Torus, Way};
 
-/// Steps left in the present dimension.
+/// Steps left in the current dimension.
 const STEPS: Field<0, 17> = Field;
-/// The present coordinate in it.
+/// The current coordinate in it.
 const COORDINATE: Field<17, 16> = Field;
-/// How many dimensions the way has entered.
+/// Number of dimensions entered.
 const ENTERED: Field<33, 6> = Field;
-/// Whether it goes in the positive direction.
+/// Whether the direction is positive.
 const POSITIVE: Field<39, 1> = Field;
-/// Whether its way in the present dimension does not lead over the end of the row.
+/// Whether the route does not wrap around in the current dimension.
 const INSIDE: Field<40, 1> = Field;
-/// Whether the intermediate router is behind it.
+/// Whether the route has passed the intermediate router.
 const PHASE: Field<41, 1> = Field;
 
 /// Dimension order.
@@ -86,8 +87,8 @@ pub(super) fn next(torus: &Torus, walk: &mut Walk, choice: &mut impl Choice) -> 
     Hop::to_switch(link, class)
 }
 
-/// Whether the virtual network is chosen; then its directions in all dimensions but the first, a bit each, and how often the way
-/// has wrapped.
+/// Whether the virtual network is chosen; then its directions in all dimensions but the first, one bit each,
+/// and the number of times the route has wrapped around.
 const CHOSEN: Field<0, 1> = Field;
 const DIRECTIONS: Field<1, 31> = Field;
 const WRAPPED: Field<32, 6> = Field;
@@ -96,7 +97,7 @@ const WRAPPED: Field<32, 6> = Field;
 pub(super) fn next_adaptive(torus: &Torus, walk: &mut Walk, choice: &mut impl Choice) -> Hop {
     let dimensions = torus.dimensions();
     let target = torus.switch_of(walk.dst);
-    // The dimensions that are not done, with the coordinate and the direction there.
+    // Unfinished dimensions, with coordinate and direction.
     let mut open = [(0, 0, false); 32];
     let mut count = 0;
     for (at, dimension) in dimensions.iter().enumerate() {

@@ -1,21 +1,22 @@
-//! Ways through trees: up to a switch that has the destination below it, and down the only way that leads there.
+//! Routes through trees: up to a switch above the destination, then down the only route.
 //!
-//! Which parent is taken is open. Deterministic routing is D-mod-k: from level l to l + 1 over port ⌊dst / (W₁⋯W_l)⌋ mod
-//! (w_{l+1}·p_{l+1}) of the ports upwards, of which the first w belong to the first cables of all parents. All messages to
-//! one node so come down through the same switches, neighbouring destinations use different ones, and every shift of a full tree
-//! runs without contention. Valiant's way leads through a random switch of the highest level.
+//! The choice is among parents. Deterministic routing is D-mod-k: from level l to l + 1 over port ⌊dst /
+//! (W₁⋯W_l)⌋ mod (w_{l+1}·p_{l+1}) of the upward ports, of which the first w are the first cables to all
+//! parents. So all messages to one node come down through the same switches, neighbouring destinations use
+//! different ones, and every shift of a full tree runs without contention. Valiant routes lead through a
+//! random switch of the highest level.
 //!
-//! Up and then down needs one class of virtual channels: no way leads from a link downwards to one upwards.
+//! Up-down routes need one class of virtual channels: no downward link is followed by an upward one.
 //!
 //! Source: E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees", 2010.
 
 use super::walk::{Choice, Field, Hop, NONE, Walk};
 use crate::topology::{LinkId, Tree};
 
-/// The level of the switch at which it is, from 0.
+/// Level of the current switch, from 0.
 const LEVEL: Field<0, 8> = Field;
 
-/// Stands in [`Walk::via`] for the highest level.
+/// [`Walk::via`] for the highest level.
 pub(super) const TOP: u32 = 0;
 
 pub(super) fn next(tree: &Tree, walk: &mut Walk, choice: &mut impl Choice) -> Hop {
@@ -58,7 +59,8 @@ pub(super) fn next(tree: &Tree, walk: &mut Walk, choice: &mut impl Choice) -> Ho
     Hop::to_switch(up(port), 0)
 }
 
-/// Links between switches from `walk` at its lowest switch on, the short way and over the highest level.
+/// Links between switches from `walk`, at its lowest switch: on the shortest route, and over the highest
+/// level.
 pub(super) fn lengths(tree: &Tree, walk: &Walk) -> (u32, u32) {
     let levels = tree.levels();
     let src = walk.at * levels[0].span.get();

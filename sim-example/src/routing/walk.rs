@@ -1,33 +1,33 @@
-//! How far on its way a message or packet is, and what is decided on the way.
+//! The position of a message or packet on its route, and the choices along it.
 
 use crate::random::{below, combine};
 use crate::topology::LinkId;
 
-/// A message or packet on its way: where it is, where it is to go, and what was decided before.
+/// A message or packet on its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Walk {
-    /// The node to which it goes.
+    /// The destination node.
     pub(crate) dst: u32,
-    /// The switch at which it is, or to which it is on its way.
+    /// The current switch, or the one at the end of the current link.
     pub(crate) at: u32,
-    /// The switch (group, in a dragonfly) that it visits first; [`NONE`], or [`UNDECIDED`].
+    /// The intermediate switch (in a dragonfly, group), [`NONE`] or [`UNDECIDED`].
     pub(crate) via: u32,
-    /// Random bits of its own.
+    /// Its random bits.
     pub(crate) key: u32,
-    /// What the topology's routing remembers.
+    /// State of the topology's routing.
     pub(crate) state: State,
 }
 
 /// No intermediate switch.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Whether there is an intermediate switch is decided at the first switch.
+/// Decided at the first switch.
 pub(crate) const UNDECIDED: u32 = u32::MAX - 1;
 
-/// Small numbers in 64 bits; each topology's routing has its own fields.
+/// Small numbers in 64 bits; each topology's routing defines its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State(pub(crate) u64);
 
-/// A field of a [`State`]: `BITS` bits from bit `SHIFT` on.
+/// `BITS` bits of a [`State`], from bit `SHIFT`.
 pub(crate) struct Field<const SHIFT: u32, const BITS: u32>;
 
 impl<const SHIFT: u32, const BITS: u32> Field<SHIFT, BITS> {
@@ -45,65 +45,65 @@ impl<const SHIFT: u32, const BITS: u32> Field<SHIFT, BITS> {
     }
 }
 
-/// One step of a way.
+/// One step of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
     pub(crate) link: LinkId,
-    /// The class of virtual channels that it uses there.
+    /// Its class of virtual channels.
     pub(crate) class: u8,
-    /// Whether it is the last: the link leads to the destination.
+    /// Whether the link leads to the destination.
     pub(crate) last: bool,
 }
 
 impl Hop {
-    /// A step between switches.
+    /// A step to a switch.
     #[inline(always)]
     pub(crate) const fn to_switch(link: LinkId, class: u32) -> Self {
         Self { link, class: class as u8, last: false }
     }
 
-    /// The last step.
+    /// The last step, to the destination.
     #[inline(always)]
     pub(crate) const fn to_node(node: u32) -> Self {
         Self { link: LinkId::ejection(node), class: 0, last: true }
     }
 }
 
-/// Decides where routing leaves a choice.
+/// Chooses where several links are possible.
 pub(crate) trait Choice {
-    /// One of `n` ways that are equally short, at least two; `link` gives the first link of each, `fixed` which of them
-    /// deterministic routing takes.
+    /// One of `n` ≥ 2 shortest routes; `link` returns the first link of each, `fixed` is the choice of
+    /// deterministic routing.
     fn among(&mut self, walk: &Walk, n: u32, fixed: u32, link: impl Fn(u32) -> LinkId) -> u32;
 
-    /// One of `n` ways at random; `salt` tells draws of one walk apart.
+    /// One of `n` options at random; `salt` distinguishes draws of one walk.
     fn draw(&mut self, walk: &Walk, n: u32, salt: u32) -> u32;
 
-    /// Whether to go round, given the first link of the short way and of the one round, and the lengths of both ways.
+    /// Whether to take the detour, given first link and length of the shortest route and of the detour.
     fn detours(&mut self, short: (LinkId, u32), round: (LinkId, u32)) -> bool;
 }
 
-/// How loaded links are.
+/// The load of links.
 pub(crate) trait Load {
-    /// What waits for `link` and was sent over it without having left the buffer behind it, in a unit of the model's own.
+    /// Load that waits for `link` or is in the buffer behind it, in a unit of the model.
     fn load(&self, link: LinkId) -> u64;
 }
 
-/// How one of several equally short ways is chosen.
+/// How to choose among shortest routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pick {
-    /// The same for each destination.
+    /// By destination.
     #[default]
     Fixed,
-    /// By the walk's random bits.
+    /// By the random bits of the walk.
     Hashed,
-    /// The least loaded.
+    /// The least loaded first link.
     LeastLoaded,
 }
 
-/// Choices of a simulation that runs.
+/// The choices of a simulation.
 pub(crate) struct Decide<'a, L> {
     pub(crate) pick: Pick,
-    /// What the way round may be more loaded by, in the unit of `load`.
+    /// Load by which a detour may exceed the shortest route, in the unit of [`Load::load`].
     pub(crate) threshold: u64,
     pub(crate) load: &'a L,
 }
@@ -115,7 +115,7 @@ impl<L: Load> Choice for Decide<'_, L> {
             Pick::Fixed => fixed,
             Pick::Hashed => self.draw(walk, n, walk.at),
             Pick::LeastLoaded => {
-                // The first of the least loaded, from a random one on.
+                // Ties are broken at random: start at a random option, and keep the first minimum.
                 let mut best = self.draw(walk, n, walk.at);
                 let mut least = self.load.load(link(best));
                 let mut way = best;

@@ -1,8 +1,8 @@
-//! The dragonfly: groups of routers, every pair of routers of a group joined, and groups joined by global cables.
+//! The dragonfly: groups of fully connected routers, joined by global cables.
 //!
-//! A dragonfly of p nodes a router, a routers a group, h global cables a router and g groups: node `n` is at router `n / p`;
-//! router `R` is the one of index `R mod a` in group `R / a`. Its `j`-th global cable is port `k = (R mod a)·h + j` of the
-//! group, `0 ≤ k < a·h`. With all g = a·h + 1 groups, port k of group i leads to
+//! A dragonfly has p nodes per router, a routers per group, h global cables per router and g groups. Node `n`
+//! is at router `n / p`; router `R` is number `R mod a` of group `R / a`. Its `j`-th global cable is port `k
+//! = (R mod a)·h + j` of the group, `0 ≤ k < a·h`. With all g = a·h + 1 groups, port k of group i leads to
 //!
 //! | arrangement | group | its port |
 //! |---|---|---|
@@ -10,8 +10,9 @@
 //! | relative | (i + k + 1) mod g | a·h − 1 − k |
 //! | absolute | k if k < i, else k + 1 | i if i is less than that group, else i − 1 |
 //!
-//! With fewer groups, g − 1 a divisor of a·h, each pair of groups has a·h / (g − 1) cables: under *palmtree* port k leads to
-//! group i + 1 + ((a·h − 1 − k) mod (g − 1)), port a·h − 1 − k; under *relative* to i + 1 + (k mod (g − 1)), likewise.
+//! With fewer groups, where g − 1 divides a·h, each pair of groups has a·h / (g − 1) cables. Under
+//! *palmtree*, port k of group i leads to group i + 1 + ((a·h − 1 − k) mod (g − 1)), under *relative* to i +
+//! 1 + (k mod (g − 1)); both at port a·h − 1 − k.
 //!
 //! Sources: J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008;
 //! C. Camarero, E. Vallejo, R. Beivide, "Topological characterization of Hamming and dragonfly networks", TACO 2014.
@@ -20,24 +21,24 @@ use super::TopologyProblem;
 use super::graph::{Graph, LinkClass, LinkId, checked_links, product};
 use crate::division::Divisor;
 
-/// How the global cables are laid.
+/// The arrangement of the global cables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Arrangement {
-    /// Port after port to the groups before.
+    /// Consecutive ports lead to the preceding groups.
     #[default]
     Palmtree,
-    /// Port k to group k, one's own left out.
+    /// Port k leads to group k; the own group is skipped.
     Absolute,
-    /// Port after port to the groups behind.
+    /// Consecutive ports lead to the following groups.
     Relative,
 }
 
 impl Arrangement {
-    /// All, with their names.
+    /// All arrangements, with their names.
     pub const ALL: [(&'static str, Self); 3] =
         [("palmtree", Self::Palmtree), ("absolute", Self::Absolute), ("relative", Self::Relative)];
 
-    /// Its name.
+    /// Its name in text forms.
     pub fn name(self) -> &'static str {
         match self {
             Self::Palmtree => "palmtree",
@@ -58,14 +59,15 @@ pub struct Dragonfly {
     per_router_global: Divisor,
     /// Global ports of a group.
     ports: u32,
-    /// Of those that lead to the same group, the distance of neighbours.
+    /// Distance between neighbouring ports that lead to the same group.
     other_groups: Divisor,
     arrangement: Arrangement,
     first_global: u32,
 }
 
 impl Dragonfly {
-    /// A dragonfly of `nodes` a router, `routers` a group, `global` cables a router and so many groups, as many as there can be without.
+    /// A dragonfly of `nodes` per router, `routers` per group, `global` cables per router and `groups`, by
+    /// default as many as possible.
     pub(super) fn new(
         nodes: u32,
         routers: u32,
@@ -145,29 +147,29 @@ impl Dragonfly {
         self.per_router.quotient(node)
     }
 
-    /// The group of `router`, and its index there.
+    /// The group of `router`, and its number in the group.
     #[inline(always)]
     pub(crate) fn place(&self, router: u32) -> (u32, u32) {
         self.per_group.divide(router)
     }
 
-    /// The router at which `port` of `group` is.
+    /// The router with `port` of `group`.
     #[inline(always)]
     pub(crate) fn router_of_port(&self, group: u32, port: u32) -> u32 {
         group * self.per_group.get() + self.per_router_global.quotient(port)
     }
 
-    /// How many cables join each pair of groups.
+    /// Cables between each two groups.
     #[inline(always)]
     pub(crate) fn cables_between(&self) -> u32 {
         self.other_groups.quotient(self.ports)
     }
 
-    /// The port of `group` of the `n`-th cable to group `to`, another one.
+    /// The port of `group` with the `n`-th cable to another group `to`.
     #[inline(always)]
     pub(crate) fn port_to(&self, group: u32, to: u32, n: u32) -> u32 {
         let others = self.other_groups.get();
-        // How many groups further, 0 for the next one.
+        // Distance in groups, from 0 for the next group.
         let ahead = if to > group { to - group - 1 } else { to + self.groups - group - 1 };
         match self.arrangement {
             Arrangement::Palmtree => self.ports - 1 - ahead - n * others,
@@ -176,7 +178,7 @@ impl Dragonfly {
         }
     }
 
-    /// The group and its port to which `port` of `group` leads.
+    /// The group and port at the other end of `port` of `group`.
     #[inline]
     pub(crate) fn peer(&self, group: u32, port: u32) -> (u32, u32) {
         let further = |ahead: u32| {
@@ -196,7 +198,7 @@ impl Dragonfly {
         }
     }
 
-    /// The link within a group from `router`, the one of index `own`, to the one of index `to`.
+    /// The link within a group from `router`, which is number `own`, to router number `to`.
     #[inline(always)]
     pub(crate) fn local_link(&self, router: u32, own: u32, to: u32) -> LinkId {
         let first = 2 * self.nodes + router * (self.per_group.get() - 1);
@@ -209,7 +211,7 @@ impl Dragonfly {
         LinkId(self.first_global + group * self.ports + port)
     }
 
-    /// Links between two routers by the `n`-th cable between their groups.
+    /// Links between two routers over the `n`-th cable between their groups.
     pub(crate) fn hops_by(&self, from: u32, to: u32, n: u32) -> u32 {
         let ((group, _), (to_group, _)) = (self.place(from), self.place(to));
         if group == to_group {
@@ -221,12 +223,12 @@ impl Dragonfly {
         1 + u32::from(exit != from) + u32::from(entry != to)
     }
 
-    /// Links between two routers at least.
+    /// Links on a shortest route between two routers.
     pub(crate) fn hops(&self, from: u32, to: u32) -> u32 {
         (0..self.cables_between().max(1)).map(|n| self.hops_by(from, to, n)).min().unwrap_or(0)
     }
 
-    /// Routers are called by group and index: `g3.r1`.
+    /// Group and number: `g3.r1`.
     pub(super) fn switch_name(&self, router: u32) -> String {
         let (group, index) = self.place(router);
         format!("g{group}.r{index}")

@@ -1,7 +1,7 @@
-//! A network that a file describes: any connected graph of switches, nodes with one cable each.
+//! A network from a file: any connected graph of switches, with nodes of one cable each.
 //!
-//! Shortest ways come from a table of distances between all pairs of switches. Ways that the file gives are taken as
-//! they are.
+//! Shortest routes follow a table of distances between all pairs of switches. Routes given in the file take
+//! precedence.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -10,32 +10,31 @@ use super::file::{self, Description, FileError, FileProblem, Kind, Speed};
 use super::graph::{Graph, LinkClass, LinkId, Vertex};
 use super::limits::{MAX_LINKS, MAX_SWITCHES};
 
-/// No way.
+/// Unreachable.
 const FAR: u16 = u16::MAX;
 
-/// A described network.
+/// A network from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
     node_names: Vec<String>,
     switch_names: Vec<String>,
     switch_of: Vec<u32>,
     graph: Graph,
-    /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
     speeds: Vec<(Speed, LinkClass)>,
-    /// The links out of each switch to others, one after the other: (link, to).
+    /// Links out of each switch to other switches, grouped by switch: (link, to).
     out: Vec<(LinkId, u32)>,
-    /// Where those of each switch begin; one more at the end.
+    /// Index of each switch's first entry in `out`; one more at the end.
     first_out: Vec<u32>,
-    /// Links from switch to switch: `[to × switches + from]`.
+    /// Links between two switches: `[to × switches + from]`.
     distances: Vec<u16>,
-    /// The links between switches on given ways, and where they lead, one way after the other.
+    /// Links of given routes between switches, with the switches they lead to; route by route.
     route_links: Vec<(LinkId, u32)>,
-    /// Where the way from a node to another begins among them, and its length.
+    /// First entry in `route_links` and number of links, by source and destination.
     routes: HashMap<(u32, u32), (u32, u32)>,
 }
 
 impl Given {
-    /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Self, FileError> {
         Self::new(&file::read(path)?)
     }
@@ -71,7 +70,7 @@ impl Given {
                     }
                 }
                 (Place::Node(node), Place::Switch(switch)) | (Place::Switch(switch), Place::Node(node)) => {
-                    // In a graph of one-way edges the two of a node's cable may stand apart.
+                    // With one-way edges, the two directions of a node's cable may be separate edges.
                     let back = edge.one_way && switch_of[node as usize] == Some(switch);
                     cables[node as usize] += if back { 0 } else { edge.cables };
                     switch_of[node as usize] = Some(switch);
@@ -139,7 +138,7 @@ impl Given {
         }
     }
 
-    /// Breadth-first search backwards from every switch.
+    /// Breadth-first search backwards from each switch.
     fn find_distances(&mut self) -> Result<(), FileError> {
         let switches = self.graph.switches() as usize;
         let mut into: Vec<Vec<u32>> = vec![Vec::new(); switches];
@@ -164,7 +163,7 @@ impl Given {
         let unreachable = |&(a, b): &(u32, u32)| {
             self.hops(self.switch_of[a as usize], self.switch_of[b as usize]).is_none()
         };
-        // All ways lead through node 0's switch if there is one there and one back from every other.
+        // All nodes are connected if each is connected with node 0 in both directions.
         let pairs = (1..self.graph.nodes()).flat_map(|node| [(0, node), (node, 0)]);
         match pairs.into_iter().find(unreachable) {
             None => Ok(()),
@@ -214,12 +213,11 @@ impl Given {
         }
     }
 
-    /// The cables.
     pub(super) fn graph(&self) -> Graph {
         self.graph.clone()
     }
 
-    /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
     pub(crate) fn speeds(&self) -> &[(Speed, LinkClass)] {
         &self.speeds
     }
@@ -230,33 +228,33 @@ impl Given {
         self.switch_of[node as usize]
     }
 
-    /// The links out of a switch to others, with where they lead.
+    /// The links out of a switch to other switches: (link, to).
     #[inline(always)]
     pub(crate) fn neighbours(&self, switch: u32) -> &[(LinkId, u32)] {
         let range = self.first_out[switch as usize] as usize..self.first_out[switch as usize + 1] as usize;
         &self.out[range]
     }
 
-    /// Links between two switches; `None` without a way.
+    /// Links between two switches; `None` if unreachable.
     #[inline(always)]
     pub(crate) fn hops(&self, from: u32, to: u32) -> Option<u16> {
         let distance = self.distances[to as usize * self.graph.switches() as usize + from as usize];
         (distance != FAR).then_some(distance)
     }
 
-    /// Whether ways are given.
+    /// Whether the file gives routes.
     pub(crate) fn has_given_routes(&self) -> bool {
         !self.routes.is_empty()
     }
 
-    /// The most links between two switches; of the given ways, too.
+    /// Most links between two switches, on given routes too.
     pub(crate) fn diameter(&self) -> u32 {
         let shortest = self.distances.iter().filter(|&&distance| distance != FAR).max();
         let given = self.routes.values().map(|&(_, links)| links).max();
         u32::from(shortest.copied().unwrap_or(0)).max(given.unwrap_or(0))
     }
 
-    /// The given way between two nodes: where its links between switches begin among [`Given::route_link`], and how many.
+    /// The given route between two nodes: index of its first [`Given::route_link`], and number of links.
     pub(crate) fn given_route(&self, src: u32, dst: u32) -> Option<(u32, u32)> {
         if self.routes.is_empty() {
             return None;
@@ -264,7 +262,7 @@ impl Given {
         self.routes.get(&(src, dst)).copied()
     }
 
-    /// A link of a given way, and the switch to which it leads.
+    /// Link number `at` of the given routes, and the switch it leads to.
     #[inline]
     pub(crate) fn route_link(&self, at: u32) -> (LinkId, u32) {
         self.route_links[at as usize]
@@ -279,10 +277,10 @@ impl Given {
     }
 }
 
-/// Which vertices are nodes and which are switches, and their numbers.
+/// Numbers of the vertices among the nodes or the switches.
 struct Numbered {
     places: Vec<Place>,
-    /// Places of the nodes, and of the switches, in the order of the file.
+    /// Indices of the nodes and of the switches, in the order of the file.
     nodes: Vec<usize>,
     switches: Vec<usize>,
 }
@@ -298,7 +296,7 @@ impl Numbered {
         let mut cables = vec![0u32; description.vertices.len()];
         for edge in &description.edges {
             cables[edge.ends.0] = cables[edge.ends.0].saturating_add(edge.cables);
-            // Of two edges one way the other begins at the other end.
+            // The other end has a one-way edge of its own.
             if !edge.one_way {
                 cables[edge.ends.1] = cables[edge.ends.1].saturating_add(edge.cables);
             }
@@ -319,7 +317,7 @@ impl Numbered {
     }
 }
 
-/// Collects the speeds of a file.
+/// The classes of the speeds in a file.
 #[derive(Default)]
 struct Classes {
     speeds: Vec<(Speed, LinkClass)>,
@@ -327,7 +325,7 @@ struct Classes {
 }
 
 impl Classes {
-    /// The class of a speed on links that are of class `otherwise` where none is given.
+    /// The class of `speed`; class `otherwise` supplies missing values.
     fn of(&mut self, speed: Speed, otherwise: LinkClass) -> Result<LinkClass, FileProblem> {
         if speed == Speed::default() {
             return Ok(otherwise);

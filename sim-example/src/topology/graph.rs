@@ -1,23 +1,24 @@
-//! The wiring of a network: nodes, switches, and the directed links between them, two a cable.
+//! The wiring of a network: nodes, switches, and directed links, two per cable.
 //!
-//! In every topology the link from node `n` into the network (its *injection* link) has number `2n`, the link out of
-//! the network into node `n` (*ejection*) `2n + 1`; the links between switches follow. A node has one cable.
+//! In every topology, the link from node `n` into the network (its *injection* link) has number `2n`, the
+//! link from the network into node `n` (its *ejection* link) number `2n + 1`; links between switches follow.
+//! A node has one cable.
 
 use super::error::TopologyProblem;
 use super::limits::MAX_LINKS;
 
-/// A directed link, from 0.
+/// Number of a directed link, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// The link from `node` into the network.
+    /// The injection link of `node`.
     #[inline]
     pub const fn injection(node: u32) -> Self {
         Self(2 * node)
     }
 
-    /// The link out of the network into `node`.
+    /// The ejection link of `node`.
     #[inline]
     pub const fn ejection(node: u32) -> Self {
         Self(2 * node + 1)
@@ -35,11 +36,11 @@ impl LinkId {
 pub enum Vertex {
     /// An end node.
     Node(u32),
-    /// A switch, or router; all switches of a topology are numbered from 0.
+    /// A switch (or router), numbered from 0.
     Switch(u32),
 }
 
-/// What decides the speed of a link.
+/// A class of links with the same speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkClass(pub u16);
 
@@ -50,22 +51,22 @@ impl LinkClass {
     pub const LOCAL: Self = Self(1);
     /// Between groups of a dragonfly.
     pub const GLOBAL: Self = Self(2);
-    /// The first of those whose speed a file gives.
+    /// First class with a speed from a file.
     pub const GIVEN: Self = Self(3);
 }
 
-/// Who is joined to whom.
+/// The ends and classes of all links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Graph {
     nodes: u32,
     switches: u32,
-    /// From and to: nodes by number, switches behind the nodes.
+    /// From and to: nodes, then switches.
     ends: Vec<(u32, u32)>,
     classes: Vec<LinkClass>,
 }
 
 impl Graph {
-    /// Nodes joined to switches, without links between switches; `switch_of(n)` is the switch of node `n`.
+    /// Nodes and their switches, without links between switches; `switch_of(n)` is the switch of node `n`.
     pub(super) fn new(nodes: u32, switches: u32, links: u32, switch_of: impl Fn(u32) -> u32) -> Self {
         let (ends, classes) = (Vec::with_capacity(links as usize), Vec::with_capacity(links as usize));
         let mut graph = Self { nodes, switches, ends, classes };
@@ -82,18 +83,18 @@ impl Graph {
         self.classes.push(class);
     }
 
-    /// Adds a directed link between switches; its number is that of the links before it.
+    /// Adds a directed link between switches, with the next number.
     pub(super) fn link(&mut self, from: u32, to: u32, class: LinkClass) {
         self.push(self.nodes + from, self.nodes + to, class);
     }
 
-    /// Adds two links between switches, `from → to` first.
+    /// Adds the two links of a cable between switches, `from → to` first.
     pub(super) fn cable(&mut self, from: u32, to: u32, class: LinkClass) {
         self.link(from, to, class);
         self.link(to, from, class);
     }
 
-    /// Gives the cable of a node a speed of its own.
+    /// Sets the class of one link.
     pub(super) fn set_class(&mut self, link: LinkId, class: LinkClass) {
         self.classes[link.index()] = class;
     }
@@ -126,7 +127,7 @@ impl Graph {
     }
 }
 
-/// The product, while it is a number of links that a topology may have.
+/// The product, at most [`MAX_LINKS`].
 pub(super) fn product(numbers: impl IntoIterator<Item = u32>) -> Result<u32, TopologyProblem> {
     numbers
         .into_iter()
@@ -135,7 +136,7 @@ pub(super) fn product(numbers: impl IntoIterator<Item = u32>) -> Result<u32, Top
         .ok_or(TopologyProblem::TooLarge)
 }
 
-/// The number of links, if a topology may have that many.
+/// The number of links, at most [`MAX_LINKS`].
 pub(super) fn checked_links(links: u64) -> Result<u32, TopologyProblem> {
     u32::try_from(links).ok().filter(|&links| links <= MAX_LINKS).ok_or(TopologyProblem::TooLarge)
 }

@@ -1,7 +1,8 @@
-//! HyperX: routers in a grid of any number of dimensions, each joined to all that differ from it in one coordinate. With
-//! equal sizes it is the flattened butterfly, with one dimension a full mesh.
+//! HyperX: a grid of routers of any number of dimensions, each with a link to all routers that differ in one
+//! coordinate. With equal sizes this is the flattened butterfly, with one dimension a full mesh.
 //!
-//! Router `r` has the coordinates `r mod S₀, r / S₀ mod S₁, …`; node `n` is at router `n / T`, of T nodes a router.
+//! Router `r` has the coordinates `r mod S₀, r / S₀ mod S₁, …`; with T nodes per router, node `n` is at
+//! router `n / T`.
 //!
 //! Sources: J. H. Ahn et al., "HyperX: topology, routing, and packaging of efficient large-scale networks", SC 2009; J. Kim,
 //! W. J. Dally, D. Abts, "Flattened butterfly: a cost-efficient topology for high-radix networks", ISCA 2007.
@@ -20,19 +21,19 @@ pub struct HyperX {
     dimensions: Vec<Row>,
 }
 
-/// A dimension: rows of routers that are all joined to each other.
+/// A dimension; a row is a set of fully connected routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) size: u32,
     pub(crate) stride: u32,
     divide_by_stride: Divisor,
     divide_by_size: Divisor,
-    /// The first of the dimension's links: each router has `size − 1`, by the coordinate to which they lead.
+    /// First link of the dimension: each router has `size − 1`, in the order of the coordinates they lead to.
     first: u32,
 }
 
 impl HyperX {
-    /// A HyperX of the given sizes.
+    /// A HyperX of these sizes, with `per_router` nodes per router.
     pub(super) fn new(sizes: &[u32], per_router: u32) -> Result<Self, TopologyProblem> {
         if sizes.contains(&0) || per_router == 0 {
             return Err(TopologyProblem::Zero);
@@ -55,7 +56,6 @@ impl HyperX {
         Ok(Self { nodes, routers, links, per_router: Divisor::new(per_router), dimensions })
     }
 
-    /// The links.
     pub(super) fn graph(&self) -> Graph {
         let mut graph = Graph::new(self.nodes, self.routers, self.links, |node| self.switch_of(node));
         for row in &self.dimensions {
@@ -69,7 +69,7 @@ impl HyperX {
         graph
     }
 
-    /// The dimensions, the one that varies fastest first.
+    /// The dimensions, fastest varying first.
     pub(crate) fn dimensions(&self) -> &[Row] {
         &self.dimensions
     }
@@ -80,12 +80,12 @@ impl HyperX {
         self.per_router.quotient(node)
     }
 
-    /// Links between two routers.
+    /// Links on a shortest route between two routers.
     pub(crate) fn hops(&self, from: u32, to: u32) -> u32 {
         self.dimensions.iter().filter(|row| row.coordinate(from) != row.coordinate(to)).count() as u32
     }
 
-    /// Routers are called by their coordinates: `(3,0)`.
+    /// Coordinates: `(3,0)`.
     pub(super) fn switch_name(&self, router: u32) -> String {
         let coordinates: Vec<String> =
             self.dimensions.iter().map(|row| row.coordinate(router).to_string()).collect();
@@ -94,13 +94,13 @@ impl HyperX {
 }
 
 impl Row {
-    /// The coordinate of `router` here.
+    /// The coordinate of `router` in this dimension.
     #[inline(always)]
     pub(crate) fn coordinate(&self, router: u32) -> u32 {
         self.divide_by_size.remainder(self.divide_by_stride.quotient(router))
     }
 
-    /// The router of coordinate `to` in the row of `router`, which has coordinate `own`.
+    /// The router with coordinate `to` in the row of `router`, whose coordinate is `own`.
     #[inline(always)]
     pub(crate) fn neighbour(&self, router: u32, own: u32, to: u32) -> u32 {
         router - own * self.stride + to * self.stride

@@ -1,4 +1,4 @@
-//! The topologies, and the texts that name them.
+//! Topologies, and their text forms.
 //!
 //! | text | topology |
 //! |---|---|
@@ -7,14 +7,13 @@
 //! | `fattree:LxDxS` | L leaf switches with D nodes each, every leaf joined to each of S spine switches |
 //! | `fattree:k=K` | three levels of K-port switches (K even): K³/4 nodes |
 //! | `karytree:KxN` | k-ary n-tree: N levels of switches with K children and K parents: Kᴺ nodes |
-//! | `xgft:M1,M2,…;W1,W2,…[;P1,P2,…]` | general fat tree: Mᵢ children a switch, Wᵢ parents an element, Pᵢ cables to each, from the nodes up |
-//! | `torus:AxBx…[:T]`, `mesh:AxBx…[:T]` | torus or mesh of any number of dimensions, T nodes a router |
-//! | `hyperx:AxBx…:T` | HyperX, T nodes a router; `hyperx:A:T` is a full mesh |
-//! | `dragonfly:PxAxH[xG][:palmtree\|absolute\|relative]` | P nodes a router, A routers a group, H global cables a router, G groups (A·H + 1) |
-//! | `file:PATH` | any graph, from a `.graphml`, `.dot` or `.txt` |
+//! | `xgft:M1,M2,…;W1,W2,…[;P1,P2,…]` | general fat tree: Mᵢ children per switch, Wᵢ parents per element, Pᵢ cables to each, from the nodes up |
+//! | `torus:AxBx…[:T]`, `mesh:AxBx…[:T]` | torus or mesh of any number of dimensions, T nodes per router |
+//! | `hyperx:AxBx…:T` | HyperX, T nodes per router; `hyperx:A:T` is a full mesh |
+//! | `dragonfly:PxAxH[xG][:palmtree\|absolute\|relative]` | P nodes per router, A routers per group, H global cables per router, G groups (A·H + 1) |
+//! | `file:PATH` | any graph, from a `.graphml`, `.dot` or `.txt` file |
 //!
-//! This module knows who is joined to whom, and how links and switches are numbered and called. Which way messages take
-//! is the matter of [`crate::routing`].
+//! This module defines wiring, numbering and names; [`crate::routing`] defines routes.
 
 mod spec;
 
@@ -50,11 +49,11 @@ use graph::Graph;
 pub struct Topology {
     shape: Shape,
     graph: Graph,
-    /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
     speeds: Vec<(Speed, LinkClass)>,
 }
 
-/// What kind of network it is, with what routing needs to know of it.
+/// The kind of network, with the parameters that routing needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One switch or a fat tree.
@@ -65,7 +64,7 @@ pub enum Shape {
     HyperX(HyperX),
     /// A dragonfly.
     Dragonfly(Dragonfly),
-    /// From a file.
+    /// A network from a file.
     Given(Box<Given>),
 }
 
@@ -85,7 +84,7 @@ impl Topology {
         Self { shape, graph, speeds }
     }
 
-    /// What kind of network it is.
+    /// The kind of network.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -105,17 +104,17 @@ impl Topology {
         self.graph.links()
     }
 
-    /// Where `link` begins and ends; `None` if there is no such link.
+    /// The two ends of `link`; `None` if the link does not exist.
     pub fn ends(&self, link: LinkId) -> Option<(Vertex, Vertex)> {
         self.graph.ends(link)
     }
 
-    /// What decides the speed of `link`, which is one of this topology.
+    /// The speed class of `link`, which must exist.
     pub fn class(&self, link: LinkId) -> LinkClass {
         self.graph.class(link)
     }
 
-    /// The switch of `node`, below [`Topology::nodes`].
+    /// The switch of `node`, which must be below [`Topology::nodes`].
     pub fn switch_of(&self, node: u32) -> u32 {
         match &self.shape {
             Shape::Tree(tree) => tree.switch_of(node),
@@ -126,8 +125,8 @@ impl Topology {
         }
     }
 
-    /// Number of links on a shortest way from node `src` to node `dst`, both below [`Topology::nodes`]; the way of a
-    /// node to itself leads to its switch and back.
+    /// Links on a shortest route between nodes `src` and `dst`, both below [`Topology::nodes`]. The route of
+    /// a node to itself leads to its switch and back.
     pub fn distance(&self, src: u32, dst: u32) -> u32 {
         let (from, to) = (self.switch_of(src), self.switch_of(dst));
         match &self.shape {
@@ -139,7 +138,7 @@ impl Topology {
         }
     }
 
-    /// How people call `vertex`.
+    /// The name of `vertex`.
     pub fn vertex_name(&self, vertex: Vertex) -> String {
         match (vertex, &self.shape) {
             (Vertex::Node(node), Shape::Given(given)) => given.node_name(node).to_owned(),
@@ -152,7 +151,7 @@ impl Topology {
         }
     }
 
-    /// How people call `link`: `node3->leaf0`; empty if there is no such link.
+    /// The name of `link`, such as `node3->leaf0`; empty if the link does not exist.
     pub fn link_name(&self, link: LinkId) -> String {
         match self.ends(link) {
             Some((from, to)) => format!("{}->{}", self.vertex_name(from), self.vertex_name(to)),
@@ -160,12 +159,12 @@ impl Topology {
         }
     }
 
-    /// Speeds of the classes from [`LinkClass::GIVEN`] on, and the class of which the rest is where they are not whole.
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
     pub(crate) fn given_speeds(&self) -> &[(Speed, LinkClass)] {
         &self.speeds
     }
 
-    /// What kind of link it is, whatever its speed: between groups of a dragonfly, between other switches, or of a node.
+    /// The class of `link` without regard to a speed of its own.
     pub(crate) fn kind(&self, link: LinkId) -> LinkClass {
         let class = self.class(link);
         match class.0.checked_sub(LinkClass::GIVEN.0) {
@@ -174,7 +173,7 @@ impl Topology {
         }
     }
 
-    /// Gives a link a speed of its own; nothing where there is no room for another class.
+    /// Gives a link its own speed; without effect if there is no number left for another class.
     pub(crate) fn set_speed(&mut self, link: LinkId, speed: Speed) {
         let class = usize::from(LinkClass::GIVEN.0) + self.speeds.len();
         if let Ok(class) = u16::try_from(class) {

@@ -1,4 +1,4 @@
-//! The texts that name topologies.
+//! The text forms of topologies.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::torus::Torus;
 use super::tree::Tree;
 use super::{Shape, Topology};
 
-/// Which topology a simulation has, as a user names it.
+/// A topology as given by the user.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum TopologySpec {
     /// One switch with as many nodes as the placement needs.
@@ -20,69 +20,69 @@ pub enum TopologySpec {
     Auto,
     /// One switch.
     Switch {
-        /// Its nodes.
+        /// Number of nodes.
         nodes: u32,
     },
     /// Two levels of switches.
     LeafSpine {
-        /// Leaf switches.
+        /// Number of leaf switches.
         leaves: u32,
-        /// Nodes of a leaf.
+        /// Nodes per leaf.
         nodes_per_leaf: u32,
-        /// Spine switches, each joined to every leaf.
+        /// Number of spine switches, each with a cable to every leaf.
         spines: u32,
     },
     /// Three levels of switches with `k` ports each.
     FatTree {
-        /// Ports of a switch, even.
+        /// Ports per switch; even.
         k: u32,
     },
-    /// The k-ary n-tree: n levels, k children and k parents a switch.
+    /// The k-ary n-tree: n levels of switches, with k children and k parents each.
     KAryTree {
-        /// Children, and parents.
+        /// Children, and parents, per switch.
         k: u32,
         /// Levels of switches.
         levels: u32,
     },
-    /// The general fat tree; see [`Tree`].
+    /// A general fat tree; see [`Tree`].
     Xgft {
-        /// Children of a switch, from the lowest level up.
+        /// Children per switch, from the lowest level up.
         children: Vec<u32>,
-        /// Parents of an element, from the nodes up; a node has one.
+        /// Parents per element, from the nodes up; 1 for nodes.
         parents: Vec<u32>,
-        /// Cables between an element and each parent; a node has one. Empty: one everywhere.
+        /// Cables between an element and each parent; 1 for nodes. If empty, all are 1.
         cables: Vec<u32>,
     },
     /// A torus or mesh.
     Torus {
         /// The size of each dimension.
         sizes: Vec<u32>,
-        /// Nodes of a router.
+        /// Nodes per router.
         nodes_per_router: u32,
-        /// Whether it is a torus and no mesh.
+        /// Whether the rows wrap around: torus or mesh.
         wraps: bool,
     },
     /// A HyperX, flattened butterfly or full mesh.
     HyperX {
         /// The size of each dimension.
         sizes: Vec<u32>,
-        /// Nodes of a router.
+        /// Nodes per router.
         nodes_per_router: u32,
     },
     /// A dragonfly.
     Dragonfly {
-        /// Nodes of a router.
+        /// Nodes per router.
         nodes_per_router: u32,
-        /// Routers of a group.
+        /// Routers per group.
         routers: u32,
-        /// Global cables of a router.
+        /// Global cables per router.
         global: u32,
-        /// Groups; as many as there can be without.
+        /// Groups; by default as many as possible.
         groups: Option<u32>,
-        /// How the global cables are laid.
+        /// The arrangement of the global cables.
         arrangement: Arrangement,
     },
-    /// A network that a file describes.
+    /// A network from a file.
     File(PathBuf),
 }
 
@@ -108,7 +108,7 @@ const FILE: &str = "file:PATH of a .graphml, .dot or .txt";
 
 fn parse(text: &str) -> Result<TopologySpec, TopologyProblem> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
-    // A list of sizes, and what may be behind another colon.
+    // Sizes, and the text behind another colon.
     let (sizes, behind) = match rest.split_once(':') {
         Some((sizes, behind)) => (numbers(sizes, 'x'), Some(behind)),
         None => (numbers(rest, 'x'), None),
@@ -168,19 +168,19 @@ fn parse(text: &str) -> Result<TopologySpec, TopologyProblem> {
         ("file", _) => return Ok(TopologySpec::File(rest.into())),
         _ => return Err(TopologyProblem::Kind),
     };
-    // What can be built is known now, except the size of `auto` and what is in a file.
+    // Validate. The size of `auto` and the content of a file are checked by `build`.
     spec.shape(1)?;
     Ok(spec)
 }
 
-/// The numbers of a list; empty if anything else is in it.
+/// The numbers of a list; empty if any is invalid.
 fn numbers(text: &str, separator: char) -> Vec<u32> {
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
     text.split(separator).map(digits).collect::<Option<Vec<u32>>>().unwrap_or_default()
 }
 
 impl fmt::Display for TopologySpec {
-    /// As it is parsed.
+    /// In the form that is parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let join = |numbers: &[u32], separator| {
             numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
@@ -221,11 +221,14 @@ impl fmt::Display for TopologySpec {
 }
 
 impl TopologySpec {
-    /// The topology; `auto` gets `needed` nodes.
+    /// Builds the topology; `auto` gets `needed` nodes.
+    ///
+    ///
     ///
     /// # Errors
-    /// A number is zero or odd where it may not be, there are more than [`MAX_LINKS`](super::MAX_LINKS) links, or the file describes no
-    /// network.
+    ///
+    /// A number is invalid, the topology has more than [`MAX_LINKS`](super::MAX_LINKS) links, or the file is
+    /// invalid.
     pub fn build(&self, needed: u32) -> Result<Topology, TopologyError> {
         match self.shape(needed) {
             Ok(shape) => Ok(Topology::new(shape)),
@@ -233,7 +236,7 @@ impl TopologySpec {
         }
     }
 
-    /// The same with `auto` replaced by what it became, a switch with `nodes` nodes.
+    /// The same with `auto` replaced by a switch with `nodes` nodes.
     pub fn resolved(&self, nodes: u32) -> Self {
         match self {
             Self::Auto => Self::Switch { nodes },

@@ -1,4 +1,4 @@
-//! The wiring of every topology, by hand and by properties; networks from files.
+//! The wiring of all topologies, by hand and by properties; networks from files.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ pub(crate) fn build(text: &str) -> Topology {
     text.parse::<TopologySpec>().unwrap().build(1).unwrap()
 }
 
-/// Small networks of every kind but files.
+/// Small networks of all kinds but files.
 pub(crate) fn specs() -> impl Strategy<Value = TopologySpec> {
     let sizes = |most: u32| prop::collection::vec(1u32..most, 1..4);
     prop_oneof![
@@ -53,7 +53,7 @@ pub(crate) fn specs() -> impl Strategy<Value = TopologySpec> {
 }
 
 proptest! {
-    /// Every link is one of a cable: there are as many back; nodes have one each way; all is connected.
+    /// Each link has an opposite link, each node one cable, and the network is connected.
     #[test]
     fn links_are_cables_of_two(spec in specs()) {
         let topology = spec.build(1).unwrap();
@@ -120,7 +120,7 @@ fn sizes() {
     assert_eq!(TopologySpec::Auto.build(7).unwrap().nodes(), 7);
 }
 
-/// The arrangements, from their definitions.
+/// The arrangements by their definitions.
 #[test]
 fn global_cables_lead_where_the_arrangement_says() {
     let (a, h) = (4, 2);
@@ -199,7 +199,7 @@ fn what_is_no_topology_says_why() {
     assert!(error("file:").contains("expected file:PATH"));
 }
 
-/// The network in a file of that suffix, or what is wrong with it.
+/// The network in a file with that suffix, or the error.
 fn described(suffix: &str, text: &str) -> Result<Topology, String> {
     let file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
     std::fs::write(file.path(), text).unwrap();

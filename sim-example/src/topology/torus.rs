@@ -1,9 +1,9 @@
-//! Tori and meshes of any number of dimensions: routers joined to their neighbours in each dimension, in a torus also the
-//! last of a row to the first.
+//! Tori and meshes of any number of dimensions: each router has links to its neighbours in each dimension; in
+//! a torus the rows wrap around.
 //!
-//! Router `r` has the coordinates `r mod k₀, r / k₀ mod k₁, …`: the first dimension varies fastest. Node `n` is at router
-//! `n / T`, of T nodes a router. In a torus a dimension of size 2 has one cable between its two routers, as in a mesh; one
-//! of size 1 has none.
+//! Router `r` has the coordinates `r mod k₀, r / k₀ mod k₁, …`: the first dimension varies fastest. With T
+//! nodes per router, node `n` is at router `n / T`. In a torus, a dimension of size 2 has one cable between
+//! its two routers, as in a mesh; a dimension of size 1 has none.
 
 use super::TopologyProblem;
 use super::graph::{Graph, LinkClass, LinkId, checked_links, product};
@@ -23,18 +23,18 @@ pub struct Torus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dimension {
     pub(crate) size: u32,
-    /// Whether the last router of a row is joined to the first: not in a mesh, nor of one or two routers.
+    /// Whether the rows wrap around: never in a mesh, nor with one or two routers.
     pub(crate) wraps: bool,
-    /// Product of the sizes before: the distance of neighbours in router numbers.
+    /// Product of the sizes of the dimensions before: the distance of neighbours in router numbers.
     pub(crate) stride: u32,
     divide_by_stride: Divisor,
     divide_by_size: Divisor,
-    /// The first of the dimension's links; see [`Dimension::link`].
+    /// First link of the dimension; see [`Dimension::link`].
     first: u32,
 }
 
 impl Torus {
-    /// A torus (`wraps`) or mesh of the given sizes.
+    /// A torus (`wraps`) or mesh of these sizes, with `per_router` nodes per router.
     pub(super) fn new(sizes: &[u32], per_router: u32, wraps: bool) -> Result<Self, TopologyProblem> {
         if sizes.contains(&0) || per_router == 0 {
             return Err(TopologyProblem::Zero);
@@ -62,7 +62,6 @@ impl Torus {
         Ok(Self { nodes, routers, links, wraps, per_router: Divisor::new(per_router), dimensions })
     }
 
-    /// The cables.
     pub(super) fn graph(&self) -> Graph {
         let mut graph = Graph::new(self.nodes, self.routers, self.links, |node| self.switch_of(node));
         for dimension in &self.dimensions {
@@ -77,12 +76,12 @@ impl Torus {
         graph
     }
 
-    /// Whether it is a torus and no mesh.
+    /// Whether this is a torus, not a mesh.
     pub(crate) fn wraps(&self) -> bool {
         self.wraps
     }
 
-    /// The dimensions, the one that varies fastest first.
+    /// The dimensions, fastest varying first.
     pub(crate) fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }
@@ -93,12 +92,12 @@ impl Torus {
         self.per_router.quotient(node)
     }
 
-    /// Links between two routers.
+    /// Links on a shortest route between two routers.
     pub(crate) fn hops(&self, from: u32, to: u32) -> u32 {
         self.dimensions.iter().map(|d| d.way(d.coordinate(from), d.coordinate(to)).0).sum()
     }
 
-    /// Routers are called by their coordinates: `(3,0,1)`.
+    /// Coordinates: `(3,0,1)`.
     pub(super) fn switch_name(&self, router: u32) -> String {
         let coordinates: Vec<String> =
             self.dimensions.iter().map(|d| d.coordinate(router).to_string()).collect();
@@ -106,14 +105,14 @@ impl Torus {
     }
 }
 
-/// Which way round.
+/// The shorter direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// In the positive direction.
+    /// Positive.
     Up,
-    /// In the negative direction.
+    /// Negative.
     Down,
-    /// Both are equally long.
+    /// Both directions are equally long.
     Either,
 }
 
@@ -122,13 +121,13 @@ impl Dimension {
         if self.wraps { self.size } else { self.size - 1 }
     }
 
-    /// The coordinate of `router` here.
+    /// The coordinate of `router` in this dimension.
     #[inline(always)]
     pub(crate) fn coordinate(&self, router: u32) -> u32 {
         self.divide_by_size.remainder(self.divide_by_stride.quotient(router))
     }
 
-    /// How many steps from coordinate `from` to `to`, and which way round.
+    /// Number of steps from coordinate `from` to `to`, and their direction.
     #[inline(always)]
     pub(crate) fn way(&self, from: u32, to: u32) -> (u32, Way) {
         let (distance, way) = if to >= from { (to - from, Way::Up) } else { (from - to, Way::Down) };
@@ -143,12 +142,12 @@ impl Dimension {
         (self.size - distance, around)
     }
 
-    /// The link from `router`, which has `coordinate` here, to its neighbour. Cable `c` of the row joins coordinates `c` and
-    /// `c + 1`; its link in the positive direction comes first.
+    /// The link from `router`, at `coordinate`, to its neighbour. Cable `c` of the row joins coordinates `c`
+    /// and `c + 1`; its link in the positive direction comes first.
     #[inline(always)]
     pub(crate) fn link(&self, router: u32, coordinate: u32, positive: bool) -> LinkId {
         if self.wraps {
-            // As many cables as routers: the row's offset needs no division but that by the stride.
+            // A row has as many cables as routers, so the only division is by the stride.
             let (above, inside) = self.divide_by_stride.divide(router);
             let row = (above - coordinate) * self.stride + inside * self.size;
             let cable = match positive {
@@ -164,7 +163,7 @@ impl Dimension {
         LinkId(self.first + 2 * (row * (self.size - 1) + cable) + u32::from(!positive))
     }
 
-    /// The neighbour of `router`, which has `coordinate` here, and the neighbour's coordinate.
+    /// The neighbour of `router`, which is at `coordinate`, and the neighbour's coordinate.
     #[inline(always)]
     pub(crate) fn neighbour(&self, router: u32, coordinate: u32, positive: bool) -> (u32, u32) {
         match positive {

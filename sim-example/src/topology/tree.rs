@@ -39,13 +39,13 @@ pub(crate) struct Level {
     pub(crate) span: Divisor,
     /// The first switch of the level.
     pub(crate) first_switch: u32,
-    /// The first of the links between the two levels; see [`Level::link`].
+    /// First link between the two levels; see [`Level::link`].
     first_link: u32,
 }
 
 impl Level {
-    /// The link upwards over cable `cable` from the element of `group` below this level to its parent number `parallel` of
-    /// those here; the one downwards follows.
+    /// The upward link over cable `cable` from the element of `group` in the level below to its parent number
+    /// `parallel`; the downward link follows.
     #[inline(always)]
     pub(crate) fn link(&self, group: u32, parallel: u32, cable: u32) -> LinkId {
         LinkId(self.first_link + 2 * ((group * self.parallel.get() + parallel) * self.cables + cable))
@@ -53,7 +53,8 @@ impl Level {
 }
 
 impl Tree {
-    /// A tree with `children[l]` children, `parents[l]` parents and `cables[l]` cables to each from level `l` to `l + 1`.
+    /// A tree in which elements of level `l` have `parents[l]` parents with `cables[l]` cables to each, and
+    /// switches of level `l + 1` have `children[l]` children.
     pub(super) fn new(children: &[u32], parents: &[u32], cables: &[u32]) -> Result<Self, TopologyProblem> {
         if children.len() != parents.len() || children.is_empty() {
             return Err(TopologyProblem::Levels { children: children.len(), others: parents.len() });
@@ -95,7 +96,6 @@ impl Tree {
         Ok(Self { nodes, switches: first_switch, links: first_link, levels })
     }
 
-    /// The cables.
     pub(super) fn graph(&self) -> Graph {
         let mut graph = Graph::new(self.nodes, self.switches, self.links, |node| self.switch_of(node));
         for (below, level) in self.levels.iter().zip(&self.levels[1..]) {
@@ -116,7 +116,7 @@ impl Tree {
         graph
     }
 
-    /// The levels of switches, from the nodes up.
+    /// The levels of switches, lowest first.
     pub(crate) fn levels(&self) -> &[Level] {
         &self.levels
     }
@@ -127,13 +127,13 @@ impl Tree {
         self.levels[0].span.quotient(node)
     }
 
-    /// Links on the way between two nodes: up to the lowest common ancestor, and down.
+    /// Links on a shortest route between two nodes: up to the lowest common ancestor, and down.
     pub(super) fn distance(&self, src: u32, dst: u32) -> u32 {
         let common = |level: &Level| level.span.quotient(src) == level.span.quotient(dst);
         2 * (1 + self.levels.iter().position(common).unwrap_or(0) as u32)
     }
 
-    /// How people call a switch.
+    /// The name of a switch.
     pub(super) fn switch_name(&self, switch: u32) -> String {
         let level = self.level_of(switch);
         let index = switch - self.levels[level].first_switch;
@@ -148,7 +148,7 @@ impl Tree {
         }
     }
 
-    /// The place in [`Tree::levels`] of the level of `switch`.
+    /// Index of the level of `switch` in [`Tree::levels`].
     pub(crate) fn level_of(&self, switch: u32) -> usize {
         self.levels.partition_point(|level| level.first_switch <= switch) - 1
     }

@@ -1,8 +1,8 @@
-//! Synthetic traffic: nodes that send at a given rate for ever, and how long messages take at it.
+//! Synthetic traffic: nodes that send at a given rate, and the latencies that result.
 //!
-//! Nodes hand messages over by the clock, whatever the network does (an open loop with infinite queues at the sources).
-//! After a warm-up, messages handed over during the measured time are followed to their end; their latency counts
-//! from handing over. Accepted is what arrives during the measured time.
+//! The load is open-loop: nodes submit messages by the clock, and queues at the sources are unbounded. After
+//! a warm-up, each message submitted during the measured time is followed to its delivery; its latency counts
+//! from submission. Accepted load is what arrives during the measured time.
 
 mod pattern;
 
@@ -21,20 +21,20 @@ use crate::topology::{LinkClass, Topology};
 pub(crate) use pattern::Destinations;
 pub use pattern::{Pattern, PatternError, UnknownPattern};
 
-/// What nodes send.
+/// The traffic of a network.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    /// Who sends to whom.
+    /// The destinations.
     pub pattern: Pattern,
-    /// How large a message is; without it, a packet where there are packets, else 2 KiB.
+    /// The size of a message; by default the payload of a packet in the packet model, else 2 KiB.
     pub bytes: Option<Bytes>,
-    /// When messages are handed over.
+    /// The times at which messages are submitted.
     pub arrivals: Arrivals,
-    /// So many messages a node are handed over before it is measured, at full load.
+    /// Length of the warm-up: messages per node at full load.
     pub warm_up: u32,
-    /// And so many while it is measured.
+    /// Length of the measured time: messages per node at full load.
     pub measured: u32,
-    /// What destinations and times depend on.
+    /// Seed of destinations and times.
     pub seed: u64,
 }
 
@@ -51,50 +51,55 @@ impl Default for Traffic {
     }
 }
 
-/// When messages are handed over.
+/// The times at which messages are submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
-    /// In each slot of a message's own time with the same probability.
+    /// In each slot, the transmission time of a message, with the same probability.
     #[default]
     Bernoulli,
-    /// At any time, exponentially distributed intervals apart.
+    /// After exponentially distributed intervals.
     Poisson,
 }
 
-/// What came of one load.
+/// The result for one load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// The load that was asked for: a share of the bandwidth of a node's link.
+    /// The requested load: a share of the bandwidth of a node's link.
     pub load: f64,
-    /// The load that was handed over.
+    /// The submitted load.
     pub offered: f64,
-    /// What arrived, a node.
+    /// The load that arrived, in the mean of all nodes.
     pub accepted: f64,
-    /// What arrived at the node at which least did, of those to which anything was sent.
+    /// The least load that arrived at a node, of the nodes that are destinations.
     pub accepted_worst: f64,
-    /// From handing over to the last byte.
+    /// From submission to the last byte.
     pub latency_ps: Latency,
-    /// Half of the width of the 95 % interval of the mean, from ten parts of the measured time.
+    /// Half the width of the 95 % confidence interval of the mean latency, from ten parts of the measured
+    /// time.
     pub mean_half_width_ps: f64,
-    /// From the first byte's leaving the node.
+    /// From the first byte that leaves the source to the last byte.
     pub network_latency_ps: Latency,
-    /// Links a message (packet) crossed, those of the nodes included.
+    /// Links per message or packet, those of nodes included.
     pub hops: f64,
-    /// Less arrived than was handed over: beyond saturation the latency depends on how long it is measured.
+    /// Whether clearly less arrived than was submitted. Latencies then depend on the length of the measured
+    /// time.
     pub saturated: bool,
-    /// Messages or packets times links, altogether.
+    /// Link crossings of messages or packets, in sum.
     pub events: u64,
 }
 
-/// Parts of the measured time, for the interval of the mean.
+/// Parts of the measured time for the confidence interval.
 const PARTS: usize = 10;
-/// A load is beyond saturation where less than this share of what is offered is accepted.
+/// Least share of the offered load that must be accepted below saturation.
 const STABLE: f64 = 0.95;
 
-/// Runs traffic of the given load over a network.
+/// Runs traffic of the given load on a network.
+///
+///
 ///
 /// # Errors
-/// Settings that cannot be, and a load outside (0, 1].
+///
+/// Invalid settings, or a load outside (0, 1].
 pub fn run_traffic(network: &NetworkSettings, traffic: &Traffic, load: f64) -> Result<Point, SimError> {
     if !(load > 0.0 && load <= 1.0) {
         return Err(SimError::Load(load));
@@ -139,8 +144,9 @@ fn run_on<N: Network>(
     let mut sources: Vec<SourceClock> =
         (0..nodes).map(|node| SourceClock::new(traffic, node, load)).collect();
     let mut measure = Measure::new(nodes, begin, end);
-    // Sources are a little ahead of the network. They go on sending until all that is measured has arrived, but for twice as long at
-    // most, and not where less arrives than is sent: there the wait would only grow.
+    // Sources run a little ahead of the network. They continue after the measured time until all measured
+    // messages have arrived, but at most for twice that time, and not beyond saturation, where the wait would
+    // only grow.
     let (ahead, give_up) = (32 * slot, end + 2 * (end - begin) + 1000 * slot);
     let mut until = 0;
     while until < end || measure.open > 0 && until < give_up && !measure.falls_behind() {
@@ -163,12 +169,12 @@ fn run_on<N: Network>(
     Ok(measure.point(load, window, network.events()))
 }
 
-/// What a message takes on a link, with the headers of its packets.
+/// Transmission time of a message, with the headers of its packets.
 fn wire_time(settings: &NetworkSettings, bandwidth: Bandwidth, bytes: Bytes) -> Option<Picos> {
     bandwidth.time(settings.on_the_wire(bytes)?)
 }
 
-/// When a node hands over its next message.
+/// The times at which a node submits messages.
 struct SourceClock {
     random: Random,
     /// In slots.
@@ -199,17 +205,17 @@ impl SourceClock {
         self.next += match arrivals {
             Arrivals::Poisson => self.random.exponential() / load,
             Arrivals::Bernoulli if load >= 1.0 => 1.0,
-            // The number of slots until one in which the coin falls right.
+            // Slots until the next success.
             Arrivals::Bernoulli => (self.random.unit().ln() / (1.0 - load).ln()).floor() + 1.0,
         };
     }
 }
 
-/// What is measured.
+/// The measurement.
 struct Measure {
     begin: u64,
     end: u64,
-    /// Messages handed over in the measured time that have not arrived.
+    /// Measured messages that have not arrived.
     open: u64,
     offered: u64,
     sent_to: Vec<u64>,
@@ -236,7 +242,7 @@ impl Measure {
         }
     }
 
-    /// A message is handed over: the name by which it is delivered.
+    /// Counts a submitted message; returns its tag.
     fn submitted(&mut self, dst: u32, at: u64) -> u64 {
         let measured = (self.begin..self.end).contains(&at);
         if measured {
@@ -263,7 +269,7 @@ impl Measure {
         }
     }
 
-    /// Less arrived in the measured time than was handed over.
+    /// Whether clearly less arrived in the measured time than was submitted.
     fn falls_behind(&self) -> bool {
         let arrived: u64 = self.arrived_at.iter().sum();
         (arrived as f64) < STABLE * self.offered as f64
@@ -293,9 +299,9 @@ impl Measure {
     }
 }
 
-/// Half of the width of the 95 % interval of the mean of so many independent values, at most ten.
+/// Half the width of the 95 % confidence interval of the mean of at most ten independent values.
 fn half_width(values: &[f64]) -> f64 {
-    // Quantiles of Student's t distribution at 0.975, by degrees of freedom.
+    // Quantiles at 0.975 of Student's t-distribution, by degrees of freedom.
     const STUDENT: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
     let n = values.len();
     if n < 2 {

@@ -1,4 +1,4 @@
-//! Who sends to whom: the patterns that networks are judged by.
+//! Traffic patterns: the destinations of each node.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,48 +6,48 @@ use std::str::FromStr;
 use crate::random::Random;
 use crate::topology::{Shape, Topology};
 
-/// Who sends to whom.
+/// A traffic pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// To all nodes alike, oneself included.
+    /// Any node with equal probability, the source included.
     Uniform,
-    /// The two halves of the node number's bits swapped.
+    /// The node number with the two halves of its bits swapped.
     Transpose,
-    /// Nearly half way round in each dimension, or in node numbers where there are no dimensions.
+    /// Just under half way around in each dimension; without dimensions, in node numbers.
     Tornado,
-    /// All bits of the node number inverted.
+    /// The node number with all bits inverted.
     Bitcomp,
-    /// The next in each dimension, or the next node where there are no dimensions.
+    /// The next router in each dimension; without dimensions, the next node.
     Neighbor,
-    /// To the nodes of the next group, or of the next switch where there are no groups, alike.
+    /// Any node of the next group with equal probability; without groups, of the next switch.
     Adversarial,
-    /// All to node 0.
+    /// Node 0.
     Incast,
     /// A random permutation.
     Permutation,
 }
 
-/// A text that names no pattern.
+/// An unknown pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown pattern {0:?}; write uniform, transpose, tornado, bitcomp, neighbor, adversarial, incast or permutation"
 )]
 pub struct UnknownPattern(pub String);
 
-/// A pattern that a number of nodes does not have.
+/// A pattern that is not defined for a number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("pattern {pattern} needs {needs}; this network has {nodes}")]
 pub struct PatternError {
     /// The pattern.
     pub pattern: Pattern,
-    /// What it needs.
+    /// The numbers of nodes for which it is defined.
     pub needs: &'static str,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: u32,
 }
 
 impl Pattern {
-    /// All, in the order of the documentation.
+    /// All patterns, in the order of the documentation.
     pub const ALL: [Self; 8] = [
         Self::Uniform,
         Self::Transpose,
@@ -72,7 +72,7 @@ impl Pattern {
         }
     }
 
-    /// The destinations in a network; those of a permutation depend on `seed`.
+    /// The destinations in a network; `seed` determines a permutation.
     pub(crate) fn destinations(self, topology: &Topology, seed: u64) -> Result<Destinations, PatternError> {
         let nodes = topology.nodes();
         let needs = |needs| Err(PatternError { pattern: self, needs, nodes });
@@ -105,7 +105,7 @@ impl Pattern {
     }
 }
 
-/// The node that is so far away in each dimension.
+/// The node at distance `by(size)` in each dimension.
 fn shifted(topology: &Topology, node: u32, by: impl Fn(u32) -> u32) -> u32 {
     let switch = topology.switch_of(node);
     let (routers, sizes): (u32, Vec<(u32, u32)>) = match topology.shape() {
@@ -125,7 +125,7 @@ fn shifted(topology: &Topology, node: u32, by: impl Fn(u32) -> u32) -> u32 {
     to * per_router + node % per_router
 }
 
-/// All nodes of a group, or of a switch, send to those of the next that has nodes.
+/// The nodes of a group, or of a switch, send to those of the next group or switch with nodes.
 fn adversarial(topology: &Topology) -> Destinations {
     let nodes = topology.nodes();
     let group = |node: u32| match topology.shape() {
@@ -147,14 +147,14 @@ fn adversarial(topology: &Topology) -> Destinations {
     Destinations::Group { next, members }
 }
 
-/// To whom each node sends.
+/// The destinations of each node.
 #[derive(Clone, Debug)]
 pub(crate) enum Destinations {
-    /// To any of so many.
+    /// Any of this many nodes.
     Uniform(u32),
-    /// To one, by node.
+    /// One destination, by node.
     One(Vec<u32>),
-    /// To any of a group: which, by node.
+    /// Any member of a group; `next` has the group by node.
     Group { next: Vec<usize>, members: Vec<Vec<u32>> },
 }
 
@@ -202,7 +202,7 @@ mod tests {
     fn destinations_by_hand() {
         assert_eq!(table(Pattern::Transpose, "switch:16")[..6], [0, 4, 8, 12, 1, 5]);
         assert_eq!(table(Pattern::Bitcomp, "switch:8")[..3], [7, 6, 5]);
-        // +3 in each dimension of 8×8.
+        // Distance 3 in each dimension of 8×8.
         let tornado = table(Pattern::Tornado, "torus:8x8");
         assert_eq!((tornado[0], tornado[7], tornado[63]), (3 + 8 * 3, 2 + 8 * 3, 2 + 8 * 2));
         assert_eq!(table(Pattern::Tornado, "switch:9")[..2], [4, 5]);

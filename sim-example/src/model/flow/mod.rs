@@ -1,8 +1,10 @@
-//! The flow model: messages that are under way share the bandwidth of links.
+//! The flow model: concurrent messages share the bandwidth of links.
 //!
-//! A message of m bytes that is handed over at t waits o + Σλ + σ for each switch; then it shares: rates are weighted max-min (see
-//! [`shares`]), with the same weight for all or, as SimGrid's CM02, in inverse proportion to the latency of the way. It is delivered when its
-//! bytes are through; alone on its way that is m over the least bandwidth later. All that begins and ends at a moment is one change.
+//! A message of m bytes submitted at t waits o, Σλ and σ for each switch, then shares links. Rates are
+//! weighted max-min (see [`shares`]), with equal weights or, as in SimGrid's CM02, weights in inverse
+//! proportion to the latency of the route. The message is delivered when all its bytes have passed: without
+//! other messages, m over the least bandwidth of the route later. All starts and ends of one moment are one
+//! change.
 
 mod shares;
 
@@ -16,7 +18,7 @@ use crate::routing::{Decide, Load, Router};
 use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
 
-/// Messages that share links.
+/// A network of flows.
 pub(crate) struct Flows<'a> {
     router: Router<'a>,
     weights: Weights,
@@ -24,12 +26,12 @@ pub(crate) struct Flows<'a> {
     switch_delay: Picos,
     overhead: Picos,
     speeds: Vec<LinkSpeed>,
-    /// When each node's interface has prepared what it was given.
+    /// When the interface of each node is idle.
     prepared: Vec<Picos>,
-    /// How many messages each node has sent, where ways depend on that.
+    /// Messages sent by each node, if routes depend on that.
     sent: Vec<u32>,
     usage: Vec<Usage>,
-    /// By the numbers of their flows.
+    /// By flow number.
     messages: Vec<Message>,
     fluid: Fluid,
     events: u64,
@@ -49,59 +51,59 @@ struct Message {
     latency: Picos,
 }
 
-/// What a message does when it is called.
+/// The next step of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// It chooses its way: where that depends on the load, not before its first byte leaves.
+    /// Choose a route. If that depends on the load, the choice is made when the first byte leaves.
     Choose,
-    /// It begins to share.
+    /// Start sharing.
     Share,
-    /// It is delivered.
+    /// Deliver.
     Arrive,
 }
 
-/// Flows through links with their bytes: when each ends.
+/// Flows with bytes to transfer, and when each ends.
 pub(super) struct Fluid {
     shares: Shares,
-    /// By the number of the flow.
+    /// By flow number.
     states: Vec<State>,
     queue: Queue<Event, 1>,
     now: Picos,
-    /// Flows came or went at this moment.
+    /// Whether flows started or ended at this moment.
     dirty: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// Bytes that are left.
+    /// Bytes left.
     left: f64,
-    /// Bytes a picosecond.
+    /// Bytes per picosecond.
     rate: f64,
     since: Picos,
     bytes: Bytes,
-    /// How often its end was foreseen.
+    /// Number of the event that is valid for its end.
     generation: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A flow is called.
+    /// A scheduled step of a flow.
     Call(u32),
-    /// A flow ends, if that was foreseen last.
+    /// The end of a flow, unless a later event replaced it.
     End { flow: u32, generation: u32 },
 }
 
-/// What happens to a flow.
+/// An event of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flowed {
-    /// The moment for which it was to be called is there.
+    /// A scheduled step is due.
     Called(u32),
-    /// Its bytes are through.
+    /// All bytes have passed.
     Ended(u32),
 }
 
 impl Fluid {
-    /// Links of so many bytes a picosecond.
+    /// Links with capacities in bytes per picosecond.
     pub(super) fn new(capacities: impl IntoIterator<Item = f64>) -> Self {
         Self {
             shares: Shares::new(capacities),
@@ -112,7 +114,7 @@ impl Fluid {
         }
     }
 
-    /// A flow that has not begun.
+    /// A flow that has not started.
     fn prepare(&mut self, bytes: Bytes) -> u32 {
         let flow = self.shares.prepare();
         if flow as usize == self.states.len() {
@@ -123,13 +125,13 @@ impl Fluid {
         flow
     }
 
-    /// A flow is to be called.
+    /// Schedules a step of a flow.
     #[inline]
     fn call(&mut self, at: Picos, flow: u32) {
         self.queue.push_any(at, Event::Call(flow));
     }
 
-    /// A flow begins now.
+    /// Starts a flow.
     fn begin(&mut self, flow: u32, weight: f64) {
         let state = &mut self.states[flow as usize];
         (state.rate, state.since) = (0.0, self.now);
@@ -137,13 +139,13 @@ impl Fluid {
         self.dirty = true;
     }
 
-    /// A flow that has ended, and its links, are forgotten.
+    /// Removes a flow that has ended.
     fn forget(&mut self, flow: u32) {
         self.shares.remove(flow);
         self.dirty = true;
     }
 
-    /// What happens next, not after `limit`.
+    /// The next event up to `limit`.
     fn next(&mut self, limit: Picos) -> Result<Option<(Picos, Flowed)>, OutOfTime> {
         loop {
             if self.dirty && self.queue.next() != Some(self.now) {
@@ -165,7 +167,7 @@ impl Fluid {
         }
     }
 
-    /// All that begins and ends at this moment has: new rates, new ends.
+    /// Updates rates and ends after all starts and ends of this moment.
     fn share(&mut self) -> Result<(), OutOfTime> {
         self.dirty = false;
         self.shares.solve();
@@ -174,10 +176,10 @@ impl Fluid {
             state.left = (state.left - state.rate * (self.now.0 - state.since.0) as f64).max(0.0);
             (state.rate, state.since) = (self.shares.rate(flow), self.now);
             state.generation = state.generation.wrapping_add(1);
-            // Up to a whole picosecond, but not because of the last bits of a fraction.
+            // Round up to picoseconds, ignoring floating-point error.
             let exact = state.left / state.rate;
             let time = (exact - exact * 1e-13 - 1e-6).ceil().max(0.0);
-            // What is beyond becomes the largest number.
+            // The cast saturates.
             let end = self.now.checked_add(Picos(time as u64)).filter(|end| *end < Picos::MAX);
             let end = end.ok_or(OutOfTime { bytes: state.bytes })?;
             self.queue.push_any(end, Event::End { flow, generation: state.generation });
@@ -186,7 +188,7 @@ impl Fluid {
     }
 }
 
-/// Loads of links are the numbers of their flows.
+/// The load of a link is its number of flows.
 struct Crowd<'a>(&'a Shares);
 
 impl Load for Crowd<'_> {
@@ -196,7 +198,7 @@ impl Load for Crowd<'_> {
 }
 
 impl<'a> Flows<'a> {
-    /// An empty network. Messages are reported [`Happened::Sent`] only if `report_sent`: when their bytes are through.
+    /// An empty network. Reports [`Happened::Sent`] only if `report_sent`, when all bytes have passed.
     pub(crate) fn new(router: Router<'a>, weights: Weights, links: &Links, report_sent: bool) -> Self {
         let topology = router.topology();
         let speeds = links.speeds(topology);
@@ -225,7 +227,7 @@ impl<'a> Flows<'a> {
         self.speeds[usize::from(self.router.topology().class(link).0)]
     }
 
-    /// A message chooses its way, and will share when its first byte has come all of it.
+    /// Chooses the route of a message and schedules its share for the arrival of its first byte.
     fn choose(&mut self, flow: u32, now: Picos) -> Result<(), OutOfTime> {
         let Message { src, dst, key, bytes, .. } = self.messages[flow as usize];
         let mut link = LinkId::injection(src);
@@ -249,7 +251,7 @@ impl<'a> Flows<'a> {
         Ok(())
     }
 
-    /// A message begins to share.
+    /// Starts sharing for a message.
     fn share(&mut self, flow: u32) {
         let weight = match (self.weights, self.messages[flow as usize].latency) {
             (Weights::Equal, _) | (_, Picos::ZERO) => 1.0,
@@ -258,7 +260,7 @@ impl<'a> Flows<'a> {
         self.fluid.begin(flow, weight);
     }
 
-    /// The bytes of a message are through.
+    /// Ends sharing for a message.
     fn end(&mut self, flow: u32, now: Picos) {
         let Message { bytes, tag, .. } = self.messages[flow as usize];
         let mut left = self.fluid.shares.route(flow).len();

@@ -1,13 +1,16 @@
-//! Weighted max-min shares of links, brought up to date where something changed.
+//! Weighted max-min rates of flows over links, updated incrementally.
 //!
-//! The *level* of a flow is its rate over its weight, that of a link the level at which the flows are that fill it: the least level of
-//! a flow's links is its own, and that link its bottleneck. A link that its flows cannot fill has no level (infinity).
+//! The *level* of a flow is its rate over its weight. The level of a link is the level of flows that saturate
+//! it. The level of a flow is the least level of its links; that link is its bottleneck. A link that its
+//! flows cannot saturate has level infinity.
 //!
-//! A solve begins at links whose flows came or went. Their levels are computed anew, taking flows that have their bottleneck elsewhere for
-//! bounded by that; where a level would rise, the flows that have their bottleneck there are *loose*: bounded by nothing, until a level is found for them. Of all
-//! links so computed the lowest level is right: what is computed later in the solve lies above it, as loose flows only lose rate
-//! by being bounded. So that link's flows get it, which changes what their other links have for others, and so on upwards. Links and flows
-//! that no change comes to are not looked at. (Progressive filling, Bertsekas and Gallager §6.5.2, begun in the middle.)
+//! A solve starts at the links whose flows started or ended and recomputes their levels; flows with another
+//! bottleneck count as bounded by it. If a level rises, the flows with their bottleneck on that link are
+//! *loose*: unbounded until the solve finds their new level. The lowest of the recomputed levels is final,
+//! because levels found later in the solve are higher: bounding loose flows only lowers their rates. Its
+//! flows get that level, which changes what is left on their other links, and so on upwards. Links and flows
+//! that no change reaches are not visited. (Progressive filling, Bertsekas and Gallager §6.5.2, started in
+//! the middle.)
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -23,18 +26,18 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Shares {
     links: Vec<Link>,
     flows: Vec<Flow>,
-    /// The links of each flow, and its place among the flows of each.
+    /// The links of each flow, with its index among the flows of each link.
     routes: Vec<Vec<(u32, u32)>>,
     free: Vec<u32>,
-    /// Links whose flows came or went since the last solve.
+    /// Links whose flows started or ended since the last solve.
     touched: Vec<u32>,
-    /// Number of the current solve, or of the next.
+    /// Number of the current or next solve.
     solve: u32,
     heap: BinaryHeap<Candidate>,
-    /// Links whose levels are to be computed.
+    /// Links whose levels must be computed.
     pending: Vec<u32>,
     changed: Vec<u32>,
-    /// Levels that were computed, for tests of how much a solve does.
+    /// Number of levels computed, for tests.
     computed: u64,
 }
 
@@ -42,11 +45,11 @@ pub(super) struct Shares {
 struct Link {
     capacity: f64,
     level: f64,
-    /// The level as computed in this solve.
+    /// The level computed in this solve.
     candidate: f64,
-    /// The flows that cross it, and which of their links it is.
+    /// Flows over the link, with the index of the link in the flow's route.
     flows: Vec<(u32, u32)>,
-    /// The solve in which it got its level.
+    /// The solve that set `level`.
     solved: u32,
     touched: bool,
     pending: bool,
@@ -57,12 +60,12 @@ struct Flow {
     weight: f64,
     level: f64,
     bottleneck: u32,
-    /// The solve in which it is loose, and that in which it got its level.
+    /// The solve in which the flow is loose, and the one that set `level`.
     loose: u32,
     solved: u32,
 }
 
-/// A link's level as computed; the lowest is the greatest of its kind.
+/// A computed level of a link. The order is reversed: the heap returns the lowest level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Candidate {
     level: f64,
@@ -84,7 +87,7 @@ impl PartialOrd for Candidate {
 }
 
 impl Shares {
-    /// Links of so much capacity, without flows.
+    /// Links with these capacities, without flows.
     pub(super) fn new(capacities: impl IntoIterator<Item = f64>) -> Self {
         let link = |capacity| Link {
             capacity,
@@ -98,12 +101,12 @@ impl Shares {
         Self { links: capacities.into_iter().map(link).collect(), solve: 1, ..Self::default() }
     }
 
-    /// How many flows cross a link.
+    /// Number of flows over a link.
     pub(super) fn flows_over(&self, link: u32) -> usize {
         self.links[link as usize].flows.len()
     }
 
-    /// The rate of a flow, as of the last solve.
+    /// The rate of a flow, from the last solve.
     pub(super) fn rate(&self, flow: u32) -> f64 {
         let Flow { level, weight, .. } = self.flows[flow as usize];
         level * weight
@@ -114,7 +117,7 @@ impl Shares {
         self.routes[flow as usize].iter().map(|&(link, _)| link)
     }
 
-    /// A flow that has not begun. Its number may be that of one that went.
+    /// A flow that has not started. Numbers of removed flows are reused.
     pub(super) fn prepare(&mut self) -> u32 {
         let new = Flow { weight: 0.0, level: 0.0, bottleneck: NONE, loose: 0, solved: 0 };
         match self.free.pop() {
@@ -130,7 +133,7 @@ impl Shares {
         }
     }
 
-    /// A flow that has not begun crosses one more link. One that it crosses already counts once.
+    /// Adds a link to the route of a flow that has not started; without effect if the route has it.
     #[inline]
     pub(super) fn lead_over(&mut self, flow: u32, link: u32) {
         let route = &mut self.routes[flow as usize];
@@ -139,7 +142,7 @@ impl Shares {
         }
     }
 
-    /// A flow begins, over at least one link.
+    /// Starts a flow over at least one link.
     pub(super) fn begin(&mut self, flow: u32, weight: f64) {
         let state = &mut self.flows[flow as usize];
         (state.weight, state.loose) = (weight, self.solve);
@@ -153,7 +156,7 @@ impl Shares {
         }
     }
 
-    /// A flow that has begun goes.
+    /// Removes a flow that has started.
     pub(super) fn remove(&mut self, flow: u32) {
         for nth in 0..self.routes[flow as usize].len() {
             let (link, place) = self.routes[flow as usize][nth];
@@ -170,12 +173,12 @@ impl Shares {
         self.free.push(flow);
     }
 
-    /// The flows whose rates the last solve changed.
+    /// The flows whose rates changed in the last solve.
     pub(super) fn changed(&self) -> &[u32] {
         &self.changed
     }
 
-    /// Brings all rates up to date.
+    /// Updates all rates.
     pub(super) fn solve(&mut self) {
         self.changed.clear();
         while let Some(link) = self.touched.pop() {
@@ -195,7 +198,7 @@ impl Shares {
         self.solve += 1;
     }
 
-    /// The level of a link is to be computed.
+    /// Marks a link whose level must be computed.
     #[inline]
     fn ask_for(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
@@ -211,11 +214,11 @@ impl Shares {
         }
     }
 
-    /// Computes the level of a link, as far as its flows' other links are known.
+    /// Computes the level of a link from what is known of its flows' other links.
     fn compute(&mut self, link: u32) {
         self.computed += 1;
         let state = &self.links[link as usize];
-        // Flows that this link may have to bound, and those that are bounded below any level of it.
+        // Weight of the flows that this link may bound, and rate of those bounded elsewhere.
         let (mut weight, mut taken, mut highest, mut loose) = (0.0, 0.0, 0.0f64, false);
         for &(flow, _) in &state.flows {
             let flow = &self.flows[flow as usize];
@@ -231,11 +234,12 @@ impl Shares {
         let mut level = match weight > 0.0 {
             true => (state.capacity - taken) / weight,
             false if taken <= state.capacity * (1.0 + EPSILON) => f64::INFINITY,
-            // All that cross it, equally: not above its level.
+            // Flows bounded elsewhere overfill the link: all of them are bounded here, with equal levels.
             false => 0.0,
         };
         let bounds = highest > level * (1.0 + EPSILON);
-        // Flows above the level are bounded by this link, too. Each step takes fewer for those; the level rises to what it is.
+        // Flows above the level are bounded by this link, too. Iterate: each round bounds fewer flows
+        // elsewhere, and the level rises to its limit.
         let mut last = f64::NEG_INFINITY;
         while highest > level && level > last {
             last = level;
@@ -268,7 +272,7 @@ impl Shares {
         }
     }
 
-    /// The flows that have their bottleneck here may rise.
+    /// Makes the flows with their bottleneck on this link loose.
     fn loosen(&mut self, link: u32) {
         for nth in 0..self.links[link as usize].flows.len() {
             let (number, _) = self.links[link as usize].flows[nth];
@@ -291,7 +295,7 @@ impl Shares {
         }
     }
 
-    /// Gives its level to the flows that a link bounds.
+    /// Sets the level of the flows that a link bounds.
     fn give_level(&mut self, link: u32, level: f64) {
         for nth in 0..self.links[link as usize].flows.len() {
             let (number, _) = self.links[link as usize].flows[nth];
@@ -319,7 +323,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Progressive filling from the beginning: of the links that are left, the one with the lowest level gives it to its flows.
+    /// Progressive filling from scratch: repeatedly, the link with the lowest level sets it for its flows.
     fn filled(capacities: &[f64], flows: &[(Vec<u32>, f64)]) -> Vec<f64> {
         let mut rates = vec![f64::NAN; flows.len()];
         let mut left = capacities.to_vec();
@@ -364,7 +368,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
-        /// Flows come and go, some at once: after each moment all rates are those of filling from the beginning.
+        /// Flows start and end; after each moment all rates equal those of filling from scratch.
         #[test]
         fn as_filled_from_the_beginning(
             capacities in prop::collection::vec(capacity(), 8),
@@ -391,7 +395,7 @@ mod tests {
                 for ((flow, _), wanted) in flows.iter().zip(wanted) {
                     let rate = shares.rate(*flow);
                     prop_assert!((rate / wanted - 1.0).abs() < 1e-9, "flow {flow}: {rate} for {wanted}\n{flows:?}");
-                    // Whoever listens to changes knows all rates.
+                    // `changed` reports every change of a rate.
                     prop_assert!((known[flow] / wanted - 1.0).abs() < 1e-9);
                 }
             }
@@ -409,7 +413,7 @@ mod tests {
         assert_eq!(solved(&mut shares).len(), 200);
         let before = shares.computed;
         add(&mut shares, &[7], 1.0);
-        // It gets half of its link, like the one that is there.
+        // The new flow gets half of its link.
         assert_eq!(solved(&mut shares).len(), 1);
         assert!(shares.computed - before <= 4, "{}", shares.computed - before);
     }

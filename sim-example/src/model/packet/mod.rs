@@ -1,23 +1,24 @@
-//! Packets: virtual cut-through with credits.
+//! The packet model: virtual cut-through with credits.
 //!
-//! A message of m bytes becomes ⌈m / P⌉ packets of at most P bytes and a header each (an empty one becomes one packet).
-//! A packet of p bytes crosses link i (bandwidth Bᵢ, latency λᵢ) out of a switch of delay σ:
+//! A message of m bytes becomes ⌈m / P⌉ packets, at least one, each of at most P bytes and a header. On link
+//! i, with bandwidth Bᵢ and latency λᵢ, behind a switch of delay σ, a packet of p bytes has the times
 //!
 //! ```text
-//! startᵢ = the first t ≥ aᵢ + σ at which the link is free, its arbiter chooses the packet, and a buffer behind it has room for all of it
+//! startᵢ = first t ≥ aᵢ + σ with link i idle, the packet chosen by its arbiter, and room for it in a buffer
+//! behind the link
 //! endᵢ   = max( startᵢ + p/Bᵢ, bᵢ + σ )
 //! aᵢ₊₁   = startᵢ + λᵢ           bᵢ₊₁ = endᵢ + λᵢ
 //! ```
 //!
-//! Behind each link between switches, and behind injection links, is a buffer for each of its virtual channels, served in order. The space of a packet is free when it has left
-//! whole, at endᵢ of the next link, and its credit is back λ (and the delay of credits) later. A node takes what comes at once.
+//! Behind each injection link and each link between switches is one first-in-first-out buffer per virtual
+//! channel. A packet frees its space when it has left entirely (endᵢ of the next link); the credit returns
+//! after λ and the credit delay. A node consumes packets as they arrive.
 //!
-//! **Input buffers**: the packet at the front of each buffer asks for its link, which serves the buffers in turn, from behind
-//! the one that it served last. **Output buffers**, the ideal: every packet asks for its link as it comes; the link serves
-//! them in that order.
+//! **Input buffers**: only the head of each buffer requests a link, and the link serves buffers round-robin.
+//! **Output buffers**, the ideal: every packet requests its link on arrival and is served in that order.
 //!
-//! All that happens at one moment is one step: first credits, arrivals and links that become free, then ways, then
-//! arbitration. So the order of events at a moment does not matter.
+//! Events of one moment are processed in phases: credits, arrivals and releases of links; then routing; then
+//! arbitration. Therefore the order of events within a moment does not matter.
 
 mod parts;
 mod settings;
@@ -38,13 +39,13 @@ use parts::*;
 use settings::room;
 pub use settings::{Arbiter, Buffers, PacketSettings};
 
-/// Packets on their way through a topology.
+/// A network of packets.
 pub(crate) struct Packets<'a> {
     router: Router<'a>,
     settings: PacketSettings,
-    /// Virtual channels a link.
+    /// Virtual channels per link.
     vcs: u32,
-    /// The virtual channels of each class, the first and behind the last, on local links and on global ones.
+    /// The range of virtual channels (first, end) of each class, for local and for global links.
     channels: [Vec<(u8, u8)>; 2],
     speeds: Vec<ClassSpeed>,
     switch_delay: Picos,
@@ -52,23 +53,23 @@ pub(crate) struct Packets<'a> {
     report_sent: bool,
     links: Vec<Link>,
     usage: Vec<Usage>,
-    /// The buffers behind each link, by link and virtual channel.
+    /// By link and virtual channel.
     buffers: Vec<Buffer>,
     sources: Vec<Source>,
     messages: Slab<Message>,
     packets: Slab<Packet>,
     queue: Queue<Event, LANES>,
     now: Picos,
-    /// Buffers whose first packet has come, and is to be told its way.
+    /// Buffers (output buffers: packets) whose head has arrived and needs routing.
     arrived: Vec<u32>,
-    /// Links at which there is something to decide.
+    /// Links that need arbitration.
     open: Vec<LinkId>,
     hops: u64,
     watch: Option<Box<Watch>>,
 }
 
 impl<'a> Packets<'a> {
-    /// An empty network. Messages are reported [`Happened::Sent`] only if `report_sent`.
+    /// An empty network. Reports [`Happened::Sent`] only if `report_sent`.
     pub(crate) fn new(
         mut router: Router<'a>,
         settings: PacketSettings,
@@ -81,7 +82,7 @@ impl<'a> Packets<'a> {
         }
         let vcs = router.assign_channels(settings.vcs)?;
         let vcs = if settings.vcs.is_none() { vcs.max(2) } else { vcs };
-        // All channels are used, as evenly as there are classes.
+        // Divide the channels evenly among the classes.
         let channels = [LinkClass::LOCAL, LinkClass::GLOBAL].map(|class| {
             let classes = router.classes(class).min(vcs);
             let first = |class: u32| (class * vcs / classes) as u8;
@@ -154,7 +155,7 @@ impl<'a> Packets<'a> {
         })
     }
 
-    /// What there is to decide at a link is decided once all else of this moment has happened.
+    /// Requests arbitration for a link, after all other events of this moment.
     #[inline]
     fn open(&mut self, link: LinkId) {
         let state = &mut self.links[link.index()];
@@ -164,7 +165,7 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// There will be an event when the arbiter decides again.
+    /// Schedules the next arbitration of a link.
     #[inline]
     fn arm(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
@@ -174,7 +175,7 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// There will be an event when the packet that leaves a buffer has left.
+    /// Schedules the departure of the packet that leaves a buffer.
     #[inline]
     fn arm_buffer(&mut self, number: u32) {
         let buffer = &mut self.buffers[number as usize];
@@ -184,7 +185,7 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// A packet is at the front of its buffer: as soon as the one before it has left, it is told its way.
+    /// Requests routing for the head of a buffer, once the packet before it has left.
     #[inline]
     fn front(&mut self, number: u32) {
         let buffer = &mut self.buffers[number as usize];
@@ -198,7 +199,7 @@ impl<'a> Packets<'a> {
         self.arrived.push(number);
     }
 
-    /// The packet `slot` is at its switch.
+    /// A packet has arrived at its switch.
     #[inline]
     fn arrive(&mut self, slot: u32) {
         let number = self.packets[slot as usize].buffer;
@@ -209,14 +210,14 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// The arbiter of a link decides again.
+    /// A link can be arbitrated again.
     #[inline]
     fn decide(&mut self, link: u32) {
         self.links[link as usize].armed = false;
         self.open(LinkId(link));
     }
 
-    /// The packet that left a buffer has left.
+    /// The packet that left a buffer has departed entirely.
     #[inline]
     fn left(&mut self, number: u32) {
         let buffer = &mut self.buffers[number as usize];
@@ -229,7 +230,7 @@ impl<'a> Packets<'a> {
             self.front(number);
         }
         if self.settings.speedup.is_some() {
-            // Others of this input may have waited for it.
+            // The input is free for its other virtual channels.
             let input = number - number % self.vcs;
             for other in input..input + self.vcs {
                 let Buffer { first, asks, .. } = self.buffers[other as usize];
@@ -240,7 +241,7 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// Room for `bytes` is back.
+    /// A credit has returned.
     #[inline]
     fn credit(&mut self, buffer: u32, bytes: u32) {
         self.buffers[buffer as usize].credit += bytes;
@@ -252,13 +253,13 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// Tells all packets that have come their ways.
+    /// Routes all packets that have arrived.
     fn tell_ways(&mut self) {
         let mut arrived = std::mem::take(&mut self.arrived);
         if arrived.len() > 1 && (self.router.asks_for_load() || self.settings.buffers == Buffers::Output) {
             match self.settings.buffers {
                 Buffers::Input => arrived.sort_unstable(),
-                // By where they are; packets of one buffer in their order.
+                // By location; packets of one buffer keep their order.
                 Buffers::Output => {
                     let packets = &self.packets;
                     arrived
@@ -303,11 +304,12 @@ impl<'a> Packets<'a> {
         self.open(hop.link);
     }
 
-    /// Decides at all links at which there is something to decide.
+    /// Arbitrates all links that need it.
     fn arbitrate(&mut self) -> Result<(), OutOfTime> {
         let mut open = std::mem::take(&mut self.open);
         if self.settings.speedup.is_some() && open.len() > 1 {
-            // Inputs serve one link at a time: which comes first is to be the same in any order of events, and none is to be first always.
+            // An input sends over one link at a time. Start at a link that does not depend on the order of
+            // events and that changes with time, for fairness.
             open.sort_unstable();
             let from = mix(self.now.0) as usize % open.len();
             open.rotate_left(from);
@@ -324,12 +326,12 @@ impl<'a> Packets<'a> {
             }
         }
         open.clear();
-        // Nothing was opened meanwhile.
+        // Arbitration requests no arbitration.
         self.open = open;
         Ok(())
     }
 
-    /// A virtual channel among `vcs` behind `link` with room for so many bytes: that with the most.
+    /// The virtual channel of `link`, within `vcs`, with the most credit, if that is at least `bytes`.
     #[inline]
     fn room_for(&self, link: LinkId, bytes: u32, vcs: (u8, u8)) -> Option<u32> {
         let first = link.0 * self.vcs;
@@ -343,7 +345,7 @@ impl<'a> Packets<'a> {
         best.map(|(_, number)| number)
     }
 
-    /// Lets the arbiter of a link between switches, or out of the network, choose one of those that wait for it.
+    /// Arbitrates a link between switches or an ejection link.
     #[inline]
     fn serve(&mut self, link: LinkId) -> Result<(), OutOfTime> {
         let state = &self.links[link.index()];
@@ -404,14 +406,14 @@ impl<'a> Packets<'a> {
         self.send(link, slot, room)
     }
 
-    /// Whether the input of a buffer sends; then there will be an event when it has.
+    /// Whether the input of a buffer is sending; an event follows when it has finished.
     #[inline]
     fn input_is_busy(&self, number: u32) -> bool {
         let sending = self.links[(number / self.vcs) as usize].sending;
         self.buffers[sending as usize].busy > self.now
     }
 
-    /// What so many bytes of payload take on a link of a class.
+    /// Transmission time of a packet with that payload.
     #[inline]
     fn time(&self, class: LinkClass, payload: u32) -> Result<Picos, OutOfTime> {
         let ClassSpeed { speed, whole, .. } = self.speeds[usize::from(class.0)];
@@ -422,7 +424,7 @@ impl<'a> Packets<'a> {
         speed.bandwidth.time(wire).ok_or(OutOfTime { bytes: Bytes(payload.into()) })
     }
 
-    /// A packet leaves its buffer over `link`, for the buffer `room`.
+    /// Sends a packet over `link` into buffer `room`, or to the node if `room` is [`NONE`].
     #[inline]
     fn send(&mut self, link: LinkId, slot: u32, room: u32) -> Result<(), OutOfTime> {
         let now = self.now;
@@ -433,7 +435,7 @@ impl<'a> Packets<'a> {
         let number = packet.buffer;
         let state = &mut self.links[link.index()];
         let latency = self.speeds[usize::from(state.class.0)].speed.latency;
-        // The switch may be faster inside: then the packet waits for the link where it cannot go on.
+        // With a speedup the packet may leave its buffer before the link is idle.
         let inside = match self.settings.speedup {
             Some(speedup) => Picos((time.0 as f64 / speedup).ceil() as u64),
             None => time,
@@ -459,7 +461,7 @@ impl<'a> Packets<'a> {
             self.arm(link.0);
         }
 
-        // The buffer goes on behind it.
+        // Advance the buffer.
         let next = self.packets[slot as usize].next;
         let buffer = &mut self.buffers[number as usize];
         buffer.busy = left;
@@ -484,7 +486,7 @@ impl<'a> Packets<'a> {
             let Packet { message, bytes, .. } = self.packets.remove(slot as usize);
             let state = &mut self.messages[message as usize];
             state.to_come -= u64::from(bytes);
-            // All its packets come over this link: the last of them is the last of it.
+            // All packets of a message arrive over this link: the last one completes the message.
             if state.to_come == 0 && state.to_send == 0 {
                 self.queue.push(LANE_DELIVERED, there, Event::new(DELIVERED, message, 0));
             }
@@ -495,7 +497,7 @@ impl<'a> Packets<'a> {
         Ok(())
     }
 
-    /// A packet is on its way to a buffer.
+    /// Puts a packet into a buffer that it is going to reach at `ready`.
     #[inline]
     fn put_in(&mut self, room: u32, slot: u32, wire: u32, last_byte: Picos, ready: Picos) {
         let buffer = &mut self.buffers[room as usize];
@@ -510,14 +512,13 @@ impl<'a> Packets<'a> {
         }
         let packet = &mut self.packets[slot as usize];
         (packet.next, packet.buffer) = (NONE, room);
-        // Not after the last byte, which is in range.
         (packet.ready, packet.last_byte) = (ready, last_byte);
         packet.link = NONE;
         let class = self.links[(room / self.vcs) as usize].class;
         self.queue.push(usize::from(class.0.min(2)), packet.ready, Event::new(ARRIVE, slot, 0));
     }
 
-    /// Lets a node send the next packet of its first message.
+    /// Sends the next packet of a node's first message.
     #[inline]
     fn inject(&mut self, link: LinkId) -> Result<(), OutOfTime> {
         let node = link.0 / 2;
@@ -603,14 +604,14 @@ impl<'a> Packets<'a> {
         Ok(())
     }
 
-    /// A message is handed over.
+    /// A message enters the queue of its node.
     fn start(&mut self, slot: u32) {
         let node = self.messages[slot as usize].src;
         self.sources[node as usize].messages.push_back(slot);
         self.open(LinkId::injection(node));
     }
 
-    /// The last byte of a message is there.
+    /// The last byte of a message has arrived.
     fn deliver(&mut self, slot: u32) -> Happened {
         let message = &mut self.messages[slot as usize];
         message.delivered = true;
@@ -629,7 +630,7 @@ impl Network for Packets<'_> {
         let source = &mut self.sources[src as usize];
         source.count += 1;
         let key = match self.router.by_packet() {
-            // Each packet's key is made of this and its number.
+            // Each packet combines this with its own number.
             true => source.count as u32,
             false => self.router.key(src, dst, source.count),
         };
@@ -654,7 +655,7 @@ impl Network for Packets<'_> {
     fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime> {
         loop {
             if self.queue.next() != Some(self.now) {
-                // All events of this moment have happened.
+                // All events of this moment are processed.
                 if !self.arrived.is_empty() {
                     self.tell_ways();
                 }
@@ -676,7 +677,7 @@ impl Network for Packets<'_> {
                     let message = &mut self.messages[index as usize];
                     message.unsent = false;
                     let tag = message.tag;
-                    // Without latencies it may have arrived in the same moment, and before.
+                    // With zero latencies the delivery may have come first.
                     if message.delivered {
                         self.messages.remove(index as usize);
                         continue;

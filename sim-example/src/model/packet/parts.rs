@@ -1,4 +1,4 @@
-//! The state of a packet network: links, buffers, messages, packets, and the events that change them.
+//! The state of a packet network: links, buffers, messages, packets and events.
 
 use std::collections::VecDeque;
 
@@ -8,62 +8,62 @@ use crate::model::links::LinkSpeed;
 use crate::routing::{Load, Walk};
 use crate::topology::{LinkClass, LinkId};
 
-/// What a link is, by class.
+/// Speed of a class of links.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClassSpeed {
     pub(super) speed: LinkSpeed,
-    /// What a whole packet takes.
+    /// Transmission time of a full packet.
     pub(super) whole: Picos,
-    /// What a credit takes.
+    /// Time in which a credit returns.
     pub(super) back: Picos,
 }
 
-/// The two ends of a link: the arbiter that decides who sends over it, and the input of a switch to which it leads.
+/// A link: its arbiter, and the switch input at its end.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// When the link will have sent what it was given.
+    /// End of the last transmission.
     pub(super) free: Picos,
-    /// When its arbiter decides again: as the link is free, or earlier if the switch is faster inside.
+    /// Earliest next arbitration: the end of the transmission, or earlier if the switch has a speedup.
     pub(super) decides: Picos,
-    /// The buffer that it served last.
+    /// The buffer served last.
     pub(super) winner: u32,
-    /// Bytes that ask for it, and that the buffers behind it hold or expect.
+    /// Bytes that wait for the link, or are in the buffers behind it.
     pub(super) load: u32,
     pub(super) class: LinkClass,
-    /// It is between groups of a dragonfly.
+    /// Whether the link is between groups of a dragonfly.
     pub(super) global: bool,
-    /// There is an event for the moment at which the arbiter decides again.
+    /// Whether an event for `decides` is queued.
     pub(super) armed: bool,
-    /// It is in the list of open ones.
+    /// Whether arbitration is requested.
     pub(super) open: bool,
-    /// Since when those that ask for it find no room behind it; [`Picos::MAX`] if they do.
+    /// Since when no packet that waits has room behind the link; [`Picos::MAX`] if one has.
     pub(super) blocked: Picos,
-    /// Which buffers, by number, or (output buffers) packets, in the order in which they came, ask for it.
+    /// Buffers that request the link, by number; with output buffers, packets in the order of arrival.
     pub(super) waiting: VecDeque<u32>,
-    /// The buffer behind it that sent last.
+    /// The buffer behind the link that sent last.
     pub(super) sending: u32,
 }
 
-/// The buffer of a virtual channel behind a link.
+/// The buffer of a virtual channel, behind its link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
     pub(super) first: u32,
     pub(super) last: u32,
-    /// Room, as the sender knows it.
+    /// Free bytes, as known to the sender.
     pub(super) credit: u32,
-    /// Its first packet is about to be told its way, or asks for a link.
+    /// Whether the head needs routing or requests a link.
     pub(super) asks: bool,
-    /// There is an event for the moment at which the packet that leaves has left.
+    /// Whether an event for `busy` is queued.
     pub(super) armed: bool,
-    /// Until when a packet leaves it.
+    /// End of the departure of the last packet.
     pub(super) busy: Picos,
 }
 
-/// A node's messages that are not whole in the network.
+/// Messages of a node that have bytes to send.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     pub(super) messages: VecDeque<u32>,
-    /// Messages so far.
+    /// Number of messages so far.
     pub(super) count: u64,
 }
 
@@ -71,48 +71,48 @@ pub(super) struct Source {
 pub(super) struct Message {
     pub(super) tag: u64,
     pub(super) submitted: Picos,
-    /// When its first byte left.
+    /// When the first byte left the node.
     pub(super) entered: Picos,
-    /// Bytes that have not left.
+    /// Bytes not sent.
     pub(super) to_send: u64,
-    /// Bytes that have not arrived.
+    /// Bytes not arrived.
     pub(super) to_come: u64,
     pub(super) src: u32,
     pub(super) dst: u32,
     pub(super) key: u32,
     pub(super) packets: u32,
-    /// The interface has prepared it.
+    /// Whether the interface has prepared the message.
     pub(super) prepared: bool,
-    /// All was sent, and is to be reported.
+    /// Whether [`Happened::Sent`](crate::model::Happened::Sent) is to be reported.
     pub(super) unsent: bool,
     pub(super) delivered: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Packet {
-    /// When it may leave: its first byte is at the switch, and the switch has looked at it.
+    /// Earliest start on the next link: arrival of the first byte, and the switch delay.
     pub(super) ready: Picos,
-    /// The same of its last byte.
+    /// The same for the last byte.
     pub(super) last_byte: Picos,
     pub(super) walk: Walk,
     pub(super) message: u32,
     /// Payload.
     pub(super) bytes: u32,
-    /// The next one of its buffer.
+    /// The next packet in its buffer.
     pub(super) next: u32,
-    /// The buffer in which it is.
+    /// Its buffer.
     pub(super) buffer: u32,
-    /// The link it asks for.
+    /// The link that it requests.
     pub(super) link: u32,
-    /// Its virtual channels there: the first, and behind the last.
+    /// The range of its virtual channels (first, end) on that link.
     pub(super) vcs: (u8, u8),
-    /// That link leads to its node.
+    /// Whether that link leads to its destination.
     pub(super) last: bool,
 }
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What happens, in 64 bits: an index, bytes, and which of these.
+/// An event in 64 bits: index, bytes, kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event(pub(super) u64);
 
@@ -141,10 +141,10 @@ impl Event {
     }
 }
 
-/// Bytes of a packet fit an event.
+/// Bytes of a packet fit into an event.
 pub(super) const MOST_BYTES: u64 = 1 << 28;
 
-/// Arrivals and credits by class of link, links that become free and packets that have left, deliveries.
+/// Arrivals and credits by link class, arbitrations and departures, deliveries.
 pub(super) const LANES: usize = 8;
 pub(super) const LANE_CREDIT: usize = 3;
 pub(super) const LANE_FREE: usize = 6;

@@ -1,49 +1,49 @@
-//! What a user chooses of the packet model, and the room of a buffer that follows from it.
+//! Settings of the packet model, and the buffer sizes that follow from them.
 
 use vef_format::units::{Bytes, Picos};
 
 use super::parts::ClassSpeed;
 use crate::model::ModelError;
 
-/// How messages become packets, and where packets wait.
+/// Settings of the packet model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketSettings {
-    /// Most bytes of a message in a packet (P).
+    /// Largest payload of a packet (P).
     pub size: Bytes,
-    /// What a packet has besides.
+    /// Header of a packet.
     pub header: Bytes,
-    /// The buffer of a virtual channel behind a link; without it, as much as the full rate of the link needs.
+    /// Buffer of a virtual channel; by default what the bandwidth of the link needs.
     pub buffer: Option<Bytes>,
-    /// Virtual channels of a link; without it, as many as the routing needs, and at least 2.
+    /// Virtual channels per link; by default what the routing needs, at least 2.
     pub vcs: Option<u32>,
-    /// Which packets may ask for a link.
+    /// Which packets may request a link.
     pub buffers: Buffers,
-    /// How many times as fast as its links a switch is inside, with one connection for each input; without it, each virtual
-    /// channel has a connection of its own, as fast as the link that it leads to.
+    /// Speed of a switch's inside relative to its links, with one connection per input. By default each
+    /// virtual channel has a connection of its own, as fast as its link.
     pub speedup: Option<f64>,
-    /// Which of those that ask gets a link.
+    /// Which of the requests for a link is served.
     pub arbiter: Arbiter,
-    /// What a switch takes to give a credit back, besides the latency of the link.
+    /// Time of a switch for a credit, besides the latency of the link.
     pub credit_delay: Picos,
 }
 
-/// Which of those that ask gets a link.
+/// Which of the requests for a link is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arbiter {
-    /// One after the other, from behind the last.
+    /// Round-robin over the buffers.
     #[default]
     RoundRobin,
-    /// The packet whose message was handed over first.
+    /// The packet whose message was submitted first.
     Age,
 }
 
-/// Which packets may ask for a link.
+/// Which packets may request a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buffers {
-    /// The first of each input's virtual channel.
+    /// The head of each virtual channel's input buffer.
     #[default]
     Input,
-    /// All.
+    /// All packets.
     Output,
 }
 
@@ -62,7 +62,7 @@ impl Default for PacketSettings {
     }
 }
 
-/// The room of a buffer behind a link.
+/// The size of the buffers behind links of a class.
 pub(super) fn room(
     settings: &PacketSettings,
     class: &ClassSpeed,
@@ -75,7 +75,7 @@ pub(super) fn room(
         }
         Some(Bytes(buffer)) => buffer,
         None => {
-            // B(λ + λ + credit delay + σ) + p bytes, in whole packets.
+            // Bandwidth times (λ + credit λ + credit delay + σ), and one packet; in whole packets.
             let loop_time = [class.speed.latency, class.back, switch_delay]
                 .iter()
                 .map(|time| u128::from(time.0))

@@ -1,4 +1,4 @@
-//! A network as a file describes it, in any of the formats.
+//! A network as described by a file of any format.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use vef_format::units::Picos;
 use super::error::FileProblem;
 use crate::quantity::{Bandwidth, parse_time};
 
-/// What a file says of a network.
+/// A network as described by a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Description {
-    /// Nodes and switches in the order of the file.
+    /// Nodes and switches, in the order of the file.
     pub(crate) vertices: Vec<Named>,
-    /// Cables, and links of one direction.
+    /// Cables and one-way links.
     pub(crate) edges: Vec<Edge>,
-    /// Ways that are given, by names.
+    /// Given routes.
     pub(crate) routes: Vec<RouteLine>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Description {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) name: String,
-    /// Node or switch; where the file does not say it, a vertex with one cable is a node.
+    /// If absent, a vertex with one cable is a node, any other a switch.
     pub(crate) kind: Option<Kind>,
 }
 
@@ -32,28 +32,28 @@ pub(crate) enum Kind {
     Switch,
 }
 
-/// A cable, or a link of one direction.
+/// A cable or a one-way link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
-    /// Places in [`Description::vertices`].
+    /// Indices in [`Description::vertices`].
     pub(crate) ends: (usize, usize),
     pub(crate) speed: Speed,
-    /// How many, side by side.
+    /// Number of parallel cables.
     pub(crate) cables: u32,
-    /// From the first end to the second alone.
+    /// Whether the link leads only from the first end to the second.
     pub(crate) one_way: bool,
-    /// The line it is on.
+    /// The line in the file.
     pub(crate) line: usize,
 }
 
-/// Bandwidth and latency, where they are given.
+/// Bandwidth and latency, as far as given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Speed {
     pub(crate) bandwidth: Option<Bandwidth>,
     pub(crate) latency: Option<Picos>,
 }
 
-/// The way from a node to another: the switches on it.
+/// A given route: source and destination nodes, and the switches between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RouteLine {
     pub(crate) src: usize,
@@ -62,7 +62,7 @@ pub(crate) struct RouteLine {
     pub(crate) line: usize,
 }
 
-/// Collects vertices by name.
+/// Vertices by name.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) description: Description,
@@ -70,7 +70,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// A new vertex.
+    /// Adds a vertex.
     pub(super) fn declare(&mut self, name: &str, kind: Option<Kind>) -> Result<usize, FileProblem> {
         if self.places.contains_key(name) {
             return Err(FileProblem::Twice(name.to_owned()));
@@ -87,7 +87,7 @@ impl Names {
 }
 
 impl Kind {
-    /// A kind by one of its names.
+    /// The kind of that name.
     pub(super) fn named(text: &str) -> Option<Self> {
         match text.to_ascii_lowercase().as_str() {
             "node" | "host" | "end" | "hca" => Some(Self::Node),
@@ -98,7 +98,7 @@ impl Kind {
 }
 
 impl Speed {
-    /// Takes the value of an attribute, if it is one of a link's speed.
+    /// Sets bandwidth or latency; returns false for any other attribute.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<bool, FileProblem> {
         match key.to_ascii_lowercase().as_str() {
             "bandwidth" => self.bandwidth = Some(value.parse()?),

@@ -1,8 +1,9 @@
-//! Networks in Graphviz's language: `graph { n0 [type=node]; n0 -- s0 [bandwidth="10Gbit/s", latency=500ns]; }`.
+//! Networks in Graphviz's DOT language: `graph { n0 [type=node]; n0 -- s0 [bandwidth="10Gbit/s",
+//! latency=500ns]; }`.
 //!
-//! Of a vertex the attribute `type` or `kind` counts (node, host, switch, router), of an edge `bandwidth`, `latency` and
-//! `cables`; `node [...]` and `edge [...]` set them for all that follow. An edge of a `digraph` leads one way. Blocks
-//! (`subgraph`) are read as if they were not there, ports (`a:1`) are left out.
+//! The attributes of a vertex are `type` or `kind` (node, host, switch, router), those of an edge
+//! `bandwidth`, `latency` and `cables`; `node [...]` and `edge [...]` set defaults for what follows. Edges of
+//! a `digraph` are one-way. The content of a `subgraph` belongs to the graph; ports (`a:1`) are ignored.
 
 use super::description::{Description, Edge, Kind, Names, Speed};
 use super::error::{FileError, FileProblem};
@@ -22,7 +23,7 @@ pub(super) fn parse(text: &str) -> Result<Description, FileError> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
-    /// A name or value, quoted or not.
+    /// A name or value, without quotes.
     Word(String),
     /// One of `{ } [ ] ; , = :`.
     Sign(char),
@@ -34,7 +35,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, FileError> {
     let mut found = Vec::new();
     let mut line = 1;
     let mut rest = text;
-    // A line that begins with # is of a preprocessor.
+    // A line that begins with # is preprocessor output.
     let mut fresh = true;
     while let Some(first) = rest.chars().next() {
         let length = match first {
@@ -102,11 +103,11 @@ struct Parser<'a> {
     at: usize,
     names: Names,
     one_way: bool,
-    /// What `node [...]` and `edge [...]` have said.
+    /// Defaults from `node [...]` and `edge [...]`.
     defaults: (Option<Kind>, Attributes),
 }
 
-/// What the attributes of a vertex or edge say.
+/// Attributes of a vertex or edge.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attributes {
     kind: Option<Kind>,
@@ -115,7 +116,7 @@ struct Attributes {
 }
 
 impl Parser<'_> {
-    /// The line of the token that was read last.
+    /// The line of the last token read.
     fn line(&self) -> usize {
         let at = self.at.saturating_sub(1).min(self.tokens.len().saturating_sub(1));
         self.tokens.get(at).map_or(0, |&(line, _)| line)
@@ -217,7 +218,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The vertex of that name, a new one if there was none; its port is passed over.
+    /// The vertex of that name, added if new. Skips its port.
     fn vertex(&mut self, name: &str) -> Result<usize, FileProblem> {
         while self.sign(':') {
             self.word();

@@ -3,74 +3,74 @@
 use crate::quantity::QuantityError;
 use crate::topology::limits::{MAX_LINKS, MAX_SWITCHES};
 
-/// Why a file describes no network.
+/// An error in a file that describes a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", Line(*.line))]
 pub struct FileError {
-    /// Where in the file, from 1; 0 where it concerns the whole.
+    /// Line in the file, from 1; 0 if the error concerns the whole file.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub problem: FileProblem,
 }
 
-/// What can be wrong with a file that should describe a network.
+/// The error in a file that describes a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileProblem {
     /// The file cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// It is not of the format that its name says.
+    /// The file is not well-formed.
     #[error("{0}")]
     Syntax(String),
-    /// A bandwidth or latency that is none.
+    /// A bandwidth or latency is invalid.
     #[error(transparent)]
     Quantity(#[from] QuantityError),
-    /// A name that was not declared.
+    /// A name is not declared.
     #[error("no node or switch is called {0:?}")]
     Unknown(String),
-    /// A name that two vertices have.
+    /// A name is declared twice.
     #[error("{0:?} is declared twice")]
     Twice(String),
-    /// A node with more or fewer cables than one.
+    /// A node does not have exactly one cable.
     #[error("node {name:?} has {cables} cables; a node has one")]
     Cables {
         /// The node.
         name: String,
-        /// How many it has.
+        /// Its number of cables.
         cables: u32,
     },
-    /// A node joined to another node.
+    /// A cable joins two nodes.
     #[error("node {0:?} is joined to node {1:?}; a node is joined to a switch")]
     NodeToNode(String, String),
-    /// A link to a node that has no way back, or a cable of a vertex to itself.
+    /// The link of a node has no opposite link, or a cable joins a vertex with itself.
     #[error("the cable between {0:?} and {1:?} must lead both ways, and to another vertex")]
     OneWay(String, String),
-    /// There is no node.
+    /// The network has no nodes.
     #[error("there is no node")]
     NoNodes,
     /// Two nodes are not connected.
     #[error("there is no way from node {0:?} to node {1:?}")]
     Disconnected(String, String),
-    /// More switches than the table of distances has room for.
+    /// There are too many switches for the table of distances.
     #[error("{switches} switches; at most {} can be routed between", MAX_SWITCHES)]
     TooManySwitches {
-        /// How many.
+        /// Their number.
         switches: usize,
     },
-    /// More different speeds than there are classes.
+    /// There are more different speeds than classes.
     #[error("more than 65533 different speeds of links")]
     TooManySpeeds,
-    /// More links than a topology may have.
+    /// There are too many links.
     #[error("more than {} links", MAX_LINKS)]
     TooLarge,
-    /// A given way that is none.
+    /// A given route is invalid.
     #[error("the route from {src:?} to {dst:?}: {problem}")]
     Route {
-        /// The first node.
+        /// The source.
         src: String,
-        /// The last node.
+        /// The destination.
         dst: String,
-        /// What is wrong with it.
+        /// The error.
         problem: String,
     },
 }
@@ -88,7 +88,7 @@ impl FileProblem {
         FileError { line, problem: self }
     }
 
-    /// `value` is no number of cables.
+    /// An invalid number of cables.
     pub(super) fn cables(value: &str) -> Self {
         Self::Syntax(format!("cables {value:?}: expected a number of at least 1"))
     }

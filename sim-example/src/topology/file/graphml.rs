@@ -1,5 +1,5 @@
-//! Networks as GraphML: of a node the data `type` or `kind` (node, host, switch, router), of an edge `bandwidth`,
-//! `latency` and `cables`, by the names that the keys give them. Everything else is passed over.
+//! Networks in GraphML: the data `type` or `kind` (node, host, switch, router) of nodes, and `bandwidth`,
+//! `latency` and `cables` of edges, by the names in the keys. All else is ignored.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Description, FileError> {
     if !graph.is_graphml {
         return Err(FileProblem::Syntax("no <graphml> in it".into()).at(0));
     }
-    // Edges may stand in front of their nodes.
+    // Edges may precede their nodes.
     for Pending { from, to, speed, cables, one_way, line } in graph.edges {
         let find = |name: &str| graph.names.places.get(name).copied();
         let find = |name: &str| find(name).ok_or_else(|| FileProblem::Unknown(name.to_owned()).at(line));
@@ -51,18 +51,18 @@ pub(super) fn parse(text: &str) -> Result<Description, FileError> {
 #[derive(Default)]
 struct Graphml {
     is_graphml: bool,
-    /// Names of data by key.
+    /// Names of data, by key.
     keys: HashMap<String, String>,
     names: Names,
     edges: Vec<Pending>,
     directed: bool,
     inside: Option<Inside>,
-    /// The key of the data that is open, and its text so far.
+    /// The key of the open data element, and its text so far.
     data: Option<String>,
     text: String,
 }
 
-/// The element whose data come.
+/// The element that contains the data.
 enum Inside {
     Node(usize),
     Edge,

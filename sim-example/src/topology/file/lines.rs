@@ -1,14 +1,15 @@
 //! Networks as lines of text:
 //!
 //! ```text
-//! # a remark
+//! # comment
 //! node n0
 //! switch s0
 //! link n0 s0 bandwidth=10Gbit/s latency=500ns cables=2
 //! route n0 n1 s0 s1
 //! ```
 //!
-//! A link leads both ways. `route FROM TO SWITCHES…` gives the way between two nodes; all others are shortest.
+//! Links are two-way. `route FROM TO SWITCHES…` gives the route between two nodes; all other routes are
+//! shortest.
 
 use super::description::{Description, Edge, Kind, Names, RouteLine, Speed};
 use super::error::{FileError, FileProblem};

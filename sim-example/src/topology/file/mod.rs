@@ -1,6 +1,6 @@
-//! Networks described by files: nodes, switches and cables, with bandwidth and latency where they are given.
+//! Networks from files: nodes, switches and cables, optionally with bandwidth and latency.
 //!
-//! The suffix tells the format: `.graphml`, `.dot` (or `.gv`), else lines of text. What the three say is the same
+//! The suffix selects the format: `.graphml`, `.dot` or `.gv`, else lines of text. Each yields a
 //! [`Description`].
 
 mod dot;
