@@ -1,14 +1,13 @@
-//! Which rank sits on which node, as the launcher would do it, and where it would sit better.
+//! Computes the node of each rank as a launcher does, and searches for better placements.
 //!
-//! A [`Placement`] is the answer: the nodes of a job and, for every rank, the node (slot, core) it runs on. It comes
-//! from one of
-//! - a launcher's rules, for its own files and options: [`Request::place`];
+//! A [`Placement`] has the nodes of a job and, for each rank, its node, slot and core. It comes from
+//! - the rules of a launcher, for its own files and options: [`Request::place`];
 //! - a rule: [`Placement::block`], [`Placement::round_robin`];
-//! - a file: [`Placement::read`] (TOML, JSON, or one node a line; `docs/placement.md` describes them);
-//! - what a capture saw at run time: [`captured::placement`];
+//! - a file: [`Placement::read`] (TOML, JSON, or one node per line; see `docs/placement.md`);
+//! - the hosts recorded by a capture: [`captured::placement`];
 //! - a search for fewer hop-bytes: [`optimise::optimise`].
 //!
-//! The crate never prints, never asks, and knows nothing of traces, messages or simulators.
+//! The crate never prints, never runs a launcher, and knows nothing of traces, messages or simulators.
 
 mod error;
 mod input;

@@ -1,15 +1,16 @@
-//! Placements for people and for GetInfo's readers; files that are read again are [`crate::Format`]'s.
+//! Output for people and for readers of GetInfo's format; [`crate::Format`] has the files that can be read
+//! back.
 
 use std::fmt::Write;
 
 use crate::place::Placement;
 
-/// The longest name of a host, by POSIX.
+/// Longest host name in POSIX.
 const LONGEST_HOST_NAME: usize = 255;
 
 impl Placement {
-    /// GetInfo's text: `RANK core:slot:node` a line, with an `o` in front of an oversubscribed place. What is not
-    /// known is 0.
+    /// GetInfo's text: one `RANK core:slot:node` per line, with a leading `o` for an oversubscribed place.
+    /// Unknown numbers are 0.
     pub fn to_getinfo(&self) -> String {
         let mut text = String::new();
         for (rank, place) in self.ranks.iter().enumerate() {
@@ -21,14 +22,14 @@ impl Placement {
         text
     }
 
-    /// A table: a line a node, with its ranks in runs; `count` writes how many there are of something.
+    /// A table with one line per node and its ranks as ranges; `count` formats numbers.
     pub fn to_table(&self, count: impl Fn(usize) -> String) -> String {
         let mut ranks_of = vec![Vec::new(); self.nodes.len()];
         for (rank, place) in self.ranks.iter().enumerate() {
             ranks_of[place.node as usize].push(rank);
         }
         let number = |n: Option<u32>| n.map_or("-".to_owned(), |n| count(n as usize));
-        // What is longer than any host's name is not aligned with.
+        // Names longer than any host name do not widen the column.
         let lengths =
             self.nodes.iter().map(|node| node.name.len()).filter(|&length| length <= LONGEST_HOST_NAME);
         let width = lengths.max().unwrap_or(0).max("node".len());
@@ -61,14 +62,14 @@ impl Placement {
     }
 }
 
-/// `0-3 8 10-14:2`: runs of ranks, with their stride where it is not 1.
+/// Ranges of ranks with their strides: `0-3 8 10-14:2`.
 fn runs(ranks: &[usize]) -> String {
     let mut text = String::new();
     let mut rest = ranks;
     while let [first, after @ ..] = rest {
         let stride = after.first().map_or(0, |next| next - first);
         let length = 1 + after.iter().zip(1..).take_while(|&(&rank, n)| rank == first + n * stride).count();
-        // Two ranks far apart are no run.
+        // Two ranks with a gap are no range.
         let length = if length == 2 && stride > 1 { 1 } else { length };
         if !text.is_empty() {
             text.push(' ');

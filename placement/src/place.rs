@@ -1,4 +1,4 @@
-//! The result everything here leads to: the nodes of a job and the place of every rank.
+//! The result: the nodes of a job and the place of each rank.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,15 @@ use crate::error::{Error, Problem};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// Its host name; unique in a placement.
+    /// Host name, unique in a placement.
     pub name: String,
-    /// Processes it takes before it is oversubscribed; absent where nobody said.
+    /// Processes without oversubscription, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// Processes it takes even with oversubscription; absent for no limit.
+    /// Processes with oversubscription; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_slots: Option<u32>,
-    /// Cores of each slot; absent where nobody said.
+    /// Cores per slot, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
 }
@@ -28,17 +28,17 @@ impl Node {
     }
 }
 
-/// Where one rank runs.
+/// The place of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The node: an index into [`Placement::nodes`].
+    /// Index into [`Placement::nodes`].
     pub node: u32,
-    /// The slot on that node, from 0, where the launcher has such a notion.
+    /// Slot on the node, from 0, if the launcher has slots.
     pub slot: Option<u32>,
-    /// The core, from 0, where one is known: of the slot in GetInfo's model, of the socket where a rankfile names one
-    /// (`slot` is then the socket), of the node otherwise.
+    /// Core, from 0, if known: of the slot in GetInfo's model; of the socket if a rankfile names one (`slot`
+    /// is then the socket); otherwise of the node.
     pub core: Option<u32>,
-    /// The rank shares its slot because the node has no free one.
+    /// Whether the rank shares its slot because the node has no free one.
     pub oversubscribed: bool,
 }
 
@@ -49,22 +49,28 @@ impl Place {
     }
 }
 
-/// The nodes of a job and the place of every rank.
+/// The nodes of a job and the place of each rank.
 ///
-/// Every `ranks[r].node` is an index into `nodes`; the constructors and readers of this crate make sure of it.
+///
+///
+/// Each `ranks[r].node` is a valid index into `nodes`; constructors and readers ensure this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// The nodes, in the launcher's order; some may be empty.
+    /// The nodes in the launcher's order; some may be empty.
     pub nodes: Vec<Node>,
-    /// The place of rank 0, 1, ….
+    /// Places by rank.
     pub ranks: Vec<Place>,
 }
 
 impl Placement {
-    /// `per_node` consecutive ranks a node: rank `r` on node `r / per_node`. The nodes are called `node0`, `node1`, ….
+    /// Places `per_node` consecutive ranks on each node: rank `r` on node `r / per_node`. The nodes are named
+    /// `node0`, `node1`, ….
+    ///
+    ///
     ///
     /// # Errors
-    /// No ranks, or more than `nodes × per_node` of them.
+    ///
+    /// There are no ranks, or more than `nodes × per_node`.
     pub fn block(ranks: u32, nodes: u32, per_node: u32) -> Result<Self, Error> {
         let capacity = u64::from(nodes) * u64::from(per_node);
         if nodes == 0 || per_node == 0 {
@@ -85,10 +91,13 @@ impl Placement {
         })
     }
 
-    /// Ranks dealt out like cards: rank `r` on node `r % nodes`. The nodes are called `node0`, `node1`, ….
+    /// Deals ranks to nodes in turn: rank `r` on node `r % nodes`. The nodes are named `node0`, `node1`, ….
+    ///
+    ///
     ///
     /// # Errors
-    /// No ranks or no nodes.
+    ///
+    /// There are no ranks or no nodes.
     pub fn round_robin(ranks: u32, nodes: u32) -> Result<Self, Error> {
         if nodes == 0 {
             return Err(Problem::NoNodes.into());
@@ -106,17 +115,17 @@ impl Placement {
         })
     }
 
-    /// The node of a rank, or `None` if the placement has no such rank.
+    /// The node of a rank; `None` if there is no such rank.
     pub fn node_of(&self, rank: u32) -> Option<u32> {
         self.ranks.get(rank as usize).map(|place| place.node)
     }
 
-    /// The node of rank 0, 1, …: the array that replay takes.
+    /// The node of each rank, as replay takes it.
     pub fn nodes_of_ranks(&self) -> Vec<u32> {
         self.ranks.iter().map(|place| place.node).collect()
     }
 
-    /// The host name of a rank's node, or `None` if the placement has no such rank.
+    /// The host name of a rank's node; `None` if there is no such rank.
     pub fn host_of(&self, rank: u32) -> Option<&str> {
         self.node_of(rank).and_then(|node| self.nodes.get(node as usize)).map(|node| node.name.as_str())
     }

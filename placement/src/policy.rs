@@ -1,5 +1,5 @@
-//! The policies of `--map-by` and `--rank-by`, in Open MPI's spelling: any beginning of a name will do, after a colon
-//! come modifiers.
+//! The policies of `--map-by` and `--rank-by` in Open MPI's syntax: a name, which may be abbreviated, and
+//! modifiers after a colon.
 
 use crate::error::Problem;
 use crate::input::hwloc::Topology;
@@ -18,7 +18,7 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// How many of them a node has.
+    /// Number of these objects on a node.
     pub(crate) fn count(self, topology: &Topology) -> u32 {
         match self {
             Object::Node => 1,
@@ -33,7 +33,7 @@ impl Object {
     }
 }
 
-/// Which place comes next for a process.
+/// The order of places in which processes are mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MapBy {
     Slot,
@@ -42,21 +42,21 @@ pub(crate) enum MapBy {
         object: Object,
         span: bool,
     },
-    /// `ppr:count:per`: so many processes on each such object.
+    /// `ppr:count:per`: `count` processes on each such object.
     Ppr {
         count: u32,
         per: Object,
     },
 }
 
-/// `--map-by`, with what its modifiers say.
+/// `--map-by` with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub by: MapBy,
     pub oversubscribe: Option<bool>,
 }
 
-/// Which process gets the next rank.
+/// The order of processes in which ranks are assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RankBy {
     Slot,
@@ -64,18 +64,18 @@ pub(crate) enum RankBy {
     Object { object: Object, sweep: Sweep },
 }
 
-/// How ranking by object runs through the objects.
+/// The order of objects in ranking by object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sweep {
-    /// Around the objects of a node, then the next node.
+    /// Round-robin over the objects of a node, then the next node.
     Node,
-    /// Around all objects of all nodes.
+    /// Round-robin over all objects of all nodes.
     Span,
-    /// All of an object, then the next object.
+    /// All processes of an object, then the next object.
     Fill,
 }
 
-/// `ppr:N:object`, split but not yet understood: GetInfo's objects are not Open MPI's.
+/// Splits `ppr:N:object`. GetInfo and Open MPI know different objects.
 pub(crate) fn ppr_parts(text: &str) -> Option<Result<(u32, &str), Problem>> {
     let (head, pattern) = text.split_once(':')?;
     if !is_start_of(head, "ppr") {
@@ -89,7 +89,7 @@ pub(crate) fn ppr_parts(text: &str) -> Option<Result<(u32, &str), Problem>> {
     })
 }
 
-/// Understands `--map-by`.
+/// Parses `--map-by`.
 pub(crate) fn mapping(text: &str) -> Result<Mapping, Problem> {
     let mut modifiers = Modifiers::default();
     if let Some(parts) = ppr_parts(text) {
@@ -113,7 +113,7 @@ pub(crate) fn mapping(text: &str) -> Result<Mapping, Problem> {
     };
     let unknown = || Problem::UnknownPolicy { what: "mapping", policy: text.to_owned() };
     let by = match name {
-        // Modifiers alone are those of mpirun's default.
+        // Modifiers alone apply to mpirun's default.
         "" if text.starts_with(':') => MapBy::Object { object: Object::Socket, span: modifiers.span },
         _ if is_start_of(name, "slot") => MapBy::Slot,
         _ if is_start_of(name, "node") => MapBy::Node,
@@ -122,7 +122,7 @@ pub(crate) fn mapping(text: &str) -> Result<Mapping, Problem> {
     Ok(Mapping { by, oversubscribe: modifiers.oversubscribe })
 }
 
-/// Understands `--rank-by`.
+/// Parses `--rank-by`.
 pub(crate) fn ranking(text: &str) -> Result<RankBy, Problem> {
     let unknown = || Problem::UnknownPolicy { what: "ranking", policy: text.to_owned() };
     let (name, sweep) = match text.split_once(':') {
@@ -162,7 +162,7 @@ impl Modifiers {
 }
 
 fn object(name: &str) -> Option<Object> {
-    // In this order, as "n" is a node and "s" a socket.
+    // In this order: "n" abbreviates node, "s" socket.
     let names = [
         ("node", Object::Node),
         ("hwthread", Object::Hwthread),

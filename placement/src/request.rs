@@ -1,4 +1,4 @@
-//! A whole request, as `vef place` takes it from its command line: options as they were typed in, a placement out.
+//! A request as `vef place` takes it from the command line: unparsed options in, a placement out.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::launchers::{getinfo, hydra, in_slots, openmpi, slurm};
 use crate::place::{Node, Place, Placement};
 use crate::policy::{self, MapBy, RankBy};
 
-/// Whose rules hold.
+/// The launcher whose rules apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Model {
     /// Open MPI 4.1's `mpirun`.
     #[default]
     OpenMpi,
-    /// GetInfo's picture of `mpirun`.
+    /// GetInfo's model of `mpirun`.
     GetInfo,
     /// MPICH's `mpiexec.hydra`.
     Hydra,
@@ -49,32 +49,32 @@ impl std::str::FromStr for Model {
     }
 }
 
-/// What a launcher would be asked. Every field may stay at its default except that nodes must come from somewhere:
-/// `hostfile`, `hosts`, `node_list`, `rankfile`, or `nodes` with `slots`.
+/// Options of a launcher. All are optional, but nodes must come from one of `hostfile`, `hosts`, `node_list`,
+/// `rankfile`, or `nodes` with `slots`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// Whose rules hold.
+    /// The launcher whose rules apply.
     pub model: Model,
-    /// `-np N`; without it as many as the launcher would start.
+    /// `-np N`; by default as many as the launcher would start.
     pub processes: Option<u32>,
-    /// `--hostfile`: Open MPI's hostfile, or Hydra's machine file for that model.
+    /// `--hostfile`: Open MPI's hostfile, or Hydra's machine file.
     pub hostfile: Option<PathBuf>,
-    /// `--host`: each may be a comma-separated list.
+    /// `--host`; each may be a comma-separated list.
     pub hosts: Vec<String>,
     /// `--nodelist`: Slurm's `node[01-04,07]`.
     pub node_list: Option<String>,
-    /// `--nodes N`: as many nodes called `node0`, `node1`, ….
+    /// `--nodes N`: nodes named `node0`, `node1`, ….
     pub nodes: Option<u32>,
-    /// `--slots`: of each node of `nodes` and `node_list`; for the latter also `16(x3),8`.
+    /// `--slots`, of each node of `nodes` or `node_list`; for the latter also `16(x3),8`.
     pub slots: Option<String>,
-    /// `--core N`: cores of every slot that the hostfile gives no `#cores`.
+    /// `--core N`: cores per slot if the hostfile has no `#cores`.
     pub cores: Option<u32>,
-    /// `--hwloc FILE`: hwloc's XML of a node, for mapping and ranking by object.
+    /// `--hwloc FILE`: hwloc's XML for a node, for mapping and ranking by object.
     pub topology: Option<PathBuf>,
-    /// Slots of a node that nobody gave any: a real launcher asks the node for its cores. By default the cores of
-    /// `topology`, or 1.
+    /// Slots of nodes without a given number, for which a real launcher counts the cores of the node. By
+    /// default the cores of `topology`, or 1.
     pub unknown_slots: Option<u32>,
-    /// `--rankfile`: overrides every policy.
+    /// `--rankfile`; overrides all policies.
     pub rankfile: Option<PathBuf>,
     /// `--map-by`.
     pub map_by: Option<String>,
@@ -90,15 +90,18 @@ pub struct Request {
     pub per_node: Option<u32>,
     /// `--distribution`, for Slurm's model.
     pub distribution: Option<Distribution>,
-    /// The node that `mpirun` itself runs on: Open MPI puts it before all others.
+    /// The node on which `mpirun` runs; Open MPI puts it first.
     pub launch_node: Option<String>,
 }
 
 impl Request {
     /// Places the ranks.
     ///
+    ///
+    ///
     /// # Errors
-    /// The first thing that is wrong with the request or one of its files, with file and line where it has them.
+    ///
+    /// The first error in the request or one of its files, with file and line if it has them.
     pub fn place(&self) -> Result<Placement, Error> {
         self.check_options()?;
         self.by_model().map_err(|error| match (error, &self.hostfile) {
@@ -124,7 +127,7 @@ impl Request {
         }
     }
 
-    /// Options that the model would quietly ignore are refused.
+    /// Refuses options that the model ignores.
     fn check_options(&self) -> Result<(), Error> {
         let mpirun = matches!(self.model, Model::OpenMpi | Model::GetInfo);
         let policies = self.map_by.is_some() || self.rank_by.is_some() || self.by_node;
@@ -149,8 +152,8 @@ impl Request {
         self.check_sources()
     }
 
-    /// Nodes come from one place: a hostfile (of which `--host` may choose, except for Hydra), `--host`, `--nodelist` or
-    /// `--nodes`. What would say it a second time is refused.
+    /// Refuses a second source of nodes: they come from a hostfile (filtered by `--host`, except for Hydra),
+    /// `--host`, `--nodelist` or `--nodes`.
     fn check_sources(&self) -> Result<(), Error> {
         let filtered = self.hostfile.is_some() && !self.hosts.is_empty() && self.model != Model::Hydra;
         let given = [
@@ -161,7 +164,7 @@ impl Request {
         ];
         let mut given = given.into_iter().filter(|(given, _)| *given).map(|(_, option)| option);
         let (first, second) = (given.next(), given.next());
-        // Slots are those of counted or listed nodes; hosts have theirs in their own list.
+        // Slots apply to counted or listed nodes; hosts have them in their own list.
         let second = second
             .or((self.slots.is_some() && self.node_list.is_none() && self.nodes.is_none())
                 .then_some("--slots"));
@@ -173,7 +176,7 @@ impl Request {
         }
     }
 
-    /// The nodes that hostfile, `--host`, node list or count describe, with `--core` filled in.
+    /// The nodes from hostfile, `--host`, node list or count, with the cores of `--core`.
     fn cluster(&self) -> Result<Vec<Node>, Error> {
         let from_file = match &self.hostfile {
             Some(path) => Some(hostfile::parse(&read_text(path)?, &path.display().to_string())?),
@@ -256,7 +259,7 @@ impl Request {
         Ok(Some(Topology::parse(&read_text(path)?, &path.display().to_string())?))
     }
 
-    /// Open MPI with a rankfile: its hosts are the nodes, unless nodes are given, which it then must name.
+    /// Open MPI with a rankfile: its hosts are the nodes, or must be among the nodes given.
     fn by_rankfile(&self, path: &Path) -> Result<Placement, Error> {
         let file = path.display().to_string();
         let entries = rankfile::parse(&read_text(path)?, &file)?;
@@ -308,7 +311,7 @@ impl Request {
         getinfo::place(self.cluster()?, &job)
     }
 
-    /// GetInfo copies a rankfile, whatever else was asked.
+    /// GetInfo copies a rankfile and ignores all other options.
     fn getinfo_rankfile(&self, path: &Path) -> Result<Placement, Error> {
         let file = path.display().to_string();
         let mut entries = rankfile::parse(&read_text(path)?, &file)?;
@@ -348,7 +351,7 @@ impl Request {
         let Some(per_node) = self.per_node else {
             return slurm::place(nodes, self.processes, distribution, self.oversubscribe);
         };
-        // So many tasks on each node are what its CPUs would allow, had it so many.
+        // The number of CPUs limits the tasks of each node.
         let capped = nodes.iter().map(|node| Node { slots: Some(per_node), ..node.clone() }).collect();
         let placed = slurm::place(capped, self.processes, distribution, false)?;
         let slots: Vec<u32> = nodes.iter().map(|node| node.slots.unwrap_or(per_node)).collect();
@@ -369,7 +372,7 @@ fn hosts_of(entries: &[Entry], cores: Option<u32>) -> Vec<Node> {
     hosts.map(|host| Node { cores, ..Node::named(host) }).collect()
 }
 
-/// Where each node stands in the list.
+/// Index of each node in the list.
 fn index_of(nodes: &[Node]) -> HashMap<&str, u32> {
     nodes.iter().zip(0..).map(|(node, at)| (node.name.as_str(), at)).collect()
 }
@@ -383,8 +386,7 @@ fn place_of(entry: &Entry, node: u32) -> Place {
     }
 }
 
-/// A slot list must stay on its node, as far as the node is known: from its topology, or from its slots and their
-/// cores.
+/// Checks a slot list against the node, as far as its topology, or slots and cores, are known.
 fn check_cpus(entry: &Entry, node: &Node, topology: Option<&Topology>) -> Result<(), Problem> {
     let known = topology.map(|topology| topology.cores);
     let Some(cores) = known.or_else(|| Some(node.slots?.saturating_mul(node.cores.unwrap_or(1)))) else {

@@ -1,5 +1,5 @@
-//! The records of all tasks, in the order of their programs: what depends on what is kept here, kernels say only what a
-//! task does next.
+//! Emits the records of all tasks in program order and tracks their dependencies, so that kernels only state
+//! the next operation of a task.
 
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, Operation};
@@ -9,17 +9,17 @@ use vef_format::units::{Bytes, Ticks};
 use crate::Workload;
 use crate::error::WorkloadError;
 
-/// Where records go.
+/// Accepts records.
 pub trait Sink {
-    /// A communicator.
+    /// Accepts a communicator.
     fn communicator(&mut self, id: CommId, members: &[Rank]) -> Result<(), WorkloadError>;
-    /// A message or a mark.
+    /// Accepts a message or a mark.
     fn message(&mut self, message: &Message) -> Result<(), WorkloadError>;
-    /// A task's part of a collective.
+    /// Accepts a task's part of a collective.
     fn collective(&mut self, part: &LocalCollective) -> Result<(), WorkloadError>;
 }
 
-/// Counts records.
+/// A sink that counts records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) messages: u64,
@@ -46,7 +46,7 @@ impl Sink for Counts {
     }
 }
 
-/// Gives records to a sink.
+/// Emits records to a sink.
 pub(crate) struct Emitter<'a, S> {
     sink: &'a mut S,
     workload: &'a Workload,
@@ -57,13 +57,13 @@ pub(crate) struct Emitter<'a, S> {
     communicators: u32,
 }
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     after: Dependency,
     /// Computing since the last record.
     computing: u64,
-    /// What its computing is multiplied by.
+    /// Factor of its computing.
     factor: f64,
 }
 
@@ -102,7 +102,7 @@ impl<'a, S: Sink> Emitter<'a, S> {
         (((self.bits() >> 32) * u64::from(limit)) >> 32) as u32
     }
 
-    /// From `1 − width` to `1 + width`.
+    /// A random number between `1 − width` and `1 + width`.
     fn around_one(&mut self, width: f64) -> f64 {
         if width == 0.0 {
             return 1.0;
@@ -110,14 +110,14 @@ impl<'a, S: Sink> Emitter<'a, S> {
         1.0 + width * ((self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
     }
 
-    /// A task computes, `share` times what it does in an iteration.
+    /// A task computes for `share` of its time per iteration.
     pub(crate) fn compute(&mut self, task: u32, share: f64) {
         let noise = self.around_one(self.workload.noise);
         let task = &mut self.tasks[task as usize];
         task.computing += (self.workload.compute.0 as f64 * share * task.factor * noise).round() as u64;
     }
 
-    /// A task sends; the receiver will wait for it.
+    /// A task sends a message, for which the receiver must wait.
     pub(crate) fn send(&mut self, from: u32, to: u32, bytes: Bytes) -> Result<MessageId, WorkloadError> {
         let id = MessageId(self.messages);
         self.line(id, from, to, bytes, true)?;
@@ -125,7 +125,7 @@ impl<'a, S: Sink> Emitter<'a, S> {
         Ok(id)
     }
 
-    /// A task waits for a message to it.
+    /// A task waits for a message sent to it.
     pub(crate) fn wait(&mut self, task: u32, id: MessageId) -> Result<(), WorkloadError> {
         self.line(MessageId(self.messages), task, task, Bytes::ZERO, false)?;
         self.tasks[task as usize].after = Dependency::Received(id);
@@ -154,7 +154,7 @@ impl<'a, S: Sink> Emitter<'a, S> {
         })
     }
 
-    /// A communicator of these tasks.
+    /// Creates a communicator.
     pub(crate) fn communicator(&mut self, members: &[u32]) -> Result<CommId, WorkloadError> {
         let id = CommId(self.communicators);
         self.communicators += 1;
@@ -163,7 +163,7 @@ impl<'a, S: Sink> Emitter<'a, S> {
         Ok(id)
     }
 
-    /// The members of a communicator enter an operation in which all have the same amounts.
+    /// The members of a communicator enter a collective with equal amounts.
     pub(crate) fn collective(
         &mut self,
         comm: CommId,
@@ -183,7 +183,7 @@ impl<'a, S: Sink> Emitter<'a, S> {
         Ok(())
     }
 
-    /// All tasks end.
+    /// Ends all tasks.
     pub(crate) fn finish(mut self) -> Result<(), WorkloadError> {
         for task in 0..self.tasks() {
             let id = MessageId(self.messages);

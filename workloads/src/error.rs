@@ -1,17 +1,17 @@
-//! Why there is no such trace.
+//! Errors in a workload.
 
 use vef_format::container::ContainerWriteError;
 use vef_format::text::WriteError;
 
-/// Why a trace cannot be made.
+/// An invalid workload, or an error in writing it.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// A number that makes no sense.
+    /// A parameter is invalid.
     #[error("{what}: {problem}")]
     Setting {
-        /// Which.
+        /// The parameter.
         what: &'static str,
-        /// What is wrong with it.
+        /// The error.
         problem: String,
     },
     /// The text cannot be written.

@@ -1,4 +1,4 @@
-//! The patterns.
+//! The communication patterns.
 
 use std::fmt;
 
@@ -10,82 +10,84 @@ use crate::Workload;
 use crate::emit::{Emitter, Sink};
 use crate::error::WorkloadError;
 
-/// Who talks to whom.
+/// A communication pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
-    /// Each task sends to the next and waits for the one before.
+    /// Each task sends to the next and waits for the previous.
     Ring {
-        /// Tasks.
+        /// Number of tasks.
         tasks: u32,
     },
-    /// Each task exchanges with its four neighbours on a grid without edges.
+    /// Each task exchanges with its four neighbours on a periodic grid.
     Halo2d {
-        /// Tasks in each direction.
+        /// Tasks per dimension.
         grid: [u32; 2],
     },
-    /// Each task exchanges with its six neighbours on a grid without edges.
+    /// Each task exchanges with its six neighbours on a periodic grid.
     Halo3d {
-        /// Tasks in each direction.
+        /// Tasks per dimension.
         grid: [u32; 3],
     },
     /// An Alltoall of all tasks.
     Alltoall {
-        /// Tasks.
+        /// Number of tasks.
         tasks: u32,
     },
     /// An Allreduce of all tasks.
     Allreduce {
-        /// Tasks.
+        /// Number of tasks.
         tasks: u32,
     },
-    /// Each task sends to a random other one and waits for what comes.
+    /// Each task sends to a random other task, and waits for the messages sent to it.
     Random {
-        /// Tasks.
+        /// Number of tasks.
         tasks: u32,
     },
-    /// All tasks send to task 0, which lets them go on with 8 bytes each.
+    /// All tasks send to task 0, which releases each with a message of 8 bytes.
     Incast {
-        /// Tasks.
+        /// Number of tasks.
         tasks: u32,
     },
-    /// A wavefront over a grid, from one corner after the other: each task waits for two neighbours, computes, and sends to the other two.
+    /// A wavefront over a grid, from each corner in turn: each task waits for two neighbours, computes, and
+    /// sends to the other two.
     Sweep {
-        /// Tasks in each direction.
+        /// Tasks per dimension.
         grid: [u32; 2],
     },
-    /// The transposes of an FFT: an Alltoall in the rows of a grid of tasks, computing, and one in its columns.
+    /// The transposes of an FFT: an Alltoall in each row of a grid of tasks, computing, an Alltoall in each
+    /// column.
     Fft {
-        /// Tasks in each direction.
+        /// Tasks per dimension.
         grid: [u32; 2],
     },
-    /// A step of training: micro-batches go through the stages of a pipeline and back, the tasks of a tensor group combine
-    /// each, and at the end the replicas combine their gradients.
+    /// A training step: micro-batches pass the stages of a pipeline forward and backward, with an Allreduce
+    /// of the tensor group for each; at the end the replicas reduce their gradients.
     Training {
         /// Replicas of the model.
         data: u32,
-        /// Tasks among which each layer is split.
+        /// Tasks that share each layer.
         tensor: u32,
-        /// Stages.
+        /// Stages of the pipeline.
         pipeline: u32,
-        /// Micro-batches of a step.
+        /// Micro-batches per step.
         micro_batches: u32,
-        /// Gradients of a task.
+        /// Gradients per task.
         gradient: Bytes,
     },
 }
 
-/// A text that names no kernel.
+/// An unknown kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown pattern {0:?}; write ring, halo2d, halo3d, alltoall, allreduce, random, incast, sweep, fft or training"
 )]
 pub struct UnknownKernel(pub String);
 
-/// What lets a task go on.
+/// Size of a message that only releases its receiver.
 const NOTICE: Bytes = Bytes(8);
 
 impl Kernel {
-    /// The kernel of that name with so many tasks: on the squarest grid, or as so many replicas of a model.
+    /// The kernel of that name with this many tasks, on the squarest grid, or as data-parallel replicas.
     pub fn named(name: &str, tasks: u32) -> Result<Self, UnknownKernel> {
         Ok(match name {
             "ring" => Self::Ring { tasks },
@@ -124,7 +126,7 @@ impl Kernel {
         }
     }
 
-    /// Number of tasks; 0 where the product does not fit.
+    /// Number of tasks; 0 if the product overflows.
     pub fn tasks(&self) -> u32 {
         let product = |sizes: &[u32]| sizes.iter().try_fold(1u32, |a, &b| a.checked_mul(b)).unwrap_or(0);
         match *self {
@@ -139,7 +141,7 @@ impl Kernel {
         }
     }
 
-    /// The grid of tasks, where there is one.
+    /// The grid of tasks, if the kernel has one.
     pub fn grid(&self) -> Option<&[u32]> {
         match self {
             Self::Halo2d { grid } | Self::Sweep { grid } | Self::Fft { grid } => Some(grid),
@@ -166,7 +168,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// The squarest rectangle of so many tasks.
+/// The squarest rectangle with this many tasks.
 pub fn square(tasks: u32) -> [u32; 2] {
     let mut side = (f64::from(tasks)).sqrt() as u32 + 1;
     while side > 1 && !tasks.is_multiple_of(side) {
@@ -176,7 +178,7 @@ pub fn square(tasks: u32) -> [u32; 2] {
     [side.max(tasks / side), side.min(tasks / side)]
 }
 
-/// The most cubic box of so many tasks.
+/// The most cubic box with this many tasks.
 pub fn cube(tasks: u32) -> [u32; 3] {
     let mut best = [tasks, 1, 1];
     for a in (1..=tasks)
@@ -193,7 +195,7 @@ pub fn cube(tasks: u32) -> [u32; 3] {
     best
 }
 
-/// Gives all records of a workload to an emitter.
+/// Emits all records of a workload.
 pub(crate) fn emit<S: Sink>(workload: &Workload, mut emitter: Emitter<'_, S>) -> Result<(), WorkloadError> {
     let out = &mut emitter;
     match workload.kernel {
@@ -216,8 +218,8 @@ pub(crate) fn emit<S: Sink>(workload: &Workload, mut emitter: Emitter<'_, S>) ->
     emitter.finish()
 }
 
-/// The neighbours on a grid without edges, and in which place they are their neighbour's: those in front and behind, dimension by
-/// dimension. None in a dimension of one.
+/// The neighbours of a task on a periodic grid, dimension by dimension, before and behind; each with the
+/// index at which that neighbour lists the task. None in a dimension of size 1.
 fn neighbours(grid: &[u32], task: u32) -> Vec<(u32, usize)> {
     let (mut found, mut stride) = (Vec::with_capacity(2 * grid.len()), 1);
     for &size in grid {
@@ -232,8 +234,8 @@ fn neighbours(grid: &[u32], task: u32) -> Vec<(u32, usize)> {
     found
 }
 
-/// Each task computes, sends to its partners, and waits for theirs. The message of a task to its `n`-th partner is the one for which that waits
-/// in the place named beside it.
+/// Each task computes, sends to its partners, and waits for their messages. A partner is listed with the
+/// index at which the partner waits for this task.
 fn exchange<S: Sink>(
     workload: &Workload,
     out: &mut Emitter<'_, S>,
@@ -258,7 +260,7 @@ fn exchange<S: Sink>(
     Ok(())
 }
 
-/// Each task computes and enters an operation of all.
+/// Each task computes and enters a collective of all tasks.
 fn all_at_once<S: Sink>(
     workload: &Workload,
     out: &mut Emitter<'_, S>,
@@ -316,7 +318,7 @@ fn sweep<S: Sink>(
     out: &mut Emitter<'_, S>,
     [width, height]: [u32; 2],
 ) -> Result<(), WorkloadError> {
-    // The messages that have been sent to each task, from the side and from above.
+    // Messages sent to each task, from the side and from above.
     let mut incoming: Vec<[Option<MessageId>; 2]> = vec![[None; 2]; (width * height) as usize];
     for iteration in 0..workload.iterations {
         let (mirrored, upside_down) = (iteration % 2 == 1, iteration / 2 % 2 == 1);
@@ -349,7 +351,7 @@ fn sweep<S: Sink>(
 /// Communicators with their members.
 type Groups = Vec<(CommId, Vec<u32>)>;
 
-/// A communicator for each of these groups.
+/// Creates a communicator for each group.
 fn groups<S: Sink>(
     out: &mut Emitter<'_, S>,
     members: impl Iterator<Item = Vec<u32>>,
@@ -383,7 +385,7 @@ fn fft<S: Sink>(
     Ok(())
 }
 
-/// A task is `tensor index + tensor · (replica + data · stage)`.
+/// Task number: `tensor index + tensor · (replica + data · stage)`.
 struct Training<'a> {
     workload: &'a Workload,
     data: u32,
@@ -410,10 +412,10 @@ impl Training<'_> {
         });
         let same = groups(out, same)?;
         let share = 1.0 / f64::from(3 * self.micro_batches);
-        // Of each task, the message that brings its next micro-batch.
+        // For each task, the messages with its next micro-batches.
         let mut incoming: Vec<Vec<MessageId>> = vec![Vec::new(); out.tasks() as usize];
         for _ in 0..self.workload.iterations {
-            // Forward through the stages, and back, which takes twice as long.
+            // Forward through the stages, then backward, which takes twice the time.
             for backward in [false, true] {
                 for _ in 0..self.micro_batches {
                     for step in 0..pipeline {
@@ -435,7 +437,7 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// A micro-batch goes through a stage.
+    /// A micro-batch passes a stage.
     fn pass<S: Sink>(
         &self,
         out: &mut Emitter<'_, S>,

@@ -1,5 +1,5 @@
-//! Traces of known communication patterns: what a network does to a ring, a halo exchange or a training step can be tried
-//! before there is a program to capture.
+//! Generates traces of known communication patterns, such as a ring, a halo exchange or a training step, to
+//! test networks without a program to capture.
 //!
 //! ```
 //! use workloads::{Kernel, Workload};
@@ -10,9 +10,10 @@
 //! # Ok::<(), workloads::WorkloadError>(())
 //! ```
 //!
-//! The same workload gives the same bytes. Records are written as they are made: a trace may be larger than memory.
+//! The same workload gives the same bytes. Records are written as they are generated: a trace may be larger
+//! than memory.
 //!
-//! This crate knows no network and no MPI; it never replays what it writes.
+//! This crate uses no network model and no MPI, and never replays what it writes.
 
 #![forbid(unsafe_code)]
 
@@ -27,22 +28,22 @@ pub use emit::Sink;
 pub use error::WorkloadError;
 pub use kernels::{Kernel, UnknownKernel, cube, square};
 
-/// A trace to be made.
+/// A trace to generate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Who talks to whom.
+    /// The communication pattern.
     pub kernel: Kernel,
     /// Payload of a message, or of each member's block in a collective.
     pub bytes: Bytes,
-    /// How often the pattern is repeated.
+    /// Number of iterations of the pattern.
     pub iterations: u32,
-    /// Computing of a task in an iteration, in nanoseconds.
+    /// Computing of a task per iteration, in nanoseconds.
     pub compute: Ticks,
-    /// Each task's computing is multiplied by a number of its own, from `1 − imbalance` to `1 + imbalance`.
+    /// Largest deviation of a task's factor for its computing from 1.
     pub imbalance: f64,
-    /// And each time by another one, from `1 − noise` to `1 + noise`.
+    /// Largest deviation of an iteration's factor for the computing of a task from 1.
     pub noise: f64,
-    /// What all that is random depends on.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Traces as text or container.
+//! Writes traces as text or as a container.
 
 use std::io::Write;
 
@@ -14,19 +14,25 @@ use crate::error::WorkloadError;
 use crate::kernels;
 
 impl Workload {
-    /// Gives all records to `sink`, those of a task in its order.
+    /// Emits all records to `sink`, in order for each task.
+    ///
+    ///
     ///
     /// # Errors
-    /// Numbers that make no sense, and whatever the sink says.
+    ///
+    /// An invalid parameter, or an error of the sink.
     pub fn records<S: Sink>(&self, sink: &mut S) -> Result<(), WorkloadError> {
         self.check()?;
         kernels::emit(self, Emitter::new(self, sink))
     }
 
-    /// The first line of the trace.
+    /// The header of the trace.
+    ///
+    ///
     ///
     /// # Errors
-    /// Numbers that make no sense.
+    ///
+    /// An invalid parameter.
     pub fn header(&self) -> Result<Header, WorkloadError> {
         let mut counts = Counts::default();
         self.records(&mut counts)?;
@@ -44,8 +50,11 @@ impl Workload {
 
     /// Writes the trace as text.
     ///
+    ///
+    ///
     /// # Errors
-    /// Numbers that make no sense, and the system's.
+    ///
+    /// An invalid parameter, or an I/O error.
     pub fn write_text(&self, out: impl Write) -> Result<Header, WorkloadError> {
         let header = self.header()?;
         let mut writer = Text(text::Writer::new(out, &header)?);
@@ -56,8 +65,11 @@ impl Workload {
 
     /// Writes the trace as a container.
     ///
+    ///
+    ///
     /// # Errors
-    /// Numbers that make no sense, and the system's.
+    ///
+    /// An invalid parameter, or an I/O error.
     pub fn write_container(
         &self,
         out: impl Write,

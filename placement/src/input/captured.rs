@@ -1,25 +1,28 @@
-//! The placement that a capture recorded at run time: each rank says on which host and cores it found itself.
+//! The placement recorded by a capture: each rank reports its host and cores.
 
 use std::collections::HashMap;
 
 use crate::error::{Error, Problem};
 use crate::place::{Node, Place, Placement};
 
-/// What one rank recorded about itself when it started.
+/// The host and cores of a rank at its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// The host name (`MPI_Get_processor_name` or `gethostname`).
     pub host: String,
-    /// The cores the process was allowed to run on, by the system's numbers; empty where nobody asked.
+    /// The cores that the process may run on, by number in the system; empty if not recorded.
     pub cores: Vec<u32>,
 }
 
-/// The placement that rank 0, 1, … of a run recorded. Nodes come in the order of their first rank; `core` is the
-/// lowest core of the process's set, and a rank is oversubscribed when an earlier rank of its node was bound to the
-/// very same single core.
+/// The placement of ranks 0, 1, …. Nodes are in the order of their first rank; `core` is the lowest core of
+/// the process's set. A rank is oversubscribed if an earlier rank of its node was bound to the same single
+/// core.
+///
+///
 ///
 /// # Errors
-/// No ranks at all, or a rank without a host name.
+///
+/// There are no ranks, or a rank has no host name.
 pub fn placement(ranks: &[Seen]) -> Result<Placement, Error> {
     if ranks.is_empty() {
         return Err(Problem::NoRanks.into());

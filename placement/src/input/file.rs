@@ -1,4 +1,4 @@
-//! The placement file: TOML, JSON, or plain text with one node a line. `docs/placement.md` describes all three.
+//! Placement files: TOML, JSON, or text with one node per line; see `docs/placement.md`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Problem};
 use crate::place::{Node, Place, Placement};
 
-/// The form of a placement file.
+/// The format of a placement file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `*.toml`.
     Toml,
     /// `*.json`.
     Json,
-    /// Anything else: line `r` names the node of rank `r`.
+    /// Any other name: line `r` names the node of rank `r`.
     Text,
 }
 
 impl Format {
-    /// The form a file's name stands for.
+    /// The format for the name of a file.
     pub fn of_path(path: &Path) -> Self {
         match path.extension().and_then(|e| e.to_str()) {
             Some("toml") => Format::Toml,
@@ -32,18 +32,24 @@ impl Format {
 }
 
 impl Placement {
-    /// Reads a placement file; its name says which form it has ([`Format::of_path`]).
+    /// Reads a placement file in the format of its name ([`Format::of_path`]).
+    ///
+    ///
     ///
     /// # Errors
-    /// The file cannot be read, or its content is wrong: with the line.
+    ///
+    /// The file cannot be read, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::parse(&read_text(path)?, Format::of_path(path), &path.display().to_string())
     }
 
-    /// Reads a placement from text; `name` stands for the file in errors.
+    /// Parses a placement; `name` is the file in errors.
+    ///
+    ///
     ///
     /// # Errors
-    /// The text does not follow the format, lists a node twice, or points at a node that is not there: with the line.
+    ///
+    /// The text is malformed, lists a node twice, or uses a node that it does not list; with the line.
     pub fn parse(text: &str, format: Format, name: &str) -> Result<Self, Error> {
         match format {
             Format::Toml => {
@@ -62,7 +68,7 @@ impl Placement {
         }
     }
 
-    /// The placement as a file's content.
+    /// Formats the placement as a file.
     pub fn to_text(&self, format: Format) -> String {
         match format {
             Format::Toml => self.to_toml(),
@@ -93,7 +99,7 @@ impl Placement {
         }
     }
 
-    /// One line a node and a rank: what a person would write, where the serialiser would make a paragraph of each.
+    /// One line per node and rank, where a serialiser would write a paragraph for each.
     fn to_toml(&self) -> String {
         let mut text = String::from("nodes = [\n");
         for node in &self.nodes {
@@ -123,7 +129,7 @@ impl Placement {
     }
 }
 
-/// What TOML and JSON hold.
+/// The structure of TOML and JSON files.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Structured {
@@ -155,7 +161,7 @@ enum Entry {
 
 impl Structured {
     fn resolve(self, text: &str, name: &str) -> Result<Placement, Error> {
-        // The elements carry no positions; the key they stand under does.
+        // Elements have no positions in the source; report that of the enclosing key.
         let under = |key: &str| text.lines().position(|line| line.contains(key)).map_or(1, |at| at + 1);
         let nodes: Vec<Node> = self
             .nodes
@@ -192,8 +198,8 @@ impl Structured {
     }
 }
 
-/// One node a line. When every line is a number, they are node numbers and there are as many nodes as the highest
-/// says; otherwise they are names, and nodes come in the order of their first rank.
+/// Text with one node per line. If all lines are numbers, they are node numbers, and the highest gives the
+/// number of nodes; else they are names, and nodes are in the order of their first rank.
 fn parse_text(text: &str, name: &str) -> Result<Placement, Error> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -226,8 +232,8 @@ fn parse_text(text: &str, name: &str) -> Result<Placement, Error> {
     Ok(Placement { nodes, ranks })
 }
 
-/// The highest node number a text file may use: nodes are named, one by one, up to it, and a mistyped number must
-/// not cost gigabytes.
+/// Highest node number in a text file. All nodes up to it are named, so do not allocate memory on a mistyped
+/// number's word.
 const HIGHEST_NODE: u32 = (1 << 18) - 1;
 
 fn parse_numbers(lines: &[(usize, &str)], name: &str) -> Result<Placement, Error> {
@@ -243,7 +249,7 @@ fn parse_numbers(lines: &[(usize, &str)], name: &str) -> Result<Placement, Error
     Ok(Placement { nodes: (0..=highest).map(|n| Node::named(format!("node{n}"))).collect(), ranks })
 }
 
-/// A whole text file.
+/// Reads a text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|e| Error::Io { path: path.to_owned(), reason: e.to_string() })
 }
@@ -252,7 +258,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|&b| b == b'\n').count() + 1
 }
 
-/// serde_json appends "at line L column C", which the error's own place already says.
+/// Removes "at line L column C" from an error of serde_json; the error already has its position.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

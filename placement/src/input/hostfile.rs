@@ -1,7 +1,7 @@
-//! Open MPI's hostfile, as `mpirun` 4.1 reads it, with GetInfo's `#cores=N`.
+//! Open MPI's hostfile as read by `mpirun` 4.1, and GetInfo's `#cores=N`.
 //!
-//! A line is `[user@]name [slots=N] [max_slots=N]`. A host on several lines has a slot more for each; a host with a
-//! `max_slots` alone has that many slots; domains are cut off.
+//! A line is `[user@]name [slots=N] [max_slots=N]`. Each further line of a host adds a slot; a host with only
+//! `max_slots` has that many slots; domains are removed.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::lines::{Line, Token, host_name, lines};
 use crate::error::{Error, Problem};
 use crate::place::Node;
 
-/// The nodes of a hostfile, in the order of their first lines. `slots` is absent where the file gives none.
+/// The nodes in the order of their first lines. `slots` is absent if the file has none.
 pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Node>, Error> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
@@ -58,7 +58,7 @@ fn host_of<'a, 'l>(line: &'l Line<'a>, file: &str) -> Result<(&'a str, &'l [Toke
 enum Setting {
     Slots,
     MaxSlots,
-    /// Known to mpirun, and nothing to do with placement.
+    /// Known to mpirun, without effect on placement.
     Ignored,
 }
 
@@ -67,7 +67,7 @@ fn setting(word: &str) -> Option<Setting> {
         "slots" | "count" | "cpu" => Setting::Slots,
         "max_slots" | "max-slots" | "slots_max" | "slots-max" | "max_cpu" | "max-cpu" | "cpu_max"
         | "cpu-max" | "max_count" | "max-count" | "count_max" | "count-max" => Setting::MaxSlots,
-        // GetInfo's sample file spells it so; mpirun calls it a parse error.
+        // The spelling of GetInfo's sample file, which mpirun rejects.
         "maxSlots" => Setting::MaxSlots,
         "username" | "user-name" | "user_name" | "port" => Setting::Ignored,
         _ => return None,
@@ -81,7 +81,7 @@ fn settings(node: &mut Node, mut rest: &[Token<'_>], line: &Line<'_>, file: &str
         let which = match token {
             Token::Word(word) => match setting(word) {
                 Some(which) => (which, *word),
-                // mpirun ignores a stray word, but not a setting that it does not know.
+                // mpirun ignores a stray word, but rejects an unknown setting.
                 None if rest.first() != Some(&Token::Equal) => continue,
                 None => return Err(Problem::Syntax(format!("parse error at {word:?}")).at(file, line.number)),
             },
@@ -128,7 +128,7 @@ fn settings(node: &mut Node, mut rest: &[Token<'_>], line: &Line<'_>, file: &str
     Ok(())
 }
 
-/// GetInfo hides the cores of a slot from real launchers in a comment.
+/// GetInfo gives the cores of a slot in a comment, which launchers ignore.
 fn cores_comment(line: &Line<'_>, file: &str) -> Result<Option<u32>, Error> {
     let Some(value) = line.comment.and_then(|text| {
         text.strip_prefix("cores=").or_else(|| text.split_once("#cores=").map(|(_, after)| after))

@@ -1,4 +1,4 @@
-//! `--host a,b:2,a`: nodes, each with a slot for every mention or as many as `:N` says.
+//! `--host a,b:2,a`: each mention of a node is a slot, or `N` slots with `:N`.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,12 @@ use super::lines::host_name;
 use crate::error::{Error, Problem};
 use crate::place::Node;
 
-/// The nodes of `--host` arguments, in the order of their first mention. `name:*` and `name:auto` leave the count to
-/// the launcher.
+/// The nodes of `--host` in the order of their first mention. `name:*` and `name:auto` leave the number of
+/// slots to the launcher.
 ///
-/// With a hostfile, every host must be in it; its `#cores` hold, its slot counts do not: that is mpirun's way.
+///
+///
+/// With a hostfile, each host must be in it. As in mpirun, its `#cores` apply, but not its slots.
 pub(crate) fn parse(arguments: &[String], hostfile: Option<&[Node]>) -> Result<Vec<Node>, Error> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();

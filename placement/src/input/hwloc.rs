@@ -1,12 +1,12 @@
-//! What mapping by object needs of a node's topology, from the XML that `lstopo` and `hwloc-gather-topology` write
-//! (hwloc 1 and 2).
+//! The topology of a node, for mapping by object, from XML of `lstopo` or `hwloc-gather-topology` (hwloc 1
+//! and 2).
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use crate::error::{Error, Problem};
 
-/// How many objects of each kind a node has.
+/// Number of objects of each kind on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Topology {
     /// NUMA nodes.
@@ -26,16 +26,18 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// A node of which only the number of cores is known: one socket, one NUMA node, and no caches that anybody told
-    /// us of.
+    /// A node of which only the number of cores is known: one socket, one NUMA node, no caches.
     pub fn flat(cores: u32) -> Self {
         Topology { numas: 1, sockets: 1, cores, hwthreads: cores, ..Topology::default() }
     }
 
-    /// Reads hwloc's XML; `file` stands for it in errors.
+    /// Parses hwloc's XML; `file` is the file in errors.
+    ///
+    ///
     ///
     /// # Errors
-    /// No XML, no hwloc topology, or one without cores and hardware threads.
+    ///
+    /// The text is not XML, not a topology of hwloc, or has no cores or hardware threads.
     pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
         let line = |offset: u64| {
             text.bytes().take(usize::try_from(offset).unwrap_or(usize::MAX)).filter(|&b| b == b'\n').count()
@@ -78,7 +80,7 @@ impl Topology {
                 _ => {}
             }
         }
-        // hwloc 1 calls every cache "Cache", with its depth, and instruction caches cache_type 2.
+        // In hwloc 1 every cache is a "Cache" with a depth, and instruction caches have cache_type 2.
         let level = match (depth.as_deref(), cache_type.as_deref()) {
             (_, Some(b"2")) => None,
             (depth, _) => depth,

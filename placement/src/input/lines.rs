@@ -1,19 +1,17 @@
-//! The words of Open MPI's hostfiles and rankfiles: both are lines of words and `=`, with `#`, `//` and `/* */`
-//! comments.
+//! Tokens of Open MPI's hostfiles and rankfiles: lines of words and `=`, with `#`, `//` and `/* */` comments.
 
 use crate::error::{Error, Problem};
 
-/// One line that has something on it.
+/// A line with tokens.
 pub(crate) struct Line<'a> {
-    /// Its number in the file, from 1.
+    /// Line number, from 1.
     pub number: usize,
-    /// What stands on it.
     pub tokens: Vec<Token<'a>>,
-    /// The text after its `#`, if there is one.
+    /// The text after `#`.
     pub comment: Option<&'a str>,
 }
 
-/// A piece of a line.
+/// A token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
     Word(&'a str),
@@ -29,7 +27,7 @@ impl std::fmt::Display for Token<'_> {
     }
 }
 
-/// The lines of a file that are not empty.
+/// The lines with tokens.
 pub(crate) fn lines<'a>(text: &'a str, file: &str) -> Result<Vec<Line<'a>>, Error> {
     let mut found = Vec::new();
     let mut in_comment = None;
@@ -83,7 +81,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_-,:;*@.+".contains(c)
 }
 
-/// The host a word names: without `user@`, and without its domain unless it is an IPv4 address.
+/// The host name in a word: without `user@`, and without its domain unless it is an IPv4 address.
 pub(crate) fn host_name(word: &str) -> Option<&str> {
     let host = match word.split_once('@') {
         Some((user, host)) if !user.is_empty() && !host.contains('@') => host,

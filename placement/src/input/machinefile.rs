@@ -1,8 +1,8 @@
-//! Hydra's machine files and `-hosts`: `name[:processes]`, one a line (or comma-separated on the command line).
+//! Hydra's machine files and `-hosts`: `name[:processes]`, one per line (comma-separated in `-hosts`).
 
 use crate::error::{Error, Problem};
 
-/// A run of processes that Hydra gives to a host before it goes on; a host may come again later.
+/// Consecutive processes on a host; a host may have several turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub host: String,

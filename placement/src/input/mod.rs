@@ -1,4 +1,4 @@
-//! Everything that is read: placement files, captures, and the files and arguments that launchers take.
+//! Readers of placement files, captures, and the files and arguments of launchers.
 
 pub mod captured;
 pub(crate) mod file;

@@ -2,12 +2,12 @@
 
 use crate::error::Problem;
 
-/// More nodes than any machine has: a mistyped range must not cost gigabytes.
+/// Most nodes: do not allocate memory on a mistyped range's word.
 const MOST_NODES: usize = 1 << 18;
-/// More characters than the names of so many nodes have.
+/// Most characters in the names of that many nodes.
 const MOST_TEXT: usize = 64 * MOST_NODES;
 
-/// The host names of a node list, in its order. A name may have several brackets.
+/// The host names of a node list, in order. A name may have several brackets.
 pub(crate) fn expand(list: &str) -> Result<Vec<String>, Problem> {
     let mut names = Vec::new();
     let mut text = 0;
@@ -35,7 +35,7 @@ fn malformed(list: &str, why: &str) -> Problem {
     Problem::Syntax(format!("invalid node list {list:?}: {why}"))
 }
 
-/// Adds the names that `name` stands for, and to `text` their characters.
+/// Appends the names that `name` expands to; adds their length to `text`.
 fn expand_name(name: &str, names: &mut Vec<String>, text: &mut usize) -> Result<(), String> {
     let mut partial = vec![String::new()];
     let mut rest = name;
@@ -46,7 +46,7 @@ fn expand_name(name: &str, names: &mut Vec<String>, text: &mut usize) -> Result<
         if nodes > MOST_NODES {
             return Err(format!("more than {MOST_NODES} nodes"));
         }
-        // No name is longer than what it is made of, but for the digits of a number.
+        // A name is no longer than its pattern, but for the digits of a number.
         if nodes.saturating_mul(name.len()) > MOST_TEXT.saturating_sub(*text) {
             return Err("its names are too long".into());
         }
@@ -71,7 +71,7 @@ fn expand_name(name: &str, names: &mut Vec<String>, text: &mut usize) -> Result<
     Ok(())
 }
 
-/// `01-04,07`: numbers keep the width of a range's first one.
+/// `01-04,07`: numbers have the width of the first number of their range.
 fn ranges(text: &str) -> Result<Vec<String>, String> {
     let mut numbers = Vec::new();
     for range in text.split(',') {
@@ -96,8 +96,8 @@ fn ranges(text: &str) -> Result<Vec<String>, String> {
     Ok(numbers)
 }
 
-/// A count for each of `nodes` nodes from `16(x3),8` (`SLURM_JOB_CPUS_PER_NODE`, `SLURM_TASKS_PER_NODE`); a single
-/// number holds for all.
+/// The count of each of `nodes` nodes, from `16(x3),8` (`SLURM_JOB_CPUS_PER_NODE`, `SLURM_TASKS_PER_NODE`) or
+/// one number for all.
 pub(crate) fn counts(text: &str, nodes: usize) -> Result<Vec<u32>, Problem> {
     let wrong = |why: String| Problem::Syntax(format!("invalid count list {text:?}: {why}"));
     if let Ok(count) = text.trim().parse::<u32>() {

@@ -1,22 +1,22 @@
-//! Rankfiles: `rank 0=aa slot=1`, and Open MPI's lists of cores and of sockets with cores (`1:0-2`, `0:*`, `0-1,3`,
-//! `0:1;1:0-2`).
+//! Rankfiles: `rank 0=aa slot=1`, with Open MPI's lists of cores or of sockets with cores (`1:0-2`, `0:*`,
+//! `0-1,3`, `0:1;1:0-2`).
 
 use std::collections::HashMap;
 
 use super::lines::{Token, host_name, lines};
 use crate::error::{Error, Problem};
 
-/// One line of a rankfile.
+/// A line of a rankfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub rank: u32,
     pub host: String,
     pub cpus: Vec<Cpus>,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
 }
 
-/// One part of a slot list: cores of the node, or of one of its sockets.
+/// A part of a slot list: cores of the node, or of a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cpus {
     pub socket: Option<u32>,
@@ -24,7 +24,7 @@ pub(crate) struct Cpus {
     pub cores: Option<(u32, u32)>,
 }
 
-/// The lines of a rankfile, in the file's order; no rank twice.
+/// The lines of a rankfile in order; no rank is repeated.
 pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Entry>, Error> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut seen: HashMap<u32, usize> = HashMap::new();
@@ -60,7 +60,7 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// `;` stands between sockets, `,` between ranges; `S:` in front of a range holds for the ranges after it.
+/// `;` separates sockets, `,` separates ranges; `S:` before a range applies to the following ranges too.
 fn slot_list(list: &str) -> Option<Vec<Cpus>> {
     let mut cpus = Vec::new();
     for part in list.split(';') {

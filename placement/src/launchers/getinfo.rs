@@ -1,11 +1,11 @@
-//! GetInfo's own model of `mpirun`: a node has slots, a slot has cores, and a process takes a core. It differs from the
-//! real launcher; `docs/placement.md` lists where.
+//! GetInfo's model of `mpirun`: a node has slots, a slot has cores, and a process takes a core.
+//! `docs/placement.md` lists the differences to `mpirun`.
 
 use crate::error::{Error, Problem};
 use crate::place::{Node, Place, Placement};
 use crate::policy::ppr_parts;
 
-/// What GetInfo was asked; its own defaults are one process, mapped by node, ranked by slot.
+/// Options of GetInfo; by default one process, mapped by node, ranked by slot.
 pub(crate) struct Job<'a> {
     pub processes: u32,
     pub map_by: &'a str,
@@ -13,7 +13,7 @@ pub(crate) struct Job<'a> {
     pub oversubscribe: bool,
 }
 
-/// Places a job on nodes.
+/// Places a job.
 pub(crate) fn place(nodes: Vec<Node>, job: &Job<'_>) -> Result<Placement, Error> {
     if job.processes == 0 {
         return Err(Problem::NoRanks.into());
@@ -38,12 +38,12 @@ pub(crate) fn place(nodes: Vec<Node>, job: &Job<'_>) -> Result<Placement, Error>
             per_visit,
         ),
         "slot" => {
-            // Behind as many slots as there are processes, none of the node is ever visited.
+            // Slots beyond the number of processes are never used.
             let each_slot =
                 |(at, node)| (0..slots(node).min(job.processes)).map(move |slot| (at, slot..slot + 1));
             deal(&nodes.iter().enumerate().flat_map(each_slot).collect::<Vec<_>>(), &nodes, job, per_visit)
         }
-        // ppr does not change mapping by core.
+        // `ppr` does not affect mapping by core.
         "core" => fill(&nodes, job),
         _ => return Err(Problem::UnknownPolicy { what: "mapping", policy: job.map_by.to_owned() }.into()),
     };
@@ -59,11 +59,12 @@ fn cores(node: &Node) -> u32 {
     node.cores.unwrap_or(1)
 }
 
-/// Slots of a node that take turns together.
+/// A node, and its slots that take turns as one.
 type Unit = (usize, std::ops::Range<u32>);
 
-/// Deals cores in turns: on each visit a unit gives its next `per_visit` cores. A unit that runs dry in a visit is done;
-/// when all are done they start over, oversubscribed, and then a visit that finds a unit dry only winds it back.
+/// Deals cores in turns: each visit of a unit takes its next `per_visit` cores. A unit without cores left is
+/// done. When all are done, all start again, oversubscribed; then a visit that finds no cores left only
+/// resets the unit.
 fn deal(units: &[Unit], nodes: &[Node], job: &Job<'_>, per_visit: u32) -> Vec<Place> {
     let mut places = Vec::new();
     for oversubscribed in [false, true] {
@@ -107,7 +108,7 @@ fn deal(units: &[Unit], nodes: &[Node], job: &Job<'_>, per_visit: u32) -> Vec<Pl
     places
 }
 
-/// All cores in order, around again when oversubscribed.
+/// All cores in order; when oversubscribed, from the start again.
 fn fill(nodes: &[Node], job: &Job<'_>) -> Vec<Place> {
     let mut places = Vec::with_capacity(job.processes as usize);
     for oversubscribed in std::iter::once(false).chain(std::iter::repeat(true)) {
@@ -130,8 +131,8 @@ fn fill(nodes: &[Node], job: &Job<'_>) -> Vec<Place> {
     places
 }
 
-/// Ranks follow a sort of the places as text, so that node10 comes before node2 and core 10 before core 2;
-/// oversubscribed places come last.
+/// Ranks follow the order of places as text (node10 before node2, core 10 before core 2); oversubscribed
+/// places come last.
 fn rank(places: Vec<Place>, nodes: &[Node], rank_by: &str) -> Result<Vec<Place>, Error> {
     let text = |number: Option<u32>| number.unwrap_or(0).to_string();
     let mut keyed: Vec<_> = places
@@ -165,7 +166,7 @@ mod tests {
         place(sample(), &job).unwrap().to_getinfo()
     }
 
-    /// The figure "bynode" of GetInfo's manual.
+    /// Figure "bynode" of GetInfo's manual.
     #[test]
     fn by_node() {
         let expected = "0 0:0:node0\n1 0:0:node1\n2 0:0:node2\n3 0:0:node3\n4 1:0:node1\n5 2:0:node1\n6 0:1:node2\n\
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(run(8, "node", "node"), expected);
     }
 
-    /// The figure "map-by core, rank-by slot".
+    /// Figure "map-by core, rank-by slot".
     #[test]
     fn by_core_ranked_by_slot() {
         let expected = "0 0:0:node0\n1 0:0:node1\n2 0:1:node1\n3 0:0:node2\n4 1:0:node1\n5 1:1:node1\n6 2:0:node1\n\

@@ -1,4 +1,4 @@
-//! MPICH's `mpiexec.hydra`: hosts take their processes in turn, and around again when there are more.
+//! MPICH's `mpiexec.hydra`: hosts take processes in turn, repeatedly if there are more.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use crate::error::{Error, Problem};
 use crate::input::machinefile::Turn;
 use crate::place::{Node, Placement};
 
-/// Places processes (`None`: as many as the turns take) on the hosts of the turns; `per_node` (`-ppn`) replaces every
-/// turn's count. Hydra oversubscribes without asking.
+/// Places processes (`None`: as many as the turns have) on the hosts of the turns; `per_node` (`-ppn`)
+/// replaces the count of each turn. Hydra always permits oversubscription.
 pub(crate) fn place(
     mut turns: Vec<Turn>,
     processes: Option<u32>,

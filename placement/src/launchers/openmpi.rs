@@ -1,7 +1,7 @@
-//! Open MPI 4.1's mapper: which node takes how many processes, and on which objects of it. Ranks come after
-//! ([`super::openmpi_rank`]).
+//! Open MPI 4.1's mapper: the number of processes on each node, and their objects. [`super::openmpi_rank`]
+//! assigns ranks.
 //!
-//! The rules are those that `mpirun --display-map --do-not-launch` shows; `tests/mpirun.rs` compares with it.
+//! The rules are those of `mpirun --display-map --do-not-launch`; `tests/mpirun.rs` compares with it.
 
 use super::openmpi_rank::rank;
 use super::target::Target;
@@ -11,22 +11,22 @@ use crate::input::hwloc::Topology;
 use crate::place::{Node, Placement};
 use crate::policy::{MapBy, Object, RankBy, Sweep};
 
-/// What `mpirun` was asked.
+/// Options of `mpirun`.
 pub(crate) struct Job {
-    /// `None` for as many as there are slots.
+    /// `None`: as many as there are slots.
     pub processes: Option<u32>,
-    /// `None` for mpirun's default.
+    /// `None`: mpirun's default.
     pub map_by: Option<MapBy>,
-    /// `None` to follow the mapping.
+    /// `None`: in the order of the mapping.
     pub rank_by: Option<RankBy>,
     pub oversubscribe: bool,
-    /// Slots of a node that nobody gave any.
+    /// Slots of nodes without a given number.
     pub default_slots: u32,
-    /// What is on every node; `None` for flat nodes of slots × cores.
+    /// Objects of every node; `None` for flat nodes of slots × cores.
     pub topology: Option<Topology>,
 }
 
-/// Places a job on nodes.
+/// Places a job.
 pub(crate) fn place(nodes: Vec<Node>, job: &Job) -> Result<Placement, Error> {
     let slots_of = |node: &Node| node.slots.unwrap_or(job.default_slots);
     let processes = match job.processes {
@@ -50,7 +50,7 @@ pub(crate) fn place(nodes: Vec<Node>, job: &Job) -> Result<Placement, Error> {
     if targets.is_empty() {
         return Err(Problem::AllFull.into());
     }
-    // mpirun starts at the first node that has a slot.
+    // mpirun starts at the first node with a slot.
     if let Some(first) = targets.iter().position(|target| target.slots > 0) {
         targets.rotate_left(first);
     }
@@ -106,7 +106,7 @@ fn topology_of(node: &Node, job: &Job) -> Topology {
     })
 }
 
-/// mpirun maps one or two processes by core and more by NUMA node.
+/// mpirun maps one or two processes by core, more by NUMA node.
 fn default_mapping(processes: u32) -> MapBy {
     MapBy::Object { object: if processes <= 2 { Object::Core } else { Object::Numa }, span: false }
 }
@@ -124,13 +124,13 @@ fn count_processes(nodes: &[Node], job: &Job) -> Result<u32, Error> {
             0 => per_node(count, &|node| per.count(&topology_of(node, job))),
             slots => slots,
         },
-        // Nodes without any slot still get one process to oversubscribe them with.
+        // Nodes without slots get one process, as oversubscription.
         _ => all_slots().ok_or(Problem::NoProcessCount)?.max(1),
     };
     as_many_as(processes)
 }
 
-/// Where in the list of targets each mapped node stands, in the order in which the mapper first used it.
+/// Indices of the targets, in the order in which the mapper first used them.
 type Order = Vec<usize>;
 
 fn by_slot(targets: &mut [Target], processes: u32) -> Order {
@@ -145,7 +145,7 @@ fn by_slot(targets: &mut [Target], processes: u32) -> Order {
         }
     }
     if left > 0 {
-        // Everybody is full: the rest in equal shares, the first nodes one more.
+        // All nodes are full: divide the rest evenly, with one more on the first nodes.
         let share = left / targets.len() as u32;
         let extra = left as usize % targets.len();
         for (at, target) in targets.iter_mut().enumerate() {
@@ -162,7 +162,7 @@ fn by_node(targets: &mut [Target], processes: u32, oversubscribed: bool) -> Orde
     let order = (0..targets.len()).collect();
     let mut left = processes;
     let mut able = targets.len() as u32;
-    // An equal share for everybody; what small nodes cannot take goes round again among the others.
+    // Divide evenly; what small nodes cannot take is divided again among the others.
     while left > 0 && able > 0 {
         let share = (left / able).max(1);
         let over = left.saturating_sub(share * able);
@@ -269,7 +269,7 @@ fn by_ppr(
             }
         }
         let node = &nodes[target.index];
-        // A host that comes again after its max_slots can have more slots than its limit.
+        // A host that is repeated after its max_slots can have more slots than that maximum.
         let slots = node.max_slots.filter(|&max| max > 0).unwrap_or(u32::MAX).min(target.slots);
         let taken = target.processes.len() as u64;
         if taken > u64::from(slots) && !oversubscribe {

@@ -1,17 +1,20 @@
-//! The second half of Open MPI's placement: mapped processes get their ranks.
+//! Ranks in Open MPI: assigns ranks to mapped processes.
 
 use super::target::Target;
 use crate::policy::{Object, RankBy, Sweep};
 use std::collections::{BTreeSet, HashMap};
 
-/// A process: which target, and the how-many-eth process there.
+/// A process: index of its target, and its number there.
 type Process = (usize, u32);
 
-/// The processes in the order of their ranks. `order` lists the targets in use, `mapped_by` is the kind of the objects
-/// in `Target::processes`.
+/// The processes in the order of their ranks. `order` lists the targets in use; `mapped_by` is the kind of
+/// the objects in `Target::processes`.
+///
+///
 ///
 /// # Errors
-/// The node that has no object of the kind to rank by.
+///
+/// The node without objects of the kind to rank by.
 pub(super) fn rank(
     targets: &[Target],
     order: &[usize],
@@ -67,13 +70,14 @@ pub(super) fn rank(
     Ok(ranked)
 }
 
-/// The processes of a node that have no rank yet, as the objects to rank by see them.
+/// The processes of a node that have no rank yet, by object.
 struct Unranked<'a> {
     processes: &'a [Option<u32>],
     mapped_objects: u32,
     objects: u32,
     ranked: Vec<bool>,
-    /// The objects that a process may go to, ascending, and of each the first process that may still be its.
+    /// The objects that a process may belong to, ascending, each with the first process that is still to be
+    /// checked.
     next: Vec<(u32, usize)>,
 }
 
@@ -91,7 +95,7 @@ impl<'a> Unranked<'a> {
         }
     }
 
-    /// The next process on a wanted object, if there is one.
+    /// The next process of a wanted object.
     fn pop(&mut self, wanted: usize) -> Option<u32> {
         let (object, next) = &mut self.next[wanted];
         let object = *object;
@@ -108,7 +112,7 @@ impl<'a> Unranked<'a> {
         None
     }
 
-    /// One process of each object; whether there was any.
+    /// Takes one process of each object; returns whether there was any.
     fn turn(&mut self, mut give: impl FnMut(u32)) -> bool {
         let mut any = false;
         for wanted in 0..self.next.len() {
@@ -120,7 +124,7 @@ impl<'a> Unranked<'a> {
         any
     }
 
-    /// All processes, object by object.
+    /// Takes all processes, object by object.
     fn fill(&mut self, mut give: impl FnMut(u32)) {
         for wanted in 0..self.next.len() {
             while let Some(nth) = self.pop(wanted) {
@@ -130,8 +134,9 @@ impl<'a> Unranked<'a> {
     }
 }
 
-/// The objects of `objects` that processes may go to when each object takes one a turn, ascending: of those that overlap with
-/// a process's own object, as many as there are processes on that. There may be billions of others.
+/// The objects that processes may belong to if each object takes one process per turn, ascending: of those
+/// that overlap with a process's own object, as many as it has processes. The node may have billions of
+/// objects.
 fn wanted(processes: &[Option<u32>], mapped_objects: u32, objects: u32) -> BTreeSet<u32> {
     let mut on: HashMap<Option<u32>, u32> = HashMap::new();
     for process in processes {
@@ -147,7 +152,7 @@ fn wanted(processes: &[Option<u32>], mapped_objects: u32, objects: u32) -> BTree
     on.into_iter().flat_map(some).map(|object| object as u32).collect()
 }
 
-/// Whether object `a` of `of_a` and object `b` of `of_b` share cores, on a node that is built regularly.
+/// Whether object `a` of `of_a` and object `b` of `of_b` share cores on a regular node.
 fn overlap(a: u32, of_a: u32, b: u32, of_b: u32) -> bool {
     let (a, of_a, b, of_b) = (u64::from(a), u64::from(of_a), u64::from(b), u64::from(of_b));
     a * of_b < (b + 1) * of_a && b * of_a < (a + 1) * of_b
@@ -158,7 +163,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Ranks processes with every object in turn, as Open MPI does: each takes its first process that has no rank yet.
+    /// Ranks processes over all objects in turn, as Open MPI does: each takes its first process without a
+    /// rank.
     fn with_all_objects(processes: &[Option<u32>], mapped: u32, objects: u32, fill: bool) -> Vec<u32> {
         let mut ranked = Vec::new();
         loop {

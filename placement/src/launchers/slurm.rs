@@ -1,5 +1,5 @@
-//! Slurm's `srun --distribution`: how many tasks a node takes is settled as if they were dealt out one by one to nodes
-//! with a free CPU; the distribution then says which task goes where (srun(1)).
+//! Slurm's `srun --distribution`: the number of tasks on each node is that of dealing tasks one by one to
+//! nodes with a free CPU; the distribution then assigns the tasks (srun(1)).
 
 use super::{as_many_as, in_slots};
 use crate::error::{Error, Problem};
@@ -13,7 +13,7 @@ pub enum Distribution {
     Block,
     /// Consecutive tasks are on consecutive nodes.
     Cyclic,
-    /// Blocks of so many tasks are on consecutive nodes.
+    /// Blocks of this many tasks are on consecutive nodes.
     Plane(u32),
 }
 
@@ -21,7 +21,7 @@ impl std::str::FromStr for Distribution {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Self, Problem> {
-        // What follows a colon distributes over sockets and cores.
+        // The part after a colon concerns sockets and cores.
         match text.split(':').next().unwrap_or(text) {
             "block" | "*" => Ok(Distribution::Block),
             "cyclic" => Ok(Distribution::Cyclic),
@@ -35,7 +35,7 @@ impl std::str::FromStr for Distribution {
     }
 }
 
-/// Places tasks (`None`: one for every CPU) on nodes whose `slots` are their CPUs.
+/// Places tasks (`None`: one per CPU) on nodes whose `slots` are their CPUs.
 pub(crate) fn place(
     nodes: Vec<Node>,
     tasks: Option<u32>,
@@ -69,8 +69,8 @@ pub(crate) fn place(
     Ok(Placement { nodes, ranks })
 }
 
-/// One task a round for every node with a CPU left, for all nodes once there is none; the rounds are taken in one step
-/// where nothing changes between them.
+/// Deals one task per round to each node with a free CPU, or to all nodes if none has one. Rounds without a
+/// change between them are taken in one step.
 fn tasks_of_nodes(cpus: &[u32], tasks: u32) -> Vec<u32> {
     let mut taken = vec![0u32; cpus.len()];
     let mut left = tasks;

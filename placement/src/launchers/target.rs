@@ -1,14 +1,14 @@
-//! A node while processes are being mapped to it by Open MPI's rules.
+//! The state of a node during Open MPI's mapping.
 
 use crate::input::hwloc::Topology;
 
-/// A node while processes are being mapped to it.
+/// The state of a node during the mapping.
 pub(super) struct Target {
     /// Index into the cluster's nodes.
     pub index: usize,
     pub slots: u32,
     pub topology: Topology,
-    /// The object of each process in the order of mapping, `None` for the whole node.
+    /// The object of each process in mapping order; `None` for the whole node.
     pub processes: Vec<Option<u32>>,
 }
 

@@ -1,5 +1,5 @@
-//! Local search: ranks change places, first freely, then only for the better (simulated annealing). Each move brings a
-//! rank near to one that it talks to.
+//! Local search by simulated annealing: ranks swap places, at first freely, later only for an improvement.
+//! Each move brings a rank closer to one that it communicates with.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -8,38 +8,39 @@ use super::deadline::Deadline;
 use super::distance::Distances;
 use super::matrix::Graph;
 
-/// Nodes near each node that moves lead to.
+/// Number of near nodes that moves can lead to, per node.
 const NEAR: usize = 16;
-/// Up to so many nodes, all of them are looked at for near ones; above, those that stand near in the order.
+/// Largest network in which near nodes are searched among all nodes; in larger ones, among neighbours in the
+/// order.
 const SMALL: usize = 4096;
-/// Moves between two looks at the clock.
+/// Moves between two checks of the deadline.
 const BREATH: u64 = 4096;
-/// Nobody sits here.
+/// A place without a rank.
 const EMPTY: u32 = u32::MAX;
 
-/// How hard to search.
+/// The effort of a search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// Moves to try.
+    /// Number of moves.
     pub moves: u64,
-    /// Temperature at the start, in hops of a mean edge; it falls to a hundredth.
+    /// Initial temperature, in hops of a mean edge; it falls to a hundredth.
     pub heat: f64,
-    /// Stop here, whatever is left.
+    /// Stop here in any case.
     pub deadline: Deadline,
 }
 
-/// Places that moves can lead to.
+/// The places that moves can lead to.
 pub(super) struct Room {
-    /// The node of each place; the places of a node stand together.
+    /// The node of each place; places of a node are consecutive.
     nodes: Vec<u32>,
-    /// Where each node's places begin, and one more for the end.
+    /// First place of each node, and one more at the end.
     starts: Vec<u32>,
-    /// For each node, its near ones.
+    /// Near nodes of each node.
     near: Vec<Vec<u32>>,
 }
 
 impl Room {
-    /// `slots[n]` places on node n of the network, whose nodes stand in this order; `None` when the deadline comes first.
+    /// Node n of the network has `slots[n]` places. `None` if the deadline comes first.
     pub(super) fn new(
         network: &impl Distances,
         order: &[u32],
@@ -68,7 +69,7 @@ impl Room {
                 around.select_nth_unstable(NEAR);
                 around.truncate(NEAR);
             }
-            // On a node of its own a rank cannot come nearer than the next node.
+            // A rank on a node of its own can only come as close as the next node.
             around.retain(|&(_, n)| n != node || slots[node as usize] > 1);
             near[node as usize] = around.into_iter().map(|(_, n)| n).collect();
         }
@@ -76,7 +77,7 @@ impl Room {
     }
 }
 
-/// Improves a placement; returns whether the deadline cut it short.
+/// Improves a placement; returns whether the deadline cut the search short.
 pub(super) fn improve(
     graph: &Graph,
     network: &impl Distances,
@@ -119,7 +120,7 @@ pub(super) fn improve(
         }
         done += BREATH;
         heat *= cooling;
-        // What is warm wanders: the best moment of each breath is kept.
+        // At high temperatures the search wanders: keep the best state between checks.
         if total < best - 1e-9 * sum {
             best = total;
             node_of.copy_from_slice(&search.node_of);
@@ -155,7 +156,7 @@ impl<'a, D: Distances> Search<'a, D> {
         Search { graph, network, room, node_of: node_of.to_vec(), place_of, occupant }
     }
 
-    /// What it would cost if the rank and whoever sits on the place swapped.
+    /// The change in cost if the rank swaps with the rank on `place`, if any.
     fn change(&self, rank: u32, place: u32) -> f64 {
         let (from, to) = (self.node_of[rank as usize], self.room.nodes[place as usize]);
         if from == to {
@@ -169,7 +170,7 @@ impl<'a, D: Distances> Search<'a, D> {
         change
     }
 
-    /// What it costs to move a rank while `partner` moves the other way.
+    /// The change in cost of moving a rank while `partner` moves the other way.
     fn move_cost(&self, rank: u32, partner: u32, from: u32, to: u32) -> f64 {
         let mut cost = 0.0;
         for &(other, weight) in self.graph.neighbours(rank) {

@@ -1,5 +1,6 @@
-//! Splits a graph into two halves of given sizes with little weight between them: coarsened by matching, split when it
-//! is small, and improved move by move on the way back (Karypis & Kumar 1998, Fiduccia & Mattheyses 1982).
+//! Splits a graph into halves of given sizes with little weight between them: coarsen by matching, split the
+//! coarsest graph, and improve the split move by move on the way back (Karypis & Kumar 1998, Fiduccia &
+//! Mattheyses 1982).
 
 use std::collections::BinaryHeap;
 
@@ -9,25 +10,26 @@ use rand::seq::SliceRandom;
 
 use super::matrix::Graph;
 
-/// Vertices of a coarsest graph.
+/// Vertices of the coarsest graph.
 const COARSEST: usize = 48;
 /// Splits tried on the coarsest graph.
 const TRIES: usize = 12;
-/// Rounds of improvement on each level.
+/// Rounds of improvement per level.
 const ROUNDS: usize = 6;
 
 /// A graph to split.
 pub(super) struct Task {
     pub graph: Graph,
-    /// How many ranks a vertex stands for.
+    /// Ranks per vertex.
     pub sizes: Vec<u32>,
-    /// What a vertex costs on the right minus what it costs on the left, for its edges to the outside.
+    /// Cost of a vertex on the right minus its cost on the left, due to edges to the outside.
     pub bias: Vec<f64>,
-    /// What a unit of weight between the halves costs.
+    /// Cost of a unit of weight between the halves.
     pub across: f64,
 }
 
-/// For each vertex whether it goes right; the left gets vertices of exactly `left` in size when all sizes are 1.
+/// Returns for each vertex whether it goes right; if all sizes are 1, the left half has exactly `left`
+/// vertices.
 pub(super) fn bisect(task: &Task, left: u32, random: &mut SmallRng) -> Vec<bool> {
     if task.graph.len() > COARSEST
         && let Some((coarse, group)) = coarsen(task, random)
@@ -54,7 +56,7 @@ fn left_size(task: &Task, right: &[bool]) -> u32 {
     task.sizes.iter().zip(right).filter(|(_, right)| !**right).map(|(size, _)| size).sum()
 }
 
-/// What a split costs.
+/// The cost of a split.
 pub(super) fn cost(task: &Task, right: &[bool]) -> f64 {
     let mut cost = 0.0;
     for v in 0..task.graph.len() {
@@ -67,7 +69,7 @@ pub(super) fn cost(task: &Task, right: &[bool]) -> f64 {
     cost
 }
 
-/// Pairs up neighbours along heavy edges; `None` when that hardly shrinks the graph.
+/// Merges neighbours along heavy edges; `None` if that hardly shrinks the graph.
 fn coarsen(task: &Task, random: &mut SmallRng) -> Option<(Task, Vec<u32>)> {
     let vertices = task.graph.len();
     let heaviest = 3 * task.sizes.iter().sum::<u32>() / (2 * COARSEST as u32) + 1;
@@ -83,7 +85,7 @@ fn coarsen(task: &Task, random: &mut SmallRng) -> Option<(Task, Vec<u32>)> {
         let free = task.graph.neighbours(v).iter().filter(|(u, _)| {
             *u != v && group[*u as usize] == u32::MAX && size + task.sizes[*u as usize] <= heaviest
         });
-        // Among equally heavy edges, those to small vertices keep the sizes even.
+        // Among equally heavy edges, prefer small vertices to keep sizes even.
         let key = |(u, weight): &(u32, f64)| weight / f64::from(task.sizes[*u as usize]);
         let mate = free.max_by(|a, b| key(a).total_cmp(&key(b)));
         group[v as usize] = groups;
@@ -118,7 +120,7 @@ fn coarsen(task: &Task, random: &mut SmallRng) -> Option<(Task, Vec<u32>)> {
     Some((Task { graph, sizes, bias, across: task.across }, group))
 }
 
-/// Grows the left half from a random vertex, always by the vertex that is cheapest to add.
+/// Grows the left half from a random vertex; each step adds the cheapest vertex.
 fn grow(task: &Task, left: u32, random: &mut SmallRng) -> Vec<bool> {
     let vertices = task.graph.len();
     let mut right = vec![true; vertices];
@@ -151,7 +153,7 @@ fn degree(task: &Task, vertex: u32) -> f64 {
     task.across * task.graph.neighbours(vertex).iter().map(|(_, weight)| weight).sum::<f64>()
 }
 
-/// A vertex that may move, best gain first.
+/// A possible move, ordered by gain.
 #[derive(PartialEq)]
 struct Move {
     gain: f64,
@@ -172,7 +174,8 @@ impl PartialOrd for Move {
     }
 }
 
-/// Rounds of single moves from the fuller half, good or bad, each vertex once a round; a round keeps its best moment.
+/// Rounds of single moves from the fuller half, good or bad, each vertex once per round; each round keeps its
+/// best state.
 pub(super) fn improve(task: &Task, right: &mut [bool], left: u32) {
     let vertices = task.graph.len();
     let largest = i64::from(task.sizes.iter().copied().max().unwrap_or(1));
@@ -192,11 +195,11 @@ pub(super) fn improve(task: &Task, right: &mut [bool], left: u32) {
         }
         let mut moved = vec![false; vertices];
         let mut history: Vec<u32> = Vec::new();
-        // How much too much the left has.
+        // Excess of the left half.
         let mut excess = i64::from(left_size(task, right)) - i64::from(left);
         let (mut total, mut best, mut best_at) = (0.0, (excess.abs(), 0.0), 0);
         while history.len() < best_at + patience {
-            // With unit sizes a balanced split swaps by turns; larger vertices may leave a little excess.
+            // With unit sizes a balanced split moves alternately; larger vertices may leave a little excess.
             let from = match excess.signum() {
                 1 => 0,
                 -1 => 1,
@@ -225,7 +228,7 @@ pub(super) fn improve(task: &Task, right: &mut [bool], left: u32) {
                     heaps[usize::from(right[u])].push(Move { gain: gain[u], vertex: u as u32 });
                 }
             }
-            // Sizes first, as far as they can be had; then cost.
+            // Balance first, as far as possible; then cost.
             let off = if excess.abs() < largest { 0 } else { excess.abs() };
             let best_off = if best.0 < largest { 0 } else { best.0 };
             if off < best_off || off == best_off && total > best.1 + 1e-9 * total.abs() {
@@ -242,7 +245,7 @@ pub(super) fn improve(task: &Task, right: &mut [bool], left: u32) {
     }
 }
 
-/// The best gain of a half; entries that are out of date are dropped.
+/// The best gain in a half; outdated entries are dropped.
 fn peek(heap: &mut BinaryHeap<Move>, gain: &[f64], moved: &[bool]) -> Option<f64> {
     while let Some(top) = heap.peek() {
         let v = top.vertex as usize;

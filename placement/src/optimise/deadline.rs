@@ -1,8 +1,8 @@
-//! When the search for a placement ends.
+//! The end of a search.
 
 use std::time::Instant;
 
-/// When the search for a placement ends, whatever is left to do.
+/// The time at which a search ends in any case.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline(pub(super) Instant);
 

@@ -1,4 +1,4 @@
-//! How far nodes are from each other: a few networks by formula, and any other from a file.
+//! Distances between nodes: by formula for a few networks, or from a file.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use crate::input::file::read_text;
 
 /// Distances between the nodes of a network.
 pub trait Distances: Sync {
-    /// How many nodes there are.
+    /// Number of nodes.
     fn nodes(&self) -> u32;
 
-    /// The hops (links) between two nodes below [`Self::nodes`]; 0 from a node to itself, the same both ways.
+    /// Hops (links) between two nodes below [`Self::nodes`]: symmetric, and 0 from a node to itself.
     fn hops(&self, a: u32, b: u32) -> u32;
 
-    /// All nodes in an order in which neighbours stand together: its halves, quarters, … are compact parts of the
-    /// network. By default found from the distances, in time nodes × log(nodes).
+    /// All nodes in an order in which halves, quarters, … are compact parts of the network. The default
+    /// derives it from the distances, in time nodes × log(nodes).
     fn order(&self) -> Vec<u32> {
         let mut nodes: Vec<u32> = (0..self.nodes()).collect();
         order_by_distance(self, &mut nodes);
@@ -22,10 +22,10 @@ pub trait Distances: Sync {
     }
 }
 
-/// All nodes on one switch: 2 hops, to the switch and from it.
+/// All nodes on one switch: 2 hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SingleSwitch {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u32,
 }
 
@@ -43,12 +43,12 @@ impl Distances for SingleSwitch {
     }
 }
 
-/// A fat tree of two levels: 2 hops below one leaf switch, 4 through a spine switch.
+/// A fat tree of two levels: 2 hops within a leaf switch, else 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FatTree {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u32,
-    /// Nodes of each leaf switch, consecutive; at least 1.
+    /// Consecutive nodes per leaf switch; at least 1.
     pub per_leaf: u32,
 }
 
@@ -71,15 +71,15 @@ impl Distances for FatTree {
     }
 }
 
-/// Networks by formula stay below: a mistyped dimension must not cost gigabytes.
+/// Most nodes of a network by formula: do not allocate memory on a mistyped dimension's word.
 const MOST_NODES: u32 = 1 << 24;
 
-/// A torus with a node at each router: the hops between routers, along the shorter way of each ring. The first
-/// dimension varies fastest with the node's number.
+/// A torus with a node at each router: the hops between routers, in the shorter direction of each ring. The
+/// first dimension varies fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Torus {
     dimensions: Vec<u32>,
-    /// Of each node, its place in each dimension: dividing anew for every distance would take most of a search.
+    /// Coordinates of each node: computing them for each distance would take most of a search.
     coordinates: Vec<u32>,
     nodes: u32,
 }
@@ -87,8 +87,11 @@ pub struct Torus {
 impl Torus {
     /// A torus of these dimensions.
     ///
+    ///
+    ///
     /// # Errors
-    /// No dimension, one of 0, or more than 2^24 nodes.
+    ///
+    /// There is no dimension, a dimension is 0, or there are more than 2^24 nodes.
     pub fn new(dimensions: Vec<u32>) -> Result<Self, Error> {
         let nodes = dimensions.iter().try_fold(1u32, |nodes, &size| nodes.checked_mul(size));
         let Some(nodes) = nodes.filter(|&nodes| nodes > 0 && nodes <= MOST_NODES && !dimensions.is_empty())
@@ -127,8 +130,8 @@ impl Distances for Torus {
     }
 }
 
-/// The nodes of a torus or mesh in boxes, cut in halves across their longest side; the first dimension varies fastest with a
-/// node's number.
+/// The nodes of a torus or mesh in boxes, cut in halves across their longest side; the first dimension varies
+/// fastest.
 pub fn box_order(dimensions: &[u32]) -> Vec<u32> {
     let mut order = Vec::new();
     let mut boxes = vec![dimensions.iter().map(|&size| 0..size).collect::<Vec<_>>()];
@@ -157,18 +160,24 @@ pub struct DistanceTable {
 }
 
 impl DistanceTable {
-    /// Reads a square of numbers, one row a line, separated by spaces or commas; `#` starts a comment.
+    /// Reads a square of numbers, one row per line, separated by spaces or commas; `#` starts a comment.
+    ///
+    ///
     ///
     /// # Errors
-    /// The file cannot be read, is not square and symmetric, or has something else than 0 on its diagonal: with the
-    /// line.
+    ///
+    /// The file cannot be read, is not square and symmetric, or has a number other than 0 on its diagonal;
+    /// with the line.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::parse(&read_text(path)?, &path.display().to_string())
     }
 
-    /// Reads a table from text; `name` stands for the file in errors.
+    /// Parses a table; `name` is the file in errors.
+    ///
+    ///
     ///
     /// # Errors
+    ///
     /// As [`Self::read`].
     pub fn parse(text: &str, name: &str) -> Result<Self, Error> {
         let mut hops = Vec::new();
@@ -220,7 +229,7 @@ impl Distances for DistanceTable {
     }
 }
 
-/// Sorts nodes between two far ones by which they are nearer to, then each half.
+/// Sorts nodes by their distances to two distant nodes, then each half likewise.
 fn order_by_distance(network: &(impl Distances + ?Sized), nodes: &mut [u32]) {
     if nodes.len() <= 2 {
         return;

@@ -1,22 +1,22 @@
-//! Who sends how much to whom: sparse, built in one streaming pass.
+//! The communication matrix: sparse, built in one streaming pass.
 
-/// The bytes between pairs of ranks. Directions count together, as a hop costs the same both ways; what a rank sends to
-/// itself does not count. Memory grows with the distinct pairs, not with the messages.
+/// Bytes between pairs of ranks, both directions together, as hops are symmetric; messages of a rank to
+/// itself are ignored. Memory grows with the distinct pairs, not with the messages.
 #[derive(Debug, Clone, Default)]
 pub struct CommMatrix {
     ranks: u32,
-    /// Pairs (low rank, high rank, bytes); `merged` of them sorted and distinct, then as they came.
+    /// (low rank, high rank, bytes); the first `merged` pairs are sorted and distinct.
     pairs: Vec<(u32, u32, u64)>,
     merged: usize,
 }
 
 impl CommMatrix {
-    /// A matrix of so many ranks that have not sent anything yet; ranks beyond grow it.
+    /// An empty matrix of `ranks` ranks; messages of further ranks enlarge it.
     pub fn new(ranks: u32) -> Self {
         CommMatrix { ranks, ..CommMatrix::default() }
     }
 
-    /// Adds a message, or several of that many bytes in all.
+    /// Adds a message, or several with `bytes` in total.
     pub fn push(&mut self, src: u32, dst: u32, bytes: u64) {
         self.ranks = self.ranks.max(src.saturating_add(1)).max(dst.saturating_add(1));
         if src == dst || bytes == 0 {
@@ -28,12 +28,12 @@ impl CommMatrix {
         }
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    /// The distinct pairs that exchange something, sorted: low rank, high rank, bytes of both directions.
+    /// The distinct pairs, sorted: low rank, high rank, bytes of both directions.
     pub fn pairs(&mut self) -> &[(u32, u32, u64)] {
         self.merge();
         &self.pairs
@@ -55,16 +55,16 @@ impl CommMatrix {
     }
 }
 
-/// A weighted graph of ranks, or of groups of ranks: each vertex's neighbours stand together.
+/// A weighted graph of ranks, or of groups of ranks.
 pub(super) struct Graph {
-    /// Where each vertex's neighbours begin in `edges`, and one more for the end.
+    /// First edge of each vertex, and one more at the end.
     starts: Vec<usize>,
-    /// Neighbour and weight (bytes).
+    /// Neighbour, and weight in bytes.
     edges: Vec<(u32, f64)>,
 }
 
 impl Graph {
-    /// From pairs that name each edge once, or several times over, which adds up.
+    /// From pairs; weights of repeated pairs add up.
     pub(super) fn new(vertices: usize, pairs: impl Iterator<Item = (u32, u32, f64)> + Clone) -> Self {
         let mut starts = vec![0; vertices + 1];
         for (a, b, _) in pairs.clone() {

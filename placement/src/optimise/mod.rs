@@ -1,8 +1,9 @@
-//! Better places: fewer hop-bytes, the bytes of every message times the links they cross.
+//! Searches for placements with fewer hop-bytes: the bytes of each message times the links it crosses.
 //!
-//! A start by dual recursive bipartitioning, then simulated annealing, from several seeds at once; what comes out is
-//! compared with the placements that people use, and the best of all is kept. The work is counted in moves, not in
-//! seconds, so that a seed gives the same placement on every machine, unless the time limit cuts it short.
+//! The search starts with dual recursive bipartitioning and continues with simulated annealing, from several
+//! seeds in parallel. The result is compared with common placements, and the best is kept. The effort is
+//! counted in moves, not in seconds, so a seed gives the same placement on every machine, unless the time
+//! limit is reached.
 
 mod anneal;
 mod bisect;
@@ -28,21 +29,21 @@ use crate::place::Placement;
 
 /// Random placements to compare with.
 const RANDOM_RIVALS: u64 = 100;
-/// Starts by recursive bipartitioning, each from another seed.
+/// Starts by recursive bipartitioning, each with its own seed.
 const STARTS: u64 = 16;
-/// The best starts that are searched on.
+/// Number of best starts that are improved.
 const SEARCHES: usize = 2;
-/// Moves of a search for each rank: more hardly help.
+/// Moves per rank; more hardly help.
 const MOVES_A_RANK: u64 = 500;
-/// Temperature of a search at its start, in hops of a mean edge: low, as the start is good.
+/// Initial temperature, in hops of a mean edge; low, as the start is good.
 const HEAT: f64 = 0.3;
 
-/// How to optimise.
+/// Options of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Same seed, same placement.
+    /// The same seed gives the same placement.
     pub seed: u64,
-    /// The search ends here even if it could go on; then another run may find another placement.
+    /// The search stops at this time; the result then depends on the machine.
     pub time_limit: Duration,
 }
 
@@ -52,59 +53,62 @@ impl Default for Options {
     }
 }
 
-/// A placement's cost.
+/// The cost of a placement.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Cost {
     /// Bytes × hops, over all pairs of ranks.
     pub hop_bytes: u128,
-    /// Bytes by distance, in rising order of hops; 0 is within a node.
+    /// Bytes by distance, in ascending order of hops; 0 is within a node.
     pub by_hops: Vec<HopClass>,
 }
 
-/// The bytes that cross so many links.
+/// Bytes at one distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct HopClass {
-    /// Links between the two nodes.
+    /// Number of links.
     pub hops: u32,
-    /// Bytes exchanged at that distance.
+    /// Bytes over that many links.
     pub bytes: u128,
 }
 
-/// What optimising did.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Report {
-    /// The placement that was given.
+    /// Cost of the given placement.
     pub before: Cost,
-    /// The placement that was found.
+    /// Cost of the placement found.
     pub after: Cost,
-    /// Hop-bytes when nodes are filled one after the other.
+    /// Hop-bytes if nodes are filled one after the other.
     pub block: u128,
-    /// Hop-bytes when ranks are dealt to nodes in turn.
+    /// Hop-bytes if ranks are dealt to nodes in turn.
     pub round_robin: u128,
-    /// The fewest hop-bytes of random placements.
+    /// Fewest hop-bytes of the random placements.
     pub best_random: u128,
-    /// How many of those there were.
+    /// Number of random placements.
     pub random_rivals: u64,
-    /// How long it took.
+    /// Duration of the search.
     pub elapsed: Duration,
-    /// The time limit cut the search short.
+    /// Whether the time limit was reached.
     pub cut_short: bool,
 }
 
-/// A placement and how it compares.
+/// A placement and its comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Optimised {
-    /// The best placement found: on the nodes of the one given, within their slots.
+    /// The best placement found: on the same nodes, within their slots.
     pub placement: Placement,
-    /// Costs before and after.
+    /// The comparison.
     pub report: Report,
 }
 
-/// Looks for a placement with fewer hop-bytes than `before`, which also says what nodes there are and how many ranks
-/// each takes: its slots, or as many as it has now if those are more. Never returns a worse one.
+/// Searches for a placement with fewer hop-bytes than `before`, whose nodes and slots it uses; a node takes
+/// its number of slots, or the ranks it has if these are more. Never returns a worse placement.
+///
+///
 ///
 /// # Errors
-/// The matrix has more ranks than the placement, or the network another number of nodes.
+///
+/// The matrix has more ranks than the placement, or the network has another number of nodes.
 pub fn optimise<D: Distances>(
     matrix: &mut CommMatrix,
     network: &D,
@@ -149,7 +153,7 @@ fn run(
 
     let deadline = Deadline(started + options.time_limit);
     let rivals = (0..RANDOM_RIVALS).into_par_iter().map(|rival| {
-        // One is made in any case.
+        // At least one.
         (rival == 0 || !deadline.is_over()).then(|| {
             let mut random = SmallRng::seed_from_u64(options.seed ^ (rival << 32));
             let chosen = rand::seq::index::sample(&mut random, filled.len(), ranks);
@@ -162,8 +166,8 @@ fn run(
     let (best_random, random) = rivals.into_iter().min().unwrap_or_default();
     let (found, cut_short) = search(&graph, network, &slots, options.seed, deadline, &hop_bytes);
 
-    // The first of equals: what was there stays unless something is better, and the answer does not depend on which thread
-    // was quicker.
+    // Of equal minima the first is chosen, so the result does not depend on the order of threads. Only a better
+    // placement replaces the given one.
     let rivals = [(block_cost, block), (round_robin_cost, round_robin), (best_random, random)];
     let best = found.into_iter().chain(rivals).min_by_key(|(cost, _)| *cost);
     let better = best.filter(|(cost, _)| *cost < before_cost.hop_bytes);
@@ -189,7 +193,7 @@ fn run(
     Optimised { placement, report }
 }
 
-/// The best places that the search finds, with their costs, and whether the deadline cut it short.
+/// The best placement of the search with its cost, and whether the deadline was reached.
 fn search(
     graph: &Graph,
     network: &impl Distances,
@@ -223,25 +227,25 @@ fn search(
     (starts.into_iter().map(|(_, _, node_of)| (hop_bytes(&node_of), node_of)).collect(), cut_short)
 }
 
-/// What each node takes: its slots, or what it has now if that is more or nobody said.
+/// Ranks that each node takes: its slots, or the ranks it has if these are more or slots are unknown.
 fn slots_of(placement: &Placement) -> Vec<u32> {
     let mut taken = vec![0u32; placement.nodes.len()];
     for place in &placement.ranks {
         taken[place.node as usize] += 1;
     }
     let most = taken.iter().copied().max().unwrap_or(0);
-    // Beyond what all ranks could use, slots only cost memory.
+    // More slots than ranks only cost memory.
     let useful = placement.ranks.len() as u32;
     let slots = |(node, taken): (&crate::Node, u32)| node.slots.unwrap_or(most).max(taken).min(useful);
     placement.nodes.iter().zip(taken).map(slots).collect()
 }
 
-/// Every node as often as it has slots.
+/// Each node, repeated for its slots.
 fn fill(slots: &[u32]) -> Vec<u32> {
     slots.iter().zip(0..).flat_map(|(&slots, node)| std::iter::repeat_n(node, slots as usize)).collect()
 }
 
-/// A rank for each node with a free slot, over and over.
+/// Deals ranks to nodes with a free slot, in rounds.
 fn deal(slots: &[u32], ranks: usize) -> Vec<u32> {
     let rounds = 0..slots.iter().copied().max().unwrap_or(0);
     let dealt = rounds.flat_map(|round| {
@@ -257,7 +261,7 @@ fn hop_bytes(pairs: Pairs<'_>, network: &impl Distances, node_of: &[u32]) -> u12
     pairs.iter().map(cost).sum()
 }
 
-/// The cost of a placement given by the node of each rank.
+/// The cost of a placement given as the node of each rank.
 fn cost(pairs: Pairs<'_>, network: &impl Distances, node_of: &[u32]) -> Cost {
     let mut by_hops = std::collections::BTreeMap::new();
     for &(a, b, bytes) in pairs {
@@ -277,7 +281,7 @@ mod tests {
     use proptest::prelude::*;
     use rand::seq::SliceRandom;
 
-    /// A grid of ranks that talk to their neighbours, under scrambled numbers.
+    /// A grid of ranks with renumbered neighbours.
     fn scrambled_grid(x: u32, y: u32) -> CommMatrix {
         let mut names: Vec<u32> = (0..x * y).collect();
         names.shuffle(&mut SmallRng::seed_from_u64(7));
@@ -307,7 +311,7 @@ mod tests {
         );
         let again = optimise(&mut matrix, &tree, &before, Options::default()).unwrap();
         assert_eq!(again.placement, done.placement, "a seed gives one placement");
-        // From there on nothing is better, so nothing moves.
+        // The placement is optimal, so nothing changes.
         let rest =
             optimise(&mut matrix, &tree, &done.placement, Options { seed: 2, ..Options::default() }).unwrap();
         if rest.report.after.hop_bytes == after {
@@ -317,7 +321,7 @@ mod tests {
 
     #[test]
     fn without_gain_nothing_moves() {
-        // All places are alike on one switch; what a placement says beyond nodes stays, too.
+        // On one switch all placements are equal; slots and cores of the placement stay.
         let network = SingleSwitch { nodes: 16 };
         let mut before = Placement::round_robin(16, 16).unwrap();
         before.ranks.reverse();

@@ -1,6 +1,6 @@
-//! The start of the optimiser: network and ranks are halved together, over and over (dual recursive bipartitioning,
-//! Pellegrini 1994). At each step the ranks of a part are split so that little is sent between the halves and so that
-//! each rank comes near to those that are already in other parts.
+//! The start of a search: dual recursive bipartitioning (Pellegrini 1994) halves network and ranks together.
+//! Each step splits the ranks of a part so that little is sent between the halves and each rank is close to
+//! its partners in other parts.
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -10,14 +10,14 @@ use super::deadline::Deadline;
 use super::distance::Distances;
 use super::matrix::Graph;
 
-/// Splits tried for each part.
+/// Splits tried per part.
 const TRIES: usize = 2;
-/// Looks at the splits of a level once all are there.
+/// Passes over the splits of a level after the first.
 const REVISITS: usize = 2;
-/// Nodes that stand for a part of the network when distances between parts are estimated.
+/// Nodes that represent a part in estimates of distances between parts.
 const SAMPLES: usize = 8;
 
-/// Ranks that will be spread over some places.
+/// Ranks for a range of places.
 struct Part {
     /// Range of `places`.
     places: std::ops::Range<usize>,
@@ -25,8 +25,8 @@ struct Part {
     samples: Vec<u32>,
 }
 
-/// The node of each rank; `None` when the deadline comes first. `places` lists nodes, each as often as it takes ranks, so that
-/// neighbours stand together; there are as many places as ranks.
+/// The node of each rank; `None` if the deadline comes first. `places` has as many entries as ranks: each
+/// node, repeated for the ranks it takes, with neighbours together.
 pub(super) fn place(
     graph: &Graph,
     network: &impl Distances,
@@ -42,7 +42,7 @@ pub(super) fn place(
     };
     let mut parts = vec![part(0..places.len(), (0..graph.len() as u32).collect())];
     let mut part_of = vec![0u32; graph.len()];
-    // The index of each rank among those of the part that is being split.
+    // Index of each rank in the part that is being split.
     let mut local = vec![u32::MAX; graph.len()];
     loop {
         let mut siblings = Vec::new();
@@ -83,7 +83,8 @@ pub(super) fn place(
         if siblings.is_empty() {
             break;
         }
-        // Who was split first knew least of the others: look again at each split, and at its mirror image.
+        // Early splits were made with little information about the others: try each again, and its mirror
+        // image.
         for _ in 0..REVISITS {
             for &(a, b) in &siblings {
                 if deadline.is_over() {
@@ -95,7 +96,7 @@ pub(super) fn place(
     }
     let mut node_of = vec![0; graph.len()];
     for part in &parts {
-        // The places of a part are all on one node.
+        // All places of a part are on one node.
         for (&rank, &node) in part.ranks.iter().zip(&places[part.places.clone()]) {
             node_of[rank as usize] = node;
         }
@@ -103,7 +104,7 @@ pub(super) fn place(
     Some(node_of)
 }
 
-/// Splits the ranks of two siblings again, from the split they have and from its mirror image.
+/// Splits the ranks of two siblings again, from the current split and from its mirror image.
 fn revisit(
     graph: &Graph,
     network: &impl Distances,
@@ -135,7 +136,7 @@ fn revisit(
     }
 }
 
-/// Makes the left half exactly as large as asked; bisection leaves nothing to do here unless the weights are wild.
+/// Makes the left half exactly `left` in size; rarely needed after bisection.
 fn balance(goes_right: &mut [bool], left: usize) {
     let mut now = goes_right.iter().filter(|&&right| !right).count();
     for right in goes_right {
@@ -149,7 +150,7 @@ fn balance(goes_right: &mut [bool], left: usize) {
     }
 }
 
-/// Where to cut: at the middle, or where the node changes nearest to it.
+/// The index to cut at: the change of node closest to the middle, or the middle.
 fn cut(nodes: &[u32]) -> usize {
     let middle = nodes.len() / 2;
     let changes = (1..nodes.len()).filter(|&at| nodes[at] != nodes[at - 1]);
@@ -183,7 +184,7 @@ fn task(
         local[rank as usize] = i as u32;
     }
     let local = &*local;
-    // How much farther the right half is from a part than the left; computed when first needed.
+    // Distance of a part from the right half minus that from the left, computed on demand.
     let mut farther: Vec<Option<f64>> = vec![None; parts.len()];
     let mut bias = vec![0.0; ranks.len()];
     for (i, &rank) in ranks.iter().enumerate() {
