@@ -1,4 +1,4 @@
-//! The command line as typed. What the words mean is resolved by each command.
+//! The command line as typed; each command resolves its arguments.
 
 use crate::input::Input;
 use crate::output::written;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
 use vef_format::units::Bytes;
 
-/// Captures the MPI traffic of real programs and feeds it to network simulators.
+/// Captures the MPI traffic of programs and replays it on simulated networks.
 #[derive(Parser, Debug)]
 #[command(name = "vef", version, max_term_width = 110)]
 pub struct Arguments {
@@ -25,45 +25,46 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Run an MPI program and capture every rank's MPI calls
+    /// Run an MPI program and capture the MPI calls of every rank
     Run(Run),
-    /// Turn a capture into a trace
+    /// Convert a capture to a trace
     Mix(Mix),
-    /// Say what a trace contains and whether it replays to its end
+    /// Validate a trace and replay it
     Check(Check),
-    /// Show what a trace holds: sizes, pairs, collectives, ranks, phases
+    /// Show statistics of a trace: sizes, pairs, collectives, ranks, phases
     Stats(Stats),
     /// Write a page that shows what a trace holds and how it runs
     Report(Box<Report>),
     /// Replay a trace on a simulated network
     Sim(Box<Sim>),
-    /// Load a simulated network with synthetic traffic: latency and saturation
+    /// Run synthetic traffic on a simulated network: latency and saturation
     Traffic(Box<Traffic>),
-    /// Make a trace of a known communication pattern
+    /// Generate a trace of a known communication pattern
     Gen(Gen),
-    /// Draw what each rank did when, for a trace viewer (Perfetto, Chrome)
+    /// Write a timeline of all ranks for a trace viewer (Perfetto, Chrome)
     Timeline(Timeline),
-    /// Rewrite a trace: text (.vef) to container (.vefx), or back
+    /// Convert a trace: text (.vef) to container (.vefx), or back
     Convert(Convert),
-    /// Put ranks on nodes as a launcher would, or better
+    /// Place ranks on nodes by a launcher's rules, or optimise a placement
     Place(Box<Place>),
-    /// Write a capture as text traces, a line a call, and aggregate them as MinI Parser does
+    /// Write a capture as text traces, one call per line, with the summaries of MinI Parser
     Text(Text),
     /// Count calls, times and bytes of a capture by function, rank and pair of ranks
     Profile(Profile),
     /// Time collectives of the MPI at hand, calibrate the simulator by them, check it
     Bench(Box<crate::bench_args::Bench>),
-    /// Take a bundled capture through mix, check and sim, explaining each step
+    /// Run a bundled capture through mix, check and sim, with explanations
     Demo(Demo),
 }
 
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-The library is preloaded into the ranks only. An LD_PRELOAD that is set already stays, in front of ours.
-The exit code is the program's; if that is 0 and what --mix or --compress ask for fails, it is 2. The capture is a directory with one file a rank; `vef mix -i DIR` reads it.
+The library is preloaded into the ranks only. An existing LD_PRELOAD is kept, in front of the library.
+The capture is a directory with one file per rank, for `vef mix -i DIR`. The exit code is that of the program, or 2 if the
+program succeeds but --mix or --compress fails.
 --mpirun is split into words as by a shell: 'env A=1 \"/my mpi/bin/mpirun\" --bind-to none'.
-On several hosts the directory and the library must be under the same paths on all of them.
-With --only-phase or --only-ranks, messages may lack their other half: `vef mix --lenient` drops those.
+On several hosts, the directory and the library must have the same paths on all of them.
+With --only-phase or --only-ranks, messages may lack a partner: `vef mix --lenient` drops them.
 
 Examples:
   vef run -n 4 -- ./app input
@@ -77,36 +78,37 @@ pub struct Run {
     /// Number of ranks (passed to the launcher as -n)
     #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
-    /// Directory for the capture [default: vef-PROGRAM, vef-capture for a launcher line; with a number if that exists]
+    /// Directory for the capture [default: vef-PROGRAM, vef-capture for a launcher line; with a number if
+    /// that exists]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Launcher, with options if any [default: that of the program's MPI, else mpirun, mpiexec, srun]
+    /// Launcher, optionally with options [default: that of the program's MPI, else mpirun, mpiexec, srun]
     #[arg(long, value_name = "CMD")]
     pub mpirun: Option<String>,
-    /// Start more ranks than there are cores, which Open MPI refuses otherwise; times then measure the scheduler, too
+    /// Allow more ranks than cores (Open MPI refuses otherwise); times then include scheduling
     #[arg(long, conflicts_with = "script")]
     pub oversubscribe: bool,
-    /// A tool between the program and MPI, in the given order, each as often as named: capture, profile, text, or a tool's
-    /// file (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
+    /// Stack this tool between program and MPI; may be repeated, in order: capture, profile, text, or the
+    /// file of a tool (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
     #[arg(long = "tool", value_name = "NAME|FILE")]
     pub tools: Vec<PathBuf>,
-    /// Also mix the capture into this trace: a container if its name ends in .vefx, else text
+    /// Also mix the capture into this trace: a container if the name ends in .vefx, else text
     #[arg(long, value_name = "OUT", value_parser = written)]
     pub mix: Option<PathBuf>,
-    /// The program is a script that calls the launcher itself, once: reach the ranks through its environment. Of further
-    /// launches nothing is recorded
+    /// Run a script that calls the launcher itself; ranks are reached through its environment. Only the first
+    /// launch is recorded
     #[arg(long, conflicts_with_all = ["ranks", "mpirun"])]
     pub script: bool,
-    /// Compress the files of the capture once the program has ended (zstd); every reader here takes them as they are
+    /// Compress the files of the capture when the program has ended (zstd); all commands read them
     #[arg(long)]
     pub compress: bool,
-    /// Stop recording a rank when its file reaches this size (500K, 64MiB); the program goes on
+    /// Stop recording a rank when its file reaches this size (500K, 64MiB); the program continues
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     pub max_size: Option<u64>,
     /// Record only while the program is in the phase of this name (vef_phase_begin)
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub only_phase: Option<String>,
-    /// Record only these ranks: 0-3,8
+    /// Record only these ranks, such as 0-3,8
     #[arg(long, value_name = "LIST", value_parser = rank_list)]
     pub only_ranks: Option<String>,
     /// The program and its arguments, or a whole launcher line
@@ -114,11 +116,11 @@ pub struct Run {
     pub program: Vec<OsString>,
 }
 
-/// A limit of a rank's file, in bytes: a header and a chunk have room.
+/// Parses the size limit of a rank's file; it must have room for a header and a chunk.
 fn limit(text: &str) -> Result<u64, String> {
     const LEAST: u64 = (HEADER_SIZE + CHUNK_SIZE) as u64;
     match parse_bytes(text).map_err(|error| error.to_string())? {
-        Bytes(size) if size < LEAST => Err(format!("nothing can be recorded in less than {}K", LEAST >> 10)),
+        Bytes(size) if size < LEAST => Err(format!("must be at least {}K", LEAST >> 10)),
         Bytes(size) => Ok(size),
     }
 }
@@ -127,7 +129,7 @@ fn limit(text: &str) -> Result<u64, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranks(pub BTreeSet<u32>);
 
-/// Ranges of ranks, as the preload library understands them, too.
+/// Parses ranges of ranks, in the syntax of the preload library.
 fn rank_ranges(text: &str) -> Result<Vec<RangeInclusive<u32>>, String> {
     let number = |text: &str| text.trim().parse::<u32>().ok();
     let range = |part: &str| match part.split_once('-') {
@@ -139,7 +141,7 @@ fn rank_ranges(text: &str) -> Result<Vec<RangeInclusive<u32>>, String> {
     ranges.ok_or_else(|| "not a list of ranks such as 0-3,8".into())
 }
 
-/// The format of a timeline.
+/// Parses the format of a timeline.
 fn format(text: &str) -> Result<Format, String> {
     match text {
         "perfetto" => Ok(Format::Perfetto),
@@ -164,32 +166,32 @@ fn ranks(text: &str) -> Result<Ranks, String> {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Makes DIR/ti_traces of the capture in DIR, if there is one, and writes ti_traces/parserOutput: communicators.txt, global.txt, a file for
-each phase, and overall.txt with how often each record is in
-the whole run. The lines are those of MinI Parser; docs/tools.md has them.")]
+Writes DIR/ti_traces from the capture in DIR, if there is one, and ti_traces/parserOutput: communicators.txt, global.txt,
+a file per phase, and overall.txt with the count of each record in the whole run. The lines are those of MinI Parser
+(docs/tools.md).")]
 pub struct Text {
-    /// A capture, or the directory with ti_trace0.txt …, or the one above it
+    /// Capture, or the directory with ti_trace0.txt …, or its parent
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Lines `<rank> compute <ns>` tell the time between calls; needs a capture
+    /// Write lines `<rank> compute <ns>` for the time between calls; needs a capture
     #[arg(long)]
     pub times: bool,
-    /// The summary as JSON
+    /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct Profile {
-    /// A capture
+    /// Capture
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Everything, as JSON
+    /// Print all counts as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// What failed polls are in a trace.
+/// How failed polls appear in a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Polls {
     #[default]
@@ -199,73 +201,73 @@ pub enum Polls {
 
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
-Started by mpirun or srun, its processes share the work; the trace is the same to the byte. -j and --memory are then per
-process [default: 1, and a part of half of what is free on the node], and each process that needs more memory has a
-temporary file of its own. Where /tmp is memory, as on many nodes, it is no place for these.
+Processes started by mpirun or srun share the work; the trace is the same, byte for byte. -j and --memory are then per
+process [default: 1 thread, and a share of half the free memory of the node]. A process that needs more memory uses a
+temporary file; do not place these on a /tmp in memory.
 
 Examples:
   vef mix -i capture -o app.vef
   mpirun -n 8 vef mix -i capture -o app.vef
   srun -n 8 vef mix -i capture -o app.vef --memory 4G --tmpdir /local/scratch")]
 pub struct Mix {
-    /// The capture: its directory, or the VEFT.main of an older one
+    /// Capture: its directory, or the VEFT.main of an older one
     #[arg(short, long, value_name = "DIR|VEFT.main")]
     pub input: PathBuf,
-    /// The trace to write: a container if its name ends in .vefx, else text, whatever it is called; - is the standard
-    /// output
+    /// Trace to write: a container if the name ends in .vefx, else text; - is standard output
     #[arg(short, long, value_name = "OUT", value_parser = written)]
     pub output: PathBuf,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Memory to use, about (4G, 500MB): a capture that needs more is read twice and mixed in parts, with a temporary file
-    /// [default: half of what is free]
+    /// Memory to use, approximately (4G, 500MB); a larger capture is read twice and mixed in parts, with a
+    /// temporary file [default: half of the free memory]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// Directory for temporary files, which have no name there [default: that of the trace]
+    /// Directory for temporary files, which are unlinked [default: that of the trace]
     #[arg(long, value_name = "DIR")]
     pub tmpdir: Option<PathBuf>,
-    /// Drop sends and receives that have no partner instead of refusing the capture
+    /// Drop sends and receives without a partner instead of refusing the capture
     #[arg(long)]
     pub lenient: bool,
     /// Skip and count events of unknown type (older captures)
     #[arg(long)]
     pub skip_unknown: bool,
-    /// Replace collectives by the messages of algorithms: default, openmpi, mpich, nccl, or a table's file
+    /// Replace collectives by the messages of their algorithms: default, openmpi, mpich, nccl, or the file of
+    /// a table
     #[arg(long, value_name = "TABLE", num_args = 0..=1, default_missing_value = "default")]
     pub lower_collectives: Option<String>,
-    /// What polls that found nothing (MPI_Test, MPI_Iprobe …) are, where what comes next is a message: waiting for it, or
-    /// computing that takes as long as in the run
+    /// Meaning of failed polls (MPI_Test, MPI_Iprobe …) that a message ends: waiting for the message, or
+    /// computing for the captured time
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Polls::Wait)]
     pub polls: Polls,
-    /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
+    /// File with the codes of collectives to use in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
-    /// The summary as JSON
+    /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The exit code is 0 if every record replays, 2 otherwise. With --json there is JSON on stdout also when the trace
-cannot be read: it has `error` then. A trace may come through a pipe (TRACE is -); it is copied to a file then.
+The exit code is 0 if every record replays, else 2. --json prints JSON even if the trace cannot be read: its key `error`
+then has the reason. A trace from a pipe (TRACE is -) is copied to a temporary file.
 
---repair writes counts of the header, trigger bits, ids, dependencies and orders that can have been no other way, says
-what it changed, and writes nothing where more is wrong. docs/formats.md has the rules.
+--repair corrects counts of the header, trigger bits, ids, dependencies and orders that the rest of the trace determines,
+and reports each change. It writes nothing if other errors remain. docs/formats.md has the rules.
 
 Examples:
   vef check app.vef
   vef check app.vef --repair mended.vef
   zstdcat app.vef.zst | vef check - --json")]
 pub struct Check {
-    /// The trace; - is the standard input
+    /// Trace; - is standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
-    /// Mend what follows from the rest of the trace (in text), and write the result if it is sound
+    /// Repair what the rest of the trace determines (text only), and write the result if it is valid
     #[arg(long, value_name = "OUT.vef")]
     pub repair: Option<PathBuf>,
-    /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
+    /// File with the codes of collectives in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
     /// Latency of the yardstick network
@@ -274,44 +276,45 @@ pub struct Check {
     /// Bandwidth of the yardstick network
     #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
     pub bandwidth: String,
-    /// The result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One pass, no replay: nothing here depends on a network. docs/reports.md lists the keys of --json and the columns of --csv.
+The trace is read once and not replayed: no figure depends on a network. docs/reports.md lists the keys of --json and the
+columns of --csv.
 
 Examples:
   vef stats app.vef
   vef stats app.vefx --by pair --top 50
   vef stats app.vefx --csv ranks > ranks.csv")]
 pub struct Stats {
-    /// The trace; - is the standard input
+    /// Trace; - is standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
-    /// Only this table: size, pair, distance, collective, communicator, rank, phase, call
+    /// Show only this table: size, pair, distance, collective, communicator, rank, phase, call
     #[arg(long, value_name = "WHAT", value_parser = section, conflicts_with_all = ["json", "csv"])]
     pub by: Option<Section>,
-    /// Rows of each table, at most
+    /// Maximum number of rows per table
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub top: usize,
-    /// Codes of collectives in a text trace, other than the default ones (a `code name` line each)
+    /// File with the codes of collectives in a text trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
-    /// Threads [default: all cores]; the result is the same
+    /// Number of threads [default: all cores]; the result does not depend on it
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Everything as JSON, as in a report
+    /// Print everything as JSON, as in a report
     #[arg(long)]
     pub json: bool,
-    /// A whole table as CSV: ranks, pairs, sizes, distances, collectives, phases, calls
+    /// Print one complete table as CSV: ranks, pairs, sizes, distances, collectives, phases, calls
     #[arg(long, value_name = "TABLE", conflicts_with = "json")]
     pub csv: Option<String>,
 }
 
-/// A table of `vef stats`.
+/// Parses the name of a table of `vef stats`.
 fn section(text: &str) -> Result<Section, String> {
     let names: Vec<&str> = Section::ALL.iter().map(|section| section.name()).collect();
     let found = Section::ALL.into_iter().find(|section| section.name() == text);
@@ -320,10 +323,10 @@ fn section(text: &str) -> Result<Section, String> {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Of a capture the times are those of its calls, from the first entry of MPI_Init. A trace has no times: it is replayed on a \
-network of --latency + bytes / --bandwidth. Of a simulation's result (vef sim --json --links) links are drawn. Ranks are threads of their hosts, arrows lead from the sends of messages to \
-the calls that received them; where nothing is drawn a rank computes. Where the file would be larger than --max-size, short \
-slices are put together; docs/timeline.md has the rule.
+A capture is shown with the times of its calls, from the first entry of MPI_Init. A trace is replayed on a network of \
+--latency + bytes / --bandwidth. A result of vef sim --json --links is shown as links over time. Ranks are threads of \
+their hosts; arrows lead from the sends of messages to the calls that received them; gaps are computing. If the file \
+would exceed --max-size, short slices are merged; docs/timeline.md has the rule.
 
 Examples:
   vef timeline capture -o app.pftrace
@@ -331,25 +334,25 @@ Examples:
   vef sim app.vefx --topology torus:4x4 --json --links | vef timeline - -o links.pftrace
   vef timeline capture -o part.json --format json --from 1.5s --to 1.6s --ranks 0-15")]
 pub struct Timeline {
-    /// A capture's directory, a trace, or the result of a simulation; - is the standard input
+    /// Directory of a capture, a trace, or the result of a simulation; - is standard input
     #[arg(value_name = "CAPTURE|TRACE|RESULT", value_parser = Input::argument)]
     pub input: PathBuf,
-    /// The file to write; - is the standard output
+    /// File to write; - is standard output
     #[arg(short, long, value_name = "OUT", value_parser = written)]
     pub output: PathBuf,
-    /// Perfetto's protocol buffers, or Chrome's trace events
+    /// File format: perfetto (protocol buffers) or json (Chrome trace events)
     #[arg(long, value_parser = format, default_value = "perfetto", value_name = "FORMAT")]
     pub format: Format,
-    /// Draw from this time on (10ms, 1.5s)
+    /// Start of the timeline (10ms, 1.5s)
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
-    /// Draw up to this time
+    /// End of the timeline
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
-    /// Draw only these ranks: 0-3,8
+    /// Show only these ranks, such as 0-3,8
     #[arg(long, value_name = "LIST", value_parser = ranks)]
     pub ranks: Option<Ranks>,
-    /// The most that the file may have; viewers need two to four times as much memory
+    /// Maximum size of the file; viewers need two to four times as much memory
     #[arg(long, default_value = "200MB", value_name = "SIZE")]
     pub max_size: String,
     /// Latency of the network on which a trace is replayed
@@ -358,32 +361,31 @@ pub struct Timeline {
     /// Bandwidth of that network
     #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
     pub bandwidth: String,
-    /// Codes of collectives in the trace, other than the default ones (a `code name` line each)
+    /// File with the codes of collectives in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A container is smaller, checksummed, and gives any task's records without reading the others'. `vef check` and
-`vef sim` read both forms.")]
+A container is smaller and checksummed, and the records of a task can be read without those of others. All commands that
+read traces read both forms.")]
 pub struct Convert {
-    /// The trace; - is the standard input
+    /// Trace; - is standard input
     #[arg(value_name = "FROM", value_parser = Input::argument)]
     pub from: PathBuf,
-    /// The file to write: a container if its name ends in .vefx, else text, whatever it is called; - is the standard
-    /// output, for text
+    /// File to write: a container if the name ends in .vefx, else text; - is standard output, as text
     #[arg(value_name = "TO", value_parser = written)]
     pub to: PathBuf,
-    /// Compress the container's blocks (zstd)
+    /// Compress the blocks of the container (zstd)
     #[arg(long)]
     pub compress: bool,
-    /// What the codes of collectives in a text trace mean (a `code name` line each); a container keeps that
+    /// File with the codes of collectives in a text trace, one `code name` per line; a container keeps them
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
 }
 
-/// What says where ranks are to be.
+/// Arguments that decide where ranks run.
 const RULES: [&str; 19] = [
     "processes",
     "model",
@@ -408,9 +410,9 @@ const RULES: [&str; 19] = [
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Nodes come from --hostfile, --host, --nodelist, --rankfile, or --nodes with --slots; nothing is ever asked.
-With --optimise the placement by these rules (or one node a rank of the topology) is the start and the result is
-compared with it, with block, round-robin and the best of 100 random placements.
+Nodes come from --hostfile, --host, --nodelist, --rankfile, or --nodes with --slots; no launcher is run.
+--optimise starts from the placement by these rules (default: one rank per node of the topology), and compares its
+result with it, with block, round-robin and the best of 100 random placements.
 
 Examples:
   vef place -n 8 --hostfile hosts --map-by node
@@ -421,7 +423,7 @@ pub struct Place {
     /// Number of ranks
     #[arg(short = 'n', long = "np", visible_short_alias = 'c', value_name = "N")]
     pub processes: Option<u32>,
-    /// Whose rules: openmpi, getinfo, hydra, slurm
+    /// Rules to apply: openmpi, getinfo, hydra, slurm
     #[arg(long, default_value = "openmpi", value_name = "MODEL")]
     pub model: String,
     /// Hostfile (Hydra: machine file)
@@ -430,74 +432,74 @@ pub struct Place {
     /// Hosts, or a filter on the hostfile: a,b:2,c
     #[arg(long, value_name = "HOSTS")]
     pub host: Vec<String>,
-    /// Slurm's node list: node[01-04,07]
+    /// Slurm node list: node[01-04,07]
     #[arg(long, value_name = "LIST")]
     pub nodelist: Option<String>,
-    /// As many nodes, called node0, node1, …
+    /// Number of nodes, named node0, node1, …
     #[arg(long, value_name = "N")]
     pub nodes: Option<u32>,
-    /// Slots of each of these nodes (Slurm: also 16(x3),8)
+    /// Slots per node of --nodes (Slurm: also 16(x3),8)
     #[arg(long, value_name = "N")]
     pub slots: Option<String>,
-    /// Cores of a slot where the hostfile gives no #cores
+    /// Cores per slot if the hostfile has no #cores
     #[arg(long, value_name = "N")]
     pub core: Option<u32>,
-    /// hwloc's XML of a node
+    /// XML file of hwloc that describes a node
     #[arg(long, value_name = "FILE")]
     pub hwloc: Option<PathBuf>,
-    /// Slots of a node that nobody gave any [default: the cores of --hwloc, or 1]
+    /// Slots of nodes without a given number [default: the cores of --hwloc, or 1]
     #[arg(long, value_name = "N")]
     pub unknown_slots: Option<u32>,
-    /// Rankfile; overrides every policy
+    /// Rankfile; overrides all policies
     #[arg(long, value_name = "FILE")]
     pub rankfile: Option<PathBuf>,
-    /// node, slot, core, ppr:N:node …
+    /// Mapping policy: node, slot, core, ppr:N:node …
     #[arg(long, value_name = "POLICY")]
     pub map_by: Option<String>,
-    /// node, slot, core
+    /// Ranking policy: node, slot, core
     #[arg(long, value_name = "POLICY")]
     pub rank_by: Option<String>,
     /// Map and rank by node
     #[arg(long)]
     pub bynode: bool,
-    /// More ranks than slots are fine
+    /// Allow more ranks than slots
     #[arg(long)]
     pub oversubscribe: bool,
-    /// More ranks than slots are an error
+    /// Refuse more ranks than slots
     #[arg(long)]
     pub nooversubscribe: bool,
-    /// Ranks of a node (Hydra, Slurm)
+    /// Ranks per node (Hydra, Slurm)
     #[arg(long = "ntasks-per-node", visible_alias = "ppn", value_name = "N")]
     pub per_node: Option<u32>,
-    /// Slurm's distribution: block, cyclic, plane=N
+    /// Slurm distribution: block, cyclic, plane=N
     #[arg(long, value_name = "HOW")]
     pub distribution: Option<String>,
-    /// The node that mpirun itself runs on
+    /// Node on which mpirun runs
     #[arg(long, value_name = "NODE")]
     pub launch_node: Option<String>,
-    /// The placement that this capture recorded, instead of all the above
+    /// Use the placement recorded in this capture instead of rules
     #[arg(long, value_name = "DIR", conflicts_with_all = RULES)]
     pub captured: Option<PathBuf>,
-    /// Look for a placement with fewer hop-bytes for this trace; - is the standard input
+    /// Search for a placement with fewer hop-bytes for this trace; - is standard input
     #[arg(long, value_name = "TRACE", requires = "topology", value_parser = Input::argument)]
     pub optimise: Option<PathBuf>,
-    /// The network to optimise for (as in vef sim)
+    /// Topology to optimise for (as in vef sim)
     #[arg(long, value_name = "T", requires = "optimise")]
     pub topology: Option<String>,
-    /// Seed of the search: the same seed gives the same placement
+    /// Seed of the search; the same seed gives the same placement
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// What to print: table, getinfo, json, toml, text
+    /// Output format: table, getinfo, json, toml, text
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     pub format: String,
-    /// Also write a placement file: .toml, .json, or one node a line
+    /// Also write a placement file: .toml, .json, or text with one node per line
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub struct Demo {
-    /// Capture a real program first, if an MPI is installed
+    /// First capture a real program, if an MPI is installed
     #[arg(long)]
     pub live: bool,
 }

@@ -1,4 +1,4 @@
-//! The options that describe a simulated network: `vef sim` and `vef traffic` have the same.
+//! The options of a simulated network, shared by `vef sim` and `vef traffic`.
 
 use crate::output::Failure;
 use clap::Args;
@@ -7,30 +7,30 @@ use sim_example::loggp::Rendezvous;
 use sim_example::model::{Arbiter, Buffers, Model, Weights};
 use sim_example::quantity::{parse_bytes, parse_time};
 
-/// What the words mean: for the help of each command that has them.
+/// Topologies, routings and models, for `--help`.
 pub const WORDS: &str = "\
 Topologies: auto (one switch), switch:NODES, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, karytree:KxLEVELS,
 xgft:CHILDREN;PARENTS[;CABLES], torus:AxBxC[:NODES], mesh:AxBxC[:NODES], hyperx:AxB:NODES,
 dragonfly:NODESxROUTERSxGLOBAL[xGROUPS][:palmtree|absolute|relative], file:NET.graphml|.dot|.txt.
 Routing: minimal (in tori, meshes, HyperX also dor, in trees dmodk), ecmp:pair|message|packet, adaptive, valiant,
 valiant:router, ugal[:BYTES].
-Models: cut-through, store-and-forward, latency (no contention), packet (finite buffers, credits), flow (messages share
-links, max-min), loggp (ranks and no links; also runs GOAL schedules).
+Models: cut-through, store-and-forward, latency (no contention), packet (finite buffers, credits), flow (max-min shares of
+links), loggp (no links; also runs GOAL schedules).
 docs/simulator.md has the formulas.";
 
 /// A network.
 #[derive(Args, Clone, Debug)]
 pub struct Network {
-    /// The network's form
+    /// Topology
     #[arg(long, default_value = "auto", value_name = "T")]
     pub topology: String,
-    /// What messages do to each other on links
+    /// Network model
     #[arg(long, default_value = "cut-through", value_name = "MODEL")]
     pub model: String,
-    /// Which way messages take
+    /// Routing
     #[arg(long, default_value = "minimal", value_name = "R")]
     pub routing: String,
-    /// What random choices depend on
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
     /// Bandwidth of a link
@@ -39,65 +39,66 @@ pub struct Network {
     /// Latency of a link
     #[arg(long, default_value = "500ns", value_name = "TIME")]
     pub latency: String,
-    /// Bandwidth of the links between nodes and switches [default: as the others]
+    /// Bandwidth of links between nodes and switches [default: --bandwidth]
     #[arg(long, value_name = "RATE")]
     pub node_bandwidth: Option<String>,
-    /// Latency of the links between nodes and switches [default: as the others]
+    /// Latency of links between nodes and switches [default: --latency]
     #[arg(long, value_name = "TIME")]
     pub node_latency: Option<String>,
-    /// Bandwidth of the links between groups of a dragonfly [default: as the others]
+    /// Bandwidth of links between groups of a dragonfly [default: --bandwidth]
     #[arg(long, value_name = "RATE")]
     pub global_bandwidth: Option<String>,
-    /// Latency of the links between groups of a dragonfly [default: as the others]
+    /// Latency of links between groups of a dragonfly [default: --latency]
     #[arg(long, value_name = "TIME")]
     pub global_latency: Option<String>,
-    /// Time a switch takes to pass a message on
+    /// Delay of a switch per message
     #[arg(long, default_value = "0ns", value_name = "TIME")]
     pub switch_delay: String,
-    /// Time a node takes to prepare a message
+    /// Time of a node's interface per message
     #[arg(long, default_value = "0ns", value_name = "TIME")]
     pub overhead: String,
-    /// Model loggp: its numbers, in ns, ns a byte, and bytes (S) [default: L=2500,o=1500,g=1000,G=6,O=0,S=65535]
+    /// Model loggp: parameters in ns, ns per byte, and bytes (S) [default:
+    /// L=2500,o=1500,g=1000,G=6,O=0,S=65535]
     #[arg(long, value_name = "L=…,o=…")]
     pub loggp: Option<String>,
-    /// Model loggp: what comes before a message of more than S bytes: late (nothing, as LogGOPSim) or handshake
+    /// Model loggp: protocol of messages over S bytes: late (no handshake, as LogGOPSim) or handshake
     #[arg(long, default_value = "late", value_name = "HOW")]
     pub rendezvous: String,
-    /// Model loggp: as LogGOPSim also where that makes no sense
+    /// Model loggp: reproduce defects of LogGOPSim
     #[arg(long)]
     pub compat: bool,
-    /// Model flow: how large a share each message gets: equal, or by latency (as SimGrid)
+    /// Model flow: shares of messages: equal, or latency (in inverse proportion to it, as SimGrid)
     #[arg(long, default_value = "equal", value_name = "HOW")]
     pub weights: String,
-    /// Model packet: most bytes of a message in a packet
+    /// Model packet: largest payload of a packet
     #[arg(long, default_value = "2KiB", value_name = "SIZE")]
     pub packet_size: String,
-    /// Model packet: what a packet has besides
+    /// Model packet: header of a packet
     #[arg(long, default_value = "0B", value_name = "SIZE")]
     pub packet_header: String,
-    /// Model packet: buffer of a virtual channel [default: what the full rate of its link needs]
+    /// Model packet: buffer of a virtual channel [default: what the bandwidth of its link needs]
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<String>,
-    /// Model packet: virtual channels of a link [default: as many as the routing needs, and at least 2]
+    /// Model packet: virtual channels per link [default: what the routing needs, at least 2]
     #[arg(long, value_name = "N")]
     pub vcs: Option<u32>,
-    /// Model packet: which packets may ask for a link: input (the first of each input's channel) or output (all)
+    /// Model packet: packets that may request a link: input (the head of each input channel) or output (all)
     #[arg(long, default_value = "input", value_name = "WHERE")]
     pub buffers: String,
-    /// Model packet: how many times as fast as its links a switch is inside, with one connection an input [default: a
-    /// connection for each channel]
+    /// Model packet: speed of a switch's inside relative to its links, with one connection per input
+    /// [default: one connection per channel, as fast as its link]
     #[arg(long, value_name = "TIMES")]
     pub speedup: Option<f64>,
-    /// Model packet: which packet gets a link: round-robin or age
+    /// Model packet: arbiter of links: round-robin or age
     #[arg(long, default_value = "round-robin", value_name = "HOW")]
     pub arbiter: String,
-    /// Model packet: time a switch takes to give a credit back, besides the link's latency
+    /// Model packet: time of a switch for a credit, besides the latency of the link
     #[arg(long, default_value = "0ns", value_name = "TIME")]
     pub credit_delay: String,
 }
 
 impl Network {
-    /// The settings that the words mean.
+    /// Resolves the options.
     pub fn settings(&self) -> Result<NetworkSettings, Failure> {
         let mut network = NetworkSettings {
             topology: self.topology.parse()?,
