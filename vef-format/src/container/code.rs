@@ -1,14 +1,14 @@
-//! What the contents of blocks are made of: varints, records' bytes and runs of ranks.
+//! Encoding of block contents: varints, bytes of records, and runs of ranks.
 
 use crate::capture::encode::{unzigzag, zigzag};
 use crate::capture::varint::{self, Ended, MAX_LEN, Source};
 
-/// What is wrong with the content of a block, whose checksum is right.
+/// What is wrong in a block whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Garbled {
-    /// A value is cut, or values are left.
+    /// A value is truncated, or there are surplus values.
     Length,
-    /// A value out of its range.
+    /// A value is out of range.
     Value(&'static str),
 }
 
@@ -19,7 +19,7 @@ impl From<Ended> for Garbled {
 }
 
 impl Garbled {
-    /// For people.
+    /// The text of the error.
     pub(super) fn text(self) -> String {
         match self {
             Self::Length => "a block of another length than its items have".to_owned(),
@@ -28,16 +28,16 @@ impl Garbled {
     }
 }
 
-/// Bytes that grow by varints.
+/// A growing buffer of varints.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packed {
     bytes: Vec<u8>,
     len: usize,
 }
 
-/// At most so many values are put at a time.
+/// Maximum number of values in one call.
 const MOST_VALUES: usize = 14;
-/// Their values begin below this.
+/// Limit of the index at which their values begin.
 const VALUES: usize = 128;
 const _: () = assert!(MOST_VALUES * MAX_LEN < VALUES);
 
@@ -49,7 +49,7 @@ impl Packed {
         let room: &mut [u8; VALUES + MAX_LEN] = self.room();
         let mut at = 0;
         for &value in values {
-            // The mask tells the compiler that there is room.
+            // The mask proves to the compiler that there is room.
             if let Some(room) = room[at % VALUES..].first_chunk_mut() {
                 at += varint::store(value, room);
             }
@@ -63,7 +63,7 @@ impl Packed {
         self.append(text.as_bytes());
     }
 
-    /// Appends what was put elsewhere.
+    /// Appends encoded bytes.
     pub(super) fn append(&mut self, bytes: &[u8]) {
         self.bytes.truncate(self.len);
         self.bytes.extend_from_slice(bytes);
@@ -74,7 +74,7 @@ impl Packed {
         &self.bytes[..self.len]
     }
 
-    /// The next bytes, which are not appended yet.
+    /// Room for the next bytes, which [`Packed::advance`] appends.
     #[inline(always)]
     pub(super) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
         if self.bytes.len() < self.len + N {
@@ -91,7 +91,7 @@ impl Packed {
         self.bytes.resize((self.len + room).next_power_of_two(), 0);
     }
 
-    /// Appends so many bytes of what was written to [`Packed::room`].
+    /// Appends the first `bytes` bytes of [`Packed::room`].
     #[inline(always)]
     pub(super) fn advance(&mut self, bytes: usize) {
         self.len += bytes;
@@ -102,7 +102,7 @@ impl Packed {
     }
 }
 
-/// Steps that repeat: what lists of ranks are made of. All tasks in order are one run.
+/// Run-length coding of steps, for lists of ranks. All tasks in order are one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Runs {
     previous: u32,
@@ -111,7 +111,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Appends `rank`; what repeats is held back until [`Runs::end`].
+    /// Appends `rank`; [`Runs::end`] completes the last run.
     #[inline]
     pub(super) fn put(&mut self, out: &mut Packed, rank: u32) {
         let step = i64::from(rank) - i64::from(self.previous);
@@ -124,7 +124,7 @@ impl Runs {
         (self.step, self.repeated) = (step, 1);
     }
 
-    /// Appends what was held back.
+    /// Appends the last run.
     pub(super) fn end(&mut self, out: &mut Packed) {
         if self.repeated > 0 {
             out.put(&[zigzag(self.step), self.repeated - 1]);
@@ -145,7 +145,7 @@ impl Runs {
         Ok(self.previous)
     }
 
-    /// Whether nothing of a run is left.
+    /// Whether the current run is at its end.
     pub(super) fn is_over(&self) -> bool {
         self.repeated == 0
     }

@@ -19,10 +19,10 @@ use std::fs::File;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
-/// Members that a communicator may have in a file of fewer bytes.
+/// Maximum number of members of a communicator in a file of fewer bytes.
 const MANY_MEMBERS: u64 = 4 << 20;
 
-/// An open container. Streams of several tasks can be read from it at once, and by several threads.
+/// An open container. Several streams, and several threads, can read it at once.
 #[derive(Debug)]
 pub struct Reader {
     pub(super) input: Input,
@@ -32,14 +32,14 @@ pub struct Reader {
     header: Header,
     about: About,
     pub(super) index: Index,
-    /// Where the index begins, and the blocks end.
+    /// Offset of the index, where the blocks end.
     pub(super) blocks_end: u64,
-    /// Where the footer begins, and the index ends.
+    /// Offset of the footer, where the index ends.
     index_end: u64,
 }
 
 impl Reader {
-    /// Opens the container in the file `path` and goes over its index.
+    /// Opens the container in the file `path` and scans its index.
     pub fn open(path: &Path) -> Result<Self, ContainerError> {
         let open = || {
             let file = File::open(path)?;
@@ -51,7 +51,7 @@ impl Reader {
         Self::new(Input::File(file), length, path)
     }
 
-    /// Reads the container that is `bytes`; errors call it `path`.
+    /// Opens the container in `bytes`; `path` is used in errors only.
     pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, ContainerError> {
         let length = bytes.len() as u64;
         Self::new(Input::Bytes(bytes), length, path)
@@ -128,7 +128,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Holds the index against its frame and its checksum, without holding it in memory.
+    /// Checks the index against its frame and its checksum, without keeping it in memory.
     fn check_index(&self) -> Result<(), ContainerError> {
         let (offset, begin) = (self.blocks_end, self.blocks_end + FRAME as u64);
         let mut frame = [0; FRAME];
@@ -140,7 +140,7 @@ impl Reader {
         checked.map_err(|problem| self.error(offset, problem))
     }
 
-    /// Holds the numbers of items in the index against the header.
+    /// Checks the numbers of items in the index against the header.
     fn check_counts(&self, offset: u64) -> Result<(), ContainerError> {
         let Index { about: _, communicators, order, sections: _, tasks } = &self.index;
         let records: u128 = tasks.iter().map(|task| u128::from(task.list.items)).sum();
@@ -165,8 +165,7 @@ impl Reader {
         &self.header
     }
 
-    /// The version of the file's layout, major and minor. What later minor versions than this program's add is
-    /// passed by.
+    /// The version of the file's layout, major and minor. Additions of later minor versions than this program's are skipped.
     pub fn version(&self) -> (u8, u16) {
         (VERSION, self.minor)
     }
@@ -176,17 +175,17 @@ impl Reader {
         &self.about
     }
 
-    /// Whether the order between tasks was kept; otherwise [`Reader::lines`] goes task by task.
+    /// Whether the order of different tasks' records was kept; otherwise [`Reader::lines`] reads task by task.
     pub fn keeps_order(&self) -> bool {
         self.index.order.blocks > 0
     }
 
-    /// The tasks that have records, in order.
+    /// The tasks that have records, ascending.
     pub fn tasks(&self) -> impl ExactSizeIterator<Item = Rank> {
         self.index.tasks.iter().map(|list| Rank(list.task))
     }
 
-    /// The number of records of `task`.
+    /// Number of records of `task`.
     pub fn records_of(&self, task: Rank) -> u64 {
         self.list_of(task).items
     }
@@ -195,7 +194,7 @@ impl Reader {
         self.index.number_of(task.0).map_or(List::default(), |number| self.index.tasks[number].list)
     }
 
-    /// The records of `task` in program order; reads no other task's blocks.
+    /// The records of `task` in program order; reads only blocks of this task.
     pub fn task(&self, task: Rank) -> TaskRecords<'_> {
         self.records_from(task, Places::new(self.list_of(task)))
     }
@@ -215,14 +214,14 @@ impl Reader {
         }
     }
 
-    /// The blocks of the records of `task`, in order: what is in each, without reading it.
+    /// Summaries of the blocks of `task`, in order, without reading the blocks.
     pub fn blocks(&self, task: Rank) -> Blocks<'_> {
         let places = Places::new(self.list_of(task));
         Blocks { reader: self, task, places, records: 0, computing: Ticks(0) }
     }
 
-    /// The message or mark `id`, and the number of its record in its task; of the tasks' blocks, only those are read that may
-    /// have it. `None` if there is none.
+    /// The message or mark `id`, and the index of its record in its task; `None` if there is none. Reads only blocks whose range of
+    /// ids contains it.
     pub fn find_message(&self, id: MessageId) -> Result<Option<(u64, Message)>, ContainerError> {
         for task in self.tasks() {
             let mut blocks = self.blocks(task);
@@ -244,7 +243,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// All records: communicators first, then as the text had them, or task by task.
+    /// All lines: communicators first, then records in the order of the text, or task by task.
     pub fn lines(&self) -> Lines<'_> {
         Lines {
             reader: self,
@@ -264,18 +263,17 @@ impl Reader {
         Communicators { reader: self, blocks: BlockItems::new(self.index.communicators), members: Vec::new() }
     }
 
-    /// Whether readers that do not know the extension section `name` have to refuse the container.
+    /// Whether readers that do not know the extension section `name` must refuse the container.
     pub fn is_required(&self, name: &str) -> bool {
         self.index.section(name).is_some_and(|section| section.required)
     }
 
-    /// The names of the extension sections, which a copy of the trace takes over. The proof is none: it is of this file alone.
+    /// Names of the extension sections that a copy of the trace keeps. The proof is not among them: it is valid for this file only.
     pub fn section_names(&self) -> impl Iterator<Item = &str> {
         self.index.sections.iter().map(|section| section.name.as_str()).filter(|&name| name != proof::SECTION)
     }
 
-    /// The streams of the extension section `name`: of which task (none: the trace's own), and in how many pieces.
-    /// A section that is not there has none.
+    /// The streams of the extension section `name`, with their tasks and numbers of pieces. Empty if there is no such section.
     pub fn section(&self, name: &str) -> Result<Vec<SectionStream>, ContainerError> {
         let Some(section) = self.index.section(name) else { return Ok(Vec::new()) };
         let lists = section.lists(&self.input, self.index_end);
@@ -287,10 +285,10 @@ impl Reader {
         Ok(lists.into_iter().map(stream).collect())
     }
 
-    /// Reads all extension sections, to see whether they are whole: what they say is another matter.
+    /// Reads all extension sections to verify their checksums, not their meaning.
     ///
     /// # Errors
-    /// The first that is damaged.
+    /// The first damaged block.
     pub fn check_sections(&self) -> Result<(), ContainerError> {
         for name in self.section_names() {
             for stream in self.section(name)? {
@@ -301,9 +299,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the writer has proven, of the very records that the file holds, what containers can say so: the ids of lines are 0, 1, 2 and
-    /// so on; a message is marked as awaited exactly if one record waits for it, once, and that is its receiver's; who waits for a send or mark waits
-    /// for the last one of its task. Reads the checksums of all blocks of records.
+    /// Whether the file has a valid proof of these statements: the ids of lines are 0, 1, 2 and so on; a message is marked as
+    /// awaited exactly if one record waits for it, once, in the receiving task; a record that waits for a send or mark waits for
+    /// the last one of its task. Reads the checksums of all blocks of records.
     pub fn is_proven(&self) -> Result<bool, ContainerError> {
         let Some(stream) = self.section(proof::SECTION)?.into_iter().next() else { return Ok(false) };
         let Some(said) = self.pieces(&stream).next(self)? else { return Ok(false) };
@@ -334,7 +332,7 @@ impl Reader {
         next.map_err(|trouble| self.trouble(self.blocks_end, trouble))
     }
 
-    /// The content of the block at `spot`, which the index has found within the file.
+    /// The content of the block at `spot`; the index scan has checked that it is within the file.
     pub(super) fn content(&self, kind: Kind, task: u32, spot: Spot) -> Result<Vec<u8>, ContainerError> {
         let length = usize::try_from(spot.length).unwrap_or(usize::MAX);
         let mut bytes = vec![0; length];
@@ -365,7 +363,7 @@ impl Reader {
 /// The pieces of an extension section that belong to one task, or to the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionStream {
-    /// Whose; none where it is the trace's own.
+    /// The task; `None`: the trace.
     pub task: Option<Rank>,
     pub(super) list: List,
 }
@@ -377,7 +375,7 @@ impl SectionStream {
     }
 }
 
-/// The pieces of a stream of an extension section.
+/// Reads the pieces of a stream of an extension section.
 #[derive(Clone, Copy, Debug)]
 pub struct Pieces {
     task: u32,
@@ -385,7 +383,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// The next piece of `reader`, whose stream this is; `None` behind the last.
+    /// The next piece in `reader`; `None` at the end.
     pub fn next(&mut self, reader: &Reader) -> Result<Option<Vec<u8>>, ContainerError> {
         match reader.next_place(&mut self.places)? {
             Some(spot) => reader.content(Kind::Section, self.task, spot).map(Some),
@@ -401,18 +399,18 @@ pub struct TaskRecords<'a> {
     task: Rank,
     places: Places,
     offset: u64,
-    /// The present block, and room to read beyond its end.
+    /// The current block, and padding behind it.
     block: Vec<u8>,
     end: usize,
     at: usize,
     left: u32,
     decoder: Decoder,
-    /// What came together with the mark that was given last.
+    /// The message that was decoded together with the last mark.
     behind: Option<Raw>,
 }
 
 impl TaskRecords<'_> {
-    /// The next record (never a communicator), or `None` behind the last.
+    /// The next record (never a communicator), or `None` at the end.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "as all readers of the crate")]
     pub fn next(&mut self) -> Result<Option<Line<'static>>, ContainerError> {
@@ -420,7 +418,7 @@ impl TaskRecords<'_> {
         Ok(self.next_raw()?.map(|raw| raw.line(task)))
     }
 
-    /// As [`TaskRecords::next`], the record in its plainest form.
+    /// Like [`TaskRecords::next`], as plain numbers.
     #[inline]
     pub fn next_raw(&mut self) -> Result<Option<Raw>, ContainerError> {
         if !self.fetch()? {
@@ -441,7 +439,7 @@ impl TaskRecords<'_> {
         }
     }
 
-    /// Gives all records that are left to `take`: the quick way for those who want all of a task.
+    /// Passes all remaining records to `take`; faster than single calls.
     #[inline]
     pub fn each_raw(&mut self, mut take: impl FnMut(&Raw)) -> Result<(), ContainerError> {
         while self.fetch()? {
@@ -470,7 +468,7 @@ impl TaskRecords<'_> {
         Ok(())
     }
 
-    /// Makes a record be there; `false` behind the last.
+    /// Advances to the next block if necessary; `false` at the end.
     #[inline]
     fn fetch(&mut self) -> Result<bool, ContainerError> {
         while self.left == 0 {
@@ -488,18 +486,18 @@ impl TaskRecords<'_> {
     }
 }
 
-/// What a block of a task's records holds, as the index says: the records themselves may be passed by.
+/// Summary of a block of a task's records, from the index.
 #[derive(Clone, Debug)]
 pub struct BlockContent {
-    /// Numbers of its records in their task.
+    /// Indices of its records in their task.
     pub records: Range<u64>,
-    /// The task's computing time, the sum of the times of its records: up to the block, and with it.
+    /// The task's computing time (sum of the times of its records) before and after the block.
     pub computing: Range<Ticks>,
-    /// The least and the greatest id of its messages and marks, if it has any.
+    /// Least and greatest id of its messages and marks, if it has any.
     pub messages: Option<RangeInclusive<MessageId>>,
-    /// The least and the greatest id of its collectives, if it has any.
+    /// Least and greatest id of its collectives, if it has any.
     pub collectives: Option<RangeInclusive<CollectiveId>>,
-    /// At the block.
+    /// Positioned at the block.
     places: Places,
 }
 
@@ -514,7 +512,7 @@ pub struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// What the next block holds; `None` behind the last.
+    /// The summary of the next block; `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "as all readers of the crate")]
     pub fn next(&mut self) -> Result<Option<BlockContent>, ContainerError> {
         let places = self.places;
@@ -532,13 +530,13 @@ impl<'a> Blocks<'a> {
         Ok(Some(BlockContent { records, computing, messages, collectives, places }))
     }
 
-    /// The records from the beginning of `block` on, which is one of these.
+    /// The task's records from the beginning of `block` on.
     pub fn records_from(&self, block: &BlockContent) -> TaskRecords<'a> {
         self.reader.records_from(self.task, block.places)
     }
 }
 
-/// Blocks that are read one after the other.
+/// Reads blocks of one list in order.
 #[derive(Debug)]
 struct BlockItems {
     places: Places,
@@ -553,7 +551,7 @@ impl BlockItems {
         Self { places: Places::new(list), offset: 0, block: Vec::new(), at: 0, left: 0 }
     }
 
-    /// Makes an item be there; `Some(true)` when it is the first of a block, `None` behind the last.
+    /// Advances to the next item; `Some(true)` if it is the first of a block, `None` at the end.
     fn advance(&mut self, reader: &Reader, kind: Kind) -> Result<Option<bool>, ContainerError> {
         let mut fresh = false;
         while self.left == 0 {
@@ -579,7 +577,7 @@ pub struct Communicators<'a> {
 }
 
 impl Communicators<'_> {
-    /// The next communicator and its members' world ranks, or `None` behind the last.
+    /// The next communicator and its members' world ranks, or `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "the members borrow from the reader")]
     pub fn next(&mut self) -> Result<Option<(CommId, &[Rank])>, ContainerError> {
         if self.advance()? { self.read().map(Some) } else { Ok(None) }
@@ -596,13 +594,13 @@ impl Communicators<'_> {
         }
     }
 
-    /// The communicator that comes next in its block.
+    /// Decodes the next communicator of the block.
     fn read_members(&mut self) -> Result<CommId, Garbled> {
         let mut from = Source::new(&self.blocks.block, self.blocks.at);
         let id = u32::try_from(from.get()?).map_err(|_| Garbled::Value("a communicator's id"))?;
         let count = from.get()?;
         let tasks = self.reader.header.tasks;
-        // A few bytes stand for any number of neighbours; a trace of so many tasks is longer than that.
+        // A run of a few bytes may have any number of members; a trace with so many tasks has a larger file.
         if count == 0 || count > u64::from(tasks) || count > self.reader.length.max(MANY_MEMBERS) {
             return Err(Garbled::Value("a communicator's size"));
         }
@@ -619,21 +617,21 @@ impl Communicators<'_> {
     }
 }
 
-/// All records of a container.
+/// All lines of a container.
 #[derive(Debug)]
 pub struct Lines<'a> {
     reader: &'a Reader,
     communicators: Communicators<'a>,
     order: BlockItems,
     runs: Runs,
-    /// Where each task is; one block of each that has begun and not ended.
+    /// The reader of each task; one block of each that has begun.
     tasks: HashMap<u32, TaskRecords<'a>>,
-    /// Without an order: the tasks that are left, the next one last.
+    /// Without order blocks: the remaining tasks, the next one last.
     in_turn: Vec<u32>,
 }
 
 impl Lines<'_> {
-    /// The next record, or `None` behind the last.
+    /// The next line, or `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Line<'_>>, ContainerError> {
         if self.communicators.advance()? {
@@ -670,10 +668,10 @@ impl Lines<'_> {
         Ok(line)
     }
 
-    /// Behind the last record: the order has named as many as there are, none too often, hence all.
+    /// Checks the end: the order has as many items as there are records and no task too often, so all were read.
     fn end(&mut self) -> Result<Option<Line<'_>>, ContainerError> {
         for records in self.tasks.values_mut() {
-            // A block that is longer than its records is noticed here.
+            // Detects a block that is longer than its records.
             records.next()?;
         }
         Ok(None)
