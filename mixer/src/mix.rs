@@ -10,7 +10,7 @@ use crate::job::{Job, WindowRequests};
 use crate::matching::{Matched, Matching, Partners, channel_ends, put_renamed};
 use crate::order::{End, Samples};
 use crate::output::Output;
-use crate::parts::{Blocks, Parts, Place, Spill};
+use crate::parts::{Parts, Place, Spill};
 use crate::prepare::{Preparer, Shared};
 use crate::read::{FirstReading, Reading, Walked, sample};
 use crate::sink::{KeptNotes, Sink, encode_notes, is_container};
@@ -32,7 +32,7 @@ use vef_format::units::{Bytes, Picos};
 
 /// Records in a window: at least this many in all, so that one step works within a core's own cache, and at least this
 /// many a task, so that the data of a task is fetched once for several records.
-const WINDOW: (usize, usize) = (1 << 14, 16);
+const WINDOW: (usize, usize) = (1 << 13, 16);
 
 /// Picoseconds in one time unit of the trace: captures are in nanoseconds.
 const CLOCK: Picos = Picos(1000);
@@ -435,7 +435,7 @@ impl<'a> Mix<'a> {
         left: &Left,
         common: &Common,
         shared: &Shared<'_>,
-    ) -> Result<(Vec<Blocks>, Vec<KeptNotes>), MixError> {
+    ) -> Result<(Vec<std::vec::IntoIter<Place>>, Vec<KeptNotes>), MixError> {
         let Left { spill, ends, .. } = left;
         let own = parts.own();
         // Channel ends received from other processes, for each own part.
@@ -470,13 +470,13 @@ impl<'a> Mix<'a> {
             let shifts = &common.shifts[part.start as usize..part.end as usize];
             let mut preparer = Preparer::new(first, &tasks, &partners, shifts, shared);
             let mut window = Window::default();
-            let mut prepared = Blocks::default();
-            for &end in &common.ends {
+            let prepare = |&end: &End| {
                 window.clear();
                 preparer.fill(end, &mut window);
-                prepared.add(spill, &wire::encode(&window, &|comm| comm))?;
-            }
-            blocks.push(prepared);
+                spill.add(&wire::encode(&window, &|comm| comm))
+            };
+            let prepared: Vec<Place> = common.ends.iter().map(prepare).collect::<Result<_, _>>()?;
+            blocks.push(prepared.into_iter());
         }
         self.matched = all;
         self.summary.spilled = Bytes(spill.bytes());

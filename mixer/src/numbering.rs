@@ -11,8 +11,9 @@
 
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
+use crate::matching::Fate;
 use crate::prepared::{Awaits, Prepared, What};
-use crate::window::{Ids, Record, Role, Window};
+use crate::window::{Ids, Window};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use vef_format::ids::{CommId, Rank};
@@ -183,21 +184,21 @@ impl Numbering {
         }
     }
 
-    /// Numbers the records of `window`, which is sorted, and makes them its lines. No window follows the `last`.
-    pub(crate) fn take(&mut self, window: &mut Window, last: bool) {
+    /// Numbers the records of `window` in the order of `places`, and makes them its lines. No window follows the `last`.
+    pub(crate) fn take(&mut self, window: &mut Window, places: impl Iterator<Item = usize>, last: bool) {
         if !self.threaded {
-            return self.take_all::<false>(window);
+            return self.take_all::<false>(window, places);
         }
-        self.take_all::<true>(window);
+        self.take_all::<true>(window, places);
         if last {
             while self.deferred_count > 0 && (self.overtake(window) || self.ignore_missing_lines(window)) {}
         }
     }
 
     /// [`Numbering::take`] with (`THREADED`) or without tasks with several threads.
-    fn take_all<const THREADED: bool>(&mut self, window: &mut Window) {
-        for place in 0..window.len() {
-            if let Err(missing) = window.line(place, |record| self.turn::<THREADED>(record)) {
+    fn take_all<const THREADED: bool>(&mut self, window: &mut Window, places: impl Iterator<Item = usize>) {
+        for place in places {
+            if let Err(missing) = self.turn::<THREADED>(place, window) {
                 self.defer(place, window, missing);
             }
             if !self.awake.is_empty() {
@@ -225,13 +226,12 @@ impl Numbering {
     #[cold]
     fn catch_up(&mut self, rank: u32, window: &mut Window) {
         self.turns[rank as usize].parked = None;
-        while let Some(deferred) = self.deferred[rank as usize].front() {
+        while let Some(&deferred) = self.deferred[rank as usize].front() {
             // The record may have come with an earlier window.
-            let place = window.len();
-            window.push(deferred);
+            let place = window.push(deferred);
             let line = match self.threaded {
-                false => window.line(place, |record| self.turn::<false>(record)),
-                true => window.line(place, |record| self.turn::<true>(record)),
+                false => self.turn::<false>(place, window),
+                true => self.turn::<true>(place, window),
             };
             if let Err(missing) = line {
                 return self.park(place, window, missing);
@@ -244,7 +244,7 @@ impl Numbering {
     /// Keeps a record that cannot have its line yet, and parks its task.
     #[cold]
     fn defer(&mut self, place: usize, window: &mut Window, missing: Missing) {
-        let deferred = window.get(place);
+        let deferred = *window.record(place);
         let rank = deferred.task.index();
         self.deferred[rank].push_back(deferred);
         self.deferred_count += 1;
@@ -307,10 +307,9 @@ impl Numbering {
     fn write_deferred(&mut self, rank: usize, at: usize, window: &mut Window) {
         let Some(record) = self.deferred[rank].remove(at) else { return };
         self.deferred_count -= 1;
-        let place = window.len();
-        window.push(&record);
+        let place = window.push(record);
         // The record depends on no message, so numbering cannot fail.
-        let _ = window.line(place, |record| self.number::<true>(record));
+        let _ = self.number::<true>(place, window);
     }
 
     /// Whether the dependency of a record has its line.
@@ -325,7 +324,7 @@ impl Numbering {
     /// Parks the task of the record at `place`.
     #[cold]
     fn park(&mut self, place: usize, window: &Window, missing: Missing) {
-        let record = window.get(place);
+        let record = window.record(place);
         let turn = &mut self.turns[record.task.index()];
         turn.parked = Some(missing);
         if let Missing::Operation(comm, position) = missing {
@@ -338,25 +337,26 @@ impl Numbering {
 
     /// Numbers the next record of a task; the error is the missing dependency.
     #[inline(always)]
-    fn turn<const THREADED: bool>(&mut self, record: &Record) -> Result<Ids, Missing> {
-        if let Some(missing) = self.turns[record.task as usize].parked {
+    fn turn<const THREADED: bool>(&mut self, place: usize, window: &mut Window) -> Result<(), Missing> {
+        let record = window.record(place);
+        if let Some(missing) = self.turns[record.task.index()].parked {
             return Err(missing);
         }
         if THREADED
-            && let Awaits::Collective { comm, position } = record.awaits()
+            && let Awaits::Collective { comm, position } = record.awaits
             && !self.operations[comm as usize].is_complete(position)
         {
             return Err(Missing::Operation(comm, position));
         }
-        self.number::<THREADED>(record)
+        self.number::<THREADED>(place, window)
     }
 
     /// Like [`Numbering::turn`], but the task is not parked and missing lines of the operation are ignored.
     #[inline(always)]
-    fn number<const THREADED: bool>(&mut self, record: &Record) -> Result<Ids, Missing> {
-        let &Record { task, start, .. } = record;
-        let thread = if THREADED { record.thread() } else { None };
-        let after = match record.awaits() {
+    fn number<const THREADED: bool>(&mut self, place: usize, window: &mut Window) -> Result<(), Missing> {
+        let &Prepared { task, start, awaits, what, .. } = window.record(place);
+        let thread = if THREADED { window.record(place).thread } else { None };
+        let after = match awaits {
             Awaits::Received { source, message } => {
                 let id = match THREADED {
                     false => self.sent[source.index()].take(message),
@@ -368,41 +368,44 @@ impl Numbering {
             Awaits::Collective { comm, position } => self.operation(comm, position),
             // A task's first record has no anchor.
             Awaits::Start | Awaits::Sent => match thread {
-                None => self.turns[task as usize].anchor,
-                Some(thread) => self.anchors.get(&(task, thread)).copied().unwrap_or(NONE),
+                None => self.turns[task.index()].anchor,
+                Some(thread) => self.anchors.get(&(task.0, thread)).copied().unwrap_or(NONE),
             },
         };
-        let turn = &mut self.turns[task as usize];
+        let turn = &mut self.turns[task.index()];
         // The time counts from the later of the record in front, of any thread, and the thread's previous event.
-        let most_time = thread.filter(|_| turn.taken > 0).map(|_| start.saturating_sub(turn.began));
+        if thread.is_some() && turn.taken > 0 {
+            window.limit_time(place, start.saturating_sub(turn.began));
+        }
         turn.taken += 1;
         turn.began = start;
-        let role = record.role();
-        if let Role::Collective { comm, position } = role {
+        if let What::Collective { comm, position, .. } = what {
             let own = self.operation(comm, position);
             if THREADED {
                 self.count_line(comm, position);
             }
-            return Ok(Ids { after, own, comm: self.operations[comm as usize].traced.id, most_time });
+            window.line(place, Ids { after, own, comm: self.operations[comm as usize].traced.id });
+            return Ok(());
         }
         let own = self.next_message;
         self.next_message += 1;
         match thread {
             None => turn.anchor = own,
-            Some(thread) => drop(self.anchors.insert((task, thread), own)),
+            Some(thread) => drop(self.anchors.insert((task.0, thread), own)),
         }
-        if let Role::Message { number, dst, expected: true } = role {
+        if let What::Message { number, dst, fate: Fate::Expected, .. } = what {
             match THREADED {
-                false => self.sent[task as usize].add(number, own),
-                true => drop(self.sent_by_threads.insert((task, number), own)),
+                false => self.sent[task.index()].add(number, own),
+                true => drop(self.sent_by_threads.insert((task.0, number), own)),
             }
-            let receiver = &self.turns[dst as usize];
-            if receiver.parked == Some(Missing::Message(task, number)) {
-                self.awake.push_back(dst);
+            let receiver = &self.turns[dst.index()];
+            if receiver.parked == Some(Missing::Message(task.0, number)) {
+                self.awake.push_back(dst.0);
                 self.early += u64::from(receiver.received < start);
             }
         }
-        Ok(Ids { after, own, comm: CommId(NONE), most_time })
+        window.line(place, Ids { after, own, comm: CommId(NONE) });
+        Ok(())
     }
 
     /// Counts a line of an operation; the last one wakes the tasks that wait for it.

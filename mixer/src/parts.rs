@@ -111,38 +111,6 @@ impl Spill {
     }
 }
 
-/// Blocks of one part, read in the order in which they were added.
-#[derive(Debug, Default)]
-pub(crate) struct Blocks {
-    /// Their lengths; the blocks are contiguous from `at` on.
-    lengths: Vec<u32>,
-    at: u64,
-    next: usize,
-}
-
-impl Blocks {
-    /// Appends a block. Nothing else may be added to `spill` in between.
-    pub(crate) fn add(&mut self, spill: &Spill, bytes: &[u8]) -> Result<(), MixError> {
-        let length =
-            u32::try_from(bytes.len()).map_err(|_| MixError::TooMany("bytes in a window of time"))?;
-        let place = spill.add(bytes)?;
-        if self.lengths.is_empty() {
-            self.at = place.at;
-        }
-        self.lengths.push(length);
-        Ok(())
-    }
-
-    /// Reads the next block.
-    pub(crate) fn next(&mut self, spill: &Spill) -> Result<Vec<u8>, MixError> {
-        let length = self.lengths.get(self.next).copied().unwrap_or(0).into();
-        let bytes = spill.read(Place { at: self.at, length })?;
-        self.at += length;
-        self.next += 1;
-        Ok(bytes)
-    }
-}
-
 /// Divides the tasks of `share` into runs that need at most `room` bytes together, or are one task. `need` returns the
 /// bytes of a task.
 pub(crate) fn plan(share: Range<u32>, room: u64, need: impl Fn(u32) -> u64) -> Vec<Range<u32>> {
@@ -188,14 +156,10 @@ mod tests {
         let spill = Spill::new(&dir.path().join("t.vef"), None).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         let (one, none) = (spill.add(b"one").unwrap(), spill.add(b"").unwrap());
-        let mut blocks = Blocks::default();
-        blocks.add(&spill, b"first").unwrap();
-        blocks.add(&spill, b"second").unwrap();
+        let second = spill.add(b"second").unwrap();
         assert_eq!((spill.read(one).unwrap(), spill.read(none).unwrap()), (b"one".to_vec(), vec![]));
-        assert_eq!(blocks.next(&spill).unwrap(), b"first");
-        assert_eq!(blocks.next(&spill).unwrap(), b"second");
-        assert!(blocks.next(&spill).unwrap().is_empty());
-        assert_eq!(spill.bytes(), 14);
+        assert_eq!(spill.read(second).unwrap(), b"second");
+        assert_eq!(spill.bytes(), 9);
         let nowhere = Spill::new(&dir.path().join("t.vef"), Some(&dir.path().join("no/such"))).unwrap_err();
         let said = "no/such: No such file or directory (os error 2)";
         assert!(nowhere.to_string().ends_with(said), "{nowhere}");

@@ -8,11 +8,12 @@ use crate::order::End;
 use crate::packed::{After, Body, Cursor};
 use crate::prepared::{Awaits, Prepared, What};
 use crate::task::Task;
-use crate::window::{Form, Link, Window};
+use crate::window::Window;
 use std::collections::VecDeque;
 use std::hint::black_box;
 use vef_format::ids::Rank;
 use vef_format::operation::{OpCode, OpCodes, Operation};
+use vef_format::units::Bytes;
 
 /// Data common to all tasks.
 #[derive(Debug)]
@@ -108,7 +109,7 @@ impl<'a> Preparer<'a> {
                 place.fast_take(rank, end, task, partners, window);
                 let Some(start) = place.start(task).filter(|&start| start <= end) else { break };
                 if let Some(record) = place.take(rank, start, task, partners, shared) {
-                    window.push(&record);
+                    window.push(record);
                 }
             }
         }
@@ -153,24 +154,26 @@ impl Place {
             if start > end {
                 break;
             }
-            let link = match plain.receive {
-                None => Link::SENT,
+            let awaits = match plain.receive {
+                None => Awaits::Sent,
                 Some(receive) => match (partners.messages[receive as usize], task.receives.of(receive)) {
                     (NONE, _) | (_, None) => break,
-                    (message, Some(channel)) => Link::received(channel.peer, message),
+                    (message, Some(channel)) => Awaits::Received { source: channel.peer, message },
                 },
             };
-            let form = match plain.bytes {
-                None => Form::mark(rank),
+            let what = match plain.bytes {
+                None => What::Mark,
                 Some(bytes) => match (partners.fates[messages as usize], task.sends.of(messages)) {
                     (Fate::Dropped, _) | (_, None) => break,
                     (fate, Some(channel)) => {
+                        let (number, bytes) = (messages, Bytes(bytes.into()));
                         messages += 1;
-                        Form::message(messages - 1, channel.peer, bytes, fate)
+                        What::Message { number, dst: channel.peer, bytes, fate }
                     }
                 },
             };
-            window.add(rank, start, plain.time, link, form);
+            let time = plain.time.into();
+            window.push(Prepared { task: rank, thread: None, start, time, awaits, what });
             records.advance(&plain);
         }
         (self.records, self.messages) = (records, messages);

@@ -23,18 +23,17 @@ const THREADED: u64 = 48;
 
 /// Encodes the records of `window`; `comm` maps an own communicator to its common number.
 pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
-    let mut encoder = Encoder(Vec::with_capacity(16 * window.len()));
+    let mut encoder = Encoder(Vec::with_capacity(16 * window.records().len()));
     let mut last = 0;
-    for places in window.tasks() {
-        let Prepared { task, start, .. } = window.get(places.start);
+    for records in window.records().chunk_by(|a, b| a.task == b.task) {
+        let Prepared { task, start, .. } = records[0];
         encoder.put((task.0 - last).into());
-        encoder.put(places.len() as u64);
+        encoder.put(records.len() as u64);
         encoder.put(start);
         last = task.0;
         let mut before = start;
-        for place in places {
-            let record = window.get(place);
-            put(&mut encoder, &record, record.start - before, comm);
+        for record in records {
+            put(&mut encoder, record, record.start - before, comm);
             before = record.start;
         }
     }
@@ -97,7 +96,7 @@ pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), Garbled> {
         let count = reader.get()?;
         let mut start = reader.get()?;
         for _ in 0..count {
-            window.push(&get(&mut reader, Rank(task), &mut start)?);
+            window.push(get(&mut reader, Rank(task), &mut start)?);
         }
     }
     Ok(())
@@ -168,12 +167,13 @@ mod tests {
                 }
             }
             let mut window = Window::default();
-            records.iter().for_each(|record| window.push(record));
+            for &record in &records {
+                window.push(record);
+            }
             let bytes = encode(&window, &|comm| comm);
             let mut decoded = Window::default();
             prop_assert_eq!(decode(&bytes, &mut decoded), Ok(()));
-            let decoded: Vec<_> = (0..decoded.len()).map(|place| decoded.get(place)).collect();
-            prop_assert_eq!(&records, &decoded);
+            prop_assert_eq!(&records[..], decoded.records());
             // Truncation must not panic.
             let _ = decode(&bytes[..cut % (bytes.len() + 1)], &mut Window::default());
         }

@@ -12,7 +12,7 @@ use crate::job::{self, Job, WindowRequests};
 use crate::numbering::{Numbering, Traced};
 use crate::order::{End, Sorter};
 use crate::output::Output;
-use crate::parts::{Blocks, Spill};
+use crate::parts::{Place, Spill};
 use crate::prepare::Preparer;
 use crate::sink::Sink;
 use crate::stations::{self, Station};
@@ -28,7 +28,7 @@ pub(crate) enum Source<'a> {
     /// Prepares them on demand.
     Here(Preparer<'a>),
     /// Reads them from a file, one block a window.
-    Spilled(&'a Spill, Vec<Blocks>),
+    Spilled(&'a Spill, Vec<std::vec::IntoIter<Place>>),
     /// Requests them from other processes.
     Elsewhere(WindowRequests<'a>),
 }
@@ -39,8 +39,8 @@ impl Source<'_> {
         match self {
             Self::Here(preparer) => preparer.fill(end, window),
             Self::Spilled(spill, parts) => {
-                for part in parts {
-                    wire::decode(&part.next(spill)?, window)?;
+                for place in parts.iter_mut().filter_map(Iterator::next) {
+                    wire::decode(&spill.read(place)?, window)?;
                 }
             }
             Self::Elsewhere(others) => others.fill(window)?,
@@ -90,27 +90,27 @@ impl Writing<'_> {
         let tasks = summary.tasks;
         let mut numbering = Numbering::new(tasks, self.traced, summary.threaded > 0, &summary.killed);
         let mut stations = vec![Station::parallel(|work: &mut Work| {
-            work.prepared.clear();
+            work.window.clear();
             Ok(())
         })];
         for source in sources {
             stations.push(Station::sequential(move |number, work: &mut Work| {
-                source.fill(self.ends[number], &mut work.prepared)
+                source.fill(self.ends[number], &mut work.window)
             }));
         }
         stations.push(Station::parallel(|work: &mut Work| {
-            work.prepared.sort(&mut work.sorter, &mut work.sorted);
+            work.sorter.sort(work.window.records(), |record| record.start);
             Ok(())
         }));
         stations.push(Station::sequential(|number, work: &mut Work| {
-            numbering.take(&mut work.sorted, number + 1 == self.ends.len());
+            numbering.take(&mut work.window, work.sorter.places(), number + 1 == self.ends.len());
             Ok(())
         }));
         match &mut sink {
             Sink::Text(writer) => {
                 stations.push(Station::parallel(|work: &mut Work| {
                     work.text.clear();
-                    work.sorted.write(&mut work.text).map_err(|error| output.error(error))
+                    work.window.write(&mut work.text).map_err(|error| output.error(error))
                 }));
                 stations.push(Station::sequential(|_, work: &mut Work| {
                     progress.advance(work.text.count());
@@ -118,8 +118,8 @@ impl Writing<'_> {
                 }));
             }
             Sink::Container(writer) => stations.push(Station::sequential(|_, work: &mut Work| {
-                progress.advance(work.sorted.lines());
-                work.sorted.write(&mut **writer).map_err(|error| output.error(error))
+                progress.advance(work.window.lines());
+                work.window.write(&mut **writer).map_err(|error| output.error(error))
             })),
         }
         stations::pass(&stations, || Work::new(tasks), self.ends.len())?;
@@ -158,16 +158,14 @@ impl Writing<'_> {
 
 /// A window in the pipeline, and its buffers.
 struct Work {
-    prepared: Window,
+    window: Window,
     sorter: Sorter,
-    sorted: Window,
     text: Lines,
 }
 
 impl Work {
     fn new(tasks: u32) -> Self {
-        let (prepared, sorted) = (Window::default(), Window::default());
-        Self { prepared, sorter: Sorter::default(), sorted, text: Lines::new(tasks) }
+        Self { window: Window::default(), sorter: Sorter::default(), text: Lines::new(tasks) }
     }
 }
 
