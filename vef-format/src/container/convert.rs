@@ -17,7 +17,7 @@ pub enum ConvertError {
     #[error(transparent)]
     Container(#[from] ContainerError),
     /// The result would overwrite the trace.
-    #[error("{}: the trace itself; it is converted into another file", .0.display())]
+    #[error("{}: the output is the trace itself; choose another name", .0.display())]
     Same(PathBuf),
     /// A collective in the text has a code that the container's table lacks.
     #[error("{place}: operation code {code} is not in the table of codes (--op-codes names another)")]

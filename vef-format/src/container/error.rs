@@ -33,10 +33,10 @@ pub enum Problem {
     #[error("{0}, which a later version of this program wrote and this one cannot read")]
     Newer(String),
     /// The footer is missing: the writer was stopped, or the file is truncated.
-    #[error("the file is cut off, or its writer was stopped: it has no footer")]
+    #[error("no footer: the file is truncated, or its writer was stopped")]
     Cut,
     /// A checksum is wrong.
-    #[error("the checksum of the {0} does not fit its content")]
+    #[error("the checksum of the {0} is wrong")]
     Checksum(&'static str),
     /// Parts of the file contradict each other.
     #[error("{0}")]

@@ -53,13 +53,12 @@ impl Facts {
     }
 
     /// Sets the root of a collective.
-    pub(super) fn told(&mut self, id: u64, root: Rank) {
+    pub(super) fn set_root(&mut self, id: u64, root: Rank) {
         self.open.entry(id).or_default().root = Some(root);
     }
 
     /// Takes a part; after the last one returns the facts. The root is the member whose amounts show it, the one that was set, or
     /// communicator rank 0.
-    /// the one that was told, or communicator rank 0.
     #[inline]
     pub(super) fn see(&mut self, part: &LocalCollective) -> Option<Known> {
         let operation = self.codes.operation(part.op)?;

@@ -72,7 +72,7 @@ struct Begun {
     items: u32,
     encoder: Encoder,
     /// Summary of a block of records.
-    told: Content,
+    summary: Content,
     /// The task's last line.
     last: Option<u64>,
 }
@@ -83,7 +83,7 @@ impl Default for Begun {
             content: Packed::default(),
             items: 0,
             encoder: Encoder::default(),
-            told: Content::NONE,
+            summary: Content::NONE,
             last: None,
         }
     }
@@ -158,7 +158,7 @@ impl<W: Write> Writer<W> {
         self.messages += 1;
         self.record(message.src, |begun, proving| {
             proving.line(message, &mut begun.last);
-            begun.told.message(message.id.0, message.time.0);
+            begun.summary.message(message.id.0, message.time.0);
             begun.encoder.message(&mut begun.content, message);
         })
     }
@@ -174,7 +174,7 @@ impl<W: Write> Writer<W> {
         }
         self.record(part.task, |begun, proving| {
             proving.waits_for(part.task, part.after, begun.last);
-            begun.told.collective(part.id.0, part.time.0);
+            begun.summary.collective(part.id.0, part.time.0);
             begun.encoder.collective(&mut begun.content, part);
         })
     }
@@ -184,7 +184,6 @@ impl<W: Write> Writer<W> {
     ///
     /// The writer finds roots and blocks itself: only the root of a collective that moves no data may have to be given, before
     /// its last part.
-    /// last part is written.
     pub fn note(
         &mut self,
         task: Option<Rank>,
@@ -203,7 +202,7 @@ impl<W: Write> Writer<W> {
                     .tasks
                     .checked_sub(root.0 + 1)
                     .ok_or(WriteError::Rank { task: root.0, tasks: self.header.tasks })?;
-                self.facts.told(place, root);
+                self.facts.set_root(place, root);
                 Ok(())
             }
             _ => self.put_note(task, place, note),
@@ -378,7 +377,7 @@ impl<W: Write> Writer<W> {
         let (spot, crc) =
             self.block_with_checksum(Kind::Records, task, begun.items, begun.content.bytes())?;
         self.record_blocks.add(task, begun.items, crc);
-        self.index.tasks.entry(task).or_default().push_records(spot, &begun.told);
+        self.index.tasks.entry(task).or_default().push_records(spot, &begun.summary);
         begun.content.clear();
         let Begun { content, last, .. } = begun;
         self.begun[place].1 = Begun { content, last, ..Begun::default() };

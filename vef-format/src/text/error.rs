@@ -43,7 +43,7 @@ pub enum Problem {
         field: Field,
     },
     /// The line continues after its last field.
-    #[error("the line goes on with `{found}` behind its last field, {field}")]
+    #[error("the line continues with `{found}` behind its last field, {field}")]
     Extra {
         /// The last field of such a line.
         field: Field,
@@ -67,7 +67,7 @@ pub enum Problem {
         limit: u64,
     },
     /// The last line has no end: the file is truncated.
-    #[error("the last line has no end: the file is cut off")]
+    #[error("the last line has no end: the file is truncated")]
     Cut,
     /// The header has another number of lines of a kind.
     #[error("the header promises {promised} {kind}, the file has {found}")]

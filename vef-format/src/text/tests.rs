@@ -181,7 +181,7 @@ fn every_error_names_line_field_and_find() {
         ),
         ("0 1000", "0 0", "t.vef:1: field clock is `0`, not a number from 1 to 18446744073709551615"),
         ("0 1000", "0", "t.vef:1: the line ends before its field clock"),
-        ("0 1000", "0 1000 7", "t.vef:1: the line goes on with `7` behind its last field, clock"),
+        ("0 1000", "0 1000 7", "t.vef:1: the line continues with `7` behind its last field, clock"),
         ("0 1000", "0 1e3", "t.vef:1: field clock is `1e3`, not a number from 0 to 2^64 - 1"),
         ("C0 0 1 2", "C0 0 1 3", "t.vef:2: field task of a communicator is `3`, not a number from 0 to 2"),
         (
@@ -220,7 +220,7 @@ fn every_error_names_line_field_and_find() {
         ("C7 2 2", "C7 65536 2", "t.vef:5: field op is `65536`, not a number from 0 to 65535"),
         ("8 16 0 1", "8 16 4 1", "t.vef:5: field dep is `4`, not a number from 0 to 3"),
         ("3 0 G5", "3 0 G", "t.vef:7: the line ends before its field idDep"),
-        ("3 2 2 0 6 12 0\n", "3 2 2 0 6 12 0", "t.vef:8: the last line has no end: the file is cut off"),
+        ("3 2 2 0 6 12 0\n", "3 2 2 0 6 12 0", "t.vef:8: the last line has no end: the file is truncated"),
         ("3 2 2 0 6 12 0\n", "", "t.vef:1: the header promises 3 point-to-point lines, the file has 2"),
         ("C7 2 0\n", "", "t.vef:1: the header promises 2 communicators, the file has 1"),
     ] {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Maximum number of steps of a cycle in a report.
-const TOLD: usize = 12;
+const MAX_STEPS: usize = 12;
 
 impl Validator {
     /// Completes the check of the records and checks their dependencies.
@@ -228,10 +228,10 @@ impl<'a> Walk<'a> {
         let lowest = (0..tasks.len()).min_by_key(|&at| self.cursors[tasks[at] as usize]).unwrap_or(0);
         tasks.rotate_left(lowest);
         let line = self.graph.line(self.cursors[tasks[0] as usize]);
-        log.add(Kind::Cycle, line, || self.tell(&tasks, needs));
+        log.add(Kind::Cycle, line, || self.describe(&tasks, needs));
     }
 
-    fn tell(&self, tasks: &[u32], needs: &[u32]) -> (String, Vec<u64>) {
+    fn describe(&self, tasks: &[u32], needs: &[u32]) -> (String, Vec<u64>) {
         let graph = &self.graph;
         let mut lines = Vec::new();
         let mut text = "tasks wait for each other: ".to_owned();
@@ -241,7 +241,7 @@ impl<'a> Walk<'a> {
         let home = graph.line(self.cursors[tasks[0] as usize]);
         // Writing to a string cannot fail.
         let _ = write!(text, "line {home} (task {})", graph.tasks[tasks[0] as usize].rank);
-        for (told, &task) in tasks.iter().take(TOLD).enumerate() {
+        for (step, &task) in tasks.iter().take(MAX_STEPS).enumerate() {
             let (here, needed) = (self.cursors[task as usize], needs[task as usize]);
             let next = graph.nodes[needed].task as usize;
             let Node { dependency, flags, .. } = graph.nodes[here];
@@ -250,18 +250,19 @@ impl<'a> Walk<'a> {
             let _ = write!(
                 text,
                 "{} needs {what}{dependency} at line {needed}",
-                if told > 0 { ", which" } else { "" }
+                if step > 0 { ", which" } else { "" }
             );
             if needed != before {
                 let _ = write!(text, ", which comes after line {before}");
             }
-            if told + 1 < tasks.len() {
+            if step + 1 < tasks.len() {
                 let _ = write!(text, " (task {})", graph.tasks[next].rank);
             }
             lines.extend([graph.line(here), needed]);
         }
-        if tasks.len() > TOLD {
-            let _ = write!(text, ", and so on over {} more tasks back to line {home}", tasks.len() - TOLD);
+        if tasks.len() > MAX_STEPS {
+            let _ =
+                write!(text, ", and so on over {} more tasks back to line {home}", tasks.len() - MAX_STEPS);
         }
         (text, lines)
     }

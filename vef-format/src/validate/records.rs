@@ -299,7 +299,7 @@ impl Validator {
         let LocalCollective { id, task, comm: name, op, .. } = *part;
         let collective = &mut graph.collectives[number];
         let problem = if comm.is_none() {
-            Some((Kind::UnknownCommunicator, format!("no line above tells of communicator {name}")))
+            Some((Kind::UnknownCommunicator, format!("no line above describes communicator {name}")))
         } else if member.is_none() {
             Some((Kind::NotAMember, format!("task {task} does not belong to communicator {name}")))
         } else if collective.comm != comm.unwrap_or(NONE) {
@@ -474,7 +474,7 @@ impl Validator {
                             && graph.communicators.get(collective.comm).member(rank).is_none();
                         stranger.then(|| {
                             let text =
-                                format!("task {rank} waits for G{dependency}, of which it is no member");
+                                format!("task {rank} waits for G{dependency}, of which it is not a member");
                             (Kind::WrongDependency, text)
                         })
                     }
@@ -510,8 +510,9 @@ impl Validator {
                         } else {
                             graph.nodes[other].flags |= RECEIVED;
                             (flags & AWAITED == 0).then(|| {
-                                let text =
-                                    format!("message {dependency}, which does not say so (dep without +4)");
+                                let text = format!(
+                                    "message {dependency}, which is not marked as awaited (dep without +4)"
+                                );
                                 (Kind::NotAwaited, what(&text))
                             })
                         }
@@ -527,8 +528,13 @@ impl Validator {
         }
         for (index, node) in (0..).zip(graph.nodes.iter()) {
             if node.flags & (AWAITED | RECEIVED) == AWAITED {
-                let text =
-                    || ("nothing waits for this message, though it says so (dep with +4)".to_owned(), vec![]);
+                let text = || {
+                    (
+                        "the message is marked as awaited (dep with +4), but no record waits for it"
+                            .to_owned(),
+                        vec![],
+                    )
+                };
                 self.log.add(Kind::AwaitedByNobody, graph.line(index), text);
             }
         }
@@ -549,7 +555,7 @@ impl Validator {
                     communicator.member(task).is_some_and(|member| communicator.calls(member) <= position)
                 });
                 let of = format!("of {} members of {}", communicator.size(), communicator.id);
-                let who = absent.map_or(String::new(), |task| format!(": task {task} makes no call as late"));
+                let who = absent.map_or(String::new(), |task| format!(": task {task} makes fewer calls"));
                 self.log.add(Kind::MissingMember, graph.line(first), || {
                     (format!("G{id} has lines of {parts} {of}{who}"), vec![])
                 });

@@ -155,23 +155,23 @@ impl Kind {
     /// A description of this kind of problem.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::HeaderCount => "the header promises other counts than there are",
-            Self::DuplicateId => "an id of a point-to-point line comes twice",
-            Self::DuplicateCommunicator => "a communicator comes twice",
+            Self::HeaderCount => "the header's counts are wrong",
+            Self::DuplicateId => "duplicate id of a point-to-point line",
+            Self::DuplicateCommunicator => "duplicate communicator",
             Self::DuplicateMember => "a task is in a communicator twice",
             Self::SelfDependency => "a record waits for itself",
             Self::UnknownDependency => "a record waits for one that does not exist",
             Self::WrongDependency => "a record waits for one that its task has no part in",
-            Self::NotAwaited => "a message is waited for and does not say so (+4)",
-            Self::AwaitedByNobody => "a message says it is waited for (+4), and nobody does",
+            Self::NotAwaited => "a record waits for a message that is not marked as awaited (+4)",
+            Self::AwaitedByNobody => "a message is marked as awaited (+4), but no record waits for it",
             Self::UnknownCommunicator => "a collective on an unknown communicator",
-            Self::NotAMember => "a collective of a task that is no member",
+            Self::NotAMember => "a collective of a task that is not a member",
             Self::Disagreement => "members disagree about a collective",
             Self::MissingMember => "a collective without one of its members",
             Self::Cycle => "records wait for each other, in a cycle",
             Self::TimeRange => "times beyond 2^64 ps",
             Self::UnknownOperation => "an operation code that the table does not have",
-            Self::Start => "a first record that waits for something",
+            Self::Start => "a first record with a dependency",
             Self::EndsEarly => "a task ends before MPI_Finalize",
             Self::TooMany => "more records than can be checked",
             Self::LaterVersion => "a container of a later version than this program",
@@ -215,13 +215,13 @@ impl Log {
         Self { keep: keep as u64, kinds: BTreeMap::new(), problems: Vec::new() }
     }
 
-    /// Adds a problem; calls `tell` for the text and the other lines only if the problem is kept.
+    /// Adds a problem; calls `describe` for the text and the other lines only if the problem is kept.
     #[cold]
-    pub(super) fn add(&mut self, kind: Kind, line: u64, tell: impl FnOnce() -> (String, Vec<u64>)) {
+    pub(super) fn add(&mut self, kind: Kind, line: u64, describe: impl FnOnce() -> (String, Vec<u64>)) {
         let count = self.kinds.entry(kind).or_default();
         *count += 1;
         if *count <= self.keep {
-            let (text, related) = tell();
+            let (text, related) = describe();
             self.problems.push(Problem { line, kind, severity: kind.severity(), text, related });
         }
     }

@@ -142,17 +142,17 @@ fn ids_and_dependencies() {
     );
     assert_eq!(
         with(&[("0 0 1 80 4 10 -1", "0 0 1 80 0 10 -1")]),
-        ["line 5: error: task 1 waits for message 0, which does not say so (dep without +4)"]
+        ["line 5: error: task 1 waits for message 0, which is not marked as awaited (dep without +4)"]
     );
     assert_eq!(
         with(&[("G0 C0 2 1 8 8 2 5 0", "G0 C0 2 1 8 8 1 5 1")]),
-        ["line 3: warning: nothing waits for this message, though it says so (dep with +4)"]
+        ["line 3: warning: the message is marked as awaited (dep with +4), but no record waits for it"]
     );
     assert_eq!(
         problems(3, &["C0 0 1", GOOD[3], GOOD[4], "0 0 1 80 4 10 -1", "9 2 2 0 0 0 -1", "8 2 2 0 3 0 G0"])
             .last()
             .unwrap(),
-        "line 7: error: task 2 waits for G0, of which it is no member"
+        "line 7: error: task 2 waits for G0, of which it is not a member"
     );
 }
 
@@ -216,13 +216,13 @@ fn collectives_whose_members_disagree() {
     );
     assert_eq!(
         with(&[("G0 C0 2 0 8 8 1 5 0", "G0 C5 2 0 8 8 1 5 0")]),
-        ["line 6: error: no line above tells of communicator C5"]
+        ["line 6: error: no line above describes communicator C5"]
     );
     assert_eq!(with(&[("C0 0 1", "C0 1")]), ["line 6: error: task 0 does not belong to communicator C0"]);
     assert_eq!(with(&[("C0 0 1", "C0 0 1\nC1 1 1")])[1], "line 3: error: task 1 is in communicator C1 twice");
     assert_eq!(
         with(&[("G0 C0 2 0 8 8 1 5 0", ""), ("2 0 0 0 3 7 G0", "")])[1],
-        "line 5: error: G0 has lines of 1 of 2 members of C0: task 0 makes no call as late"
+        "line 5: error: G0 has lines of 1 of 2 members of C0: task 0 makes fewer calls"
     );
     assert_eq!(
         with(&[("C0 0 1", "C0 0 1\nC1 1 0"), ("G0 C0 2 0 8 8 1 5 0", "G0 C1 2 0 8 8 1 5 0")])[1],

@@ -48,11 +48,11 @@ impl Changes {
         Self { keep: keep as u64, kinds: BTreeMap::new(), changes: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, kind: Mended, line: u64, tell: impl FnOnce() -> String) {
+    pub(super) fn add(&mut self, kind: Mended, line: u64, describe: impl FnOnce() -> String) {
         let count = self.kinds.entry(kind).or_default();
         *count += 1;
         if *count <= self.keep {
-            self.changes.push(Change { line, kind, text: tell() });
+            self.changes.push(Change { line, kind, text: describe() });
         }
     }
 }

@@ -102,7 +102,7 @@ fn id(records: &mut [(u64, Record)], known: &mut Communicators, log: &mut Change
             if part.id != right {
                 let before = part.id;
                 log.add(Mended::Collective, *line, || {
-                    format!("{before} → {right}, as the other members say")
+                    format!("{before} → {right}, as in the other members' lines")
                 });
                 part.id = right;
             }
@@ -129,7 +129,8 @@ fn operation(records: &mut [(u64, Record)], op_codes: &OpCodes, log: &mut Change
             let (line, Record::Collective(part)) = &mut records[at] else { continue };
             if part.op != right {
                 let (id, before) = (part.id, part.op.0);
-                let text = || format!("{id} is operation {before} → {}, as the other members say", right.0);
+                let text =
+                    || format!("{id} is operation {before} → {}, as in the other members' lines", right.0);
                 log.add(Mended::Collective, *line, text);
                 part.op = right;
             }

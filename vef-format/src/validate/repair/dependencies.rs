@@ -97,7 +97,7 @@ pub(super) fn mend(records: &mut [(u64, Record)], log: &mut Changes) {
         }
         let Some(ids) = unclaimed.get(&task).filter(|ids| ids.len() == 1) else { continue };
         if let ([at], Some(&only)) = (&lost[..], ids.iter().next()) {
-            let why = "the only message to this task that says it is waited for while nobody does";
+            let why = "the only message to this task that is marked as awaited and that no record waits for";
             set(&mut records[*at], Dependency::Received(only), why, log);
         }
     }
@@ -110,10 +110,12 @@ fn set((line, record): &mut (u64, Record), right: Dependency, why: &str, log: &m
         Record::Communicator(_) => return,
     };
     let before = std::mem::replace(place, right);
-    log.add(Mended::Dependency, *line, || format!("waits for {} → {}, {why}", told(before), told(right)));
+    log.add(Mended::Dependency, *line, || {
+        format!("waits for {} → {}, {why}", describe(before), describe(right))
+    });
 }
 
-fn told(dependency: Dependency) -> String {
+fn describe(dependency: Dependency) -> String {
     match dependency {
         Dependency::Start => "nothing".to_owned(),
         Dependency::Sent(id) => format!("the send of {id}"),
@@ -145,7 +147,7 @@ pub(super) fn awaited(records: &mut [(u64, Record)], log: &mut Changes) {
         let id = message.id;
         if is_received && !message.awaited {
             message.awaited = true;
-            log.add(Mended::Awaited, *line, || format!("message {id} is waited for, now says so (+4)"));
+            log.add(Mended::Awaited, *line, || format!("message {id} is waited for: marked as awaited (+4)"));
         }
         let certain = ended.get(&message.dst) == Some(&true) && !uncertain.contains(&message.dst);
         // Without the bit, an empty message of a task to itself would be a local mark.
@@ -153,7 +155,7 @@ pub(super) fn awaited(records: &mut [(u64, Record)], log: &mut Changes) {
         if !is_received && message.awaited && certain && !is_message.is_mark() {
             message.awaited = false;
             log.add(Mended::Awaited, *line, || {
-                format!("message {id} is not waited for, no longer says so (+4)")
+                format!("message {id} is not waited for: no longer marked as awaited (+4)")
             });
         }
     }

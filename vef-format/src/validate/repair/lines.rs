@@ -7,18 +7,18 @@ use std::collections::{HashMap, HashSet};
 
 /// Moves communicators above their first collective; removes duplicates.
 pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes) {
-    let mut told: HashMap<CommId, usize> = HashMap::new();
+    let mut seen: HashMap<CommId, usize> = HashMap::new();
     let mut used = HashSet::new();
     let (mut late, mut twice) = (Vec::new(), Vec::new());
     for (at, (_, record)) in records.iter().enumerate() {
         match record {
-            Record::Communicator(comm) => match told.get(&comm.id) {
+            Record::Communicator(comm) => match seen.get(&comm.id) {
                 Some(&first) if matches!(&records[first].1, Record::Communicator(other) if other == comm) => {
                     twice.push(at);
                 }
                 Some(_) => {}
                 None => {
-                    told.insert(comm.id, at);
+                    seen.insert(comm.id, at);
                     if used.contains(&comm.id) {
                         late.push(at);
                     }
@@ -29,8 +29,8 @@ pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes)
         }
     }
     for &at in &twice {
-        let (line, first) = (records[at].0, records[told[&comm_of(&records[at].1)]].0);
-        log.add(Mended::Communicator, line, || format!("left out: the same as line {first}"));
+        let (line, first) = (records[at].0, records[seen[&comm_of(&records[at].1)]].0);
+        log.add(Mended::Communicator, line, || format!("removed: duplicate of line {first}"));
     }
     let away: HashSet<usize> = twice.iter().chain(&late).copied().collect();
     if away.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes)
     let behind = kept.split_off(leading);
     for (line, record) in &moved {
         log.add(Mended::Communicator, *line, || {
-            format!("communicator {} taken above its first use", comm_of(record))
+            format!("communicator {} moved above its first use", comm_of(record))
         });
     }
     // The order of communicators has no meaning; by id is the usual one.
@@ -111,9 +111,7 @@ pub(super) fn order(records: &mut [(u64, Record)], log: &mut Changes) {
         for (&to, &from) in places.iter().zip(&order) {
             if from < to {
                 let (line, behind) = (records[from].0, records[to].0);
-                log.add(Mended::Order, line, || {
-                    format!("taken behind line {behind}, where what it follows stands")
-                });
+                log.add(Mended::Order, line, || format!("moved behind line {behind}, on which it depends"));
             }
         }
         let moved: Vec<_> = order.iter().map(|&from| records[from].clone()).collect();

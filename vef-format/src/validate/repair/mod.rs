@@ -46,7 +46,7 @@ pub enum RepairError {
     #[error(transparent)]
     Text(#[from] TextError),
     /// The repaired trace would overwrite the original.
-    #[error("{}: the trace itself; a repair goes to another file", .0.display())]
+    #[error("{}: the output is the trace itself; choose another name", .0.display())]
     Same(PathBuf),
     /// The repaired trace cannot be written.
     #[error("{place}: {error}")]

@@ -319,7 +319,7 @@ fn changes_are_told_with_their_lines() {
         [
             "7: id 0 → 2, its place among all others",
             "7: waits for G5 → G0, the only event that can have come before",
-            "3: message 0 is waited for, now says so (+4)",
+            "3: message 0 is waited for: marked as awaited (+4)",
             "1: 9 point-to-point lines → 4; if lines were lost, they stay lost",
             "1: 7 lines of collectives → 2; if lines were lost, they stay lost",
         ]
@@ -383,7 +383,7 @@ fn the_trace_itself_and_unreadable_ones_are_refused() {
     assert!(nowhere.starts_with("/nowhere/t.vef: No such file"), "{nowhere}");
     std::fs::write(&path, &SOUND[..SOUND.len() - 3]).unwrap();
     let cut = repair(&path, &folder.path().join("u.vef"), &Options::default()).unwrap_err().to_string();
-    assert!(cut.ends_with("t.vef:8: the last line has no end: the file is cut off"), "{cut}");
+    assert!(cut.ends_with("t.vef:8: the last line has no end: the file is truncated"), "{cut}");
     let read = Trace::read(Reader::from_bytes(SOUND.as_bytes(), Path::new("t")).unwrap()).unwrap();
     assert_eq!(read.records.len(), 7);
 }
