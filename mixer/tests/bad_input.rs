@@ -1,4 +1,4 @@
-//! What cannot be mixed is one clear error, and leaves no file; what can be mixed with losses says so.
+//! Invalid input gives one clear error and no file; a mix with losses reports them.
 
 mod capture;
 
@@ -12,7 +12,7 @@ use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
-/// The mix of a program, as a result.
+/// Mixes a program; returns the result.
 trait Mixing {
     fn mix(&self, options: &Options) -> (Result<Summary, MixError>, Mixed);
     fn error(&self) -> MixError;
@@ -51,7 +51,7 @@ impl Mixing for Program {
     }
 }
 
-/// A directory with a capture and a place for its trace.
+/// A directory with a capture, and a path for its trace.
 struct Mixed(TempDir);
 
 impl Mixed {
@@ -80,7 +80,7 @@ fn a_trace_that_cannot_be_written_is_told_by_its_name() {
     program.send(0, 1, 5, 77).receive(1, 0, 5).finish();
     let mixed = Mixed::new();
     capture::write(&mixed.capture(), &program.tasks);
-    // In memory and in parts, which have a temporary file of their own.
+    // In memory, and in parts with their own temporary file.
     for memory in [None, Some(Bytes(1))] {
         let refused = |output: &Path, cause: &str| {
             let options = Options { memory, ..Options::default() };
@@ -125,7 +125,7 @@ fn a_send_without_receive() {
     let (lines, summary) = program.lines(true);
     assert_eq!((summary.unmatched.sends, summary.dropped.sends, summary.messages), (1, 1, 1));
     assert_eq!(summary.bytes, Bytes(8));
-    // The next record takes over what the dropped one waited for, and its time: from Init at 1100 to 1600.
+    // The next record takes over the dropped one's dependency, and its time: from Init at 1100 to 1600.
     assert!(lines.contains(&"0 0 1 8 4 500 -1".to_owned()), "{lines:?}");
 }
 
@@ -140,7 +140,7 @@ fn a_receive_without_send() {
     );
     let (lines, summary) = program.lines(true);
     assert_eq!(summary.unmatched.receives, 1);
-    // Its mark stays; what follows waits for the mark.
+    // The mark stays; the next record depends on it.
     assert!(lines.contains(&"0 1 1 0 0 200 -1".to_owned()), "{lines:?}");
     assert!(lines.contains(&"2 1 1 0 1 190 0".to_owned()), "{lines:?}");
 }
@@ -164,7 +164,7 @@ fn a_wildcard_that_is_never_resolved() {
     assert_eq!((task, event, problem), (Rank(1), 3, Problem::Unresolved));
 }
 
-/// As programs leave them behind that cancel receives, or have posted more than are needed.
+/// Typical of programs that cancel receives, or post more than they need.
 #[test]
 fn receives_that_never_complete_and_get_no_message_are_counted() {
     let mut program = Program::new(2);
@@ -180,7 +180,7 @@ fn a_receive_that_is_cancelled_or_not_waited_for() {
     program.post(1, Some(0), 1).send(0, 1, 0, 9).finish();
     let (lines, summary) = program.lines(false);
     assert_eq!((summary.messages, summary.matched, summary.marks), (1, 1, 2));
-    // Nobody waits for it: no trigger bit.
+    // No call waits for it: no trigger bit.
     assert!(lines.contains(&"0 0 1 9 0 700 -1".to_owned()), "{lines:?}");
 }
 
@@ -241,14 +241,14 @@ fn a_member_that_does_not_come() {
     let (lines, summary) = program.lines(true);
     assert_eq!((summary.dropped.collectives, summary.collectives), (2, 0));
     assert_eq!(lines.len(), 1 + 3);
-    // Finalize at 2000 counts from Init at 1100, over the dropped call.
+    // Finalize at 2000 counts from Init at 1100, across the dropped call.
     assert!(lines.iter().any(|line| line.ends_with(" 0 0 0 0 800 -1")), "{lines:?}");
 }
 
 #[test]
 fn what_a_killed_rank_waited_for_was_waited_for() {
     let mut program = Program::new(2);
-    // Nothing follows the wait, so only its own word tells.
+    // No call follows the wait, so its own duration is not in the trace.
     program.send(0, 1, 0, 9).post(1, Some(0), 0).complete(1, 0, Outcome::Done).call(0, Action::Finalize);
     let (lines, summary) = program.lines(false);
     assert_eq!((summary.killed.len(), summary.messages, summary.matched), (1, 1, 1));
@@ -300,7 +300,7 @@ fn clocks_that_disagree_are_counted() {
     let (lines, summary) = program.lines(false);
     assert_eq!(summary.early_receptions, 1);
     let at = |line: &str| lines.iter().position(|other| other == line).unwrap();
-    // The reply stands behind what it answers.
+    // The reply is behind the message that it answers.
     assert!(at("1 0 1 1 4 600 -1") < at("2 1 0 2 6 90 1"), "{lines:?}");
 }
 
@@ -372,7 +372,7 @@ fn files_of_another_run_or_rank() {
     let own = fs::read(mixed.capture().join("1.vefc")).unwrap();
     fs::copy(other.join("1.vefc"), mixed.capture().join("1.vefc")).unwrap();
     refused("1.vefc: holds rank 1 of 2 tasks, not 1 of 3");
-    // The same rank twice.
+    // A duplicate rank.
     fs::copy(mixed.capture().join("2.vefc"), mixed.capture().join("1.vefc")).unwrap();
     refused("1.vefc: holds rank 2 of 3 tasks, not 1 of 3");
     // One rank too many.
@@ -383,7 +383,7 @@ fn files_of_another_run_or_rank() {
 
 #[test]
 fn the_largest_values() {
-    // Lengths, tags and communicators at the ends of their types.
+    // Lengths, tags and communicators at the limits of their types.
     let mut program = Program::new(2);
     let members = vec![Rank(0), Rank(1)];
     for rank in 0..2 {
@@ -401,7 +401,7 @@ fn the_largest_values() {
     assert_eq!(lines.iter().filter(|line| line.contains(&long)).count(), 2, "{lines:?}");
 }
 
-/// A capture of the older layout: one task, one communicator, events with a START and an END.
+/// A capture of the older layout: one task, one communicator, events with START and END.
 fn older(dir: &Path, events: &[(u64, u64, u16)]) {
     fs::create_dir(dir).unwrap();
     fs::write(dir.join("VEFT.main"), "1\n./\nTask:0:Node:n:RI:1:RF:9:TI:1:TF:9\n").unwrap();
@@ -421,7 +421,7 @@ fn a_clock_that_runs_backwards() {
     let mixed = Mixed::new();
     older(&mixed.capture(), &[(100, 110, 200), (50, 60, 202)]);
     match mix(&mixed.capture(), &mixed.trace(), &Options::default(), &Quiet) {
-        // The time is 0, and that is counted.
+        // The time is 0, and is counted.
         Ok(summary) => assert_eq!(summary.negative_times, 1),
         Err(error) => panic!("{error}"),
     }
@@ -452,7 +452,7 @@ fn a_trace_that_was_there_survives_an_error() {
     assert_eq!(mixed.left_behind(), 1);
 }
 
-/// Every byte that matters changed, and every length: an error that leaves nothing behind, or a trace.
+/// Every significant byte changed, and every length: a trace, or an error without any file.
 #[test]
 fn garbled_files_are_errors_or_traces() {
     let mut program = Program::new(2);

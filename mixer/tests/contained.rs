@@ -1,4 +1,4 @@
-//! Traces mixed into containers: the records of the text, and what text cannot say.
+//! Traces mixed into containers: the records of the text, and notes.
 
 mod capture;
 #[allow(dead_code, reason = "the truth is looked at elsewhere")]
@@ -15,7 +15,7 @@ use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Ticks};
 
-/// An Isend and its wait with computing between, a phase, a collective with counts, a blocking send.
+/// An Isend and its wait with computing in between, a phase, a collective with counts, a blocking send.
 fn program() -> Program {
     let mut program = Program::new(2);
     let request = Some(RequestId { thread: 0, number: 0 });
@@ -72,7 +72,7 @@ fn a_container_says_what_text_cannot() {
         }
         assert_eq!(notes.next(&reader).unwrap(), None);
     };
-    // Calls are 10 ns long and 100 apart: the Isend's end, a receive, a phase, the wait.
+    // Calls last 10 ns and begin 100 ns apart: the end of the Isend, a receive, a phase, the wait.
     let wait = Note::SendWait { send: 0, before: Ticks(290), took: Ticks(10) };
     said(Section::Sends, &[(0, Note::Detached), (1, wait)]);
     said(Section::Tags, &[(0, Note::Tag(7)), (2, Note::Tag(8))]);
@@ -81,7 +81,7 @@ fn a_container_says_what_text_cannot() {
     said(Section::Counts, &[(1, Note::Counts { sent: &[5, 7], received: &[5, 7] })]);
     let calls = ["MPI_Isend", "MPI_Alltoallv", "MPI_Send", "MPI_Finalize"];
     said(Section::Calls, &[0, 1, 2, 3].map(|at| (at, Note::Call(calls[at as usize]))));
-    // The wait lies within the computing time of the record behind it.
+    // The wait is part of the time of the record behind it.
     let mut records = reader.task(Rank(0));
     let times: Vec<String> = std::iter::from_fn(|| records.next().unwrap())
         .map(|line| format!("{:?}", line.to_record()))
@@ -104,7 +104,7 @@ proptest! {
         let text = fs::read(text).unwrap();
         convert(&container, &back, &About::default(), Settings::default()).unwrap();
         prop_assert!(fs::read(&back).unwrap() == text, "mixing into a container gives another trace");
-        // And through a container that is made of the text.
+        // And through a container made from the text.
         let again = place("again.vefx");
         convert(&back, &again, &About::default(), Settings::default()).unwrap();
         convert(&again, &back, &About::default(), Settings::default()).unwrap();
@@ -136,7 +136,7 @@ fn records_are_counted_as_they_are_written() {
     }
 }
 
-/// However much memory there is, and however many threads: the same bytes.
+/// The same bytes for any memory limit and number of threads.
 #[test]
 fn a_container_is_the_same_in_every_mode() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,7 @@
-//! The processes of an MPI job write what one process alone writes, and fail as it fails: on both kinds of MPI, with as
-//! many processes as there are tasks, more, and fewer; whether they keep their shares in memory, mix them in parts, or some
-//! the one and some the other.
+//! The processes of an MPI job write the same bytes, and fail with the same error, as one process: with both MPIs; with fewer
+//! processes than tasks, as many, and more; with shares in memory, in parts, or some of each.
 //!
-//! The test starts itself under a launcher: each process then runs [`one_process`], which tells what came of its mix.
+//! The test starts itself under a launcher. Each process then runs [`one_process`], which writes the result of its mix.
 
 mod capture;
 #[allow(dead_code, reason = "the truth is looked at elsewhere")]
@@ -18,13 +17,13 @@ use vef_format::capture::event::Action;
 use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
-/// Where the processes find the capture, and leave what they have to say.
+/// Directory of the capture and of the processes' results.
 const PLACE: &str = "VEF_TEST_JOB_PLACE";
-/// Whether they are to lower collectives.
+/// Set to lower collectives.
 const LOWER: &str = "VEF_TEST_JOB_LOWER";
-/// Whether each task is to be a part.
+/// Set to make each task a part.
 const PARTS: &str = "VEF_TEST_JOB_PARTS";
-/// Where their temporary files are to be, if not beside the trace.
+/// Directory for temporary files, if not beside the trace.
 const TEMPORARY: &str = "VEF_TEST_JOB_TEMPORARY";
 
 fn options(lower: bool) -> Options {
@@ -55,13 +54,13 @@ fn one_process() {
     job.finish().expect("MPI ends");
 }
 
-/// What must be the same of two mixes.
+/// The fields of two summaries that must be equal.
 fn alike(summary: Summary) -> Summary {
     let (times, nothing) = (Default::default(), Bytes(0));
     Summary { times, spilled: nothing, peak_memory: nothing, ..summary }
 }
 
-/// A launcher that starts so many processes, however few cores there are.
+/// A launcher of any number of processes, whatever the number of cores.
 fn launchers(processes: u32) -> Vec<Command> {
     let known = [("mpiexec.mpich", &[][..]), ("mpirun.openmpi", &["--oversubscribe", "--quiet"][..])];
     let mut found = Vec::new();
@@ -71,21 +70,21 @@ fn launchers(processes: u32) -> Vec<Command> {
         }
         let mut command = Command::new(name);
         command.args(arguments).args(["-n", &processes.to_string()]);
-        // Open MPI is not started by root unless one insists.
+        // Open MPI refuses to be started by root without this.
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         found.push(command);
     }
     found
 }
 
-/// Starts [`one_process`] in each process of `launcher`, with what `place` has; what was printed if that fails.
+/// Starts [`one_process`] in each process of `launcher` in `place`; on failure returns the output.
 fn start(mut launcher: Command, place: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(place.join("out"));
     fs::create_dir(place.join("out")).unwrap();
     let this = std::env::current_exe().unwrap();
     launcher.env(PLACE, place).arg(this).args(["--exact", "one_process", "--ignored", "--quiet"]);
     static TURN: Mutex<()> = Mutex::new(());
-    // One after the other: ranks that wait spin, and more of them than cores hinder each other.
+    // One launcher at a time: waiting ranks poll, and would slow each other down.
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let ended = launcher.output().unwrap();
     drop(turn);
@@ -93,12 +92,12 @@ fn start(mut launcher: Command, place: &Path) -> Result<(), String> {
     if ended.status.success() { Ok(()) } else { Err(format!("{launcher:?}: {}", noise())) }
 }
 
-/// What the process of a rank had to say.
+/// The result of the process with a rank.
 fn said(place: &Path, rank: u32) -> String {
     fs::read_to_string(place.join(format!("said.{rank}"))).unwrap()
 }
 
-/// Mixes `tasks` alone and with several processes, in memory and in parts: the same trace, or the same error and no trace.
+/// Mixes `tasks` in one process and in several, in memory and in parts: the same trace, or the same error and no trace.
 fn the_same(tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path();
@@ -108,7 +107,7 @@ fn the_same(tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
         Ok(summary) => format!("{:?}", alike(summary)),
         Err(error) => error.to_string(),
     };
-    // A process with two tasks has two parts, if it may use next to nothing.
+    // With almost no memory, a process with two tasks has two parts.
     let ways = |&size: &u32| [(size, false), (size, true)];
     let differ = |&(size, in_parts): &(u32, bool)| !in_parts || tasks.len() > size as usize;
     for (size, in_parts) in sizes.iter().flat_map(ways).filter(differ) {
@@ -170,7 +169,7 @@ fn a_place_without_room_for_temporary_files_is_told_by_one() {
     let place = dir.path();
     capture::write(&place.join("capture"), &model::run(14, 5, 200).events);
     for mut launcher in launchers(3) {
-        // Of these three, the first has but one part, and needs no file.
+        // Of these three, the first has one part, and needs no file.
         launcher.env(PARTS, "1").env(TEMPORARY, place.join("no/such"));
         start(launcher, place).unwrap();
         let expected =
@@ -183,7 +182,7 @@ fn a_place_without_room_for_temporary_files_is_told_by_one() {
 
 #[test]
 fn losses_and_errors_are_the_same() {
-    // A task that was killed: what is lost is told by one process, which knows it from another.
+    // A killed task: the process that reports the loss learns of it from another.
     let mut killed = Program::new(4);
     killed.send(3, 0, 0, 4).receive(0, 3, 0).send(3, 2, 9, 5).collective(1, Operation::Barrier, None);
     for rank in 0..3 {

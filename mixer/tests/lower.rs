@@ -12,7 +12,7 @@ use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// The trace of `tasks` with collectives lowered, by lines, and the summary.
+/// Lowers the collectives of `tasks`; returns the lines of the trace, and the summary.
 fn lowered(tasks: &[Vec<capture::Happened>], jobs: usize) -> (Vec<String>, Summary) {
     let dir = tempfile::tempdir().unwrap();
     let (place, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
@@ -55,7 +55,7 @@ fn a_broadcast_goes_down_its_tree() {
     let of = |task: &str| -> Vec<&String> {
         lines[2..].iter().filter(|line| line.split(' ').nth(1) == Some(task)).collect()
     };
-    // The root's two messages, the second at once after the first; then Finalize, timed from the END of the call.
+    // The root's two messages, the second without time; then Finalize, timed from the END of the call.
     assert_eq!(of("0"), ["0 0 2 64 4 600 -1", "1 0 1 64 5 0 0", "4 0 0 0 1 290 1"]);
     assert_eq!(of("1"), ["2 1 1 0 0 500 -1", "5 1 1 0 2 290 1"]);
 }
@@ -94,12 +94,12 @@ fn true_counts_are_used() {
         .map(|line| line.split_once(' ').unwrap().1)
         .collect();
     messages.sort_unstable();
-    // The exchange of the collective begins at its call and is waited for at its wait.
+    // The exchange of the collective begins at its call and completes at its wait.
     assert_eq!(messages, ["0 1 20 4 400 -1", "0 1 7 5 190 0", "1 0 300 4 300 -1", "1 0 7 5 390 1"]);
     assert_eq!((summary.messages, summary.matched, summary.collectives), (4, 4, 0));
 }
 
-/// The root alone knows that another's count is 0; neither sends or waits for a message then.
+/// Only the root knows that another member's count is 0; neither sends or waits for a message then.
 #[test]
 fn counts_of_zero_give_no_messages() {
     static COUNTS: [u64; 3] = [7, 0, 5];
@@ -147,7 +147,7 @@ proptest! {
         prop_assert_eq!(summary.matched, summary.messages);
         prop_assert!(summary.unmatched.is_empty());
         prop_assert!(one.iter().all(|line| !line.starts_with('G')));
-        // What was a message before still is one; only collectives that move something add some.
+        // All messages stay; collectives that move data add some.
         let (mut plain, mut bytes_sent, mut moved) = (0, 0, 0);
         for (own, task) in run.expected.iter().enumerate() {
             for record in task {

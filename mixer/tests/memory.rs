@@ -1,4 +1,4 @@
-//! [`Options::memory`] is a bound: mixes that need far more at once run in a process that the system gives little more.
+//! [`Options::memory`] is a limit: mixes that need far more run in a process with little more address space.
 
 use collectives::choose::Table;
 use mixer::{Options, Quiet, mix};
@@ -11,13 +11,13 @@ use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Nanos};
 
-/// What a mix may use, and what its process has beside: the test's own code, and the stacks of its threads.
+/// The limit of a mix, and the other memory of its process: code, and stacks of threads.
 const MEMORY: u64 = 24 << 20;
 const BESIDE: u64 = 16 << 20;
 
 const WORLD: CommId = CommId(0);
 
-/// Writes the capture of `tasks` tasks, each of which makes `calls` calls, which `call` gives by rank and index, at the times of `clock`.
+/// Writes a capture of `tasks` tasks of `calls` calls each; `call` returns a call by rank and index, `clock` its time.
 fn write(
     dir: &Path,
     tasks: u32,
@@ -49,7 +49,7 @@ fn write(
     }
 }
 
-/// A call of a task whose even ranks send to the next one.
+/// A call of a task; even ranks send to the next rank.
 fn pairs(rank: u32, _: u64) -> Action<'static> {
     let (comm, tag, bytes, datatype) = (WORLD, 3, Bytes(1000), DatatypeId(0));
     match rank % 2 {
@@ -89,7 +89,7 @@ fn alltoall(_: u32, _: u64) -> Action<'static> {
     })
 }
 
-/// Mixes the capture in `dir` in a process of its own, which may have so much memory; says how that went.
+/// Mixes the capture in `dir` in a process with limited memory; returns the outcome.
 fn mix_within(dir: &Path, lower: bool, memory: Option<u64>) -> Output {
     let limit = format!("ulimit -d {} && exec \"$@\"", (MEMORY + BESIDE) >> 10);
     let mut command = Command::new("sh");
@@ -115,8 +115,8 @@ fn the_mix() {
     mix(capture, &capture.with_extension("vef"), &options, &Quiet).unwrap();
 }
 
-/// Within its bound the mix of the capture in `dir` succeeds, and gives the same trace as without; with as much as there is the
-/// system ends it, so that its limit is one.
+/// Within the limit, the mix of the capture in `dir` succeeds with the same trace as without; with all memory allowed the system
+/// kills it, so the limit is effective.
 fn is_bounded(dir: &Path, lower: bool) {
     let trace = dir.with_extension("vef");
     let bounded = mix_within(dir, lower, Some(MEMORY));

@@ -1,4 +1,4 @@
-//! The captures of the original tools give the traces that the original mixer wrote from them.
+//! The captures of the original tools give the traces of the original mixer.
 
 use mixer::{Options, Quiet, mix};
 use skipping::{installed, shared};

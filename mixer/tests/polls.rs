@@ -1,4 +1,4 @@
-//! Polls that found nothing: waiting where they end in a reception, computing elsewhere.
+//! Failed polls: waiting in front of a reception, computing elsewhere.
 
 mod capture;
 
@@ -14,7 +14,7 @@ fn request(number: u64) -> RequestId {
     RequestId { thread: 0, number }
 }
 
-/// Task 1 receives three messages and sends two, and polls in front of most of that.
+/// Task 1 receives three messages and sends two, with polls in front of most of these.
 fn program() -> Program {
     let mut program = Program::new(2);
     for tag in [0, 5, 6] {
@@ -45,7 +45,7 @@ fn program() -> Program {
     call(11_000, 12_000, Action::Polls { count: 9 });
     call(12_010, 12_020, Action::Probe { comm: capture::WORLD, source: CommRank(0), tag: 5 });
     call(12_050, 12_060, Action::Receive(receiving(0, 5)));
-    // For the completion of a send, which gives no record.
+    // For the completion of a send, which has no record.
     call(13_000, 13_010, Action::Send(sending(0, 2, 64, Some(request(1)))));
     call(14_000, 15_000, Action::Polls { count: 9 });
     call(15_010, 15_020, done(1));
@@ -61,7 +61,7 @@ fn mixed(trace: &Path, polls: Polls) -> Summary {
     mix(dir.path(), trace, &Options { polls, ..Options::default() }, &Quiet).unwrap()
 }
 
-/// The times of task 1's records but the last, and how long polls waited by the summary.
+/// The times of task 1's records but the last, and the duration of awaited polls in the summary.
 fn times(polls: Polls) -> (Vec<u64>, u64) {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("t.vef");

@@ -1,4 +1,4 @@
-//! Programs of several threads: nothing orders them but MPI and their own waits, and their traces replay to the end.
+//! Programs with several threads: only MPI and their own waits order them, and their traces replay to the end.
 
 mod capture;
 #[allow(dead_code, reason = "the truth is looked at elsewhere")]
@@ -15,7 +15,7 @@ use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// A capture under construction, whose calls begin and end when they are told to.
+/// A capture under construction with explicit times of calls.
 struct Program(Vec<Vec<Happened>>);
 
 impl Program {
@@ -46,7 +46,7 @@ impl Program {
         self.call(rank, thread, times, Action::Receive(receiving(from, tag)));
     }
 
-    /// A communicator of all tasks, the `ordinal`th that `MPI_Comm_dup` makes.
+    /// A communicator of all tasks, the `ordinal`th made by `MPI_Comm_dup`.
     fn duplicate(&mut self, ordinal: u32) -> CommId {
         let id = CommId(ordinal + 1);
         let all = self.0.len() as u32;
@@ -80,7 +80,7 @@ impl Program {
         self.call(rank, thread, times, Action::Collective(call));
     }
 
-    /// The lines of the trace, and the summary; the trace replays to its end, also when it is mixed in parts.
+    /// The lines of the trace, and the summary. The trace must replay to its end, also when mixed in parts.
     fn lines(mut self, end: u64) -> (Vec<String>, Summary) {
         for rank in 0..self.0.len() as u32 {
             self.call(rank, 0, (end, end + 10), Action::Finalize);
@@ -92,14 +92,14 @@ impl Program {
     }
 }
 
-/// The lines of the trace of a run, and the summary; it replays to its end.
+/// The lines of the trace of a run, and the summary; the trace must replay to its end.
 fn mixed(events: &[Vec<Happened>]) -> (Vec<String>, Summary) {
     let (lines, summary, stuck) = mixed_to(events);
     assert_eq!(stuck, [], "tasks that do not come to their end:\n{}", lines.join("\n"));
     (lines, summary)
 }
 
-/// The lines of the trace of a run, the summary, and what tasks do not come to their end if no member of a collective leaves early.
+/// The lines of the trace of a run, the summary, and the tasks that do not reach their ends if no member leaves a collective early.
 fn mixed_to(events: &[Vec<Happened>]) -> (Vec<String>, Summary, Vec<(usize, usize)>) {
     let dir = tempfile::tempdir().unwrap();
     let (place, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
@@ -123,7 +123,7 @@ fn of_task(lines: &[String], task: &str) -> Vec<String> {
 #[test]
 fn a_listener_holds_nobody_up_and_releases_nobody() {
     let mut program = Program::new(2);
-    // The second thread of task 0 listens while the first sends and is answered five times.
+    // The second thread of task 0 receives while the first sends and is answered five times.
     program.receive(0, 1, (20, 5000), 1, 9);
     for round in 0..5 {
         let at = 100 + 100 * round;
@@ -135,7 +135,7 @@ fn a_listener_holds_nobody_up_and_releases_nobody() {
     program.send(1, 0, (4900, 4905), 0, 9, 1);
     let (lines, summary) = program.lines(6000);
     assert_eq!((summary.threaded, summary.negative_times), (1, 0));
-    // Whatever else the lines are: each ping but the first waits for the pong before it.
+    // Each ping but the first depends on the pong before it.
     let ids: HashMap<&str, &str> = lines[2..]
         .iter()
         .map(|line| line.split(' ').collect::<Vec<_>>())
@@ -154,7 +154,7 @@ fn a_listener_holds_nobody_up_and_releases_nobody() {
         // From the end of the pong's reception.
         assert_eq!(ping[5], "20");
     }
-    // The listener's mark stands first; the first ping is timed from it, since it began before.
+    // The receiving thread's mark comes first; the first ping is timed from it, because it began before.
     assert_eq!(of_task(&lines, "0")[..2], ["0 0 0 0 0 20 -1", "2 0 1 10 4 80 -1"]);
 }
 
@@ -162,7 +162,7 @@ fn a_listener_holds_nobody_up_and_releases_nobody() {
 fn calls_of_threads_are_not_chained() {
     let mut program = Program::new(2);
     let (x, y) = (program.duplicate(0), program.duplicate(1));
-    // Each thread has a communicator of its own; the tasks enter them in opposite order, one after the other.
+    // Each thread has its own communicator; the tasks call them in opposite order, one after the other.
     program.collective(0, 0, (100, 210), x, None);
     program.collective(0, 1, (300, 410), y, None);
     program.collective(1, 1, (100, 400), y, None);
@@ -176,8 +176,8 @@ fn calls_of_threads_are_not_chained() {
 #[test]
 fn a_thread_is_let_past_one_that_would_wait_for_ever() {
     let mut program = Program::new(2);
-    // Task 0 leaves a broadcast at once and then tells task 1's second thread; the first enters only later. Were the
-    // broadcast one whose members wait for each other, that would be no matter to the program, but it is to one sequence.
+    // Task 0 leaves a broadcast at once and then sends to task 1's second thread; the first thread calls the broadcast only later.
+    // If the broadcast synchronised its members, the program would still complete, but one sequence would not.
     program.collective(0, 0, (100, 110), WORLD, Some(0));
     program.send(0, 0, (120, 125), 1, 3, 5);
     program.receive(1, 1, (50, 200), 0, 3);
@@ -186,8 +186,8 @@ fn a_thread_is_let_past_one_that_would_wait_for_ever() {
     program.receive(0, 0, (400, 410), 1, 4);
     let (lines, summary) = program.lines(1000);
     assert_eq!(summary.messages, 2);
-    // Task 1: the listening mark, the broadcast, and only then what the message from behind the broadcast releases; it began
-    // before the broadcast, so it takes no time from there on.
+    // Task 1: the waiting mark, the broadcast, and then the record that the message behind the broadcast releases. It began before
+    // the broadcast, so its time is 0.
     let task = of_task(&lines, "1");
     let position = |part: &str| lines.iter().position(|line| line.contains(part)).unwrap();
     assert!(position("C0 0 1 0 8") < position(" 1 0 6 "), "{lines:?}");
@@ -214,7 +214,7 @@ fn a_program_that_relies_on_an_early_end_of_a_collective_is_mixed_all_the_same()
 #[test]
 fn receives_of_two_threads_meet_messages_that_were_sent_before() {
     let mut program = Program::new(2);
-    // Both threads of task 0 ask for the same; the one that came second gets the first message and makes task 1 send the second.
+    // Both threads of task 0 post the same receive; the later one gets the first message and makes task 1 send the second.
     program.receive(0, 0, (100, 900), 1, 0);
     program.receive(0, 1, (110, 200), 1, 0);
     program.send(0, 1, (210, 215), 1, 1, 1);
@@ -245,7 +245,7 @@ fn the_further_marks_of_a_wait_let_other_threads_pass() {
     program.call(0, 0, (24, 25), receive(2, 2));
     let done = |number| Completion { request: RequestId { thread: 0, number }, outcome: Outcome::Done };
     program.add(0, 0, (30, 900), What::Complete(vec![done(0), done(1), done(2)]));
-    // The third message is sent only when the other thread has asked for it.
+    // The third message is sent only after the other thread has requested it.
     program.send(0, 1, (500, 505), 1, 5, 7);
     program.send(1, 0, (40, 45), 0, 0, 1);
     program.send(1, 0, (50, 55), 0, 1, 2);
@@ -270,7 +270,7 @@ proptest! {
         let run = model::run_plan(seed, Plan { tasks, threads, early: false, steps });
         let (_, summary) = mixed(&run.events);
         prop_assert_eq!(summary.matched, summary.messages);
-        // Where members of collectives leave early, a program may rely on that.
+        // A program may rely on members that leave collectives early.
         let run = model::run_plan(seed, Plan { tasks, threads, early: true, steps });
         let (_, summary, _) = mixed_to(&run.events);
         prop_assert_eq!(summary.matched, summary.messages);

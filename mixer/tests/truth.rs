@@ -1,5 +1,5 @@
-//! Random programs, executed by a small MPI that knows which send met which receive: mixing their captures must
-//! give exactly that, whatever the number of threads.
+//! Random programs, executed by a small model of MPI that knows which send met which receive: mixing their captures must give
+//! exactly the model's records, with any number of threads.
 
 mod capture;
 mod model;
@@ -16,8 +16,8 @@ use vef_format::record::Dependency;
 use vef_format::text::{Line, Reader};
 use vef_format::units::Bytes;
 
-/// Reads a trace into the form of the truth. Also holds it to what every trace of ours promises: ids count
-/// up along the file, and nothing stands before what it depends on.
+/// Reads a trace into the form of the truth. Also checks the properties of every trace of ours: ids ascend along the file, and
+/// no record is in front of its dependency.
 fn read(trace: &Path) -> Vec<Vec<Expected>> {
     let mut reader = Reader::open(trace).unwrap();
     let header = *reader.header();
@@ -84,7 +84,7 @@ fn read(trace: &Path) -> Vec<Vec<Expected>> {
     tasks
 }
 
-/// The mixed capture of `run`.
+/// Mixes the capture of `run`.
 fn mixed(run: &Run, jobs: usize, memory: Option<Bytes>) -> (Vec<Vec<Expected>>, Vec<u8>, Summary) {
     let dir = tempfile::tempdir().unwrap();
     let (place, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
@@ -93,10 +93,10 @@ fn mixed(run: &Run, jobs: usize, memory: Option<Bytes>) -> (Vec<Vec<Expected>>, 
     (read(&trace), std::fs::read(&trace).unwrap(), summary)
 }
 
-/// Collectives are numbered along the trace; the model numbers them along its execution.
+/// The trace numbers collectives in file order; the model in order of execution.
 fn renumbered(tasks: &[Vec<Expected>]) -> Vec<Vec<Expected>> {
-    // A task's parts on one communicator come in the order of the operations, so the place of a part in the
-    // sorted list of (members, order there) is a name that both agree on.
+    // A task's parts on one communicator are in the order of the operations, so the index of a part in the sorted list of (members,
+    // position) is a common name.
     let mut names: HashMap<usize, (Vec<u32>, usize)> = HashMap::new();
     for task in tasks {
         let mut seen: HashMap<&[u32], usize> = HashMap::new();
@@ -125,8 +125,7 @@ fn renumbered(tasks: &[Vec<Expected>]) -> Vec<Vec<Expected>> {
     tasks.iter().map(|task| task.iter().map(renumber).collect()).collect()
 }
 
-/// What a replay makes of a task's records, if all that they wait for comes when it came in the run: they start when
-/// they did.
+/// The starts of a task's records in a replay if all dependencies are satisfied at the times of the run: those of the run.
 fn holds_start_rule(records: &[Expected], moments: &[model::Moment]) {
     let mut start = 0;
     for (at, (record, moment)) in records.iter().zip(moments).enumerate() {
@@ -164,7 +163,7 @@ fn holds(run: &Run) -> Summary {
     summary
 }
 
-/// The run as clocks that disagree would have seen it.
+/// The run as seen by clocks that disagree.
 fn skewed(mut run: Run, step: u64) -> Run {
     for (rank, events) in run.events.iter_mut().enumerate() {
         // Neither ascending nor descending with the ranks.
@@ -208,7 +207,7 @@ fn a_long_run_gives_the_truth() {
 
 #[test]
 fn tasks_may_be_parked_for_longer_than_a_window() {
-    // The clocks are further apart than the run is long, so most records of a task find no message before them.
+    // The clocks differ by more than the duration of the run, so most records come before their messages.
     let summary = holds(&skewed(model::run(8, 12, 110_000), 3_000_000));
     assert!(summary.records > 60_000 && summary.early_receptions > 100, "{summary:?}");
 }

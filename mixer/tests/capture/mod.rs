@@ -1,4 +1,4 @@
-//! Captures for tests: events that own their lists, written through the capture writer.
+//! Captures for tests: events that own their lists.
 
 #![allow(dead_code, reason = "each test needs its part")]
 
@@ -18,7 +18,7 @@ pub(crate) struct Happened {
     pub(crate) what: What,
 }
 
-/// What happened.
+/// The effect of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Plain(Action<'static>),
@@ -50,7 +50,7 @@ pub(crate) fn write(dir: &Path, tasks: &[Vec<Happened>]) {
     write_of_programs(dir, tasks, |_| Vec::new());
 }
 
-/// As [`write`], of a run in which each rank has a program of its own: its command, word by word.
+/// Like [`write`], with a command line for each rank.
 pub(crate) fn write_of_programs(dir: &Path, tasks: &[Vec<Happened>], program: impl Fn(usize) -> Vec<String>) {
     for (rank, events) in tasks.iter().enumerate() {
         let info = RankInfo {
@@ -72,7 +72,7 @@ pub(crate) fn write_of_programs(dir: &Path, tasks: &[Vec<Happened>], program: im
     }
 }
 
-/// `MPI_COMM_WORLD` everywhere.
+/// `MPI_COMM_WORLD` of all tasks.
 pub(crate) const WORLD: CommId = CommId(0);
 
 /// A capture under construction: calls of 10 ns, 100 ns apart, on one clock.

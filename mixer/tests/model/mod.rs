@@ -1,9 +1,9 @@
-//! A small MPI in memory. It makes up a program while it executes it: at each step a thread that is free does
-//! something that MPI allows, or the network delivers a message. What comes out is the events that tracing
-//! would have seen, and, because the model knows which send met which receive, the records that a trace must have.
+//! A small MPI in memory. It generates a program while it executes it: at each step a free thread makes a call that MPI allows, or
+//! the network delivers a message. The results are the events that tracing would record and, because the model knows which
+//! send met which receive, the records of the right trace.
 //!
-//! A thread blocks only for a task that has another free thread, so the program never comes to a stop: who is blocked is followed to
-//! a thread that is free, which then does what is waited for.
+//! A thread blocks only for a task with another free thread, so the program always completes: the waits are followed from a
+//! blocked thread to a free one, which then does what the blocked one waits for.
 
 use crate::capture::{Happened, What};
 use rand::rngs::SmallRng;
@@ -15,7 +15,7 @@ use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// What a record waits for. Messages are told by their index among their sender's point-to-point records, collectives by
+/// The dependency of a record. Messages are identified by their index among the sender's point-to-point records, collectives by
 /// their index among the operations of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum After {
@@ -25,7 +25,7 @@ pub(crate) enum After {
     Collective(usize),
 }
 
-/// A record that the trace must have.
+/// An expected record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Message {
@@ -46,7 +46,7 @@ pub(crate) enum Expected {
     },
 }
 
-/// When a record began, which of its task's threads it belongs to, and when what it waits for had come.
+/// Start and thread of a record, and the time at which its dependency was satisfied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) start: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Moment {
     pub(crate) released: u64,
 }
 
-/// What the model gives: of each task, the events, the records by the time at which they began, and those times.
+/// The result of the model: the events of each task, the records in order of their starts, and those starts.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) events: Vec<Vec<Happened>>,
@@ -62,24 +62,24 @@ pub(crate) struct Run {
     pub(crate) moments: Vec<Vec<Moment>>,
 }
 
-/// What to make up.
+/// Parameters of a random program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) tasks: u32,
-    /// Each task has one to so many threads.
+    /// Each task has one to this many threads.
     pub(crate) threads: u16,
     /// Whether members leave collectives as early as MPI allows: the root of a broadcast at once.
     pub(crate) early: bool,
-    /// How many calls, about.
+    /// Approximate number of calls.
     pub(crate) steps: usize,
 }
 
-/// A communicator: members in its rank order and each one's number for it.
+/// A communicator: members in rank order, and each member's number for it.
 struct Comm {
     members: Vec<u32>,
     numbers: HashMap<u32, CommId>,
     children: u32,
-    /// The collective that not all members have entered.
+    /// The collective that some members have not called.
     open: Option<usize>,
 }
 
@@ -88,11 +88,11 @@ struct Message {
     comm: usize,
     src: u32,
     tag: i32,
-    /// Among the records of its sender.
+    /// Index among the records of its sender.
     record: usize,
 }
 
-/// A receive that was posted.
+/// A posted receive.
 struct Posted {
     comm: usize,
     source: Option<u32>,
@@ -107,7 +107,7 @@ enum Request {
     Collective(usize),
 }
 
-/// What a thread is in the middle of.
+/// The blocking call of a thread.
 #[derive(Clone)]
 enum Blocked {
     Receive { start: u64, posted: usize, send: Option<Send> },
@@ -115,7 +115,7 @@ enum Blocked {
     Collective { start: u64, operation: usize },
 }
 
-/// What a record follows, by places in the lists of records.
+/// The dependency of a record, by indices in the lists of records.
 #[derive(Clone, Copy)]
 enum Follows {
     Start,
@@ -124,11 +124,11 @@ enum Follows {
     Collective(usize),
 }
 
-/// A record, as it was made.
+/// A record in the order of generation.
 struct Made {
     start: u64,
     thread: u16,
-    /// The end of the thread's event before.
+    /// End of the thread's previous event.
     released: u64,
     follows: Follows,
     what: MadeOf,
@@ -143,7 +143,7 @@ enum MadeOf {
 struct Thread {
     previous: Option<(u64, Follows)>,
     requests: u64,
-    /// Since when, too.
+    /// The start of the wait.
     blocked: Option<(u64, Blocked)>,
 }
 
@@ -154,7 +154,7 @@ struct Task {
     made: Vec<Made>,
     open: Vec<(RequestId, Request)>,
     posted: Vec<Posted>,
-    /// Delivered messages that no receive has taken, in order of delivery.
+    /// Delivered messages without a receive, in order of delivery.
     waiting: Vec<Message>,
     comms: u32,
 }
@@ -165,7 +165,7 @@ struct Collectively {
     root: Option<u32>,
     bytes: u64,
     blocking: bool,
-    /// Who has entered.
+    /// Members that have called it.
     entered: Vec<u32>,
 }
 
@@ -182,15 +182,15 @@ struct World {
     operations: Vec<Collectively>,
 }
 
-/// For each thread.
+/// By thread.
 const TAGS: i32 = 3;
 
-/// Makes up and executes a program of about `steps` calls on `tasks` tasks of one thread each.
+/// Generates and executes a program of about `steps` calls on `tasks` tasks of one thread each.
 pub(crate) fn run(seed: u64, tasks: u32, steps: usize) -> Run {
     run_plan(seed, Plan { tasks, threads: 1, early: false, steps })
 }
 
-/// Makes up and executes a program.
+/// Generates and executes a program.
 pub(crate) fn run_plan(seed: u64, plan: Plan) -> Run {
     let mut world = World {
         random: SmallRng::seed_from_u64(seed),
@@ -229,7 +229,7 @@ impl World {
         self.communicator(Origin::World, None, all);
     }
 
-    /// Makes a communicator known to its members.
+    /// Describes a communicator to its members.
     fn communicator(&mut self, origin: Origin, parent: Option<usize>, members: Vec<u32>) {
         let mut numbers = HashMap::new();
         for &rank in &members {
@@ -277,7 +277,7 @@ impl World {
         self.actors(rank).any(|other| other != actor && self.is_free(other))
     }
 
-    /// A record of `actor` at `start`.
+    /// Adds a record of `actor` at `start`.
     fn made(&mut self, actor: Actor, start: u64, what: MadeOf) -> usize {
         let (released, follows) = self.thread(actor).previous.unwrap();
         let task = &mut self.tasks[actor.0 as usize];
@@ -285,7 +285,7 @@ impl World {
         task.made.len() - 1
     }
 
-    /// A message or mark, which the next record of the thread follows.
+    /// Adds a message or mark, on which the next record of the thread depends.
     fn point(&mut self, actor: Actor, start: u64, dst: u32, bytes: u64) -> usize {
         let record = self.made(actor, start, MadeOf::Point { dst, bytes, awaited: false });
         self.thread(actor).previous = Some((start, Follows::Own(record)));
@@ -325,7 +325,7 @@ impl World {
         (0..self.comms.len()).filter(|&at| self.comms[at].numbers.contains_key(&rank)).collect()
     }
 
-    /// A communicator of a task and a member of it that has a free thread.
+    /// A communicator of a task, and a member with a free thread.
     fn partner(&mut self, rank: u32) -> (usize, u32) {
         let comm = *self.comms_of(rank).choose(&mut self.random).unwrap();
         let able = |&member: &u32| self.actors(member).any(|actor| self.is_free(actor));
@@ -333,7 +333,7 @@ impl World {
         (comm, *able.choose(&mut self.random).unwrap())
     }
 
-    /// A tag of the messages that a thread of `rank` receives: MPI does not say which of several threads that ask for the same gets
+    /// A tag of the messages that a thread of `rank` receives: MPI does not define which of several threads with the same receive gets
     /// which message.
     fn tag(&mut self, rank: u32, thread: Option<u16>) -> i32 {
         let threads = self.tasks[rank as usize].threads.len() as u16;
@@ -353,10 +353,10 @@ impl World {
         id
     }
 
-    /// The call, but not its event.
+    /// The call, without its event.
     fn sending(&mut self, actor: Actor, start: u64, comm: usize, dst: u32, tag: i32) -> Send {
         let src = actor.0;
-        // A message to itself without bytes that nobody waits for has no line; the unit tests have that.
+        // An empty message to itself that no call waits for has no line; unit tests cover it.
         let bytes = if dst == src { self.random.random_range(1..9) } else { self.random.random_range(0..9) };
         let record = self.point(actor, start, dst, bytes);
         self.network.entry((src, dst)).or_default().push_back(Message { comm, src, tag, record });
@@ -388,13 +388,13 @@ impl World {
         self.send_to(actor, comm, dst, tag);
     }
 
-    /// The thread's previous event ended at `end`; with `follows` if what comes next does not follow the record made last.
+    /// The thread's previous event ended at `end`; `follows` unless the next record depends on the last one.
     fn done(&mut self, actor: Actor, end: u64, follows: Option<Follows>) {
         let previous = &mut self.thread(actor).previous;
         *previous = previous.map(|(_, before)| (end, follows.unwrap_or(before)));
     }
 
-    /// A receive takes its place: for `partner`'s message, maybe with wildcards.
+    /// Posts a receive for `partner`'s message, possibly with wildcards.
     fn posting(&mut self, (rank, thread): Actor, comm: usize, partner: u32, wild: bool) -> usize {
         let source = (!wild || self.random.random_bool(0.6)).then_some(partner);
         let any_tag = wild && self.random.random_bool(0.4) && self.tasks[rank as usize].threads.len() == 1;
@@ -438,7 +438,7 @@ impl World {
         self.try_to_leave(actor);
     }
 
-    /// A blocking receive or `Sendrecv`: blocks, unless its message is there.
+    /// A blocking receive or `Sendrecv`: blocks unless its message has arrived.
     fn receive(&mut self, actor: Actor) {
         let (comm, partner) = self.partner(actor.0);
         if !self.has_free_beside(partner, actor) {
@@ -454,7 +454,7 @@ impl World {
         self.block(actor, Blocked::Receive { start, posted, send });
     }
 
-    /// Lets a thread leave its blocking call if what it waits for has come.
+    /// Completes a thread's blocking call if its dependency is satisfied.
     fn try_to_leave(&mut self, actor: Actor) -> bool {
         let Some((_, blocked)) = self.thread(actor).blocked.clone() else { return false };
         let (rank, _) = actor;
@@ -500,7 +500,7 @@ impl World {
         true
     }
 
-    /// What follows waits for `message`, whose reception was over at `end`.
+    /// The next record depends on `message`, whose reception ended at `end`.
     fn received(&mut self, actor: Actor, end: u64, message: Message) {
         self.done(actor, end, Some(Follows::Received(message)));
         match &mut self.tasks[message.src as usize].made[message.record].what {
@@ -521,7 +521,7 @@ impl World {
         }
     }
 
-    /// A call of the wait family, or a cancellation, or a request that is freed.
+    /// A call of the wait family, a cancellation, or a request that is freed.
     fn complete(&mut self, actor: Actor) {
         let rank = actor.0;
         let task = &mut self.tasks[rank as usize];
@@ -533,7 +533,7 @@ impl World {
             let Posted { comm, source, tag, met, .. } = task.posted[posted];
             match self.random.random_range(0..10) {
                 0 if met.is_none() => {
-                    // Cancelled: it takes no message any more.
+                    // A cancelled receive takes no message.
                     task.open.remove(at);
                     task.posted[posted].comm = usize::MAX;
                     let start = self.tick();
@@ -548,7 +548,7 @@ impl World {
                     return;
                 }
                 2..6 if met.is_none() => {
-                    // Waits for it, if somebody who is free can send the message.
+                    // Waits for it if a free thread can send the message.
                     let able = |&member: &u32| self.has_free_beside(member, actor);
                     let somebody = match source {
                         Some(source) => able(&source),
@@ -567,7 +567,7 @@ impl World {
         self.wait_all(actor);
     }
 
-    /// Completes some of what can complete, in any order.
+    /// Completes some of the requests that can complete, in any order.
     fn wait_all(&mut self, actor: Actor) {
         let rank = actor.0;
         let task = &self.tasks[rank as usize];
@@ -589,7 +589,7 @@ impl World {
         for (request, kind) in ready {
             self.tasks[rank as usize].open.retain(|&(open, _)| open != request);
             let mut outcome = Outcome::Done;
-            // The turn of the further marks comes at the end of the call, without time.
+            // The further marks begin at the end of the call, without time.
             let at = if first { start } else { end };
             match kind {
                 Request::Send => {}
@@ -611,7 +611,7 @@ impl World {
         self.happened(actor, start, end, What::Complete(completions));
     }
 
-    /// Delivers a message that is under way, if there is one.
+    /// Delivers a pending message, if there is one.
     fn deliver(&mut self) -> bool {
         let mut links: Vec<_> =
             self.network.iter().filter(|(_, queue)| !queue.is_empty()).map(|(&link, _)| link).collect();
@@ -633,7 +633,7 @@ impl World {
         true
     }
 
-    /// Whether a member that has entered an operation may leave it.
+    /// Whether a member that has called an operation may leave it.
     fn may_leave(&self, rank: u32, operation: usize) -> bool {
         let Collectively { comm, op, root, ref entered, .. } = self.operations[operation];
         let all = entered.len() == self.comms[comm].members.len();
@@ -646,7 +646,7 @@ impl World {
             }
     }
 
-    /// Enters a collective that others have entered, or begins one.
+    /// Calls a collective that others have called, or starts one.
     fn collective(&mut self, actor: Actor) {
         let rank = actor.0;
         let comm = *self.comms_of(rank).choose(&mut self.random).unwrap();
@@ -694,7 +694,7 @@ impl World {
         self.left(actor, start, end, operation, Some(request));
     }
 
-    /// The record and the event of a member's part, which is over or under way (`request`).
+    /// Adds the record and the event of a member's part, which is complete or pending (`request`).
     fn left(&mut self, actor: Actor, start: u64, end: u64, operation: usize, request: Option<RequestId>) {
         let Collectively { comm, op, root, bytes, .. } = self.operations[operation];
         let at_root = root == Some(actor.0);
@@ -747,7 +747,7 @@ impl World {
         }
     }
 
-    /// Calls that leave no record.
+    /// Calls without a record.
     fn other(&mut self, actor: Actor) {
         let start = self.tick();
         let action = match self.random.random_bool(0.5) {
@@ -758,8 +758,7 @@ impl World {
         self.happened(actor, start, end, What::Plain(action));
     }
 
-    /// Follows who waits for whom from a thread that is blocked to one that is free, which does what is waited for; or lets one
-    /// leave that may.
+    /// Follows the waits from a blocked thread to a free one, which does what is waited for; or lets a member leave a collective.
     fn unblock_one(&mut self) {
         let mut blocked: Vec<Actor> = self.all().filter(|&actor| !self.is_free(actor)).collect();
         blocked.shuffle(&mut self.random);
@@ -769,7 +768,7 @@ impl World {
         let Some(&(mut actor)) = blocked.first() else { return };
         for _ in 0..=blocked.len() {
             let Some((_, why)) = self.thread(actor).blocked.clone() else { return };
-            // Who could do it, by preference one that is free.
+            // The threads that can do it, preferably a free one.
             let able: Vec<u32> = match why {
                 Blocked::Receive { posted, .. } | Blocked::Wait { posted, .. } => {
                     let Posted { comm, source, .. } = self.tasks[actor.0 as usize].posted[posted];
@@ -794,7 +793,7 @@ impl World {
                     if self.operations[operation].entered.len() > there {
                         return;
                     }
-                    // Other members have no free thread: one of them goes on first.
+                    // The other members have no free thread: one of them must advance first.
                     let members = self.comms[comm].members.clone();
                     let entered = &self.operations[operation].entered;
                     let busy = members.iter().copied().find(|&member| {
@@ -810,7 +809,7 @@ impl World {
         panic!("the model is stuck");
     }
 
-    /// The thread of `ranks` that has blocked last.
+    /// The thread of `ranks` that blocked last.
     fn latest_blocked(&self, ranks: &[u32]) -> Actor {
         let since = |&(rank, thread): &Actor| {
             self.tasks[rank as usize].threads[usize::from(thread)].blocked.as_ref().map(|&(since, _)| since)
@@ -818,8 +817,7 @@ impl World {
         ranks.iter().flat_map(|&rank| self.actors(rank)).max_by_key(since).unwrap()
     }
 
-    /// Everybody comes to an end: what is under way is delivered, every message finds a receive and every receive
-    /// a message.
+    /// Completes the program: pending messages are delivered, every message gets a receive and every receive a message.
     fn end(&mut self) {
         loop {
             while self.deliver() {}
@@ -858,7 +856,7 @@ impl World {
             self.post_event((rank, thread), start, posted);
         }
         for rank in 0..self.tasks.len() as u32 {
-            // Nobody must forget a collective, or a receive with a wildcard; some others stay open to the end.
+            // Every collective and wildcard receive must complete; some other requests stay pending.
             let task = |world: &Self| world.tasks[rank as usize].open.clone();
             while task(self).iter().any(|(_, request)| match request {
                 Request::Receive(posted) => {
@@ -871,7 +869,7 @@ impl World {
                 self.wait_all((rank, 0));
             }
             let (start, end) = (self.tick(), self.tick());
-            // It is behind what each thread waited for last.
+            // It depends on the last wait of each thread.
             for actor in self.actors(rank).skip(1) {
                 let previous = self.thread(actor).previous.map(|(_, follows)| follows);
                 if let Some(Follows::Received(_) | Follows::Collective(_)) = previous {
@@ -883,7 +881,7 @@ impl World {
         }
     }
 
-    /// The records by the time at which they began, with references and times as a trace has them.
+    /// The records in order of their starts, with references and times in the form of a trace.
     fn told(self) -> Run {
         let Self { tasks, comms, operations, .. } = self;
         let orders: Vec<Vec<usize>> = tasks
@@ -894,7 +892,7 @@ impl World {
                 order
             })
             .collect();
-        // Of each record its index among the point-to-point ones.
+        // The index of each record among the point-to-point ones.
         let points: Vec<HashMap<usize, usize>> = (tasks.iter().zip(&orders))
             .map(|(task, order)| {
                 let is_point = |&&at: &&usize| matches!(task.made[at].what, MadeOf::Point { .. });
@@ -914,7 +912,7 @@ impl World {
                     }
                     Follows::Collective(operation) => After::Collective(operation),
                 };
-                // A further mark of a call follows the one in front at once.
+                // A further mark of a call follows the previous one without time.
                 let released = if released > start { start } else { released };
                 let time = start - front.max(released);
                 front = start;

@@ -1,5 +1,5 @@
-//! Whether a trace can be replayed to its last record, by the start rule alone: the plainest engine that there is, and
-//! collectives whose members leave when all have come, as MPI allows.
+//! Checks by the start rule alone that a trace can be replayed to its last record: the simplest possible engine; members leave a
+//! collective when all have called it, as MPI allows.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ enum What {
     Part(u64),
 }
 
-/// The tasks that do not come to their end, and the index of the record at which each stands.
+/// The tasks that do not reach their ends, and the index of the record at which each stops.
 pub(crate) fn stuck(trace: &Path) -> Vec<(usize, usize)> {
     let mut reader = Reader::open(trace).unwrap();
     let mut tasks: Vec<Vec<Record>> = (0..reader.header().tasks).map(|_| Vec::new()).collect();
