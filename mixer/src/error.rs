@@ -141,6 +141,9 @@ pub enum Problem {
     /// There is no schedule of messages for a collective.
     #[error("{0} cannot be replaced by messages: {1}")]
     Schedule(Operation, collectives::Error),
+    /// More events, and messages and receives of lowered collectives, than one task can have.
+    #[error("the task has more events, and messages of lowered collectives, than can be numbered")]
+    TooManyEvents,
     /// A root where the operation has none, or none where it needs one.
     #[error("{0}: invalid root")]
     Root(Operation),

@@ -78,6 +78,7 @@ impl Walk<'_> {
     ) -> Result<(), Problem> {
         let (mut chained, mut receives) = (None, Vec::new());
         while let Some(step) = steps.next() {
+            self.take_number()?;
             match step {
                 Step::Send { to, data } => {
                     let channel = self.task.sends.channel(channel(to)?);
@@ -115,5 +116,68 @@ impl Walk<'_> {
             let record = (Body::Mark, After::Received(number));
             self.timeline.chain(&mut self.task, event, event.start, chained, record);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::communicators::Communicators;
+    use crate::error::MixError;
+    use crate::walk::WalkOptions;
+    use collectives::choose::Table;
+    use vef_format::capture::Taker;
+    use vef_format::capture::event::{Action, CallSlot, Communicator, DatatypeId, Members, Origin};
+    use vef_format::ids::{CommId, Rank};
+    use vef_format::operation::{Amounts, Operation};
+    use vef_format::units::Nanos;
+
+    /// A lowered collective has as many messages and receives as it has peers: far more than a task has events.
+    #[test]
+    fn messages_of_lowered_collectives_are_counted_before_their_numbers_wrap() {
+        let (comm, table) = (CommId(0), Table::builtin("default").unwrap());
+        let communicators = Communicators::new(1000);
+        let options = WalkOptions { lower: Some(&table), ..WalkOptions::default() };
+        let mut walk = Walk::new(Rank(0), &communicators, options, false);
+        walk.numbers_left = 3500;
+        let world = Communicator {
+            id: comm,
+            origin: Origin::World,
+            split: None,
+            members: Members::All,
+            remote: None,
+            foreign: false,
+        };
+        let alltoall = Collective {
+            operation: Operation::Alltoall,
+            comm,
+            root: None,
+            amounts: Amounts { send: Bytes(1 << 30), recv: Bytes(1 << 30) },
+            count: 1,
+            datatype: DatatypeId::default(),
+            recv_datatype: None,
+            request: None,
+            send_counts: &[],
+            recv_counts: &[],
+        };
+        let mut take = |action| {
+            let (start, end) = (Nanos(1), Nanos(1));
+            walk.take(&Event { start, end, thread: 0, call: CallSlot::NONE, action })
+        };
+        take(Action::Init).unwrap();
+        take(Action::Communicator(world)).unwrap();
+        let mut calls = 2;
+        let error = loop {
+            match take(Action::Collective(alltoall.clone())) {
+                Ok(()) => calls += 1,
+                Err(error) => break error,
+            }
+        };
+        let expected = matches!(
+            error,
+            MixError::Event { task: Rank(0), event, problem: Problem::TooManyEvents } if event == calls
+        );
+        assert!(expected && calls < 5, "{error}, after {calls} events");
+        assert!(walk.task.sends.len() + walk.task.receives.len() < 3500);
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Walk<'a> {
     /// Calls that a trace cannot represent, by function.
     not_representable: BTreeMap<CallSlot, Tally>,
     notes: Option<Box<NoteTaker>>,
+    /// How many more events, and messages and receives of lowered collectives, the task may have.
+    numbers_left: u32,
     task: Task,
 }
 
@@ -92,12 +94,11 @@ impl Taker for Walk<'_> {
 
     #[inline(always)]
     fn take(&mut self, event: &Event<'_>) -> Result<(), MixError> {
-        // Indices of messages, receives and collectives are below the number of events, and `NONE` is reserved.
-        if self.task.counts.events >= u64::from(NONE - 1) {
-            return Err(MixError::TooMany("events of one task"));
-        }
         let number = self.task.counts.events;
         self.task.counts.events += 1;
+        if let Err(problem) = self.take_number() {
+            return Err(MixError::Event { task: self.rank, event: number, problem });
+        }
         self.timeline.release_due(&mut self.task, event);
         let before = self.records();
         let done = match &event.action {
@@ -145,8 +146,17 @@ impl<'a> Walk<'a> {
             timeline: Timeline::default(),
             not_representable: BTreeMap::new(),
             notes: options.with_notes.then(|| Box::new(NoteTaker::new(options.polls))),
+            numbers_left: NONE - 1,
             task,
         }
+    }
+
+    /// Call for each event, and each message and receive of a lowered collective: no index of a message, receive or collective
+    /// exceeds the number of calls, and [`NONE`] is reserved.
+    #[inline(always)]
+    fn take_number(&mut self) -> Result<(), Problem> {
+        self.numbers_left = self.numbers_left.checked_sub(1).ok_or(Problem::TooManyEvents)?;
+        Ok(())
     }
 
     /// Number of records so far.
