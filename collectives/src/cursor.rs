@@ -66,7 +66,7 @@ impl Choice {
                 ReduceThenScatter | ReduceThenLinearScatter => {
                     matches!(self.tree, Tree::Binomial | Tree::Chain | Tree::Flat)
                 }
-                _ => algorithm == Butterfly,
+                _ => matches!(algorithm, Butterfly | RecursiveDoubling),
             },
             _ => true,
         }

@@ -74,6 +74,8 @@ pub(crate) enum Phase {
     DoublingGather,
     /// The same counted from the root and among all ranks: those that have no partner get the pieces of a tree cut short from others of their own tree.
     DoublingSpread,
+    /// The pieces outside of a tree of 2ᵏ ranks reduced at distance 2ᵏ, among all ranks in the same way; ends with the rank's own piece.
+    DoublingReduce,
     /// Half of what is left of a buffer reduced at distance 1, 2, 4 …
     HalvingNear(Buffer),
     /// The way of [`Phase::HalvingNear`] back: everybody gets everything.

@@ -160,6 +160,9 @@ fn check_formula(
     };
     let tree = ((p - 1) * segments(n), (p - 1) * n);
     let doubling = core * log + 2 * surplus;
+    // Ranks that have a partner at distance 2ᵏ; and those that have none although their neighbouring tree is only cut short.
+    let partners = |k: u64| (0..p).filter(|v| v ^ (1 << k) < p).count() as u64;
+    let without = |k: u64| if p % (2 << k) > 1 << k { (2 << k) - p % (2 << k) } else { 0 };
     let expected = match (operation, choice.algorithm) {
         (Reduce, A::Linear) => (p - 1, (p - 1) * n),
         (Allreduce, A::Linear) => (p - 1 + tree.0, 2 * (p - 1) * n),
@@ -171,14 +174,9 @@ fn check_formula(
             let piece = (n / u64::from(unit)).div_ceil(p) * u64::from(unit);
             let piece = |v: u64| n.min((v + 1) * piece) - n.min(v * piece);
             let scatter: u64 = (0..p).map(|v| u64::from(v.count_ones()) * piece(v)).sum();
-            // Every pair at distance 2ᵏ; and whoever has no partner gets one message if its neighbouring tree is cut short.
-            let of_round = |k: u64| {
-                let (pairs, beyond) = ((0..p).filter(|v| v ^ (1 << k) < p).count() as u64, p % (2 << k));
-                pairs + if beyond > 1 << k { (2 << k) - beyond } else { 0 }
-            };
             let messages = match choice.algorithm {
                 A::ScatterRing => p * (p - 1),
-                _ => (0..rounds).map(of_round).sum(),
+                _ => (0..rounds).map(|k| partners(k) + without(k)).sum(),
             };
             (p - 1 + messages, scatter + (p - 1) * n)
         }
@@ -248,6 +246,13 @@ fn check_formula(
         (ReduceScatter | ReduceScatterBlock, A::Ring | A::Pairwise) => (p * (p - 1), p * (p - 1) * b),
         (ReduceScatter | ReduceScatterBlock, A::RecursiveHalving) => {
             (doubling, (core - 1 + surplus) * p * b + surplus * b)
+        }
+        (ReduceScatterBlock, A::RecursiveDoubling) => {
+            // The blocks outside of the sender's tree; to a rank without partner, those outside of the tree that is cut short.
+            let outside = |v: u64, k: u64| p - ((v >> k << k) + (1 << k)).min(p) + (v >> k << k);
+            let exchanged = |k: u64| (0..p).filter(|v| v ^ (1 << k) < p).map(|v| outside(v, k)).sum::<u64>();
+            let blocks = (0..rounds).map(|k| exchanged(k) + without(k) * outside(p - 1, k)).sum::<u64>();
+            ((0..rounds).map(|k| partners(k) + without(k)).sum(), blocks * b)
         }
         (ReduceScatter | ReduceScatterBlock, A::ReduceThenScatter) => {
             (2 * (p - 1), (p - 1) * p * b + hops * b)

@@ -321,6 +321,7 @@ pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'st
         (ReduceScatter | ReduceScatterBlock, A::Butterfly) => {
             &[MirrorIn, Fold(Work), HalvingNear(Work), MirrorOut]
         }
+        (ReduceScatterBlock, A::RecursiveDoubling) => &[CopyIn(Work), DoublingReduce, TakeOwn],
         (ReduceScatter | ReduceScatterBlock, A::RecursiveHalving) => {
             &[CopyIn(Work), Fold(Work), HalvingFar, UnfoldOwn, TakeOwn]
         }

@@ -4,10 +4,11 @@
 //! served at the end. The *core* ranks left over are renumbered 0…2ⁿ−1 in order, so contributions stay in rank
 //! order. In a barrier, where order is nothing, the surplus ranks are the last ones.
 
-use super::{WAIT, is_silent, recv, reduce, send};
+use super::{WAIT, is_silent, local, recv, reduce, send};
 use crate::cursor::Split;
 use crate::phase::Next;
 use crate::{Buffer, Combine, Cursor, Exchange, Operation, Sizes};
+use std::cmp::Ordering;
 
 /// What a rank does while the powers of two are at work.
 pub(crate) enum Role {
@@ -184,46 +185,110 @@ impl Cursor {
         }
     }
 
-    /// Round k: all of a tree of 2ᵏ consecutive ranks hold its pieces; each exchanges them with its partner in the neighbouring tree. Of
-    /// partners that do not exist, the pieces come from a rank of the own tree that has them already, at distance 2ᵏ⁻¹, 2ᵏ⁻² …
-    pub(crate) fn doubling_spread(&self, sizes: Sizes<'_>) -> Next {
+    /// Round k among trees of 2ᵏ consecutive numbers: a rank exchanges with its partner in the neighbouring tree; ranks whose partner does
+    /// not exist get what came from that tree from ranks of their own, at distance 2ᵏ⁻¹, 2ᵏ⁻² …
+    fn tree_round(&self) -> TreeRound {
         let (v, width) = (self.virtual_rank(), 1 << self.round);
         if width >= self.ranks {
-            return Next::Done;
+            return TreeRound::Done;
         }
         let partner = v ^ width;
-        let pieces = |first: u32| {
-            let start = self.start(sizes, first);
-            (start, self.start(sizes, (first + width).min(self.ranks)) - start)
-        };
-        let [held, wanted] = [v, partner].map(|number| number & !(width - 1));
+        let [own, other] = [v, partner].map(|number| number & !(width - 1));
         let Some(step) = self.pos.checked_sub(3) else {
             return match self.pos {
-                _ if partner >= self.ranks => Next::Skip,
-                0 => send(self.real_rank(partner), Buffer::Output, pieces(held)),
-                1 => recv(self.real_rank(partner), Buffer::Output, pieces(wanted)),
-                _ => WAIT,
+                _ if partner >= self.ranks => TreeRound::Skip,
+                0 => TreeRound::Send { to: self.real_rank(partner), tree: own },
+                1 => TreeRound::Receive { from: self.real_rank(partner), tree: other },
+                _ => TreeRound::Wait,
             };
         };
-        if step / 2 == self.round {
-            return Next::Round;
+        match step.cmp(&(2 * self.round)) {
+            Ordering::Equal if other < self.ranks => return TreeRound::Received { tree: other },
+            Ordering::Less => {}
+            _ => return TreeRound::Next,
         }
         // So many ranks of each group of the own tree have had a partner.
-        let partners = match wanted > held {
-            true => self.ranks.saturating_sub(wanted).min(width),
+        let partners = match other > own {
+            true => self.ranks.saturating_sub(other).min(width),
             false => width,
         };
         let distance = width >> (step / 2 + 1);
-        let (other, group) = (v ^ distance, v & !(2 * distance - 1));
-        let (first, second) = (v.min(other), v.max(other));
+        let (second, group) = (v | distance, v & !(2 * distance - 1));
+        let first = second ^ distance;
         let passes = first - group < partners && second - group >= partners;
         match (passes, step % 2) {
-            (false, _) => Next::Skip,
-            (_, 0) if v == first => send(self.real_rank(second), Buffer::Output, pieces(wanted)),
-            (_, 0) => recv(self.real_rank(first), Buffer::Output, pieces(wanted)),
-            _ => WAIT,
+            (false, _) => TreeRound::Skip,
+            (_, 0) if v == first => TreeRound::PassOn { to: self.real_rank(second), tree: other },
+            (_, 0) => TreeRound::Receive { from: self.real_rank(first), tree: other },
+            _ => TreeRound::Wait,
         }
     }
+
+    /// Round k: all ranks of a tree hold its pieces, and get those of the neighbouring tree.
+    pub(crate) fn doubling_spread(&self, sizes: Sizes<'_>) -> Next {
+        let pieces = |tree: u32| {
+            let start = self.start(sizes, tree);
+            (start, self.start(sizes, (tree + (1 << self.round)).min(self.ranks)) - start)
+        };
+        match self.tree_round() {
+            TreeRound::Send { to, tree } | TreeRound::PassOn { to, tree } => {
+                send(to, Buffer::Output, pieces(tree))
+            }
+            TreeRound::Receive { from, tree } => recv(from, Buffer::Output, pieces(tree)),
+            TreeRound::Wait => WAIT,
+            TreeRound::Skip => Next::Skip,
+            TreeRound::Received { .. } | TreeRound::Next => Next::Round,
+            TreeRound::Done => Next::Done,
+        }
+    }
+
+    /// Round k: all ranks of a tree have reduced its contributions to the pieces that they still need; they send the pieces outside of their tree.
+    pub(crate) fn doubling_reduce(&self, sizes: Sizes<'_>) -> Next {
+        let outside = |tree: u32| {
+            let end = (tree + (1 << self.round)).min(self.ranks);
+            self.span(sizes, end % self.ranks, self.ranks - (end - tree))
+        };
+        match self.tree_round() {
+            TreeRound::Send { to, tree } => send(to, Buffer::Work, outside(tree)),
+            TreeRound::PassOn { to, tree } => send(to, Buffer::Arrival, outside(tree)),
+            TreeRound::Receive { from, tree } => recv(from, Buffer::Arrival, outside(tree)),
+            TreeRound::Received { tree } => {
+                let bytes = outside(tree);
+                local((Buffer::Arrival, bytes), (Buffer::Work, bytes), order_of(tree, self.rank))
+            }
+            TreeRound::Wait => WAIT,
+            TreeRound::Skip => Next::Skip,
+            TreeRound::Next => Next::Round,
+            TreeRound::Done => Next::Done,
+        }
+    }
+}
+
+/// A position of [`Cursor::tree_round`]; a tree is named by its first number.
+enum TreeRound {
+    /// What the own tree has goes to the partner.
+    Send {
+        to: u32,
+        tree: u32,
+    },
+    /// What has come from the partner's tree goes to a rank of the own tree.
+    PassOn {
+        to: u32,
+        tree: u32,
+    },
+    /// What the partner's tree has comes.
+    Receive {
+        from: u32,
+        tree: u32,
+    },
+    Wait,
+    /// What the partner's tree has is here.
+    Received {
+        tree: u32,
+    },
+    Skip,
+    Next,
+    Done,
 }
 
 /// How what comes from `from` is reduced with what rank `at` has.

@@ -54,6 +54,7 @@ impl Phase {
             Phase::Doubling => c.doubling(),
             Phase::DoublingGather => c.doubling_gather(sizes),
             Phase::DoublingSpread => c.doubling_spread(sizes),
+            Phase::DoublingReduce => c.doubling_reduce(sizes),
             Phase::HalvingNear(buffer) => c.halving_near(buffer, sizes),
             Phase::DoublingBack => c.doubling_back(sizes),
             Phase::HandToRoot => c.hand_to_root(sizes),
