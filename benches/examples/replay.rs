@@ -15,7 +15,6 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use replay::{Engine, Job, LiveId, Loaded, Next, Picos, Queue, Replay, ReplayError, Sink, Wake};
-use std::collections::VecDeque;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -86,12 +85,59 @@ impl Event {
 
 /// Events in the order in which they come: all that a task needs whose messages all come from one other.
 #[derive(Default)]
-struct InTurn(VecDeque<(Picos, Event)>);
+struct InTurn {
+    /// Of these the first `taken` have been taken.
+    events: Vec<PlainEvent>,
+    taken: usize,
+    later: Vec<PlainEvent>,
+}
+
+impl InTurn {
+    #[inline(always)]
+    fn pop(&mut self) -> Option<(Picos, Event)> {
+        let event = match self.events.get(self.taken) {
+            Some(event) => *event,
+            None => self.turn()?,
+        };
+        self.taken += 1;
+        Some((event.at, event.event()))
+    }
+
+    #[cold]
+    fn turn(&mut self) -> Option<PlainEvent> {
+        std::mem::swap(&mut self.events, &mut self.later);
+        self.later.clear();
+        self.taken = 0;
+        self.events.first().copied()
+    }
+}
+
+/// An [`Event`] and its time as plain numbers.
+#[derive(Clone, Copy)]
+struct PlainEvent {
+    at: Picos,
+    raw: u64,
+    is_wake: bool,
+}
+
+impl PlainEvent {
+    #[inline(always)]
+    fn event(self) -> Event {
+        match self.is_wake {
+            true => Event::Wake(Wake::from_raw(self.at, self.raw)),
+            false => Event::Arrival(LiveId::from_raw(self.raw)),
+        }
+    }
+}
 
 impl Sink for InTurn {
     #[inline(always)]
     fn take(&mut self, next: Next) {
-        self.0.push_back(Event::of(next));
+        let (at, event) = Event::of(next);
+        self.later.push(match event {
+            Event::Arrival(id) => PlainEvent { at, raw: id.to_raw(), is_wake: false },
+            Event::Wake(wake) => PlainEvent { at, raw: wake.to_raw().1, is_wake: true },
+        });
     }
 }
 
@@ -109,7 +155,7 @@ impl Sink for ByTime {
 
 /// By the engine itself, the events in turn.
 fn pushed(job: Job) -> Result<u64, Box<dyn Error>> {
-    push(job, InTurn::default(), |events| events.0.pop_front())
+    push(job, InTurn::default(), InTurn::pop)
 }
 
 /// By the engine itself, the events by time.

@@ -13,6 +13,7 @@ use crate::error::{CollectiveProblem, RecordPlace, ReplayError, Run};
 use crate::live::{Completes, Flight, Live, Of, Refused};
 use crate::message::{LiveId, Sink, Wake};
 use crate::options::{SameNode, SendCompletion};
+use crate::run::Walk;
 use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
@@ -77,12 +78,15 @@ impl Engine {
     /// Reports that a message has arrived, whole, at its destination at `at`.
     #[inline]
     pub fn delivered(&mut self, id: LiveId, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
-        let flight = match self.departures.live.get(id) {
-            Some(flight) if !self.ended => flight,
-            _ => return Err(self.refuse_id(id)),
-        };
-        let receiver = &mut self.sequences[flight.receiver as usize];
+        if self.ended {
+            return Err(ReplayError::Ended);
+        }
+        let Some(entry) = self.departures.live.entry(id) else { return Err(self.refuse_id(id)) };
+        let flight = entry.flight();
+        let number = flight.receiver;
+        let receiver = &mut self.sequences[number as usize];
         if receiver.wait == Wait::Elsewhere {
+            let flight = *flight;
             return self.delivered_elsewhere(id, flight, at, out);
         }
         if at < receiver.heard {
@@ -90,6 +94,28 @@ impl Engine {
             return Err(self.refuse(ReplayError::Backwards { clock, at }));
         }
         receiver.heard = at;
+        let Some((line, awaited)) = flight.as_eager_line() else {
+            let flight = *flight;
+            return self.delivered_other(id, flight, at, out);
+        };
+        let rank = flight.dst;
+        entry.remove();
+        self.departures.stats.deliver(at);
+        let Self { jobs, departures, detached, collectives, .. } = self;
+        let walk = Walk::new(number, receiver, jobs, departures, detached, collectives);
+        let walked = walk.receive((line, awaited), rank, at, out);
+        self.go_on(number, walked, out).map_err(|error| self.end(error))
+    }
+
+    /// A message is delivered that is not a line, or for which its sender may wait.
+    #[inline(never)]
+    fn delivered_other(
+        &mut self,
+        id: LiveId,
+        flight: Flight,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> Result<(), ReplayError> {
         if flight.completes_by_arrival() {
             self.hear(self.sender(&flight), at)?;
         }
@@ -185,22 +211,14 @@ impl Engine {
     }
 
     /// A message arrives.
-    #[inline(always)]
     fn arrive(&mut self, flight: Flight, at: Picos, out: &mut impl Sink) -> Run<()> {
         if flight.completes_by_arrival() {
             self.complete_send(flight, at, out)?;
         }
         match flight.of() {
             Of::Line { id, awaited } => {
-                let receiver = &mut self.sequences[flight.receiver as usize];
-                let job = &mut self.jobs[receiver.job as usize];
-                let expected = receiver.waits_for(Wait::Received, id);
-                job.lines.deliver(id, flight.dst, awaited, expected);
-                if !expected {
-                    return Ok(());
-                }
-                receiver.at = receiver.at.max(at);
-                self.run(flight.receiver, out)
+                let walked = self.walk(flight.receiver).receive((id, awaited), flight.dst, at, out);
+                self.go_on(flight.receiver, walked, out)
             }
             Of::Collective(open) => self.arrive_part(open, flight, at, out),
             Of::Imported(id) => self.arrive_imported(id, flight, at, out),
@@ -220,13 +238,6 @@ impl Engine {
             // The sender is in another partition.
             Of::Imported(_) => Ok(()),
         }
-    }
-
-    /// What a sequence waited for has come.
-    pub(crate) fn release(&mut self, number: u32, at: Picos, out: &mut impl Sink) -> Run<()> {
-        let sequence = &mut self.sequences[number as usize];
-        sequence.at = sequence.at.max(at);
-        self.run(number, out)
     }
 
     /// The sequence of the task that sent a message.

@@ -141,14 +141,14 @@ impl Scale {
         Some(Self { clock, factor: Some((mantissa >> zeros, exponent + zeros as i32)) })
     }
 
-    /// `None` past the end of time.
+    /// So much computing later; `None` past the end of time.
     #[inline(always)]
-    pub(crate) fn picos(&self, time: Ticks) -> Option<Picos> {
-        let picos = time.to_picos(self.clock)?;
-        match self.factor {
-            None => Some(picos),
-            Some((mantissa, exponent)) => scaled(picos.0, mantissa, exponent).map(Picos),
+    pub(crate) fn after(&self, at: Picos, computing: Ticks) -> Option<Picos> {
+        let picos = computing.to_picos(self.clock)?;
+        if let Some((mantissa, exponent)) = self.factor {
+            return at.checked_add(Picos(scaled(picos.0, mantissa, exponent)?));
         }
+        at.checked_add(picos)
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     fn picos(ticks: u64, clock: u64, factor: f64) -> Option<u64> {
-        Scale::new(Picos(clock), factor).unwrap().picos(Ticks(ticks)).map(|picos| picos.0)
+        Scale::new(Picos(clock), factor).unwrap().after(Picos(0), Ticks(ticks)).map(|picos| picos.0)
     }
 
     #[test]

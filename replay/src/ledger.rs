@@ -9,6 +9,7 @@ use crate::progress::{Progress, State};
 use hashbrown::HashSet;
 
 #[derive(Debug)]
+#[repr(u8)]
 pub(crate) enum Ledger {
     /// Of a trace that is proven.
     Proven {
@@ -60,12 +61,21 @@ impl Ledger {
         }
     }
 
-    /// A message is delivered to `receiver`, which waits for it if `expected`.
+    /// A message is delivered for which its receiver waits.
     #[inline(always)]
-    pub(crate) fn deliver(&mut self, id: u64, receiver: u32, awaited: bool, expected: bool) {
+    pub(crate) fn deliver(&mut self, id: u64) {
+        match self {
+            Self::Proven { .. } => {}
+            Self::Checked(lines) => lines.finish(id),
+        }
+    }
+
+    /// A message is delivered for which `receiver` does not wait, or not yet.
+    #[inline(always)]
+    pub(crate) fn deliver_early(&mut self, id: u64, receiver: u32, awaited: bool) {
         match self {
             Self::Proven { early, .. } => {
-                if awaited && !expected {
+                if awaited {
                     early.insert(id, receiver);
                 }
             }

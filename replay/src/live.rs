@@ -15,8 +15,8 @@ pub(crate) struct Live {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     flight: Flight,
-    /// Counts the uses of the slot, two each: odd while a message has it.
-    generation: u32,
+    /// The id of the message; of a free slot the last one's, with the impossible slot [`NONE`].
+    id: LiveId,
 }
 
 /// No slot.
@@ -98,6 +98,13 @@ impl Flight {
         }
     }
 
+    /// The id of a line whose send was complete at its start, and whether some record waits for its reception.
+    #[inline(always)]
+    pub(crate) fn as_eager_line(&self) -> Option<(u64, bool)> {
+        let is_eager_line = self.flags & (COMPLETES | OF_COLLECTIVE | IMPORTED) == 0;
+        is_eager_line.then_some((self.key, self.flags & AWAITED != 0))
+    }
+
     /// Whether it has left for another partition.
     #[inline]
     pub(crate) fn is_exported(&self) -> bool {
@@ -125,6 +132,27 @@ impl Flight {
     }
 }
 
+/// A live message in its slot.
+pub(crate) struct Entry<'a> {
+    slot: &'a mut Slot,
+    free: &'a mut u32,
+}
+
+impl Entry<'_> {
+    #[inline(always)]
+    pub(crate) fn flight(&self) -> &Flight {
+        &self.slot.flight
+    }
+
+    /// Frees the slot.
+    #[inline(always)]
+    pub(crate) fn remove(self) {
+        let at = self.slot.id.slot();
+        self.slot.id = self.slot.id.of_free_slot();
+        self.slot.flight.key = std::mem::replace(self.free, at).into();
+    }
+}
+
 impl Default for Live {
     fn default() -> Self {
         Self { slots: Vec::new(), free: NONE }
@@ -141,33 +169,48 @@ impl Live {
         };
         let slot = &mut self.slots[at as usize];
         self.free = slot.flight.key as u32;
-        slot.flight = flight;
-        slot.generation += 1;
-        LiveId::new(at, slot.generation)
+        let Some(id) = slot.id.next_of_slot(at) else {
+            // The slot was used 2^32 times and is retired: its ids would begin to repeat.
+            let slot = self.new_slot();
+            slot.flight = flight;
+            return slot.id;
+        };
+        (slot.flight, slot.id) = (flight, id);
+        id
+    }
+
+    /// A new slot with its first id.
+    #[cold]
+    fn new_slot(&mut self) -> &mut Slot {
+        let at = self.grow();
+        let slot = &mut self.slots[at as usize];
+        slot.id = LiveId::from_raw(1 << u32::BITS | u64::from(at));
+        slot
     }
 
     /// A new slot, which is free.
     #[cold]
     fn grow(&mut self) -> u32 {
         let flight = Flight { key: NONE.into(), src: 0, dst: 0, receiver: 0, flags: 0 };
-        self.slots.push(Slot { flight, generation: 0 });
+        self.slots.push(Slot { flight, id: LiveId::from_raw(0).of_free_slot() });
         (self.slots.len() - 1) as u32
     }
 
-    /// The slot of a live message.
+    /// The entry of a live message; `None` if there is no message of that id.
     #[inline(always)]
-    fn slot(&mut self, id: LiveId) -> Option<&mut Slot> {
-        let slot = self.slots.get_mut(id.slot() as usize)?;
-        (slot.generation == id.generation() && id.generation() % 2 == 1).then_some(slot)
+    pub(crate) fn entry(&mut self, id: LiveId) -> Option<Entry<'_>> {
+        let Self { slots, free } = self;
+        let slot = slots.get_mut(id.slot() as usize)?;
+        (slot.id == id).then_some(Entry { slot, free })
     }
 
     /// Marks a message as gone from its source.
     #[inline]
     pub(crate) fn sent(&mut self, id: LiveId) -> Result<Flight, Refused> {
-        match self.slot(id) {
+        match self.entry(id) {
             None => Err(Refused::NotLive),
-            Some(slot) if slot.flight.flags & SENT != 0 => Err(Refused::AlreadySent),
-            Some(slot) => {
+            Some(Entry { slot, .. }) if slot.flight.flags & SENT != 0 => Err(Refused::AlreadySent),
+            Some(Entry { slot, .. }) => {
                 slot.flight.flags |= SENT;
                 Ok(slot.flight)
             }
@@ -178,7 +221,7 @@ impl Live {
     #[inline(always)]
     pub(crate) fn get(&self, id: LiveId) -> Option<Flight> {
         let slot = self.slots.get(id.slot() as usize)?;
-        (slot.generation == id.generation() && id.generation() % 2 == 1).then_some(slot.flight)
+        (slot.id == id).then_some(slot.flight)
     }
 
     /// Marks a message that [`Live::get`] has returned as exported to another partition.
@@ -186,25 +229,16 @@ impl Live {
         self.slots[id.slot() as usize].flight.flags |= EXPORTED;
     }
 
-    /// Removes a message that [`Live::get`] has returned.
-    #[inline(always)]
+    /// Removes a message, if it is live.
     pub(crate) fn remove(&mut self, id: LiveId) {
-        let slot = &mut self.slots[id.slot() as usize];
-        // A slot used 2^31 times is retired: its ids would begin to repeat.
-        if let Some(next) = slot.generation.checked_add(1) {
-            slot.generation = next;
-            slot.flight.key = std::mem::replace(&mut self.free, id.slot()).into();
-        } else {
-            slot.generation = 0;
+        if let Some(entry) = self.entry(id) {
+            entry.remove();
         }
     }
 
     /// The live messages, in the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (LiveId, Flight)> {
-        (0u32..)
-            .zip(&self.slots)
-            .filter(|(_, slot)| slot.generation % 2 == 1)
-            .map(|(at, slot)| (LiveId::new(at, slot.generation), slot.flight))
+        self.slots.iter().filter(|slot| slot.id.slot() != NONE).map(|slot| (slot.id, slot.flight))
     }
 }
 
@@ -239,8 +273,12 @@ mod tests {
         let id = live.insert(flight(0));
         let free = live.insert(flight(1));
         live.remove(free);
-        let of_free_slot = LiveId::new(free.slot(), free.generation() + 1);
-        for raw in [0, 1, u64::MAX, id.to_raw() + 1, id.to_raw() ^ 1 << 40, of_free_slot.to_raw()] {
+        let (as_stored, at) = (free.of_free_slot(), free.slot());
+        let next_of_slot = as_stored.next_of_slot(at).unwrap();
+        for invented in [free, next_of_slot, as_stored] {
+            assert!(live.get(invented).is_none(), "{invented}");
+        }
+        for raw in [0, 1, u64::MAX, id.to_raw() + 1, id.to_raw() ^ 1 << 40] {
             assert!(live.get(LiveId::from_raw(raw)).is_none(), "{raw:#x}");
         }
     }
@@ -249,8 +287,8 @@ mod tests {
     fn a_worn_out_slot_is_not_used_again() {
         let mut live = Live::default();
         let id = live.insert(flight(0));
-        live.slots[0].generation = u32::MAX;
-        let last = LiveId::new(id.slot(), u32::MAX);
+        let last = LiveId::from_raw(u64::MAX << u32::BITS | id.to_raw());
+        live.slots[0].id = last;
         assert!(live.get(last).is_some());
         live.remove(last);
         assert!(live.get(last).is_none());

@@ -214,20 +214,25 @@ impl LiveId {
         Self(raw)
     }
 
-    #[inline]
-    pub(crate) const fn new(slot: u32, generation: u32) -> Self {
-        Self((generation as u64) << 32 | slot as u64)
-    }
-
     /// A small number that no other live message has: an index for a simulator's own tables. Later messages have it again.
     #[inline]
     pub const fn slot(self) -> u32 {
         self.0 as u32
     }
 
-    #[inline]
-    pub(crate) const fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
+    /// What a free slot has in place of an id, this being the last that it gave: no id of a live message equals it.
+    #[inline(always)]
+    pub(crate) const fn of_free_slot(self) -> Self {
+        Self(self.0 | u32::MAX as u64)
+    }
+
+    /// The next id of the slot `at`, from [`LiveId::of_free_slot`]; `None` where the slot has given all of its ids.
+    #[inline(always)]
+    pub(crate) const fn next_of_slot(self, at: u32) -> Option<Self> {
+        match self.0.checked_add(1) {
+            Some(next) => Some(Self(next | at as u64)),
+            None => None,
+        }
     }
 }
 

@@ -46,28 +46,50 @@ impl Engine {
         }
     }
 
+    /// What a sequence waited for has come.
+    pub(crate) fn release(&mut self, number: u32, at: Picos, out: &mut impl Sink) -> Run<()> {
+        let walked = self.walk(number).release(at, out);
+        self.go_on(number, walked, out)
+    }
+
     /// Runs a sequence from its next record, which waits for nothing any more.
+    fn run(&mut self, number: u32, out: &mut impl Sink) -> Run<()> {
+        let walked = self.walk(number).run(out);
+        self.go_on(number, walked, out)
+    }
+
+    /// What follows from the end of a walk.
     #[inline(always)]
-    pub(crate) fn run(&mut self, number: u32, out: &mut impl Sink) -> Run<()> {
-        loop {
-            match self.walk(number).run(out) {
-                Ok(Walked::Waiting) => return Ok(()),
-                Ok(Walked::Collective) => {
-                    if self.enter_next(number, out)? {
-                        return Ok(());
-                    }
-                }
-                Ok(Walked::Finished) => {
-                    self.unfinished -= 1;
-                    return Ok(());
-                }
-                Err(stop) => return Err(self.stopped(number, stop)),
+    pub(crate) fn go_on(
+        &mut self,
+        number: u32,
+        walked: Result<Walked, Stop>,
+        out: &mut impl Sink,
+    ) -> Run<()> {
+        match walked {
+            Ok(Walked::Waiting) => Ok(()),
+            Ok(Walked::Collective) => self.enter_and_run(number, out),
+            Ok(Walked::Finished) => {
+                self.unfinished -= 1;
+                Ok(())
             }
+            Err(stop) => Err(self.stopped(number, stop)),
         }
     }
 
-    /// A sequence's next record, its part of a collective, starts; whether it then waits.
+    /// A sequence's next record, its part of a collective, starts; then it runs on.
     #[inline(never)]
+    fn enter_and_run(&mut self, number: u32, out: &mut impl Sink) -> Run<()> {
+        while !self.enter_next(number, out)? {
+            match self.walk(number).run(out) {
+                Ok(Walked::Collective) => {}
+                walked => return self.go_on(number, walked, out),
+            }
+        }
+        Ok(())
+    }
+
+    /// A sequence's next record, its part of a collective, starts; whether it then waits.
     fn enter_next(&mut self, number: u32, out: &mut impl Sink) -> Run<bool> {
         let sequence = &self.sequences[number as usize];
         let start = sequence.at;
@@ -82,17 +104,9 @@ impl Engine {
 
     /// A sequence, with the parts of the engine that its records use.
     #[inline(always)]
-    fn walk(&mut self, number: u32) -> Walk<'_> {
-        let sequence = &mut self.sequences[number as usize];
-        let job = &mut self.jobs[sequence.job as usize];
-        Walk {
-            number,
-            sequence,
-            job,
-            departures: &mut self.departures,
-            detached: &mut self.detached,
-            collectives: &self.collectives,
-        }
+    pub(crate) fn walk(&mut self, number: u32) -> Walk<'_> {
+        let Self { sequences, jobs, departures, detached, collectives, .. } = self;
+        Walk::new(number, &mut sequences[number as usize], jobs, departures, detached, collectives)
     }
 
     #[cold]
@@ -112,7 +126,7 @@ impl Engine {
 }
 
 /// Where a walk over a sequence's records ended.
-enum Walked {
+pub(crate) enum Walked {
     /// At a record that waits.
     Waiting,
     /// At a part of a collective that starts.
@@ -122,7 +136,7 @@ enum Walked {
 }
 
 /// Why a walk fails.
-enum Stop {
+pub(crate) enum Stop {
     /// A record would start past the end of time.
     Overflow,
     /// A record has the id of another.
@@ -132,7 +146,7 @@ enum Stop {
 }
 
 /// A sequence, looked up once, with the parts of the engine that its records use.
-struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     number: u32,
     sequence: &'a mut Sequence,
     job: &'a mut Running,
@@ -141,47 +155,75 @@ struct Walk<'a> {
     collectives: &'a Collectives,
 }
 
+impl<'a> Walk<'a> {
+    #[inline(always)]
+    pub(crate) fn new(
+        number: u32,
+        sequence: &'a mut Sequence,
+        jobs: &'a mut [Running],
+        departures: &'a mut Departures,
+        detached: &'a mut HashMap<u32, u64>,
+        collectives: &'a Collectives,
+    ) -> Self {
+        let job = &mut jobs[sequence.job as usize];
+        Self { number, sequence, job, departures, detached, collectives }
+    }
+}
+
 impl Walk<'_> {
+    /// A line arrives at its task, `rank`; `awaited` says whether some record waits for it, as far as the trace says so.
+    #[inline(always)]
+    pub(crate) fn receive(
+        self,
+        (line, awaited): (u64, bool),
+        rank: u32,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> Result<Walked, Stop> {
+        if !self.sequence.waits_for(Wait::Received, line) {
+            self.job.lines.deliver_early(line, rank, awaited);
+            return Ok(Walked::Waiting);
+        }
+        self.job.lines.deliver(line);
+        self.release(at, out)
+    }
+
+    /// Goes over its records from the next one, for which what it waited for came at `at`.
+    #[inline(always)]
+    fn release(self, at: Picos, out: &mut impl Sink) -> Result<Walked, Stop> {
+        self.sequence.at = self.sequence.at.max(at);
+        self.run(out)
+    }
+
     /// Goes over its records from the next one, which waits for nothing any more.
     #[inline(always)]
-    fn run(&mut self, out: &mut impl Sink) -> Result<Walked, Stop> {
+    fn run(mut self, out: &mut impl Sink) -> Result<Walked, Stop> {
         loop {
-            let start = self.start().ok_or(Stop::Overflow)?;
-            let complete = match self.sequence.next.tag & KIND {
-                MESSAGE => {
-                    if self.sequence.ahead >= self.departures.run_ahead {
-                        self.sequence.wait = Wait::Turn;
-                        let dst = self.job.first_task + self.sequence.next.to;
-                        let inside = self.departures.inside(self.number, dst);
-                        out.take(Next::Wake(Wake { at: start, who: Who(self.number), inside }));
-                        return Ok(Walked::Waiting);
-                    }
-                    self.sequence.ahead += 1;
-                    self.start_message(start, start, out)?
+            let Some(start) = self.start() else { return Err(Stop::Overflow) };
+            let kind = self.sequence.next.tag & KIND;
+            let complete = if kind == MESSAGE {
+                if self.sequence.ahead >= self.departures.run_ahead {
+                    self.sequence.wait = Wait::Turn;
+                    let dst = self.job.first_task + self.sequence.next.to;
+                    let inside = self.departures.inside(self.number, dst);
+                    out.take(Next::Wake(Wake { at: start, who: Who(self.number), inside }));
+                    return Ok(Walked::Waiting);
                 }
-                MARK => {
-                    let Raw { id, tag, .. } = self.sequence.next;
-                    let is_record = tag & PAUSE == 0;
-                    out.started(&self.started(is_record.then_some(self.sequence.next), start));
-                    self.sequence.at = start;
-                    if !is_record {
-                        None
-                    } else {
-                        self.pass(id)?;
-                        Some(id)
-                    }
+                self.sequence.ahead += 1;
+                self.start_message(start, start, out)?
+            } else if kind == MARK {
+                let Raw { id, tag, .. } = self.sequence.next;
+                let is_record = tag & PAUSE == 0;
+                out.started(&started(self.sequence, is_record.then_some(self.sequence.next), start));
+                self.sequence.at = start;
+                if !is_record {
+                    None
+                } else {
+                    self.pass(id)?;
+                    Some(id)
                 }
-                COLLECTIVE => {
-                    // It does not wait any more, so that what it enters does not release it.
-                    self.sequence.wait = Wait::Nothing;
-                    out.started(&self.started(Some(self.sequence.next), start));
-                    self.sequence.at = start;
-                    return Ok(Walked::Collective);
-                }
-                _ => {
-                    self.sequence.wait = Wait::Finished;
-                    return Ok(Walked::Finished);
-                }
+            } else {
+                return Ok(end_of_lines(self.sequence, start, out));
             };
             if self.read_next(complete, out)? {
                 return Ok(Walked::Waiting);
@@ -201,7 +243,7 @@ impl Walk<'_> {
         let bytes = Bytes(bytes);
         let completes = self.departures.send_completion.of(bytes);
         let complete = completes == Completes::AtStart;
-        out.started(&self.started(Some(self.sequence.next), start));
+        out.started(&started(self.sequence, Some(self.sequence.next), start));
         if !self.job.lines.start(id, complete) {
             return Err(Stop::Duplicate(id));
         }
@@ -223,7 +265,10 @@ impl Walk<'_> {
         };
         let of = Of::Line { id, awaited: tag & AWAITED != 0 };
         let flight = Flight::new(of, self.number, to, first_task + to, completes);
-        self.departures.depart(&departure, flight, out).ok_or(Stop::Overflow)?;
+        let departed = self.departures.depart(&departure, flight, out);
+        if departed.is_none() {
+            return Err(Stop::Overflow);
+        }
         self.sequence.at = start;
         self.sequence.records += 1;
         Ok(complete.then_some(id))
@@ -252,9 +297,11 @@ impl Walk<'_> {
         };
         if let Some(id) = *complete {
             let next = &mut self.sequence.next;
-            if let Some(mark) = streams.next_pair(rank, id, |raw| *next = raw) {
-                let start = self.job.after(self.sequence.at, Ticks(mark.time)).ok_or(Stop::Overflow)?;
-                out.started(&self.started(Some(mark.raw(rank)), start));
+            if let Some(mark) = streams.next_pair(rank, id, next) {
+                let Some(start) = self.job.after(self.sequence.at, Ticks(mark.time)) else {
+                    return Err(Stop::Overflow);
+                };
+                out.started(&started(self.sequence, Some(mark.raw(rank)), start));
                 self.sequence.at = start;
                 *complete = Some(mark.id);
                 return self.pass(mark.id);
@@ -294,24 +341,15 @@ impl Walk<'_> {
     fn must_wait(&mut self, complete: Option<u64>) -> Option<Wait> {
         let Raw { after, tag, .. } = self.sequence.next;
         let (over, wait) = match tag & DEPENDENCY {
-            0 => return None,
+            2 => (self.job.lines.has_received(after, self.sequence.rank.0), Wait::Received),
             1 => {
                 let over = complete == Some(after) || self.job.lines.is_complete(after);
                 let detached = tag & COMPLETION == 0 && self.detached.get(&self.number) == Some(&after);
                 (over || detached, Wait::Sent)
             }
-            2 => (self.job.lines.has_received(after, self.sequence.rank.0), Wait::Received),
-            _ => (self.collectives.has_left(self.job, self.sequence, after), Wait::Collective),
+            _ => (self.collectives.allow_next(self.job, self.sequence), Wait::Collective),
         };
         if over { None } else { Some(wait) }
-    }
-
-    /// The report of a record that starts.
-    #[inline(always)]
-    fn started(&self, record: Option<Raw>, at: Picos) -> Started {
-        let &mut Sequence { job, rank: task, records: number, at: released, .. } = self.sequence;
-        let record = record.map(|raw| Raw { tag: raw.tag & (KIND | AWAITED | DEPENDENCY), ..raw });
-        Started { job, task, number, record, released, at }
     }
 
     /// When its next record starts, if that is not past the end of time.
@@ -319,6 +357,28 @@ impl Walk<'_> {
     fn start(&self) -> Option<Picos> {
         self.job.after(self.sequence.at, Ticks(self.sequence.next.time))
     }
+}
+
+/// A sequence's next record is no line: it is the task's part of a collective, which starts, or none.
+#[inline(never)]
+fn end_of_lines(sequence: &mut Sequence, start: Picos, out: &mut impl Sink) -> Walked {
+    if sequence.next.tag & KIND != COLLECTIVE {
+        sequence.wait = Wait::Finished;
+        return Walked::Finished;
+    }
+    // It does not wait any more, so that what it enters does not release it.
+    sequence.wait = Wait::Nothing;
+    out.started(&started(sequence, Some(sequence.next), start));
+    sequence.at = start;
+    Walked::Collective
+}
+
+/// The report of a record that starts.
+#[inline(always)]
+fn started(sequence: &Sequence, record: Option<Raw>, at: Picos) -> Started {
+    let &Sequence { job, rank: task, records: number, at: released, .. } = sequence;
+    let record = record.map(|raw| Raw { tag: raw.tag & (KIND | AWAITED | DEPENDENCY), ..raw });
+    Started { job, task, number, record, released, at }
 }
 
 /// A message that starts.
@@ -348,13 +408,14 @@ impl Departures {
         let [src_node, dst_node] = [src, dst].map(|rank| self.nodes[(first_task + rank.0) as usize]);
         let id = self.live.insert(flight);
         let message = Message { id, start, ready, src_node, dst_node, bytes, job, src, dst, kind };
-        match self.same_node {
-            SameNode::Inside(link) if src_node == dst_node => {
-                self.stats.inside.add(bytes);
-                let arrives = link.time(bytes).and_then(|took| start.checked_add(took))?;
-                out.take(Next::Inside { message, arrives });
-            }
-            _ => out.take(Next::Message(message)),
+        if let SameNode::Inside(link) = self.same_node
+            && src_node == dst_node
+        {
+            self.stats.inside.add(bytes);
+            let arrives = link.time(bytes).and_then(|took| start.checked_add(took))?;
+            out.take(Next::Inside { message, arrives });
+        } else {
+            out.take(Next::Message(message));
         }
         Some(())
     }

@@ -33,6 +33,6 @@ impl Running {
     /// So much computing later.
     #[inline(always)]
     pub(crate) fn after(&self, at: Picos, computing: Ticks) -> Option<Picos> {
-        at.checked_add(self.scale.picos(computing)?)
+        self.scale.after(at, computing)
     }
 }

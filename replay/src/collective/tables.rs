@@ -11,6 +11,7 @@ use collectives::{Choice, Counts, Cursor, Sizes};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::{OpCode, Operation};
+use vef_format::raw::{DEPENDENCY, Raw};
 use vef_format::record::LocalCollective;
 use vef_format::units::Picos;
 
@@ -237,13 +238,14 @@ impl Collectives {
         Self { table, ..Self::default() }
     }
 
-    /// Whether the part that a sequence has played of a collective is complete.
-    #[inline(always)]
-    pub(crate) fn has_left(&self, job: &Running, sequence: &Sequence, id: u64) -> bool {
-        sequence.has_left(id).unwrap_or_else(|| self.is_over(job, CollectiveId(id), sequence.rank))
+    /// Whether a sequence's next record, which waits for no line, can start: it waits for nothing, or for a part of a collective that is complete.
+    #[inline(never)]
+    pub(crate) fn allow_next(&self, job: &Running, sequence: &Sequence) -> bool {
+        let Raw { tag, after, .. } = sequence.next;
+        let is_over = || self.is_over(job, CollectiveId(after), sequence.rank);
+        tag & DEPENDENCY == 0 || sequence.has_left(after).unwrap_or_else(is_over)
     }
 
-    #[inline(never)]
     fn is_over(&self, job: &Running, id: CollectiveId, task: Rank) -> bool {
         match job.open.get(&id) {
             Some(&open) => self.part_of(open, task) == Some(OVER),

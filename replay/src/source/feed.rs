@@ -9,6 +9,7 @@ use vef_format::raw::Raw;
 
 /// A job's source.
 #[derive(Debug)]
+#[repr(u8)]
 pub(crate) enum Feed {
     Loaded(Reading),
     Stream(Box<Stream>),

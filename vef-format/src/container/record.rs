@@ -189,51 +189,58 @@ impl Decoder {
         if *at <= end { Ok(record) } else { Err(Garbled::Length) }
     }
 
-    /// The mark and the message at `at`, which begin a pair behind `after`, and its length, if there is one.
+    /// The mark that begins a pair at `at` behind `after`, and the length of the pair, if there is one; its message goes to `raw`.
+    /// Without a pair both `raw` and the decoder may have changed.
     #[inline(always)]
     pub(super) fn pair(
         &mut self,
         bytes: &[u8],
         at: usize,
         after: u64,
-        (task, tasks): (Rank, u32),
-    ) -> Option<(LeadingMark, Raw, usize)> {
+        about: (Rank, u32),
+        raw: &mut Raw,
+    ) -> Option<(LeadingMark, usize)> {
         let room = bytes.get(at..)?.first_chunk::<ROOM>()?;
         if head(room) & (WIDE | u16::from(KIND)) != u16::from(PAIR) || self.ids.message != after {
             return None;
         }
-        self.read_pair(room, (task, tasks)).ok()
+        self.read_pair(room, about, raw).ok()
     }
 
-    /// A message and the mark in front of it, and their length.
+    /// A message, which goes to `raw`, and the mark in front of it, and their length.
+    ///
+    /// Every field is stored as soon as it is read, before anything is checked: fewer values are live at a time than the processor has registers.
     #[inline(always)]
     fn read_pair(
         &mut self,
         room: &[u8; ROOM],
         (task, tasks): (Rank, u32),
-    ) -> Result<(LeadingMark, Raw, usize), Garbled> {
-        let (head, more) = (head(room), usize::from(room[2]));
+        raw: &mut Raw,
+    ) -> Result<(LeadingMark, usize), Garbled> {
+        let (head, more) = (head(room), room[2]);
         let tag = (head & TAG) as u8;
         let layout = &LAYOUTS[usize::from(head >> WIDTHS)];
         let fields: &[u8; REACH] = room.last_chunk().unwrap_or(&[0; REACH]);
-        // Anything but the widths is refused below.
-        let (first, second) = (more & 3, more >> 2 & 3);
-        let start = usize::from(layout.end);
-        let difference = excess_taken(narrow(fields, start), first);
-        let time = narrow(fields, start + usize::from(BYTES[first])) & MASKS[second];
-        let after = self.ids.message;
-        let mark = LeadingMark { after, id: after.wrapping_add(difference), time: time.into() };
-        self.ids.message = mark.id;
-        let after = self.ids.depends(tag, layout.signed(fields, 2));
-        self.ids.message = mark.id.wrapping_add(layout.signed(fields, 0));
+        (raw.tag, raw.op, raw.recv) = (tag & !KIND | MESSAGE, 0, 0);
+        raw.time = layout.unsigned(fields, 1);
+        raw.bytes = layout.unsigned(fields, 4);
         let to = u64::from(task.0).wrapping_add(layout.signed(fields, 3));
+        raw.to = to as u32;
+        // Anything but the widths is refused below.
+        let widths = &MARKS[usize::from(more % 16)];
+        let difference = (narrow(fields, layout.end.into()) & widths.id_mask).wrapping_sub(widths.id_excess);
+        let after = self.ids.message;
+        let id = after.wrapping_add(i64::from(difference as i32) as u64);
+        let time = narrow(fields, layout.end.wrapping_add(widths.time_start).into()) & widths.time_mask;
+        self.ids.message = id;
+        raw.after = self.ids.depends(tag, layout.signed(fields, 2));
+        self.ids.message = id.wrapping_add(layout.signed(fields, 0));
+        raw.id = self.ids.message;
         if to >= u64::from(tasks) || more >> 4 != 0 {
             return Err(Garbled::Value(if more >> 4 != 0 { "the widths of a mark" } else { "dst" }));
         }
-        let (tag, bytes) = (tag & !KIND | MESSAGE, layout.unsigned(fields, 4));
-        let (id, time) = (self.ids.message, layout.unsigned(fields, 1));
-        let raw = Raw { tag, op: 0, to: to as u32, id, bytes, recv: 0, time, after };
-        Ok((mark, raw, 1 + start + usize::from(BYTES[first] + BYTES[second])))
+        let length = 1 + usize::from(layout.end.wrapping_add(widths.end));
+        Ok((LeadingMark { after, id, time: time.into() }, length))
     }
 
     /// As [`Decoder::read_pair`], where that is rare.
@@ -243,7 +250,9 @@ impl Decoder {
         room: &[u8; ROOM],
         about: (Rank, u32),
     ) -> Result<(LeadingMark, Raw, usize), Garbled> {
-        self.read_pair(room, about)
+        let mut raw = Raw::NOTHING;
+        let (mark, length) = self.read_pair(room, about, &mut raw)?;
+        Ok((mark, raw, length))
     }
 
     /// A message or a mark by itself, and its length.
@@ -384,6 +393,34 @@ static LAYOUTS: [Layout; 1 << 10] = {
     layouts
 };
 
+/// Where the two fields of a mark in front of a message are, from the end of the message's, by the bits that tell their widths.
+#[derive(Clone, Copy)]
+struct MarkLayout {
+    id_mask: u32,
+    id_excess: u32,
+    time_mask: u32,
+    time_start: u8,
+    end: u8,
+}
+
+static MARKS: [MarkLayout; 1 << 4] = {
+    let none = MarkLayout { id_mask: 0, id_excess: 0, time_mask: 0, time_start: 0, end: 0 };
+    let mut marks = [none; 1 << 4];
+    let mut widths = 0;
+    while widths < marks.len() {
+        let (id, time) = (widths & 3, widths >> 2);
+        marks[widths] = MarkLayout {
+            id_mask: MASKS[id],
+            id_excess: EXCESS[id],
+            time_mask: MASKS[time],
+            time_start: BYTES[id],
+            end: BYTES[id] + BYTES[time],
+        };
+        widths += 1;
+    }
+    marks
+};
+
 impl Layout {
     #[inline(always)]
     fn field(&self, room: &[u8; REACH], number: usize) -> u32 {
@@ -406,12 +443,6 @@ impl Layout {
 #[inline(always)]
 fn narrow(room: &[u8; REACH], at: usize) -> u32 {
     room.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
-}
-
-/// A difference of that width, as a number that wraps.
-#[inline(always)]
-fn excess_taken(word: u32, width: usize) -> u64 {
-    i64::from((word & MASKS[width]).wrapping_sub(EXCESS[width]) as i32) as u64
 }
 
 /// A value to be written: with how many bytes it can be, and what is added to it then.

@@ -154,9 +154,9 @@ impl Streams {
     }
 
     /// The next two records of `task`, if they are a mark that waits for `after` and a message, the container has them together and
-    /// they are at hand: the message goes to `take`, the mark comes back. Otherwise nothing happens: ask [`Streams::next_raw`].
+    /// they are at hand: the message goes to `next`, the mark is returned. Otherwise neither is read: call [`Streams::next_raw`].
     #[inline(always)]
-    pub fn next_pair(&mut self, task: Rank, after: u64, take: impl FnOnce(Raw)) -> Option<LeadingMark> {
+    pub fn next_pair(&mut self, task: Rank, after: u64, next: &mut Raw) -> Option<LeadingMark> {
         let number = self.number_of(task)?;
         let stream = self.streams.get_mut(number)?;
         if stream.at > stream.refill_at || !(2..HALF).contains(&stream.left) {
@@ -165,11 +165,10 @@ impl Streams {
         let window = number * self.window;
         let (at, end) = (window + stream.at as usize, window + stream.end as usize);
         let mut decoder = stream.decoder;
-        let (mark, raw, length) = decoder.pair(&self.windows, at, after, (task, self.tasks))?;
+        let (mark, length) = decoder.pair(&self.windows, at, after, (task, self.tasks), next)?;
         if at + length > end {
             return None;
         }
-        take(raw);
         stream.decoder = decoder;
         stream.at += length as u32;
         stream.left -= 2;
