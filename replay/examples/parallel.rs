@@ -13,7 +13,7 @@ use replay::{
 use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 #[allow(dead_code, reason = "a test includes this file")]
 fn main() -> Result<(), Failure> {
@@ -158,22 +158,36 @@ struct Exchange {
     threads: usize,
     letters: [Vec<Mutex<Letters>>; 2],
     /// The first moment at which a thread has anything to do.
-    first: [Vec<AtomicU64>; 2],
+    first: [Vec<Alone<AtomicU64>>; 2],
     /// Threads that have come, over all rounds.
-    arrived: AtomicUsize,
+    arrived: Alone<AtomicUsize>,
     left: AtomicUsize,
+    /// Held by a thread between its last look at the two counts and its sleep.
+    falling_asleep: Mutex<()>,
+    changed: Condvar,
 }
+
+/// A value in cache lines of its own, so that who writes it does not slow down who reads its neighbours.
+#[derive(Default)]
+#[repr(align(128))]
+struct Alone<T>(T);
+
+/// Looks at the count of arrivals before a thread sleeps: some 50 µs, a few times what the others' windows differ by. A thread that went on looking
+/// would take the processor from the thread for which it waits, where there are more threads than processors.
+const LOOKS: u32 = 2000;
 
 impl Exchange {
     fn new(threads: usize) -> Self {
         let letters = || (0..threads * threads).map(|_| Mutex::default()).collect();
-        let first = || (0..threads).map(|_| AtomicU64::new(u64::MAX)).collect();
+        let first = || (0..threads).map(|_| Alone::default()).collect();
         Self {
             threads,
             letters: [letters(), letters()],
             first: [first(), first()],
-            arrived: AtomicUsize::new(0),
+            arrived: Alone::default(),
             left: AtomicUsize::new(0),
+            falling_asleep: Mutex::default(),
+            changed: Condvar::new(),
         }
     }
 
@@ -184,23 +198,40 @@ impl Exchange {
 
     /// Waits for all threads; returns the first moment at which any of them has something to do.
     fn meet(&self, round: usize, part: usize, first: Picos) -> Picos {
-        self.first[round % 2][part].store(first.0, Ordering::Relaxed);
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        let mut turns = 0u32;
-        while self.arrived.load(Ordering::Acquire) < (round + 1) * self.threads {
-            if self.left.load(Ordering::Acquire) > 0 {
-                return Picos::MAX;
-            }
-            turns += 1;
-            // A window takes microseconds; but with more threads than cores another may need this one.
-            if turns.is_multiple_of(256) { std::thread::yield_now() } else { std::hint::spin_loop() }
+        self.first[round % 2][part].0.store(first.0, Ordering::Relaxed);
+        let all = (round + 1) * self.threads;
+        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == all {
+            self.wake_others();
         }
-        let firsts = self.first[round % 2].iter().map(|first| first.load(Ordering::Relaxed));
+        let must_wait =
+            || self.arrived.0.load(Ordering::Acquire) < all && self.left.load(Ordering::Acquire) == 0;
+        let mut looks = 0;
+        while must_wait() && looks < LOOKS {
+            looks += 1;
+            std::hint::spin_loop();
+        }
+        if looks == LOOKS {
+            let mut awake = self.falling_asleep.lock().unwrap_or_else(PoisonError::into_inner);
+            while must_wait() {
+                awake = self.changed.wait(awake).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        if self.left.load(Ordering::Acquire) > 0 {
+            return Picos::MAX;
+        }
+        let firsts = self.first[round % 2].iter().map(|first| first.0.load(Ordering::Relaxed));
         Picos(firsts.min().unwrap_or(u64::MAX))
     }
 
     /// A thread ends before its time.
     fn leave(&self) {
         self.left.fetch_add(1, Ordering::AcqRel);
+        self.wake_others();
+    }
+
+    /// Wakes the threads that sleep, after a change of what they wait for.
+    fn wake_others(&self) {
+        drop(self.falling_asleep.lock());
+        self.changed.notify_all();
     }
 }
