@@ -201,7 +201,7 @@ pub unsafe extern "C" fn vef_builder_placement(
 }
 
 /// Writes the nodes on which a job's ranks ran when the trace was captured to `nodes`, by rank, `room` of them at most: hosts are numbered
-/// from 0 in the order of their first ranks. Returns the number of ranks, or 0 if the trace does not tell (text does not). With a `room`
+/// from 0 in the order of their first ranks. Returns the number of ranks, or 0 if the trace does not record it (text does not). With a `room`
 /// of 0 `nodes` may be null.
 ///
 /// # Safety
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn vef_builder_captured_nodes(
     }
 }
 
-/// Which codes stand for which collective operations in a job's text trace: the path of a table, a code and a name a line
+/// Which codes stand for which collective operations in a job's text trace: the path of a table, one code and name per line
 /// (`docs/formats.md`). Without this call they are the default codes. A container has its own and takes none.
 ///
 /// # Safety
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn vef_builder_start(builder: *mut Builder, job: u32, star
     unsafe { describe(builder, |builder| builder.change(job, |job| job.start(Picos(start)))) }
 }
 
-/// By what a job's computing times are multiplied: a positive number, 1 without this call.
+/// The factor by which a job's computing times are multiplied: a positive number, 1 without this call.
 ///
 /// # Safety
 /// `builder` is null or usable.
@@ -279,8 +279,8 @@ pub unsafe extern "C" fn vef_builder_time_factor(builder: *mut Builder, job: u32
     unsafe { describe(builder, change) }
 }
 
-/// Sends of all jobs are complete for their senders when the simulator takes them, whatever their size. So it is
-/// without this call.
+/// Sends of all jobs are complete for their senders when the simulator takes them, whatever their size. This is
+/// the default.
 ///
 /// # Safety
 /// `builder` is null or usable.
@@ -324,7 +324,7 @@ unsafe fn set_sends(builder: *mut Builder, send_completion: SendCompletion) -> c
 }
 
 /// The library itself carries the messages between ranks of one node, in `latency` picoseconds + 8 * bytes /
-/// `bits_per_second`, without contention; the simulator never sees them. Without this call it gets them like all
+/// `bits_per_second`, without contention; the simulator never sees them. Without this call it receives them like all
 /// others.
 ///
 /// # Safety
@@ -378,8 +378,8 @@ fn read_table(path: &std::path::Path) -> Result<Table, Failure> {
 /// Starts all jobs and writes the replay to `replay`; the caller owns it and frees it with `vef_replay_free`. The
 /// builder can then only be freed; the replay does not need it.
 ///
-/// A builder that has failed before fails here with the same code and text, so that the calls in between need not
-/// be looked at one by one.
+/// A builder that has failed before fails here with the same code and text, so that the results of the calls in between need not
+/// be checked one by one.
 ///
 /// # Safety
 /// `builder` is null or usable; `replay` is null or can be written.
@@ -442,7 +442,7 @@ pub unsafe extern "C" fn vef_builder_partitions(
     }
 }
 
-/// What the last failed call on this builder says, in one line; "" if none failed. The text lives until the next
+/// The error of the last failed call on this builder, in one line; "" if no call failed. The text is valid until the next
 /// call on it.
 ///
 /// # Safety

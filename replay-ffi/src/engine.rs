@@ -115,7 +115,7 @@ pub unsafe extern "C" fn vef_engine_wake(engine: *mut Core, id: u64, at: u64) ->
 }
 
 /// Reports `count` events in this order, and returns how many were accepted: the same as the three calls above for each, in less time.
-/// Fewer than `count`: the next one is refused, and a call that begins with it returns why. What follows from one event
+/// Fewer than `count`: the next one is refused, and a call that begins with it returns the reason. What follows from one event
 /// is none of the others: report those events together that happen before anything that can follow from them.
 ///
 /// # Safety
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn vef_engine_next(
     }
 }
 
-/// Takes a message out of this partition whose receiver is in another one, and writes to `parcel` what that has to know:
+/// Takes a message out of this partition whose receiver is in another one, and writes to `parcel` what that partition needs of it:
 /// `vef_engine_import` takes it in there. Returns 0, and the id is then invalid; or 1 if the sender still waits for the message
 /// (not under `vef_builder_sends_eager`): report it sent or delivered here, too, under this id.
 ///
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn vef_engine_is_complete(engine: *mut Core) -> c_int {
     unsafe { with(engine, |core| Ok(core.engine.is_complete().into())) }
 }
 
-/// Why not everything is complete, for the moment when the simulator has nothing under way; otherwise as `vef_replay_stuck`.
+/// Why not everything is complete, for the moment when the simulator has no event left; otherwise as `vef_replay_stuck`.
 ///
 /// # Safety
 /// `engine` is null or usable.
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn vef_engine_progress(
     unsafe { with(engine, |core| message::write_progress(&core.engine, job, (tasks, room, size))) }
 }
 
-/// What the last failed call on this engine says, in one line; "" if none failed. The text lives until the next
+/// The error of the last failed call on this engine, in one line; "" if no call failed. The text is valid until the next
 /// call on it.
 ///
 /// # Safety

@@ -29,7 +29,7 @@ impl Handle for Instance {
     }
 }
 
-/// Takes one message, which leaves its node now. Returns 0 to go on, anything else to stop.
+/// Takes one message, which leaves its node now. Returns 0 to continue, anything else to stop.
 pub type Inject = Option<unsafe extern "C" fn(user: *mut c_void, message: *const Message) -> c_int>;
 
 impl Instance {
@@ -129,8 +129,8 @@ pub unsafe extern "C" fn vef_replay_pop_ready(
 }
 
 /// Takes up to `room` messages that are ready at `now`, writes them to `messages` and returns how many. Fewer than
-/// `room`: there are no more at that moment, unless an error in the trace cuts the list short, which the next call
-/// then tells.
+/// `room`: there are no more at that moment, unless an error in the trace ends the list early, which the next call
+/// then returns.
 ///
 /// # Safety
 /// `replay` is null or usable; `messages` is null or has room for `room` of them.
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn vef_replay_delivered(replay: *mut Instance, id: u64, at
 }
 
 /// Reports that `count` messages have arrived at `at`, in this order, and returns how many were accepted.
-/// Fewer than `count`: the next one is refused, and a call that begins with it tells why.
+/// Fewer than `count`: the next one is refused, and a call that begins with it returns the reason.
 ///
 /// # Safety
 /// `replay` is null or usable; `ids` is null or has `count` elements.
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn vef_replay_is_complete(replay: *mut Instance) -> c_int 
 /// or something will become ready without a delivery). It names the tasks that wait, for what, a circle if there is one, and
 /// messages that were never delivered; after an error in the trace it is that error, and without a usable handle the text of that code.
 ///
-/// It is for the moment when the simulator has nothing under way either, as the end of its run. The text lives
+/// It is for the moment when the simulator has nothing under way either, as at the end of its run. The text is valid
 /// until this function is called again, or the replay is freed. It may read the trace again.
 ///
 /// # Safety
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn vef_replay_tally(
 }
 
 /// Writes how far the ranks of a job have come to `tasks`, by rank, `room` of them at most. Returns how many ranks
-/// the job has, whatever `room` is: with 0 it only counts, and `tasks` may be null.
+/// the job has, whatever `room` is: with 0 it only returns that number, and `tasks` may be null.
 ///
 /// # Safety
 /// `replay` is null or usable; `tasks` is null or has room for `room` of them.
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn vef_replay_progress(
     }
 }
 
-/// What the last failed call on this replay says, in one line; "" if none failed. The text lives until the next
+/// The error of the last failed call on this replay, in one line; "" if no call failed. The text is valid until the next
 /// call on it.
 ///
 /// # Safety

@@ -219,7 +219,7 @@ pub struct Event {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parcel {
-    /// What the receiver's partition has to know.
+    /// The numbers, which only the library reads.
     pub words: [u64; 3],
 }
 
@@ -281,7 +281,7 @@ const KINDS: [&CStr; Kind::COUNT] = [
 ];
 
 /// The name of a message's kind: `point-to-point`, or the MPI function without `MPI_`. Static text; null if there
-/// is no such kind, so that a loop from 0 meets them all.
+/// is no such kind: a loop from 0 to the first null lists all kinds.
 #[unsafe(no_mangle)]
 pub extern "C" fn vef_kind_name(kind: u32) -> *const c_char {
     KINDS.get(kind as usize).map_or(std::ptr::null(), |name| border::text(name))

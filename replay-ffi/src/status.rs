@@ -8,7 +8,7 @@ pub const VEF_OK: c_int = 0;
 pub const VEF_ERROR_NULL: c_int = -1;
 /// The handle is of another kind, or was freed (which is detected often, but not always).
 pub const VEF_ERROR_HANDLE: c_int = -2;
-/// A value that cannot be: a job that does not exist, a factor that is no positive number.
+/// An invalid value: a job that does not exist, a factor that is not a positive number.
 pub const VEF_ERROR_ARGUMENT: c_int = -3;
 /// A call out of order: a builder without jobs, or one that has been built.
 pub const VEF_ERROR_STATE: c_int = -4;
@@ -18,15 +18,15 @@ pub const VEF_ERROR_TRACE: c_int = -5;
 pub const VEF_ERROR_PLACEMENT: c_int = -6;
 /// The decision table cannot be read.
 pub const VEF_ERROR_ALGORITHMS: c_int = -7;
-/// The id names no message on its way: it was invented, or its message is delivered. Nothing has happened.
+/// The id is not that of a live message: it was made up, or its message has been delivered. The call had no effect.
 pub const VEF_ERROR_ID: c_int = -8;
-/// The message was reported sent before. Nothing has happened.
+/// The message was reported sent before. The call had no effect.
 pub const VEF_ERROR_SENT_TWICE: c_int = -9;
-/// The moment is before that of an earlier call. Nothing has happened.
+/// The time is before that of an earlier call. The call had no effect.
 pub const VEF_ERROR_TIME: c_int = -10;
-/// Not from within a callback.
+/// The function was called from within a callback that may not call it.
 pub const VEF_ERROR_REENTRANT: c_int = -11;
-/// A fault in this library; the handle can only be freed.
+/// An error in this library; the handle can only be freed.
 pub const VEF_ERROR_INTERNAL: c_int = -12;
 
 const WORDS: [(c_int, &CStr); 13] = [
@@ -53,9 +53,9 @@ pub(crate) fn words(status: c_int) -> &'static CStr {
 
 /// The version of this header; while the major number is 0, another minor number is another interface.
 pub const VEF_REPLAY_VERSION_MAJOR: u32 = 0;
-/// See above.
+/// The minor number of the version.
 pub const VEF_REPLAY_VERSION_MINOR: u32 = 1;
-/// Versions that differ in this alone have the same interface.
+/// The patch number of the version: versions that differ in it alone have the same interface.
 pub const VEF_REPLAY_VERSION_PATCH: u32 = 0;
 /// The three in one number: major << 16 | minor << 8 | patch.
 pub const VEF_REPLAY_VERSION: u32 =
@@ -68,8 +68,8 @@ pub extern "C" fn vef_replay_version() -> u32 {
     VEF_REPLAY_VERSION
 }
 
-/// A few words on a code: static text, never null. What exactly happened tells `vef_builder_error` or
-/// `vef_replay_error`.
+/// A few words on a code: static text, never null. `vef_builder_error`, `vef_replay_error` and
+/// `vef_engine_error` say what exactly happened.
 #[unsafe(no_mangle)]
 pub extern "C" fn vef_status_text(status: c_int) -> *const c_char {
     words(status).as_ptr()

@@ -18,8 +18,8 @@ use std::sync::{Mutex, PoisonError};
 /// Room for a path, its NUL included.
 pub const FILENAME_SIZE: usize = 4096;
 
-/// What `init_MultipleTraceManager` is told. All of it is read: there are no further fields that a program which
-/// does not know them could leave unset.
+/// The configuration for `init_MultipleTraceManager`. Every field is read: there is none that a program which
+/// does not know it could leave unset.
 #[repr(C)]
 #[allow(non_snake_case, reason = "the names are VEF-TraceLib's")]
 pub struct Configuration {
@@ -28,8 +28,8 @@ pub struct Configuration {
     /// 1: `filename` is a trace. More: it is a list of as many, one path a line, relative to the list; empty lines
     /// and those that begin with # do not count.
     pub number_of_traces: c_int,
-    /// How the ranks of all traces, counted through, come to nodes. 0: in blocks, so many consecutive ones a node
-    /// that all have room (rank r on node r where there are enough nodes). 1: dealt out, rank r on node r modulo
+    /// How the ranks of all traces, counted through, are placed on nodes. 0: in blocks of equally many consecutive
+    /// ranks (rank r on node r where there are enough nodes). 1: round robin, rank r on node r modulo
     /// `simNodes`.
     pub mapping_mode: c_int,
     /// The trace, text or container, or the list.
@@ -49,7 +49,7 @@ pub struct TraceMessage {
     pub dst: c_int,
     /// Bytes of payload.
     pub length: u64,
-    /// Give it back to `ReceiveTraceMsg`.
+    /// Pass this to `ReceiveTraceMsg`.
     pub id: u64,
 }
 
@@ -128,7 +128,7 @@ fn with_manager(call: impl FnOnce(&mut Manager) -> Result<c_int, Wrong>) -> c_in
     })
 }
 
-/// Opens the traces and starts them at cycle 0; what was open before is closed. Returns 0, or -1 if that cannot be:
+/// Opens the traces and starts them at cycle 0; traces that were open are closed. Returns 0, or -1 on failure:
 /// then every other call fails, and `isTraceComplete` ends the loop.
 ///
 /// # Safety
