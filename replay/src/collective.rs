@@ -325,15 +325,17 @@ impl Collectives {
         let rank = members.rank_of(record.task).ok_or(CollectiveProblem::NotAMember(record.comm))?;
         let ranks = members.size();
         let has_blocks = operation.own_block(record.amounts).is_some();
+        let own_root = root_by_amounts(operation, record, members);
         let facts = match operation.is_rooted() || has_blocks {
             false => Facts::default(),
             true => {
-                let root = own_word(operation, record, members);
-                let question = Question { id: record.id, operation, members: &members.members, root };
+                let question =
+                    Question { id: record.id, operation, members: &members.members, root: own_root };
                 job.source.facts(&question).map_err(ReplayError::Source)?
             }
         };
-        let root = match facts.root {
+        // What the records together say has precedence over what this one does.
+        let root = match facts.root.or(own_root) {
             None => 0,
             Some(root) => members.rank_of(root).ok_or(CollectiveProblem::NotAMember(record.comm))?,
         };
@@ -383,7 +385,7 @@ impl Collectives {
 }
 
 /// The root as one member's amounts tell it: itself, or communicator rank 0 where nobody moves a byte.
-fn own_word(operation: Operation, record: &LocalCollective, members: &Group) -> Option<Rank> {
+fn root_by_amounts(operation: Operation, record: &LocalCollective, members: &Group) -> Option<Rank> {
     let amounts = record.amounts;
     let all_alike = operation.own_block(amounts).is_none();
     if operation.is_root(amounts) || members.size() == 1 {

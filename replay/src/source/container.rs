@@ -176,14 +176,13 @@ impl FactNotes {
         if (wants_root && !self.roots.is_told()) || (question.of_blocks() && !self.blocks.is_told()) {
             return self.search(reader, question);
         }
-        let mut facts = Facts { root: question.root, blocks: Vec::new() };
+        let mut facts = Facts::default();
         if wants_root {
-            let told = self.roots.get(reader, question.id, |passed, note| {
+            facts.root = self.roots.get(reader, question.id, |passed, note| {
                 if let Note::Root(root) = note {
                     *passed = root;
                 }
             })?;
-            facts.root = told.or(question.root);
         }
         if question.of_blocks() {
             let told = self.blocks.get(reader, question.id, |passed: &mut Vec<u64>, note| {
@@ -214,7 +213,7 @@ impl FactNotes {
                 none.insert(facts)
             }
         };
-        Ok(facts.look_up(question))
+        Ok(facts.look_up(question.id))
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Question<'a> {
     pub(crate) operation: Operation,
     /// Members of its communicator, by communicator rank.
     pub(crate) members: &'a [Rank],
-    /// The root, where the member that asks knows it.
+    /// The root, where the member that asks knows it: then nobody else's record is needed for it.
     pub(crate) root: Option<Rank>,
 }
 
@@ -79,12 +79,12 @@ impl Seen {
     /// The facts; `None` as long as more records have to be seen.
     pub(crate) fn ask(&mut self, question: &Question<'_>) -> Option<Facts> {
         let open = self.open.entry(question.id).or_default();
-        let root = open.facts.root.or(question.root);
         let members = question.members.len() as u32;
         if open.seen >= members {
-            return Some(self.take(question));
+            return Some(self.take(question.id));
         }
-        if question.of_blocks() || root.is_none() {
+        let root = open.facts.root;
+        if question.of_blocks() || root.or(question.root).is_none() {
             return None;
         }
         open.members = Some(members);
@@ -92,14 +92,12 @@ impl Seen {
     }
 
     /// The facts from what was seen, when no more records will come.
-    pub(crate) fn take(&mut self, question: &Question<'_>) -> Facts {
-        let Facts { root, blocks } = self.open.remove(&question.id).unwrap_or_default().facts;
-        Facts { root: root.or(question.root), blocks }
+    pub(crate) fn take(&mut self, id: CollectiveId) -> Facts {
+        self.open.remove(&id).unwrap_or_default().facts
     }
 
     /// The facts from what was seen, for a table that is complete and shared.
-    pub(crate) fn look_up(&self, question: &Question<'_>) -> Facts {
-        let facts = self.open.get(&question.id).map(|open| open.facts.clone()).unwrap_or_default();
-        Facts { root: facts.root.or(question.root), ..facts }
+    pub(crate) fn look_up(&self, id: CollectiveId) -> Facts {
+        self.open.get(&id).map(|open| open.facts.clone()).unwrap_or_default()
     }
 }

@@ -272,7 +272,7 @@ impl Source for Reading {
     }
 
     fn facts(&mut self, question: &Question<'_>) -> Result<Facts, SourceError> {
-        Ok(self.loaded.facts.look_up(question))
+        Ok(self.loaded.facts.look_up(question.id))
     }
 
     fn op_codes(&self) -> &OpCodes {

@@ -260,7 +260,7 @@ impl Source for Stream {
         loop {
             match self.facts.ask(question) {
                 Some(facts) => return Ok(facts),
-                None if self.ended => return Ok(self.facts.take(question)),
+                None if self.ended => return Ok(self.facts.take(question.id)),
                 None => self.read()?,
             }
         }
