@@ -14,10 +14,10 @@ use vef_format::record::{Dependency, Header, LocalCollective, Message, Version};
 use vef_format::text::{Line, Writer as TextWriter};
 use vef_format::units::{Bytes, Picos, Ticks};
 
-/// Of a longer text, the beginning and a checksum are told.
+/// A longer text is shown by its beginning and a checksum.
 const LONG: usize = 2000;
 
-/// All that a container says: the text of its records, then each section, piece by piece, and notes as such.
+/// The whole content of a container: the text of its records, then each section, piece by piece, with notes decoded.
 fn told(path: &Path) -> Result<String, ContainerError> {
     let reader = Reader::open(path)?;
     let mut writer = TextWriter::new(Vec::new(), reader.header()).expect("in memory");
@@ -84,7 +84,7 @@ fn files_of_earlier_versions_say_what_they_always_said() {
     assert!(read >= 3);
 }
 
-/// Everything that version 4.0 can say: all kinds of records, narrow and wide, in pairs and alone, in one block and in several.
+/// Everything that version 4.0 can represent: all kinds of records, narrow and wide, in pairs and alone, in one block and in several.
 fn write(path: &Path, settings: Settings, repeated: u64) {
     let header = Header {
         version: Version::V3,

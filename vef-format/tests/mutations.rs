@@ -110,7 +110,7 @@ fn text_cut_at_every_length() {
     }
 }
 
-/// Writes a capture of one task with calls of many kinds; says how many bytes of its first chunk are in use.
+/// Writes a capture of one task with calls of many kinds; returns the bytes in use of its first chunk.
 fn write_capture(directory: &Path) -> usize {
     let info =
         RankInfo { rank: Rank(0), tasks: 1, host: "node0".into(), cores: vec![0], ..RankInfo::default() };
@@ -168,7 +168,7 @@ fn write_capture(directory: &Path) -> usize {
     last + 1 - HEADER_SIZE
 }
 
-/// What a capture says, if nothing is wrong with it.
+/// The content of a capture, if it is valid.
 fn events(directory: &Path) -> Option<(Vec<String>, Ending)> {
     let mut events = Capture::open(directory).and_then(|capture| capture.events(Rank(0))).ok()?;
     let mut told = Vec::new();
@@ -296,7 +296,7 @@ fn an_older_capture_changed_and_cut() {
         for length in 0..whole.len() {
             fs::write(&path, &whole[..length]).expect("a write");
             let read = events(folder.path());
-            // The line end alone may be missing, and of the last number its last digits: no reader can tell.
+            // A missing line end, or missing last digits of the last number, cannot be detected.
             let in_last_number = name == "VEFT.main" && length + 2 >= whole.len();
             // A task without any communicator may be one that has no collective.
             let nothing_known = name == "0.comm" && length == 0;

@@ -104,7 +104,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
         let ranks: Vec<Rank> = (0..random.below(40)).map(|_| Rank(random.sized(32) as u32)).collect();
         let counts: [Vec<u64>; 2] = [0, 1].map(|_| (0..random.below(20)).map(|_| random.sized(60)).collect());
         let mut completions = Vec::new();
-        // Some are runs of the thread's own, the others whatever comes.
+        // Some are runs of the thread's own requests, the others arbitrary.
         if usual {
             let run = requests[t].saturating_sub(random.below(70))..requests[t];
             completions.extend(
@@ -536,7 +536,7 @@ fn a_chunk_that_was_being_copied_is_read_once() {
     }
 }
 
-/// The recorder cuts its file when it closes it, and begins its window anew when it is full; anybody may cut a file.
+/// The recorder truncates its file when it closes it, and reuses its window when it is full; other programs may truncate a file.
 #[test]
 fn a_file_that_changes_while_it_is_read_is_one_located_error() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -620,7 +620,7 @@ fn requests_do_not_end_twice() {
     assert!(ending.expect_err("refused").to_string().contains("completed requests: 2"));
 }
 
-/// Tags and communicators have 32 bits; a capture can write more, and is then told off at that record.
+/// Tags and communicators have 32 bits; a capture with a larger value is an error at that record.
 #[test]
 fn numbers_beyond_their_types_are_one_located_error() {
     // A send's kind, gap, duration and function, communicator, rank, tag, bytes and datatype.

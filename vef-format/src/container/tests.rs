@@ -68,7 +68,7 @@ fn reader_of(bytes: &[u8]) -> Reader {
     Reader::from_bytes(bytes.to_vec(), Path::new("t")).unwrap()
 }
 
-/// What the index says of the blocks of `task`'s records must be true of them.
+/// Checks the summaries in the index against the blocks of `task`'s records.
 fn hold_blocks(reader: &Reader, task: Rank, records: &[Record]) {
     let (mut blocks, mut end, mut time) = (reader.blocks(task), 0, 0u64);
     while let Some(block) = blocks.next().unwrap() {
@@ -441,7 +441,7 @@ fn every_changed_byte_is_an_error() {
             assert!(read(&bad).is_err(), "byte {at} changed by {change:#x}");
         }
     }
-    // What is in a section nobody reads who only wants the records.
+    // Reading records does not read sections.
     let place = bytes.windows(3).position(|bytes| bytes == b"abc").unwrap();
     let mut bad = bytes.clone();
     bad[place] ^= 1;
@@ -653,7 +653,7 @@ fn blocks_larger_than_their_window_are_read_in_parts() {
     }
 }
 
-/// Notes as they can be told: of a section, a stream and a place.
+/// Notes by section, stream and place.
 fn notes() -> impl Strategy<Value = Vec<(Option<Rank>, u64, usize, u64, String)>> {
     let one = (0u32..4, any::<u64>(), 0usize..6, any::<u64>(), "[a-c]{0,3}");
     proptest::collection::vec(one, 0..60).prop_map(|notes| {
@@ -703,7 +703,7 @@ fn roots_are_found_out_or_told() {
     let bytes = writer.finish().unwrap();
     let reader = Reader::from_bytes(bytes, Path::new("t")).unwrap();
     let mut notes = reader.notes(Section::Roots, Rank(0)).unwrap();
-    // The first member's amounts, what was said, and of one that stayed open the first member.
+    // From the amounts, from the caller, and for an incomplete collective the first member.
     for expected in [(9, Rank(1)), (7, Rank(1)), (8, Rank(2))] {
         assert_eq!(notes.next(&reader).unwrap(), Some((expected.0, Note::Root(expected.1))));
     }
@@ -723,7 +723,7 @@ fn blocks_are_found_out() {
         super::convert(&from, &to, &About::default(), PLAIN).unwrap();
         std::fs::read(to).unwrap()
     };
-    // Where the roots stand first, as in what was a container before, another conversion changes nothing.
+    // If the roots come first, as in a converted container, another conversion changes nothing.
     let twice = container(container(text.as_bytes().to_vec()));
     assert!(twice == container(twice.clone()));
     let reader = Reader::from_bytes(twice, Path::new("t")).unwrap();

@@ -162,7 +162,7 @@ fn small_header() -> Header {
     *Reader::from_bytes(SMALL.as_bytes(), Path::new("t")).unwrap().header()
 }
 
-/// What a reader says of `SMALL` with `from` replaced by `to`.
+/// The result of reading `SMALL` with `from` replaced by `to`.
 fn said(from: &str, to: &str) -> String {
     assert_eq!(SMALL.matches(from).count(), 1, "{from:?} stands once");
     parse(SMALL.replacen(from, to, 1).as_bytes()).unwrap_err().to_string()
@@ -277,7 +277,7 @@ fn no_flipped_bit_passes_unless_it_makes_another_trace() {
             text[at] ^= 1 << bit;
             match parse(&text) {
                 Err(error) => assert!(matches!(error.place.spot, Spot::Line(1..=9)), "{error}"),
-                // What was accepted must be what stands there: written and read, it is the same.
+                // An accepted trace must be unchanged when it is written and read again.
                 Ok((mut header, records)) => {
                     let printed = print(&header, &records);
                     header.received = 0;

@@ -314,7 +314,7 @@ fn cycles() {
     };
     assert_eq!((through_bcast(0), through_bcast(1)), (Some(1), None));
 
-    // The same with a Reduce: the root, task 1, needs the data of task 0; a leaf needs nobody's.
+    // The same with a Reduce: the root, task 1, needs the data of task 0; a leaf needs no data.
     let through_reduce = |root: u32| {
         let part = |task: u32| if task == root { "0 8" } else { "8 0" };
         let lines = [

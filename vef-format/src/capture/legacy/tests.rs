@@ -44,7 +44,7 @@ impl Capture {
         self.0.path()
     }
 
-    /// What is said of a task's events under `options`, each shown.
+    /// A task's events read with `options`, formatted.
     fn events(&self, options: &Options) -> Result<(Vec<String>, Events), LegacyError> {
         let mut events = Events::open(&Main::open(self.path())?, Rank(1), options)?;
         let mut shown = Vec::new();

@@ -156,7 +156,7 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
             choose(trace, pick, |_, record| matches!(record, Record::Message(message) if message.bytes.0 > 0))
         }
         WrongId => choose(trace, pick, |_, record| match record {
-            // Nobody names a mark before a reception, so that another free id of it is as good.
+            // No record refers to a mark in front of a reception, so any unused id is valid.
             Record::Message(message) => how.is_multiple_of(2) || message.bytes.0 > 0,
             _ => false,
         }),
@@ -271,7 +271,7 @@ proptest! {
         prop_assert_eq!(repair.changes.is_empty(), !damaged && !lie, "{}", what);
     }
 
-    /// Mending ends, whatever is wrong, and says what is left.
+    /// A repair terminates for any defect, and reports what remains.
     #[test]
     fn any_trace_can_be_looked_at((header, records) in crate::testing::trace()) {
         let mut trace = Trace { header, records: (2..).zip(records).collect() };
@@ -281,7 +281,7 @@ proptest! {
     }
 }
 
-/// Repairs the trace that is `text`; what is said, and what is written.
+/// Repairs the trace `text`; returns the report and the output.
 fn repaired(text: &str) -> (Repair, Option<String>) {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("in.vef"), folder.path().join("out.vef"));
@@ -359,7 +359,7 @@ fn what_cannot_be_known_is_said_and_nothing_written() {
 
 #[test]
 fn a_cut_task_keeps_its_messages_as_they_are() {
-    // Task 1 was killed behind its reception: what it waited for afterwards nobody knows.
+    // Task 1 was killed after its reception; its later waits are unknown.
     let cut = "VEF3 2 3 0 0 0 0 1\n0 0 1 8 4 1 -1\n1 0 1 9 5 1 0\n2 0 0 0 1 1 1\n";
     let (repair, written) = repaired(cut);
     assert_eq!((repair.changes, written.as_deref()), (vec![], Some(cut)));
