@@ -12,7 +12,9 @@ use crate::critical::Causes;
 use crate::error::SimError;
 use crate::latencies::{Cell, Latencies};
 use crate::loggp;
-use crate::model::{Carried, Happened, LinkSpeed, Model, Network, Usage, WithProtocol, with_network};
+use crate::model::{
+    Carried, Happened, LinkSpeed, Model, Network, OutOfTime, Usage, WithProtocol, with_network,
+};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::quantity::Bandwidth;
 use crate::report::{Report, Run};
@@ -149,22 +151,30 @@ fn run_loggp(
     }
 }
 
-/// What follows from the engine's calls: messages that start, or arrive within a node, and tasks to be called, in the order of their times.
-/// And what it tells of tasks.
-struct Follower<'a> {
+/// What follows from the engine's calls. Messages go to the network, which waits for their start; messages that arrive within a
+/// node, and tasks to be called, wait here.
+struct Follower<'a, N> {
+    network: N,
+    /// Why the network has refused a message.
+    refused: Option<OutOfTime>,
     events: Queue<Next>,
+    /// The kind and size of each live message, by the slot of its id.
+    cells: Vec<Cell>,
     accounts: Accounts,
     /// For the critical path.
     causes: Option<Box<Causes<'a>>>,
 }
 
-impl Sink for Follower<'_> {
+impl<N: Network> Sink for Follower<'_, N> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(causes) = &mut self.causes {
             causes.follows(&next, |job, task| self.accounts.number(job, task));
         }
-        self.events.push(next.at(), next);
+        match next {
+            Next::Message(message) => self.submit(&message),
+            _ => self.events.push(next.at(), next),
+        }
     }
 
     #[inline(always)]
@@ -177,13 +187,31 @@ impl Sink for Follower<'_> {
     }
 }
 
-impl Follower<'_> {
+impl<N: Network> Follower<'_, N> {
+    #[inline(always)]
+    fn submit(&mut self, message: &Message) {
+        let &Message { id, src_node, dst_node, bytes, kind, start, .. } = message;
+        let slot = id.slot() as usize;
+        if slot >= self.cells.len() {
+            self.cells.resize(slot + 1, Cell::default());
+        }
+        self.cells[slot] = Cell::of(kind, bytes);
+        if let Some(watch) = self.network.watch() {
+            watch.handed_over(id, self.accounts.number(message.job, message.src.0), kind);
+        }
+        let carried = Carried { src: src_node, dst: dst_node, bytes, tag: id.to_raw() };
+        if let Err(refused) = self.network.submit(start, carried) {
+            self.refused.get_or_insert(refused);
+        }
+    }
+
     /// The engine has been called, to go on with a task that asked for it (`woken`) or for another reason.
     #[inline(always)]
-    fn called(&mut self, woken: bool) {
+    fn called(&mut self, woken: bool) -> Result<(), OutOfTime> {
         if let Some(causes) = &mut self.causes {
             causes.done(woken);
         }
+        self.refused.map_or(Ok(()), Err)
     }
 }
 
@@ -198,76 +226,57 @@ fn run_on<N: Network>(
     let began = Instant::now();
     *network.watch() = observe.watch(topology.links(), topology.nodes());
     let mut latencies = Latencies::new();
-    // The kind and size of each live message, by the slot of its id.
-    let mut cells: Vec<Cell> = Vec::new();
     let mut until_progress = PROGRESS_EVERY;
     let accounts = Accounts::new(&engine);
     let causes =
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
-    let mut follower = Follower { events: Queue::new(), accounts, causes };
+    let mut follower =
+        Follower { network, refused: None, events: Queue::new(), cells: Vec::new(), accounts, causes };
     engine.begin(&mut follower)?;
+    follower.called(false)?;
     // Every turn takes at least one event or record for good, and makes no more of them than the trace has: it ends.
     loop {
         let next = follower.events.next();
-        let happened = network.run_until(next.unwrap_or(Picos::MAX))?;
-        let now = match happened {
+        let now = match follower.network.run_until(next.unwrap_or(Picos::MAX))? {
             Some((now, Happened::Sent { tag })) => {
                 let id = LiveId::from_raw(tag);
                 if let Some(causes) = &mut follower.causes {
                     causes.sent(id, now);
                 }
                 engine.sent(id, now, &mut follower)?;
-                follower.called(false);
+                follower.called(false)?;
                 now
             }
             Some((now, Happened::Delivered { tag, latency, queued })) => {
                 let id = LiveId::from_raw(tag);
-                latencies.add(cells[id.slot() as usize], latency.0);
+                latencies.add(follower.cells[id.slot() as usize], latency.0);
                 if let Some(causes) = &mut follower.causes {
-                    causes.delivered(
-                        id,
-                        now,
-                        queued,
-                        network.watch().as_mut().map_or(&[], |watch| watch.way(id)),
-                    );
+                    let way = follower.network.watch().as_mut().map_or(&[][..], |watch| watch.way(id));
+                    causes.delivered(id, now, queued, way);
                 }
                 engine.delivered(id, now, &mut follower)?;
-                follower.called(false);
+                follower.called(false)?;
                 now
             }
             None => {
-                let Some(now) = next else { break };
-                while let Some((_, event)) = follower.events.pop(now) {
-                    match event {
-                        Next::Message(message) => {
-                            let Message { id, src_node, dst_node, bytes, kind, .. } = message;
-                            let slot = id.slot() as usize;
-                            if slot >= cells.len() {
-                                cells.resize(slot + 1, Cell::default());
-                            }
-                            cells[slot] = Cell::of(kind, bytes);
-                            if let Some(watch) = network.watch() {
-                                let task = follower.accounts.number(message.job, message.src.0);
-                                watch.handed_over(id, task, kind);
-                            }
-                            let tag = id.to_raw();
-                            network.submit(now, Carried { src: src_node, dst: dst_node, bytes, tag })?;
+                let Some((now, event)) = follower.events.pop(next.unwrap_or(Picos::MAX)) else { break };
+                match event {
+                    Next::Inside { message, .. } => {
+                        if let Some(causes) = &mut follower.causes {
+                            causes.delivered_inside(message.id, now);
                         }
-                        Next::Inside { message, .. } => {
-                            if let Some(causes) = &mut follower.causes {
-                                causes.delivered_inside(message.id, now);
-                            }
-                            engine.delivered(message.id, now, &mut follower)?;
-                            follower.called(false);
-                        }
-                        Next::Wake(wake) => {
-                            if let Some(causes) = &mut follower.causes {
-                                causes.wakes(&wake, now);
-                            }
-                            engine.wake(wake, now, &mut follower)?;
-                            follower.called(true);
-                        }
+                        engine.delivered(message.id, now, &mut follower)?;
+                        follower.called(false)?;
                     }
+                    Next::Wake(wake) => {
+                        if let Some(causes) = &mut follower.causes {
+                            causes.wakes(&wake, now);
+                        }
+                        engine.wake(wake, now, &mut follower)?;
+                        follower.called(true)?;
+                    }
+                    // Messages are with the network.
+                    Next::Message(_) => {}
                 }
                 now
             }
@@ -278,7 +287,7 @@ fn run_on<N: Network>(
             progress(Progress { delivered: engine.stats().delivered, now });
         }
     }
-    let Follower { accounts, causes, .. } = follower;
+    let Follower { mut network, accounts, causes, .. } = follower;
     let path = |causes: Box<Causes<'_>>| {
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
     };

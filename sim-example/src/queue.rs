@@ -1,197 +1,219 @@
-//! The event queue: events by time, first in, first out where nothing else decides.
+//! The event queue: events by time; at equal times first in, first out.
 //!
-//! A simulation never schedules into its past, and much of what it schedules comes a constant time later: a byte that
-//! crosses a link, a packet of the usual size, a credit on its way back. Such events are pushed in the order in which they are
-//! to come out. They go to a *lane*, a ring in which no entry is earlier than the one before it; the caller names the lane that is likely to fit. What does not fit
-//! goes to a radix heap: an entry lies in the bucket of the highest bit in which its time differs from the last time
-//! taken out; only when the buckets below are empty is a bucket spread over those. An entry moves at most 64 times, in practice a
-//! handful of times, always sequentially through memory.
+//! A calendar whose days are 2^[`DAY`] ps long. The events of a day are collected unsorted in a vector, and are sorted once, as numbers of 64
+//! bits, when the day begins. Days lie in the slots of a wheel with 2^[`BITS`] slots; days that are further away share the slots of
+//! wheels whose slots are as long as a turn of the wheel below, and move down when their slot begins. So an
+//! event is written once or twice, sequentially, and the events of a day are read while they are in the cache. An event for the day
+//! that is under way goes to a heap of such numbers.
 //!
-//! At equal times the lanes come in the order of their numbers, then the heap; entries of one lane, or of the heap, in the order
-//! in which they were put in.
-//!
-//! Source: R. K. Ahuja, K. Mehlhorn, J. B. Orlin, R. E. Tarjan, "Faster Algorithms for the Shortest Path
-//! Problem", Journal of the ACM 37 (1990), one-level radix heap.
+//! Source: R. Brown, "Calendar Queues: A Fast O(1) Priority Queue Implementation for the Simulation Event Set Problem",
+//! Communications of the ACM 31 (1988); wheels by digits: G. Varghese, A. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use vef_format::units::Picos;
 
-/// No entry: the end of time, at which nothing can happen any more.
+/// A day is this power of two, in picoseconds.
+const DAY: u32 = 17;
+/// Slots of a wheel, as bits.
+const BITS: u32 = 12;
+const SLOTS: usize = 1 << BITS;
+const WHEELS: usize = (u64::BITS - DAY).div_ceil(BITS) as usize;
+/// No event is this late.
 const NEVER: u64 = u64::MAX;
 
-/// Events by time, with so many lanes.
+/// Events by time.
 #[derive(Debug)]
-pub(crate) struct Queue<T, const LANES: usize> {
-    /// The time of the first entry of each lane; [`NEVER`] of an empty one.
-    heads: [u64; LANES],
-    /// The time of the last entry of each lane, also when it is empty.
-    tails: [u64; LANES],
-    lanes: [VecDeque<(u64, T)>; LANES],
-    /// The least of `heads`, and its lane: asked for several times an event.
-    first: (u64, usize),
-    heap: RadixHeap<T>,
+pub(crate) struct Queue<T> {
+    /// The day under way: times divided by its length.
+    day: u64,
+    /// The events of the day, in the order in which they came.
+    today: Vec<(u64, T)>,
+    /// Their keys, in the order of time, of which so many are done.
+    order: Vec<u64>,
+    done: usize,
+    /// The keys of events that came while the day was under way.
+    late: BinaryHeap<Reverse<u64>>,
+    wheels: [Wheel<T>; WHEELS],
+    /// Vectors of days that are over.
+    spare: Vec<Vec<(u64, T)>>,
+    /// The time of the first event, or [`NEVER`].
+    first: u64,
 }
 
-impl<T: Copy, const LANES: usize> Queue<T, LANES> {
+#[derive(Debug)]
+struct Wheel<T> {
+    slots: Vec<Slot<T>>,
+    /// Bit `s` of all words together: slot `s` holds something. And which of these words are not 0.
+    occupied: [u64; SLOTS / 64],
+    words: u64,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    /// The earliest time in `events`.
+    first: u64,
+    events: Vec<(u64, T)>,
+}
+
+impl<T: Copy> Queue<T> {
     pub(crate) fn new() -> Self {
+        let wheel = || Wheel { slots: Vec::new(), occupied: [0; SLOTS / 64], words: 0 };
         Self {
-            heads: [NEVER; LANES],
-            tails: [0; LANES],
-            lanes: std::array::from_fn(|_| VecDeque::new()),
-            first: (NEVER, LANES),
-            heap: RadixHeap::new(),
+            day: 0,
+            today: Vec::new(),
+            order: Vec::new(),
+            done: 0,
+            late: BinaryHeap::new(),
+            wheels: std::array::from_fn(|_| wheel()),
+            spare: Vec::new(),
+            first: NEVER,
         }
     }
 
-    /// Puts an event in that is not before the last one taken out, in `lane` if it fits there.
+    /// Puts an event in that is not before the last one taken out.
     #[inline]
-    pub(crate) fn push(&mut self, lane: usize, at: Picos, event: T) {
-        if at.0 < self.tails[lane] || at.0 == NEVER {
-            return self.heap.push(at.0, event);
+    pub(crate) fn push(&mut self, at: Picos, event: T) {
+        self.first = self.first.min(at.0);
+        if at.0 >> DAY <= self.day {
+            let key = self.key(at.0);
+            self.today.push((at.0, event));
+            self.late.push(Reverse(key));
+        } else {
+            self.file(at.0, event);
         }
-        self.tails[lane] = at.0;
-        if self.heads[lane] == NEVER {
-            self.heads[lane] = at.0;
-            self.first = self.first.min((at.0, lane));
-        }
-        self.lanes[lane].push_back((at.0, event));
     }
 
-    /// Puts an event in that comes at any time.
+    /// The key of an event that comes next into the vector of the day: its time within the day, and its place.
     #[inline]
-    pub(crate) fn push_any(&mut self, at: Picos, event: T) {
-        self.heap.push(at.0, event);
+    fn key(&self, at: u64) -> u64 {
+        (at & ((1 << DAY) - 1)) << 32 | self.today.len() as u64
+    }
+
+    /// Puts an event of a later day into its slot.
+    #[inline]
+    fn file(&mut self, at: u64, event: T) {
+        let day = at >> DAY;
+        let level = (day ^ self.day).ilog2() / BITS;
+        let wheel = &mut self.wheels[level as usize];
+        let at_slot = (day >> (level * BITS)) as usize % SLOTS;
+        if wheel.slots.is_empty() {
+            wheel.slots.resize_with(SLOTS, || Slot { first: NEVER, events: Vec::new() });
+        }
+        let slot = &mut wheel.slots[at_slot];
+        if slot.events.is_empty() {
+            wheel.occupied[at_slot / 64] |= 1 << (at_slot % 64);
+            wheel.words |= 1 << (at_slot / 64);
+            if slot.events.capacity() == 0 {
+                slot.events = self.spare.pop().unwrap_or_default();
+            }
+        }
+        slot.first = slot.first.min(at);
+        slot.events.push((at, event));
     }
 
     /// The time of the first event.
     #[inline]
     pub(crate) fn next(&self) -> Option<Picos> {
-        let (lane, _) = self.first;
-        match self.heap.next() {
-            Some(at) => Some(Picos(at.min(lane))),
-            None => (lane != NEVER).then_some(Picos(lane)),
-        }
+        (self.first != NEVER || !self.is_empty()).then_some(Picos(self.first))
     }
 
-    /// Takes the first event out.
+    /// Whether nothing is in.
+    fn is_empty(&self) -> bool {
+        self.done == self.order.len()
+            && self.late.is_empty()
+            && self.wheels.iter().all(|wheel| wheel.words == 0)
+    }
+
+    /// Whether a day begins with the first event, which is at `now` or before; then these are the events of that day, by place.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(Picos, T)> {
-        let (first, lane) = self.first;
-        if lane == LANES || self.heap.next().is_some_and(|at| at < first) {
-            return self.heap.pop().map(|(at, event)| (Picos(at), event));
+    pub(crate) fn begins_day(&mut self, now: Picos) -> Option<&[(u64, T)]> {
+        let is_over = self.done == self.order.len() && self.late.is_empty();
+        if !is_over || self.first > now.0 {
+            return None;
         }
-        let (at, event) = self.lanes[lane].pop_front()?;
-        self.heads[lane] = self.lanes[lane].front().map_or(NEVER, |&(at, _)| at);
-        self.first = (NEVER, LANES);
-        for (lane, &head) in self.heads.iter().enumerate() {
-            if head < self.first.0 {
-                self.first = (head, lane);
-            }
-        }
-        Some((Picos(at), event))
+        self.begin_day()?;
+        Some(&self.today)
     }
 
     /// Takes the first event out if it is at `now` or before.
     #[inline]
     pub(crate) fn pop_until(&mut self, now: Picos) -> Option<(Picos, T)> {
-        if self.next()? > now {
+        if self.first > now.0 {
             return None;
         }
-        self.pop()
+        if self.done == self.order.len() && self.late.is_empty() {
+            self.begin_day()?;
+        }
+        let late = self.late.peek().map_or(NEVER, |&Reverse(key)| key);
+        let key = match self.order.get(self.done) {
+            Some(&key) if key < late => {
+                self.done += 1;
+                key
+            }
+            _ => {
+                self.late.pop();
+                late
+            }
+        };
+        let (at, event) = self.today[key as u32 as usize];
+        self.first = self.first_time();
+        Some((Picos(at), event))
     }
-}
 
-/// Bucket 0 holds the entries of the present, bucket `b` those that differ from it first in bit `b − 1`.
-const BUCKETS: usize = 65;
-
-#[derive(Debug)]
-struct RadixHeap<T> {
-    /// The time of the last bucket that was spread; no entry is earlier.
-    last: u64,
-    buckets: [Bucket<T>; BUCKETS],
-    /// Bit `b − 1` says that bucket `b` holds something.
-    occupied: u64,
-    /// Entries of bucket 0 that were taken out.
-    taken: usize,
-}
-
-#[derive(Debug)]
-struct Bucket<T> {
-    /// The earliest time in `entries`, if there is one.
-    min: u64,
-    entries: Vec<(u64, T)>,
-}
-
-impl<T> Bucket<T> {
+    /// The time of the first event, or [`NEVER`].
     #[inline]
-    fn push(&mut self, at: u64, event: T) {
-        self.min = self.min.min(at);
-        self.entries.push((at, event));
-    }
-}
-
-impl<T: Copy> RadixHeap<T> {
-    fn new() -> Self {
-        Self {
-            last: 0,
-            buckets: std::array::from_fn(|_| Bucket { min: u64::MAX, entries: Vec::new() }),
-            occupied: 0,
-            taken: 0,
+    fn first_time(&self) -> u64 {
+        let late = self.late.peek().map_or(NEVER, |&Reverse(key)| key);
+        let key = self.order.get(self.done).map_or(late, |&key| key.min(late));
+        if key != NEVER {
+            return self.day << DAY | key >> 32;
+        }
+        match self.first_slot() {
+            Some((wheel, slot)) => self.wheels[wheel].slots[slot].first,
+            None => NEVER,
         }
     }
 
+    /// The slot of the first event of a later day.
     #[inline]
-    fn push(&mut self, at: u64, event: T) {
-        debug_assert!(at >= self.last, "an event before the present");
-        let bucket = if at <= self.last { 0 } else { (64 - (at ^ self.last).leading_zeros()) as usize };
-        if bucket > 0 {
-            self.occupied |= 1 << (bucket - 1);
-        }
-        self.buckets[bucket].push(at, event);
+    fn first_slot(&self) -> Option<(usize, usize)> {
+        let level = self.wheels.iter().position(|wheel| wheel.words != 0)?;
+        let wheel = &self.wheels[level];
+        let word = wheel.words.trailing_zeros() as usize;
+        Some((level, word * 64 + wheel.occupied[word].trailing_zeros() as usize))
     }
 
-    #[inline]
-    fn next(&self) -> Option<u64> {
-        if let Some(&(at, _)) = self.buckets[0].entries.get(self.taken) {
-            return Some(at);
+    /// Makes the day of the first event the present one, which was over.
+    fn begin_day(&mut self) -> Option<()> {
+        let (level, at) = self.first_slot()?;
+        let wheel = &mut self.wheels[level];
+        wheel.occupied[at / 64] &= !(1 << (at % 64));
+        if wheel.occupied[at / 64] == 0 {
+            wheel.words &= !(1 << (at / 64));
         }
-        (self.occupied != 0).then(|| self.buckets[self.first_occupied()].min)
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<(u64, T)> {
-        if self.taken == self.buckets[0].entries.len() {
-            self.spread()?;
+        let slot = &mut wheel.slots[at];
+        self.day = std::mem::replace(&mut slot.first, NEVER) >> DAY;
+        let mut events = std::mem::take(&mut slot.events);
+        self.today.clear();
+        if level == 0 {
+            std::mem::swap(&mut events, &mut self.today);
+        } else {
+            for &(at, event) in &events {
+                match at >> DAY == self.day {
+                    true => self.today.push((at, event)),
+                    false => self.file(at, event),
+                }
+            }
+            events.clear();
         }
-        let &entry = self.buckets[0].entries.get(self.taken)?;
-        self.taken += 1;
-        Some(entry)
-    }
-
-    #[inline]
-    fn first_occupied(&self) -> usize {
-        self.occupied.trailing_zeros() as usize + 1
-    }
-
-    /// Makes the earliest time the present and spreads its bucket over the lower ones, all empty.
-    fn spread(&mut self) -> Option<()> {
-        self.buckets[0].entries.clear();
-        self.taken = 0;
-        if self.occupied == 0 {
-            return None;
-        }
-        let first = self.first_occupied();
-        self.occupied &= self.occupied - 1;
-        let bucket = &mut self.buckets[first];
-        let mut entries = std::mem::take(&mut bucket.entries);
-        self.last = std::mem::replace(&mut bucket.min, u64::MAX);
-        for &(at, event) in &entries {
-            self.push(at, event);
-        }
-        entries.clear();
-        // The memory goes back to its bucket for the next time.
-        self.buckets[first].entries = entries;
+        self.spare.push(events);
+        self.done = 0;
+        self.order.clear();
+        let keys = (0u64..).zip(&self.today).map(|(place, &(at, _))| (at & ((1 << DAY) - 1)) << 32 | place);
+        self.order.extend(keys);
+        self.order.sort_unstable();
         Some(())
     }
 }
@@ -200,75 +222,54 @@ impl<T: Copy> RadixHeap<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::cmp::Reverse;
-    use std::collections::BinaryHeap;
+
+    fn pop<T: Copy>(queue: &mut Queue<T>) -> Option<(Picos, T)> {
+        queue.pop_until(Picos::MAX)
+    }
 
     #[test]
     fn equal_times_come_out_in_order_of_entry() {
-        let mut queue = Queue::<u64, 1>::new();
+        let mut queue = Queue::<u64>::new();
         for n in 0..100u64 {
-            queue.push_any(Picos(1000 + n % 3), n);
+            queue.push(Picos(1000 + n % 3), n);
         }
-        queue.push_any(Picos(5), 777);
-        assert_eq!(queue.pop(), Some((Picos(5), 777)));
-        queue.push_any(Picos(1000), 100);
-        queue.push_any(Picos(5), 778);
-        assert_eq!(queue.pop(), Some((Picos(5), 778)));
-        let order: Vec<u64> = std::iter::from_fn(|| queue.pop()).map(|(_, n)| n).collect();
+        queue.push(Picos(5), 777);
+        assert_eq!(pop(&mut queue), Some((Picos(5), 777)));
+        queue.push(Picos(1000), 100);
+        queue.push(Picos(5), 778);
+        assert_eq!(pop(&mut queue), Some((Picos(5), 778)));
+        let order: Vec<u64> = std::iter::from_fn(|| pop(&mut queue)).map(|(_, n)| n).collect();
         let class = |c: u64| (0..=100).filter(move |n| if *n == 100 { c == 0 } else { n % 3 == c });
         assert_eq!(order, class(0).chain(class(1)).chain(class(2)).collect::<Vec<_>>());
-        assert_eq!((queue.next(), queue.pop()), (None, None));
-    }
-
-    #[test]
-    fn lanes_come_in_their_order_and_before_the_heap() {
-        let mut queue = Queue::<&str, 2>::new();
-        queue.push_any(Picos(7), "heap");
-        queue.push(1, Picos(7), "lane 1");
-        queue.push(0, Picos(7), "lane 0");
-        queue.push(0, Picos(7), "lane 0 again");
-        queue.push(0, Picos(6), "too early for its lane");
-        assert_eq!(queue.pop_until(Picos(5)), None);
-        let order: Vec<&str> = std::iter::from_fn(|| queue.pop_until(Picos(7))).map(|(_, n)| n).collect();
-        assert_eq!(order, ["too early for its lane", "lane 0", "lane 0 again", "lane 1", "heap"]);
+        assert_eq!((queue.next(), pop(&mut queue)), (None, None));
     }
 
     proptest! {
-        /// Any mixture of pushes (some far ahead, up to the end of time) and pops gives the times of a heap, and every event once;
-        /// without lanes it is a stable sort.
+        /// Any mixture of pushes (some far ahead, up to the end of time) and pops is a stable sort.
         #[test]
-        fn like_a_comparison_heap(steps in prop::collection::vec(
+        fn is_a_stable_sort(steps in prop::collection::vec(
             prop_oneof![
-                (0u64..40).prop_map(Some), (0u64..1 << 40).prop_map(Some), Just(Some(u64::MAX)), Just(None), Just(None)
-            ], 0..400), lanes: bool)
+                (0u64..40).prop_map(Some), (0u64..1 << 20).prop_map(Some), (0u64..1 << 40).prop_map(Some),
+                Just(Some(u64::MAX)), Just(None), Just(None)
+            ], 0..400))
         {
-            let (mut queue, mut heap) = (Queue::<usize, 3>::new(), BinaryHeap::new());
+            let (mut queue, mut heap) = (Queue::<usize>::new(), BinaryHeap::new());
             let mut now = 0u64;
-            let mut times = Vec::new();
             for (n, step) in steps.into_iter().enumerate() {
                 match step {
                     Some(ahead) => {
                         let at = now.saturating_add(ahead);
-                        match lanes {
-                            true => queue.push(n % 3, Picos(at), n),
-                            false => queue.push_any(Picos(at), n),
-                        }
+                        queue.push(Picos(at), n);
                         heap.push(Reverse((at, n)));
-                        times.push(at);
                     }
                     None => {
-                        times.push(0);
                         let expected = heap.pop().map(|Reverse((at, n))| (Picos(at), n));
                         prop_assert_eq!(queue.next(), expected.map(|(at, _)| at));
-                        let popped = queue.pop();
-                        match lanes {
-                            true => prop_assert_eq!(popped.map(|(at, _)| at), expected.map(|(at, _)| at)),
-                            false => prop_assert_eq!(popped, expected),
+                        if let Some((at, _)) = expected && at.0 > 0 {
+                            prop_assert_eq!(queue.pop_until(Picos(at.0 - 1)), None);
                         }
-                        if let Some((at, n)) = popped {
-                            // Not taken out twice.
-                            prop_assert_eq!(std::mem::replace(&mut times[n], u64::MAX - 1), at.0);
-                        }
+                        let popped = pop(&mut queue);
+                        prop_assert_eq!(popped, expected);
                         now = expected.map_or(now, |(at, _)| at.0);
                     }
                 }

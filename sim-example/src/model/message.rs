@@ -4,6 +4,8 @@
 //! gets a link is known when it comes: all that must be remembered is when the link will be free. One event
 //! a switch is enough.
 
+use std::hint::black_box;
+
 use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
@@ -11,7 +13,7 @@ use super::links::{Links, Serial, Usage};
 use super::{Carried, Happened, Model, Network, OutOfTime};
 use crate::queue::Queue;
 use crate::routing::{Decide, Load, Router, Walk};
-use crate::topology::{LinkClass, LinkId};
+use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
 
 /// Messages on their way through a topology.
@@ -33,7 +35,7 @@ pub(crate) struct Messages<'a> {
     about: Vec<About>,
     /// How many messages each node has sent, where ways depend on that.
     sent: Vec<u32>,
-    queue: Queue<Event, LANES>,
+    queue: Queue<Event>,
     events: u64,
     watch: Option<Box<Watch>>,
 }
@@ -45,7 +47,6 @@ struct Flight {
     /// When its last byte comes to the switch at which it is, if nothing delays it there.
     last_byte: Picos,
     walk: Walk,
-    src: u32,
     /// Whether it is to be reported as sent, and was not yet.
     unsent: bool,
     delivered: bool,
@@ -60,19 +61,27 @@ struct About {
     entered: Picos,
 }
 
+/// What happens to a message, and the link over which it goes then.
 #[derive(Clone, Copy, Debug)]
-enum Event {
-    /// A message is handed over.
-    Start(u32),
-    /// A message is at a switch, so far that it can be passed on.
-    AtSwitch(u32),
-    Sent(u32),
-    Delivered(u32),
+struct Event {
+    slot: u32,
+    link: LinkId,
+    what: What,
 }
 
-/// Arrivals from nodes, over local links, over global links; deliveries.
-const LANES: usize = 4;
-const DELIVERED: usize = 3;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// It is handed over.
+    Start,
+    /// It is at a switch, so far that it can be passed on.
+    AtSwitch,
+    /// It is at its last switch.
+    AtLastSwitch,
+    /// It is at a switch where its way depends on how loaded the links are then.
+    Undecided,
+    Sent,
+    Delivered,
+}
 
 /// Loads of links are the times for which they are taken.
 struct Backlog<'a> {
@@ -117,9 +126,8 @@ impl<'a> Messages<'a> {
 
     /// A message is handed over at `now`: it takes its injection link.
     #[inline]
-    fn start(&mut self, slot: u32, now: Picos) -> Result<(), OutOfTime> {
+    fn start(&mut self, slot: u32, link: LinkId, now: Picos) -> Result<(), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
-        let link = LinkId::injection(flight.src);
         let turn = if self.waits { now.max(self.links.free(link)) } else { now };
         let first_byte = turn.checked_add(self.overhead).ok_or(OutOfTime { bytes: flight.bytes })?;
         flight.last_byte = first_byte;
@@ -127,27 +135,37 @@ impl<'a> Messages<'a> {
         let (end, mut then) = self.cross(slot, link, first_byte, false)?;
         if self.report_sent {
             self.flights[slot as usize].unsent = true;
-            self.queue.push_any(end, Event::Sent(slot));
+            self.queue.push(end, Event { slot, link, what: What::Sent });
         }
         if !self.waits {
             // Nothing that happens meanwhile can change anything: the whole way is known at once.
-            while let Event::AtSwitch(_) = then.1 {
-                then = self.pass_on(slot, then.0)?;
+            while then.1.what != What::Delivered {
+                then = self.pass_on(then.1, then.0)?;
             }
         }
-        self.schedule(then.0, then.1, LinkClass::NODE);
+        self.queue.push(then.0, then.1);
         Ok(())
     }
 
     /// Takes a message that is at a switch over its next link: what comes of it, and when.
     #[inline]
-    fn pass_on(&mut self, slot: u32, now: Picos) -> Result<(Picos, Event), OutOfTime> {
-        let walk = &mut self.flights[slot as usize].walk;
+    fn pass_on(&mut self, event: Event, now: Picos) -> Result<(Picos, Event), OutOfTime> {
+        let Event { slot, link, what } = match event.what {
+            What::Undecided => self.route(event.slot, now),
+            _ => event,
+        };
+        let (_, then) = self.cross(slot, link, now, what == What::AtLastSwitch)?;
+        Ok(then)
+    }
+
+    /// Where a message goes from the switch at which it is at `now`.
+    #[inline]
+    fn route(&mut self, slot: u32, now: Picos) -> Event {
         let load = Backlog { links: &self.links, now };
         let mut decide = Decide { pick: self.router.pick(), threshold: self.threshold.0, load: &load };
-        let hop = self.router.next(walk, &mut decide);
-        let (_, then) = self.cross(slot, hop.link, now, hop.last)?;
-        Ok(then)
+        let hop = self.router.next(&mut self.flights[slot as usize].walk, &mut decide);
+        let what = if hop.last { What::AtLastSwitch } else { What::AtSwitch };
+        Event { slot, link: hop.link, what }
     }
 
     /// Takes a message whose first byte is at the beginning of the link `over` at `now` over that link: when its last byte enters the link, and what
@@ -179,7 +197,7 @@ impl<'a> Messages<'a> {
 
         let there = end.checked_add(speed.latency).ok_or(out_of_time)?;
         if last {
-            return Ok((end, (there, Event::Delivered(slot))));
+            return Ok((end, (there, Event { slot, link: over, what: What::Delivered })));
         }
         flight.last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
         let passed_on = match self.whole {
@@ -187,17 +205,21 @@ impl<'a> Messages<'a> {
             // Not after `last_byte`, which is in range: a message that waits is delayed as a whole.
             false => Picos(now.0 + waited.0 + speed.latency.0 + self.switch_delay.0),
         };
-        Ok((end, (passed_on, Event::AtSwitch(slot))))
-    }
-
-    #[inline]
-    fn schedule(&mut self, at: Picos, event: Event, class: LinkClass) {
-        let lane = match event {
-            Event::Delivered(_) => DELIVERED,
-            _ => usize::from(class.0.min(2)),
+        let at_switch = match self.router.asks_for_load() {
+            true => Event { slot, link: over, what: What::Undecided },
+            false => self.route(slot, passed_on),
         };
-        self.queue.push(lane, at, event);
+        Ok((end, (passed_on, at_switch)))
     }
+}
+
+/// Reads what the events of a day will look at. Where that is not in the processor's cache, the loads go on side by side; in the events they
+/// would wait for each other.
+fn fetch(today: &[(u64, Event)], flights: &Slab<Flight>, links: &Serial) {
+    let read = |event: &Event| {
+        flights.get(event.slot as usize).map_or(0, |flight| flight.last_byte.0) ^ links.free(event.link).0
+    };
+    black_box(today.iter().fold(0, |sum, (_, event)| sum ^ read(event)));
 }
 
 impl Network for Messages<'_> {
@@ -213,26 +235,31 @@ impl Network for Messages<'_> {
         };
         let walk = self.router.start(src, dst, self.router.key(src, dst, number));
         let slot =
-            self.flights.insert(Flight { bytes, last_byte: at, walk, src, unsent: false, delivered: false });
+            self.flights.insert(Flight { bytes, last_byte: at, walk, unsent: false, delivered: false });
         if slot == self.about.len() {
             self.about.push(About::default());
         }
         self.about[slot] = About { tag, submitted: at, entered: at };
-        self.queue.push_any(at, Event::Start(slot as u32));
+        self.queue.push(at, Event { slot: slot as u32, link: LinkId::injection(src), what: What::Start });
         Ok(())
     }
 
     #[inline]
     fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime> {
-        while let Some((now, event)) = self.queue.pop_until(limit) {
-            match event {
-                Event::Start(slot) => self.start(slot, now)?,
-                Event::AtSwitch(slot) => {
+        loop {
+            if let Some(today) = self.queue.begins_day(limit) {
+                fetch(today, &self.flights, &self.links);
+            }
+            let Some((now, event)) = self.queue.pop_until(limit) else { return Ok(None) };
+            let slot = event.slot;
+            match event.what {
+                What::Start => self.start(slot, event.link, now)?,
+                What::AtSwitch | What::AtLastSwitch | What::Undecided => {
                     self.events += 1;
-                    let (at, event) = self.pass_on(slot, now)?;
-                    self.schedule(at, event, LinkClass::LOCAL);
+                    let (at, event) = self.pass_on(event, now)?;
+                    self.queue.push(at, event);
                 }
-                Event::Sent(slot) => {
+                What::Sent => {
                     let flight = &mut self.flights[slot as usize];
                     flight.unsent = false;
                     // Without latencies it may have arrived in the same moment, and before.
@@ -242,7 +269,7 @@ impl Network for Messages<'_> {
                     }
                     return Ok(Some((now, Happened::Sent { tag: self.about[slot as usize].tag })));
                 }
-                Event::Delivered(slot) => {
+                What::Delivered => {
                     self.events += 1;
                     let flight = &mut self.flights[slot as usize];
                     flight.delivered = true;
@@ -256,7 +283,6 @@ impl Network for Messages<'_> {
                 }
             }
         }
-        Ok(None)
     }
 
     fn usage(&self) -> Vec<Usage> {

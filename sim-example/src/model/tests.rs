@@ -372,12 +372,14 @@ const ROUTINGS: [Routing; 5] = [
 ];
 
 proptest! {
-    /// Without contention all models but store-and-forward agree, to the rounding of each packet.
+    /// Without contention all models but store-and-forward agree, to the rounding of each packet. Packets are whole: a short last one may
+    /// overtake another in a second virtual channel, and the buffer behind the link then lacks room for that.
     #[test]
     fn a_lone_message_takes_as_long_in_every_model(
         spec in crate::topology::tests::specs(), (_, links, _) in cases(), src: prop::sample::Index, dst: prop::sample::Index,
-        bytes in 0u64..200, size in 1u64..50)
+        packets in 0u64..8, size in 1u64..50)
     {
+        let bytes = packets * size;
         let topology = spec.build(1).unwrap();
         let node = |index: prop::sample::Index| index.index(topology.nodes() as usize) as u32;
         let load = [(5, node(src), node(dst), bytes)];
@@ -393,7 +395,6 @@ proptest! {
         settings.model = Model::Flow;
         let flow = arrivals(&topology, &settings, &load)[0];
         prop_assert!(flow.abs_diff(times[1]) <= 1, "{flow}, {times:?}");
-        let packets = bytes.div_ceil(size);
         prop_assert!((times[1]..=times[1] + packets * 8).contains(&times[2]), "{times:?}, {packets} packets");
     }
 

@@ -67,7 +67,7 @@ pub(super) struct Fluid {
     shares: Shares,
     /// By flow number.
     states: Vec<State>,
-    queue: Queue<Event, 1>,
+    queue: Queue<Event>,
     now: Picos,
     /// Whether flows started or ended at this moment.
     dirty: bool,
@@ -128,7 +128,7 @@ impl Fluid {
     /// Schedules a step of a flow.
     #[inline]
     fn call(&mut self, at: Picos, flow: u32) {
-        self.queue.push_any(at, Event::Call(flow));
+        self.queue.push(at, Event::Call(flow));
     }
 
     /// Starts a flow.
@@ -182,7 +182,7 @@ impl Fluid {
             // The cast saturates.
             let end = self.now.checked_add(Picos(time as u64)).filter(|end| *end < Picos::MAX);
             let end = end.ok_or(OutOfTime { bytes: state.bytes })?;
-            self.queue.push_any(end, Event::End { flow, generation: state.generation });
+            self.queue.push(end, Event::End { flow, generation: state.generation });
         }
         Ok(())
     }

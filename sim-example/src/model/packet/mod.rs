@@ -58,7 +58,7 @@ pub(crate) struct Packets<'a> {
     sources: Vec<Source>,
     messages: Slab<Message>,
     packets: Slab<Packet>,
-    queue: Queue<Event, LANES>,
+    queue: Queue<Event>,
     now: Picos,
     /// Buffers (output buffers: packets) whose head has arrived and needs routing.
     arrived: Vec<u32>,
@@ -171,7 +171,7 @@ impl<'a> Packets<'a> {
         let state = &mut self.links[link as usize];
         if !state.armed {
             state.armed = true;
-            self.queue.push(LANE_FREE, state.decides, Event::new(DECIDE, link, 0));
+            self.queue.push(state.decides, Event::new(DECIDE, link, 0));
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a> Packets<'a> {
         let buffer = &mut self.buffers[number as usize];
         if !buffer.armed {
             buffer.armed = true;
-            self.queue.push(LANE_FREE, buffer.busy, Event::new(LEFT, number, 0));
+            self.queue.push(buffer.busy, Event::new(LEFT, number, 0));
         }
     }
 
@@ -479,7 +479,7 @@ impl<'a> Packets<'a> {
         let class = self.links[input].class;
         let back = self.speeds[usize::from(class.0)].back;
         let credit = left.checked_add(back).ok_or(out_of_time)?;
-        self.queue.push(LANE_CREDIT + usize::from(class.0.min(2)), credit, Event::new(CREDIT, number, wire));
+        self.queue.push(credit, Event::new(CREDIT, number, wire));
 
         let there = end.checked_add(latency).ok_or(out_of_time)?;
         if room == NONE {
@@ -488,7 +488,7 @@ impl<'a> Packets<'a> {
             state.to_come -= u64::from(bytes);
             // All packets of a message arrive over this link: the last one completes the message.
             if state.to_come == 0 && state.to_send == 0 {
-                self.queue.push(LANE_DELIVERED, there, Event::new(DELIVERED, message, 0));
+                self.queue.push(there, Event::new(DELIVERED, message, 0));
             }
             return Ok(());
         }
@@ -514,8 +514,7 @@ impl<'a> Packets<'a> {
         (packet.next, packet.buffer) = (NONE, room);
         (packet.ready, packet.last_byte) = (ready, last_byte);
         packet.link = NONE;
-        let class = self.links[(room / self.vcs) as usize].class;
-        self.queue.push(usize::from(class.0.min(2)), packet.ready, Event::new(ARRIVE, slot, 0));
+        self.queue.push(packet.ready, Event::new(ARRIVE, slot, 0));
     }
 
     /// Sends the next packet of a node's first message.
@@ -595,7 +594,7 @@ impl<'a> Packets<'a> {
             self.sources[node as usize].messages.pop_front();
             if self.report_sent {
                 self.messages[slot as usize].unsent = true;
-                self.queue.push_any(end, Event::new(SENT, slot, 0));
+                self.queue.push(end, Event::new(SENT, slot, 0));
             }
         }
         if !self.sources[node as usize].messages.is_empty() {
@@ -648,7 +647,7 @@ impl Network for Packets<'_> {
             unsent: false,
             delivered: false,
         });
-        self.queue.push_any(at, Event::new(START, slot as u32, 0));
+        self.queue.push(at, Event::new(START, slot as u32, 0));
         Ok(())
     }
 

@@ -144,12 +144,6 @@ impl Event {
 /// Bytes of a packet fit into an event.
 pub(super) const MOST_BYTES: u64 = 1 << 28;
 
-/// Arrivals and credits by link class, arbitrations and departures, deliveries.
-pub(super) const LANES: usize = 8;
-pub(super) const LANE_CREDIT: usize = 3;
-pub(super) const LANE_FREE: usize = 6;
-pub(super) const LANE_DELIVERED: usize = 7;
-
 pub(super) struct Loads<'a>(pub(super) &'a [Link]);
 
 impl Load for Loads<'_> {
