@@ -1,5 +1,5 @@
-//! Makes the tables of `prototypes` from `functions.txt`: plain numbers and texts, no addresses, so that a library with them
-//! needs no relocations.
+//! Generates the tables of `prototypes` from `functions.txt`. The tables hold numbers and texts but no addresses, so
+//! a library that contains them needs no relocations.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ fn main() {
     std::fs::write(Path::new(&directory).join("functions.rs"), tables(&functions)).expect("OUT_DIR");
 }
 
-/// The functions that a row stands for.
+/// The functions defined by a row.
 fn forms(row: &str) -> Option<Vec<Function>> {
     let (head, rest) = row.split_once(" (")?;
     let (parameters, returns) = rest.rsplit_once(')')?;
@@ -99,7 +99,7 @@ fn lower_first(text: &str) -> String {
     text[..1].to_lowercase() + &text[1..]
 }
 
-/// The kinds of a plain or a large-count form.
+/// The kinds of parameters in the plain or the large-count form.
 fn widths(parameters: &[(String, String)], large: bool) -> Vec<(String, String)> {
     let kind = |kind: &str| match (kind.split_once('/'), large, kind) {
         (Some((_, wide)), true, _) => wide.to_owned(),
@@ -112,12 +112,12 @@ fn widths(parameters: &[(String, String)], large: bool) -> Vec<(String, String)>
     parameters.iter().map(|(name, of)| (name.clone(), kind(of))).collect()
 }
 
-/// `origin_count` as the name of a variant.
+/// The variant for a name like `origin_count`.
 fn variant(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The tables as Rust.
+/// The tables in Rust.
 fn tables(functions: &[Function]) -> String {
     let mut out = String::new();
     let list = |items: &mut dyn Iterator<Item = String>| items.collect::<Vec<_>>().join(", ");
@@ -170,7 +170,7 @@ fn tables(functions: &[Function]) -> String {
     out
 }
 
-/// Texts one behind the other, and where each ends.
+/// A table of concatenated texts and their ends.
 fn texts(out: &mut String, name: &str, all: &mut dyn Iterator<Item = &str>) {
     let mut text = String::new();
     let ends: Vec<String> = all
@@ -188,10 +188,10 @@ fn texts(out: &mut String, name: &str, all: &mut dyn Iterator<Item = &str>) {
     .expect("a string");
 }
 
-/// Programs ask by these whether there is an MPI: a library that defines the names of all must not define them.
+/// Programs look these names up to test whether an MPI is loaded, so this library must not export them.
 const PROBES: [&str; 2] = ["MPI_Get_version", "MPI_Get_library_version"];
 
-/// The names under which programs call the functions, and a macro that hands them out one by one.
+/// The table of exported names, and a macro that expands another one for each name.
 fn exports(out: &mut String, functions: &[Function]) {
     let mut exports: Vec<(String, usize, &str)> = Vec::new();
     for (number, function) in functions.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Writes what the tests compare: a C file that knows every constant's value, compiled by `$MPICC`, and a Rust
-//! file that knows the type of every function that its `mpi.h` declares.
+//! Generates the data that the tests compare: a C file with the values of all constants, compiled by `$MPICC`, and a
+//! Rust file with the types of the functions declared by its `mpi.h`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use mpi_abi::prototypes::Call;
 
-/// What `MPI_Status` holds beyond its public fields has other names in each MPI.
+/// The private fields of `MPI_Status` have different names in each MPI.
 const STATUS: &str = r#"
 #ifdef OPEN_MPI
     {"status.hidden", offsetof(MPI_Status, _cancelled)}, {"status.hidden", offsetof(MPI_Status, _ucount)},
@@ -75,7 +75,7 @@ fn declared_functions(mpicc: &str, out: &std::path::Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// The type of each declared function, with as many parameters as the table says: a wrong number does not compile.
+/// The type of each declared function, with the number of parameters in the table; a wrong number does not compile.
 fn signatures_rs(declared: &BTreeSet<String>) -> String {
     let mut text = String::from("vec![\n");
     for call in Call::all().filter(|call| declared.contains(call.name())) {

@@ -1,4 +1,4 @@
-//! Which MPI is loaded, and its ABI.
+//! Detection of the loaded MPI and its ABI.
 
 use std::ffi::{CStr, c_int};
 use std::ops::Deref;
@@ -9,21 +9,21 @@ use crate::symbols::{self, Function, Words};
 use crate::tables::{Datatypes, Flavour, Handles, Place, Table};
 use crate::{mpich, openmpi, standard};
 
-/// Room for the version text of any MPI: MPICH asks for 8192 bytes, and older ones write them all.
+/// Room for the version text: MPICH requires 8192 bytes, and older versions write all of them.
 const VERSION_ROOM: usize = 16384;
 
 /// The ABI of the MPI that is loaded in this process.
 ///
-/// Dereferences to its [`Table`] for what is fixed; the predefined handles are those of this process.
+/// Dereferences to the [`Table`] of the ABI; predefined handles are those of this process.
 #[derive(Clone, Debug)]
 pub struct Abi {
     table: &'static Table,
     handle_mask: usize,
-    /// What `MPI_Get_library_version` says, whole.
+    /// The text of `MPI_Get_library_version`.
     pub version: String,
-    /// The predefined handles, as [`word`](crate::handles::Request::word)s to compare with.
+    /// The predefined handles as [`word`](crate::handles::Request::word)s.
     pub predefined: Handles<usize>,
-    /// The predefined datatypes, as words to compare with. `None`: this MPI was built without it.
+    /// The predefined datatypes as words. `None`: this MPI lacks the type.
     pub basic: Datatypes<Option<usize>>,
     byte: Datatype,
 }
@@ -38,11 +38,11 @@ impl Deref for Abi {
 }
 
 impl Abi {
-    /// Finds out which MPI is loaded; works before `MPI_Init`.
+    /// Detects which MPI is loaded; works before `MPI_Init`.
     ///
     /// # Errors
-    /// [`Error::NotLoaded`] in a process without MPI, [`Error::UnknownLibrary`] for an MPI of an unknown kind,
-    /// [`Error::MissingSymbol`] for a library that is not what it says it is.
+    /// [`Error::NotLoaded`] in a process without MPI, [`Error::UnknownLibrary`] for an unknown kind of MPI,
+    /// [`Error::MissingSymbol`] if the library lacks a symbol of its kind.
     pub fn detect() -> Result<Abi> {
         let version = library_version()?;
         let flavour = flavour(&version).ok_or_else(|| Error::UnknownLibrary { version: version.clone() })?;
@@ -67,7 +67,7 @@ impl Abi {
         })
     }
 
-    /// The bits of a word that are a handle (any but `MPI_File`, which fills the word).
+    /// The bits of a word that hold a handle (of any type but `MPI_File`, which fills the word).
     #[inline(always)]
     pub fn handle_mask(&self) -> usize {
         self.handle_mask
@@ -79,10 +79,10 @@ impl Abi {
         self.handle_mask != usize::MAX
     }
 
-    /// Reads a handle (any but `MPI_File`) from memory.
+    /// Reads a handle (of any type but `MPI_File`) from memory.
     ///
     /// # Safety
-    /// A handle must be there, aligned as C does.
+    /// The address must be that of a handle.
     #[inline(always)]
     pub unsafe fn read_handle(&self, address: *const u8) -> usize {
         // SAFETY: the contract; a handle is 4 or 8 bytes wide.
@@ -118,18 +118,18 @@ static GET_LIBRARY_VERSION: Function = Function::named(c"PMPI_Get_library_versio
 fn library_version() -> Result<String> {
     let mut text = vec![0u8; VERSION_ROOM];
     let mut length: c_int = 0;
-    // SAFETY: int MPI_Get_library_version(char *version, int *resultlen); the room is twice what any MPI asks for.
+    // SAFETY: int MPI_Get_library_version(char *version, int *resultlen); the room is twice the required size.
     let code =
         unsafe { GET_LIBRARY_VERSION.call::<i32, 2>([text.as_mut_ptr() as usize, &raw mut length as usize]) };
     if code != Some(0) {
         return Err(Error::NotLoaded);
     }
     text.truncate(usize::try_from(length).unwrap_or(0).min(VERSION_ROOM));
-    // The length may count a closing NUL, or a line end.
+    // The length may include a NUL or a line end.
     Ok(String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_owned())
 }
 
-/// The kind of the MPI in this process, from what it exports and what it says of itself.
+/// The kind of the MPI in this process, by its exported symbols and its version text.
 fn flavour(version: &str) -> Option<Flavour> {
     if has_standard_abi() {
         return Some(Flavour::Standard);
@@ -138,7 +138,7 @@ fn flavour(version: &str) -> Option<Flavour> {
 }
 
 fn flavour_by_name(version: &str) -> Option<Flavour> {
-    // Ordered: Intel MPI and the others say MPICH somewhere, too.
+    // In this order: the texts of Intel MPI and others also contain MPICH.
     const NAMES: [(&str, Flavour); 10] = [
         ("Open MPI", Flavour::OpenMpi),
         ("IBM Spectrum MPI", Flavour::OpenMpi),
@@ -154,7 +154,8 @@ fn flavour_by_name(version: &str) -> Option<Flavour> {
     NAMES.iter().find(|(name, _)| version.contains(name)).map(|(_, flavour)| *flavour)
 }
 
-/// For libraries of another name: Open MPI's handles are data symbols, MPICH's internals start with `MPIR_`.
+/// The kind of a library with an unknown version text: Open MPI's handles are data symbols, MPICH's internal names
+/// begin with `MPIR_`.
 fn flavour_by_symbols(exports: impl Fn(&CStr) -> bool) -> Option<Flavour> {
     if exports(c"ompi_mpi_comm_world") {
         Some(Flavour::OpenMpi)
@@ -165,9 +166,9 @@ fn flavour_by_symbols(exports: impl Fn(&CStr) -> bool) -> Option<Flavour> {
     }
 }
 
-/// Whether the MPI in this process has the ABI of MPI-5.0: then `MPI_Abi_get_version` gives a version, not -1.
+/// Whether the MPI in this process has the ABI of MPI-5.0: `MPI_Abi_get_version` then returns a version instead of -1.
 fn has_standard_abi() -> bool {
-    // Most do not have it: it is not worth a search of all that is loaded.
+    // Most libraries lack the function; search the MPI library only, not all loaded objects.
     let beside =
         GET_LIBRARY_VERSION.get().map(|known| symbols::function_beside(known, c"PMPI_Abi_get_version"));
     let Some(Some(get_version)) = beside else { return false };

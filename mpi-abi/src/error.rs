@@ -1,34 +1,34 @@
-//! What can go wrong between a program and its MPI.
+//! Errors of this crate.
 
-/// Why MPI can not be used.
+/// Why MPI cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No MPI library is loaded in this process.
     #[error("no MPI library is loaded in this process")]
     NotLoaded,
-    /// No MPI library could be opened; each attempt with the loader's words.
+    /// No MPI library could be opened.
     #[error("no MPI library could be opened (tried: {})", tried.join("; "))]
     CannotOpen {
-        /// The names tried, each with the reason why it was not opened.
+        /// The names tried, each with the loader's reason.
         tried: Vec<String>,
     },
-    /// The loaded library lacks a symbol that its kind of MPI always has.
+    /// The loaded library lacks a symbol that libraries of its kind have.
     #[error("the MPI library lacks the symbol {symbol}")]
     MissingSymbol {
         /// The symbol's name.
         symbol: &'static str,
     },
-    /// This MPI does not have a function.
+    /// The MPI lacks a function.
     #[error("this MPI has no {function}")]
     NoSuchFunction {
         /// The function's name.
         function: &'static str,
     },
-    /// The loaded library has an ABI that is none of the known ones.
+    /// The ABI of the loaded library is unknown.
     #[error("unknown kind of MPI library: {version:?}")]
     UnknownLibrary {
-        /// What `MPI_Get_library_version` says.
+        /// The text of `MPI_Get_library_version`.
         version: String,
     },
     /// An MPI function returned an error code.
@@ -40,25 +40,25 @@ pub enum Error {
         code: i32,
         /// Its class (`MPI_Error_class`).
         class: i32,
-        /// What `MPI_Error_string` says of it.
+        /// The text of `MPI_Error_string`.
         message: String,
     },
-    /// A buffer is too short for what the call would read from it or write to it.
+    /// A buffer is shorter than the call requires.
     #[error("{function}: a buffer of {given} elements, {needed} needed")]
     ShortBuffer {
-        /// The function that would have been called.
+        /// The function that was not called.
         function: &'static str,
         /// Elements in the buffer.
         given: usize,
-        /// Elements that the call needs.
+        /// Elements that the call requires.
         needed: usize,
     },
     /// A value does not fit the C type that this MPI takes.
     #[error("{function}: {what} {value} is larger than this MPI can take")]
     TooLarge {
-        /// The function that would have been called.
+        /// The function that was not called.
         function: &'static str,
-        /// What the value is.
+        /// What the value stands for.
         what: &'static str,
         /// The value.
         value: u64,

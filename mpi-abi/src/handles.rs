@@ -1,8 +1,8 @@
-//! MPI handles as plain values: one word each, comparable and hashable, whatever their width in the ABI.
+//! MPI handles as plain values: one word each, comparable and hashable, of any width in the ABI.
 //!
-//! A handle is trusted: the calls in [`api`](crate::api) hand it to an MPI that may follow it as a pointer. So
-//! making one from a word is `unsafe`, and so is whatever frees the object behind one. The program can free
-//! objects, too: do not pass a handle that came from it to MPI after it did.
+//! Handles are trusted: the calls in [`api`](crate::api) pass them to MPI, which may dereference them. Therefore the
+//! conversion from a word is `unsafe`, and so are functions that free an object. The program may free objects, too: a
+//! handle that came from the program must not be used afterwards.
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $handle:ident),* $(,)?) => { $(
@@ -12,11 +12,10 @@ macro_rules! handles {
         pub struct $handle(usize);
 
         impl $handle {
-            /// The handle that is this word.
+            /// Converts a word to a handle.
             ///
             /// # Safety
-            /// The word must be a handle of this type of the MPI in this process, with the bits beyond the ABI's
-            /// handle width zero.
+            /// The word must be a handle of this type of the MPI in this process; bits beyond the ABI's handle width must be zero.
             #[inline(always)]
             pub const unsafe fn from_word(word: usize) -> Self {
                 $handle(word)

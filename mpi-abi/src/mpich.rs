@@ -1,6 +1,6 @@
-//! The ABI of MPICH and its kin: handles are 32-bit numbers.
+//! The ABI of MPICH and its derivatives: handles are 32-bit numbers.
 //!
-//! From MPICH 4.0.2; the MPICH ABI agreement holds MVAPICH, Intel MPI, Cray MPICH and ParaStation MPI to it.
+//! Taken from MPICH 4.0.2; MVAPICH, Intel MPI, Cray MPICH and ParaStation MPI follow it by the MPICH ABI agreement.
 
 use crate::tables::{Constants, Datatypes, Flavour, Handles, HiddenStatus, Place, StatusLayout, Table};
 

@@ -1,6 +1,6 @@
-//! The ABI of Open MPI and its kin: handles are pointers, the predefined ones addresses of data symbols.
+//! The ABI of Open MPI and its derivatives: handles are pointers, predefined handles addresses of data symbols.
 //!
-//! From Open MPI 4.1.4.
+//! Taken from Open MPI 4.1.4.
 
 use crate::tables::{Constants, Datatypes, Flavour, Handles, HiddenStatus, Place, StatusLayout, Table};
 

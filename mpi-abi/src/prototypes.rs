@@ -1,14 +1,15 @@
-//! What the MPI functions look like and do: tables that `build.rs` makes of `functions.txt`, which explains its columns.
+//! Prototypes and properties of the MPI functions: tables that `build.rs` generates from `functions.txt`, which
+//! explains its columns.
 //!
-//! A wrapper takes every argument as a `usize`, the whole register, and hands it on as it came. An `int` fills only the lower
-//! half of it and the upper half is garbage; a handle is an `int` under MPICH and a pointer under Open MPI: [`Kind::width`]
-//! tells what of a word means something.
+//! A wrapper takes every argument as a `usize`, the whole register, and passes it on unchanged. An `int` occupies the
+//! lower half; the upper half is undefined. A handle is an `int` under MPICH and a pointer under Open MPI.
+//! [`Kind::width`] gives the significant part of a word.
 
 use std::fmt;
 
 include!(concat!(env!("OUT_DIR"), "/functions.rs"));
 
-/// What a call does, as far as somebody who records it needs to tell apart.
+/// What a call does, as far as recorders need to distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Category {
@@ -22,7 +23,7 @@ pub enum Category {
     Probe,
     /// `Psend_init` … `Parrived`.
     Partitioned,
-    /// `Wait`, `Test` and their kin.
+    /// `Wait`, `Test` and their variants.
     Wait,
     /// `Start`, `Startall`.
     Start,
@@ -30,19 +31,19 @@ pub enum Category {
     RequestFree,
     /// Other calls on requests: `Request_get_status`, generalized requests.
     Request,
-    /// Calls that look into or fill a status.
+    /// Calls that query or set a status.
     Status,
-    /// Collectives, also those with a count a peer.
+    /// Collectives, vector forms included.
     Collective,
-    /// Collectives of neighbourhoods.
+    /// Neighbourhood collectives.
     NeighborCollective,
-    /// Makes a communicator (also with a topology, also an intercommunicator).
+    /// Creation of a communicator, also with a topology, also of an inter-communicator.
     CommCreate,
     /// `Comm_free`, `Comm_disconnect`.
     CommFree,
-    /// Asks or names a communicator.
+    /// Queries and names of communicators.
     CommQuery,
-    /// Asks about a topology.
+    /// Queries of topologies.
     Topology,
     /// Groups.
     Group,
@@ -50,15 +51,15 @@ pub enum Category {
     Rma,
     /// Fences, locks, flushes, post/start/complete/wait.
     RmaSync,
-    /// Makes a window.
+    /// Creation of a window.
     WinCreate,
     /// `Win_free`.
     WinFree,
-    /// Asks or names a window, attaches memory.
+    /// Queries and names of windows, attached memory.
     WinQuery,
     /// `File_open`.
     FileOpen,
-    /// What else of a file takes all its processes: its view, its size, `File_sync`; `File_delete`.
+    /// Other collective calls on a file: `File_set_view`, `File_set_size`, `File_sync`; `File_delete`.
     FileSync,
     /// `File_close`.
     FileClose,
@@ -72,11 +73,11 @@ pub enum Category {
     TypeCommit,
     /// `Type_free`.
     TypeFree,
-    /// Asks or names a datatype.
+    /// Queries and names of datatypes.
     TypeQuery,
-    /// `Init`, `Init_thread`, `Initialized`, `Finalize`, `Finalized`, `Abort`, the ends of sessions.
+    /// `Init`, `Init_thread`, `Initialized`, `Finalize`, `Finalized`, `Abort`, `Session_finalize`.
     Lifecycle,
-    /// The rest of the sessions model.
+    /// Other functions of the sessions model.
     Session,
     /// Spawning and connecting processes.
     Process,
@@ -90,24 +91,24 @@ pub enum Category {
     Op,
     /// `Pcontrol`.
     Pcontrol,
-    /// What stays in the process: packing, memory, timers, versions.
+    /// Local operations: packing, memory, timers, versions.
     Local,
-    /// C handle to Fortran handle and back.
+    /// Conversion of handles between C and Fortran.
     Conversion,
 }
 
-/// When an operation happens.
+/// When an operation takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Timing {
-    /// In the call.
+    /// During the call.
     Blocking,
     /// From the call to the completion of its request.
     Immediate,
-    /// Whenever the request that the call makes is started.
+    /// Each time the request made by the call is started.
     Persistent,
 }
 
-/// How a send completes.
+/// The mode of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the standard's words")]
 pub enum SendMode {
@@ -117,7 +118,7 @@ pub enum SendMode {
     Ready,
 }
 
-/// What a collective does, whatever its form.
+/// The operation of a collective function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the standard's words")]
 pub enum Operation {
@@ -140,45 +141,45 @@ pub enum Operation {
     Exscan,
 }
 
-/// What tells a function from others of its category.
+/// Distinguishes functions of a category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Detail {
-    /// Nothing that matters.
+    /// No further distinction.
     None,
-    /// Of a send: how it completes.
+    /// The mode of a send.
     Send(SendMode),
-    /// Of a collective: what it does.
+    /// The operation of a collective.
     Collective(Operation),
-    /// Of a one-sided transfer: data goes to the target.
+    /// A one-sided transfer to the target.
     Put,
-    /// Of a one-sided transfer: data comes from the target.
+    /// A one-sided transfer from the target.
     Get,
-    /// Of a one-sided transfer: data goes both ways.
+    /// A one-sided transfer in both directions.
     Both,
-    /// Reads from a file.
+    /// A read from a file.
     Read,
-    /// Reads, with all processes of the file.
+    /// A collective read.
     ReadAll,
-    /// Writes to a file.
+    /// A write to a file.
     Write,
-    /// Writes, with all processes of the file.
+    /// A collective write.
     WriteAll,
 }
 
-/// How wide an argument is in C.
+/// The width of an argument in C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
     /// A C `int`: the lower 32 bits of the word.
     Int,
     /// 64 bits: `MPI_Aint`, `MPI_Offset`, `MPI_Count`, pointers.
     Word,
-    /// A handle: as wide as the ABI says.
+    /// A handle; the ABI defines the width.
     Handle,
 }
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident: $width:ident),* $(,)?) => {
-        /// What a parameter of an MPI function is.
+        /// The kind of a parameter of an MPI function.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Kind {
@@ -186,7 +187,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// How wide an argument of this kind is in C.
+            /// The width of arguments of this kind in C.
             pub const fn width(self) -> Width {
                 match self {
                     $(Kind::$kind => Width::$width),*
@@ -239,7 +240,7 @@ kinds! {
     StatusPtr: Word,
     /// Array of statuses, or `MPI_STATUSES_IGNORE`.
     StatusArray: Word,
-    /// A string that is read.
+    /// An input string.
     Str: Word,
     /// Room for a string.
     StrOut: Word,
@@ -249,7 +250,7 @@ kinds! {
     Function: Word,
     /// Any other address.
     Pointer: Word,
-    /// What may follow a fixed parameter of a variadic function: a register, perhaps meaningless.
+    /// The word after the fixed parameters of a variadic function; it may be undefined.
     Vararg: Word,
     /// A communicator.
     Comm: Handle,
@@ -304,22 +305,22 @@ kinds! {
 }
 
 impl Kind {
-    /// Whether it is a handle by value.
+    /// Whether arguments are handles, passed by value.
     pub const fn is_handle(self) -> bool {
         matches!(self.width(), Width::Handle) || matches!(self, Kind::File)
     }
 
-    /// Whether it is a string, whose length is a hidden argument in Fortran.
+    /// Whether arguments are strings, whose lengths are hidden arguments in Fortran.
     pub const fn is_string(self) -> bool {
         matches!(self, Kind::Str | Kind::StrOut | Kind::StrArray)
     }
 
-    /// Whether it is an array of handles.
+    /// Whether arguments are arrays of handles.
     pub const fn is_handle_array(self) -> bool {
         matches!(self, Kind::RequestArray | Kind::DatatypeArray | Kind::InfoArray)
     }
 
-    /// Of the address of one handle, and of an array of them: what is there.
+    /// The kind of handle to which an address or an array of handles refers.
     pub const fn target(self) -> Option<Kind> {
         Some(match self {
             Kind::CommPtr => Kind::Comm,
@@ -338,47 +339,47 @@ impl Kind {
     }
 }
 
-/// What a function returns.
+/// The return type of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Returns {
     /// An error code, C `int`.
     Error,
     /// C `double`.
     Double,
-    /// An `MPI_Aint`, a Fortran `INTEGER` or a handle: what that kind is as an argument.
+    /// An `MPI_Aint`, a Fortran `INTEGER` or a handle, given as the kind of parameter.
     Value(Kind),
 }
 
-/// One parameter of a function.
+/// A parameter of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Its name in the standard.
     pub name: Name,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// How a function relates to Fortran.
+/// The relation of a function to its Fortran forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// Returns an error code; Fortran arguments follow from the C ones.
+    /// Returns an error code; the Fortran arguments follow from those in C.
     Plain,
-    /// The large-count form of a function, which only `mpi_f08` has.
+    /// The large-count form of a function; in Fortran only in `mpi_f08`.
     Large,
     /// Returns an error code; the Fortran form, if any, has other arguments.
     COnly,
-    /// Returns no error code.
+    /// Does not return an error code.
     Others,
 }
 
-/// By which rules arguments are passed.
+/// A convention for passing arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// C's.
     C,
-    /// Fortran's: all by reference, then the place for the error code, then the lengths of strings.
+    /// Fortran's: all arguments by reference, then the error code, then the lengths of strings.
     Fortran,
-    /// The same, buffers as descriptors.
+    /// Fortran's, with descriptors for buffers.
     Descriptors,
 }
 
@@ -386,7 +387,7 @@ pub enum Form {
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
     call: u16,
-    /// How its arguments are passed.
+    /// The convention for its arguments.
     pub form: Form,
 }
 
@@ -396,11 +397,11 @@ struct Row {
     group: Group,
     returns: Returns,
     detail: Detail,
-    /// Where its parameters end; they begin where those of the row before end.
+    /// The end of its parameters; they begin at the end of the previous row's.
     end: u16,
 }
 
-/// Texts one behind the other, and where each ends.
+/// Concatenated texts, and the end of each.
 struct Texts<const N: usize> {
     text: &'static str,
     ends: [u16; N],
@@ -424,7 +425,7 @@ impl<const N: usize> Texts<N> {
 }
 
 impl Call {
-    /// How many functions there are; `call as usize` is below it.
+    /// The number of functions; `call as usize` is less.
     pub const COUNT: usize = ROWS.len();
 
     /// All functions, in the order of their numbers.
@@ -436,7 +437,7 @@ impl Call {
         &ROWS[self as usize]
     }
 
-    /// The function's C name, `MPI_Send`.
+    /// The C name, `MPI_Send`.
     pub fn name(self) -> &'static str {
         CALL_NAMES.get(self as usize)
     }
@@ -446,32 +447,32 @@ impl Call {
         CALL_NAMES.bytes(number)
     }
 
-    /// What the function does.
+    /// The function's category.
     pub const fn category(self) -> Category {
         self.row().category
     }
 
-    /// When it does that.
+    /// When the operation takes place.
     pub const fn timing(self) -> Timing {
         self.row().timing
     }
 
-    /// How it relates to Fortran.
+    /// The relation to the Fortran forms.
     pub const fn group(self) -> Group {
         self.row().group
     }
 
-    /// What it returns.
+    /// The return type.
     pub const fn returns(self) -> Returns {
         self.row().returns
     }
 
-    /// What else tells it from others of its category.
+    /// Distinguishes the function from others of its category.
     pub const fn detail(self) -> Detail {
         self.row().detail
     }
 
-    /// What it takes, in order.
+    /// The parameters in order.
     pub const fn parameters(self) -> &'static [Parameter] {
         let start = match self as usize {
             0 => 0,
@@ -481,7 +482,7 @@ impl Call {
         rest.split_at((self.row().end - start) as usize).0
     }
 
-    /// The place of a parameter.
+    /// The position of a parameter.
     pub const fn position(self, name: Name) -> Option<usize> {
         let parameters = self.parameters();
         let mut i = 0;
@@ -494,7 +495,7 @@ impl Call {
         None
     }
 
-    /// The place of a parameter that this function has: to be asked at compile time, where a wrong name is an error.
+    /// The position of a parameter that the function has. Evaluated at compile time, where a wrong name is an error.
     pub const fn place(self, name: Name) -> usize {
         match self.position(name) {
             Some(place) => place,
@@ -502,7 +503,7 @@ impl Call {
         }
     }
 
-    /// Whether it has all these parameters where `model` has them.
+    /// Whether these parameters exist and have the same positions as in `model`.
     pub const fn is_like(self, model: Call, names: &[Name]) -> bool {
         let mut i = 0;
         while i < names.len() {
@@ -514,28 +515,28 @@ impl Call {
         true
     }
 
-    /// How many hidden lengths of strings follow `ierror` in Fortran.
+    /// The number of hidden lengths of strings after `ierror` in Fortran.
     pub fn hidden_lengths(self) -> usize {
         self.parameters().iter().filter(|parameter| parameter.kind.is_string()).count()
     }
 
-    /// The function with this number, as `call as u16` gave it.
+    /// The function with this number (`call as u16`).
     pub const fn from_number(number: u16) -> Option<Call> {
         if number as usize >= Self::COUNT {
             return None;
         }
-        // SAFETY: the variants are numbered from 0 without a gap, and this is one of them.
+        // SAFETY: variants are numbered from 0 without gaps, and the number is in range.
         Some(unsafe { std::mem::transmute::<u16, Call>(number) })
     }
 
-    /// The function of this C name.
+    /// The function with this C name.
     pub fn from_name(name: &str) -> Option<Call> {
         Self::from_number(CALL_NAMES.find(name)? as u16)
     }
 }
 
 impl Name {
-    /// As in the standard: `origin_count`.
+    /// The name in the standard: `origin_count`.
     pub fn text(self) -> &'static str {
         PARAMETER_NAMES.get(self as usize)
     }
@@ -548,28 +549,28 @@ impl fmt::Display for Name {
 }
 
 impl Export {
-    /// How many names there are.
+    /// The number of names.
     pub const COUNT: usize = EXPORTS.len();
 
-    /// The name number `index`, which must be below [`Export::COUNT`].
+    /// The name at `index`, which must be below [`Export::COUNT`].
     #[inline(always)]
     pub const fn get(index: usize) -> Self {
         EXPORTS[index]
     }
 
-    /// Which function it is.
+    /// The function.
     #[inline(always)]
     pub const fn call(self) -> Call {
         // SAFETY: the table has numbers of functions alone.
         unsafe { std::mem::transmute(self.call) }
     }
 
-    /// The symbol of name number `index`.
+    /// The symbol at `index`.
     pub fn symbol(index: usize) -> &'static str {
         EXPORT_NAMES.get(index)
     }
 
-    /// The number of a symbol.
+    /// The index of a symbol.
     pub fn find(symbol: &str) -> Option<usize> {
         EXPORT_NAMES.find(symbol)
     }

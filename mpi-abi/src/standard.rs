@@ -1,7 +1,7 @@
-//! The ABI that the MPI-5.0 standard fixes for every library: handles are pointers, the predefined ones small numbers.
+//! The ABI that the MPI-5.0 standard defines for all libraries: handles are pointers, predefined handles small numbers.
 //!
-//! From the header that the MPI Forum publishes (github.com/mpi-forum/mpi-abi-stubs, `mpi.h`, ABI version 1.0).
-//! No library with this ABI was at hand: unlike the other two tables, this one is compared with nothing that runs.
+//! Taken from the header published by the MPI Forum (github.com/mpi-forum/mpi-abi-stubs, `mpi.h`, ABI version 1.0). No library with
+//! this ABI was available, so this table, unlike the other two, has not been compared with a running MPI.
 
 use crate::tables::{Constants, Datatypes, Flavour, Handles, HiddenStatus, Place, StatusLayout, Table};
 

@@ -3,7 +3,7 @@
 use crate::detect::Abi;
 use crate::tables::HiddenStatus;
 
-/// A status that an MPI call has filled in.
+/// A status written by an MPI call.
 #[derive(Clone, Copy)]
 pub struct Status<'a> {
     address: *const u8,
@@ -14,13 +14,13 @@ impl<'a> Status<'a> {
     /// The status at an address.
     ///
     /// # Safety
-    /// The address must be that of a status of this ABI, and stay so while the view lives.
+    /// A status of this ABI must be at the address as long as the view lives.
     #[inline(always)]
     pub unsafe fn at(address: *const u8, abi: &'a Abi) -> Self {
         Status { address, abi }
     }
 
-    /// `MPI_SOURCE`. MPICH 4.0 leaves 0 for a completed request to `MPI_PROC_NULL`: trust the posted source there.
+    /// `MPI_SOURCE`. MPICH 4.0 leaves 0 there when a request to `MPI_PROC_NULL` completes; use the posted source instead.
     #[inline(always)]
     pub fn source(&self) -> i32 {
         self.int(self.abi.status.source)
@@ -38,7 +38,7 @@ impl<'a> Status<'a> {
         self.int(self.abi.status.error)
     }
 
-    /// The bytes received, `None` where only MPI can tell (`MPI_Get_elements`).
+    /// The number of bytes received; `None` if the ABI does not define the field (`MPI_Get_elements`).
     #[inline(always)]
     pub fn bytes(&self) -> Option<u64> {
         match self.abi.status.hidden {
@@ -54,7 +54,7 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// Whether the call was cancelled, `None` where only MPI can tell (`MPI_Test_cancelled`).
+    /// Whether the operation was cancelled; `None` if the ABI does not define the field (`MPI_Test_cancelled`).
     #[inline(always)]
     pub fn cancelled(&self) -> Option<bool> {
         match self.abi.status.hidden {
@@ -64,7 +64,7 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// Its address, to pass on.
+    /// The address of the status.
     pub fn address(&self) -> *const u8 {
         self.address
     }

@@ -1,45 +1,42 @@
 //! Finds the real MPI's functions and data in the process, however it was loaded.
 //!
-//! Functions are looked up *behind* the object this code is in (`RTLD_NEXT`): a preload library that defines
-//! `MPI_Send` finds the one it hides. Data is looked up from the start (`RTLD_DEFAULT`): a program that is not
-//! position-independent holds its own copy of `ompi_mpi_comm_world` (a COPY relocation) and the library uses that
-//! copy, which `RTLD_NEXT` would skip. Where neither finds anything, the loaded objects are searched one by one:
-//! an interpreter opens its MPI module without `RTLD_GLOBAL`, and the linker's global scope never sees it.
+//! Functions are looked up in the objects *after* this one (`RTLD_NEXT`), so that a preload library that defines `MPI_Send` finds
+//! the function that it hides. Data is looked up in the global scope (`RTLD_DEFAULT`): a program that is not position-independent
+//! has its own copy of `ompi_mpi_comm_world` (a COPY relocation), which the library uses and `RTLD_NEXT` would skip. If both fail,
+//! the loaded objects are searched one by one, because an interpreter may have opened its MPI module without `RTLD_GLOBAL`.
 //!
-//! Nothing happens before the first look-up, so the code is harmless in processes without MPI.
+//! Nothing happens before the first look-up, so this code is harmless in processes without MPI.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function of the real MPI, looked up at its first use and remembered.
+/// A function of the real MPI, looked up at its first use.
 ///
-/// Calling it afterwards costs one atomic load and an indirect call. Meant to be a `static` beside the wrapper
-/// of the same name; any thread may use it at any time.
+/// After that a call costs one atomic load and an indirect call. Intended as a `static`; any thread may use it at any time.
 pub struct Function {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
 }
 
 impl Function {
-    /// The function of this name, not yet looked up.
+    /// A function with this name, not looked up yet.
     pub const fn named(name: &'static CStr) -> Self {
         Function { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// Its address, or `None` where no loaded library has it. A failure is not remembered: the library may be loaded later.
+    /// The address; `None` if no loaded library has the function. A failure is not stored, because the library may be loaded later.
     #[inline(always)]
     pub fn get(&self) -> Option<NonNull<c_void>> {
-        // Acquire pairs with the Release below; what is published is only the address of code that the
-        // loader made visible before it answered.
+        // Acquire pairs with the Release below. Only the address of code is published, which the loader made visible before.
         NonNull::new(self.address.load(Ordering::Acquire)).or_else(|| self.look_up())
     }
 
-    /// Calls it with arguments as they came; `None` where no loaded library has it.
+    /// Calls the function; `None` if no loaded library has it.
     ///
     /// # Safety
-    /// The function's C prototype must have as many parameters as there are words, each of them an integer or a
-    /// pointer, the words must be valid for it, and it must return an `R`.
+    /// The function's prototype must have as many parameters as there are words, all integers or pointers; the words
+    /// must be valid arguments; it must return an `R`.
     #[inline(always)]
     pub unsafe fn call<R, const N: usize>(&self, words: [usize; N]) -> Option<R>
     where
@@ -53,18 +50,18 @@ impl Function {
     #[inline(never)]
     fn look_up(&self) -> Option<NonNull<c_void>> {
         let found = function(self.name)?;
-        // Two threads may both get here; they store the same address.
+        // Threads that race here store the same address.
         self.address.store(found.as_ptr(), Ordering::Release);
         Some(found)
     }
 }
 
-/// Arguments of a C function, each an integer or a pointer.
+/// Arguments of a C function, all integers or pointers.
 pub trait Words {
-    /// Calls the function at `address` with them. An exception that it throws passes through.
+    /// Calls the function at `address`. Exceptions pass through.
     ///
     /// # Safety
-    /// As [`Function::call`]; there may be more words than the function has parameters.
+    /// As [`Function::call`]; there may be more words than parameters.
     unsafe fn pass_to<R>(self, address: NonNull<c_void>) -> R;
 }
 
@@ -74,7 +71,7 @@ macro_rules! words {
             #[inline(always)]
             unsafe fn pass_to<R>(self, address: NonNull<c_void>) -> R {
                 let [$($word),*] = self;
-                // SAFETY: by the contract this is the function's type, as far as the calling convention sees.
+                // SAFETY: by the contract, the calling convention treats the function as one of this type.
                 unsafe {
                     let function: unsafe extern "C-unwind" fn($(word!($word)),*) -> R =
                         std::mem::transmute(address.as_ptr());
@@ -107,16 +104,16 @@ words! {
     15: a b c d e f g h i j k l m n o;
 }
 
-/// More words than any MPI function takes, also in Fortran.
+/// The largest number of words of an MPI function, Fortran forms included.
 pub const MOST_WORDS: usize = 15;
 
-/// Calls the function at `address` with the first `count` of these words, or some more.
+/// Calls the function at `address` with at least the first `count` words.
 ///
 /// # Safety
-/// As [`Function::call`], for a function that returns an `i32`, or nothing: then what is given means nothing.
+/// As [`Function::call`], for a function that returns an `i32` or nothing; in the latter case the result is undefined.
 #[inline(always)]
 pub unsafe fn call_with(address: NonNull<c_void>, words: &[usize; MOST_WORDS], count: usize) -> i32 {
-    // What a function does not take costs little, what is in registers nothing.
+    // Surplus words cost little, those in registers nothing.
     let [a, b, c, d, e, f, g, h, i, j, ..] = *words;
     // SAFETY: the contract.
     unsafe {
@@ -129,14 +126,14 @@ pub unsafe fn call_with(address: NonNull<c_void>, words: &[usize; MOST_WORDS], c
     }
 }
 
-/// Looks a function up behind this object, then in every loaded object.
+/// Looks a function up in the objects after this one, then in every loaded object.
 pub fn function(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: `name` is a valid C string; RTLD_NEXT is a valid pseudo-handle in any dynamic program.
     NonNull::new(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) })
         .or_else(|| search_loaded_objects(name.to_bytes()))
 }
 
-/// Looks a function up in the object that `known` is in, and in what that depends on.
+/// Looks a function up in the object that contains `known` and in its dependencies.
 pub fn function_beside(known: NonNull<c_void>, name: &CStr) -> Option<NonNull<c_void>> {
     let path = described(known.as_ptr())?.dli_fname;
     if path.is_null() {
@@ -149,22 +146,22 @@ pub fn function_beside(known: NonNull<c_void>, name: &CStr) -> Option<NonNull<c_
     }
     // SAFETY: `handle` was opened above; `name` is a valid C string.
     let found = NonNull::new(unsafe { libc::dlsym(handle, name.as_ptr()) });
-    // SAFETY: closes the reference taken above; the object is in use by the one who knows a function of it.
+    // SAFETY: closes the reference taken above; the caller's use of `known` keeps the object loaded.
     unsafe { libc::dlclose(handle) };
     found
 }
 
-/// Looks data up from the start of the global scope, then in every loaded object.
+/// Looks data up in the global scope, then in every loaded object.
 pub fn data(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: as in `function`.
     NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
         .or_else(|| search_loaded_objects(name.to_bytes()))
 }
 
-/// Looks a name up in the symbol tables of all loaded objects but the one this code is in: in those loaded after it first.
+/// Looks a name up in the symbol tables of all loaded objects except this one, in those loaded later first.
 ///
-/// What was loaded before may be another preload library, which calls us as its next; calling it back would never end. Allocates
-/// nothing and calls nothing but `dl_iterate_phdr`, so the loader itself may be waiting for the result.
+/// An object loaded earlier may be another preload library that calls this one as its next; calling it back would
+/// recurse forever. This function does not allocate and calls only `dl_iterate_phdr`, so the loader may call it.
 pub fn search_loaded_objects(name: &[u8]) -> Option<NonNull<c_void>> {
     struct Search<'a> {
         name: &'a [u8],
@@ -174,8 +171,8 @@ pub fn search_loaded_objects(name: &[u8]) -> Option<NonNull<c_void>> {
         after: Option<NonNull<c_void>>,
     }
     unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid `info` with as many headers as it says, and `search` is the one given below, which
-        // nobody else uses.
+        // SAFETY: the loader passes a valid `info` with the stated number of headers; `search` is the one given
+        // below, used by this call only.
         let (info, headers, search) = unsafe {
             let info = &*info;
             let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
@@ -212,15 +209,15 @@ pub struct SymbolTable {
     base: usize,
     strings: usize,
     symbols: *mut libc::Elf64_Sym,
-    /// In GNU's format: all that linkers have made for long.
+    /// The GNU hash table, which all current linkers write.
     hash: *const u32,
 }
 
 impl SymbolTable {
-    /// That of the object at `base` with this dynamic section.
+    /// The table of the object at `base` with this dynamic section.
     ///
     /// # Safety
-    /// The object must be loaded, and stay so.
+    /// The object must be loaded and stay loaded.
     pub unsafe fn of(base: usize, dynamic: usize) -> Option<Self> {
         /// An entry of a dynamic section.
         #[repr(C)]
@@ -236,7 +233,7 @@ impl SymbolTable {
         let mut at = dynamic as *const Dynamic;
         // SAFETY: the section ends with an entry that says so.
         while let Some(entry) = unsafe { at.as_ref() }.filter(|entry| entry.tag != END) {
-            // Some loaders add the base to what is in memory.
+            // Some loaders relocate these addresses in memory.
             let address = if entry.value < base { base + entry.value } else { entry.value };
             match entry.tag {
                 STRINGS => strings = address,
@@ -250,15 +247,15 @@ impl SymbolTable {
         (strings != 0 && symbols != 0 && hash != 0).then_some(found)
     }
 
-    /// Buckets, the first symbol that is hashed, and where the buckets and the chains are.
+    /// The number of buckets, the first hashed symbol, and the arrays of buckets and chains.
     fn parts(&self) -> (usize, usize, *const u32, *const u32) {
-        // SAFETY: four words of header, then the filter, whose words are of 64 bits.
+        // SAFETY: a header of four words, then the filter, whose words have 64 bits.
         let [buckets, first, words] = [0, 1, 2].map(|at| unsafe { *self.hash.add(at) } as usize);
         let bucket = self.hash.wrapping_add(4 + 2 * words);
         (buckets, first, bucket, bucket.wrapping_add(buckets))
     }
 
-    /// The symbols that are hashed, which are those that are defined. Calls nothing.
+    /// The hashed symbols, which are the defined ones. Calls no other function.
     pub fn defined(&self) -> (*mut libc::Elf64_Sym, usize) {
         let (buckets, first, bucket, chain) = self.parts();
         // SAFETY: within the tables; the last chain ends with an odd word.
@@ -283,7 +280,7 @@ impl SymbolTable {
         unsafe { CStr::from_ptr((self.strings + symbol.st_name as usize) as *const c_char) }
     }
 
-    /// The address of what is defined under a name.
+    /// The address of the symbol with this name, if it is defined.
     fn find(&self, name: &[u8]) -> Option<NonNull<c_void>> {
         let (buckets, first, bucket, chain) = self.parts();
         let hash = name.iter().fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
@@ -306,7 +303,7 @@ impl SymbolTable {
     }
 }
 
-/// What the loader knows of the object that an address is in.
+/// The loader's information about the object that contains an address.
 fn described(address: *const c_void) -> Option<libc::Dl_info> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: dladdr only compares the address, and fills `info` when it returns non-zero.

@@ -1,22 +1,22 @@
-//! The shape of an ABI table: which constants, handles and offsets differ between MPI libraries.
+//! The layout of an ABI table: the constants, handles and offsets that differ between MPI libraries.
 //!
-//! [`mpich`](crate::mpich), [`openmpi`](crate::openmpi) and [`standard`](crate::standard) fill it in. Every field
-//! carries its C name so that the tables can be compared with a real `mpi.h` field by field.
+//! [`mpich`](crate::mpich), [`openmpi`](crate::openmpi) and [`standard`](crate::standard) are such tables. Fields
+//! carry their C names, so that tests can compare them with an `mpi.h`.
 
 use std::ffi::CStr;
 
-/// What an MPI library is, as far as its binary interface goes.
+/// The binary interface of an MPI library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// MPICH and its kin by the MPICH ABI agreement: MVAPICH, Intel MPI, Cray MPICH, ParaStation MPI.
+    /// MPICH and libraries of the MPICH ABI agreement: MVAPICH, Intel MPI, Cray MPICH, ParaStation MPI.
     Mpich,
-    /// Open MPI and its kin: Spectrum MPI, HPC-X, Fujitsu MPI.
+    /// Open MPI and its derivatives: Spectrum MPI, HPC-X, Fujitsu MPI.
     OpenMpi,
-    /// The ABI of the MPI-5.0 standard, whichever library implements it.
+    /// The ABI of the MPI-5.0 standard.
     Standard,
 }
 
-/// Everything that is fixed about the ABI of one [`Flavour`].
+/// The constants of the ABI of one [`Flavour`].
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     /// Which ABI this is.
@@ -25,7 +25,7 @@ pub struct Table {
     pub handle_size: usize,
     /// Bytes of an `MPI_File` in memory.
     pub file_size: usize,
-    /// Where things are in an `MPI_Status`.
+    /// The layout of an `MPI_Status`.
     pub status: StatusLayout,
     /// The integer and address constants.
     pub constants: Constants,
@@ -40,13 +40,13 @@ pub struct Table {
 pub struct StatusLayout {
     /// Bytes of a status, hence the stride of arrays of statuses.
     pub size: usize,
-    /// Of `MPI_SOURCE`.
+    /// Offset of `MPI_SOURCE`.
     pub source: usize,
-    /// Of `MPI_TAG`.
+    /// Offset of `MPI_TAG`.
     pub tag: usize,
-    /// Of `MPI_ERROR`.
+    /// Offset of `MPI_ERROR`.
     pub error: usize,
-    /// Of the fields behind `MPI_Get_elements` and `MPI_Test_cancelled`.
+    /// The private fields, read by `MPI_Get_elements` and `MPI_Test_cancelled`.
     pub hidden: HiddenStatus,
 }
 
@@ -94,7 +94,7 @@ macro_rules! named_struct {
                 [$(($c_name, &self.$field)),*].into_iter()
             }
 
-            /// The same struct with `change` applied to every field, or its first error.
+            /// Applies `change` to every field; returns the first error.
             pub fn try_map<U, E>(self, mut change: impl FnMut(T) -> Result<U, E>) -> Result<$struct<U>, E> {
                 Ok($struct { $($field: change(self.$field)?),* })
             }
@@ -103,7 +103,7 @@ macro_rules! named_struct {
 }
 
 named_struct! {
-    /// The predefined handles that are no datatypes.
+    /// The predefined handles other than datatypes.
     Handles {
         comm_world = "MPI_COMM_WORLD", comm_self = "MPI_COMM_SELF", comm_null = "MPI_COMM_NULL",
         request_null = "MPI_REQUEST_NULL", datatype_null = "MPI_DATATYPE_NULL", info_null = "MPI_INFO_NULL",
@@ -140,14 +140,14 @@ named_struct! {
 
 macro_rules! constants {
     ($($field:ident: $type:ty = $c_name:literal),* $(,)?) => {
-        /// Constants whose values an ABI fixes.
+        /// Constants defined by an ABI.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Constants {
             $(#[doc = concat!("`", $c_name, "`.")] pub $field: $type),*
         }
 
         impl Constants {
-            /// The constants under their C names; addresses as signed numbers.
+            /// The constants with their C names; addresses as signed numbers.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, i64)> {
                 [$(($c_name, self.$field as i64)),*].into_iter()
             }

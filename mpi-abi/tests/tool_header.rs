@@ -1,5 +1,5 @@
-//! The functions in the C header for tools are those of the table of prototypes. The header is written anew with
-//! `VEF_WRITE_HEADER=1 cargo test -p mpi-abi --test tool_header`.
+//! Compares the functions in the C header for tools with the table of prototypes. `VEF_WRITE_HEADER=1 cargo test -p
+//! mpi-abi --test tool_header` rewrites the header.
 
 use mpi_abi::prototypes::{Call, Category, Group, Kind};
 use mpi_abi::tool::TABLE;

@@ -1,6 +1,6 @@
-//! Uses every call of `mpi_abi::api` under a real MPI that it was not linked with, and ends with 0 if each gave
-//! what the standard says. `selfcheck [--local LIBRARY]`; with `--local` the library is first opened so that the
-//! linker's global scope does not see it, as an interpreter does.
+//! Calls all functions of `mpi_abi::api` under a real MPI that it was not linked with, and exits with 0 if all
+//! results are those that the standard requires. `selfcheck [--local LIBRARY]`; `--local` opens the library first,
+//! outside the loader's global scope, as interpreters do.
 
 use std::error::Error;
 use std::ffi::CString;
@@ -68,7 +68,7 @@ fn communicators(mpi: &Mpi, world: Comm) -> Outcome {
     assert_eq!(mpi.comm_members(mpi.abi().comm_self())?, [Some(rank)]);
     assert!(!mpi.processor_name()?.is_empty());
 
-    // Ranks upside down; the last stays outside.
+    // Reversed ranks; the last process gets no communicator.
     let color = (rank != size - 1 || size == 1).then_some(7);
     let part = mpi.comm_split(world, Split { color, key: -rank })?;
     assert_eq!(part.is_some(), color.is_some());
@@ -94,7 +94,7 @@ fn communicators(mpi: &Mpi, world: Comm) -> Outcome {
     Ok(())
 }
 
-/// Its group, which nobody frees.
+/// The group of a communicator; never freed.
 fn group_of(mpi: &Mpi, comm: Comm) -> Group {
     static COMM_GROUP: Function = Function::named(c"PMPI_Comm_group");
     let mut word = 0usize;
@@ -112,7 +112,7 @@ fn datatypes(mpi: &Mpi) -> Outcome {
     assert_eq!(mpi.type_size(double)?, Some(8));
     assert!(mpi.type_is_contiguous(double)?);
 
-    // Three blocks of 2 doubles: 4 apart, or 2 apart and thus without holes.
+    // Three blocks of two doubles, 4 apart, or 2 apart and therefore contiguous.
     for (stride, contiguous) in [(4usize, false), (2, true)] {
         let mut word = 0usize;
         // SAFETY: int MPI_Type_vector(int, int, int, MPI_Datatype, MPI_Datatype *).
@@ -131,7 +131,7 @@ fn predefined(word: Option<usize>) -> Datatype {
     unsafe { Datatype::from_word(word.expect("every MPI has it")) }
 }
 
-/// What MPI writes into the hidden fields of a status is what we read there.
+/// Values that MPI writes to the hidden fields of a status are read back.
 fn statuses(mpi: &Mpi) -> Outcome {
     static SET_ELEMENTS: Function = Function::named(c"PMPI_Status_set_elements_x");
     static SET_CANCELLED: Function = Function::named(c"PMPI_Status_set_cancelled");

@@ -1,5 +1,5 @@
-//! What a real MPI says of itself: the values that its `mpi.h` gives the constants, the layout of its types, and
-//! the types of its functions. `tests/` compares `mpi-abi`'s tables with it.
+//! The constants, type layouts and function types in the `mpi.h` of an installed MPI. `tests/` compares the tables of
+//! `mpi-abi` with them.
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use mpi_abi::prototypes::Call;
 
-/// The types of a function's parameters and of what it returns, as Rust writes them.
+/// The types of a function's parameters and of its result, as written in Rust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// The fixed parameters, in order.
@@ -16,13 +16,13 @@ pub struct Signature {
     pub returns: &'static str,
 }
 
-/// A function type that can tell its signature.
+/// A function type with a signature.
 pub trait Function {
-    /// The types of the parameters and of what is returned.
+    /// The types of the parameters and of the result.
     fn signature(self) -> Signature;
 }
 
-/// Implements it for functions of as many parameters as there are names, and of fewer.
+/// Implements the trait for functions with at most as many parameters as names.
 macro_rules! functions {
     ($($first:ident $($rest:ident)*)?) => {
         impl<R, $($first, $($rest),*)?> Function for unsafe extern "C" fn($($first, $($rest),*)?) -> R {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use mpi_abi::tables::Flavour;
 
-/// Told by the real header: Open MPI's communicators are pointers.
+/// From the real header: Open MPI's communicators are pointers.
 fn flavour() -> Flavour {
     if size_of::<mpi_sys::MPI_Comm>() == 8 { Flavour::OpenMpi } else { Flavour::Mpich }
 }

@@ -22,7 +22,7 @@ fn the_mpi_is_recognised() {
     assert!(!abi.version.is_empty() && !abi.version.contains('\0'));
 }
 
-/// Told by the real header: Open MPI's communicators are pointers.
+/// From the real header: Open MPI's communicators are pointers.
 fn cfg_open_mpi() -> bool {
     size_of::<mpi_sys::MPI_Comm>() == 8
 }
@@ -71,7 +71,7 @@ fn sizes_and_offsets_are_those_of_the_header() {
     };
     assert_eq!(ours, hidden.iter().map(|(_, offset)| *offset).collect::<Vec<_>>());
 
-    // The same once more as bindgen sees it, and all kinds of handles.
+    // The sizes found by bindgen, and those of all handle types.
     assert_eq!(abi.status.size, size_of::<mpi_sys::MPI_Status>());
     assert_eq!(abi.status.source, offset_of!(mpi_sys::MPI_Status, MPI_SOURCE));
     assert_eq!(abi.status.tag, offset_of!(mpi_sys::MPI_Status, MPI_TAG));
@@ -156,7 +156,7 @@ fn every_prototype_is_that_of_the_header() {
     let mut wrong = Vec::new();
     for (call, Signature { parameters, returns }) in signatures {
         let fixed: Vec<_> = call.parameters().iter().filter(|p| p.kind != Kind::Vararg).collect();
-        // That the numbers agree is checked by the compiler for all but the variadic one.
+        // The compiler checks the number of parameters, except of the variadic function.
         assert_eq!(fixed.len(), parameters.len(), "{}", call.name());
         for (parameter, rust) in fixed.iter().zip(&parameters) {
             if !fits(parameter.kind, rust) {
@@ -180,14 +180,14 @@ fn every_prototype_is_that_of_the_header() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Exported under an `MPI_` name, but no function of the C bindings that a wrapper could stand for.
+/// Symbols with the prefix `MPI_` that are not functions of the C bindings.
 fn passed_over(name: &str) -> bool {
-    // The tools interface, which programs use to look into the library, not to communicate.
+    // The tools information interface, which does not communicate.
     name.starts_with("MPI_T_")
         // Predefined callbacks, passed by address: MPI_COMM_DUP_FN, MPI_NULL_COPY_FN, MPI_CONVERSION_FN_NULL, …
         || name.ends_with("_FN")
         || name.ends_with("_FN_NULL")
-        // Fortran forms of the functions that return no error code.
+        // Fortran forms of functions without an error code.
         || name.ends_with("_F90")
         // Data: MPI_F_STATUS_IGNORE, MPI_F08_STATUSES_IGNORE, MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY.
         || ["MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE", "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE",
@@ -212,7 +212,7 @@ fn the_table_has_every_function_that_the_library_exports() {
     let known = table.intersection(&exported).count();
     assert!(known >= if cfg_open_mpi() { 370 } else { 560 }, "{known}");
     if !cfg_open_mpi() {
-        // MPICH 4.0 has all of MPI-4.0; only the handle conversions are macros there.
+        // MPICH 4.0 has all of MPI-4.0, but implements the handle conversions as macros.
         let absent: Vec<_> = table.difference(&exported).collect();
         let conversion =
             |name: &&&str| Call::from_name(name).is_some_and(|c| c.group() == Group::Others);

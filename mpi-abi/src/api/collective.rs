@@ -1,7 +1,7 @@
-//! Blocking collectives over slices of elements.
+//! Blocking collectives on slices.
 //!
-//! Every process of the communicator must make the same call. How much each must pass follows from the standard;
-//! a slice that is too short for what this process itself said is refused with [`Error::ShortBuffer`] before MPI sees it.
+//! Every process of the communicator must make the same call. The standard defines the lengths that each must pass; a
+//! slice that is too short for this process's own arguments fails with [`Error::ShortBuffer`] before MPI is called.
 
 use super::{Element, Mpi, int, pmpi};
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ pub enum Reduction {
     Min,
 }
 
-/// Reductions whose result every process gets, as long as its input.
+/// Reductions whose result has the length of the input and goes to every process.
 macro_rules! reductions {
     ($($(#[$doc:meta])* $method:ident $name:ident;)*) => { $(
         $(#[$doc])*
@@ -43,20 +43,20 @@ impl Mpi {
         pmpi!(self, MPI_Barrier(comm.word()))
     }
 
-    /// `MPI_Bcast`: `data` of the root goes to all.
+    /// `MPI_Bcast`: copies the root's `data` to all.
     pub fn bcast<T: Element>(&self, data: &mut [T], root: i32, comm: Comm) -> Result<()> {
         let (count, datatype) = self.shape::<T>("MPI_Bcast", data.len())?;
         pmpi!(self, MPI_Bcast(data.as_mut_ptr(), count, datatype, root, comm.word()))
     }
 
     reductions! {
-        /// `MPI_Allreduce`: element by element, the result to all.
+        /// `MPI_Allreduce`: element-wise; every process gets the result.
         allreduce MPI_Allreduce;
-        /// `MPI_Scan`: element by element over the ranks up to this one.
+        /// `MPI_Scan`: element-wise over the ranks up to this one.
         scan MPI_Scan;
     }
 
-    /// `MPI_Gather`: `input` of every process to `output` of the root, in the order of ranks.
+    /// `MPI_Gather`: concatenates the processes' `input` into the root's `output`, in rank order.
     pub fn gather<T: Element>(
         &self,
         input: &[T],
@@ -72,7 +72,7 @@ impl Mpi {
         pmpi!(self, MPI_Gather(from, count, datatype, to, count, datatype, root, comm.word()))
     }
 
-    /// A number of elements and their datatype as words.
+    /// The count and the datatype of a slice, as arguments.
     fn shape<T: Element>(&self, function: &'static str, count: usize) -> Result<(i32, usize)> {
         Ok((int(function, "count", count)?, T::datatype(self.abi()).word()))
     }
@@ -91,13 +91,13 @@ impl Mpi {
     }
 }
 
-/// Refuses a slice that is shorter than `needed` elements, or not there at all.
+/// Fails if a slice is missing or shorter than `needed` elements.
 fn room<T>(function: &'static str, slice: Option<&[T]>, needed: usize) -> Result<()> {
     let given = slice.map_or(0, <[T]>::len);
     if given < needed { Err(Error::ShortBuffer { function, given, needed }) } else { Ok(()) }
 }
 
-/// The address of a slice, null where there is none.
+/// The address of a slice; null if there is none.
 fn start<T>(slice: Option<&mut [T]>) -> *mut T {
     slice.map_or(std::ptr::null_mut(), <[T]>::as_mut_ptr)
 }

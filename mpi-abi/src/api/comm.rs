@@ -5,12 +5,12 @@ use crate::error::Result;
 use crate::handles::Comm;
 use std::ffi::c_int;
 
-/// The two numbers that `MPI_Comm_split` sorts by.
+/// The color and the key of `MPI_Comm_split`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Processes of one colour come together; `None` takes part and gets no communicator.
+    /// Processes with the same color get the same communicator; `None`: `MPI_UNDEFINED`.
     pub color: Option<i32>,
-    /// Orders the ranks of the new communicator.
+    /// The order of ranks in the new communicator.
     pub key: i32,
 }
 
@@ -34,14 +34,14 @@ impl Mpi {
         self.new_comm(|word| pmpi!(self, MPI_Comm_dup(comm.word(), word)))
     }
 
-    /// `MPI_Comm_split`. Collective; `None` for a process without colour.
+    /// `MPI_Comm_split`. Collective; returns `None` on a process without a color.
     pub fn comm_split(&self, comm: Comm, split: Split) -> Result<Option<Comm>> {
         let color = split.color.unwrap_or(self.abi().constants.undefined);
         let new = self.new_comm(|word| pmpi!(self, MPI_Comm_split(comm.word(), color, split.key, word)))?;
         Ok((new.word() != self.abi().predefined.comm_null).then_some(new))
     }
 
-    /// `MPI_Comm_split_type` by shared memory: the processes of this node. Collective.
+    /// `MPI_Comm_split_type` with `MPI_COMM_TYPE_SHARED`: the processes on this node. Collective.
     pub fn comm_split_shared(&self, comm: Comm, key: i32) -> Result<Comm> {
         let (shared, info) = (self.abi().constants.comm_type_shared, self.abi().predefined.info_null);
         self.new_comm(|word| pmpi!(self, MPI_Comm_split_type(comm.word(), shared, key, info, word)))

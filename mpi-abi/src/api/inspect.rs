@@ -1,5 +1,4 @@
-//! What the recorder asks MPI about the program's objects. All of it is local: no other process takes part, and no object of
-//! the program changes.
+//! Queries about the program's objects. They are local: no other process takes part, and no object of the program changes.
 
 use super::{Mpi, ThreadLevel, int, pmpi};
 use crate::error::Result;
@@ -13,8 +12,8 @@ use std::ffi::c_int;
 struct StatusRoom([u8; 64]);
 
 impl Mpi {
-    /// This MPI for a program without `MPI_Init`: its processes are those of the session's `mpi://WORLD`, wherever
-    /// ranks in `MPI_COMM_WORLD` are spoken of. That group is never freed.
+    /// Makes an `Mpi` for a program without `MPI_Init`: the processes of the session's `mpi://WORLD` take the place
+    /// of `MPI_COMM_WORLD`. The group is never freed.
     pub fn in_session(self, session: Session) -> Result<Mpi> {
         let name = c"mpi://WORLD".as_ptr();
         let world =
@@ -45,7 +44,7 @@ impl Mpi {
         }
     }
 
-    /// Whether another program spawned this one (`MPI_Comm_get_parent`).
+    /// Whether this process was spawned (`MPI_Comm_get_parent`).
     pub fn is_spawned(&self) -> Result<bool> {
         let parent = self.new_comm(|word| pmpi!(self, MPI_Comm_get_parent(word)))?;
         Ok(parent.word() != self.abi().predefined.comm_null)
@@ -58,8 +57,7 @@ impl Mpi {
         Ok(flag != 0)
     }
 
-    /// How many neighbours this process has in the topology of a communicator: those it receives from and those it
-    /// sends to in neighbourhood collectives; both 0 without a topology.
+    /// The number of sources and of destinations of this process in neighbourhood collectives; both 0 without a topology.
     pub fn comm_neighbours(&self, comm: Comm) -> Result<(usize, usize)> {
         let constants = &self.abi().constants;
         let (mut kind, mut sources, mut destinations, mut weighted): (c_int, c_int, c_int, c_int) =
@@ -83,8 +81,8 @@ impl Mpi {
         Ok((sources.max(0) as usize, destinations.max(0) as usize))
     }
 
-    /// The members of a communicator (of the local group of an intercommunicator) as ranks in `MPI_COMM_WORLD`;
-    /// `None` for a process outside it.
+    /// The members of a communicator (of the local group of an inter-communicator) as ranks in `MPI_COMM_WORLD`;
+    /// `None`: not a member of that.
     pub fn comm_members(&self, comm: Comm) -> Result<Vec<Option<i32>>> {
         let group = self.new_group(|word| pmpi!(self, MPI_Comm_group(comm.word(), word)))?;
         self.members_and_free(group)
@@ -137,14 +135,14 @@ impl Mpi {
         Ok(unsafe { Group::from_word(self.abi().read_handle((&raw const word).cast())) })
     }
 
-    /// Of a group that was made here and not given away.
+    /// Frees a group that was made here.
     fn group_free(&self, group: Group) -> Result<()> {
         let mut word = group.word();
         pmpi!(self, MPI_Group_free(&raw mut word))
     }
 
-    /// `MPI_Type_size_x` (`MPI_Type_size` where that is missing): bytes of data in one element. `None` where the
-    /// size does not fit what MPI can answer.
+    /// The bytes of data in an element: `MPI_Type_size_x`, or `MPI_Type_size` if MPI lacks that. `None` if the size
+    /// does not fit the result.
     pub fn type_size(&self, datatype: Datatype) -> Result<Option<u64>> {
         static TYPE_SIZE_X: Function = Function::named(c"PMPI_Type_size_x");
         let undefined = i64::from(self.abi().constants.undefined);
@@ -159,11 +157,10 @@ impl Mpi {
         Ok(if size == undefined { None } else { u64::try_from(size).ok() })
     }
 
-    /// Whether any number of elements of the datatype fill one piece of memory without holes.
+    /// Whether elements of the datatype are contiguous in memory, without gaps.
     ///
-    /// Decided by sizes: as many bytes of data as lie between the first and the last of them, and the next element
-    /// where this one ends. A type whose parts overlap and leave a hole of the same size passes; MPI forbids it for
-    /// receiving. The parts may be in another order than in memory.
+    /// Compares sizes: the bytes of data must equal both the extent and the true extent. This accepts a type whose parts overlap
+    /// and leave a gap of the same size; MPI forbids receiving with such types. The order of the parts does not matter.
     pub fn type_is_contiguous(&self, datatype: Datatype) -> Result<bool> {
         let Some(size) = self.type_size(datatype)? else { return Ok(false) };
         let (mut lower, mut extent, mut true_extent) = (0i64, 0i64, 0i64);
@@ -173,8 +170,7 @@ impl Mpi {
         Ok(dense(extent) && dense(true_extent))
     }
 
-    /// The bytes that a status says were received: from the status itself where the ABI tells, else by
-    /// `MPI_Get_elements`.
+    /// The number of bytes received: from the status if the ABI defines that, else by `MPI_Get_elements`.
     pub fn status_bytes(&self, status: &Status<'_>) -> Result<u64> {
         if let Some(bytes) = status.bytes() {
             return Ok(bytes);
@@ -184,7 +180,7 @@ impl Mpi {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// Whether a status says that the call was cancelled.
+    /// Whether the operation was cancelled.
     pub fn status_cancelled(&self, status: &Status<'_>) -> Result<bool> {
         if let Some(cancelled) = status.cancelled() {
             return Ok(cancelled);
@@ -194,18 +190,18 @@ impl Mpi {
         Ok(flag != 0)
     }
 
-    /// Whether a request is over and was cancelled; it stays as it is (`MPI_Request_get_status`).
+    /// Whether a request has completed as cancelled. Does not complete it (`MPI_Request_get_status`).
     ///
     /// # Safety
-    /// It must be an active request.
+    /// The request must be active.
     pub unsafe fn request_is_cancelled(&self, request: Request) -> Result<bool> {
         self.ask_request(request, |over, status| Ok(over && self.status_cancelled(status)?))
     }
 
-    /// Whether a request is over, or a persistent one is not active; it stays as it is (`MPI_Request_get_status`).
+    /// Whether a request has completed, or is persistent and inactive. Does not complete it (`MPI_Request_get_status`).
     ///
     /// # Safety
-    /// It must be a request.
+    /// The request must be valid.
     pub unsafe fn request_is_over(&self, request: Request) -> Result<bool> {
         self.ask_request(request, |over, _| Ok(over))
     }
@@ -230,7 +226,7 @@ impl Mpi {
         let mut room = StatusRoom([0; 64]);
         debug_assert!(self.abi().status.size <= room.0.len());
         call(room.0.as_mut_ptr())?;
-        // SAFETY: a status of this ABI, which the call filled in, and which outlives the view.
+        // SAFETY: a status of this ABI, written by the call, that outlives the view.
         read(&unsafe { Status::at(room.0.as_ptr(), self.abi()) })
     }
 }

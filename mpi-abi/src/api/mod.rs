@@ -1,15 +1,15 @@
-//! The calls of the real MPI that this project itself makes, typed, without linking an MPI.
+//! Typed calls of the real MPI for this project's own use, without linking an MPI.
 //!
-//! All go to the `PMPI_` names, so no tool, ours included, sees them. They fail with [`Error::Call`] when MPI returns an error,
-//! which it does only where the communicator's error handler lets it ([`Mpi::return_errors`]), with [`Error::MissingSymbol`]
-//! where this MPI lacks the function, and those with buffers with [`Error::TooLarge`] or [`Error::ShortBuffer`].
+//! They use the `PMPI_` names, so no tool sees them. They fail with [`Error::Call`] if MPI returns an error, which requires
+//! an error handler that returns ([`Mpi::return_errors`]), with [`Error::MissingSymbol`] if MPI lacks the function, and
+//! functions with buffers also with [`Error::TooLarge`] or [`Error::ShortBuffer`].
 //!
-//! # Where `safe` ends
-//! A function here is safe when no argument that safe code can make lets MPI touch memory it should not: buffers
-//! are slices of [`Element`]s, lengths come from them, handles are trusted ([`crate::handles`]). What outlives the
-//! call (non-blocking transfers) or ends an object's life (`free`) is `unsafe` and says what to keep. MPI's other
-//! rules (initialise first, ranks and sizes that fit, threads as provided) are MPI's to check: breaking them is
-//! an error or an abort in MPI.
+//! # Safety of this interface
+//! A function is safe if no arguments that safe code can construct make MPI access memory that it must not access: buffers
+//! are slices of [`Element`]s, counts are derived from them, and handles are trusted ([`crate::handles`]). Functions whose
+//! effects outlast the call (non-blocking transfers) or that free an object are `unsafe` and document what the caller must
+//! ensure. MPI itself checks its other rules (initialisation, valid ranks and sizes, thread levels); to break them is an
+//! error or an abort in MPI.
 
 mod collective;
 mod comm;
@@ -33,7 +33,7 @@ pub use point_to_point::{Envelope, Received};
 #[derive(Clone, Debug)]
 pub struct Mpi {
     abi: Abi,
-    /// All processes, where there is no `MPI_COMM_WORLD`.
+    /// The group that takes the place of `MPI_COMM_WORLD` in programs without `MPI_Init`.
     world: Option<Group>,
 }
 
@@ -46,22 +46,22 @@ macro_rules! pmpi {
                 Err(_) => panic!("a name without an inner NUL"), // at compile time
             }
         );
-        // SAFETY: the callers below pass what the prototype of $name asks for: as many integers or pointers, the
-        // pointers to memory that is large enough and lives as long as the call or as their contract says.
+        // SAFETY: the callers below pass arguments that match the prototype of $name; pointers refer to memory that
+        // is large enough and lives as long as the call or as their contract says.
         let code: Option<i32> = unsafe { FUNCTION.call([$($argument as usize),*]) };
         $mpi.check(stringify!($name), code)
     }};
 }
 use pmpi;
 
-/// How an `MPI_Init_thread` may be used; greater is more.
+/// The thread levels of `MPI_Init_thread`, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadLevel {
     /// One thread.
     Single,
-    /// Only the thread that initialised calls MPI.
+    /// Only the thread that initialised MPI calls it.
     Funneled,
-    /// One thread at a time calls MPI.
+    /// Threads call MPI, but not concurrently.
     Serialized,
     /// No restriction.
     Multiple,
@@ -81,7 +81,7 @@ macro_rules! elements {
         // SAFETY: the C type of that width; any bit pattern is valid.
         unsafe impl Element for $type {
             fn datatype(abi: &Abi) -> Datatype {
-                // SAFETY: a datatype of this MPI; one built without it would be told MPI_DATATYPE_NULL and say so.
+                // SAFETY: a datatype of this MPI; if it lacks the type, MPI_DATATYPE_NULL, which calls reject.
                 unsafe { Datatype::from_word(abi.basic.$field.unwrap_or(abi.predefined.datatype_null)) }
             }
         }
@@ -90,15 +90,14 @@ macro_rules! elements {
 elements! { u8: uint8_t i32: int u32: unsigned i64: int64_t u64: uint64_t f32: float f64: double }
 
 impl Mpi {
-    /// The MPI that is loaded in this process already, for a library that a program of its own loaded.
+    /// The MPI that is already loaded in this process, for a library loaded by a program.
     pub fn loaded() -> Result<Mpi> {
         Ok(Mpi { abi: Abi::detect()?, world: None })
     }
 
-    /// The MPI of this process; loads one where there is none.
+    /// The MPI of this process; loads one if there is none.
     ///
-    /// `library` names the file; without it the usual names are tried, those first that belong to the launcher
-    /// that started this process.
+    /// `library` names the file. Without it, the usual names are tried, first those of the launcher that started this process.
     pub fn open(library: Option<&Path>) -> Result<Mpi> {
         match Abi::detect() {
             Err(Error::NotLoaded) => {}
@@ -124,7 +123,7 @@ impl Mpi {
         &self.abi
     }
 
-    /// `MPI_Init_thread`; the level provided.
+    /// `MPI_Init_thread`; returns the provided level.
     pub fn init_thread(&self, required: ThreadLevel) -> Result<ThreadLevel> {
         let mut provided: c_int = 0;
         let required = self.thread_constant(required);
@@ -165,7 +164,7 @@ impl Mpi {
         Ok(class)
     }
 
-    /// What MPI says of an error code (`MPI_Error_string`).
+    /// The text of an error code (`MPI_Error_string`).
     pub fn error_text(&self, code: i32) -> Result<String> {
         let mut text = vec![0u8; self.abi.constants.max_error_string.max(ROOM)];
         let mut length: c_int = 0;
@@ -173,12 +172,12 @@ impl Mpi {
         Ok(string(&text))
     }
 
-    /// Lets calls on this communicator return errors instead of ending the program.
+    /// Makes calls on this communicator return errors instead of aborting.
     pub fn return_errors(&self, comm: Comm) -> Result<()> {
         pmpi!(self, MPI_Comm_set_errhandler(comm.word(), self.abi.predefined.errors_return))
     }
 
-    /// Turns the answer of a call into a result.
+    /// Converts the return code of a call.
     fn check(&self, function: &'static str, code: Option<i32>) -> Result<()> {
         match code {
             Some(code) if code == self.abi.constants.success => Ok(()),
@@ -189,7 +188,7 @@ impl Mpi {
 
     #[cold]
     fn failure(&self, function: &'static str, code: i32) -> Error {
-        // An error about an error would ask again for its text, without end.
+        // An error of these functions must not be looked up with them again.
         let about_errors = function.starts_with("MPI_Error_");
         let class = if about_errors { code } else { self.error_class(code).unwrap_or(code) };
         let message = if about_errors { String::new() } else { self.error_text(code).unwrap_or_default() };
@@ -206,7 +205,7 @@ impl Mpi {
         }
     }
 
-    /// The levels' constants grow with the levels in every ABI.
+    /// In every ABI the constants are in the order of the levels.
     fn thread_level(&self, constant: i32) -> ThreadLevel {
         [ThreadLevel::Multiple, ThreadLevel::Serialized, ThreadLevel::Funneled]
             .into_iter()
@@ -215,7 +214,7 @@ impl Mpi {
     }
 }
 
-/// Least room for a string that MPI writes, whatever the ABI's table says: another version may want more.
+/// The minimum room for a string that MPI writes. Other versions may need more than the ABI's table says.
 const ROOM: usize = 4096;
 
 fn string(text: &[u8]) -> String {
@@ -227,7 +226,7 @@ fn int(function: &'static str, what: &'static str, value: usize) -> Result<c_int
     c_int::try_from(value).map_err(|_| Error::TooLarge { function, what, value: value as u64 })
 }
 
-/// The names MPI libraries go by, those of the launcher that started this process first.
+/// The usual names of MPI libraries, those of the launcher that started this process first.
 fn usual_names(is_set: impl Fn(&str) -> bool) -> Vec<String> {
     const OPEN_MPI: [&str; 1] = ["libmpi.so.40"];
     const MPICH: [&str; 2] = ["libmpich.so.12", "libmpi.so.12"];
@@ -239,7 +238,7 @@ fn usual_names(is_set: impl Fn(&str) -> bool) -> Vec<String> {
     [first, second, &STANDARD, &UNVERSIONED].concat().into_iter().map(str::to_owned).collect()
 }
 
-/// Loads a library for good, for all to see: Open MPI's plug-ins look for its symbols in the global scope.
+/// Loads a library permanently and globally: Open MPI's plug-ins look for its symbols in the global scope.
 fn load(name: &str) -> std::result::Result<(), String> {
     let c_name = CString::new(name).map_err(|_| format!("{name:?}: a name can not hold a NUL"))?;
     // SAFETY: a valid C string; MPI libraries are made to be loaded, and this one is never unloaded.
@@ -247,7 +246,7 @@ fn load(name: &str) -> std::result::Result<(), String> {
     if !handle.is_null() {
         return Ok(());
     }
-    // SAFETY: dlerror gives null or a C string that lives until the next call of this thread.
+    // SAFETY: dlerror returns null or a C string that is valid until this thread's next call of it.
     let reason = unsafe {
         let text = libc::dlerror();
         if text.is_null() { None } else { Some(CStr::from_ptr(text).to_string_lossy().into_owned()) }

@@ -1,21 +1,21 @@
 //! Collective calls that own their buffers: prepared once, made many times.
 //!
-//! A benchmark makes the same call again and again. [`OwnedCollective`] looks the function up once, holds every
-//! argument and all memory behind it, and so can make the call safely and at the price of an indirect call. The
-//! functions are the `MPI_` ones: tools in front of MPI see them.
+//! A benchmark repeats the same call. [`OwnedCollective`] looks the function up once and owns all arguments and the memory
+//! behind them, so that the call is safe and costs no more than an indirect call. It uses the `MPI_` names, so tools see
+//! the calls.
 //!
-//! What differs between the functions is one table, [`COLLECTIVES`]: a row gives a function's arguments, one letter
-//! each, in the order of its C prototype.
+//! The table [`COLLECTIVES`] describes the functions: a row lists a function's arguments, one letter each, in the order of
+//! its C prototype.
 //!
 //! | letter | argument |
 //! |---|---|
 //! | `s` `r` | send, receive buffer of one block |
 //! | `S` `R` | send, receive buffer with a block for each peer |
-//! | `n` `m` | elements of a block: the common one, this process's own |
+//! | `n` `m` | elements of a block: the common number, this process's own |
 //! | `k` `d` `D` `A` | counts by peer; displacements in elements, in bytes, in bytes as `MPI_Aint` |
 //! | `t` `T` | datatype, one for each peer |
 //! | `o` `0` `c` | reduction operation, root, communicator |
-//! | `N` | where a new communicator goes |
+//! | `N` | address of a new communicator |
 
 use std::ffi::{CStr, c_int};
 use std::ptr::NonNull;
@@ -127,14 +127,14 @@ impl Collective {
     }
 }
 
-/// What a call moves: the same at every process but for `own`.
+/// The amounts of a call, the same on all processes except `own`.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     /// Elements of a block.
     pub elements: usize,
     /// Elements by peer, where they differ; for all-to-all the block from i to j is that of (i + j) mod p.
     pub counts: Option<Vec<usize>>,
-    /// Sets of buffers, used in turn, so that caches stay cold; 1 at least.
+    /// The number of sets of buffers, at least 1; they are used in turn so that caches stay cold.
     pub copies: usize,
 }
 
@@ -145,21 +145,21 @@ pub struct OwnedCollective {
     form: Form,
     address: NonNull<std::ffi::c_void>,
     words: [usize; MOST_WORDS],
-    /// How many of them are arguments.
+    /// The number of arguments in `words`.
     count: usize,
     send: Memory,
     receive: Memory,
     copies: usize,
     turn: usize,
     request: Box<usize>,
-    /// What the words point to, besides the buffers.
+    /// Data that the words refer to, besides the buffers.
     _ints: Vec<Box<[c_int]>>,
     _longs: Vec<Box<[isize]>>,
     _bytes: Vec<Box<[u8]>>,
     new_comm: Box<usize>,
 }
 
-/// A buffer in `copies` pieces of `stride` bytes, and where it stands among the words.
+/// A buffer of `copies` pieces, `stride` bytes apart, and its index among the words.
 struct Memory {
     data: Box<[u64]>,
     bytes: usize,
@@ -169,7 +169,7 @@ struct Memory {
 
 impl Memory {
     fn new(bytes: usize, copies: usize) -> Memory {
-        // A page apart at least: neighbouring copies share no cache line and no prefetch.
+        // Pieces are at least a page apart, so that they share no cache line and no prefetch.
         let stride = bytes.max(1).next_multiple_of(4096);
         Memory { data: vec![0; stride / 8 * copies].into_boxed_slice(), bytes, stride, word: None }
     }
@@ -315,7 +315,7 @@ impl OwnedCollective {
         Ok(call)
     }
 
-    /// Makes the call, and waits for it if it is not blocking.
+    /// Makes the call; if it is not blocking, waits for its completion.
     ///
     /// # Errors
     /// [`Error::Call`].
@@ -325,7 +325,7 @@ impl OwnedCollective {
         self.wait()
     }
 
-    /// Makes the call, or starts it if it is not blocking: then [`OwnedCollective::wait`] must follow.
+    /// Makes or starts the call. If it is not blocking, [`OwnedCollective::wait`] must follow.
     ///
     /// # Errors
     /// [`Error::Call`].
@@ -340,7 +340,7 @@ impl OwnedCollective {
         }
     }
 
-    /// Waits for what was started; at once for a blocking call.
+    /// Waits for the completion of the call; returns immediately after a blocking call.
     ///
     /// # Errors
     /// [`Error::Call`].
@@ -353,7 +353,7 @@ impl OwnedCollective {
         pmpi!(mpi, MPI_Wait(&raw mut *self.request, ignore))
     }
 
-    /// Lets a started call advance; whether it is complete. A blocking one always is.
+    /// Tests for completion of the call; always true after a blocking call.
     ///
     /// # Errors
     /// [`Error::Call`].
@@ -367,7 +367,8 @@ impl OwnedCollective {
         Ok(done != 0)
     }
 
-    /// What is not to be timed between two calls: the next set of buffers, a communicator that was made is freed.
+    /// Work between two calls that must not be timed: selects the next set of buffers and frees a communicator that
+    /// the call has made.
     ///
     /// # Errors
     /// [`Error::Call`].
@@ -388,13 +389,13 @@ impl OwnedCollective {
         Ok(())
     }
 
-    /// The send buffer of the next call; all of it where there is no separate receive buffer.
+    /// The send buffer of the next call; the only buffer if the function has no receive buffer.
     pub fn send_mut(&mut self) -> &mut [u8] {
         let turn = self.turn;
         self.send.bytes_mut(turn)
     }
 
-    /// The receive buffer of the last call; the send buffer where the function has only one.
+    /// The receive buffer of the last call; the send buffer if the function has no receive buffer.
     pub fn received(&mut self) -> &mut [u8] {
         let turn = self.turn;
         if self.receive.word.is_some() { self.receive.bytes_mut(turn) } else { self.send.bytes_mut(turn) }
@@ -406,8 +407,8 @@ impl OwnedCollective {
     }
 
     fn invoke(&mut self) -> Result<()> {
-        // SAFETY: the words are what the row says the function takes; all memory that they point to is owned and as
-        // large as counts and displacements say, and no request is pending while it is dropped (see `drop`).
+        // SAFETY: the words match the function's prototype; the memory they refer to is owned and as large as counts
+        // and displacements require; it is not dropped while a request is active (see `drop`).
         let code = unsafe { call_with(self.address, &self.words, self.count) };
         self.mpi.check(self.row.name_in(self.form), Some(code))
     }
@@ -420,7 +421,7 @@ impl Drop for OwnedCollective {
             && *self.request != 0
             && *self.request & mpi.abi().handle_mask() != null
         {
-            // An error leaves the request to MPI.
+            // If this fails, the request is left to MPI.
             let _ = pmpi!(mpi, MPI_Request_free(&raw mut *self.request));
         }
     }
@@ -457,10 +458,10 @@ impl Mpi {
         unsafe { Op::from_word(self.op(operation)) }
     }
 
-    /// `MPI_Cart_create` without reordering: a grid with the extents `dims`, periodic in every dimension. Collective.
+    /// `MPI_Cart_create` without reordering: a grid of extents `dims`, periodic in all dimensions. Collective.
     ///
     /// # Errors
-    /// [`Error::Call`], for one if the grid has not as many places as `comm` has processes.
+    /// [`Error::Call`], for example if the grid is larger than `comm`.
     pub fn cart_create(&self, comm: Comm, dims: &[i32]) -> Result<Comm> {
         let periods = vec![1i32; dims.len()];
         let count = int("MPI_Cart_create", "dimensions", dims.len())?;

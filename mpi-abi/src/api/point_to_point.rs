@@ -5,25 +5,25 @@ use crate::error::Result;
 use crate::handles::{Comm, Request};
 use std::ffi::c_int;
 
-/// To or from whom a message goes, and its tag.
+/// The peer and the tag of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// Rank of the peer in the communicator; for receiving, `None` is any.
+    /// The rank of the peer in the communicator; `None`: any source.
     pub peer: Option<i32>,
-    /// Tag; for receiving, `None` is any.
+    /// The tag; `None`: any tag.
     pub tag: Option<i32>,
     /// The communicator.
     pub comm: Comm,
 }
 
 impl Envelope {
-    /// To or from this rank, with this tag.
+    /// An envelope with this peer and tag.
     pub fn new(peer: i32, tag: i32, comm: Comm) -> Self {
         Envelope { peer: Some(peer), tag: Some(tag), comm }
     }
 }
 
-/// What a completed receive says of the message.
+/// The status of a completed receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Rank of the sender in the communicator.
@@ -60,7 +60,7 @@ impl Mpi {
     /// `MPI_Isend`.
     ///
     /// # Safety
-    /// `data` must stay where it is, unchanged, until the request has completed.
+    /// `data` must not be moved or changed until the request has completed.
     pub unsafe fn isend<T: Element>(&self, data: &[T], to: Envelope) -> Result<Request> {
         let count = int("MPI_Isend", "count", data.len())?;
         let (datatype, peer, tag) = self.words::<T>(to);
@@ -72,7 +72,7 @@ impl Mpi {
     /// `MPI_Irecv`.
     ///
     /// # Safety
-    /// `data` must stay where it is and not be touched until the request has completed.
+    /// `data` must not be moved or accessed until the request has completed.
     pub unsafe fn irecv<T: Element>(&self, data: &mut [T], from: Envelope) -> Result<Request> {
         let count = int("MPI_Irecv", "count", data.len())?;
         let (datatype, peer, tag) = self.words::<T>(from);
@@ -81,19 +81,19 @@ impl Mpi {
         })
     }
 
-    /// Sends, receives, or does both at once, and returns when that is over. Who waits sleeps instead of spinning inside
-    /// MPI, so that processes may outnumber cores; a transfer so takes up to a millisecond longer.
+    /// Sends, receives, or does both, and returns when both have completed. Waits by sleeping instead of spinning in
+    /// MPI, so that there may be more processes than cores; this adds up to a millisecond.
     pub fn transfer_asleep<T: Element>(
         &self,
         send: Option<(&[T], Envelope)>,
         receive: Option<(&mut [T], Envelope)>,
     ) -> Result<()> {
-        // SAFETY: both buffers are borrowed until this returns, and it returns only when both requests have completed.
+        // SAFETY: both buffers are borrowed until this function returns, which is after both requests have completed.
         let (receiving, sending) = unsafe {
             let receiving = receive.map(|(data, from)| self.irecv(data, from)).transpose()?;
             let sending = send.map(|(data, to)| self.isend(data, to)).transpose();
             if sending.is_err() && receiving.is_some() {
-                // MPI still holds the other buffer, and nobody could wait for it.
+                // MPI still refers to the other buffer, and its request cannot be waited for.
                 std::process::abort();
             }
             (receiving, sending?)
