@@ -1,21 +1,22 @@
-/* vef_phase.h: a program names its phases.
+/* vef_phase.h: marks phases of a program.
  *
  *     #include "vef_phase.h"
  *     vef_phase_begin("assembly");
  *     ...
  *     vef_phase_end("assembly");
  *
- * The functions are defined here, weakly, in every file that includes this; there is nothing to link (C libraries older than
- * glibc 2.34 want -ldl). Without the preload library they do nothing; with it the phase goes into the capture and to every
- * tool. Phases may be nested; an end also ends those that were begun inside and not ended. Outside MPI_Init ...
- * MPI_Finalize they are nothing. The names of MinI, mini_annotate_phase_start and mini_annotate_phase_end, do the same.
+ * The functions are weak definitions in every file that includes this header; there is nothing to link (C libraries older than
+ * glibc 2.34 require -ldl). Without the preload library they have no effect; with it, phases are recorded in the capture and
+ * passed to all tools. Phases may be nested; the end of a phase also ends the phases inside it. Outside MPI_Init ...
+ * MPI_Finalize the functions have no effect. mini_annotate_phase_start and mini_annotate_phase_end, the names of MinI, are
+ * synonyms.
  *
- * Fortran: compile one C file that includes this, and
+ * Fortran: compile one C file that includes this header, and
  *
  *     call vef_phase_begin('assembly')
  *
- * A program that cannot use this may call MPI_Pcontrol(n), n >= 3, where phase pcontrol_n begins and MPI_Pcontrol(-n) where it
- * ends. */
+ * A program that cannot use this header may call MPI_Pcontrol(n), n >= 3, at the begin and MPI_Pcontrol(-n) at the end of
+ * phase pcontrol_n. */
 #ifndef VEF_PHASE_H
 #define VEF_PHASE_H
 
@@ -27,8 +28,8 @@
 extern "C" {
 #endif
 
-/* A definition inside a program comes before that of a preloaded library, weak or not: so these look for it. Handle 0 is
- * RTLD_DEFAULT. */
+/* A definition in the program precedes one in a preloaded library even if it is weak, so these definitions look the library's
+ * function up. Handle 0 is RTLD_DEFAULT. */
 #define VEF_PHASE_CALL(tracer, name)                                               \
     do {                                                                           \
         static void (*vef_found)(const char *);                                    \

@@ -1,8 +1,8 @@
-/* vef_tool.h: tools in C between an MPI program and its MPI. docs/tools.md explains; examples/tools/ has one.
+/* vef_tool.h: interface for tools in C between an MPI program and its MPI. See docs/tools.md; examples/tools/ has a tool.
  *
- * A tool is a shared library (cc -shared -fPIC, with the mpicc of the MPI that it will meet) that defines VEF_TOOL once.
- * It is loaded in MPI_Init where TOOLS (or VEF_TOOLS, or `vef run --tool`) names it, once for each time it is named; each
- * time is a layer with its own context.
+ * A tool is a shared library (cc -shared -fPIC, with the mpicc of the program's MPI) that defines VEF_TOOL once. MPI_Init loads
+ * the tools named by TOOLS (or VEF_TOOLS, or `vef run --tool`). A tool that is named several times has several instances,
+ * called layers, each with its own context.
  *
  *     static int bcast(vef_layer *layer, void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
  *     {
@@ -13,10 +13,10 @@
  *     static const vef_intercept intercepts[] = { VEF_INTERCEPT(MPI_Bcast, bcast), VEF_END };
  *     VEF_TOOL = { VEF_TOOL_HEAD("my tool"), .intercepts = intercepts };
  *
- * Rules. vef_MPI_x(layer, ...) goes to the next tool of this chain, or to MPI. What a handler calls by its plain name,
- * MPI_x or PMPI_x, goes to MPI past all tools. A handler may run in any thread of the program. Handlers of one layer get
- * the same layer, whose `context` is the tool's own. MPI_Init itself may be intercepted; before it has returned, MPI may
- * not be asked anything.
+ * Rules. vef_MPI_x(layer, ...) calls the next tool of the chain, or MPI. Calls by the plain names MPI_x and PMPI_x bypass all
+ * tools. Handlers may run in any thread of the program. All handlers of a layer get the same layer, whose `context` belongs to
+ * the tool. MPI_Init may be intercepted; before it returns, no MPI function may be called. A C++ exception that leaves a
+ * function of the tool ends the chain and the recording; the call goes to MPI, and the program continues.
  */
 #ifndef VEF_TOOL_H
 #define VEF_TOOL_H
@@ -33,7 +33,7 @@ extern "C" {
 
 typedef void (*vef_function)(void);
 
-/* How to go on to a function. */
+/* The next handler of a function. */
 typedef struct {
     vef_function function; /* int (*)(vef_layer *, the function's parameters) */
     struct vef_layer *layer;
@@ -41,20 +41,20 @@ typedef struct {
 
 /* A tool at its place in the chain. */
 typedef struct vef_layer {
-    void *context;            /* the tool's own; null before `open` */
+    void *context;            /* data of the tool; null before `open` */
     const vef_cell *next;     /* by function number */
     const char *const *names; /* "MPI_Abort", ... by function number */
-    const char *directory;    /* where to write files; need not exist */
-    int position;             /* 0: first in the chain */
-    int instance;             /* 0: first of this tool in the chain */
-    char reason[256];         /* `open` may say here why it refuses */
+    const char *directory;    /* for the tool's files; it may not exist yet */
+    int position;             /* in the chain, from 0 */
+    int instance;             /* of this tool in the chain, from 0 */
+    char reason[256];         /* set by `open` if it refuses */
 } vef_layer;
 
-/* A call as a handler for any function gets it. */
+/* A call in the form for a handler of any function. */
 typedef struct {
     uint32_t number;
     uint32_t count;   /* of arguments */
-    uintptr_t *words; /* each argument; of an int only the lower 32 bits mean something */
+    uintptr_t *words; /* the arguments; the upper 32 bits of an int are undefined */
 } vef_call;
 
 typedef struct {
@@ -66,15 +66,16 @@ typedef struct {
     uint32_t abi, size;
     uint64_t table;
     const char *name;
-    int (*open)(vef_layer *layer);                                 /* before the first call; not 0: refused */
-    void (*close)(vef_layer *layer);                               /* after MPI_Finalize, or at the program's end */
+    int (*open)(vef_layer *layer);                                 /* called first; not 0: the tool refuses */
+    void (*close)(vef_layer *layer);                               /* after MPI_Finalize, or at the end of the program */
     void (*phase)(vef_layer *layer, int begins, const char *name); /* see vef_phase.h */
-    void (*pcontrol)(vef_layer *layer, int level);                 /* MPI_Pcontrol: every tool once */
-    const vef_intercept *intercepts;                               /* handlers of single functions */
-    int (*any)(vef_layer *layer, vef_call *call);                  /* handler of those without one */
-    int (*wants)(vef_layer *layer, int number);                    /* which of them; null: all */
+    void (*pcontrol)(vef_layer *layer, int level);                 /* MPI_Pcontrol; called once for every tool */
+    const vef_intercept *intercepts;                               /* typed handlers */
+    int (*any)(vef_layer *layer, vef_call *call);                  /* handler of functions without a typed one */
+    int (*wants)(vef_layer *layer, int number);                    /* whether `any` handles a function; null: yes */
 } vef_descriptor;
 
+extern const vef_descriptor vef_tool_descriptor; /* C++ would keep a constant to its file */
 #define VEF_TOOL __attribute__((visibility("default"))) const vef_descriptor vef_tool_descriptor
 #define VEF_TOOL_HEAD(tool_name) \
     .abi = VEF_TOOL_ABI, .size = sizeof(vef_descriptor), .table = VEF_TOOL_TABLE, .name = tool_name
@@ -83,7 +84,7 @@ typedef struct {
 #define VEF_END { 0, NULL }
 
 /* For each MPI function: its number VEF_MPI_x, the type of its handlers vef_type_MPI_x, and vef_MPI_x(layer, ...), which
- * goes on to it. */
+ * calls the next one. */
 #define VEF_FUNCTION(number, name, parameters, arguments)                           \
     enum { VEF_##name = number };                                                   \
     typedef int(*vef_type_##name) parameters;                                       \
@@ -95,7 +96,7 @@ typedef struct {
 #include "vef_tool_functions.h"
 #undef VEF_FUNCTION
 
-/* Goes on with a call as a handler for any function got it. */
+/* Passes a call on, in a handler of any function. */
 static inline int vef_pass(vef_layer *layer, vef_call *call)
 {
     const vef_cell to = layer->next[call->number];

@@ -1,17 +1,17 @@
-//! Makes the names that an MPI lacks look absent: a program may have weak references to them, or ask `dlsym`, to find out what its MPI
-//! can do.
+//! Hides exported names that the program's MPI lacks: programs test for them with weak references or `dlsym`.
 //!
-//! Which MPI that is, is not known when this library is loaded; an interpreter loads one much later. So the symbols of these names
-//! become *indirect functions* (`STT_GNU_IFUNC`): whenever the loader binds a reference to one, it calls a function of ours for the
-//! address, which is null where no loaded object defines the name. In the file they are ordinary functions, and this module changes
-//! their type in memory: the loader complains of indirect functions in an object that it has not relocated yet, and it relocates
-//! the libraries of a program before preloaded ones (those find the names). The program itself comes last.
+//! The MPI is not known when this library is loaded; interpreters load it much later. Therefore the symbols of these
+//! names become *indirect functions* (`STT_GNU_IFUNC`): whenever the loader binds a reference, it calls a resolver
+//! for the address, and the resolver returns null if no loaded object defines the name. In the file the symbols are
+//! ordinary functions; this module changes their type in memory, because the loader rejects references to indirect
+//! functions of an object that is not relocated yet, and it relocates the libraries of a program before preloaded
+//! ones (those libraries do find the names). The program itself is relocated last.
 
 use crate::machine::MARK;
 use mpi_abi::symbols::{SymbolTable, search_loaded_objects};
 use std::arch::asm;
 
-// An indirect function of our own, whose address something in here needs: the loader calls it when all else in here is relocated.
+// An indirect function that this library refers to: the loader calls it after the other relocations of this library.
 std::arch::global_asm!(
     ".pushsection .text.vef_early,\"ax\",%progbits",
     ".globl vef_early",
@@ -25,31 +25,31 @@ std::arch::global_asm!(
     change = sym change_types,
 );
 
-/// What needs it: an entry of the list of constructors, which linkers keep.
+/// The reference to it: an entry in the list of constructors, which linkers keep.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static KEEP: unsafe extern "C" fn() = vef_early;
 
 unsafe extern "C" {
-    /// Defined by the linker: the beginning of this object, and of its dynamic section.
+    /// Defined by the linker: the start of this object and of its dynamic section.
     static __ehdr_start: libc::Elf64_Ehdr;
     static _DYNAMIC: u8;
-    /// What is above.
+    /// The indirect function defined above.
     fn vef_early();
 }
 
-/// What the loader takes for the constructor.
+/// The function to which `vef_early` resolves; called as a constructor.
 extern "C" fn nothing() {}
 
-/// The types of symbols.
+/// Symbol types.
 const FUNCTION: u8 = 2;
 const INDIRECT: u8 = 10;
 
-/// Changes the types of the symbols whose stubs have a mark. Called by the loader: calls nothing outside this library.
+/// Changes the type of symbols whose stubs have a mark. Called by the loader: calls no function outside this library.
 extern "C" fn change_types() -> extern "C" fn() {
     each_symbol(FUNCTION, |base, _, symbol| {
         let code = (base + symbol.st_value as usize) as *const u8;
-        // SAFETY: a function of this object, which is longer than the mark and the distance.
+        // SAFETY: a function of this object, longer than the mark and the distance.
         unsafe {
             if (0..MARK.len()).all(|byte| *code.add(byte) == MARK[byte]) {
                 symbol.st_value += u64::from(code.add(MARK.len()).cast::<u32>().read_unaligned());
@@ -60,9 +60,9 @@ extern "C" fn change_types() -> extern "C" fn() {
     nothing
 }
 
-/// MPI is there: the loader need not ask any more for the names that it lacks. What asks by `dlsym` is then also told so, which some
-/// programs rely on.
-pub(crate) fn settle() {
+/// Removes the names that MPI lacks from the symbol table, once MPI is loaded. Some programs require that `dlsym`
+/// reports an error instead of returning null.
+pub(crate) fn hide_missing_names() {
     each_symbol(INDIRECT, |_, table, symbol| {
         if search_loaded_objects(table.name(symbol).to_bytes()).is_none() {
             (symbol.st_value, symbol.st_shndx) = (0, 0);
@@ -70,7 +70,7 @@ pub(crate) fn settle() {
     });
 }
 
-/// Hands the symbols of a type to a function that may change them.
+/// Calls a function, which may change the symbol, for each symbol of a type.
 fn each_symbol(kind: u8, change: impl Fn(usize, &SymbolTable, &mut libc::Elf64_Sym)) {
     // SAFETY: the linker's own words of this object.
     let (base, table) = unsafe {
@@ -79,16 +79,16 @@ fn each_symbol(kind: u8, change: impl Fn(usize, &SymbolTable, &mut libc::Elf64_S
     };
     let Some(table) = table else { return };
     let (symbols, count) = table.defined();
-    // The largest pages that there are; what lies below in them is this object's, too.
+    // The largest page size; the data below in the same page belongs to this object, too.
     const PAGE: usize = 1 << 16;
     let start = (symbols as usize / PAGE * PAGE).max(base);
     let length = symbols.wrapping_add(count) as usize - start;
-    // Where code may lie beside them they stay as they are, and the names are there.
+    // If the pages may contain code, the symbols stay unchanged and the names visible.
     if is_executable(base, start) || !protect(start, length, libc::PROT_READ | libc::PROT_WRITE) {
         return;
     }
     for at in 0..count {
-        // SAFETY: `count` symbols of this object, which can be written now.
+        // SAFETY: one of `count` symbols of this object, writable now.
         let symbol = unsafe { &mut *symbols.add(at) };
         if symbol.st_info & 15 == kind && symbol.st_shndx != 0 {
             change(base, &table, symbol);
@@ -97,9 +97,9 @@ fn each_symbol(kind: u8, change: impl Fn(usize, &SymbolTable, &mut libc::Elf64_S
     protect(start, length, libc::PROT_READ);
 }
 
-/// Whether the segment with an address may hold code.
+/// Whether the segment at an address may contain code.
 fn is_executable(base: usize, address: usize) -> bool {
-    // SAFETY: the header of this object, and as many program headers as it says.
+    // SAFETY: this object's header and the number of program headers that it states.
     unsafe {
         let header = &*(base as *const libc::Elf64_Ehdr);
         let first = (base + header.e_phoff as usize) as *const libc::Elf64_Phdr;
@@ -112,7 +112,7 @@ fn is_executable(base: usize, address: usize) -> bool {
     }
 }
 
-/// `mprotect`, without the C library.
+/// Calls `mprotect` without the C library.
 fn protect(start: usize, length: usize, protection: i32) -> bool {
     let result: isize;
     // SAFETY: pages of this object's read-only data.

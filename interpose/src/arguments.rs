@@ -1,4 +1,4 @@
-//! The arguments of a call as C has them, whichever language it was made in, and what tells a call from others.
+//! The arguments of a call in C's form, whichever language made it, and the keys that tell calls apart.
 
 use crate::fortran;
 use crate::machine::{Frame, LINK, MOST, REGISTERS};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-/// The arguments of a call. Values are C's; arrays are as the program passed them.
+/// The arguments of a call. Values are converted to C's; arrays are as the program passed them.
 #[derive(Clone, Copy)]
 pub(crate) struct Args {
     words: [usize; MOST],
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     abi: &'static Abi,
 }
 
-/// The ABI of the MPI in this process, once there is one.
+/// The ABI of the MPI in this process; `None` while none is loaded.
 pub(crate) fn abi() -> Option<&'static Abi> {
     static ABI: OnceLock<Abi> = OnceLock::new();
     ABI.get().or_else(|| {
@@ -28,10 +28,10 @@ pub(crate) fn abi() -> Option<&'static Abi> {
     })
 }
 
-/// How many words the caller of a name passes.
+/// The number of words that the caller passes.
 pub(crate) fn words_of(export: Export) -> usize {
     let parameters = match (export.form, export.call()) {
-        // Without argc and argv.
+        // Fortran passes no argc and argv.
         (Form::Fortran, Call::MPI_Init) => 0,
         (Form::Fortran, Call::MPI_Init_thread) => 2,
         (_, call) => call.parameters().len(),
@@ -43,10 +43,10 @@ pub(crate) fn words_of(export: Export) -> usize {
 }
 
 impl Args {
-    /// Those of a call by a name.
+    /// Reads the arguments of a call.
     ///
     /// # Safety
-    /// They must be in the frame.
+    /// The arguments must be in the frame.
     pub(crate) unsafe fn new(frame: Frame, export: Export, abi: &'static Abi) -> Self {
         let (call, form) = (export.call(), export.form);
         // SAFETY: the contract.
@@ -70,7 +70,7 @@ impl Args {
         self.abi
     }
 
-    /// What the first element of an array is called.
+    /// The index of the first element of an array: 0 in C, 1 in Fortran.
     pub(crate) fn first_index(&self) -> i32 {
         i32::from(self.form != Form::C)
     }
@@ -84,7 +84,7 @@ impl Args {
         self.words[place] as u32 as i32
     }
 
-    /// A number of the width that the prototype says.
+    /// A number, as wide as the prototype says.
     pub(crate) fn number(&self, place: usize) -> i64 {
         match self.kind(place).width() {
             Width::Int => i64::from(self.int(place)),
@@ -100,7 +100,7 @@ impl Args {
         }
     }
 
-    /// Replaces an address by ours, also for the call.
+    /// Replaces an address, here and in the frame that is passed on.
     ///
     /// # Safety
     /// The arguments must be those of the frame.
@@ -110,7 +110,7 @@ impl Args {
         unsafe { frame.set(place, address) };
     }
 
-    /// Where a parameter is, which not all functions of a category have.
+    /// The position of a parameter, if the function has it.
     pub(crate) fn find(&self, name: Name) -> Option<usize> {
         self.call.position(name)
     }
@@ -120,16 +120,16 @@ impl Args {
         self.words[place] == self.abi.constants.in_place
     }
 
-    /// Whether the program wants no status.
+    /// Whether the program ignores the status.
     pub(crate) fn ignores_status(&self, place: usize) -> bool {
         let ignore = &self.abi.constants;
         [0, ignore.status_ignore, ignore.statuses_ignore].contains(&self.words[place])
     }
 
-    /// Handle number `index` of an array, or behind an address.
+    /// The handle at `index` of an array, or behind an address (`index` 0).
     ///
     /// # Safety
-    /// The array must be longer, or there be a handle.
+    /// The array must have such an element.
     pub(crate) unsafe fn handle_at(&self, place: usize, index: usize) -> usize {
         let address = self.words[place];
         let kind = self.kind(place).target().unwrap_or(Kind::Request);
@@ -143,10 +143,10 @@ impl Args {
         }
     }
 
-    /// Number `index` of an array of numbers, of the width that the prototype says.
+    /// The number at `index` of an array, as wide as the prototype says.
     ///
     /// # Safety
-    /// The array must be longer.
+    /// The array must have such an element.
     pub(crate) unsafe fn number_at(&self, place: usize, index: usize) -> i64 {
         let address = self.words[place];
         // SAFETY: the contract.
@@ -162,7 +162,7 @@ impl Args {
         }
     }
 
-    /// The `int` number `index` behind an output's address.
+    /// The `int` at `index` of an output.
     ///
     /// # Safety
     /// The call must have written it.
@@ -171,10 +171,10 @@ impl Args {
         unsafe { *(self.words[place] as *const i32).add(index) }
     }
 
-    /// The status number `index`, unless the program wants none.
+    /// The status at `index`, unless the program ignores statuses.
     ///
     /// # Safety
-    /// If it wants any, there must be as many.
+    /// The call must have written it.
     pub(crate) unsafe fn status_at(&self, place: usize, index: usize) -> Option<Status<'static>> {
         if self.ignores_status(place) {
             return None;
@@ -187,7 +187,7 @@ impl Args {
     /// A string.
     ///
     /// # Safety
-    /// The program must have passed one.
+    /// The program must have passed a string.
     pub(crate) unsafe fn text(&self, place: usize) -> Cow<'static, str> {
         let address = self.words[place];
         if self.form == Form::C {
@@ -196,15 +196,15 @@ impl Args {
         }
         let parameters = self.call.parameters();
         let before = parameters[..place].iter().filter(|parameter| parameter.kind.is_string()).count();
-        // SAFETY: the contract; its length comes after the place for the error code.
+        // SAFETY: the contract; the lengths of strings follow the error code.
         String::from_utf8_lossy(unsafe { fortran::text(address, self.words[parameters.len() + 1 + before]) })
     }
 }
 
-/// What C has in the place of a Fortran argument.
+/// Converts a Fortran argument to C's form.
 ///
 /// # Safety
-/// It must be one of that kind.
+/// It must be an argument of this kind.
 pub(crate) unsafe fn c_value(abi: &Abi, kind: Kind, word: usize, descriptors: bool) -> usize {
     // SAFETY: the contract.
     unsafe {
@@ -220,29 +220,29 @@ pub(crate) unsafe fn c_value(abi: &Abi, kind: Kind, word: usize, descriptors: bo
     }
 }
 
-/// Which arguments tell calls by a name from each other: all values, but of buffers only whether they are `MPI_IN_PLACE`.
+/// Selects the arguments that tell calls of a function apart: all values; of buffers only whether they are `MPI_IN_PLACE`.
 pub(crate) struct KeyPlan {
-    /// Part of all keys: twice the number of the name, plus two.
+    /// Common part of all keys: twice the export's number, plus two.
     name: u32,
     form: Form,
-    /// The first argument that counts.
+    /// The slot of the first significant argument.
     first: usize,
-    /// From that on, by argument: the bits of it that count.
+    /// From there on, by slot: the significant bits.
     masks: [u64; KEY],
-    /// How many there are up to the last that counts.
+    /// Slots from the first to the last significant argument.
     count: usize,
-    /// The slot of a buffer that may be `MPI_IN_PLACE`, and that address; 0: there is no such buffer.
+    /// The slot of a send buffer and the address `MPI_IN_PLACE`; 0: the function has no such buffer.
     in_place: (u8, usize),
-    /// Whether they are few, in registers and in C.
+    /// Whether all are in registers, at most [`FEW`], and passed in C's form.
     few: bool,
     abi: &'static Abi,
 }
 
-/// Words of the keys of most calls: sends, receives, reductions to all and broadcasts.
+/// Significant words of the most frequent calls: sends, receives, broadcasts, reductions to all.
 const FEW: usize = 5;
 
 impl KeyPlan {
-    /// `None`: calls by this name are not alike, or have too many arguments.
+    /// Returns `None` for functions whose calls have no shapes, or too many arguments.
     pub(crate) fn new(number: usize, abi: &'static Abi) -> Option<Self> {
         let Export { form, .. } = Export::get(number);
         let call = Export::get(number).call();
@@ -284,13 +284,13 @@ impl KeyPlan {
         })
     }
 
-    /// The shape of a call.
+    /// Finds the shape of a call.
     ///
     /// # Safety
-    /// Its arguments must be in the frame.
+    /// The arguments must be in the frame.
     #[inline(always)]
     pub(crate) unsafe fn find(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
-        // SAFETY: the contract; where there are fewer arguments, words of the trampoline's follow, of which nothing counts.
+        // SAFETY: the contract. Slots beyond the arguments hold the trampoline's words; their masks are 0.
         unsafe {
             if self.few {
                 return self.find_few(self.c_name(frame), frame, shapes);
@@ -300,12 +300,12 @@ impl KeyPlan {
         }
     }
 
-    /// Whether keys are made of [`FEW`] words, and not of a buffer too.
+    /// Whether keys consist of at most [`FEW`] words and no buffer matters.
     pub(crate) fn are_simple(&self) -> bool {
         self.few && self.in_place.1 == 0
     }
 
-    /// As [`KeyPlan::find`] where keys are [simple](Self::are_simple): of sends and receives.
+    /// [`KeyPlan::find`] for [simple](Self::are_simple) keys.
     ///
     /// # Safety
     /// As [`KeyPlan::find`].
@@ -345,7 +345,7 @@ impl KeyPlan {
         }
     }
 
-    /// The name in a key.
+    /// The name part of a C call's key.
     ///
     /// # Safety
     /// As [`KeyPlan::find`].
@@ -356,7 +356,7 @@ impl KeyPlan {
         self.name | u32::from(in_place != 0 && unsafe { frame.at(slot.into()) } == in_place)
     }
 
-    /// As [`KeyPlan::key`]: in Fortran values come by reference.
+    /// [`KeyPlan::key`] for Fortran, where values are passed by reference.
     ///
     /// # Safety
     /// As [`KeyPlan::find`].
@@ -381,7 +381,7 @@ impl KeyPlan {
     }
 }
 
-/// Whether the record of a call follows from its arguments.
+/// Whether the record of a call depends only on its arguments.
 fn has_shapes(call: Call) -> bool {
     use Category::*;
     let has = |kind: Kind| call.parameters().iter().any(|parameter| parameter.kind == kind);

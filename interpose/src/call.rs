@@ -1,10 +1,10 @@
-//! A call that is recorded, as the hook of its category sees it.
+//! A recorded call, as its hook sees it.
 
 use crate::arguments::Args;
 use crate::comms::{Comm, CommOrigin};
 use crate::known::Type;
 use crate::machine::Frame;
-use crate::requests::{Template, Waiting};
+use crate::requests::{PendingRequest, Template};
 use crate::shapes::{Key, PARTS, Part};
 use crate::tracer::{Scratch, State, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
@@ -16,58 +16,57 @@ use vef_format::capture::event::{
 };
 use vef_format::units::Bytes;
 
-/// What is recorded of the calls of a category.
+/// Records the calls of a category.
 pub(crate) trait Hook: Sync {
-    /// Whether its calls are looked at also outside the phase that alone is recorded: they say what handles mean, or complete what
-    /// began within it.
-    fn even_paused(&self, _call: Call) -> bool {
+    /// Whether the hook also runs while recording is paused: for calls that change the meaning of handles or complete requests.
+    fn runs_when_paused(&self, _call: Call) -> bool {
         false
     }
 
-    /// Whether its calls are counted.
+    /// Whether the frame of the call counts it.
     fn counts(&self) -> bool {
         true
     }
 
-    /// Before the call: reads what will not be there any more, and may change what is passed on.
+    /// Runs before the call: reads arguments that the call overwrites, and may replace arguments.
     fn before(&self, _call: &mut Recorded) {}
 
-    /// After the call.
+    /// Runs after the call.
     fn after(&self, call: &mut Recorded, ended: Ended);
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    Well,
-    /// With this error code.
+    Success,
+    /// It returned this error code.
     Failed(i32),
-    /// It has not returned: an error handler threw an exception.
+    /// It did not return: an error handler threw an exception.
     Thrown,
 }
 
 impl Ended {
-    /// That of a call which has returned.
+    /// The outcome for a returned code.
     pub(crate) fn with(code: i32) -> Self {
-        if code == SUCCESS { Self::Well } else { Self::Failed(code) }
+        if code == SUCCESS { Self::Success } else { Self::Failed(code) }
     }
 
     /// Whether it succeeded.
-    pub(crate) fn is_well(self) -> bool {
-        self == Self::Well
+    pub(crate) fn is_success(self) -> bool {
+        self == Self::Success
     }
 
-    /// Whether a call that receives has taken a message: also one that did not fit.
+    /// Whether a receive has received a message; a truncated message counts.
     pub(crate) fn has_received(self, tracer: &'static Tracer) -> bool {
         match self {
-            Self::Well => true,
+            Self::Success => true,
             Self::Failed(code) => has_received(tracer, code),
             Self::Thrown => false,
         }
     }
 }
 
-/// Which of the functions that complete requests a word names.
+/// The code of a completing function in records of one word.
 pub(crate) fn completer(call: Call) -> Option<u8> {
     Some(match call {
         Call::MPI_Wait => 0,
@@ -82,7 +81,7 @@ pub(crate) fn completer(call: Call) -> Option<u8> {
     })
 }
 
-/// Whether a receive that ended with `code` has taken its message: also one that did not fit.
+/// Whether a receive that returned `code` has received a message; a truncated message counts.
 #[cold]
 pub(crate) fn has_received(tracer: &'static Tracer, code: i32) -> bool {
     let too_long = tracer.abi().constants.err_truncate;
@@ -92,24 +91,24 @@ pub(crate) fn has_received(tracer: &'static Tracer, code: i32) -> bool {
 /// `MPI_SUCCESS`: 0 in every ABI.
 pub(crate) const SUCCESS: i32 = 0;
 
-/// A call that is recorded.
+/// A call that is being recorded.
 pub(crate) struct Recorded {
-    /// Of this thread; nobody else has a reference while one made here lives.
+    /// The calling thread's lane. References made by `lane()` must not overlap.
     lane: NonNull<ThreadLane>,
     pub(crate) tracer: &'static Tracer,
     pub(crate) args: Args,
     frame: Frame,
-    /// What tells it from others, if calls of this function are alike.
+    /// The key of the call's shape, unless the function has none.
     key: Option<Key>,
-    /// What it is made of.
+    /// The objects that the call uses.
     parts: [Option<Part>; PARTS],
     pub(crate) scratch: Box<Scratch>,
-    /// What a hook remembers from before the call: a handle, and whether something holds of it.
-    pub(crate) kept: usize,
-    pub(crate) noted: bool,
-    /// What was known of a request that the call frees.
-    pub(crate) freed: (Option<Waiting>, Option<Template>),
-    /// Whether it is known what the request is that the call has made.
+    /// A hook's notes from before the call.
+    pub(crate) saved: usize,
+    pub(crate) saved_flag: bool,
+    /// The pending request and template that the call frees.
+    pub(crate) freed: (Option<PendingRequest>, Option<Template>),
+    /// Whether the request made by the call has been registered.
     request_is_known: bool,
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -117,7 +116,7 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     /// # Safety
-    /// The lane must be the calling thread's, and the arguments be those in the frame.
+    /// The lane must be the calling thread's, and `args` those in the frame.
     pub(crate) unsafe fn new(
         mut lane: NonNull<ThreadLane>,
         args: Args,
@@ -135,8 +134,8 @@ impl Recorded {
             key,
             parts: [None; PARTS],
             scratch,
-            kept: 0,
-            noted: false,
+            saved: 0,
+            saved_flag: false,
             freed: (None, None),
             request_is_known: false,
             start: 0,
@@ -147,7 +146,7 @@ impl Recorded {
     /// The thread's lane.
     #[inline(always)]
     pub(crate) fn lane(&mut self) -> &mut ThreadLane {
-        // SAFETY: see the field; calls made from within this one are over.
+        // SAFETY: see the field; nested calls have ended.
         unsafe { self.lane.as_mut() }
     }
 
@@ -161,8 +160,8 @@ impl Recorded {
         self.args.abi()
     }
 
-    /// Before the call: lets it write `count` statuses to our room, if the program wants none.
-    pub(crate) fn want_statuses(&mut self, place: usize, count: usize) {
+    /// Before the call: passes room for `count` statuses to MPI if the program ignores statuses.
+    pub(crate) fn supply_statuses(&mut self, place: usize, count: usize) {
         if !self.args.ignores_status(place) {
             return;
         }
@@ -175,22 +174,22 @@ impl Recorded {
         unsafe { self.args.replace(self.frame, place, room) };
     }
 
-    /// Records what the call did.
+    /// Writes a record of the call.
     pub(crate) fn put(&mut self, action: &Action<'_>) {
         self.put_as(self.call(), action);
     }
 
-    /// As [`Recorded::put`], under the name of another function that this call stands for.
+    /// [`Recorded::put`] under the name of another function.
     pub(crate) fn put_as(&mut self, call: Call, action: &Action<'_>) {
         let (times, slot) = ((self.start, self.end), self.tracer.slot(call));
         self.lane().writer.put(times, action, slot);
-        // A call of several records took its time once.
+        // Only the first of several records has the call's duration.
         self.start = self.end;
     }
 
-    /// As [`Recorded::put`]; later calls with such arguments are known to be like this one, and make requests with `flags`.
-    pub(crate) fn put_first(&mut self, action: &Action<'_>, flags: u8) {
-        let flags = if makes_request(action).is_some() { flags } else { Waiting::UNKNOWN };
+    /// [`Recorded::put`], and defines a shape: later calls with these arguments are recorded by it, and their requests get `flags`.
+    pub(crate) fn put_shaped(&mut self, action: &Action<'_>, flags: u8) {
+        let flags = if makes_request(action).is_some() { flags } else { PendingRequest::UNRECORDED };
         let Some(key) = self.key.take().filter(|_| can_be_shape(action)) else { return self.put(action) };
         let (times, slot, parts) = ((self.start, self.end), self.tracer.slot(self.call()), self.parts);
         let lane = self.lane();
@@ -201,17 +200,17 @@ impl Recorded {
         self.start = self.end;
     }
 
-    /// The same call again will not be known to be like this one.
-    pub(crate) fn is_unlike_others(&mut self) {
+    /// The call defines no shape.
+    pub(crate) fn disable_shape(&mut self) {
         self.key = None;
     }
 
-    /// Records a call that a trace cannot represent.
+    /// Writes a record of a call that a trace cannot represent.
     pub(crate) fn put_other(&mut self, bytes: Bytes, detail: Detail<'_>) {
-        self.put_first(&Action::Other { bytes, detail }, 0);
+        self.put_shaped(&Action::Other { bytes, detail }, 0);
     }
 
-    /// Notes what the call is made of.
+    /// Adds an object that the call uses.
     fn note(&mut self, part: Part) {
         match self.parts.iter_mut().find(|known| known.is_none_or(|known| known == part)) {
             Some(place) => *place = Some(part),
@@ -219,7 +218,7 @@ impl Recorded {
         }
     }
 
-    /// The communicator behind a handle.
+    /// The communicator of a handle.
     pub(crate) fn comm(&mut self, handle: usize) -> Comm {
         let known = self.tracer.known().comms.get(handle);
         let comm = known.unwrap_or_else(|| {
@@ -231,8 +230,8 @@ impl Recorded {
         comm
     }
 
-    /// Numbers and describes the communicator behind `handle`. `asked`: one with the same members, where the new one must not be
-    /// used yet. `made`: whether this call made it.
+    /// Numbers and describes the communicator of `handle`. `asked`: a communicator with the same members, because a
+    /// duplicate that is still being made must not be used. `made`: this call made the communicator.
     #[cold]
     pub(crate) fn describe_comm(
         &mut self,
@@ -244,7 +243,7 @@ impl Recorded {
     ) -> Comm {
         let members = self.tracer.membership(asked);
         let mut known = self.tracer.known();
-        // Another thread may have come first.
+        // Another thread may have added it meanwhile.
         if let Some(comm) = known.comms.get(handle) {
             return comm;
         }
@@ -258,7 +257,7 @@ impl Recorded {
         comm
     }
 
-    /// The datatype behind a handle.
+    /// The datatype of a handle.
     pub(crate) fn datatype(&mut self, handle: usize) -> Type {
         let known = self.tracer.known().types.get(handle);
         let found = known.unwrap_or_else(|| self.describe_datatype(handle));
@@ -279,28 +278,28 @@ impl Recorded {
         found
     }
 
-    /// The window behind a handle; `None`: nobody saw it made.
+    /// The window of a handle; `None`: its creation was not recorded.
     pub(crate) fn window(&mut self, handle: usize) -> Option<WindowId> {
         let number = self.tracer.known().windows.get(handle)?;
         self.note(Part::Window(number));
         Some(WindowId(number))
     }
 
-    /// The file behind a handle; `None`: nobody saw it opened.
+    /// The file of a handle; `None`: its opening was not recorded.
     pub(crate) fn file(&mut self, handle: usize) -> Option<FileId> {
         let number = self.tracer.known().files.get(handle)?;
         self.note(Part::File(number));
         Some(FileId(number))
     }
 
-    /// A handle means, or will mean, something else: what was known of it is forgotten.
+    /// Forgets a handle that is freed or made anew; returns its communicator.
     pub(crate) fn forget_comm(&mut self, handle: usize) -> Option<Comm> {
         let forgotten = self.tracer.known().comms.forget(handle)?;
         self.tracer.forget_shapes(Part::Comm(forgotten.id.0));
         Some(forgotten)
     }
 
-    /// As [`Recorded::forget_comm`], of a datatype.
+    /// [`Recorded::forget_comm`] for a datatype.
     pub(crate) fn forget_datatype(&mut self, handle: usize) {
         let forgotten = self.tracer.known().types.forget(handle);
         if let Some(forgotten) = forgotten {
@@ -308,55 +307,55 @@ impl Recorded {
         }
     }
 
-    /// As [`Recorded::forget_comm`], of a window.
+    /// [`Recorded::forget_comm`] for a window.
     pub(crate) fn forget_window(&mut self, handle: usize) -> Option<WindowId> {
         let number = self.tracer.known().windows.forget(handle)?;
         self.tracer.forget_shapes(Part::Window(number));
         Some(WindowId(number))
     }
 
-    /// As [`Recorded::forget_comm`], of a file.
+    /// [`Recorded::forget_comm`] for a file.
     pub(crate) fn forget_file(&mut self, handle: usize) -> Option<FileId> {
         let number = self.tracer.known().files.forget(handle)?;
         self.tracer.forget_shapes(Part::File(number));
         Some(FileId(number))
     }
 
-    /// The identity of a request that the next record makes.
+    /// The identity of the request that the next record makes.
     pub(crate) fn next_request(&mut self) -> RequestId {
         self.lane().writer.next_request().request()
     }
 
-    /// Remembers a request behind a handle as under way.
-    pub(crate) fn pend(&mut self, handle: usize, request: RequestId, flags: u8) {
+    /// Adds a pending request.
+    pub(crate) fn insert_pending(&mut self, handle: usize, request: RequestId, flags: u8) {
         self.request_is_known = true;
-        self.tracer.known().requests.insert(handle, Waiting::new(request, flags));
+        self.tracer.known().requests.insert(handle, PendingRequest::new(request, flags));
     }
 
-    /// Remembers the request that the call has made as under way, unless it is over already.
-    pub(crate) fn pend_made(&mut self, place: usize, request: RequestId, flags: u8) {
+    /// Adds the request made by the call, or records its completion if its handle is null.
+    pub(crate) fn insert_made(&mut self, place: usize, request: RequestId, flags: u8) {
         // SAFETY: the call has succeeded, and so has set it.
         let handle = unsafe { self.args.handle_at(place, 0) };
         if handle == self.abi().predefined.request_null {
             self.request_is_known = true;
             self.put_completed(&[Completion { request, outcome: Outcome::Done }]);
         } else {
-            self.pend(handle, request, flags);
+            self.insert_pending(handle, request, flags);
         }
     }
 
-    /// Remembers that there is the request which the call has made, if no more is known of it: when it is completed, another thread
-    /// may have been given its handle already, which then has both.
-    pub(crate) fn pend_unknown(&mut self, place: usize) {
+    /// Marks the handle of a request that has no record. If another thread gets the same handle before the completion
+    /// is recorded, the handle has both requests.
+    pub(crate) fn insert_unrecorded(&mut self, place: usize) {
         // SAFETY: the call has succeeded, and so has set it.
         let handle = unsafe { self.args.handle_at(place, 0) };
         if !self.request_is_known && handle != self.abi().predefined.request_null {
-            let request = self.lane().writer.unknown_request();
+            let request = self.lane().writer.unrecorded_request();
             self.tracer.known().requests.insert(handle, request);
         }
     }
 
-    /// Records that requests have been completed.
+    /// Records completions.
     pub(crate) fn put_completed(&mut self, list: &[Completion]) {
         let (call, times) = (self.call(), (self.start, self.end));
         let slot = self.tracer.slot(call);
@@ -364,16 +363,16 @@ impl Recorded {
         self.start = self.end;
     }
 
-    /// The call was a poll that found nothing.
-    pub(crate) fn found_nothing(&mut self) {
+    /// Records a poll that found nothing.
+    pub(crate) fn record_failed_poll(&mut self) {
         let (call, tracer, (start, end)) = (self.call(), self.tracer, (self.start, self.end));
         if tracer.state() == State::Recording {
             self.lane().writer.poll(start, end, || tracer.slot(call));
         }
     }
 
-    /// As the call is over: the room goes back to the thread.
-    pub(crate) fn give_back(&mut self) {
+    /// Returns the buffers to the lane at the end of the call.
+    pub(crate) fn return_scratch(&mut self) {
         let scratch = std::mem::take(&mut self.scratch);
         self.lane().scratch = Some(scratch);
     }

@@ -1,25 +1,25 @@
-//! The recording clock: the processor's cycle counter where it is invariant, else `CLOCK_MONOTONIC`.
+//! The recording clock: the processor's cycle counter if it is invariant, else `CLOCK_MONOTONIC`.
 //!
-//! A capture holds ticks of this clock and pairs of (tick, `CLOCK_MONOTONIC`), from which the reader makes nanoseconds.
+//! A capture holds ticks of this clock, and pairs of (tick, `CLOCK_MONOTONIC`) from which readers compute nanoseconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use vef_format::capture::layout::ClockPair;
 
-/// Whether ticks are cycles; decided once, before the first record.
+/// Whether ticks are cycles; set before the first record.
 static CYCLES: AtomicBool = AtomicBool::new(false);
 
-/// Chooses the clock; `allowed`: whether the cycle counter may be used.
+/// Chooses the clock. `allowed`: the cycle counter may be used.
 pub(crate) fn choose(allowed: bool) {
     CYCLES.store(allowed && cycles_are_invariant(), Ordering::Relaxed);
 }
 
-/// Now, in ticks. Never 0.
+/// The current time in ticks. Never 0.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     if is_cycles() { cycles() } else { monotonic() }
 }
 
-/// Whether ticks are [`cycles`].
+/// Whether ticks are processor cycles.
 #[inline]
 pub(crate) fn is_cycles() -> bool {
     CYCLES.load(Ordering::Relaxed)
@@ -33,7 +33,7 @@ pub(crate) fn cycles() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// As if it were the processor's cycle counter, which is not used here.
+/// Not used on this processor: the monotonic clock.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn cycles() -> u64 {
     monotonic()
@@ -46,7 +46,8 @@ pub(crate) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_REALTIME`, ns since 1970, as it was at `pair`: by the difference of both clocks now, the closest of a few tries.
+/// `CLOCK_REALTIME` at the time of `pair`, in ns since 1970: from the current difference of both clocks, the closest
+/// of four readings.
 pub(crate) fn realtime_at(pair: ClockPair) -> u64 {
     let mut best = (u64::MAX, 0);
     for _ in 0..4 {
@@ -60,7 +61,7 @@ pub(crate) fn realtime_at(pair: ClockPair) -> u64 {
     pair.nanos.wrapping_add(best.1)
 }
 
-/// Both clocks at (nearly) the same instant: the closest of a few tries.
+/// Both clocks at nearly the same time: the closest of four readings.
 pub(crate) fn pair() -> ClockPair {
     let mut best = (u64::MAX, ClockPair::default());
     for _ in 0..4 {
@@ -81,7 +82,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Whether the cycle counter runs at one rate whatever the core's frequency and sleep state, alike on all cores.
+/// Whether the counter runs at a constant rate in all frequency and sleep states, in step on all cores.
 #[cfg(target_arch = "x86_64")]
 fn cycles_are_invariant() -> bool {
     use std::arch::x86_64::__cpuid;

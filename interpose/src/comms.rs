@@ -1,4 +1,4 @@
-//! Communicators: numbered when they are made or first used.
+//! Communicators: each is numbered when it is made or first used.
 
 use crate::table::HandleMap;
 use mpi_abi::api::Mpi;
@@ -8,75 +8,75 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use vef_format::capture::event::{Communicator, Members, Origin, Remote, Split};
 use vef_format::ids::{CommId, Rank};
 
-/// What recording a call needs of a communicator.
+/// The properties of a communicator that recording needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Comm {
     pub(crate) id: CommId,
-    /// Number of members; of an inter-communicator, of the local group.
+    /// The number of members; of an inter-communicator, those of the local group.
     pub(crate) size: u32,
     /// This process's rank in it.
     pub(crate) rank: i32,
-    /// Inter-communicators, and those with members outside `MPI_COMM_WORLD`: counted, not translated.
+    /// An inter-communicator, or one with members outside `MPI_COMM_WORLD`: its calls are counted but not translated.
     pub(crate) foreign: bool,
 }
 
-/// The communicators seen so far.
+/// The known communicators.
 #[derive(Debug)]
 pub(crate) struct Comms {
     known: HandleMap<Comm>,
-    /// The one asked for last.
+    /// The result of the last look-up.
     last: (usize, Comm),
     next: u32,
-    /// By communicator number: how many creating calls there were on it.
+    /// The number of creating calls on each communicator, by its number.
     children: Vec<u32>,
-    /// How many communicators there were of each kind that is told apart by its members.
-    alike: HashMap<Kin, u32>,
-    /// How many neighbours a communicator with a topology has, as sources and as destinations.
+    /// The number of communicators so far for each key.
+    ordinals: HashMap<CommKey, u32>,
+    /// The number of sources and of destinations of each communicator with a topology.
     neighbours: HandleMap<(usize, usize)>,
 }
 
-/// What communicators have in common that only their order tells apart.
+/// Communicators with the same key are told apart by their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Kin {
-    /// Parent and tag of `Comm_create_group`.
+struct CommKey {
+    /// The parent and the tag of `Comm_create_group`.
     of: Option<(CommId, i32)>,
     /// A hash of the members.
     members: u64,
 }
 
-/// How a communicator came to be, as the creating call knows it.
+/// How a communicator was made, as seen by the creating call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CommOrigin {
     /// `MPI_COMM_WORLD`.
     World,
     /// `MPI_COMM_SELF`.
     SelfOnly,
-    /// Collectively over the parent, by the creating call on it with this index.
+    /// Collectively over the parent; the index counts the creating calls on it.
     Child(CommId, u32),
-    /// By `Comm_create_group`, with this tag.
+    /// By `Comm_create_group` with this tag.
     Group(CommId, i32),
-    /// In another way, or unseen.
+    /// In another way, or before recording began.
     Unseen,
 }
 
-/// Who is in a communicator.
+/// The members of a communicator.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
     ranks: Vec<Rank>,
     rank: i32,
-    /// The other group: its ranks, or how many they are if some are outside.
+    /// The remote group: its ranks, or its size if some members are outside `MPI_COMM_WORLD`.
     remote: Option<Result<Vec<Rank>, u32>>,
     foreign: bool,
 }
 
 impl Membership {
-    /// Of all `tasks` processes, one of which is `rank`.
+    /// The members of `MPI_COMM_WORLD`, of `tasks` processes; `rank` is this process.
     pub(crate) fn world(tasks: u32, rank: Rank) -> Self {
         let ranks = (0..tasks).map(Rank).collect();
         Self { ranks, rank: rank.0 as i32, remote: None, foreign: false }
     }
 
-    /// Asks MPI. Members outside `MPI_COMM_WORLD` are left out and make the communicator foreign.
+    /// Queries MPI. Members outside `MPI_COMM_WORLD` are omitted and make the communicator foreign.
     pub(crate) fn ask(mpi: &Mpi, comm: handles::Comm) -> Self {
         let inside = |members: &[Option<i32>]| -> Vec<Rank> {
             let inside = members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok()));
@@ -94,7 +94,7 @@ impl Membership {
         Self { ranks, rank: mpi.comm_rank(comm).unwrap_or(0), remote, foreign }
     }
 
-    /// The description of the communicator `id` with these members, in a world of `tasks`.
+    /// The description of communicator `id` with these members; `tasks` is the size of `MPI_COMM_WORLD`.
     pub(crate) fn describe(
         &self,
         id: CommId,
@@ -124,12 +124,12 @@ impl Comms {
             last: (0, Comm::default()),
             next: 0,
             children: Vec::new(),
-            alike: HashMap::new(),
+            ordinals: HashMap::new(),
             neighbours: HandleMap::new(),
         }
     }
 
-    /// The communicator behind `handle`, if it is known.
+    /// The communicator of `handle`, if it is known.
     #[inline(always)]
     pub(crate) fn get(&mut self, handle: usize) -> Option<Comm> {
         if self.last.0 != handle || handle == 0 {
@@ -138,7 +138,7 @@ impl Comms {
         Some(self.last.1)
     }
 
-    /// Counts a creating call on `parent`; gives how many there were before.
+    /// Counts a creating call on `parent`; returns the number of earlier ones.
     pub(crate) fn count_child(&mut self, parent: CommId) -> u32 {
         let counts = &mut self.children;
         if counts.len() <= parent.index() {
@@ -148,16 +148,16 @@ impl Comms {
         counts[parent.index()] - 1
     }
 
-    /// Numbers the communicator behind `handle`.
+    /// Assigns a number to the communicator of `handle`.
     pub(crate) fn add(&mut self, handle: usize, members: &Membership, origin: CommOrigin) -> (Comm, Origin) {
         let origin = match origin {
             CommOrigin::World => Origin::World,
             CommOrigin::SelfOnly => Origin::SelfOnly,
             CommOrigin::Child(parent, ordinal) => Origin::Child { parent, ordinal },
             CommOrigin::Group(parent, tag) => {
-                Origin::Group { parent, tag, ordinal: self.count_alike(Some((parent, tag)), &members.ranks) }
+                Origin::Group { parent, tag, ordinal: self.next_ordinal(Some((parent, tag)), &members.ranks) }
             }
-            CommOrigin::Unseen => Origin::Unseen { ordinal: self.count_alike(None, &members.ranks) },
+            CommOrigin::Unseen => Origin::Unseen { ordinal: self.next_ordinal(None, &members.ranks) },
         };
         let id = CommId(self.next);
         self.next += 1;
@@ -167,33 +167,33 @@ impl Comms {
         (comm, origin)
     }
 
-    /// The handle was freed, or means another communicator now; what it was.
+    /// Removes a handle that was freed or reused; returns its communicator.
     pub(crate) fn forget(&mut self, handle: usize) -> Option<Comm> {
         self.last = (0, Comm::default());
         self.neighbours.remove(handle);
         self.known.remove(handle)
     }
 
-    /// How many neighbours the communicator behind `handle` has, as sources and as destinations, if that is known.
+    /// The number of sources and of destinations of the communicator of `handle`, if known.
     pub(crate) fn neighbours(&self, handle: usize) -> Option<(usize, usize)> {
         self.neighbours.get(handle).copied()
     }
 
-    /// That is known from now on.
+    /// Stores the result of a query for [`Comms::neighbours`].
     pub(crate) fn set_neighbours(&mut self, handle: usize, neighbours: (usize, usize)) {
         self.neighbours.insert(handle, neighbours);
     }
 
-    fn count_alike(&mut self, of: Option<(CommId, i32)>, ranks: &[Rank]) -> u32 {
+    fn next_ordinal(&mut self, of: Option<(CommId, i32)>, ranks: &[Rank]) -> u32 {
         let mut hasher = DefaultHasher::new();
         ranks.hash(&mut hasher);
-        let next = self.alike.entry(Kin { of, members: hasher.finish() }).or_insert(0);
+        let next = self.ordinals.entry(CommKey { of, members: hasher.finish() }).or_insert(0);
         *next += 1;
         *next - 1
     }
 }
 
-/// The shortest form of a member list.
+/// The shortest representation of a list of members.
 pub(crate) fn compact(ranks: &[Rank], tasks: u32) -> Members<'_> {
     let stride = match ranks {
         [first, second, ..] => i64::from(second.0) - i64::from(first.0),

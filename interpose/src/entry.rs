@@ -1,7 +1,7 @@
-//! The names that this library defines, and where each leads.
+//! The names that this library exports, and the functions behind them.
 
 use crate::absent;
-use crate::chain::{self, Between};
+use crate::chain::{self, Interposition};
 use crate::hooks;
 use crate::machine::{self, Frame, Mode, optional_stub, resolving, stub, trampoline};
 use crate::phases::{self, Starting};
@@ -24,19 +24,21 @@ macro_rules! stub_of {
 }
 mpi_abi::for_each_export!(stub_of);
 
-/// Where the calls by a name go now.
+/// The current destination of calls by a name.
 extern "C" fn destination(number: usize) -> usize {
     let call = Export::get(number).call();
     let Some(real) = machine::real(number) else {
-        // Not remembered: the library may be loaded later.
-        return lacking as *const () as usize;
+        // The result is not stored: the library may be loaded later.
+        return missing_function as *const () as usize;
     };
     let hook = || hooks::of(call);
     let to = match (call, machine::mode()) {
         (Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init, _) => enter_init as *const (),
         (Call::MPI_Pcontrol, _) => enter_pcontrol as *const (),
         (_, Mode::Recording) if hook().is_some() => record::enter as *const (),
-        (_, Mode::Paused) if hook().is_some_and(|hook| hook.even_paused(call)) => record::enter as *const (),
+        (_, Mode::Paused) if hook().is_some_and(|hook| hook.runs_when_paused(call)) => {
+            record::enter as *const ()
+        }
         (_, Mode::Chained) if chain::has(call) => chain::enter as *const (),
         _ => real.as_ptr() as *const (),
     } as usize;
@@ -44,13 +46,13 @@ extern "C" fn destination(number: usize) -> usize {
     to
 }
 
-/// In the place of a function that MPI lacks.
-extern "C" fn lacking() -> i32 {
+/// Stands for a function that MPI lacks.
+extern "C" fn missing_function() -> i32 {
     mpi_abi::ERR_NO_SUCH_FUNCTION
 }
 
 trampoline! {
-    /// Where `MPI_Init`, `MPI_Init_thread` and `MPI_Session_init` go.
+    /// The entry of `MPI_Init`, `MPI_Init_thread` and `MPI_Session_init`.
     enter_init => entered_init
 }
 
@@ -58,15 +60,15 @@ trampoline! {
 unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
     let starting = Starting::enter();
     if starting.is_some() {
-        absent::settle();
+        absent::hide_missing_names();
     }
     // SAFETY: the program's arguments.
     unsafe {
         match (&starting, chain::build()) {
-            // Fortran's calls C's; only the outer one counts.
-            (None, _) | (_, Between::Nothing) => pass(number, frame),
-            (_, Between::Chain) => chain::pass_through(number, frame),
-            (_, Between::Recorder(directory)) => {
+            // MPI's Fortran function calls the C function; only the outer call counts.
+            (None, _) | (_, Interposition::Nothing) => pass(number, frame),
+            (_, Interposition::Chain) => chain::pass_through(number, frame),
+            (_, Interposition::Recorder(directory)) => {
                 hooks::begin(number, frame, (0, directory), true, || pass(number, frame))
             }
         }
@@ -74,11 +76,11 @@ unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, _lane: *mu
 }
 
 trampoline! {
-    /// Where `MPI_Pcontrol` goes.
+    /// The entry of `MPI_Pcontrol`.
     enter_pcontrol => entered_pcontrol
 }
 
-/// Tells every tool, and the phases.
+/// Passes the level to the tools and to the phases.
 unsafe extern "C-unwind" fn entered_pcontrol(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
     // SAFETY: a level, in Fortran by reference.
     let level = unsafe {
@@ -87,7 +89,7 @@ unsafe extern "C-unwind" fn entered_pcontrol(number: usize, frame: Frame, _lane:
             _ => *(frame.word(0) as *const i32),
         }
     };
-    // SAFETY: the program's arguments; see mpi_abi on those that are not passed on.
+    // SAFETY: the program's arguments; mpi_abi says which are not passed on.
     phases::pcontrol(level, || unsafe { pass(number, frame) })
 }
 
@@ -106,7 +108,7 @@ macro_rules! phases {
         }
     )* };
 }
-// What programs call, and (`tracer`) what the definitions of `vef_phase.h` inside a program look for.
+// The functions that programs call. The definitions in `vef_phase.h` look for `vef_tracer_*`.
 phases! {
     vef_phase_begin true;
     vef_phase_end false;
@@ -118,7 +120,7 @@ phases! {
 
 macro_rules! fortran_phases {
     ($($function:ident $name:literal $begin:literal;)*) => { $(
-        /// As in C, with a blank-padded string.
+        /// The same for Fortran: `name` is blank-padded.
         ///
         /// # Safety
         /// `name` must be `length` characters.

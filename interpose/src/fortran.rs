@@ -1,5 +1,5 @@
-//! What Fortran has in another way than C: handles are integers, and addresses that mean something by themselves are those of
-//! variables.
+//! Differences between Fortran and C arguments: handles are integers, and special addresses (`MPI_IN_PLACE`, …) are
+//! those of variables.
 
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Kind;
@@ -8,7 +8,7 @@ use mpi_abi::tables::Flavour;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-/// What converts the handles of each kind: the C library has a pair of functions for each.
+/// The C library's pair of conversion functions for each kind of handle.
 macro_rules! conversions {
     ($($($kind:ident)|+: $from:literal $to:literal;)*) => {
         fn converters(kind: Kind) -> Option<(&'static Function, &'static Function)> {
@@ -42,7 +42,7 @@ fn are_integers(abi: &Abi, kind: Kind) -> bool {
     abi.flavour == Flavour::Mpich && !matches!(kind, Kind::File | Kind::FilePtr)
 }
 
-/// The C handle of a Fortran one.
+/// The C handle of a Fortran handle.
 pub(crate) fn c_handle(abi: &Abi, kind: Kind, handle: i32) -> usize {
     if are_integers(abi, kind) {
         return handle as u32 as usize;
@@ -52,7 +52,7 @@ pub(crate) fn c_handle(abi: &Abi, kind: Kind, handle: i32) -> usize {
     unsafe { from.call([handle as usize]) }.unwrap_or(0)
 }
 
-/// The Fortran handle of a C one.
+/// The Fortran handle of a C handle.
 pub(crate) fn fortran_handle(abi: &Abi, kind: Kind, handle: usize) -> i32 {
     if are_integers(abi, kind) {
         return handle as u32 as i32;
@@ -61,17 +61,17 @@ pub(crate) fn fortran_handle(abi: &Abi, kind: Kind, handle: usize) -> i32 {
     converters(kind).and_then(|(_, to)| unsafe { to.call([handle]) }).unwrap_or(0)
 }
 
-/// What C calls an address that Fortran passes for a status.
+/// The C address of a status that Fortran passes: special addresses are translated.
 pub(crate) fn status(abi: &Abi, address: usize) -> usize {
     let special = special();
-    let ignored = |name: &[Place]| name.iter().any(|place| place.is(address));
+    let ignored = |name: &[SpecialAddress]| name.iter().any(|place| place.is(address));
     if address == 0 || ignored(&special.ignored) { abi.constants.status_ignore } else { address }
 }
 
-/// What C calls an address that Fortran passes for a buffer.
+/// The C address of a buffer that Fortran passes: special addresses are translated.
 pub(crate) fn buffer(abi: &Abi, address: usize) -> usize {
     let special = special();
-    let is = |places: &[Place]| places.iter().any(|place| place.is(address));
+    let is = |places: &[SpecialAddress]| places.iter().any(|place| place.is(address));
     if is(&special.in_place) {
         abi.constants.in_place
     } else if is(&special.bottom) {
@@ -81,39 +81,39 @@ pub(crate) fn buffer(abi: &Abi, address: usize) -> usize {
     }
 }
 
-/// How an address that means something is known.
-enum Place {
-    /// That of a variable.
+/// How a special address is found.
+enum SpecialAddress {
+    /// The address of this variable.
     Variable(usize),
-    /// What is in a pointer variable of the library's, once Fortran is initialised.
-    Behind(usize),
+    /// The value of this pointer variable of the MPI library, set when Fortran is initialised.
+    PointedTo(usize),
 }
 
-impl Place {
+impl SpecialAddress {
     fn is(&self, address: usize) -> bool {
         match *self {
             Self::Variable(place) => address == place,
             // SAFETY: a pointer variable of the MPI library.
-            Self::Behind(place) => address == unsafe { *(place as *const usize) } && address != 0,
+            Self::PointedTo(place) => address == unsafe { *(place as *const usize) } && address != 0,
         }
     }
 }
 
-/// Addresses that mean something by themselves; there are several because each Fortran interface has its own variables.
-struct Special {
+/// The special addresses. Each Fortran interface has variables of its own, hence lists.
+struct SpecialAddresses {
     /// `MPI_STATUS_IGNORE`, `MPI_STATUSES_IGNORE`.
-    ignored: Vec<Place>,
+    ignored: Vec<SpecialAddress>,
     /// `MPI_IN_PLACE`.
-    in_place: Vec<Place>,
+    in_place: Vec<SpecialAddress>,
     /// `MPI_BOTTOM`.
-    bottom: Vec<Place>,
+    bottom: Vec<SpecialAddress>,
 }
 
-/// Looked up when Fortran calls for the first time: then its library is there.
-fn special() -> &'static Special {
-    static SPECIAL: OnceLock<Special> = OnceLock::new();
+/// Looked up at the first call from Fortran, when the Fortran library is loaded.
+fn special() -> &'static SpecialAddresses {
+    static SPECIAL: OnceLock<SpecialAddresses> = OnceLock::new();
     SPECIAL.get_or_init(|| {
-        // A program whose main is C's may not have told MPICH's Fortran yet where its variables are.
+        // In a program with a C `main`, MPICH's Fortran library may not have stored the addresses of its variables yet.
         static INITIALIZE: Function = Function::named(c"mpirinitf_");
         // SAFETY: a Fortran subroutine without arguments, which may be called several times.
         unsafe { INITIALIZE.call::<(), 0>([]) };
@@ -125,10 +125,10 @@ fn special() -> &'static Special {
                 .collect()
         };
         let places = |own: &[&CStr], behind: &[&CStr]| {
-            let own = variables(own).into_iter().map(Place::Variable);
-            own.chain(variables(behind).into_iter().map(Place::Behind)).collect()
+            let own = variables(own).into_iter().map(SpecialAddress::Variable);
+            own.chain(variables(behind).into_iter().map(SpecialAddress::PointedTo)).collect()
         };
-        Special {
+        SpecialAddresses {
             ignored: places(
                 &[
                     c"mpi_fortran_status_ignore_",
@@ -147,8 +147,8 @@ fn special() -> &'static Special {
     })
 }
 
-/// The beginning of what describes an array that one Fortran procedure passes to another: gfortran's, from its version 9 on. In
-/// those of other compilers only the first word is the same.
+/// The head of an array descriptor as gfortran 9 and later pass it. Descriptors of other compilers have only the
+/// first word in common.
 #[repr(C)]
 struct Descriptor {
     base: usize,
@@ -161,7 +161,7 @@ struct Descriptor {
     span: isize,
 }
 
-/// One of its dimensions; strides are in units of the span.
+/// A dimension of an array descriptor; strides are in units of `span`.
 #[repr(C)]
 struct Dimension {
     stride: isize,
@@ -169,7 +169,7 @@ struct Dimension {
     upper: isize,
 }
 
-/// Where the data of a described buffer begins.
+/// The address of the data of a described buffer.
 ///
 /// # Safety
 /// `word` must be the address of a descriptor.
@@ -178,7 +178,7 @@ pub(crate) unsafe fn base(word: usize) -> usize {
     unsafe { (*(word as *const Descriptor)).base }
 }
 
-/// Where the data of a described buffer is, if it is known to lie in one piece.
+/// The address of the data of a described buffer, if the data is known to be contiguous.
 ///
 /// # Safety
 /// `word` must be the address of a descriptor.
@@ -202,16 +202,16 @@ pub(crate) unsafe fn contiguous(word: usize) -> Option<usize> {
         if extent > 1 && dimension.stride != expected {
             return None;
         }
-        // The extent of the last dimension may not be known; nothing comes after it.
+        // The extent of the last dimension may be unknown; it is not used.
         expected = expected.wrapping_mul(extent);
     }
     Some(this.base)
 }
 
-/// A Fortran string without the blanks at its end.
+/// A Fortran string without trailing blanks.
 ///
 /// # Safety
-/// It must be that long.
+/// `length` bytes must be readable.
 pub(crate) unsafe fn text<'a>(address: usize, length: usize) -> &'a [u8] {
     // SAFETY: the contract.
     let text = unsafe { std::slice::from_raw_parts(address as *const u8, length) };

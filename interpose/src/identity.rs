@@ -1,22 +1,22 @@
-//! Which run this process belongs to: a number that all ranks of a run find by themselves, and alike, from what their launcher
-//! gave them. Another run has another one.
+//! The identity of a run: a number that all ranks derive, each by itself, from what their launcher set, and that
+//! differs between runs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Variables that name a run: together, if the first of them is there.
+/// Environment variables that identify a run. A row applies if its first variable is set.
 const NAMES: [&[&str]; 3] = [
-    // `vef run` sets it.
+    // Set by `vef run`.
     &["VEF_RUN"],
-    // Open MPI 4 numbers its jobs by the process that starts them, and adds a key that is random; others make the name unique.
+    // Open MPI 4 derives the job number from the launcher's process ID and adds a random key; others make the namespace unique.
     &["PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports"],
     &["OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_precondition_transports"],
 ];
 
-/// What srun names its steps by. Also there where another launcher was started inside a job, with steps of its own.
+/// Slurm's names of a job step. They may belong to a step that contains another launcher, hence the lowest priority.
 const STEP: [&str; 2] = ["SLURM_JOB_ID", "SLURM_STEP_ID"];
 
-/// The identity of the run; 0: nothing tells. `world`: the name of a world that another program of the run started.
+/// The identity of the run; 0: unknown. `world`: the name of a spawned world.
 pub(crate) fn identity(world: Option<&OsStr>) -> u64 {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let step = || STEP.map(variable).into_iter().collect::<Option<Vec<_>>>();
@@ -32,13 +32,12 @@ fn named(variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<OsString>> {
     })
 }
 
-/// Where the `mpiexec` of Hydra listens, a host and a port: it gives its ranks no name of the run, but that to the process which
-/// starts them on each host.
+/// The host and port of Hydra's `mpiexec`. Hydra passes them only to its proxy on each host, the parent of the ranks.
 fn control_port() -> Option<Vec<OsString>> {
     of_proxy(b"--control-port").map(|port| vec![port])
 }
 
-/// The number of a world that a program of the run has spawned, from 1 on; `None`: nothing tells.
+/// The number of a spawned world, from 1; `None`: unknown.
 pub(crate) fn spawned() -> Option<u32> {
     let variable = |name: &str| std::env::var(name).ok();
     match variable("PMIX_NAMESPACE").or_else(|| variable("OMPI_MCA_ess_base_jobid")) {
@@ -48,7 +47,7 @@ pub(crate) fn spawned() -> Option<u32> {
     .filter(|&number| number > 0)
 }
 
-/// The number of a job of Open MPI, from 1 on: of version 4 its lower half, of later ones what is behind the last `@`.
+/// The number of an Open MPI job, from 1: the lower half of version 4's job ID; the part after the last `@` in later versions.
 fn job_number(job: &str) -> Option<u32> {
     match job.rsplit_once('@') {
         Some((_, number)) => number.parse().ok(),
@@ -56,9 +55,9 @@ fn job_number(job: &str) -> Option<u32> {
     }
 }
 
-/// The value of an option in the command line of Hydra's proxy, which has started this process.
+/// An option of Hydra's proxy, an ancestor of this process.
 fn of_proxy(option: &[u8]) -> Option<OsString> {
-    /// Programs between that process and this one: scripts, debuggers.
+    /// The largest number of processes between the proxy and this one: scripts, debuggers.
     const MOST: usize = 16;
     std::env::var_os("PMI_FD")?;
     // SAFETY: has no conditions.
@@ -72,11 +71,11 @@ fn of_proxy(option: &[u8]) -> Option<OsString> {
 
 fn parent_of(process: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // A program's name, in parentheses, may contain anything.
+    // The program's name, in parentheses, may contain any character.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The value of an option in a command line, if it is that of Hydra's proxy.
+/// The value of an option in a command line, if the program is Hydra's proxy.
 fn value_of(option: &[u8], line: &[u8]) -> Option<OsString> {
     let mut words = line.split(|&byte| byte == 0);
     words.next().filter(|program| program.ends_with(b"pmi_proxy"))?;

@@ -1,4 +1,4 @@
-//! What is known of the handles of a program.
+//! The state of the program's handles.
 
 use crate::comms::Comms;
 use crate::pending::Pending;
@@ -7,14 +7,14 @@ use crate::table::HandleMap;
 use vef_format::capture::event::{Datatype, DatatypeId};
 use vef_format::units::Bytes;
 
-/// What is known of handles.
+/// The state of all handles.
 pub(crate) struct Known {
     pub(crate) comms: Comms,
     pub(crate) types: Types,
     pub(crate) windows: Numbers,
     pub(crate) files: Numbers,
     pub(crate) requests: Pending,
-    /// Matched messages, by message handle.
+    /// Matched messages by handle.
     pub(crate) messages: Pending,
     pub(crate) templates: Templates,
 }
@@ -33,7 +33,7 @@ impl Known {
     }
 }
 
-/// What recording a call needs of a datatype.
+/// The properties of a datatype that recording needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Type {
     pub(crate) id: DatatypeId,
@@ -51,17 +51,17 @@ impl Type {
     }
 }
 
-/// The datatypes seen so far.
+/// The known datatypes.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
     known: HandleMap<Type>,
-    /// The one asked for last.
+    /// The result of the last look-up.
     last: (usize, Type),
     next: u32,
 }
 
 impl Types {
-    /// The datatype behind `handle`, if it is known.
+    /// The datatype of `handle`, if it is known.
     #[inline(always)]
     pub(crate) fn get(&mut self, handle: usize) -> Option<Type> {
         if self.last.0 != handle || handle == 0 {
@@ -70,7 +70,7 @@ impl Types {
         Some(self.last.1)
     }
 
-    /// Numbers the datatype behind `handle`.
+    /// Assigns a number to the datatype of `handle`.
     pub(crate) fn add(&mut self, handle: usize, described: &Datatype<'_>) -> Type {
         let found = Type { id: DatatypeId(self.next), sparse: !described.contiguous, size: described.size.0 };
         self.next += 1;
@@ -78,14 +78,14 @@ impl Types {
         found
     }
 
-    /// The handle was freed, or means another datatype now; what it was.
+    /// Removes a handle that was freed or reused; returns its datatype.
     pub(crate) fn forget(&mut self, handle: usize) -> Option<Type> {
         self.last = (0, Type::default());
         self.known.remove(handle)
     }
 }
 
-/// Numbers of windows or files.
+/// Numbers of windows or of files.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     known: HandleMap<u32>,
@@ -109,12 +109,12 @@ impl Numbers {
     }
 }
 
-/// What persistent requests do.
+/// The templates of persistent requests.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     known: HandleMap<u32>,
     list: Vec<Option<Template>>,
-    /// Places of the list that are free.
+    /// Free places of the list.
     free: Vec<u32>,
 }
 
@@ -129,14 +129,14 @@ impl Templates {
         self.known.insert(handle, place);
     }
 
-    /// Takes it out, to be put back by [`Templates::insert`].
+    /// Removes a template; [`Templates::insert`] puts it back.
     pub(crate) fn remove(&mut self, handle: usize) -> Option<Template> {
         let place = self.known.remove(handle)?;
         self.free.push(place);
         self.list[place as usize].take()
     }
 
-    /// Whether the request is a persistent one.
+    /// Whether the request is persistent.
     pub(crate) fn has(&self, handle: usize) -> bool {
         self.known.get(handle).is_some()
     }

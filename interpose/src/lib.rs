@@ -1,16 +1,17 @@
 //! The preload library that records the MPI calls of unmodified programs: `libvef_interpose.so`.
 //!
-//! ONE file serves every MPI: it links none, defines the names that programs call MPI by, and finds the real functions at
-//! run time. From a call to the file:
+//! One file serves every MPI: it links none, exports the names by which programs call MPI, and finds the real
+//! functions at run time. The path of a call:
 //!
 //! ```text
-//! entry (the names) ─▶ record (the frame of a call) ─▶ hooks (what it did) ─▶ writer ─▶ output (the file)
-//!    │                    │    ╰─▶ shapes, pending (like earlier ones) ────────╯
-//!    ╰▶ chain (tools) ────╯         known, comms (what handles mean)
+//! entry (exported names) ─▶ record (frame of a call) ─▶ hooks (by category) ─▶ writer ─▶ output (the file)
+//!    │                         │    ╰─▶ shapes, pending (fast paths) ─────────╯
+//!    ╰▶ chain (tools) ─────────╯         known, comms (state of handles)
 //! ```
 //!
-//! This library never prints, except one line on stderr when something is lost; never ends the program; never communicates; takes no
-//! lock in single-threaded programs and allocates nothing on the path of an ordinary call; does nothing in processes without MPI.
+//! This library never prints, except one line on stderr when data is lost. It never ends the program and never
+//! communicates. It takes no lock in single-threaded programs, does not allocate in ordinary calls, and does nothing
+//! in processes without MPI.
 
 mod absent;
 mod arguments;

@@ -1,14 +1,13 @@
-//! What depends on the processor: the stubs behind the names that programs call, the trampolines into Rust, and what a thread has
-//! of its own.
+//! Processor-dependent code: the stubs behind the exported names, the trampolines into Rust, and thread-local data.
 //!
 //! ```text
 //! program ─▶ stub ─▶ NEXT[number] ─▶ the real function
 //!                        ├─────────▶ trampoline ─▶ Rust, with the arguments as a Frame
-//!                        ╰ 0: not known yet ─▶ resolve
+//!                        ╰ 0: not resolved yet ─▶ resolve
 //! ```
 //!
-//! A stub is a load, a test and a jump. It changes no register that a call passes something in, so one kind serves functions of any
-//! arguments; and neither it nor [`NEXT`], which is zero at first, costs the loader a relocation.
+//! A stub is a load, a test and a jump. It preserves all registers that pass arguments, so one form serves functions
+//! with any arguments. Neither stubs nor [`NEXT`], which is initially zero, need a relocation.
 
 use mpi_abi::prototypes::{Call, Export, Form};
 use mpi_abi::symbols::Words;
@@ -16,21 +15,21 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// By number of a name: where its calls go now; 0: to be found out.
+/// The destination of calls by a name, by export number; 0: not resolved yet.
 pub(crate) static NEXT: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
 
-/// By number of a name: the real function; 0: not looked up yet.
+/// The real function of a name, by export number; 0: not looked up yet.
 static REAL: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
 
-/// What is done with calls.
+/// What happens to calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Mode {
-    /// Nothing but to wait for the beginning.
+    /// They go to MPI; only those that start a recording are intercepted.
     Idle,
-    /// They are recorded, and there are no tools.
+    /// They are recorded; there are no tools.
     Recording,
-    /// Those that mean something for the time after the pause are recorded.
+    /// Only calls that affect later recording are recorded (handles made and freed, completions).
     Paused,
     /// They go through a chain of tools.
     Chained,
@@ -38,7 +37,7 @@ pub(crate) enum Mode {
 
 static MODE: AtomicU8 = AtomicU8::new(Mode::Idle as u8);
 
-/// What is done with calls now.
+/// The current mode.
 pub(crate) fn mode() -> Mode {
     match MODE.load(Ordering::Acquire) {
         1 => Mode::Recording,
@@ -48,13 +47,13 @@ pub(crate) fn mode() -> Mode {
     }
 }
 
-/// From now on calls go where `mode` wants them.
+/// Changes the mode: all stubs are resolved anew.
 pub(crate) fn set_mode(mode: Mode) {
     MODE.store(mode as u8, Ordering::Release);
     NEXT.iter().for_each(|next| next.store(0, Ordering::Release));
 }
 
-/// The real function of a name; `None`: no library has it.
+/// The real function of a name; `None`: no loaded library has it.
 pub(crate) fn real(number: usize) -> Option<NonNull<c_void>> {
     let known = REAL[number].load(Ordering::Acquire) as *mut c_void;
     NonNull::new(known).or_else(|| {
@@ -65,12 +64,12 @@ pub(crate) fn real(number: usize) -> Option<NonNull<c_void>> {
     })
 }
 
-/// Whether MPI has a function, asked by the loader, which holds its locks and may be in the middle of loading the program.
+/// Whether MPI has a function. Called by the loader, which holds its locks and may be in the middle of loading the program.
 pub(crate) extern "C" fn is_there(number: usize) -> bool {
     mpi_abi::symbols::search_loaded_objects(Export::symbol(number).as_bytes()).is_some()
 }
 
-/// The number of a function's C name; `None`: it has no stub.
+/// The export number of a function's C name; `None`: it has no stub.
 pub(crate) fn c_name(call: Call) -> Option<usize> {
     static NUMBERS: std::sync::OnceLock<[Option<u16>; Call::COUNT]> = std::sync::OnceLock::new();
     let find = || {
@@ -87,24 +86,24 @@ pub(crate) fn c_name(call: Call) -> Option<usize> {
     NUMBERS.get_or_init(find)[call as usize].map(usize::from)
 }
 
-/// Arguments that come in registers.
+/// Number of arguments passed in registers.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const REGISTERS: usize = 6;
-/// Arguments that come in registers.
+/// Number of arguments passed in registers.
 #[cfg(target_arch = "aarch64")]
 pub(crate) const REGISTERS: usize = 8;
-/// Between those and the ones on the stack a trampoline leaves the frame pointer and the return address.
+/// Words between those and the arguments on the stack: frame pointer and return address.
 pub(crate) const LINK: usize = 2;
 
-/// The most arguments of an MPI function, what Fortran adds and a tool's layer included.
+/// The largest number of arguments of an MPI function, including Fortran's additional ones and a tool's layer.
 pub(crate) const MOST: usize = mpi_abi::symbols::MOST_WORDS;
 
-/// The arguments of a call, where a trampoline has left them.
+/// The arguments of a call, as stored by a trampoline.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Frame(NonNull<usize>);
 
-/// A frame that was made by hand.
+/// Storage for a frame that no trampoline made.
 pub(crate) struct OwnFrame([usize; MOST + LINK]);
 
 impl OwnFrame {
@@ -116,37 +115,37 @@ impl OwnFrame {
         Self(own)
     }
 
-    /// To be used while this is where it is.
+    /// The frame; valid while `self` is not moved.
     pub(crate) fn frame(&mut self) -> Frame {
         Frame(NonNull::from(&mut self.0).cast())
     }
 }
 
 impl Frame {
-    /// Where argument number `index` is, for [`Frame::at`].
+    /// The slot of the argument at `index`.
     #[inline(always)]
     pub(crate) const fn slot(index: usize) -> usize {
         if index < REGISTERS { index } else { index + LINK }
     }
 
-    /// Its address: that of another call is lower if that was made from within this one.
+    /// The address of the frame. A call made from within another one has a lower address.
     #[inline(always)]
     pub(crate) fn address(self) -> usize {
         self.0.as_ptr() as usize
     }
 
-    /// What is in a slot.
+    /// The word in a slot.
     ///
     /// # Safety
-    /// It must be that of an argument which the caller has passed.
+    /// The caller must have passed the argument of this slot.
     #[inline(always)]
     pub(crate) unsafe fn at(self, slot: usize) -> usize {
         // SAFETY: the contract.
         unsafe { *self.0.as_ptr().add(slot) }
     }
 
-    /// As [`Frame::at`], by an instruction of its own: one that reads two arguments at once waits until both, which the trampoline
-    /// has just written one by one, are in the cache.
+    /// [`Frame::at`] as a separate load instruction. A combined load of two arguments would stall, because the
+    /// trampoline has just stored them one by one.
     ///
     /// # Safety
     /// As [`Frame::at`].
@@ -156,17 +155,17 @@ impl Frame {
         unsafe { self.0.as_ptr().add(slot).read_volatile() }
     }
 
-    /// Argument number `index`.
+    /// The argument at `index`.
     ///
     /// # Safety
-    /// The caller must have passed as many.
+    /// The caller must have passed it.
     #[inline(always)]
     pub(crate) unsafe fn word(self, index: usize) -> usize {
         // SAFETY: the contract.
         unsafe { self.at(Self::slot(index)) }
     }
 
-    /// Replaces argument number `index`.
+    /// Replaces the argument at `index`.
     ///
     /// # Safety
     /// As [`Frame::word`].
@@ -188,7 +187,7 @@ impl Frame {
         words
     }
 
-    /// Where the call was made; of no frame made by hand.
+    /// The return address of the call.
     ///
     /// # Safety
     /// A trampoline must have made the frame.
@@ -200,17 +199,17 @@ impl Frame {
     /// Calls a function with the first `count` arguments.
     ///
     /// # Safety
-    /// The caller must have passed as many, for a function with that prototype.
+    /// The caller must have passed them for a function with this prototype.
     #[inline(always)]
     pub(crate) unsafe fn pass_to(self, function: NonNull<c_void>, count: usize) -> i32 {
         macro_rules! pass {
             ($($index:literal)*) => {
-                // SAFETY: the contract; there may be more words than the function takes.
+                // SAFETY: the contract; surplus words are ignored.
                 unsafe { [$(self.word($index)),*].pass_to(function) }
             };
         }
         match count {
-            // What is on the stack behind fewer arguments is the caller's.
+            // Surplus words are read from the caller's stack.
             0..=7 => pass!(0 1 2 3 4 5 6),
             8 => pass!(0 1 2 3 4 5 6 7),
             9 => pass!(0 1 2 3 4 5 6 7 8),
@@ -223,26 +222,41 @@ impl Frame {
     }
 }
 
-/// How many recorders there can be in a chain.
+/// The largest number of recorders in a chain.
 pub(crate) const RECORDERS: usize = 8;
 
-/// What a thread has of its own; all zero at first.
+/// Data of a thread; initially zero.
 #[repr(C)]
 pub(crate) struct Thread {
-    /// By recorder: its lane, if it has one.
+    /// The thread's lane of each recorder, or null.
     pub(crate) lanes: [*mut c_void; RECORDERS],
-    /// The frame of its call that is in the chain of tools; 0: none is.
+    /// The frame of the call that is in the chain of tools; 0: none.
     pub(crate) chained: usize,
-    /// Whether it is in a call that starts tracing, or in `MPI_Pcontrol`.
+    /// How far that call has come.
+    pub(crate) passage: Passage,
+    /// Whether the thread is in a call that starts recording, or in `MPI_Pcontrol`.
     pub(crate) starting: bool,
 }
 
-/// Bytes of a [`Thread`] in [`thread_local`](self).
+/// How far a call has come in the chain of tools.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Passage {
+    /// The function, as the program called it.
+    pub(crate) call: u16,
+    /// Whether MPI runs: exceptions are those of the program's callbacks.
+    pub(crate) in_mpi: bool,
+    /// Whether MPI has returned from the function, and with which code.
+    pub(crate) has_returned: bool,
+    pub(crate) code: i32,
+}
+
+/// Bytes reserved for [`Thread`].
 const THREAD: usize = 96;
 const _: () = assert!(size_of::<Thread>() <= THREAD);
 
-// In the memory that every thread has from its start, because this library is loaded with the program: it is reached by two
-// instructions, allocates nothing, and is there until the thread's last.
+// Static TLS, because this library is loaded with the program: two instructions reach it, it needs no allocation, and
+// it exists until the thread's end.
 std::arch::global_asm!(
     ".pushsection .tbss,\"awT\",@nobits",
     ".balign 16",
@@ -255,12 +269,12 @@ std::arch::global_asm!(
     size = const THREAD,
 );
 
-/// What the calling thread has of its own.
+/// The calling thread's data.
 #[inline(always)]
 pub(crate) fn thread() -> *mut Thread {
     let place: *mut Thread;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads the place of the variable above and the thread pointer.
+    // SAFETY: reads the variable's TLS offset and the thread pointer.
     unsafe {
         std::arch::asm!(
             "mov {place}, qword ptr fs:[0]",
@@ -285,7 +299,7 @@ pub(crate) fn thread() -> *mut Thread {
     place
 }
 
-/// Defines the stub of a name: `stub! { "MPI_Send" 17 resolve }`, where the last is what [`resolving`] defines.
+/// Defines the stub of a name: `stub! { "MPI_Send" 17 resolve }`, where `resolve` was defined by [`resolving`].
 #[cfg(target_arch = "x86_64")]
 macro_rules! stub {
     ($symbol:literal $number:literal $resolve:path) => {
@@ -308,9 +322,9 @@ macro_rules! stub {
     };
 }
 
-/// As [`stub`], of a name that some MPIs lack: under these the loader finds no such name, neither for a weak reference nor for
-/// `dlsym`. It begins with a mark (`absent` looks for that) and the distance to what the loader is to call whenever it
-/// binds a reference: that returns null or the address of the stub.
+/// A [`stub`] of a name that some MPIs lack. The loader must not find such a name, neither for a weak reference nor
+/// for `dlsym`. The stub begins with a mark, which `absent` looks for, and the distance to the function that the
+/// loader calls when it binds a reference; that returns null or the stub's address.
 #[cfg(target_arch = "x86_64")]
 macro_rules! optional_stub {
     ($symbol:literal $number:literal $resolve:path) => {
@@ -319,7 +333,7 @@ macro_rules! optional_stub {
             #[unsafe(export_name = $symbol)]
             unsafe extern "C" fn stub() {
                 ::std::arch::naked_asm!(
-                    // An instruction that does nothing, with the distance in it.
+                    // A long NOP; the distance is its displacement.
                     "2: .byte 0x0f, 0x1f, 0x80",
                     ".long 3f - 2b",
                     "mov r11, qword ptr [rip + {next} + 8 * {number}]",
@@ -346,12 +360,12 @@ macro_rules! optional_stub {
     };
 }
 
-/// How the stubs of such names begin.
+/// The first bytes of an optional stub.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const MARK: &[u8] = &[0x0f, 0x1f, 0x80];
 
-/// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the arguments
-/// of the call, and returns what that returns. An exception or a panic passes through. The lane is the thread's of recorder 0.
+/// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the call's
+/// arguments and returns its result. Exceptions and panics pass through. `lane` is the thread's lane of recorder 0.
 #[cfg(target_arch = "x86_64")]
 macro_rules! trampoline {
     ($(#[$doc:meta])* $name:ident => $function:path) => {
@@ -386,8 +400,8 @@ macro_rules! trampoline {
     };
 }
 
-/// Defines what a stub goes to that does not know where to go: it asks a Rust function `fn(number: usize) -> usize` and goes there
-/// with the arguments as they are, floating-point ones included.
+/// Defines the code behind unresolved stubs: it calls a Rust function `fn(number: usize) -> usize` and jumps to the
+/// result with all argument registers, floating-point ones included, as they were.
 #[cfg(target_arch = "x86_64")]
 macro_rules! resolving {
     ($name:ident => $function:path) => {
@@ -447,7 +461,7 @@ macro_rules! resolving {
     };
 }
 
-/// Defines the stub of a name: `stub! { "MPI_Send" 17 resolve }`, where the last is what [`resolving`] defines.
+/// Defines the stub of a name: `stub! { "MPI_Send" 17 resolve }`, where `resolve` was defined by [`resolving`].
 #[cfg(target_arch = "aarch64")]
 macro_rules! stub {
     ($symbol:literal $number:literal $resolve:path) => {
@@ -471,7 +485,7 @@ macro_rules! stub {
     };
 }
 
-/// As [`stub`], of a name that some MPIs lack; see that for x86-64.
+/// A [`stub`] of a name that some MPIs lack; see that for x86-64.
 #[cfg(target_arch = "aarch64")]
 macro_rules! optional_stub {
     ($symbol:literal $number:literal $resolve:path) => {
@@ -506,12 +520,12 @@ macro_rules! optional_stub {
     };
 }
 
-/// How the stubs of such names begin: a jump over one word.
+/// The first word of an optional stub: a branch over the next word.
 #[cfg(target_arch = "aarch64")]
 pub(crate) const MARK: &[u8] = &0x1400_0002u32.to_le_bytes();
 
-/// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the arguments
-/// of the call, and returns what that returns. An exception or a panic passes through. The lane is the thread's of recorder 0.
+/// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the call's
+/// arguments and returns its result. Exceptions and panics pass through. `lane` is the thread's lane of recorder 0.
 #[cfg(target_arch = "aarch64")]
 macro_rules! trampoline {
     ($(#[$doc:meta])* $name:ident => $function:path) => {
@@ -548,8 +562,8 @@ macro_rules! trampoline {
     };
 }
 
-/// Defines what a stub goes to that does not know where to go: it asks a Rust function `fn(number: usize) -> usize` and goes there
-/// with the arguments as they are, floating-point ones included.
+/// Defines the code behind unresolved stubs: it calls a Rust function `fn(number: usize) -> usize` and jumps to the
+/// result with all argument registers, floating-point ones included, as they were.
 #[cfg(target_arch = "aarch64")]
 macro_rules! resolving {
     ($name:ident => $function:path) => {

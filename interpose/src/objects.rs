@@ -1,16 +1,16 @@
-//! Which loaded objects are MPI's own: calls that they make are no calls of the program's.
+//! Identifies the loaded objects of MPI and of tools: their calls are not the program's.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// From the first to behind the last byte of a loaded object.
+/// The start and end address of a loaded object.
 type Range = (usize, usize);
 
-/// Those known to be MPI's or a tool's, in the order they were found; null: no more.
+/// The known objects of MPI and of tools, in the order of discovery; null: end of the list.
 static OWN: [AtomicPtr<Range>; 64] = [const { AtomicPtr::new(null_mut()) }; 64];
 
-/// How the names of MPI's libraries begin.
+/// Prefixes of the names of MPI's libraries.
 const NAMES: [&str; 14] = [
     "libmpi.so",
     "libmpi_",
@@ -28,16 +28,16 @@ const NAMES: [&str; 14] = [
     "mca_",
 ];
 
-/// Whether the code at an address is MPI's own, or a tool's.
+/// Whether an address is in the code of MPI or of a tool.
 #[inline]
-pub(crate) fn is_own(address: usize) -> bool {
+pub(crate) fn is_internal(address: usize) -> bool {
     // SAFETY: leaked boxes, or null.
     let known = OWN.iter().map_while(|place| unsafe { place.load(Ordering::Acquire).as_ref() });
-    known.into_iter().any(|range| (range.0..range.1).contains(&address)) || is_newly_own(address)
+    known.into_iter().any(|range| (range.0..range.1).contains(&address)) || is_newly_internal(address)
 }
 
 #[cold]
-fn is_newly_own(address: usize) -> bool {
+fn is_newly_internal(address: usize) -> bool {
     let own = object_at(address, |name| {
         let name = name.rsplit('/').next().unwrap_or_default();
         NAMES.iter().any(|beginning| name.starts_with(beginning))
@@ -51,8 +51,8 @@ fn is_newly_own(address: usize) -> bool {
     }
 }
 
-/// From now on the object that an address is in counts as MPI's own.
-pub(crate) fn add_own(address: *const c_void) {
+/// Registers the object that contains an address as MPI's or a tool's.
+pub(crate) fn add_internal(address: *const c_void) {
     if let Some((range, _)) = object_at(address as usize, |_| true) {
         remember(range);
     }
@@ -63,11 +63,11 @@ fn remember(range: Range) {
     let is_taken = |place: &AtomicPtr<Range>| {
         place.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
-    // One too many is looked up each time.
+    // When the list is full, further objects are looked up at each call.
     let _ = OWN.iter().any(is_taken);
 }
 
-/// The range of the loaded object that an address is in, and what `judge` says of its name.
+/// The range of the loaded object that contains an address, and the result of `judge` for its name.
 fn object_at(address: usize, judge: impl Fn(&str) -> bool) -> Option<(Range, bool)> {
     struct Search<'a> {
         address: usize,
@@ -75,7 +75,7 @@ fn object_at(address: usize, judge: impl Fn(&str) -> bool) -> Option<(Range, boo
         found: Option<(Range, bool)>,
     }
     unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid `info`, and `search` is the one given below, which nobody else uses.
+        // SAFETY: the loader passes a valid `info`; `search` is the one given below, used by this call only.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search<'_>>()) };
         // SAFETY: as many headers as the loader says.
         let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn what_is_added_is_own() {
         let here = what_is_added_is_own as fn() as *const c_void;
-        assert!(!is_own(here as usize));
-        add_own(here);
-        assert!(is_own(here as usize) && !is_own(libc::getpid as *const c_void as usize));
+        assert!(!is_internal(here as usize));
+        add_internal(here);
+        assert!(is_internal(here as usize) && !is_internal(libc::getpid as *const c_void as usize));
     }
 }

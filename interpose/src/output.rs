@@ -1,8 +1,8 @@
-//! The file of this rank. Its header, its call table and the window of each thread are mapped into memory: what is stored
-//! there survives the process. Full windows are appended by ordinary writes.
+//! The file of this rank. The header, the call table and the window of each thread are mapped into memory, so their
+//! contents survive the process. Full windows are appended with ordinary writes.
 //!
-//! So few pages are mapped, which stay in the caches, and no record pays for a page that is touched for the first time.
-//! The space of what is mapped is reserved before, so that a full disk is an error here and never a signal later.
+//! Few pages are mapped and they stay in the caches: no record pays for the first touch of a page. The blocks of
+//! mapped ranges are allocated in advance, so that a full disk is an error here and never a SIGBUS later.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use vef_format::capture::layout::{
     State, call_field, chunk_field, field, header, pair_bytes,
 };
 
-/// A piece of the file in memory.
+/// A mapped range of the file.
 #[derive(Debug)]
 pub(crate) struct Piece {
     start: NonNull<u8>,
@@ -47,13 +47,13 @@ impl Piece {
         }
     }
 
-    /// Makes its pages present; older kernels do that page by page as they are used.
+    /// Faults in all pages. Kernels before 5.14 do not support this and fault them in one by one.
     fn populate(&self) {
         // SAFETY: the mapping is ours.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_POPULATE_WRITE) };
     }
 
-    /// Its bytes.
+    /// The mapped bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: mapped for reading and writing, and borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
@@ -76,7 +76,7 @@ fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// The size a file of this process may have (`ulimit -f`): growing it beyond would end the process by a signal.
+/// The limit on the size of a file of this process (`ulimit -f`). Exceeding it would end the process with SIGXFSZ.
 fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: room for the answer.
@@ -100,7 +100,7 @@ pub(crate) struct Output {
     max_size: u64,
 }
 
-/// The numbers of a slot of the call table, in the file.
+/// The counters of an entry of the call table, in the file.
 #[repr(C)]
 pub(crate) struct CallEntry {
     pub(crate) calls: AtomicU64,
@@ -109,17 +109,17 @@ pub(crate) struct CallEntry {
 }
 const _: () = assert!(call_field::COUNT == 0 && call_field::TICKS == 8 && call_field::ERRORS == 16);
 
-/// Where a window lies in the file, and its bytes in use.
+/// The offset of a window in the file, and its used bytes.
 pub(crate) type Rest<'a> = (u64, &'a [u8]);
 
-// SAFETY: `head` is written through atomics (counts), or by the one thread that holds a slot or the end of the run.
+// SAFETY: counters in `head` are written through atomics; other fields by the one thread that owns a slot or ends the run.
 unsafe impl Sync for Output {}
 
 impl Output {
-    /// Makes the file and its header.
+    /// Creates the file and writes its header.
     ///
-    /// Processes that a launcher of another MPI started each think that they are rank 0 of 1: a file that another process
-    /// is writing is left alone, and if it is to be `fresh`, also one that is there at all.
+    /// Processes started by the launcher of another MPI all believe that they are rank 0 of 1. Therefore a file that
+    /// another process is writing is left alone; with `fresh`, any existing file is.
     pub(crate) fn create(
         path: &Path,
         info: &RankInfo,
@@ -137,7 +137,7 @@ impl Output {
         if HEADER_SIZE as u64 > max_size.min(file_size_limit()) {
             return Err(io::Error::other("the size limit is reached"));
         }
-        // SAFETY: a valid descriptor. Held until the process ends; where locks are not supported, there is none.
+        // SAFETY: a valid descriptor. The lock is held until the process ends. File systems without locks have none.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0
             && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
         {
@@ -158,7 +158,7 @@ impl Output {
         })
     }
 
-    /// A window: a unit of the file in memory, and its offset.
+    /// Maps a new window; returns it and its offset.
     pub(crate) fn window(&self) -> io::Result<(Piece, u64)> {
         let offset = self.claim(1, CHUNK_SIZE)?;
         let window = Piece::map(&self.file, offset, CHUNK_SIZE)?;
@@ -166,7 +166,7 @@ impl Output {
         Ok((window, offset))
     }
 
-    /// Appends a chunk of `span` units. Until all of it is written it reads as a hole.
+    /// Appends a chunk of `span` units. Readers see a hole until the chunk is complete.
     pub(crate) fn append(&self, head: &[u8; CHUNK_HEADER], records: &[u8], span: u32) -> io::Result<()> {
         let offset = self.claim(span, CHUNK_HEADER + records.len())?;
         let mut hole = *head;
@@ -178,7 +178,7 @@ impl Output {
         Ok(())
     }
 
-    /// The next `span` units, of which `len` bytes will be used.
+    /// Claims the next `span` units, of which `len` bytes will be used; returns their offset.
     fn claim(&self, span: u32, len: usize) -> io::Result<u64> {
         let first = u64::from(self.units.fetch_add(span, Ordering::Relaxed));
         let offset = HEADER_SIZE as u64 + first * CHUNK_SIZE as u64;
@@ -188,12 +188,12 @@ impl Output {
         Ok(offset)
     }
 
-    /// Whether somebody has removed the file: then nothing of it will be left.
+    /// Whether the file was unlinked; its contents are then lost.
     pub(crate) fn is_removed(&self) -> bool {
         self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }
 
-    /// A slot of the call table for `name`: its number and its numbers. One caller at a time.
+    /// Assigns the next entry of the call table to `name`; returns its number and counters. Calls must not overlap.
     pub(crate) fn call_slot(&self, name: &str) -> Option<(u32, &CallEntry)> {
         let slot = self.slots.load(Ordering::Relaxed);
         if slot as usize >= CALL_SLOTS {
@@ -201,8 +201,8 @@ impl Output {
         }
         let at = self.calls_at + slot as usize * CALL_ENTRY;
         let len = name.len().min(CALL_NAME);
-        // SAFETY: the entry lies within the header, is 8-byte aligned, begins with what a `CallEntry` is, and this call alone writes
-        // its name.
+        // SAFETY: the entry lies within the header, is 8-byte aligned and begins with a `CallEntry`; only this call
+        // writes its name.
         let entry = unsafe {
             let entry = self.head.start.as_ptr().add(at);
             std::ptr::copy_nonoverlapping(name.as_ptr(), entry.add(call_field::NAME), len);
@@ -214,7 +214,7 @@ impl Output {
         Some((slot, entry))
     }
 
-    /// The slot that [`Output::call_slot`] gave.
+    /// The number of an entry returned by [`Output::call_slot`].
     pub(crate) fn slot_of(&self, entry: &CallEntry) -> u32 {
         let address = std::ptr::from_ref(entry) as usize;
         ((address - self.head.start.as_ptr() as usize - self.calls_at) / CALL_ENTRY) as u32
@@ -222,19 +222,20 @@ impl Output {
 
     /// Stores clock pair number `index`.
     pub(crate) fn set_pair(&self, index: usize, pair: ClockPair) {
-        // Nanoseconds first: a pair counts once its tick is there.
+        // The tick is written last, because it marks the pair as valid.
         let bytes = pair_bytes(pair);
         self.store(field::CLOCK + 16 * index + 8, &bytes[8..]);
         std::sync::atomic::compiler_fence(Ordering::Release);
         self.store(field::CLOCK + 16 * index, &bytes[..8]);
     }
 
-    /// Closes the file at the end of the program. `windows`: all there are. `for_good`: it will not be [reopened](Output::reopen).
+    /// Closes the file at the end of the program. `windows`: those of all threads. `for_good`: the file will not be
+    /// [reopened](Output::reopen).
     pub(crate) fn finish(&self, windows: &[Rest<'_>], for_good: bool) {
         let calls_end = self.calls_at + self.slots.load(Ordering::Relaxed) as usize * CALL_ENTRY;
         let ends = windows.iter().map(|(offset, bytes)| offset + bytes.len() as u64);
         let end = ends.fold(self.end.load(Ordering::Relaxed), u64::max);
-        // The records of a short run move up behind the call table; what they leave reads as before until the header knows.
+        // The records of a short run move up behind the call table. The old copy stays valid until the header is updated.
         if let [(_, bytes)] = windows
             && for_good
             && self.units.load(Ordering::Relaxed) == 1
@@ -253,7 +254,7 @@ impl Output {
         }
     }
 
-    /// Goes on after [`Output::finish`]: the windows are in memory as they were.
+    /// Continues after [`Output::finish`]: the windows in memory are unchanged.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
         allocate(&self.file, 0, claimed)?;
@@ -261,8 +262,8 @@ impl Output {
         Ok(())
     }
 
-    /// Closes the file while the program goes on: other threads may still be writing to their windows. `rest` is the window of
-    /// the caller; if it is the last of the file, it gives back what it did not use.
+    /// Closes the file while the program continues and other threads may still write to their windows. `rest` is the
+    /// caller's window; its unused end is cut off if it is the last of the file.
     pub(crate) fn stop(&self, rest: Option<Rest<'_>>) {
         let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
         let present = self.file.metadata().map_or(claimed, |data| data.len().min(claimed));
@@ -271,19 +272,20 @@ impl Output {
         self.close(State::Stopped, HEADER_SIZE, length);
     }
 
-    /// Notes the state, where the chunks begin and the length of the file, all at once, and cuts what is beyond.
+    /// Writes the state, the start of the chunks and the length of the file in one step, and truncates the file.
     fn close(&self, state: State, chunks_at: usize, length: u64) {
         let mut fields = [0; field::LENGTH + 8 - field::HEADER_SIZE];
         let mut set = |at: usize, bytes: &[u8]| {
             fields[at - field::HEADER_SIZE..at - field::HEADER_SIZE + bytes.len()].copy_from_slice(bytes)
         };
-        // SAFETY: these fields of the header are stored to here and when it is made.
+        // SAFETY: these fields of the header are written only here and at creation.
         let now = unsafe { std::slice::from_raw_parts(self.head.start.as_ptr(), field::LENGTH + 8) };
         set(field::HEADER_SIZE, &now[field::HEADER_SIZE..]);
         set(field::HEADER_SIZE, &(chunks_at as u32).to_le_bytes());
         set(field::STATE, &(state as u32).to_le_bytes());
         set(field::LENGTH, &length.to_le_bytes());
-        // By one write, which a kill does not divide. A file that is longer than it says is in order.
+        // A single write, so that a killed process leaves either all or nothing. Readers accept a file that is longer
+        // than its header says.
         if self.file.write_all_at(&fields, field::HEADER_SIZE as u64).is_ok() && state != State::Running {
             let _ = self.file.set_len(length);
         }
@@ -307,7 +309,7 @@ impl Output {
 
     fn store(&self, at: usize, bytes: &[u8]) {
         debug_assert!(at + bytes.len() <= HEADER_SIZE);
-        // SAFETY: within the header; the caller is the only one to write these fields.
+        // SAFETY: within the header; the caller is the only writer of these fields.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.head.start.as_ptr().add(at), bytes.len())
         };

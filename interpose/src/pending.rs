@@ -1,54 +1,56 @@
-//! The requests under way, by handle. No allocation but when there are more than ever before.
+//! Table of pending requests by handle. It allocates only when it grows.
 
-use crate::requests::Waiting;
+use crate::requests::PendingRequest;
 use crate::table::{HandleMap, home};
 use std::collections::VecDeque;
 
-/// A handle, and what is under way behind it.
-type Slot = (usize, Waiting);
+/// A handle and its oldest pending request.
+type Slot = (usize, PendingRequest);
 
-/// Requests under way, by handle. Several may share one handle (a library gives the same finished request to many
-/// small sends): they are taken in the order they came.
+/// Pending requests by handle. Several requests may share a handle (MPI gives many small sends the same completed
+/// request); they are taken in the order in which they were made.
 ///
-/// Most requests are soon over, in the order they were made: the latest are in a list ([`Recent`]), and only when others are
-/// asked for, they go into the table.
+/// Most requests complete soon and in order. Therefore the latest ones are kept in a list ([`Recent`]) and move to
+/// the table only when another request is looked up.
 ///
-/// Libraries use few handles again and again, so a handle keeps its slot when nothing is under way behind it; such slots
-/// are given up when the table would have to grow.
+/// Libraries reuse few handles, so a handle keeps its slot as a tombstone when no request is pending; tombstones are
+/// dropped when the table would have to grow.
 #[derive(Debug)]
 pub(crate) struct Pending {
     recent: Recent,
-    /// Power of two; key 0: never used. Of several requests of a handle the oldest, with [`Waiting::SHARED`].
+    /// The length is a power of two. Key 0: never used. The slot of a shared handle has the oldest request, with
+    /// [`PendingRequest::SHARED`].
     slots: Vec<Slot>,
-    /// Their number less one.
+    /// The length of `slots` minus one.
     mask: usize,
-    /// Slots with a key.
+    /// Slots with a key, tombstones included.
     used: usize,
-    /// Handles that had several requests: where in `rest` the others are.
+    /// For each handle that was ever shared, the index in `rest` of the queue of its other requests.
     shared: HandleMap<u32>,
-    rest: Vec<VecDeque<Waiting>>,
-    /// How many in the table there are whose status tells something.
+    rest: Vec<VecDeque<PendingRequest>>,
+    /// The number of requests in the table whose status is needed.
     needs_status: usize,
 }
 
-/// The latest requests of a thread: ordinary ones, made one after the other.
+/// The latest requests of one thread: consecutive and without flags.
 #[derive(Debug)]
 struct Recent {
     handles: [usize; RECENT],
-    /// The first of them, and the end; both 0 if there are none.
+    /// The used range of `handles`; 0..0 if it is empty.
     first: usize,
     end: usize,
-    /// The request that would be the next of them.
-    next: Waiting,
+    /// The request that would be next in the list.
+    next: PendingRequest,
 }
 
-/// How far requests of one handle are looked through: further would take long where a program leaves many behind.
+/// The number of requests of a handle that are searched for one of a given thread. A limit keeps programs fast that
+/// never complete their requests.
 const NEAR: usize = 64;
 
-/// How many are listed at most.
+/// The capacity of the list.
 const RECENT: usize = 256;
 
-/// The first or the last of the listed requests.
+/// A range of listed requests, at the start or at the end of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     start: usize,
@@ -56,7 +58,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// How many they are.
+    /// The number of requests.
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         self.end - self.start
@@ -65,8 +67,8 @@ impl Run {
 
 impl Pending {
     pub(crate) fn new() -> Self {
-        let slots = vec![(0, Waiting::NEVER); 256];
-        let recent = Recent { handles: [0; RECENT], first: 0, end: 0, next: Waiting::NEVER };
+        let slots = vec![(0, PendingRequest::NEVER); 256];
+        let recent = Recent { handles: [0; RECENT], first: 0, end: 0, next: PendingRequest::NEVER };
         Self {
             recent,
             mask: slots.len() - 1,
@@ -79,7 +81,7 @@ impl Pending {
     }
 
     #[inline(always)]
-    pub(crate) fn insert(&mut self, key: usize, waiting: Waiting) {
+    pub(crate) fn insert(&mut self, key: usize, waiting: PendingRequest) {
         let Recent { handles, end, next, .. } = &mut self.recent;
         if waiting == *next
             && let Some(handle) = handles.get_mut(*end)
@@ -92,13 +94,13 @@ impl Pending {
         }
     }
 
-    /// The `count` requests with these handles, if they are the first or the last in the list, in order, and of the thread that
-    /// makes `next` next.
+    /// Finds `count` requests with these handles, if they are consecutive at the start or at the end of the list, and
+    /// made by the thread whose next request is `next`.
     #[inline(always)]
     pub(crate) fn find_run(
         &self,
         count: usize,
-        next: Waiting,
+        next: PendingRequest,
         handle: impl Fn(usize) -> usize,
     ) -> Option<Run> {
         let Recent { handles, first, end, next: own } = &self.recent;
@@ -106,7 +108,7 @@ impl Pending {
         if count == 0 || count > end - first || !next.is_ordinary_like(*own) {
             return None;
         }
-        // SAFETY: asked for below `end` alone, which is at most RECENT.
+        // SAFETY: indices are below `end`, which is at most RECENT.
         let handle_at = |at: usize| unsafe { *handles.get_unchecked(at) };
         let sought = handle(0);
         let start = if handle_at(first) == sought { first } else { end - count };
@@ -121,9 +123,9 @@ impl Pending {
         Some(Run { start, end: start + count })
     }
 
-    /// Takes listed requests. Gives how many were made after them, if `next` is made next.
+    /// Removes listed requests. Returns how many the thread made after them, given its next request.
     #[inline(always)]
-    pub(crate) fn take_run(&mut self, run: Run, next: Waiting) -> u64 {
+    pub(crate) fn take_run(&mut self, run: Run, next: PendingRequest) -> u64 {
         let Recent { first, end, next: own, .. } = &mut self.recent;
         let after = next.since(*own) + (*end - run.end) as u64;
         if run.end != *end {
@@ -142,13 +144,13 @@ impl Pending {
         &self.recent.handles[run.start..run.end]
     }
 
-    /// Whether the status of any of them tells something: of receives with a wildcard, of cancelled ones.
+    /// Whether the status of any pending request is needed: of a wildcard receive or a cancelled request.
     pub(crate) fn needs_statuses(&mut self) -> bool {
         self.settle();
         self.needs_status > 0
     }
 
-    /// From now on the oldest of `key`, if there is any, has this flag.
+    /// Sets a flag of the oldest request of `key`, if there is one.
     pub(crate) fn mark(&mut self, key: usize, flag: u8) {
         let Some(waiting) = self.get_mut(key) else { return };
         let before = *waiting;
@@ -157,59 +159,59 @@ impl Pending {
         self.needs_status += usize::from(newly);
     }
 
-    /// The oldest of `key`.
-    pub(crate) fn get(&mut self, key: usize) -> Option<Waiting> {
+    /// The oldest request of `key`.
+    pub(crate) fn get(&mut self, key: usize) -> Option<PendingRequest> {
         self.get_mut(key).copied()
     }
 
-    /// Takes the oldest of `key`.
-    pub(crate) fn take(&mut self, key: usize) -> Option<Waiting> {
+    /// Removes the oldest request of `key`.
+    pub(crate) fn take(&mut self, key: usize) -> Option<PendingRequest> {
         let taken = *self.get_mut(key)?;
-        self.find(key).1 = taken.over();
+        self.find(key).1 = taken.tombstone();
         self.needs_status -= usize::from(taken.needs_status());
-        if taken.has(Waiting::SHARED) {
+        if taken.has(PendingRequest::SHARED) {
             self.promote(key);
         }
-        Some(taken.without(Waiting::SHARED))
+        Some(taken.without(PendingRequest::SHARED))
     }
 
-    /// Whether `thread` made one of `key`, as far as that is near.
+    /// Whether `thread` made one of the first [`NEAR`] requests of `key`.
     pub(crate) fn has_of(&mut self, key: usize, thread: u16) -> bool {
         let Some(oldest) = self.get(key) else { return false };
         let rest = self.shared.get(key).and_then(|&place| self.rest.get(place as usize));
-        let rest = rest.filter(|_| oldest.has(Waiting::SHARED)).into_iter().flatten().take(NEAR);
+        let rest = rest.filter(|_| oldest.has(PendingRequest::SHARED)).into_iter().flatten().take(NEAR);
         std::iter::once(&oldest).chain(rest).any(|waiting| waiting.thread() == thread)
     }
 
-    /// Takes the oldest of `key` that `thread` made, as far as one is near; else the oldest.
-    pub(crate) fn take_of(&mut self, key: usize, thread: u16) -> Option<Waiting> {
+    /// Removes the oldest request of `key` that `thread` made, if one is among the first [`NEAR`], else the oldest.
+    pub(crate) fn take_of(&mut self, key: usize, thread: u16) -> Option<PendingRequest> {
         self.prefer(key, thread);
         self.take(key)
     }
 
-    /// Makes the oldest of `key` that `thread` made the oldest of all, if one is near. The others are of threads whose waits for them
-    /// are about to return.
+    /// Moves the oldest request of `key` that `thread` made to the front, if one is among the first [`NEAR`]. The
+    /// others belong to threads whose waits are about to return.
     pub(crate) fn prefer(&mut self, key: usize, thread: u16) {
         let Some(&mut oldest) = self.get_mut(key) else { return };
-        if oldest.thread() != thread && oldest.has(Waiting::SHARED) {
+        if oldest.thread() != thread && oldest.has(PendingRequest::SHARED) {
             let rest = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize));
             if let Some(own) =
                 rest.into_iter().flatten().take(NEAR).find(|waiting| waiting.thread() == thread)
             {
-                let own = std::mem::replace(own, oldest.without(Waiting::SHARED));
-                self.find(key).1 = own.with(Waiting::SHARED);
+                let own = std::mem::replace(own, oldest.without(PendingRequest::SHARED));
+                self.find(key).1 = own.with(PendingRequest::SHARED);
             }
         }
     }
 
-    /// The oldest of `key`.
-    fn get_mut(&mut self, key: usize) -> Option<&mut Waiting> {
+    /// The oldest request of `key`.
+    fn get_mut(&mut self, key: usize) -> Option<&mut PendingRequest> {
         self.settle();
         let (found, waiting) = self.find(key);
-        (*found == key && !waiting.is_over()).then_some(waiting)
+        (*found == key && !waiting.is_completed()).then_some(waiting)
     }
 
-    /// The slot with `key`, or the unused one where it would be.
+    /// The slot of `key`, or the unused slot where it would be inserted.
     #[inline(always)]
     fn find(&mut self, key: usize) -> &mut Slot {
         let mut at = home(key, self.mask);
@@ -223,7 +225,7 @@ impl Pending {
         }
     }
 
-    /// From now on all are in the table.
+    /// Moves the listed requests to the table.
     #[inline(always)]
     fn settle(&mut self) {
         if self.recent.end > 0 {
@@ -235,17 +237,17 @@ impl Pending {
     fn settle_listed(&mut self) {
         let (first, end, next) = (self.recent.first, self.recent.end, self.recent.next);
         (self.recent.first, self.recent.end) = (0, 0);
-        for (at, waiting) in (first..end).zip(next.before(end - first).on()) {
+        for (at, waiting) in (first..end).zip(next.before(end - first).and_following()) {
             self.insert_settled(self.recent.handles[at], waiting);
         }
     }
 
-    /// One that is not the next of those in the list, or for which there is no room.
+    /// Inserts a request that does not continue the list, or for which the list has no room.
     #[cold]
     #[inline(never)]
-    fn insert_unlisted(&mut self, key: usize, waiting: Waiting) {
+    fn insert_unlisted(&mut self, key: usize, waiting: PendingRequest) {
         let Recent { handles, first, end, next } = &mut self.recent;
-        // Moved up only if that makes much room.
+        // Compact the list, if that makes much room.
         if waiting == *next && *first >= RECENT / 2 {
             handles.copy_within(*first..*end, 0);
             (*first, *end) = (0, *end - *first);
@@ -260,22 +262,22 @@ impl Pending {
         }
     }
 
-    fn insert_settled(&mut self, key: usize, waiting: Waiting) {
+    fn insert_settled(&mut self, key: usize, waiting: PendingRequest) {
         if key == 0 {
             return;
         }
         self.needs_status += usize::from(waiting.needs_status());
         let slot = self.find(key);
-        if slot.0 == key && slot.1.is_over() {
+        if slot.0 == key && slot.1.is_completed() {
             slot.1 = waiting;
         } else {
             self.insert_new(key, waiting);
         }
     }
 
-    /// A handle that is new, or has a request under way already.
+    /// Inserts a new handle, or another request of a handle with a pending one.
     #[inline(never)]
-    fn insert_new(&mut self, key: usize, waiting: Waiting) {
+    fn insert_new(&mut self, key: usize, waiting: PendingRequest) {
         if self.find(key).0 == 0 {
             if (self.used + 1) * 4 > self.slots.len() * 3 {
                 self.make_room();
@@ -285,7 +287,7 @@ impl Pending {
             return;
         }
         let oldest = &mut self.find(key).1;
-        *oldest = oldest.with(Waiting::SHARED);
+        *oldest = oldest.with(PendingRequest::SHARED);
         let place = match self.shared.get(key) {
             Some(&place) => place,
             None => {
@@ -298,26 +300,26 @@ impl Pending {
         self.rest[place as usize].push_back(waiting);
     }
 
-    /// The oldest of the others of `key` takes the slot.
+    /// Moves the next request of a shared handle into its slot.
     #[inline(never)]
     fn promote(&mut self, key: usize) {
         let Some(rest) = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize)) else {
             return;
         };
         if let Some(next) = rest.pop_front() {
-            let flags = if rest.is_empty() { 0 } else { Waiting::SHARED };
+            let flags = if rest.is_empty() { 0 } else { PendingRequest::SHARED };
             self.find(key).1 = next.with(flags);
         }
     }
 
-    /// Gives up idle slots; doubles the table if most are not idle.
+    /// Drops tombstones; doubles the table if it remains more than half full.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self) {
-        let is_busy = |slot: &&Slot| !slot.1.is_over();
+        let is_busy = |slot: &&Slot| !slot.1.is_completed();
         let busy = self.slots.iter().filter(is_busy).count();
         let len = if busy * 2 > self.slots.len() { self.slots.len() * 2 } else { self.slots.len() };
-        let old = std::mem::replace(&mut self.slots, vec![(0, Waiting::NEVER); len]);
+        let old = std::mem::replace(&mut self.slots, vec![(0, PendingRequest::NEVER); len]);
         self.mask = len - 1;
         self.used = busy;
         for slot in old.iter().filter(is_busy) {
@@ -332,15 +334,15 @@ mod tests {
     use std::collections::HashMap;
     use vef_format::capture::event::RequestId;
 
-    fn waiting(number: u64) -> Waiting {
-        Waiting::new(RequestId { thread: (number % 2) as u16, number }, 0)
+    fn waiting(number: u64) -> PendingRequest {
+        PendingRequest::new(RequestId { thread: (number % 2) as u16, number }, 0)
     }
 
-    /// As a map of queues, over many operations with few keys (long probe chains, much reuse).
+    /// Behaves as a map of queues under many operations on few keys (long probe chains, frequent reuse).
     #[test]
     fn pending_is_a_map_of_queues() {
         let mut pending = Pending::new();
-        let mut model: HashMap<usize, VecDeque<Waiting>> = HashMap::new();
+        let mut model: HashMap<usize, VecDeque<PendingRequest>> = HashMap::new();
         let mut state = 7u64;
         for step in 0..200_000u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -359,24 +361,24 @@ mod tests {
             }
             assert_eq!(pending.take(key), None);
         }
-        assert!(pending.slots.iter().all(|slot| slot.1.is_over()));
+        assert!(pending.slots.iter().all(|slot| slot.1.is_completed()));
     }
 
-    /// Runs of requests that are taken while others are under way, against a list of what there is.
+    /// Runs are found and removed among other pending requests; the model is a plain list.
     #[test]
     fn runs_are_taken_from_wherever_they_are() {
-        let own = |number| Waiting::new(RequestId { thread: 0, number }, 0);
+        let own = |number| PendingRequest::new(RequestId { thread: 0, number }, 0);
         let mut pending = Pending::new();
-        let mut model: Vec<(usize, Waiting)> = Vec::new();
+        let mut model: Vec<(usize, PendingRequest)> = Vec::new();
         let (mut state, mut made, mut runs) = (11u64, 0u64, 0);
         for _ in 0..100_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let chosen = (state >> 32) as usize;
             if chosen % 5 < 2 && model.len() < 400 {
-                // Now and then another thread's, or a receive with a wildcard.
-                let flags = if chosen.is_multiple_of(61) { Waiting::WILDCARD } else { 0 };
+                // Some requests of another thread, some wildcard receives.
+                let flags = if chosen.is_multiple_of(61) { PendingRequest::WILDCARD } else { 0 };
                 let thread = u16::from(chosen.is_multiple_of(67));
-                let request = Waiting::new(RequestId { thread, number: made }, flags);
+                let request = PendingRequest::new(RequestId { thread, number: made }, flags);
                 let handle = 0x1000 + made as usize * 8;
                 pending.insert(handle, request);
                 model.push((handle, request));
@@ -390,7 +392,8 @@ mod tests {
                     Some(run) => {
                         runs += 1;
                         assert_eq!(pending.handles_of(run), handles);
-                        let ids: Vec<Waiting> = model[start..start + count].iter().map(|of| of.1).collect();
+                        let ids: Vec<PendingRequest> =
+                            model[start..start + count].iter().map(|of| of.1).collect();
                         let after = pending.take_run(run, own(made));
                         let first = made - after - count as u64;
                         assert_eq!(ids, (0..count as u64).map(|i| own(first + i)).collect::<Vec<_>>());
@@ -423,7 +426,7 @@ mod tests {
         assert_eq!(pending.rest.len(), 1, "places are used again");
     }
 
-    /// A table of a million handles takes 16 bytes a slot, and at most twice the slots that are needed.
+    /// A table of a million handles has 16 bytes a slot and at most twice as many slots as needed.
     #[test]
     fn a_million_handles_take_little_memory() {
         let mut pending = Pending::new();

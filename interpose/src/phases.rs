@@ -1,57 +1,57 @@
-//! The program's phases, properly nested, for the recorder and the tools.
+//! Phases of the program, properly nested, for the recorder and the tools.
 //!
-//! A program names them with the functions of `vef_phase.h`. One that cannot use it may call `MPI_Pcontrol(n)` with n ≥ 3
-//! where phase `pcontrol_n` begins and `MPI_Pcontrol(-n)` where it ends; 0, 1 and 2 mean what the standard suggests (off, on,
-//! flush), which is the tools' business.
+//! Programs mark phases with the functions of `vef_phase.h`, or with `MPI_Pcontrol(n)`, n ≥ 3, at the begin and
+//! `MPI_Pcontrol(-n)` at the end of phase `pcontrol_n`. Levels 0, 1 and 2 have the meaning that the standard suggests
+//! (off, on, flush) and are left to the tools.
 
 use crate::chain;
-use crate::guard::complain;
+use crate::guard::warn;
 use crate::machine;
 use crate::tracer::Tracer;
 use std::ffi::{CStr, CString};
 use std::sync::{Mutex, PoisonError};
 
-/// The phases that have begun and not ended, the innermost last.
+/// The open phases, innermost last.
 static OPEN: Mutex<Vec<CString>> = Mutex::new(Vec::new());
 
-/// The first level of `MPI_Pcontrol` that stands for a phase.
+/// The first level of `MPI_Pcontrol` that marks a phase.
 const FIRST_LEVEL: i32 = 3;
 
-/// A phase begins or ends. One that ends while others are open inside it ends those too; an end without a beginning is nothing
-/// but a line on stderr.
+/// Marks the begin or end of a phase. The end of a phase also ends the phases inside it. An end without a begin is
+/// reported on stderr and ignored.
 pub(crate) fn mark(begin: bool, name: &CStr) {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if begin {
         open.push(name.to_owned());
-        tell(true, name);
+        announce(true, name);
         return;
     }
     let Some(place) = open.iter().rposition(|other| other.as_c_str() == name) else {
-        complain(&format!("phase {} ends, but has not begun", name.to_string_lossy()));
+        warn(&format!("phase {} ends without a begin", name.to_string_lossy()));
         return;
     };
     for ended in open.drain(place..).rev() {
-        tell(false, &ended);
+        announce(false, &ended);
     }
 }
 
-/// As [`mark`], with a Fortran string.
+/// [`mark`] for a blank-padded Fortran string.
 pub(crate) fn mark_padded(begin: bool, name: &[u8]) {
     if let Ok(name) = CString::new(name.trim_ascii_end()) {
         mark(begin, &name);
     }
 }
 
-fn tell(begin: bool, name: &CStr) {
+fn announce(begin: bool, name: &CStr) {
     Tracer::all().for_each(|tracer| tracer.mark_phase(begin, &name.to_string_lossy()));
     chain::phase(begin, name);
 }
 
-/// `MPI_Pcontrol`; `next` is the real one.
+/// Handles `MPI_Pcontrol`; `next` is the real function.
 pub(crate) fn pcontrol(level: i32, next: impl FnOnce() -> i32) -> i32 {
     let _inside = match Starting::enter() {
         Some(inside) => inside,
-        // Fortran's calls C's.
+        // MPI's Fortran function calls the C function.
         None => return next(),
     };
     chain::pcontrol(level);
@@ -63,11 +63,11 @@ pub(crate) fn pcontrol(level: i32, next: impl FnOnce() -> i32) -> i32 {
     next()
 }
 
-/// The thread is in a call of which it makes another one that means the same.
+/// Marks that the thread is in a call that may call itself by another name.
 pub(crate) struct Starting(());
 
 impl Starting {
-    /// `None`: it is already.
+    /// Returns `None` if the thread is in such a call already.
     pub(crate) fn enter() -> Option<Self> {
         // SAFETY: the calling thread's own.
         let starting = unsafe { &mut (*machine::thread()).starting };

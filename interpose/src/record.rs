@@ -1,21 +1,21 @@
-//! The frame of all calls that are recorded.
+//! Records calls.
 //!
-//! A call that is like an earlier one, and a wait for requests that were made one after the other, are recorded by what they have in
-//! common with that ([`shapes`](crate::shapes), [`pending`](crate::pending)): all is known before the call is made. All others are
-//! looked into by the hook of their category.
+//! Two frequent kinds of calls are recorded without looking at their arguments in detail: calls with the same
+//! arguments as an earlier one ([`shapes`](crate::shapes)) and waits for consecutive requests
+//! ([`pending`](crate::pending)). The hook of its category records any other call.
 
 use crate::arguments::{Args, KeyPlan, words_of};
 use crate::call::{Ended, Hook, Recorded, SUCCESS, completer, has_received};
 use crate::clock;
 use crate::fortran;
-use crate::guard::guarded;
+use crate::guard::catching_panics;
 #[cfg(debug_assertions)]
 use crate::guard::panic_if_asked;
 use crate::hooks::{self, WaitPlaces, output};
 use crate::machine::{self, Frame, trampoline};
 use crate::objects;
 use crate::pending::Run;
-use crate::requests::Waiting;
+use crate::requests::PendingRequest;
 use crate::shapes::Shape;
 use crate::tracer::{State, ThreadLane, Tracer};
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
@@ -27,40 +27,40 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use vef_format::capture::event::{Completion, Outcome};
 use vef_format::capture::word::Head;
 
-/// What is known of the calls by a name.
+/// How the calls by a name are recorded.
 pub(crate) struct Plan {
     export: Export,
     call: Call,
-    /// How many words the program passes.
+    /// The number of words that the program passes.
     words: usize,
     real: Option<NonNull<c_void>>,
-    /// The real function, if it is called in C and with at most [`DIRECT`] words.
+    /// The real function, if it is a C function of at most [`DIRECT`] words.
     direct: Option<NonNull<c_void>>,
     hook: &'static dyn Hook,
     way: Way,
-    /// Where the address of the request is that such a call makes: the argument, and its slot.
+    /// The argument with the address of the request that the call makes, and its slot.
     request: Option<(u8, u8)>,
-    /// How requests are read.
+    /// The representation of requests.
     handles: Handles,
     request_null: usize,
-    /// Whether a message that does not fit is an error and received.
+    /// Whether the call is a blocking receive, which also receives a message that it truncates.
     receives: bool,
     abi: &'static Abi,
 }
 
-/// How calls are recorded.
+/// The ways to record a call.
 #[repr(u8)]
 enum Way {
-    /// By shapes where they are like earlier ones, else by the hook; their keys are simple.
+    /// By shape if one is found, else by the hook; keys are simple.
     SimpleShapes(KeyPlan),
-    /// As that, with any keys.
+    /// The same for other keys.
     Shapes(KeyPlan),
-    /// By what they wait for where the lane knows that without a list, else by the hook.
+    /// As a run if its requests are consecutive, else by the hook.
     WaitForAll(WaitPlan),
     Hook,
 }
 
-/// What a wait for all that it is given needs before the call: slots of its arguments.
+/// Slots of the arguments of a wait for all of its requests.
 struct WaitPlan {
     count: Option<usize>,
     requests: usize,
@@ -68,7 +68,7 @@ struct WaitPlan {
     completer: u8,
 }
 
-/// How a call has requests.
+/// The representation of request handles.
 #[derive(Clone, Copy)]
 enum Handles {
     Ints,
@@ -76,21 +76,21 @@ enum Handles {
     Fortran,
 }
 
-/// By number of a name.
+/// The plans by export number.
 static PLANS: [AtomicPtr<Plan>; Export::COUNT] = [const { AtomicPtr::new(null_mut()) }; Export::COUNT];
 
 impl Plan {
-    /// That of a name; `None`: nothing is recorded of its calls.
+    /// The plan of a name; `None`: its calls are not recorded.
     #[inline(always)]
     pub(crate) fn of(number: usize, abi: &'static Abi) -> Option<&'static Self> {
         Self::known(number).or_else(|| Self::make(number, abi))
     }
 
-    /// As [`Plan::of`], where there has been a call.
+    /// [`Plan::of`] after the first call by the name.
     #[inline(always)]
     fn known(number: usize) -> Option<&'static Self> {
         debug_assert!(number < PLANS.len());
-        // SAFETY: a trampoline has got the number from a stub; a leaked box, or null.
+        // SAFETY: the number is from a stub; the pointer is null or a leaked box.
         unsafe { PLANS.get_unchecked(number).load(Ordering::Acquire).as_ref() }
     }
 
@@ -134,15 +134,15 @@ impl Plan {
                 && call.timing() == Timing::Blocking,
             abi,
         }));
-        // Of two threads that come here both make the same.
+        // Threads that race here store equal plans.
         PLANS[number].store(std::ptr::from_ref(plan).cast_mut(), Ordering::Release);
         Some(plan)
     }
 
-    /// Reads what a Fortran or C handle behind an address is.
+    /// Reads the request handle at `index` behind an address.
     ///
     /// # Safety
-    /// There must be as many.
+    /// There must be such a handle.
     #[inline(always)]
     unsafe fn request_at(&self, address: usize, index: usize) -> usize {
         // SAFETY: the contract.
@@ -158,38 +158,38 @@ impl Plan {
     }
 }
 
-/// Whether a function makes a request of which a call completes or frees the handle.
+/// Whether a function makes a request that other calls complete or free.
 fn makes_request(call: Call) -> bool {
     let is_one = matches!(call.category(), Category::Wait | Category::Start | Category::RequestFree);
     !is_one && call.timing() != Timing::Persistent && output(call, Kind::RequestPtr).is_some()
 }
 
-/// How a call goes on from here.
+/// The next step of a call: MPI or the rest of a chain of tools.
 pub(crate) trait Next: Copy {
     /// Makes the call with the arguments in the frame.
     ///
     /// # Safety
-    /// They must be those that the program passed.
+    /// They must be the program's.
     unsafe fn call(self, frame: Frame) -> i32;
 
-    /// Whether a call from within another one is MPI's own.
+    /// Whether a nested call was made by MPI itself.
     ///
     /// # Safety
     /// As [`Next::call`].
-    unsafe fn is_mpis_own(self, frame: Frame) -> bool;
+    unsafe fn is_internal_call(self, frame: Frame) -> bool;
 }
 
-/// Words that are passed whether there are as many or not.
+/// The number of words that are always passed to direct functions.
 const DIRECT: usize = 7;
 
-/// To MPI itself.
+/// The call goes to MPI.
 #[derive(Clone, Copy)]
 struct ToMpi(&'static Plan);
 
 impl Next for ToMpi {
     #[inline(always)]
     unsafe fn call(self, frame: Frame) -> i32 {
-        // SAFETY: the contract; words behind the arguments are the caller's.
+        // SAFETY: the contract; surplus words belong to the caller.
         unsafe {
             match self.0.direct {
                 Some(function) => frame.pass_to(function, DIRECT),
@@ -198,13 +198,13 @@ impl Next for ToMpi {
         }
     }
 
-    unsafe fn is_mpis_own(self, frame: Frame) -> bool {
+    unsafe fn is_internal_call(self, frame: Frame) -> bool {
         // SAFETY: the frame is a trampoline's.
-        objects::is_own(unsafe { frame.return_address() })
+        objects::is_internal(unsafe { frame.return_address() })
     }
 }
 
-/// Calls the real function of a name; gives its error code.
+/// Calls the real function of a name; returns its error code.
 ///
 /// # Safety
 /// The frame must have the arguments of the program.
@@ -216,14 +216,14 @@ unsafe fn call_real(export: Export, words: usize, real: Option<NonNull<c_void>>,
     if export.form == Form::C {
         return code;
     }
-    // SAFETY: behind the parameters there is null, or an INTEGER that the call has set.
+    // SAFETY: the word after the parameters is null or the address of an INTEGER that the call has set.
     unsafe {
         let ierror = words - 1 - export.call().hidden_lengths();
         (frame.word(ierror) as *const i32).as_ref().copied().unwrap_or(SUCCESS)
     }
 }
 
-/// Makes a call that is not recorded.
+/// Makes a call without recording it.
 ///
 /// # Safety
 /// The frame must have the arguments of the program.
@@ -234,13 +234,13 @@ pub(crate) unsafe fn pass(number: usize, frame: Frame) -> i32 {
 }
 
 trampoline! {
-    /// Where the calls that are recorded go.
+    /// The entry of recorded calls.
     enter => entered
 }
 
-/// A call of the program's, which is recorded.
+/// Records a call of the program.
 unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
-    // SAFETY: the calling thread's lane, which lives for ever, and the program's arguments.
+    // SAFETY: the calling thread's lane, which is never freed, and the program's arguments.
     unsafe {
         match (NonNull::new(lane.cast()), Plan::known(number)) {
             (Some(lane), Some(plan)) => record(plan, frame, lane, ToMpi(plan)),
@@ -249,7 +249,7 @@ unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_vo
     }
 }
 
-/// The first call by a name, or of a thread.
+/// The first call by a name or of a thread.
 #[cold]
 #[inline(never)]
 unsafe fn entered_first(number: usize, frame: Frame) -> i32 {
@@ -272,7 +272,7 @@ unsafe fn entered_first(number: usize, frame: Frame) -> i32 {
 /// Records a call.
 ///
 /// # Safety
-/// The lane must be the calling thread's, and no reference to it be in use. The frame must have the arguments of the program.
+/// The lane must be the calling thread's, without other references in use. The frame must have the arguments of the program.
 #[inline(always)]
 pub(crate) unsafe fn record<N: Next>(
     plan: &'static Plan,
@@ -309,7 +309,8 @@ pub(crate) unsafe fn record<N: Next>(
     }
 }
 
-/// A call from within one that is recorded: MPI's own, or one of a callback of the program's; or that was left without a return.
+/// A call while another one is being recorded: an internal one of MPI, one of a callback, or the first one after a
+/// `longjmp` out of the earlier call.
 #[cold]
 #[inline(never)]
 unsafe fn record_nested<N: Next>(
@@ -322,11 +323,11 @@ unsafe fn record_nested<N: Next>(
     unsafe {
         let own = lane.as_ptr();
         if frame.address() >= (*own).frame {
-            // The stack has been unwound by longjmp to where that call was made, or beyond.
+            // `longjmp` has unwound the stack beyond the earlier call.
             ((*own).frame, (*own).run, (*own).parked) = (0, None, None);
             return record(plan, frame, lane, next);
         }
-        if next.is_mpis_own(frame) {
+        if next.is_internal_call(frame) {
             return next.call(frame);
         }
         if let Some(run) = (*own).run.take() {
@@ -336,7 +337,7 @@ unsafe fn record_nested<N: Next>(
     }
 }
 
-/// A call that is recorded by its hook.
+/// Records a call by its hook.
 #[inline(never)]
 unsafe fn record_by_hook<N: Next>(
     plan: &'static Plan,
@@ -344,20 +345,20 @@ unsafe fn record_by_hook<N: Next>(
     lane: NonNull<ThreadLane>,
     next: N,
 ) -> i32 {
-    // SAFETY: as in `record`; what is made here is used by this call alone.
+    // SAFETY: as in `record`; the arguments are used during this call only.
     unsafe {
         let args = Args::new(frame, plan.export, plan.abi);
         let key = match &plan.way {
             Way::SimpleShapes(keys) | Way::Shapes(keys) => Some(keys.key(frame)),
             Way::WaitForAll(_) | Way::Hook => None,
         };
-        let mut call = UnderWay::begin(plan, frame, lane, Recorded::new(lane, args, frame, key));
+        let mut call = CallGuard::begin(plan, frame, lane, Recorded::new(lane, args, frame, key));
         let before = || {
             #[cfg(debug_assertions)]
             panic_if_asked(plan.call.name());
             plan.hook.before(&mut call.recorded);
         };
-        call.broken = guarded(before).is_none();
+        call.broken = catching_panics(before).is_none();
         call.recorded.start = clock::now();
         let code = next.call(frame);
         call.recorded.end = clock::now();
@@ -366,19 +367,19 @@ unsafe fn record_by_hook<N: Next>(
     }
 }
 
-/// A call that is made now; recorded when it is dropped, also by an exception.
-struct UnderWay {
+/// Records a call when it is dropped, also during unwinding.
+struct CallGuard {
     recorded: Recorded,
     plan: &'static Plan,
     lane: NonNull<ThreadLane>,
-    /// What the lane had of the call that this one is made from.
+    /// The lane's state of the enclosing call.
     outer: (usize, Option<Vec<usize>>),
     code: Option<i32>,
-    /// Whether what is ours has failed.
+    /// Whether the hook has panicked.
     broken: bool,
 }
 
-impl UnderWay {
+impl CallGuard {
     /// # Safety
     /// As [`record`].
     unsafe fn begin(
@@ -394,7 +395,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         let ended = self.code.map_or(Ended::Thrown, Ended::with);
         if ended == Ended::Thrown {
@@ -405,38 +406,38 @@ impl Drop for UnderWay {
         let plan = self.plan;
         let after = || {
             plan.hook.after(recorded, ended);
-            if let Some((place, _)) = plan.request.filter(|_| ended.is_well()) {
-                recorded.pend_unknown(place.into());
+            if let Some((place, _)) = plan.request.filter(|_| ended.is_success()) {
+                recorded.insert_unrecorded(place.into());
             }
         };
-        self.broken = self.broken || guarded(after).is_none();
-        self.recorded.give_back();
-        // SAFETY: the calling thread's lane; what the hook had of it is over.
+        self.broken = self.broken || catching_panics(after).is_none();
+        self.recorded.return_scratch();
+        // SAFETY: the calling thread's lane; the hook's references have ended.
         let lane = unsafe { self.lane.as_mut() };
         (lane.frame, lane.parked) = std::mem::take(&mut self.outer);
         if self.plan.hook.counts() {
-            lane.tracer.count(self.plan.call, ticks, !ended.is_well());
+            lane.tracer.count(self.plan.call, ticks, !ended.is_success());
         }
         lane.check();
         if self.broken {
-            lane.tracer.stop(lane, &format!("recording {} went wrong", self.plan.call.name()));
+            lane.tracer.stop(lane, &format!("recording {} failed", self.plan.call.name()));
         }
     }
 }
 
-/// Resets the frame of a call that is recorded without a hook, where an exception leaves it.
-struct Leaving(&'static Plan, Frame, NonNull<ThreadLane>, u64);
+/// Finishes a call without a hook that an exception unwinds.
+struct UnwindGuard(&'static Plan, Frame, NonNull<ThreadLane>, u64);
 
-impl Drop for Leaving {
+impl Drop for UnwindGuard {
     #[inline(always)]
     fn drop(&mut self) {
         let Self(plan, frame, lane, start) = *self;
-        // SAFETY: the calling thread's lane, and the arguments of its call.
-        unsafe { left(plan, frame, lane, Ended::Thrown, (start, clock::now())) };
+        // SAFETY: the calling thread's lane and the arguments of its call.
+        unsafe { finish_unusual(plan, frame, lane, Ended::Thrown, (start, clock::now())) };
     }
 }
 
-/// A call of a known shape.
+/// Records a call by its shape.
 #[inline(always)]
 unsafe fn record_by_shape<N: Next>(
     plan: &'static Plan,
@@ -445,11 +446,11 @@ unsafe fn record_by_shape<N: Next>(
     shape: Shape,
     next: N,
 ) -> i32 {
-    // SAFETY: as in `record`; calls that are made from within this one are over when the lane is used again.
+    // SAFETY: as in `record`; nested calls have ended when the lane is used again.
     unsafe {
         (*lane.as_ptr()).frame = frame.address();
         let start = clock::now();
-        let leaving = Leaving(plan, frame, lane, start);
+        let leaving = UnwindGuard(plan, frame, lane, start);
         let code = next.call(frame);
         let end = clock::now();
         std::mem::forget(leaving);
@@ -463,12 +464,12 @@ unsafe fn record_by_shape<N: Next>(
         if let Some((_, slot)) = plan.request {
             let handle = plan.request_at(frame.at(slot.into()), 0);
             let request = match shape.flags() {
-                Waiting::UNKNOWN => own.writer.unknown_request(),
+                PendingRequest::UNRECORDED => own.writer.unrecorded_request(),
                 flags => own.writer.take_request().with(flags),
             };
             if handle != plan.request_null {
                 own.tracer.known().requests.insert(handle, request);
-            } else if !request.has(Waiting::UNKNOWN) {
+            } else if !request.has(PendingRequest::UNRECORDED) {
                 put_done(own, plan.call, end, request);
             }
         }
@@ -477,7 +478,7 @@ unsafe fn record_by_shape<N: Next>(
     }
 }
 
-/// As the end of [`record_by_shape`], of a call that has failed: it has made no request, but may have received a message.
+/// The end of [`record_by_shape`] for a failed call: it has made no request, but may have received a message.
 #[cold]
 #[inline(never)]
 fn put_failed(lane: &mut ThreadLane, plan: &Plan, times: (u64, u64), shape: Shape, code: i32) {
@@ -487,7 +488,7 @@ fn put_failed(lane: &mut ThreadLane, plan: &Plan, times: (u64, u64), shape: Shap
     lane.tracer.count(plan.call, times.1.wrapping_sub(times.0), true);
 }
 
-/// Writes a record of one word, or ends tracing where that is not possible.
+/// Writes a record of one word; stops the recording if that fails.
 #[inline(always)]
 fn put_head(lane: &mut ThreadLane, call: Call, (start, end): (u64, u64), head: Head) {
     #[cold]
@@ -501,20 +502,19 @@ fn put_head(lane: &mut ThreadLane, call: Call, (start, end): (u64, u64), head: H
     }
 }
 
-/// Records that a request is over which a call has just made.
+/// Records the completion of a request that its call has completed.
 #[cold]
 #[inline(never)]
-fn put_done(lane: &mut ThreadLane, call: Call, end: u64, request: Waiting) {
+fn put_done(lane: &mut ThreadLane, call: Call, end: u64, request: PendingRequest) {
     let done = Completion { request: request.request(), outcome: Outcome::Done };
     lane.writer.put_completed((end, end), None, lane.tracer.slot(call), &[done]);
     lane.check();
 }
 
-/// Whether a wait is for requests of this thread that were made one after the other, lately, with nothing special about them; then
-/// the lane knows which.
+/// Finds the requests of a wait, if they are recent, consecutive and of this thread.
 #[inline(always)]
 unsafe fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, lane: NonNull<ThreadLane>) -> Option<Run> {
-    // SAFETY: as in `record`; the program passed as many handles as it says.
+    // SAFETY: as in `record`; the program passed `count` handles.
     unsafe {
         let count = wait.count.map_or(1, |slot| frame.at(slot) as u32 as usize);
         let address = frame.at(wait.requests);
@@ -524,7 +524,7 @@ unsafe fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, lane: NonNull<Thr
     }
 }
 
-/// The end of such requests.
+/// Records a wait for consecutive requests.
 #[inline(always)]
 unsafe fn record_run<N: Next>(
     plan: &'static Plan,
@@ -539,18 +539,18 @@ unsafe fn record_run<N: Next>(
         (*lane.as_ptr()).frame = frame.address();
         (*lane.as_ptr()).run = Some(run);
         let start = clock::now();
-        let leaving = Leaving(plan, frame, lane, start);
+        let leaving = UnwindGuard(plan, frame, lane, start);
         let code = next.call(frame);
         let end = clock::now();
         std::mem::forget(leaving);
         let own = lane.as_mut();
-        let is_over = wait.flag.is_none_or(|slot| *(frame.at(slot) as *const i32) != 0);
+        let is_completed = wait.flag.is_none_or(|slot| *(frame.at(slot) as *const i32) != 0);
         if code != SUCCESS || own.run.take().is_none() {
-            left(plan, frame, lane, Ended::with(code), (start, end));
+            finish_unusual(plan, frame, lane, Ended::with(code), (start, end));
             return code;
         }
         own.frame = 0;
-        if is_over {
+        if is_completed {
             let count = run.len() as u64;
             let after = own.tracer.known().requests.take_run(run, own.writer.next_request());
             match Head::run(wait.completer, count, after) {
@@ -569,10 +569,10 @@ unsafe fn record_run<N: Next>(
     }
 }
 
-/// What is left to do where a call that has no hook so far ended in another way than it does as a rule.
+/// Finishes a call without a hook that failed, was left by an exception, or contained another call.
 #[cold]
 #[inline(never)]
-unsafe fn left(
+unsafe fn finish_unusual(
     plan: &'static Plan,
     frame: Frame,
     mut lane: NonNull<ThreadLane>,
@@ -585,15 +585,15 @@ unsafe fn left(
         own.frame = 0;
         let run = own.run.take().map(|run| own.tracer.known().requests.handles_of(run).to_vec());
         let Some(handles) = own.parked.take().or(run) else {
-            own.tracer.count(plan.call, end.wrapping_sub(start), !ended.is_well());
+            own.tracer.count(plan.call, end.wrapping_sub(start), !ended.is_success());
             return;
         };
         let args = Args::new(frame, plan.export, plan.abi);
-        let mut call = UnderWay::begin(plan, frame, lane, Recorded::new(lane, args, frame, None));
+        let mut call = CallGuard::begin(plan, frame, lane, Recorded::new(lane, args, frame, None));
         call.recorded.scratch.handles = handles;
         (call.recorded.start, call.recorded.end) = (start, end);
         call.code = match ended {
-            Ended::Well => Some(SUCCESS),
+            Ended::Success => Some(SUCCESS),
             Ended::Failed(code) => Some(code),
             Ended::Thrown => None,
         };

@@ -1,4 +1,4 @@
-//! What is remembered of a request from the call that made it to the call that completes it.
+//! State of a request between the call that makes it and the call that completes it.
 
 use mpi_abi::prototypes::Call;
 use vef_format::capture::event::{Collective, DatatypeId, PostReceive, RequestId, Send};
@@ -6,35 +6,35 @@ use vef_format::ids::{CommId, CommRank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// A request under way: its number, the thread that made it and flags, in one word because tables of these are on the
-/// path of every call.
+/// A pending request: its number, the thread that made it and flags, packed into one word because the tables of these
+/// are used by every call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting(u64);
+pub(crate) struct PendingRequest(u64);
 
-impl Waiting {
+impl PendingRequest {
     /// The flags of a posted receive.
     pub(crate) fn flags_of(post: &PostReceive) -> u8 {
         if post.source.is_none() || post.tag.is_none() { Self::WILDCARD } else { 0 }
     }
 
-    /// A receive with a wildcard: its completion says whom it met.
+    /// A wildcard receive: the status of its completion has the source.
     pub(crate) const WILDCARD: u8 = 1;
     /// `MPI_Cancel` was called on it.
     pub(crate) const CANCELLED: u8 = 2;
-    /// The next one of the same handle completes with it (`MPI_Isendrecv`).
+    /// `MPI_Isendrecv`: the thread's next request completes together with this one.
     pub(crate) const TWIN: u8 = 4;
-    /// There are others of the same handle; the table's own flag.
+    /// Other requests have the same handle; used by the table only.
     pub(crate) const SHARED: u8 = 8;
 
-    /// It was under way; its handle may come again.
-    const OVER: u8 = 16;
-    /// It has no record: known is only that its handle means nothing that was recorded.
-    pub(crate) const UNKNOWN: u8 = 32;
-    /// One that was never under way.
+    /// Tombstone: the request has completed, but its handle keeps its slot in the table.
+    const COMPLETED: u8 = 16;
+    /// The request has no record; it only marks its handle as used.
+    pub(crate) const UNRECORDED: u8 = 32;
+    /// Marks a slot that was never used.
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
     const FLAG_BITS: u32 = 6;
-    /// Below the number, whose 42 bits last for weeks of requests every 100 ns.
+    /// Bits below the number. Its 42 bits last for weeks at a request every 100 ns.
     const LOW_BITS: u32 = Self::FLAG_BITS + u16::BITS;
 
     #[inline(always)]
@@ -61,38 +61,38 @@ impl Waiting {
         RequestId { thread: self.thread(), number: self.number() }
     }
 
-    /// The thread's next one, with the same flags.
+    /// The next request of the thread, with the same flags.
     #[inline(always)]
     pub(crate) fn next(self) -> Self {
         Self(self.0.wrapping_add(1 << Self::LOW_BITS))
     }
 
-    /// How many the thread has made since `earlier`, which has the same flags.
+    /// The number of requests that the thread made since `earlier`, which has the same flags.
     #[inline(always)]
     pub(crate) fn since(self, earlier: Self) -> u64 {
         self.0.wrapping_sub(earlier.0) >> Self::LOW_BITS
     }
 
-    /// The one that the thread made `count` before it, with the same flags.
+    /// The request that the thread made `count` requests earlier, with the same flags.
     pub(crate) fn before(self, count: usize) -> Self {
         Self(self.0.wrapping_sub((count as u64) << Self::LOW_BITS))
     }
 
-    /// It and the thread's next ones, with the same flags.
-    pub(crate) fn on(self) -> impl Iterator<Item = Self> {
+    /// This request and the following ones of the thread, with the same flags.
+    pub(crate) fn and_following(self) -> impl Iterator<Item = Self> {
         std::iter::successors(Some(self), |waiting| Some(waiting.next()))
     }
 
-    /// Whether it was under way.
+    /// Whether this is a tombstone.
     #[inline(always)]
-    pub(crate) fn is_over(self) -> bool {
-        self.has(Self::OVER)
+    pub(crate) fn is_completed(self) -> bool {
+        self.has(Self::COMPLETED)
     }
 
-    /// It, over.
+    /// The tombstone of this request.
     #[inline(always)]
-    pub(crate) fn over(self) -> Self {
-        Self(self.0 | u64::from(Self::OVER))
+    pub(crate) fn tombstone(self) -> Self {
+        Self(self.0 | u64::from(Self::COMPLETED))
     }
 
     #[inline(always)]
@@ -110,26 +110,26 @@ impl Waiting {
         Self(self.0 & !u64::from(flag))
     }
 
-    /// Whether nothing is special about its completion.
+    /// Whether no flag is set.
     pub(crate) fn is_ordinary(self) -> bool {
         self.0 & ((1 << Self::FLAG_BITS) - 1) == 0
     }
 
-    /// Whether the same thread made both and nothing is special about their completion.
+    /// Whether `ordinary`, a request without flags, is of the same thread, and this one has no flags either.
     #[inline(always)]
     pub(crate) fn is_ordinary_like(self, ordinary: Self) -> bool {
-        const LOW: u64 = (1 << Waiting::LOW_BITS) - 1;
+        const LOW: u64 = (1 << PendingRequest::LOW_BITS) - 1;
         (self.0 ^ ordinary.0) & LOW == 0
     }
 
-    /// Whether the status of its completion is of interest.
+    /// Whether the status of its completion is needed.
     #[inline(always)]
     pub(crate) fn needs_status(self) -> bool {
         self.has(Self::WILDCARD | Self::CANCELLED)
     }
 }
 
-/// What a persistent request does each time it is started; the requests in here are set then.
+/// What a persistent request does at each start, which sets its `request` fields.
 #[derive(Clone, Debug)]
 pub(crate) enum Template {
     /// A send.
@@ -138,11 +138,11 @@ pub(crate) enum Template {
     Receive(PostReceive),
     /// A collective.
     Collective(Box<CollectiveTemplate>),
-    /// What a trace cannot represent: the call that made it, and what each start moves.
+    /// An operation that a trace cannot represent: the function that made it, and the bytes of each start.
     Other(Call, Bytes),
 }
 
-/// [`Collective`] with its lists.
+/// A [`Collective`] that owns its lists.
 #[derive(Clone, Debug)]
 pub(crate) struct CollectiveTemplate {
     operation: Operation,
@@ -171,7 +171,7 @@ impl CollectiveTemplate {
         }
     }
 
-    /// The operation, under way as `request`.
+    /// The operation, with this request.
     pub(crate) fn started(&self, request: RequestId) -> Collective<'_> {
         Collective {
             operation: self.operation,

@@ -1,4 +1,4 @@
-//! What the environment asks for. Read once, in `MPI_Init`.
+//! Settings from the environment, read once, in `MPI_Init`.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ pub(crate) struct Settings {
     pub(crate) enabled: bool,
     /// `VEF_CLOCK=monotonic`: do not use the cycle counter.
     pub(crate) cycles: bool,
-    /// `VEF_MAX_SIZE`: bytes of a rank's file at which recording stops.
+    /// `VEF_MAX_SIZE`: the size of a rank's file, in bytes, at which recording stops.
     pub(crate) max_size: u64,
     /// `VEF_TOOLS`, else `TOOLS`: the tools between the program and MPI; `None`: the recorder alone.
     pub(crate) tools: Option<String>,
-    /// `VEF_PHASE`: the phase of the program that alone is recorded.
+    /// `VEF_PHASE`: record only this phase of the program.
     pub(crate) phase: Option<String>,
-    /// `VEF_RANKS`: the ranks that alone are recorded.
+    /// `VEF_RANKS`: record only these ranks.
     pub(crate) ranks: Option<RankSet>,
-    /// `VEF_FRESH=1`: a rank file that exists is another process's of the same run, never to be overwritten.
+    /// `VEF_FRESH=1`: never overwrite a rank file, because it belongs to another process of this run.
     pub(crate) fresh: bool,
-    /// Variables whose values are not valid, `NAME=value`.
+    /// Variables with invalid values, as `NAME=value`.
     pub(crate) invalid: Vec<String>,
 }
 
-/// Whether a value of a variable is one that it can have.
+/// Whether a value of a variable is valid.
 type IsValid = fn(&str) -> bool;
 
-/// Some ranks, as inclusive ranges.
+/// A set of ranks, as inclusive ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankSet(Vec<(u32, u32)>);
 
 impl RankSet {
-    /// From `0-3,8`.
+    /// Parses `0-3,8`.
     fn parse(text: &str) -> Option<Self> {
         let range = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -43,14 +43,14 @@ impl RankSet {
         text.split(',').map(range).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether `rank` is among them.
+    /// Whether `rank` is in the set.
     pub(crate) fn has(&self, rank: u32) -> bool {
         self.0.iter().any(|&(first, last)| (first..=last).contains(&rank))
     }
 }
 
 impl Settings {
-    /// From the environment; a value that is not valid counts as not given.
+    /// Reads the environment; invalid values are ignored.
     pub(crate) fn from_env() -> Self {
         Self::from(|name| std::env::var_os(name)?.into_string().ok())
     }
@@ -86,7 +86,7 @@ impl Settings {
     }
 }
 
-/// Bytes, or with a suffix K, M, G, T (powers of 1024).
+/// Parses bytes, or a number with a suffix K, M, G or T (powers of 1024).
 fn parse_size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.trim().as_bytes() {
         [digits @ .., b'k' | b'K'] => (digits, 10),

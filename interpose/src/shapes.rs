@@ -1,32 +1,31 @@
-//! Calls that are alike, by their arguments as they came: a call that is like an earlier one need not be looked into.
+//! Shapes: calls with the same arguments as an earlier call are recorded by reference to it.
 //!
-//! A shape is what a record says but for its times. The first call of a kind defines one ([`Shapes::keep`]), which the
-//! arguments themselves then find ([`Shapes::find`]), handles and all; so a handle that is freed takes its shapes along
-//! ([`Shapes::forget`]). There are two places for each shape; a third that wants them displaces one, which costs
-//! space in the file, no more.
+//! A shape is a record without its times. The first call with certain arguments defines it ([`Shapes::keep`]); later calls find it
+//! by their raw arguments ([`Shapes::find`]). When a handle is freed, the shapes that use it are removed ([`Shapes::forget`]). Each
+//! shape has two possible slots; a third one replaces the shape in one of them, which only makes the file larger.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::word::{Head, SHAPES};
 
-/// How many shapes a lane keeps; a power of two.
+/// The number of shapes of a lane.
 const SLOTS: usize = 1024;
 const _: () = assert!(SLOTS <= SHAPES as usize && SLOTS.is_power_of_two());
 
-/// Words of the longest key.
+/// The number of words of the longest key.
 pub(crate) const KEY: usize = 12;
 
-/// What tells a call from others: which name it was called by, and its arguments as they came, but for buffers.
+/// Identifies a call: the export and the raw arguments, except buffers.
 pub(crate) struct Key {
-    /// The number of the name, and in the lowest bit whether a buffer is `MPI_IN_PLACE`. Never 0.
+    /// Twice the export's number plus two; the lowest bit says whether a buffer is `MPI_IN_PLACE`. Never 0.
     pub(crate) name: u32,
     pub(crate) words: [u64; KEY],
 }
 
-/// Where a key is looked for first. Words of 0 at the end may be left out.
+/// The first slot to try for a key. Trailing zeros may be omitted.
 #[inline(always)]
 fn home(name: u32, words: &[u64]) -> usize {
-    /// Odd numbers without a pattern: the powers of one.
+    /// Multipliers: powers of an odd constant.
     const ODD: [u32; KEY + 1] = {
         let mut list = [0x9e37_79b1u32; KEY + 1];
         let mut i = 1;
@@ -42,28 +41,28 @@ fn home(name: u32, words: &[u64]) -> usize {
     (mixed >> (u32::BITS - SLOTS.trailing_zeros())) as usize
 }
 
-/// A shape that was found.
+/// A shape in a slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape(&'static Slot);
 
 impl Shape {
-    /// The word of such a call.
+    /// The head of the record of a call of this shape.
     #[inline(always)]
     pub(crate) fn head(self) -> Head {
         self.0.head.get()
     }
 
-    /// What is to be remembered of the request that such a call makes: flags of `Waiting`.
+    /// Flags of the request that such a call makes.
     #[inline(always)]
     pub(crate) fn flags(self) -> u8 {
         self.0.flags.get()
     }
 }
 
-/// Two cache lines, of which most calls need the first.
+/// Two cache lines; most look-ups read only the first.
 #[repr(C, align(128))]
 struct Slot {
-    /// 0: empty. Another lane that frees a handle may empty the slot.
+    /// 0: empty. Other lanes may empty the slot when they free a handle.
     name: AtomicU32,
     head: Cell<Head>,
     flags: Cell<u8>,
@@ -71,7 +70,7 @@ struct Slot {
 }
 const _: () = assert!(size_of::<Slot>() == 128);
 
-/// Something that a shape is made of, by its number, for the day when that is freed.
+/// An object that a shape uses, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Comm(u32),
@@ -81,7 +80,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Never 0.
+    /// A unique code of the object. Never 0.
     fn code(self) -> u64 {
         let (class, number) = match self {
             Self::Comm(number) => (1, number),
@@ -93,20 +92,20 @@ impl Part {
     }
 }
 
-/// How many parts a shape can have.
+/// The largest number of objects of a shape.
 pub(crate) const PARTS: usize = 4;
 
-/// The codes of a shape's parts, or 0.
+/// The codes of a shape's objects, or 0.
 type Parts = [AtomicU64; PARTS];
 
-/// The shapes of a lane. Never freed: other lanes know them.
+/// The shapes of a lane. Never freed, because other lanes refer to them.
 #[derive(Clone, Copy)]
 pub(crate) struct Shapes {
     slots: &'static [Slot; SLOTS],
     parts: &'static [Parts; SLOTS],
 }
 
-// SAFETY: all but `forget`, which looks at atomics alone, is called by the lane whose shapes these are.
+// SAFETY: only the owning lane calls the methods, except `forget`, which accesses atomics only.
 unsafe impl Sync for Slot {}
 
 impl Shapes {
@@ -125,28 +124,28 @@ impl Shapes {
         // SAFETY: every place is below SLOTS, the number of slots.
         let slot = unsafe { self.slots.get_unchecked(place) };
         let known = slot.words.get();
-        // Without branches.
+        // No branches in the comparison.
         let differs = u64::from(slot.name.load(Ordering::Relaxed) ^ name);
         let differs = words.iter().zip(known).fold(differs, |all, (word, known)| all | (word ^ known));
         (differs == 0).then_some(Shape(slot))
     }
 
-    /// The shape of calls with such a key. Words that are 0 in all keys with that name may be left out.
+    /// Finds the shape of a key. Trailing zeros may be omitted.
     #[inline(always)]
     pub(crate) fn find(self, name: u32, words: &[u64]) -> Option<Shape> {
         let home = home(name, words);
         self.at(home, name, words).or_else(|| self.at(home ^ 1, name, words))
     }
 
-    /// The number that a new shape of calls with these arguments gets.
+    /// The number for a new shape with this key.
     pub(crate) fn choose(self, key: &Key) -> u16 {
         let home = home(key.name, &key.words);
         let is_free = |place: &usize| self.slots[*place].name.load(Ordering::Relaxed) == 0;
-        // The newest is the most likely to come again: it gets the place where it is found first.
+        // Prefer the slot that is tried first: the newest shape is the most likely to be used next.
         [home, home ^ 1].into_iter().find(is_free).unwrap_or(home) as u16
     }
 
-    /// From now on calls with these arguments have the shape `number`, which is made of `parts`.
+    /// Stores the shape `number`, which uses `parts`.
     pub(crate) fn keep(self, number: u16, key: &Key, parts: [Option<Part>; PARTS], flags: u8) {
         let place = usize::from(number) % SLOTS;
         let slot = &self.slots[place];
@@ -159,9 +158,8 @@ impl Shapes {
         slot.name.store(key.name, Ordering::Relaxed);
     }
 
-    /// What a handle stands for is freed, and the handle may come to mean another. Any thread may call this: who uses a
-    /// handle that another thread frees has agreed with it that this is over, and so has seen the slots empty
-    /// before the handle means something new.
+    /// Removes all shapes that use a freed object. Any thread may call this: a program must synchronise the last use
+    /// of a handle with its free, so the owning lane sees the empty slots before the handle is reused.
     pub(crate) fn forget(self, freed: Part) {
         let freed = freed.code();
         for (slot, parts) in self.slots.iter().zip(self.parts) {
@@ -172,7 +170,7 @@ impl Shapes {
     }
 }
 
-/// As many as there are slots; a lane is never freed.
+/// Allocates an element for each slot; never freed.
 fn forever<T>(make: impl Fn() -> T) -> &'static [T; SLOTS] {
     let list: Box<[T]> = std::iter::repeat_with(make).take(SLOTS).collect();
     match <&[T; SLOTS]>::try_from(&*Box::leak(list)) {

@@ -1,17 +1,17 @@
-//! An open-addressing table from handles to what is known of them. No allocation but when it grows.
+//! An open-addressing hash table by handle. It allocates only when it grows.
 
-/// Where `key` is to be looked for first, in a table of `mask` + 1 slots. Handles are addresses or small numbers: their
-/// high bits say little, their lowest ones nothing.
+/// The first slot to try for `key` in a table of `mask` + 1 slots. Handles are addresses or small numbers: their
+/// lowest bits are constant and their highest nearly so.
 #[inline(always)]
 pub(crate) fn home(key: usize, mask: usize) -> usize {
     let hash = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (hash >> 32) as usize & mask
 }
 
-/// From a non-zero word to a small value.
+/// A map from non-zero words to small values.
 #[derive(Debug)]
 pub(crate) struct HandleMap<V> {
-    /// Power of two; key 0: empty.
+    /// The length is a power of two; key 0: empty.
     slots: Vec<(usize, V)>,
     len: usize,
 }
@@ -37,13 +37,13 @@ impl<V: Copy + Default> HandleMap<V> {
         home(key, self.mask())
     }
 
-    /// The slot with `key`, or the empty one where it would be. The key's word must not be 0.
+    /// The slot of `key`, or the empty slot where it would be inserted. `key` must not be 0.
     #[inline(always)]
     fn find(&self, key: usize) -> usize {
         let mask = self.mask();
         let mut at = self.home(key);
         loop {
-            // In range: masked by the (power of two) length less one.
+            // In bounds: masked by the length minus one.
             let found = self.slots[at & mask].0;
             if found == key || found == 0 {
                 return at & mask;
@@ -58,7 +58,7 @@ impl<V: Copy + Default> HandleMap<V> {
         (*found == key && key != 0).then_some(value)
     }
 
-    /// Sets the value of `key`, whether it is there already or not.
+    /// Inserts or replaces the value of `key`.
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: usize, value: V) {
         if key == 0 {
@@ -86,7 +86,7 @@ impl<V: Copy + Default> HandleMap<V> {
             if next == 0 {
                 break;
             }
-            // Move it into the hole unless its home lies behind the hole.
+            // Move the entry into the hole unless its home lies behind the hole.
             if (at.wrapping_sub(self.home(next)) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
                 hole = at;

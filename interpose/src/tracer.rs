@@ -1,10 +1,11 @@
-//! A recorder: what all threads share (the MPI, the file, what is known of handles), and what each thread has of it.
+//! A recorder: the state shared by all threads, and each thread's lane.
 //!
-//! There is one, or several in a chain of tools. None is ever freed: threads may be in the middle of a call when it ends.
+//! There is one recorder, or several in a chain of tools. They are never freed, because threads may be inside a call
+//! when recording ends.
 
 use crate::clock;
 use crate::comms::{CommOrigin, Membership};
-use crate::guard::{complain, guarded};
+use crate::guard::{catching_panics, warn};
 use crate::identity;
 use crate::known::Known;
 use crate::machine::{self, Mode, RECORDERS};
@@ -31,60 +32,59 @@ use vef_format::capture::{RankInfo, rank_path};
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
-/// The recorders, by their place among those of the chain.
+/// The recorders by number.
 static TRACERS: [AtomicPtr<Tracer>; RECORDERS] = [const { AtomicPtr::new(null_mut()) }; RECORDERS];
 
-// Every function has room in the call table.
+// The call table has an entry for every function.
 const _: () = assert!(Call::COUNT <= CALL_SLOTS);
 
-/// What all threads share.
+/// The state shared by all threads.
 pub(crate) struct Tracer {
-    /// Its place among the recorders.
+    /// The recorder's number.
     place: usize,
-    /// Whether it stands alone between the program and MPI: the stubs lead to it, and not a chain of tools.
+    /// Whether stubs lead directly to this recorder, without a chain of tools.
     alone: bool,
     state: AtomicU8,
     pub(crate) mpi: Mpi,
-    /// How to speak of ranks in `MPI_COMM_WORLD` while there is none.
+    /// Translates ranks to those in `MPI_COMM_WORLD` while only sessions are open.
     session: Mutex<Option<Mpi>>,
-    /// How many of `MPI_Init` and sessions are open.
+    /// The number of open initialisations: `MPI_Init` and sessions.
     opens: AtomicU32,
     output: Output,
     pub(crate) rank: Rank,
     pub(crate) tasks: u32,
-    /// Whether several threads may call MPI at once.
+    /// Whether threads may call MPI concurrently (`MPI_THREAD_MULTIPLE`).
     pub(crate) multiple: bool,
-    /// Where each function's numbers are in the call table; null before its first call.
+    /// The counters of each function in the call table; null before its first call.
     entries: [AtomicPtr<CallEntry>; Call::COUNT],
-    /// The lock of `known`; not used unless `multiple`.
+    /// The lock of `known`; only used with `multiple`.
     locked: AtomicBool,
     known: UnsafeCell<Known>,
     lanes: Mutex<Lanes>,
-    /// The phase that alone is recorded.
+    /// The phase to which recording is restricted.
     phase: Option<OnlyPhase>,
 }
 
-/// Whether it records.
+/// The state of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
     Recording,
-    /// Outside the phase that alone is recorded.
+    /// Outside the phase to which recording is restricted.
     Paused,
-    /// All sessions are over; another may begin.
+    /// All sessions are closed; another one may be opened.
     Closed,
     Over,
 }
 
-// SAFETY: `known` is reached through `Tracer::known` alone, which takes the lock unless MPI was told that its callers
-// do not overlap.
+// SAFETY: `known` is only accessed through `Tracer::known`, which takes the lock unless calls cannot overlap.
 unsafe impl Sync for Tracer {}
 
-/// A phase that alone is recorded.
+/// The phase to which recording is restricted.
 #[derive(Debug)]
 struct OnlyPhase {
     name: String,
-    /// How often it was begun and not ended.
+    /// The number of begins without an end.
     depth: AtomicU32,
 }
 
@@ -92,44 +92,44 @@ struct OnlyPhase {
 struct Lanes {
     all: Vec<LanePointer>,
     free: Vec<LanePointer>,
-    /// Before the record that the last session ended.
+    /// The position before the last session's final record.
     before_end: Option<(LanePointer, Mark)>,
 }
 
 #[derive(Clone, Copy)]
 struct LanePointer(NonNull<ThreadLane>);
 
-// SAFETY: a lane is used by one thread at a time: its own, or the one that ends tracing.
+// SAFETY: a lane is used by one thread at a time: its own, or the one that ends recording.
 unsafe impl Send for LanePointer {}
 
-/// What one thread has of a recorder. Never freed: it goes to the next thread that comes.
+/// A thread's part of a recorder. Never freed: after the thread's end a new thread gets it.
 pub(crate) struct ThreadLane {
-    /// Where the arguments are of the call under way that is recorded; 0: there is none.
+    /// The address of the frame of the call being recorded; 0: none.
     pub(crate) frame: usize,
     pub(crate) tracer: &'static Tracer,
     pub(crate) writer: Writer,
     pub(crate) shapes: Shapes,
-    /// What the call under way completes, if it is a wait for requests that are known without a list.
+    /// The requests of the current call, if it is a wait for consecutive requests.
     pub(crate) run: Option<Run>,
-    /// The same as a list, because a call was made from within that call.
+    /// The same as a list of handles, made when a nested call began.
     pub(crate) parked: Option<Vec<usize>>,
-    /// Room that calls use again and again; a call that is made from within another one makes its own.
+    /// Buffers for hooks; taken by the current call, so nested calls allocate their own.
     pub(crate) scratch: Option<Box<Scratch>>,
 }
 
-/// Buffers of a call; they keep their capacity.
+/// Buffers that keep their capacity.
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// Handles of requests before the call.
     pub(crate) handles: Vec<usize>,
     pub(crate) completions: Vec<Completion>,
-    /// Statuses that the program does not want and the recorder does; `u64` for their alignment.
+    /// Statuses that the program ignores but the recorder needs; `u64` for alignment.
     pub(crate) statuses: Vec<u64>,
     pub(crate) send_counts: Vec<u64>,
     pub(crate) recv_counts: Vec<u64>,
 }
 
-/// What is known of handles, locked if need be. Whoever has it calls no MPI: the lock is a short one.
+/// Access to the state of handles, locked with `multiple`. No MPI call is made while it exists.
 pub(crate) struct KnownGuard {
     tracer: &'static Tracer,
 }
@@ -160,39 +160,39 @@ impl Drop for KnownGuard {
     }
 }
 
-/// Where and how a recorder begins.
+/// Parameters of a new recorder.
 pub(crate) struct Beginning<'a> {
     pub(crate) settings: &'a Settings,
     /// The directory of its files.
     pub(crate) directory: &'a Path,
-    /// Its place among the recorders.
+    /// The recorder's number.
     pub(crate) place: usize,
     /// Whether there is no chain of tools.
     pub(crate) alone: bool,
-    /// The session that begins it; `None`: `MPI_Init`.
+    /// The session that starts it; `None`: `MPI_Init`.
     pub(crate) session: Option<handles::Session>,
-    /// The instant of time 0.
+    /// Time 0 of the capture.
     pub(crate) zero: ClockPair,
 }
 
 impl Tracer {
-    /// The recorder at a place, if it has begun.
+    /// The recorder with this number, if it was started.
     pub(crate) fn at(place: usize) -> Option<&'static Self> {
         // SAFETY: a leaked box, or null.
         unsafe { TRACERS[place].load(Ordering::Acquire).as_ref() }
     }
 
-    /// All that have begun.
+    /// All recorders that were started.
     pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
         (0..RECORDERS).filter_map(Self::at)
     }
 
-    /// Begins, at the end of an `MPI_Init`. `None`: that is not possible; the reason is on stderr.
+    /// Starts a recorder at the end of an `MPI_Init`. `None`: that failed; the reason is on stderr.
     pub(crate) fn begin(beginning: &Beginning<'_>) -> Option<&'static Self> {
         match Self::try_begin(beginning) {
             Ok(tracer) => Some(tracer),
             Err(reason) => {
-                complain(&format!("this process is not traced: {reason}"));
+                warn(&format!("this process is not traced: {reason}"));
                 None
             }
         }
@@ -209,7 +209,7 @@ impl Tracer {
         };
         let rank = Rank(number(world.world_rank())?);
         let tasks = number(world.world_size())?;
-        // A later session may allow threads that this one does not.
+        // A later session may have a higher thread level.
         let multiple =
             session.is_some() || mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
         let spawned = session.is_none() && mpi.is_spawned().unwrap_or(false);
@@ -233,7 +233,7 @@ impl Tracer {
             Output::create(&path, &info, zero, settings.max_size, settings.fresh).map_err(in_the_way)?;
         output.set_pair(1, clock::pair());
         for given in settings.invalid.iter().filter(|_| rank.0 == 0 && place == 0) {
-            complain(&format!("{given} is not valid and counts as not given"));
+            warn(&format!("{given} is invalid and ignored"));
         }
         let tracer: &'static Self = Box::leak(Box::new(Self {
             place,
@@ -260,7 +260,7 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Whether it records.
+    /// The current state.
     #[inline(always)]
     pub(crate) fn state(&self) -> State {
         match self.state.load(Ordering::Relaxed) {
@@ -271,7 +271,7 @@ impl Tracer {
         }
     }
 
-    /// From now on it is in this state; gives that before.
+    /// Changes the state; returns the previous one.
     pub(crate) fn set_state(&self, state: State) -> State {
         let before = self.state();
         self.state.store(state as u8, Ordering::Release);
@@ -285,25 +285,25 @@ impl Tracer {
         before
     }
 
-    /// What MPI knows of the constants of this ABI.
+    /// The ABI of this MPI.
     #[inline(always)]
     pub(crate) fn abi(&'static self) -> &'static Abi {
         self.mpi.abi()
     }
 
-    /// The MPI to ask about ranks in `MPI_COMM_WORLD`.
+    /// The MPI object for queries about ranks in `MPI_COMM_WORLD`.
     fn world(&self) -> Mpi {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.as_ref().unwrap_or(&self.mpi).clone()
     }
 
-    /// Who is in a communicator.
+    /// The members of a communicator.
     pub(crate) fn membership(&self, comm: usize) -> Membership {
-        // SAFETY: a handle that MPI has given to the program or accepted from it.
+        // SAFETY: a valid handle: MPI returned it to the program or accepted it from it.
         Membership::ask(&self.world(), unsafe { handles::Comm::from_word(comm) })
     }
 
-    /// The members of a group, as far as they are in `MPI_COMM_WORLD`.
+    /// The members of a group that are in `MPI_COMM_WORLD`.
     pub(crate) fn group_members(&self, group: usize) -> Vec<Rank> {
         // SAFETY: a handle that MPI has accepted from the program.
         let members = self.world().group_members(unsafe { handles::Group::from_word(group) });
@@ -311,13 +311,13 @@ impl Tracer {
         members.unwrap_or_default().into_iter().filter_map(inside).collect()
     }
 
-    /// `MPI_Init` has succeeded, or a session has begun, in a process that records already.
+    /// `MPI_Init` or `MPI_Session_init` has succeeded in a process with a recorder.
     pub(crate) fn open(&'static self, session: Option<handles::Session>) {
         if self.state() == State::Over {
             return;
         }
         let before = self.opens.fetch_add(1, Ordering::AcqRel);
-        // A session's objects end with it; MPI_COMM_WORLD stays.
+        // Objects of a session end with it; MPI_COMM_WORLD remains.
         let world = session.map(|session| self.mpi.clone().in_session(session));
         let mut known = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         match world {
@@ -331,12 +331,12 @@ impl Tracer {
         }
     }
 
-    /// `MPI_Finalize` or the end of a session has succeeded; whether it was the last.
+    /// `MPI_Finalize` or `MPI_Session_finalize` has succeeded; returns whether it was the last.
     pub(crate) fn close(&self) -> bool {
         self.opens.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Ends with the program's own end, whose record `put` writes. `for_good`: no session can follow.
+    /// Ends the recording; `put` writes the final record. `for_good`: no session can follow.
     pub(crate) fn finish(
         &'static self,
         lane: NonNull<ThreadLane>,
@@ -347,23 +347,23 @@ impl Tracer {
         if matches!(before, State::Closed | State::Over) {
             return;
         }
-        // SAFETY: the calling thread's, and no other reference to it is used any more.
+        // SAFETY: the calling thread's lane; no other reference is used later.
         let writer = unsafe { &mut (*lane.as_ptr()).writer };
         let mark = writer.mark();
         put(writer);
         self.output.set_pair(2, clock::pair());
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.before_end = (!for_good).then_some((LanePointer(lane), mark));
-        // SAFETY: MPI_Finalize has returned, so no thread is inside an MPI call, and none gets a lane any more.
+        // SAFETY: finalization has returned, so no thread is in an MPI call, and no thread gets a lane.
         let rests: Vec<_> =
             lanes.all.iter().filter_map(|lane| unsafe { (*lane.0.as_ptr()).writer.seal() }).collect();
         self.output.finish(&rests, for_good);
         if self.output.is_removed() {
-            complain(&format!("the capture of rank {} was removed during the run", self.rank));
+            warn(&format!("the capture of rank {} was removed during the run", self.rank));
         }
     }
 
-    /// Goes on after the last session has ended and another has begun.
+    /// Resumes the recording for a new session.
     fn reopen(&'static self) {
         if self.state() != State::Closed || self.output.reopen().is_err() {
             return;
@@ -371,43 +371,43 @@ impl Tracer {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((lane, mark)) = lanes.before_end.take() {
             // SAFETY: no thread is inside a recorded call.
-            unsafe { (*lane.0.as_ptr()).writer.unwrite(mark) };
+            unsafe { (*lane.0.as_ptr()).writer.rewind(mark) };
         }
         drop(lanes);
         self.set_state(State::Recording);
     }
 
-    /// Ends because `lane` cannot go on; the program does.
+    /// Stops the recording because of a failure; the program continues.
     #[cold]
     pub(crate) fn stop(&'static self, lane: &mut ThreadLane, reason: &str) {
         if self.stop_quietly(lane, reason) {
-            complain(&format!("tracing of rank {} stopped: {reason}", self.rank));
+            warn(&format!("tracing of rank {} stopped: {reason}", self.rank));
         }
     }
 
-    /// [`Tracer::stop`] where that was asked for; `false`: it had ended before.
+    /// Stops the recording on request; returns false if it has already ended.
     pub(crate) fn stop_quietly(&'static self, lane: &mut ThreadLane, reason: &str) -> bool {
         if self.set_state(State::Over) == State::Over {
             return false;
         }
         lane.writer.put_stopped(reason);
         self.output.set_pair(2, clock::pair());
-        // Other threads may be writing to their windows: those end at their last record.
+        // Other threads may still write to their windows; these end with their last record.
         self.output.stop(lane.writer.seal());
         true
     }
 
-    /// Something is freed: no call is like earlier ones that used it.
+    /// Removes the shapes that use a freed object, in all lanes.
     pub(crate) fn forget_shapes(&self, part: Part) {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         for lane in &lanes.all {
-            // SAFETY: a lane lives for ever and always has the same shapes; no reference to the lane itself is made.
+            // SAFETY: lanes are never freed and keep their shapes; no reference to the lane is made.
             let shapes = unsafe { (&raw const (*lane.0.as_ptr()).shapes).read() };
             shapes.forget(part);
         }
     }
 
-    /// What is known of handles.
+    /// The state of handles.
     #[inline(always)]
     pub(crate) fn known(&'static self) -> KnownGuard {
         if self.multiple {
@@ -422,10 +422,10 @@ impl Tracer {
         KnownGuard { tracer: self }
     }
 
-    /// Counts a call, and notes its time and whether it failed.
+    /// Counts a call, its time and its failure.
     #[inline(always)]
     pub(crate) fn count(&'static self, call: Call, ticks: u64, failed: bool) {
-        // SAFETY: numbers in the header's mapping, which is never unmapped.
+        // SAFETY: the counters are in the header's mapping, which is never unmapped.
         let Some(entry) = (unsafe { self.entries[call as usize].load(Ordering::Relaxed).as_ref() }) else {
             return self.count_first(call, ticks, failed);
         };
@@ -433,7 +433,7 @@ impl Tracer {
             entry.calls.fetch_add(1, Ordering::Relaxed);
             entry.ticks.fetch_add(ticks, Ordering::Relaxed);
         } else {
-            // One thread at a time needs no locked instruction.
+            // Calls do not overlap: no atomic read-modify-write is needed.
             let add = |to: &AtomicU64, number: u64| {
                 to.store(to.load(Ordering::Relaxed).wrapping_add(number), Ordering::Relaxed);
             };
@@ -453,7 +453,7 @@ impl Tracer {
         }
     }
 
-    /// The slot of a function in the call table.
+    /// The entry of a function in the call table.
     pub(crate) fn slot(&'static self, call: Call) -> CallSlot {
         let known = &self.entries[call as usize];
         // SAFETY: as in `count`.
@@ -470,7 +470,7 @@ impl Tracer {
         CallSlot(slot as u16)
     }
 
-    /// The calling thread's lane, which it gets if it has none.
+    /// The calling thread's lane; assigned at its first call.
     pub(crate) fn lane(&'static self) -> Option<NonNull<ThreadLane>> {
         // SAFETY: the thread's own.
         let known = unsafe { &mut (*machine::thread()).lanes[self.place] };
@@ -500,7 +500,7 @@ impl Tracer {
         Some(lane)
     }
 
-    /// A phase of the program begins or ends.
+    /// Records the begin or end of a phase.
     pub(crate) fn mark_phase(&'static self, begin: bool, name: &str) {
         let Some(lane) = self.lane() else { return };
         let only = self.phase.as_ref().filter(|only| only.name == name);
@@ -509,13 +509,13 @@ impl Tracer {
         }
         if self.state() == State::Recording {
             let now = clock::now();
-            // SAFETY: this thread's own, and no other reference to it is alive.
+            // SAFETY: the calling thread's lane without other references.
             let lane = unsafe { &mut *lane.as_ptr() };
             lane.writer.put((now, now), &Action::Phase { begin, name }, CallSlot::NONE);
             lane.check();
         }
         let ended = |depth: u32| depth.checked_sub(1);
-        // An end without a beginning means nothing.
+        // An end without a begin is ignored.
         if let Some(only) = only.filter(|_| !begin)
             && only.depth.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended) == Ok(1)
         {
@@ -523,12 +523,12 @@ impl Tracer {
         }
     }
 
-    /// Whether a phase alone is recorded.
+    /// Whether recording is restricted to a phase.
     pub(crate) fn awaits_phase(&self) -> bool {
         self.phase.is_some()
     }
 
-    /// From now on only those calls are recorded that mean something for the time after the pause.
+    /// Pauses the recording: only calls that affect later recording are recorded.
     pub(crate) fn pause(&self) {
         if self.state() == State::Recording {
             self.set_state(State::Paused);
@@ -541,7 +541,7 @@ impl Tracer {
         }
     }
 
-    /// Describes `MPI_COMM_WORLD`, be it that the program has none: others are described by its ranks.
+    /// Describes `MPI_COMM_WORLD`, even for programs that only use sessions: other communicators are described by its ranks.
     pub(crate) fn describe_world(&'static self, lane: &mut ThreadLane) {
         let members = Membership::world(self.tasks, self.rank);
         let (comm, origin) =
@@ -550,15 +550,15 @@ impl Tracer {
         lane.writer.define(&Action::Communicator(described));
     }
 
-    /// The size of a datatype, as a definition with number and name to follow.
+    /// Queries the properties of a datatype; its number is assigned later.
     pub(crate) fn ask_datatype(&'static self, handle: usize) -> Datatype<'static> {
         let abi = self.abi();
         let name = abi.basic.named().find(|(_, word)| **word == Some(handle)).map_or("", |(name, _)| name);
         let (size, contiguous) = if handle == abi.predefined.datatype_null {
-            // It stands where none is significant.
+            // Passed where a datatype is not significant.
             (0, true)
         } else {
-            // SAFETY: a handle that the program passed to a call which MPI found in order.
+            // SAFETY: the program passed the handle to a call that succeeded.
             let datatype = unsafe { handles::Datatype::from_word(handle) };
             let size = self.mpi.type_size(datatype).ok().flatten().unwrap_or(0);
             (size, self.mpi.type_is_contiguous(datatype).unwrap_or(false))
@@ -568,7 +568,7 @@ impl Tracer {
 }
 
 impl ThreadLane {
-    /// Ends tracing if something could not be written.
+    /// Stops the recording if a write has failed.
     #[inline(always)]
     pub(crate) fn check(&mut self) {
         if let Some(reason) = self.writer.take_failure() {
@@ -577,7 +577,7 @@ impl ThreadLane {
     }
 }
 
-/// When the calling thread ends, its lanes go to others. That of the main thread ends with the process.
+/// Arranges that the calling thread's lanes are reused after its end. The main thread's lane ends with the process.
 fn return_lanes_at_end() {
     unsafe extern "C" fn ended(thread: *mut libc::c_void) {
         // SAFETY: what `thread` gave to the thread that ends now.
@@ -594,7 +594,7 @@ fn return_lanes_at_end() {
     static MADE: Once = Once::new();
     MADE.call_once(|| {
         let mut key = 0;
-        // SAFETY: room for the key, and a function that is there for ever.
+        // SAFETY: room for the key, and a function that is never unloaded.
         if unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) } == 0 {
             KEY.store(key + 1, Ordering::Release);
         }
@@ -605,7 +605,7 @@ fn return_lanes_at_end() {
     }
 }
 
-/// A child of `fork` shares the mapping and must not write to it.
+/// Stops recording in children of `fork`, which share the mapping.
 fn stop_in_children() {
     extern "C" fn in_child() {
         for tracer in Tracer::all() {
@@ -613,20 +613,19 @@ fn stop_in_children() {
         }
     }
     static ONCE: Once = Once::new();
-    // SAFETY: a function that is there for ever and only stores to atomics.
+    // SAFETY: a function that is never unloaded and only stores to atomics.
     ONCE.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
 }
 
-/// The directory of a world that another program spawned: `spawned-<n>` in that of the others. Every process of it finds the
-/// number by itself: communicating is the program's business.
+/// The directory of a spawned world: `spawned-<n>` below the run's directory. Every process derives the number by
+/// itself, because the recorder must not communicate.
 fn directory_of_spawned(dir: &Path) -> Result<PathBuf, String> {
-    let number = guarded(identity::spawned).flatten();
-    let number =
-        number.ok_or("it was spawned, and nothing tells which of the spawned worlds it belongs to")?;
+    let number = catching_panics(identity::spawned).flatten();
+    let number = number.ok_or("it was spawned, and the number of its world is unknown")?;
     Ok(dir.join(format!("spawned-{number}")))
 }
 
-/// Rank files of an earlier, larger run would make this capture unreadable.
+/// Removes rank files of an earlier, larger run, which would make this capture unreadable.
 fn remove_leftovers(dir: &Path, tasks: u32) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -670,7 +669,7 @@ fn host_name() -> String {
     String::from_utf8_lossy(&name[..len]).into_owned()
 }
 
-/// The CPUs this process may run on.
+/// The CPUs on which this process may run.
 fn cores() -> Vec<u32> {
     // SAFETY: all-zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };

@@ -1,9 +1,8 @@
-//! Writes one thread's records: into its window, a chunk of the file that is mapped; a full one is appended to the file and begun
-//! anew.
+//! Writes the records of one thread into its window, a mapped chunk of the file. A full window is appended to the file and reused.
 
 use crate::clock;
 use crate::output::{Output, Piece, Rest};
-use crate::requests::Waiting;
+use crate::requests::PendingRequest;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use vef_format::capture::encode::{self, Author, Times, makes_request};
@@ -11,45 +10,45 @@ use vef_format::capture::event::{Action, CallSlot, Completion, Completions, Requ
 use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, checksum, chunk_field, seal};
 use vef_format::capture::word::{Code, Head, WORD};
 
-/// Bytes at the end of a chunk that only the record that tracing stopped may use.
+/// Bytes at the end of a chunk that are reserved for the final record when recording stops.
 const RESERVE: usize = 128;
 /// The largest chunk, in units: 1 GiB.
 const MOST_UNITS: u32 = 1 << 14;
 
-/// What a thread writes with.
+/// A thread's position in the file.
 pub(crate) struct Writer {
     output: &'static Output,
-    /// Where the next record goes in the window, and the last place where a word may go: before it without a window.
+    /// The position of the next record in the window, and the last position at which a word may be written.
+    /// `last_word` is below `at` when no word may be written.
     at: *mut u8,
     last_word: *mut u8,
-    /// End of the previous record, ticks.
+    /// The end of the previous record, in ticks.
     last: u64,
-    /// The request made next, without flags.
-    next: Waiting,
+    /// The next request, without flags.
+    next: PendingRequest,
     thread: u16,
     sequence: u32,
-    /// The window and its place in the file.
+    /// The window and its offset in the file.
     window: Option<(Piece, u64)>,
-    /// Failed polls that are not written yet; while there are some, no word is written ([`Writer::last_word`]).
+    /// Failed polls that are not written yet. While there are any, no word may be written ([`Writer::last_word`]).
     polls: Option<Polls>,
-    /// Why nothing can be written any more.
+    /// Why records can no longer be written.
     failed: Option<String>,
 }
 
-/// Calls of `MPI_Test`, `MPI_Iprobe` and the like that found nothing, one after the other: one record.
+/// A sequence of failed polls (`MPI_Test`, `MPI_Iprobe`, …), written as one record.
 struct Polls {
-    /// The function of the first.
+    /// The function of the first poll.
     call: CallSlot,
     count: u64,
     start: u64,
     end: u64,
 }
 
-/// Polls with fewer ticks between them are of one record: 2–4 µs on processors of 2–4 GHz. Who computes for longer between polls does so
-/// beside communication, and waits for nothing.
+/// Failed polls with fewer ticks between them form one record: 2–4 µs at 2–4 GHz. A longer gap is computation beside communication.
 const POLL_GAP: u64 = 1 << 13;
 
-/// Where a writer was.
+/// A position of a writer.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     at: *mut u8,
@@ -63,7 +62,7 @@ impl Writer {
             at: NonNull::<u8>::dangling().as_ptr().wrapping_add(1),
             last_word: NonNull::dangling().as_ptr(),
             last: now,
-            next: Waiting::new(RequestId { thread, number: 0 }, 0),
+            next: PendingRequest::new(RequestId { thread, number: 0 }, 0),
             thread,
             sequence: 0,
             window: None,
@@ -72,22 +71,22 @@ impl Writer {
         }
     }
 
-    /// Its thread's number.
+    /// The number of its thread.
     pub(crate) fn thread(&self) -> u16 {
         self.thread
     }
 
-    /// Before the first record: times count from `start`.
+    /// Sets the start of time, before the first record.
     pub(crate) fn begin_at(&mut self, start: u64) {
         self.last = start;
     }
 
-    /// Why nothing can be written any more; told once.
+    /// Takes the reason why records cannot be written, if there is one.
     pub(crate) fn take_failure(&mut self) -> Option<String> {
         self.failed.take()
     }
 
-    /// Writes the record of a call that ran from `start` to `end`, ticks, as a word with this head if the times are such. `call`: the
+    /// Writes a record from `start` to `end`, in ticks: as one word with this head if the times fit. `call`: the
     /// function of a completion.
     #[inline(always)]
     pub(crate) fn put_head(&mut self, start: u64, end: u64, head: Head, call: impl FnOnce() -> CallSlot) {
@@ -96,14 +95,15 @@ impl Writer {
         }
     }
 
-    /// Writes a record of one word, if there is room for it and the times are such.
+    /// Writes a record of one word, if there is room and the times fit.
     #[inline(always)]
     pub(crate) fn put_word(&mut self, start: u64, end: u64, head: Head) -> bool {
-        // Times that run backwards (clocks of different cores may differ a little) are long ones here.
+        // If clocks of different cores make the gap negative, it does not fit.
         let word = head.with(start.wrapping_sub(self.last), end.wrapping_sub(start));
         match word {
             Some(word) if self.at <= self.last_word => {
-                // SAFETY: room in the window, which only this thread writes; by one store, which a kill does not divide.
+                // SAFETY: room in the window, which only this thread writes. A single store, so that a killed process
+                // leaves all or nothing.
                 unsafe { self.at.cast::<u64>().write_unaligned(word.to_le()) };
                 self.at = self.at.wrapping_add(WORD);
                 self.last = end;
@@ -128,7 +128,7 @@ impl Writer {
         });
     }
 
-    /// Notes a poll of a function that found nothing; it is written before the next record.
+    /// Counts a failed poll; the record is written before the next other record.
     #[inline(always)]
     pub(crate) fn poll(&mut self, start: u64, end: u64, call: impl FnOnce() -> CallSlot) {
         match &mut self.polls {
@@ -148,19 +148,19 @@ impl Writer {
         self.last_word = NonNull::dangling().as_ptr();
     }
 
-    /// The polls that are not written yet waited for what has no record.
+    /// Drops the pending failed polls: they waited for a request without a record.
     pub(crate) fn forget_polls(&mut self) {
         self.polls = None;
     }
 
-    /// Writes the polls that are not written yet.
+    /// Writes the pending failed polls.
     fn put_polls(&mut self) {
         let Some(Polls { call, count, start, end }) = self.polls.take() else { return };
         self.set_last_word();
         self.put((start, end), &Action::Polls { count }, call);
     }
 
-    /// Writes the record of a call that has completed requests. `completer`: what a word calls the function, if it has a name for it.
+    /// Writes a record of completions. `completer`: the function's code in records of one word, if it has one.
     pub(crate) fn put_completed(
         &mut self,
         (start, end): (u64, u64),
@@ -178,14 +178,13 @@ impl Writer {
         }
     }
 
-    /// As [`Writer::put_completed`] of `count` of the thread's own requests, made one after the other, after which `after` were made
-    /// before the call.
+    /// [`Writer::put_completed`] of `count` consecutive requests of the thread, which made `after` more before this call.
     #[cold]
     pub(crate) fn put_run(&mut self, (start, end): (u64, u64), call: CallSlot, count: u64, after: u64) {
         self.write((start, end), 0, |bytes, at, times, _| encode::run(bytes, at, times, call, count, after));
     }
 
-    /// Writes the record of a call of a function that ran from `start` to `end`, ticks.
+    /// Writes a record of a call from `start` to `end`, in ticks.
     #[inline(never)]
     pub(crate) fn put(&mut self, (start, end): (u64, u64), action: &Action<'_>, call: CallSlot) {
         let requests = u64::from(makes_request(action).is_some());
@@ -194,7 +193,7 @@ impl Writer {
         });
     }
 
-    /// As [`Writer::put`]; from now on the shape of this number means the like. `false`: tracing has stopped.
+    /// [`Writer::put`], and defines shape number `shape`. Returns false if recording has stopped.
     pub(crate) fn put_shape(
         &mut self,
         (start, end): (u64, u64),
@@ -208,32 +207,32 @@ impl Writer {
         })
     }
 
-    /// A definition: at the instant at which the previous record ended, so that the next gap stays as it is.
+    /// Writes a definition. Its time is the end of the previous record, so that the next gap is unchanged.
     pub(crate) fn define(&mut self, action: &Action<'_>) {
         self.put((self.last, self.last), action, CallSlot::NONE);
     }
 
-    /// The request that a call has made which was recorded as one of a shape.
+    /// Takes the request made by a call that was recorded by its shape.
     #[inline(always)]
-    pub(crate) fn take_request(&mut self) -> Waiting {
+    pub(crate) fn take_request(&mut self) -> PendingRequest {
         let made = self.next;
         self.next = made.next();
         made
     }
 
-    /// A request of this thread's that has no record.
-    pub(crate) fn unknown_request(&self) -> Waiting {
-        Waiting::new(RequestId { thread: self.thread, number: 0 }, Waiting::UNKNOWN)
+    /// A request of this thread without a record.
+    pub(crate) fn unrecorded_request(&self) -> PendingRequest {
+        PendingRequest::new(RequestId { thread: self.thread, number: 0 }, PendingRequest::UNRECORDED)
     }
 
-    /// The request that is made next, without flags; like any ordinary one of this thread.
+    /// The thread's next request, without flags.
     #[inline(always)]
-    pub(crate) fn next_request(&self) -> Waiting {
+    pub(crate) fn next_request(&self) -> PendingRequest {
         self.next
     }
 
-    /// Writes a record by `encode`, which gives `None` if there is too little room, into the window, the next one, or a
-    /// chunk of its own. `requests`: how many it makes. `false`: it is lost.
+    /// Writes a record with `encode`, which returns `None` if the room is too small: into the window, the next window, or a chunk
+    /// of its own. `requests`: the number of requests that it makes. Returns false if the record is lost.
     fn write(
         &mut self,
         (start, end): (u64, u64),
@@ -241,7 +240,7 @@ impl Writer {
         encode: impl Fn(&mut [u8], usize, Times, Author) -> Option<usize>,
     ) -> bool {
         self.put_polls();
-        // Clocks of different cores may differ a little; time must not run backwards in the file.
+        // Clocks of different cores may differ slightly; times in the file must not decrease.
         let start = start.max(self.last);
         let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };
         let author = Author { thread: self.thread, requests: self.next.number() };
@@ -273,13 +272,14 @@ impl Writer {
             self.next = self.next.next();
         }
         if alone {
-            // What the window says in its head is as of now.
+            // The window's header holds the current position.
             self.begin_window();
         }
         true
     }
 
-    /// Writes a record that is longer than a window, which is empty, into a chunk of its own. `false`: it is lost.
+    /// Writes a record that is longer than a window into a chunk of its own; the window is empty. Returns false if
+    /// the record is lost.
     #[cold]
     #[inline(never)]
     fn write_alone(&mut self, encode: impl Fn(&mut [u8]) -> Option<usize>) -> bool {
@@ -298,7 +298,7 @@ impl Writer {
         written.map_err(|reason| self.failed = Some(reason)).is_ok()
     }
 
-    /// Appends the window to the file and begins anew, or gets the first. `false`: that is not possible.
+    /// Appends the window to the file and reuses it, or maps the first one. Returns false if that fails.
     #[cold]
     #[inline(never)]
     fn next_window(&mut self) -> bool {
@@ -324,7 +324,7 @@ impl Writer {
         true
     }
 
-    /// Appends a chunk, whose length and sum its header does not say yet, to the file.
+    /// Appends a chunk to the file, with its length and checksum.
     fn append(&mut self, chunk: &[u8], span: u32) -> Result<(), String> {
         let Some((head, records)) = chunk.split_first_chunk::<CHUNK_HEADER>() else { return Ok(()) };
         let header = ChunkHeader {
@@ -337,16 +337,16 @@ impl Writer {
         Ok(())
     }
 
-    /// The window, whose records are in the file, is now the thread's next chunk.
+    /// Starts the next chunk in the window, whose records are in the file.
     fn begin_window(&mut self) {
         let header = self.header(1).to_bytes();
         let Some((window, _)) = &mut self.window else { return };
         let bytes = window.bytes();
         let fence = || std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        // Without its mark it is no chunk, whatever else is in it.
+        // Without the mark readers ignore the chunk.
         bytes[..4].fill(0);
         fence();
-        // Also behind the last record: one that did not fit has left some of its bytes.
+        // Clears also the bytes of a record that did not fit.
         bytes[CHUNK_HEADER..].fill(0);
         bytes[4..CHUNK_HEADER].copy_from_slice(&header[4..]);
         fence();
@@ -355,7 +355,7 @@ impl Writer {
         self.set_last_word();
     }
 
-    /// Lets words be written as far as the window goes.
+    /// Allows words up to the end of the window.
     fn set_last_word(&mut self) {
         if let Some((window, _)) = &mut self.window {
             let bytes = window.bytes();
@@ -376,7 +376,7 @@ impl Writer {
         }
     }
 
-    /// Notes in the window how much of it is in use. Gives where it lies in the file, and its bytes in use.
+    /// Stores the used length in the window. Returns the window's offset and its used bytes.
     pub(crate) fn seal(&mut self) -> Option<Rest<'_>> {
         self.put_polls();
         let (window, offset) = self.window.as_mut()?;
@@ -386,7 +386,7 @@ impl Writer {
         Some((*offset, &bytes[..used]))
     }
 
-    /// Where it is now; the next record is one that is short and will be in the same window.
+    /// The current position, with room for a short record in the same window.
     pub(crate) fn mark(&mut self) -> Mark {
         self.put_polls();
         if let Some((window, _)) = &mut self.window {
@@ -398,8 +398,8 @@ impl Writer {
         Mark { at: self.at, last: self.last }
     }
 
-    /// Takes back what was written since `mark`, and goes on after [`Writer::seal`].
-    pub(crate) fn unwrite(&mut self, mark: Mark) {
+    /// Removes the records since `mark` and continues after [`Writer::seal`].
+    pub(crate) fn rewind(&mut self, mark: Mark) {
         let Some((window, _)) = &mut self.window else { return };
         let bytes = window.bytes();
         bytes[chunk_field::USED..chunk_field::USED + 4].fill(0);
@@ -408,7 +408,7 @@ impl Writer {
         (self.at, self.last) = (mark.at, mark.last);
     }
 
-    /// The last record where tracing stops: it may use the reserve.
+    /// Writes the final record when recording stops, into the reserve if necessary.
     pub(crate) fn put_stopped(&mut self, reason: &str) {
         self.polls = None;
         let end = (0..=reason.len().min(RESERVE / 2)).rev().find(|&end| reason.is_char_boundary(end));

@@ -1,5 +1,5 @@
-//! The library in front of real programs, under each MPI that is installed: what it recorded, and that the programs did
-//! not notice. Skipped, aloud, without an MPI.
+//! Runs real programs under the library with each installed MPI, and checks the recorded events and the programs'
+//! output. Skipped with a message without an MPI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -15,7 +15,7 @@ struct Mpi {
 }
 
 impl Mpi {
-    /// Those installed.
+    /// The installed MPIs.
     fn all() -> Vec<Self> {
         let found: Vec<Self> =
             ["mpich", "openmpi"].into_iter().map(|name| Self { name }).filter(Self::works).collect();
@@ -47,7 +47,7 @@ impl Mpi {
         binary
     }
 
-    /// `ranks` of `program`, recorded into `capture`.
+    /// Runs `ranks` processes of `program`, recording into `capture`.
     fn launch(&self, ranks: u32, capture: &Path, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(match self.name {
             "mpich" => "mpiexec.mpich",
@@ -66,14 +66,14 @@ impl Mpi {
     }
 
     fn run(&self, ranks: u32, capture: &Path, program: &Path, arguments: &[&str]) -> Output {
-        // One after the other: ranks that wait spin, and more of them than cores hinder each other.
+        // One run at a time: waiting ranks spin, and more ranks than cores slow each other down.
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         self.launch(ranks, capture, program, arguments).output().expect("the launcher starts")
     }
 }
 
-/// The library under test: a `cdylib` is not built by itself for its tests.
+/// The library under test. Cargo does not build a `cdylib` for its own tests.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -81,7 +81,7 @@ fn library() -> &'static Path {
         let profile = test.parent().and_then(Path::parent).expect("target/<profile>/deps");
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        // The same set as scripts/test builds, with the same features: alone it would be compiled once more.
+        // The set and features that scripts/test builds; another set would be compiled again.
         build.args(["-p", "cli", "-p", "interpose", "-p", "replay-ffi"]);
         if profile.ends_with("release") {
             build.arg("--release");
@@ -98,7 +98,7 @@ fn succeeded(out: &Output) {
     assert!(!errors.contains("vef:"), "{errors}");
 }
 
-/// Gives each event's thread, function and action of `rank`; how the events end.
+/// Calls a function with the thread, call and action of each event of `rank`; returns how the events end.
 fn each_action(capture: &Path, rank: u32, mut each: impl FnMut(u16, &str, &Action<'_>)) -> Ending {
     let capture = Capture::open(capture).expect("a capture");
     let mut events = capture.events(Rank(rank)).expect("its events");
@@ -112,8 +112,8 @@ fn each_action(capture: &Path, rank: u32, mut each: impl FnMut(u16, &str, &Actio
     events.ending()
 }
 
-/// The actions of `rank` as text; completions one by one and in order of their requests, because how many a call finds, and
-/// which first, is a matter of luck, and so are polls that found nothing.
+/// The actions of `rank` as text. Completions are split and sorted by request, because their grouping and order
+/// depend on timing; failed polls are omitted for the same reason.
 fn actions(capture: &Path, rank: u32) -> Vec<String> {
     let mut list = Vec::new();
     let ending = each_action(capture, rank, |_, name, action| match action {
@@ -269,7 +269,7 @@ fn fortran_is_recorded_once_through_every_interface() {
             skipping::skipped(format_args!("no mpifort.{} (scripts/deps)", mpi.name));
             continue;
         }
-        // Of these two, only MPICH has counts of 64 bits.
+        // Of the two, only MPICH has 64-bit counts.
         let large = if mpi.name == "mpich" { &["-DUSE_MPI_F08 -DLARGE"][..] } else { &[] };
         for interface in ["-DMPIF_H", "-DUSE_MPI", "-DUSE_MPI_F08"].iter().chain(large) {
             let mut options = vec!["-ffree-line-length-none", "-fallow-argument-mismatch"];

@@ -1,102 +1,99 @@
-//! Tools that stand between a program and its MPI, several at once.
+//! Interface of the tools between a program and its MPI.
 //!
-//! The preload library keeps a *chain*: a call enters the first tool that intercepts it, each tool calls the next of its
-//! own chain, the last calls MPI. A tool may be in the chain several times; each time is a [`Layer`] with its own
-//! context. A tool says which calls it intercepts; the others pass it by at no cost.
+//! The preload library keeps a *chain* of tools. A call enters the first tool that intercepts it, each tool calls the next
+//! one, and the last calls MPI. A tool may be in the chain several times; each instance is a [`Layer`] with its own
+//! context. A tool selects the functions that it intercepts; the others bypass it at no cost.
 //!
-//! Each layer has a table with, for every function, the next layer's handler ([`Cell`]), filled once before the program
-//! starts: going on is a load and an indirect call, whatever is between. From a handler of one function a tool can go on
-//! to any other function the same way, and what it calls so is seen by the tools behind it, not by those in front.
+//! Each layer has a table with the next handler of every function ([`Cell`]), filled before the program starts: to pass a
+//! call on takes a load and an indirect call, however long the chain is. A handler may call any function through this
+//! table; the tools behind it see such calls, those in front do not.
 //!
-//! In Rust a tool is a type that implements [`Tool`]; a library of its own (`crate-type = ["cdylib"]`) exports it with
-//! [`vef_tool!`](crate::vef_tool). In C it is a [`Descriptor`], see `vef_tool.h`. Both are the same to the chain.
+//! A tool in Rust is a type that implements [`Tool`], exported from a library (`crate-type = ["cdylib"]`) by
+//! [`vef_tool!`](crate::vef_tool). A tool in C is a [`Descriptor`], see `vef_tool.h`. The chain treats both alike.
 
 use crate::prototypes::Call;
 use crate::symbols::{MOST_WORDS, call_with};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::ptr::{NonNull, null, null_mut};
 
 /// A tool in Rust.
 ///
-/// Any thread of the program may be in a handler at any time. What panics is left out from then on: its calls go straight to
-/// the next tool.
+/// Threads of the program may be in handlers concurrently. A panic ends the chain of tools and the recording, with
+/// one line on stderr; the call goes to MPI, and the program continues.
 pub trait Tool: Send + Sync + Sized + 'static {
-    /// What it is called in messages; no NUL byte.
+    /// The tool's name in messages.
     const NAME: &'static CStr;
 
-    /// Makes one for a place in the chain. MPI may not be initialised yet.
+    /// Creates the tool for a place in the chain. MPI may not be initialised yet.
     ///
     /// # Errors
     /// A sentence for the user; the program then runs without tools.
     fn open(place: &Place) -> Result<Self, String>;
 
-    /// Whether it wants to see a function; asked once for each, after [`Tool::open`].
+    /// Whether the tool intercepts a function; called once for each, after [`Tool::open`].
     fn intercepts(&self, call: Call) -> bool;
 
-    /// The program (or a tool in front) calls an intercepted function. What this returns is returned.
+    /// Handles an intercepted call of the program or of a tool in front; returns the call's result.
     fn call(&self, call: &mut Intercepted<'_>) -> i32;
 
-    /// The program calls `MPI_Pcontrol`. Every tool hears of it once; there is nothing to call next.
+    /// The program has called `MPI_Pcontrol`. Every tool is called once; there is no next tool to call.
     fn pcontrol(&self, _level: i32) {}
 
     /// A phase of the program begins or ends.
     fn phase(&self, _begin: bool, _name: &str) {}
 
-    /// `MPI_Finalize` is over, or the program ends without it. Nothing is called afterwards.
+    /// `MPI_Finalize` has returned, or the program ends without it. No other function of the tool is called later.
     fn close(&self) {}
 }
 
-/// Where a tool is in the chain.
+/// The place of a tool in the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// 0: the first to be called.
+    /// The position in the chain, from 0 (called first).
     pub position: usize,
-    /// How many of the same tool are in front of it.
+    /// The number of instances of the same tool in front.
     pub instance: usize,
-    /// The directory for what the tool writes; need not exist yet.
+    /// The directory for the tool's files; it may not exist yet.
     pub directory: PathBuf,
 }
 
-/// A call on its way through the chain.
+/// An intercepted call.
 pub struct Intercepted<'a> {
     layer: &'a Layer,
     call: Call,
     words: &'a mut [usize],
-    passed: bool,
 }
 
 impl Intercepted<'_> {
-    /// Which function.
+    /// The function.
     #[inline(always)]
     pub fn function(&self) -> Call {
         self.call
     }
 
-    /// The arguments as C passes them; of an `int` the upper half of the word means nothing
-    /// ([`Kind::width`](crate::prototypes::Kind::width)). What is changed here is passed on.
+    /// The arguments as in C; of an `int` the upper half of the word is undefined
+    /// ([`Kind::width`](crate::prototypes::Kind::width)). Changes affect the arguments that are passed on.
     #[inline(always)]
     pub fn words(&mut self) -> &mut [usize] {
         self.words
     }
 
-    /// Argument number `index`, a C `int`.
+    /// The argument at `index`, a C `int`.
     #[inline(always)]
     pub fn int(&self, index: usize) -> i32 {
         self.words[index] as u32 as i32
     }
 
-    /// Goes on with the arguments as they are now; the next tool or MPI returns here.
+    /// Calls the next tool, or MPI, with the current arguments; returns its result.
     #[inline(always)]
     pub fn pass_on(&mut self) -> i32 {
-        self.passed = true;
         // SAFETY: the arguments are the program's, or the tool's responsibility if it changed them.
         unsafe { self.layer.go_on(self.call, self.words) }
     }
 
-    /// Calls any MPI function as the next tool's caller would: only the tools behind this one see it.
+    /// Calls any MPI function; only the tools behind this one see the call.
     ///
     /// # Safety
     /// The words must be valid arguments of that function.
@@ -106,17 +103,17 @@ impl Intercepted<'_> {
     }
 }
 
-/// How to go on to one function: its next handler, and what that gets as first argument.
+/// A handler of one function.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Cell {
     /// `int (*)(vef_layer *, the function's parameters …)`.
     pub function: NonNull<c_void>,
-    /// Passed on as it is.
+    /// The handler's first argument.
     pub layer: *mut c_void,
 }
 
-// SAFETY: two addresses; what they lead to is the tools' to share.
+// SAFETY: two addresses; the tools ensure that the data behind them can be shared.
 unsafe impl Send for Cell {}
 // SAFETY: as above.
 unsafe impl Sync for Cell {}
@@ -125,19 +122,19 @@ unsafe impl Sync for Cell {}
 #[derive(Debug)]
 #[repr(C)]
 pub struct Layer {
-    /// The tool's own.
+    /// Data of the tool.
     pub context: *mut c_void,
-    /// For each function, by number, how to go on.
+    /// The next handler of each function, by number.
     pub next: *const Cell,
     /// The functions' C names, by number.
     pub names: *const *const c_char,
-    /// The directory for what the tool writes.
+    /// The directory for the tool's files.
     pub directory: *const c_char,
-    /// 0: the first to be called.
+    /// The position in the chain, from 0 (called first).
     pub position: c_int,
-    /// How many of the same tool are in front of it.
+    /// The number of instances of the same tool in front.
     pub instance: c_int,
-    /// Why `open` refused, a C string.
+    /// The reason why `open` failed, a C string.
     pub reason: [c_char; 256],
 }
 
@@ -157,15 +154,15 @@ impl Layer {
     }
 }
 
-/// A call as a handler for any function sees it: `vef_call` in C.
+/// A call in the form for a handler of any function: `vef_call` in C.
 #[derive(Debug)]
 #[repr(C)]
 pub struct AnyCall {
     /// The function's number.
     pub number: u32,
-    /// How many arguments it has.
+    /// The number of arguments.
     pub count: u32,
-    /// Each as a word: integers sign- or garbage-extended, pointers and handles as they are.
+    /// The arguments as words; the upper half of an `int` is undefined.
     pub words: *mut usize,
 }
 
@@ -179,7 +176,7 @@ pub struct Intercept {
     pub function: *const c_void,
 }
 
-/// What a tool's library exports under the name [`EXPORTED_AS`]: `vef_tool` in C.
+/// The descriptor exported by a tool's library under the name [`EXPORTED_AS`]: `vef_tool` in C.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Descriptor {
@@ -189,13 +186,13 @@ pub struct Descriptor {
     pub size: u32,
     /// [`TABLE`].
     pub table: u64,
-    /// What it is called in messages.
+    /// The tool's name in messages.
     pub name: *const c_char,
-    /// Before the first call; sets the context. Not 0: refused, for the layer's `reason`.
+    /// Called before all others; sets the context. A result other than 0 refuses, with a text in the layer's `reason`.
     pub open: Option<unsafe extern "C-unwind" fn(*mut Layer) -> c_int>,
-    /// After the last call.
+    /// Called after all others.
     pub close: Option<unsafe extern "C-unwind" fn(*mut Layer)>,
-    /// A phase of the program begins (1) or ends (0).
+    /// The begin (1) or end (0) of a phase.
     pub phase: Option<unsafe extern "C-unwind" fn(*mut Layer, c_int, *const c_char)>,
     /// `MPI_Pcontrol`.
     pub pcontrol: Option<unsafe extern "C-unwind" fn(*mut Layer, c_int)>,
@@ -203,20 +200,20 @@ pub struct Descriptor {
     pub intercepts: *const Intercept,
     /// The handler of functions without a typed one.
     pub any: Option<unsafe extern "C-unwind" fn(*mut Layer, *mut AnyCall) -> c_int>,
-    /// Which functions `any` wants to see; none given: all.
+    /// Whether `any` handles a function; null: it handles all.
     pub wants: Option<unsafe extern "C-unwind" fn(*mut Layer, c_int) -> c_int>,
 }
 
 // SAFETY: function pointers and addresses of constants.
 unsafe impl Sync for Descriptor {}
 
-/// The symbol of a tool's [`Descriptor`].
+/// The name of a tool's [`Descriptor`].
 pub const EXPORTED_AS: &CStr = c"vef_tool_descriptor";
 
 /// The version of the layouts in this module.
 pub const ABI: u32 = 1;
 
-/// Tells tables of functions apart: the numbers of functions mean the same where this is the same.
+/// A fingerprint of the numbers of all functions.
 pub const TABLE: u64 = fingerprint();
 
 /// FNV-1a over the names of all functions, in order.
@@ -236,28 +233,28 @@ const fn fingerprint() -> u64 {
     hash
 }
 
-/// Names that stand for the recorder, what is made of its capture, and the directory of that.
+/// The names that stand for the recorder, with the directory of the output made from its capture.
 const RECORDERS: [(&str, &str); 3] = [("capture", ""), ("profile", "profile"), ("text", "ti_traces")];
 
-/// A recorder in a chain: neighbours share one.
+/// A recorder in a chain; adjacent names share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// Its names' places in the chain.
+    /// The positions of its names in the chain.
     pub places: Range<usize>,
-    /// The directory of its capture below that of the run; empty: that of the run itself.
+    /// The directory of its capture, relative to that of the run; empty: that of the run.
     pub directory: String,
-    /// For each of the names, the directory of what it stands for, below that of the run.
+    /// The output directory of each name, relative to that of the run.
     pub outputs: Vec<String>,
 }
 
-/// The recorders among the names of a chain.
+/// Finds the recorders among the names of a chain.
 pub fn recordings(names: &[&str]) -> Vec<Recording> {
     let known =
         |name: &str| RECORDERS.iter().find(|(known, _)| *known == name).map(|(_, directory)| *directory);
     let outputs: Vec<Option<String>> = (0..names.len())
         .map(|place| {
             let directory = known(names[place])?;
-            // As of other tools, the instances of each are numbered.
+            // Further instances are numbered.
             Some(match names[..place].iter().filter(|name| **name == names[place]).count() {
                 before if before > 0 && !directory.is_empty() => format!("{directory}.{}", before + 1),
                 _ => directory.to_owned(),
@@ -288,7 +285,7 @@ pub fn recordings(names: &[&str]) -> Vec<Recording> {
 }
 
 impl Descriptor {
-    /// That of a tool in Rust.
+    /// The descriptor of a tool in Rust.
     pub const fn of<T: Tool>() -> Self {
         Self {
             abi: ABI,
@@ -306,7 +303,7 @@ impl Descriptor {
     }
 }
 
-/// Exports a type that implements [`Tool`](crate::tool::Tool) as the tool of this library.
+/// Exports a type that implements [`Tool`](crate::tool::Tool) as this library's tool.
 #[macro_export]
 macro_rules! vef_tool {
     ($tool:ty) => {
@@ -317,19 +314,14 @@ macro_rules! vef_tool {
 }
 
 /// # Safety
-/// `layer` must be a layer whose context this module made for `T`, or null.
+/// `layer` must be null or a layer whose context was made by `open::<T>`.
 unsafe fn tool_of<'a, T: Tool>(layer: *mut Layer) -> Option<&'a T> {
-    // SAFETY: the contract; a context is made once and never freed.
+    // SAFETY: the contract; a context is never freed.
     unsafe { (*layer).context.cast::<T>().as_ref() }
 }
 
-/// Runs what is the tool's own; a panic must not reach the program.
-fn guarded<T: Default>(run: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_default()
-}
-
 unsafe extern "C-unwind" fn open<T: Tool>(layer: *mut Layer) -> c_int {
-    // SAFETY: the chain passes a layer that is this call's alone, with a C string for the directory.
+    // SAFETY: the chain passes a layer without other references; its directory is a C string.
     let (layer, directory) = unsafe {
         let layer = &mut *layer;
         let directory = match layer.directory.is_null() {
@@ -339,8 +331,7 @@ unsafe extern "C-unwind" fn open<T: Tool>(layer: *mut Layer) -> c_int {
         (layer, directory)
     };
     let place = Place { position: layer.position as usize, instance: layer.instance as usize, directory };
-    let made = catch_unwind(AssertUnwindSafe(|| T::open(&place)));
-    match made.unwrap_or_else(|_| Err("it panicked".to_owned())) {
+    match T::open(&place) {
         Ok(tool) => {
             layer.context = Box::into_raw(Box::new(tool)).cast();
             0
@@ -359,7 +350,7 @@ unsafe extern "C-unwind" fn open<T: Tool>(layer: *mut Layer) -> c_int {
 unsafe extern "C-unwind" fn close<T: Tool>(layer: *mut Layer) {
     // SAFETY: a layer that `open` was called for.
     if let Some(tool) = unsafe { tool_of::<T>(layer) } {
-        guarded(|| tool.close());
+        tool.close();
     }
 }
 
@@ -367,14 +358,14 @@ unsafe extern "C-unwind" fn phase<T: Tool>(layer: *mut Layer, begin: c_int, name
     // SAFETY: as in `close`, and a C string.
     let (tool, name) = unsafe { (tool_of::<T>(layer), CStr::from_ptr(name).to_string_lossy()) };
     if let Some(tool) = tool {
-        guarded(|| tool.phase(begin != 0, &name));
+        tool.phase(begin != 0, &name);
     }
 }
 
 unsafe extern "C-unwind" fn pcontrol<T: Tool>(layer: *mut Layer, level: c_int) {
     // SAFETY: as in `close`.
     if let Some(tool) = unsafe { tool_of::<T>(layer) } {
-        guarded(|| tool.pcontrol(level));
+        tool.pcontrol(level);
     }
 }
 
@@ -382,13 +373,13 @@ unsafe extern "C-unwind" fn wants<T: Tool>(layer: *mut Layer, number: c_int) -> 
     let call = u16::try_from(number).ok().and_then(Call::from_number);
     // SAFETY: as in `close`.
     match (unsafe { tool_of::<T>(layer) }, call) {
-        (Some(tool), Some(call)) => guarded(|| c_int::from(tool.intercepts(call))),
+        (Some(tool), Some(call)) => c_int::from(tool.intercepts(call)),
         _ => 0,
     }
 }
 
 unsafe extern "C-unwind" fn any<T: Tool>(layer: *mut Layer, call: *mut AnyCall) -> c_int {
-    // SAFETY: the chain passes a call with as many words as it says.
+    // SAFETY: the chain passes a call with the stated number of words.
     let (raw, words, tool) = unsafe {
         let raw = &*call;
         (raw, std::slice::from_raw_parts_mut(raw.words, raw.count as usize), tool_of::<T>(layer))
@@ -396,17 +387,15 @@ unsafe extern "C-unwind" fn any<T: Tool>(layer: *mut Layer, call: *mut AnyCall) 
     // SAFETY: a layer lives for ever.
     let layer = unsafe { &*layer };
     let Some(function) = Call::from_number(raw.number as u16) else { return crate::ERR_NO_SUCH_FUNCTION };
-    let mut intercepted = Intercepted { layer, call: function, words, passed: false };
-    let Some(tool) = tool else { return intercepted.pass_on() };
-    match catch_unwind(AssertUnwindSafe(|| tool.call(&mut intercepted))) {
-        Ok(code) => code,
-        Err(_) if intercepted.passed => 0,
-        Err(_) => intercepted.pass_on(),
+    let mut intercepted = Intercepted { layer, call: function, words };
+    match tool {
+        Some(tool) => tool.call(&mut intercepted),
+        None => intercepted.pass_on(),
     }
 }
 
 impl Layer {
-    /// A layer without a tool yet. `names` and `directory` must live as long as it.
+    /// A layer without a tool. `names` and `directory` must outlive it.
     pub fn new(
         names: *const *const c_char,
         directory: *const c_char,
@@ -424,7 +413,7 @@ impl Layer {
         }
     }
 
-    /// Why `open` refused, as far as it said.
+    /// The reason why `open` failed.
     pub fn reason(&self) -> String {
         let bytes: Vec<u8> = self.reason.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
         String::from_utf8_lossy(&bytes).into_owned()

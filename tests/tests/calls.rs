@@ -19,7 +19,7 @@ enum Treatment {
     Other(&'static str),
     /// In the call table alone.
     Counted(&'static str),
-    /// Nothing: it is handed on.
+    /// Nothing: the call is passed on.
     Passed,
 }
 use Treatment::*;
@@ -30,28 +30,30 @@ fn treatment(call: Call) -> Treatment {
         (Call::MPI_Initialized | Call::MPI_Finalized, _) => Passed,
         (Call::MPI_Init | Call::MPI_Init_thread, _) => Event("begin"),
         (Call::MPI_Finalize | Call::MPI_Abort, _) => Event("end"),
-        (Call::MPI_Cancel, _) => Counted("its completion says that it was cancelled"),
-        (Call::MPI_Pready | Call::MPI_Pready_list | Call::MPI_Pready_range, _) => Other("by itself"),
-        (Call::MPI_Parrived, _) => Other("when it says yes"),
-        (Call::MPI_Win_test, _) => Other("when it says yes"),
+        (Call::MPI_Cancel, _) => Counted("its request's completion says whether it was cancelled"),
+        (Call::MPI_Pready | Call::MPI_Pready_list | Call::MPI_Pready_range, _) => Other("name and time"),
+        (Call::MPI_Parrived, _) => Other("if the flag is set"),
+        (Call::MPI_Win_test, _) => Other("if the flag is set"),
         (_, category) => match (category, call.timing()) {
-            (C::Send | C::Recv | C::Collective, Timing::Persistent) => Counted("its starts are events"),
-            (C::NeighborCollective | C::Partitioned, Timing::Persistent) => Other("its starts, by this name"),
+            (C::Send | C::Recv | C::Collective, Timing::Persistent) => Counted("each start is an event"),
+            (C::NeighborCollective | C::Partitioned, Timing::Persistent) => {
+                Other("each start, under this name")
+            }
             (C::Send, _) => Event("send"),
             (C::Recv, _) => Event("receive"),
             (C::SendRecv, _) => Event("send and receive"),
-            (C::Probe, _) => Event("probe, when it finds a message"),
-            (C::Wait, _) => Event("completion, when something is complete"),
-            (C::Start, _) => Event("start of what was made"),
-            (C::RequestFree, _) => Event("end of the request, when it was active"),
-            (C::Collective, _) if has_counts(call) => Event("collective, bytes a peer"),
+            (C::Probe, _) => Event("probe, if a message was found"),
+            (C::Wait, _) => Event("completion, if a request has completed"),
+            (C::Start, _) => Event("start of a persistent request"),
+            (C::RequestFree, _) => Event("end of an active request"),
+            (C::Collective, _) if has_counts(call) => Event("collective, bytes per peer"),
             (C::Collective, _) => Event("collective"),
             (C::CommCreate, _) => Event("definition of the communicator"),
             (C::CommFree, _) => Event("end of the communicator"),
-            (C::TypeFree, _) => Counted("the handle is forgotten"),
+            (C::TypeFree, _) => Counted("the handle becomes invalid"),
             (C::NeighborCollective, _) => Other("bytes sent to all neighbours"),
             (C::Rma, _) => Other("bytes sent and fetched"),
-            (C::Io, _) => Other("bytes asked for"),
+            (C::Io, _) => Other("bytes requested"),
             (
                 C::RmaSync
                 | C::WinCreate
@@ -133,24 +135,24 @@ fn forms(call: Call, present: &BTreeSet<String>) -> String {
 }
 
 const PREAMBLE: &str = "\
-# Every MPI call, and what a capture says of it
+# MPI calls and their records in a capture
 
-Generated from the table of prototypes (`mpi-abi/functions.txt`); `VEF_UPDATE_DOCS=1 cargo test -p vef-tests --test calls`
-writes it anew, and the same test fails when it is not up to date, when an installed MPI exports a function that is not here,
-and when the recorder does not export what it should.
+Generated from the table of prototypes (`mpi-abi/functions.txt`) by `VEF_UPDATE_DOCS=1 cargo test -p vef-tests --test calls`.
+The same test fails if this page is out of date, if an installed MPI exports a function that is missing here, or if the
+recorder does not export all names that it should.
 
 In a capture:
 
 - **event**: becomes part of a trace.
 - **other**: an event with name, time and bytes that a trace cannot represent; `vef mix` reports the sums.
-- **counted**: how often it was called; no event.
-- `–`: handed on, not counted.
+- **counted**: the number of calls is recorded; no event.
+- `–`: passed on to MPI, not counted.
 
-Events happen when the call succeeds; one that fails is counted. Calls on inter-communicators are **other**.
+Only calls that succeed have events; calls that fail are counted. Calls on inter-communicators are **other**.
 
-Which forms an MPI has: `C`; `_c` with large counts; `F` through `mpif.h` and `use mpi`; `f08` through `use mpi_f08`; `f08+` with
-large counts there. The recorder has all of them, under the names that gfortran, flang, ifort and nvfortran use (one
-trailing underscore); programs built with `-fsecond-underscore` or with upper-case names are not recorded.
+Forms that an MPI has: `C`; `_c` with large counts; `F` in `mpif.h` and `use mpi`; `f08` in `use mpi_f08`; `f08+` with
+large counts there. The recorder has all of them, with the names that gfortran, flang, ifort and nvfortran use (one
+trailing underscore); programs compiled with `-fsecond-underscore` or upper-case names are not recorded.
 
 ";
 
@@ -309,7 +311,7 @@ fn a_call_of_each_is_in_the_capture() {
                 }
                 Other(what) => {
                     let ends = name.ends_with("_end");
-                    let sized = !["time", "by itself", "when it says yes"].contains(&what) && !ends;
+                    let sized = !["time", "name and time", "if the flag is set"].contains(&what) && !ends;
                     if sized != (number(tally, "bytes") > 0) {
                         wrong.push(format!("{name} ({what}): {tally}"));
                     }

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vef_format::capture::Capture;
+use vef_format::capture::event::Action;
+use vef_format::capture::{Capture, CaptureError};
 use vef_format::ids::Rank;
 use vef_tests::{Ended, Mpi, have, products, root, run, skipped, vef};
 
@@ -19,6 +20,17 @@ fn compile(mpi: Mpi, work: &Path, name: &str, source: &str, options: &[&str]) ->
 
 fn tool(mpi: Mpi, work: &Path, name: &str, source: &str) -> String {
     let path = compile(mpi, work, &format!("{name}.so"), source, &["-shared", "-fPIC"]);
+    path.to_str().expect("a path").to_owned()
+}
+
+/// A tool in Rust: an example of `mpi-abi`.
+fn rust_tool(name: &str) -> String {
+    let target = products().parent().expect("target");
+    let mut build = Command::new(env!("CARGO"));
+    build.current_dir(root()).args(["build", "--quiet", "--locked", "-p", "mpi-abi", "--example", name]);
+    build.arg("--target-dir").arg(target);
+    vef_tests::run_for(&mut build, std::time::Duration::from_secs(600)).success();
+    let path = target.join(format!("debug/examples/lib{name}.so"));
     path.to_str().expect("a path").to_owned()
 }
 
@@ -71,21 +83,8 @@ fn tools_of_all_kinds_in_one_chain() {
         let work = tempfile::tempdir().expect("a directory");
         let program = compile(mpi, work.path(), "chain", "tests/c/chain.c", &[]);
         let seen = tool(mpi, work.path(), "seen", "tests/c/seen.c");
-        let mut build = Command::new(env!("CARGO"));
-        build.current_dir(root()).args([
-            "build",
-            "--quiet",
-            "--locked",
-            "-p",
-            "mpi-abi",
-            "--example",
-            "count_sends",
-        ]);
-        build.arg("--target-dir").arg(products().parent().expect("target"));
-        vef_tests::run_for(&mut build, std::time::Duration::from_secs(600)).success();
-        let rust = products().parent().expect("target").join("debug/examples/libcount_sends.so");
-        let rust = rust.to_str().expect("a path");
-        let tools = [&seen, rust, "capture", "text", &seen];
+        let rust = rust_tool("count_sends");
+        let tools: [&str; 5] = [&seen, &rust, "capture", "text", &seen];
         let ended = run(&mut with_tools(mpi, work.path(), &tools, &program)).success();
         // Both see the same 14 calls; the second also that which the first makes. Three phases begin and end (100 each).
         let lines: Vec<String> =
@@ -299,7 +298,7 @@ fn what_cannot_be_loaded_is_one_line_and_the_program_runs() {
     let program = compile(mpi, work.path(), "chain", "tests/c/chain.c", &[]);
     let seen = tool(mpi, work.path(), "seen", "tests/c/seen.c");
     for (tools, says) in [
-        ("nosuch", "tool nosuch: not a built-in tool"),
+        ("nosuch", "tool nosuch: neither a built-in tool"),
         ("profile:./none.so", "tool ./none.so: "),
         ("libm.so.6", "tool libm.so.6: not a tool"),
         ("capture:text:capture", "`capture` is named twice"),
@@ -341,5 +340,75 @@ fn a_profile_counts_persistent_transfers_where_they_are_started() {
         let right =
             |rank| serde_json::json!({ "from": rank, "to": (rank + 1) % RANKS, "messages": 3, "bytes": 120 });
         assert_eq!(pairs, (0..RANKS).map(right).collect::<Vec<_>>());
+    }
+}
+
+/// How often each of two kinds of events is in the capture of a rank: sends, and the end of a recording that stopped.
+fn sends_and_stops(capture: &Path, rank: u32) -> (usize, usize) {
+    let (mut sends, mut stops) = (0, 0);
+    let capture = Capture::open(capture).expect("a capture");
+    let mut events = capture.events(Rank(rank)).expect("a rank");
+    let each = events.each(|event| {
+        match event.action {
+            Action::Send(_) => sends += 1,
+            Action::Stopped { .. } => stops += 1,
+            _ => {}
+        }
+        Ok::<_, CaptureError>(())
+    });
+    each.expect("readable");
+    (sends, stops)
+}
+
+#[test]
+fn an_exception_of_a_tool_does_not_reach_the_program() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let cpp = |name: &str, source: &str, options: &[&str]| {
+            let output = work.path().join(name);
+            let mut compiler = Command::new(mpi.mpicc().replace("mpicc", "mpicxx"));
+            compiler
+                .current_dir(root())
+                .args(["-w", "-std=c++20", "-I", "interpose/include", "-o"])
+                .arg(&output);
+            run(compiler.args(options).arg(source)).success();
+            output
+        };
+        let unaware = cpp("unaware", "tests/c/unaware.cc", &[]);
+        let throwing = cpp("throwing.so", "tests/c/throwing_tool.cc", &["-shared", "-fPIC"]);
+        let (throwing, panicking) = (throwing.to_str().expect("a path"), rust_tool("panicking_tool"));
+        for (tool, place, within) in [
+            (throwing, "before", "MPI_Isend"),
+            (throwing, "after", "MPI_Isend"),
+            (throwing, "phase", "a phase"),
+            (&*panicking, "before", "MPI_Isend"),
+            (&*panicking, "after", "MPI_Isend"),
+        ] {
+            let mut command = with_tools(mpi, work.path(), &["capture", tool], &unaware);
+            let ended = run(command.env("THROWS", place)).success();
+            let case = format!("{mpi:?} {tool} {place}: {}", ended.stderr());
+            assert!(ended.stdout().contains("right 24 uncaught 0"), "{case}{}", ended.stdout());
+            let line = format!("vef: a tool threw an exception in {within}: ");
+            assert_eq!(ended.stderr().matches(&line).count() as u64, RANKS, "{case}");
+            for rank in 0..RANKS as u32 {
+                let (sends, stops) = sends_and_stops(&work.path().join("out"), rank);
+                assert!(sends < 8 && stops == 1, "{case}");
+            }
+            std::fs::remove_dir_all(work.path().join("out")).expect("a capture");
+        }
+        // An exception in `open` refuses the tools, one in `close` comes when all is recorded.
+        let mut command = with_tools(mpi, work.path(), &["capture", throwing], &unaware);
+        let ended = run(command.env("THROWS", "open"));
+        assert!(ended.stderr().contains("its open threw an exception"), "{}", ended.stderr());
+        let mut command = with_tools(mpi, work.path(), &["capture", throwing], &unaware);
+        let ended = run(command.env("THROWS", "close")).success();
+        assert!(ended.stderr().contains("threw an exception in its close"), "{}", ended.stderr());
+        assert_eq!(sends_and_stops(&work.path().join("out"), 0), (8, 0), "{mpi:?}");
+        std::fs::remove_dir_all(work.path().join("out")).expect("a capture");
+        // The program's own exceptions pass through a tool.
+        let throws = cpp("throws", "tests/c/throws.cc", &[]);
+        let ended = run(&mut with_tools(mpi, work.path(), &[throwing, "capture"], &throws)).success();
+        assert!(ended.stdout().contains("caught 6"), "{}{}", ended.stdout(), ended.stderr());
+        assert!(!ended.stderr().contains("threw"), "{}", ended.stderr());
     }
 }

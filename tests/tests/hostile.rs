@@ -147,7 +147,7 @@ fn a_panic_in_a_hook_ends_the_recording_and_not_the_program() {
         let ended = run(command.arg("--").args(launch(mpi, &program, "fetching"))).success();
         assert!(ended.stdout().contains("fine"), "{}", ended.stdout());
         for rank in 0..RANKS {
-            let line = format!("tracing of rank {rank} stopped: recording MPI_Win_fence went wrong\n");
+            let line = format!("tracing of rank {rank} stopped: recording MPI_Win_fence failed\n");
             assert_eq!(ended.stderr().matches(&line).count(), 1, "{}", ended.stderr());
         }
         assert!(!ended.stderr().contains("panicked"), "{}", ended.stderr());

@@ -1,18 +1,18 @@
-//! The last step of a Fortran call in the chain: Fortran's own function, not C's.
+//! The last step of a call from Fortran that is only shown to tools: the Fortran function instead of C's.
 
 use mpi_abi::prototypes::Call;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A call that ends in a function of Fortran's, and that function.
+/// A call whose last step is a Fortran function, and that function.
 type End = (Call, *mut dyn FnMut() -> i32);
 
 thread_local!(static END: Cell<Option<End>> = const { Cell::new(None) });
 
-/// Whether there was any on any thread.
+/// Whether any thread has ever had such a call.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// When a call is over, also by an exception: the one that it was made from ends as before.
+/// Restores the last step of the enclosing call, also during unwinding.
 struct Restore(Option<End>);
 
 impl Drop for Restore {
@@ -21,17 +21,17 @@ impl Drop for Restore {
     }
 }
 
-/// Runs `enter`, a C call that enters the chain, whose last step is `real`.
+/// Runs `enter`, which passes a C call through the chain; the last step is `real`.
 pub(super) fn ending_in<T>(call: Call, mut real: impl FnMut() -> i32, enter: impl FnOnce() -> T) -> T {
     let real: &mut dyn FnMut() -> i32 = &mut real;
-    // SAFETY: only the lifetime is forgotten; it is taken back before `real` ends.
+    // SAFETY: only the lifetime changes; the pointer is removed before `real` is dropped.
     let real: *mut (dyn FnMut() -> i32 + 'static) = unsafe { std::mem::transmute(real) };
     ENDS.store(true, Ordering::Relaxed);
     let _restore = Restore(END.replace(Some((call, real))));
     enter()
 }
 
-/// The last step of a call of this thread, if it is Fortran's.
+/// Runs the Fortran function, if it is the last step of this call.
 #[inline(always)]
 pub(super) fn end_of(call: Call) -> Option<i32> {
     if ENDS.load(Ordering::Relaxed) { run_end(call) } else { None }
@@ -40,8 +40,8 @@ pub(super) fn end_of(call: Call) -> Option<i32> {
 fn run_end(call: Call) -> Option<i32> {
     let end = END.get();
     let (_, real) = end.filter(|(of, _)| *of == call)?;
-    // What is called on the way does not end there.
+    // Nested calls end in C's functions.
     let _restore = Restore(END.replace(None));
-    // SAFETY: set by `ending_in` on this thread, which has not returned.
+    // SAFETY: set on this thread by `ending_in`, which has not returned.
     Some(unsafe { (*real)() })
 }

@@ -1,12 +1,11 @@
-//! Fortran calls on their way into the chain: tools see the C function, with C's arguments, and C's MPI is what it ends in.
+//! Calls from Fortran in a chain of tools: tools see the C function with C's arguments, and the chain ends in C's MPI function.
 //!
-//! Converted are handles (both ways), integers, indices, the addresses that mean something by themselves, and buffers (of
-//! descriptors, those that are contiguous). Where that is not all there is to a call (strings, callbacks, attributes,
-//! non-contiguous sections), tools are *shown* it: with C's arguments, but what it ends in is Fortran's own function with the
-//! program's own arguments, so nothing that Fortran knows better is lost. What cannot be shown is recorded, but no tool sees it.
+//! Handles, integers, indices, special addresses and buffers are converted; buffers in descriptors only if they are contiguous. If
+//! a call has other arguments (strings, callbacks, attributes, non-contiguous sections), tools are *shown* C's arguments, but the
+//! chain ends in the Fortran function with the program's arguments. Calls that cannot be shown are recorded but not seen by tools.
 
 use super::end::ending_in;
-use super::seat::go_on;
+use super::enter_tools;
 use crate::arguments::{abi, c_value, words_of};
 use crate::call::SUCCESS;
 use crate::fortran::{base, buffer, c_handle, contiguous, fortran_handle, text};
@@ -18,7 +17,7 @@ use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name};
 use mpi_abi::tool::Cell;
 
-/// Makes a call by a Fortran name go through the chain, which begins with `head`.
+/// Passes a call by a Fortran name through the chain, which begins at `head`.
 ///
 /// # Safety
 /// The frame must have the arguments of the program.
@@ -33,12 +32,14 @@ pub(super) unsafe fn go_through(head: Cell, number: usize, frame: Frame) -> i32 
         let [ierror, lengths @ ..] = rest else { return pass(number, frame) };
         let descriptors = export.form == Form::Descriptors;
         match call {
-            // C's have arguments that Fortran's lack.
-            Call::MPI_Init => return ending_in(call, || pass(number, frame), || go_on(head, &[0, 0], call)),
+            // The C functions have additional arguments.
+            Call::MPI_Init => {
+                return ending_in(call, || pass(number, frame), || enter_tools(head, &[0, 0], call));
+            }
             Call::MPI_Init_thread => {
                 let required = *(words[0] as *const i32) as usize;
                 let words = [0, 0, required, words[1]];
-                return ending_in(call, || pass(number, frame), || go_on(head, &words, call));
+                return ending_in(call, || pass(number, frame), || enter_tools(head, &words, call));
             }
             _ => {}
         }
@@ -46,32 +47,32 @@ pub(super) unsafe fn go_through(head: Cell, number: usize, frame: Frame) -> i32 
         if is_convertible(call)
             && let Some(mut converted) = Converted::new(call, words, None, descriptors, abi)
         {
-            converted.point();
-            let code = go_on(head, &converted.words, call);
-            converted.give_back(words, abi);
-            // Null, or the program's INTEGER for it.
+            converted.set_addresses();
+            let code = enter_tools(head, &converted.words, call);
+            converted.write_outputs(words, abi);
+            // The address is null or the program's INTEGER.
             (*ierror as *mut i32).as_mut().into_iter().for_each(|place| *place = code);
             return code;
         }
         if can_be_shown(call)
             && let Some(mut shown) = Converted::new(call, words, Some(lengths), descriptors, abi)
         {
-            shown.point();
+            shown.set_addresses();
             let arguments = shown.words;
             let real = || {
                 let code = pass(number, frame);
                 if code == SUCCESS {
-                    tell_outputs(call, &arguments, words, lengths, abi);
+                    copy_outputs(call, &arguments, words, lengths, abi);
                 }
                 code
             };
-            return ending_in(call, real, || go_on(head, &arguments, call));
+            return ending_in(call, real, || enter_tools(head, &arguments, call));
         }
         Recorders { number, place: 0 }.call(frame)
     }
 }
 
-/// From a recorder on, all of them and MPI, with Fortran's arguments.
+/// The recorders from `place` on, then MPI, with Fortran's arguments.
 #[derive(Clone, Copy)]
 struct Recorders {
     number: usize,
@@ -84,7 +85,7 @@ impl Next for Recorders {
             State::Recording => true,
             State::Paused => {
                 let call = Export::get(self.number).call();
-                hooks::of(call).is_some_and(|hook| hook.even_paused(call))
+                hooks::of(call).is_some_and(|hook| hook.runs_when_paused(call))
             }
             State::Closed | State::Over => false,
         };
@@ -102,13 +103,13 @@ impl Next for Recorders {
         }
     }
 
-    unsafe fn is_mpis_own(self, _frame: Frame) -> bool {
-        // Those do not enter the chain.
+    unsafe fn is_internal_call(self, _frame: Frame) -> bool {
+        // MPI's internal calls do not enter the chain.
         false
     }
 }
 
-/// Whether all arguments of a function can be converted, so that C's can be called in the place of Fortran's.
+/// Whether all arguments of a function can be converted, so that the C function can replace the Fortran function.
 fn is_convertible(call: Call) -> bool {
     can_be_shown(call)
         && !matches!(call.category(), Category::Attribute | Category::Process)
@@ -118,11 +119,11 @@ fn is_convertible(call: Call) -> bool {
         })
 }
 
-/// Whether the arguments of a function say in C what they say in Fortran.
+/// Whether the arguments of a function have a C form.
 fn can_be_shown(call: Call) -> bool {
     use Call::*;
     let special_weights = matches!(call, MPI_Dist_graph_create | MPI_Dist_graph_create_adjacent);
-    // Of MPI 1: where C has addresses, Fortran has integers of half their size.
+    // MPI-1 functions: addresses are default INTEGERs in Fortran.
     let short_addresses = matches!(
         call,
         MPI_Address
@@ -144,30 +145,30 @@ fn can_be_shown(call: Call) -> bool {
         })
 }
 
-/// The parameter that says how long the arrays of handles are.
+/// The position of the length of arrays of handles.
 fn length_of_arrays(call: Call) -> Option<usize> {
     call.position(Name::Count).or_else(|| call.position(Name::Incount))
 }
 
-/// One handle behind an address: in a place of ours while the call runs.
+/// Whether the argument is the address of a single handle.
 fn points_to_handle(kind: Kind) -> bool {
     kind.target().is_some() && !kind.is_handle_array()
 }
 
-/// The arguments of a Fortran call as C has them.
+/// The arguments of a Fortran call in C's form.
 struct Converted {
     call: Call,
     words: [usize; MOST],
-    /// For each parameter that is the address of a handle: what is there now, and what was there before.
+    /// For each address of a handle: the handle during the call, and before it.
     places: [(usize, usize); MOST],
-    /// For each that is an array of handles: its place, the room for it, and what was in it.
+    /// For each array of handles: its position, its converted copy, and the handles before the call.
     arrays: Vec<(usize, Vec<u64>, Vec<usize>)>,
     strings: Vec<Vec<u8>>,
     lists: Vec<Vec<usize>>,
 }
 
 impl Converted {
-    /// `lengths`: those of the strings of a call that is shown; `None`: C's function is to do what Fortran's would.
+    /// `lengths`: the lengths of strings, if the call is shown; `None`: the C function replaces the Fortran function.
     ///
     /// # Safety
     /// The words must be the program's arguments.
@@ -188,7 +189,7 @@ impl Converted {
         };
         for (i, (parameter, &word)) in call.parameters().iter().zip(words).enumerate() {
             let is_choice = matches!(parameter.name, Name::Base | Name::Buffer | Name::Location);
-            // SAFETY: the contract: addresses of integers and handles that can be read.
+            // SAFETY: the contract: integers and handles are readable.
             unsafe {
                 made.words[i] = match parameter.kind {
                     Kind::Buffer if descriptors && lengths.is_none() => buffer(abi, contiguous(word)?),
@@ -196,7 +197,7 @@ impl Converted {
                     kind => c_value(abi, kind, word, descriptors),
                 };
                 if points_to_handle(parameter.kind) {
-                    // Of an output it may be anything, which the conversion allows for.
+                    // An output may be uninitialised, which the conversion tolerates.
                     let handle = c_handle(abi, parameter.kind, *(word as *const i32));
                     made.places[i] = (handle, handle);
                 }
@@ -207,11 +208,11 @@ impl Converted {
         for (i, parameter) in call.parameters().iter().enumerate() {
             if parameter.kind.is_handle_array() {
                 let size = abi.handle_size;
-                // In words, for their alignment.
+                // In words, for alignment.
                 let mut room = vec![0u64; (length.unwrap_or(0) * size).div_ceil(8)];
                 let mut before = Vec::new();
                 for at in 0..length.unwrap_or(0) {
-                    // SAFETY: the program passed an array that long; the place is within the room.
+                    // SAFETY: the program's array has `length` elements; the copy is as long.
                     unsafe {
                         let handle = c_handle(abi, parameter.kind, *(words[i] as *const i32).add(at));
                         let place = room.as_mut_ptr().cast::<u8>().add(at * size);
@@ -227,7 +228,7 @@ impl Converted {
         Some(made)
     }
 
-    /// Strings as C has them: as long as they need to be, with a NUL. `most`: how many there are in a list, if that is said.
+    /// Converts strings to NUL-terminated ones. `most`: the number of strings in a list, if the call has a count.
     ///
     /// # Safety
     /// As [`Converted::new`].
@@ -248,11 +249,11 @@ impl Converted {
             self.words[i] = match parameter.kind {
                 Kind::Str => self.keep(c_string(words[i])),
                 Kind::StrOut => self.keep(vec![0; length + 1]),
-                // Rows of a matrix of strings are not shown: MPI_ARGVS_NULL.
+                // Matrices of strings are shown as MPI_ARGVS_NULL.
                 _ if parameter.name == Name::ArrayOfArgv => 0,
                 _ => {
                     let mut list = Vec::new();
-                    // Without a number of them, the last one is blank.
+                    // A list without a count ends with a blank string.
                     while most.is_none_or(|most| list.len() < most) {
                         let text = c_string(words[i] + list.len() * length);
                         if text.len() == 1 {
@@ -269,15 +270,15 @@ impl Converted {
         Some(())
     }
 
-    /// The address at which the bytes stay.
+    /// Stores bytes for the duration of the call; returns their address.
     fn keep(&mut self, mut bytes: Vec<u8>) -> usize {
         let address = bytes.as_mut_ptr() as usize;
         self.strings.push(bytes);
         address
     }
 
-    /// Addresses of our own places, once those no longer move.
-    fn point(&mut self) {
+    /// Sets the addresses of our copies, once `self` is not moved any more.
+    fn set_addresses(&mut self) {
         for (i, parameter) in self.call.parameters().iter().enumerate() {
             if points_to_handle(parameter.kind) {
                 self.words[i] = &raw mut self.places[i].0 as usize;
@@ -288,14 +289,14 @@ impl Converted {
         }
     }
 
-    /// Hands what the call has changed to Fortran.
+    /// Converts the outputs of the call to Fortran.
     ///
     /// # Safety
-    /// The words must be those that this was made of.
-    unsafe fn give_back(&self, words: &[usize], abi: &Abi) {
+    /// The words must be those passed to [`Converted::new`].
+    unsafe fn write_outputs(&self, words: &[usize], abi: &Abi) {
         for (i, parameter) in self.call.parameters().iter().enumerate() {
             let (after, before) = self.places[i];
-            // A file is a pointer in every ABI.
+            // Files are pointers in every ABI.
             let after = if parameter.kind == Kind::FilePtr { after } else { after & abi.handle_mask() };
             if points_to_handle(parameter.kind) && after != before {
                 // SAFETY: the program's INTEGER for this handle.
@@ -304,7 +305,7 @@ impl Converted {
         }
         for (i, room, before) in &self.arrays {
             for (at, before) in before.iter().enumerate() {
-                // SAFETY: a handle that the call has left there; the program's array is that long.
+                // SAFETY: the call has left a handle there; the program's array is as long.
                 unsafe {
                     let after = abi.read_handle(room.as_ptr().cast::<u8>().add(at * abi.handle_size));
                     if after != *before {
@@ -314,7 +315,7 @@ impl Converted {
                 }
             }
         }
-        // Indices count from 1.
+        // Fortran counts indices from 1.
         // SAFETY: the program's INTEGERs, which the call has set.
         let shift = |index: *mut i32| unsafe {
             if *index != abi.constants.undefined && *index >= 0 {
@@ -336,11 +337,11 @@ impl Converted {
     }
 }
 
-/// Writes what a call of Fortran's has given where the tools look for it.
+/// Copies the outputs of the Fortran function to the arguments that the tools see.
 ///
 /// # Safety
-/// `shown` must be the words of a [`Converted`] made of `words`, which were passed to the call.
-unsafe fn tell_outputs(call: Call, shown: &[usize; MOST], words: &[usize], lengths: &[usize], abi: &Abi) {
+/// `shown` must be the words of a [`Converted`] made from `words`, which were passed to the function.
+unsafe fn copy_outputs(call: Call, shown: &[usize; MOST], words: &[usize], lengths: &[usize], abi: &Abi) {
     let mut lengths = lengths.iter();
     for (i, parameter) in call.parameters().iter().enumerate() {
         let length = if parameter.kind.is_string() { lengths.next().copied().unwrap_or(0) } else { 0 };

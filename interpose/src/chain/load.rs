@@ -1,16 +1,16 @@
-//! From names to tools.
+//! Finds tools by name.
 
 use mpi_abi::tool::{ABI, Descriptor, EXPORTED_AS, TABLE};
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The names in `a.so:b.so:a.so`.
+/// Splits `a.so:b.so:a.so`.
 pub(super) fn split(names: &str) -> impl Iterator<Item = &str> {
     names.split(':').map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// The tool that a name stands for.
+/// The tool with this name.
 pub(super) fn find(name: &str) -> Result<&'static Descriptor, String> {
     open(name).map_err(|why| format!("tool {name}: {why}"))
 }
@@ -18,16 +18,16 @@ pub(super) fn find(name: &str) -> Result<&'static Descriptor, String> {
 fn open(name: &str) -> Result<&'static Descriptor, String> {
     if !name.contains('/') && !name.contains(".so") {
         return Err(
-            "not a built-in tool (capture, profile, text), and a file's name has a / or ends in .so".into()
+            "neither a built-in tool (capture, profile, text) nor a file (with a / or ending in .so)".into(),
         );
     }
-    // The loader searches its path for a bare name, but a file that is here is what was meant.
+    // The loader would search a bare name in its path only; prefer a file in the current directory.
     let path = match Path::new(name) {
         path if path.exists() && !name.contains('/') => Path::new(".").join(path),
         path => path.to_owned(),
     };
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    // SAFETY: a C string; the user asks for this library's initialisers to run.
+    // SAFETY: a C string; the user has asked to load this library, including its initialisers.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if library.is_null() {
         return Err(loader_says());
@@ -37,23 +37,23 @@ fn open(name: &str) -> Result<&'static Descriptor, String> {
     if descriptor.is_null() {
         return Err(format!("not a tool: it does not define {}", EXPORTED_AS.to_string_lossy()));
     }
-    // SAFETY: what is exported under this name begins with these two words in every version; the library stays open.
+    // SAFETY: in every version the descriptor begins with these two words; the library stays open.
     let (abi, size) = unsafe { ((*descriptor).abi, (*descriptor).size) };
     if abi != ABI || size as usize != size_of::<Descriptor>() {
         return Err(format!(
-            "made for version {abi} of the tools' interface, this is version {ABI}: compile it anew"
+            "made for version {abi} of the tools' interface, this library has version {ABI}: recompile the tool"
         ));
     }
     // SAFETY: the right version, so the right layout.
     let descriptor = unsafe { &*descriptor };
     if descriptor.table != TABLE {
-        return Err("made with another vef_tool.h (other numbers of functions): compile it anew".into());
+        return Err("made with another vef_tool.h (functions have other numbers): recompile the tool".into());
     }
     Ok(descriptor)
 }
 
 fn loader_says() -> String {
-    // SAFETY: null, or a string that is valid until the next call of the loader in this thread.
+    // SAFETY: null, or a string that is valid until this thread's next call of the loader.
     let text = unsafe {
         let text = libc::dlerror();
         if text.is_null() { c"cannot be opened" } else { CStr::from_ptr(text) }
@@ -61,8 +61,9 @@ fn loader_says() -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// Whether this process speaks for all: the launchers number their ranks before there is an MPI to ask.
-pub(super) fn speaks() -> bool {
+/// Whether this process reports errors for all ranks. MPI is not initialised yet, so the rank is taken from the
+/// launcher's variables.
+pub(super) fn is_reporting_process() -> bool {
     let ranks = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
     let rank = ranks.iter().find_map(|name| std::env::var(name).ok());
     rank.is_none_or(|rank| rank == "0")
@@ -76,7 +77,7 @@ mod tests {
     fn names_are_split_and_told_apart() {
         assert_eq!(split("a.so:b.so: a.so :").collect::<Vec<_>>(), ["a.so", "b.so", "a.so"]);
         for (name, part) in [
-            ("profiler", "not a built-in tool"),
+            ("profiler", "neither a built-in tool"),
             ("./none/such.so", "cannot open shared object"),
             ("libc.so.6", "not a tool"),
         ] {

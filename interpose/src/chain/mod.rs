@@ -1,25 +1,28 @@
-//! The tools between the program and MPI: several, in order, each as often as it is named.
+//! The chain of tools between the program and MPI: several tools in order, each possibly more than once.
 //!
-//! `VEF_TOOLS` (or `TOOLS`) names them: files, and `capture`, `profile`, `text`, which stand for the recorder. Without files there is the
-//! recorder alone, which stubs lead to, and nothing here is reached by any call.
+//! `VEF_TOOLS` (or `TOOLS`) names them: files, and `capture`, `profile` and `text`, which stand for the recorder.
+//! Without files the recorder stands alone: stubs lead to it, and this module is not used by calls.
 //!
 //! ```text
 //! stubs ─▶ enter ─▶ tool ─▶ recorder ─▶ tool ─▶ MPI
 //! ```
 //!
-//! Nobody pays for a function that no tool wants: its stub leads to MPI. Calls that MPI or a tool makes by their plain names go
-//! past the tools.
+//! Functions that no tool intercepts have no overhead: their stubs lead to MPI. Calls that MPI or a tool makes by
+//! plain names bypass the tools.
 
+mod catch;
 mod end;
 mod fortran;
+mod handlers;
 mod load;
-mod seat;
 
-use crate::guard::{complain, guarded};
-use crate::machine::{self, Frame, Mode, RECORDERS, trampoline};
+use crate::guard::{catching_panics, warn};
+use crate::machine::{self, Frame, Mode, Passage, RECORDERS, trampoline};
 use crate::objects;
 use crate::record::pass;
 use crate::settings::Settings;
+use crate::tracer::Tracer;
+use catch::catching;
 use mpi_abi::prototypes::{Call, Export, Form, Group};
 use mpi_abi::tool::{Cell, Descriptor, Layer, Recording, recordings};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -27,21 +30,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// The chain, from `MPI_Init` to `MPI_Finalize`, if there are tools. Never freed.
+/// The chain, from `MPI_Init` to `MPI_Finalize`; null if there are no tools. Never freed.
 static CHAIN: AtomicPtr<Chain> = AtomicPtr::new(null_mut());
 
-/// Tools in order.
+/// The tools in order.
 struct Chain {
     layers: Vec<(&'static Descriptor, &'static mut Layer)>,
-    /// How the program's calls enter.
+    /// The entry of each function.
     head: Box<[Cell]>,
 }
 
-/// What stands between the program and MPI.
-pub(crate) enum Between {
-    /// A recorder alone, that writes to this directory.
+/// What is inserted between the program and MPI.
+pub(crate) enum Interposition {
+    /// A recorder alone, which writes to this directory.
     Recorder(PathBuf),
     /// A chain of tools.
     Chain,
@@ -49,32 +52,32 @@ pub(crate) enum Between {
     Nothing,
 }
 
-/// Loads the tools that the environment names; once, in `MPI_Init`. What cannot be loaded is said on stderr, and then there
-/// are no tools, so that nobody takes a part of a chain for the whole.
-pub(crate) fn build() -> &'static Between {
-    static BETWEEN: OnceLock<Between> = OnceLock::new();
+/// Loads the tools that the environment names, once, in `MPI_Init`. If one cannot be loaded, a line on stderr says so
+/// and the program runs without tools: a partial chain could be mistaken for the whole.
+pub(crate) fn build() -> &'static Interposition {
+    static BETWEEN: OnceLock<Interposition> = OnceLock::new();
     BETWEEN.get_or_init(|| {
         let settings = Settings::from_env();
-        let Some(tools) = &settings.tools else { return Between::Recorder(settings.dir) };
-        // What goes wrong in here must not reach the program.
-        let built = guarded(|| Chain::load(tools, &settings.dir));
-        match built.unwrap_or_else(|| Err("the loader went wrong".into())) {
+        let Some(tools) = &settings.tools else { return Interposition::Recorder(settings.dir) };
+        // A panic in here must not reach the program.
+        let built = catching_panics(|| Chain::load(tools, &settings.dir));
+        match built.unwrap_or_else(|| Err("the loader failed".into())) {
             Ok(Ok(chain)) => {
                 install(chain);
-                Between::Chain
+                Interposition::Chain
             }
-            Ok(Err(directory)) => Between::Recorder(directory),
+            Ok(Err(directory)) => Interposition::Recorder(directory),
             Err(reason) => {
-                if load::speaks() {
-                    complain(&format!("the program runs without tools and unrecorded: {reason}"));
+                if load::is_reporting_process() {
+                    warn(&format!("the program runs without tools and unrecorded: {reason}"));
                 }
-                Between::Nothing
+                Interposition::Nothing
             }
         }
     })
 }
 
-/// From now on, calls go through the chain.
+/// Directs calls to the chain.
 fn install(chain: Chain) {
     CHAIN.store(Box::into_raw(Box::new(chain)), Ordering::Release);
     machine::set_mode(Mode::Chained);
@@ -87,10 +90,10 @@ fn install(chain: Chain) {
 
 /// Whether the calls of a function enter the chain.
 pub(crate) fn has(call: Call) -> bool {
-    // The beginning and the end are the chain's business even where no tool looks at them.
+    // The chain itself begins and ends with these.
     let ours = matches!(call, Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Finalize | Call::MPI_Abort);
     let changed = |chain: &Chain| {
-        let (head, last) = (chain.head[call as usize], seat::lasts(close)[call as usize]);
+        let (head, last) = (chain.head[call as usize], handlers::mpi_handlers(close)[call as usize]);
         (head.function, head.layer) != (last.function, last.layer)
     };
     chain().is_some_and(|chain| ours || changed(chain)) && call.group() != Group::Others
@@ -100,14 +103,14 @@ extern "C" fn at_exit() {
     close();
 }
 
-/// A child of `fork` goes on without tools: their files are the parent's.
+/// A child of `fork` continues without tools, whose files belong to the parent.
 extern "C" fn in_child() {
     if !CHAIN.swap(null_mut(), Ordering::Relaxed).is_null() {
         machine::set_mode(Mode::Idle);
     }
 }
 
-/// The end: every tool hears of it once, in order.
+/// Ends the chain: calls `close` of every tool, in order.
 fn close() {
     // SAFETY: a leaked box, or null.
     let Some(chain) = (unsafe { CHAIN.swap(null_mut(), Ordering::AcqRel).as_ref() }) else { return };
@@ -115,29 +118,66 @@ fn close() {
     for (descriptor, layer) in &chain.layers {
         if let Some(close) = descriptor.close {
             // SAFETY: the tool's function and its own layer.
-            unsafe { close(layer_pointer(layer)) };
+            let closed = catching(|| unsafe { close(layer_pointer(layer)) });
+            if closed.is_none() {
+                warn("a tool threw an exception in its close");
+            }
         }
     }
 }
 
-/// `MPI_Pcontrol`: every tool once.
+/// Whether a tool has thrown an exception.
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// A tool has thrown an exception in a call, or in another of its functions: it must not be called any more. As other tools and
+/// recorders may be in the middle of the call, the chain ends when the call has left it ([`end_if_broken`]).
+#[cold]
+fn note_exception(within: &str) {
+    if !BROKEN.swap(true, Ordering::AcqRel) {
+        warn(&format!(
+            "a tool threw an exception in {within}: the program continues without tools and without recording"
+        ));
+    }
+}
+
+/// Ends the chain and its recorders if a tool has thrown an exception.
+fn end_if_broken() {
+    if BROKEN.load(Ordering::Relaxed) && chain().is_some() {
+        close();
+        for tracer in Tracer::all() {
+            if let Some(mut lane) = tracer.lane() {
+                // SAFETY: the calling thread's, which is in no call of the chain.
+                tracer.stop_quietly(unsafe { lane.as_mut() }, "a tool threw an exception");
+            }
+        }
+    }
+}
+
+/// Passes `MPI_Pcontrol` to every tool.
 pub(crate) fn pcontrol(level: i32) {
     for (descriptor, layer) in chain().iter().flat_map(|chain| &chain.layers) {
         if let Some(pcontrol) = descriptor.pcontrol {
             // SAFETY: as in `close`.
-            unsafe { pcontrol(layer_pointer(layer), level) };
+            if catching(|| unsafe { pcontrol(layer_pointer(layer), level) }).is_none() {
+                note_exception("MPI_Pcontrol");
+            }
         }
     }
+    end_if_broken();
 }
 
-/// A phase begins or ends: every tool once.
+/// Passes the begin or end of a phase to every tool.
 pub(crate) fn phase(begin: bool, name: &CStr) {
     for (descriptor, layer) in chain().iter().flat_map(|chain| &chain.layers) {
         if let Some(phase) = descriptor.phase {
             // SAFETY: as in `close`, and a C string.
-            unsafe { phase(layer_pointer(layer), c_int::from(begin), name.as_ptr()) };
+            let told = catching(|| unsafe { phase(layer_pointer(layer), c_int::from(begin), name.as_ptr()) });
+            if told.is_none() {
+                note_exception("a phase");
+            }
         }
     }
+    end_if_broken();
 }
 
 #[inline]
@@ -146,46 +186,51 @@ fn chain() -> Option<&'static Chain> {
     unsafe { CHAIN.load(Ordering::Acquire).as_ref() }
 }
 
-/// A layer as its tool gets it. Nothing of it is changed here after its `open`.
+/// The pointer to a layer for its tool. The layer is not changed after `open`.
 fn layer_pointer(layer: &Layer) -> *mut Layer {
     std::ptr::from_ref(layer).cast_mut()
 }
 
 trampoline! {
-    /// Where the calls go that enter the chain.
+    /// The entry of calls that go through the chain.
     enter => entered
 }
 
-/// A call of the program's, which goes through the chain.
+/// Passes a call of the program through the chain.
 unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
-    // SAFETY: the calling thread's own, and the program's arguments.
+    // SAFETY: the calling thread's data and the program's arguments.
     unsafe {
         let thread = machine::thread();
         let outer = (*thread).chained;
-        // The frame of a call that was left by longjmp lies deeper than that of a later one.
+        // After a longjmp out of an earlier call, that call's frame lies below this one's.
         let is_nested = outer != 0 && frame.address() < outer;
         match chain() {
-            Some(chain) if !(is_nested && objects::is_own(frame.return_address())) => {
-                let _leave = Leave(if is_nested { outer } else { 0 });
+            Some(chain) if !(is_nested && objects::is_internal(frame.return_address())) => {
+                let leave = LeaveGuard(if is_nested { outer } else { 0 }, (*thread).passage);
                 (*thread).chained = frame.address();
-                go_through(chain, number, frame)
+                let code = go_through(chain, number, frame);
+                drop(leave);
+                if !is_nested {
+                    end_if_broken();
+                }
+                code
             }
             _ => pass(number, frame),
         }
     }
 }
 
-/// When a call leaves the chain, also by an exception: the thread is in the call that this one was made from, if in any.
-struct Leave(usize);
+/// Restores the thread's state of the enclosing call, also during unwinding.
+struct LeaveGuard(usize, Passage);
 
-impl Drop for Leave {
+impl Drop for LeaveGuard {
     fn drop(&mut self) {
         // SAFETY: the calling thread's own.
-        unsafe { (*machine::thread()).chained = self.0 };
+        unsafe { ((*machine::thread()).chained, (*machine::thread()).passage) = (self.0, self.1) };
     }
 }
 
-/// Makes a call of the program's go through the chain.
+/// Passes a call of the program through the chain.
 ///
 /// # Safety
 /// The frame must have the arguments of the program.
@@ -193,9 +238,13 @@ pub(crate) unsafe fn pass_through(number: usize, frame: Frame) -> i32 {
     // SAFETY: the contract.
     unsafe {
         let Some(chain) = chain() else { return pass(number, frame) };
-        let _leave = Leave((*machine::thread()).chained);
-        (*machine::thread()).chained = frame.address();
-        go_through(chain, number, frame)
+        let thread = machine::thread();
+        let leave = LeaveGuard((*thread).chained, (*thread).passage);
+        (*thread).chained = frame.address();
+        let code = go_through(chain, number, frame);
+        drop(leave);
+        end_if_broken();
+        code
     }
 }
 
@@ -206,7 +255,7 @@ unsafe fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 
     // SAFETY: the caller's.
     let code = unsafe {
         match export.form {
-            Form::C => seat::go_on(head, &frame.words(call.parameters().len()), call),
+            Form::C => enter_tools(head, &frame.words(call.parameters().len()), call),
             _ => fortran::go_through(head, number, frame),
         }
     };
@@ -216,8 +265,28 @@ unsafe fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 
     code
 }
 
+/// Makes a call enter the tools at `head`. If one of them throws an exception, MPI is called directly, unless it has been called.
+///
+/// # Safety
+/// The words must be valid arguments of the function.
+unsafe fn enter_tools(head: Cell, words: &[usize], call: Call) -> i32 {
+    // SAFETY: the calling thread's own, and the contract.
+    unsafe {
+        let thread = machine::thread();
+        (*thread).passage = Passage { call: call as u16, in_mpi: false, has_returned: false, code: 0 };
+        if let Some(code) = catching(|| handlers::call_cell(head, words, call)) {
+            return code;
+        }
+        note_exception(call.name());
+        match (*thread).passage {
+            Passage { has_returned: true, code, .. } => code,
+            _ => handlers::call_cell(handlers::mpi_handlers(close)[call as usize], words, call),
+        }
+    }
+}
+
 impl Chain {
-    /// Either a chain, or the directory of a recorder that is not in the company of tools.
+    /// Either a chain, or the directory of a recorder without tools.
     fn load(names: &str, directory: &Path) -> Result<Result<Self, PathBuf>, String> {
         let names: Vec<&str> = load::split(names).collect();
         if names.iter().filter(|name| **name == "capture").count() > 1 {
@@ -249,8 +318,11 @@ impl Chain {
             let layer: &'static mut Layer =
                 Box::leak(Box::new(Layer::new(c_names(), path.as_ptr(), position, instance)));
             if let Some(open) = descriptor.open {
-                // SAFETY: the tool's function and a layer that nobody else has yet.
-                let code = unsafe { open(layer) };
+                // SAFETY: the tool's function and a layer that has no other reference yet.
+                let opened = catching(|| unsafe { open(layer) });
+                let Some(code) = opened else {
+                    return Err(format!("tool {name}: its open threw an exception"));
+                };
                 if code != 0 {
                     let why = match layer.reason() {
                         silent if silent.is_empty() => format!("its open failed with {code}"),
@@ -261,12 +333,12 @@ impl Chain {
             }
             layers.push((position, descriptor, layer));
         }
-        let mut cells: Box<[Cell]> = seat::lasts(close).into();
-        // From the last to the first: each finds the table of those behind it.
+        let mut cells: Box<[Cell]> = handlers::mpi_handlers(close).into();
+        // From last to first: each layer gets the table of those behind it.
         for place in (0..names.len()).rev() {
             let behind: &'static [Cell] = Box::leak(cells.clone());
             if let Some(recorder) = recordings.iter().position(|of| of.places.start == place) {
-                seat::record_at(
+                handlers::insert_recorder(
                     &mut cells,
                     recorder,
                     &directory.join(&recordings[recorder].directory),
@@ -276,7 +348,7 @@ impl Chain {
                 layers.iter_mut().find(|(position, ..)| *position == place)
             {
                 layer.next = behind.as_ptr();
-                seat::intercept(&mut cells, descriptor, layer_pointer(layer));
+                handlers::insert_tool(&mut cells, descriptor, layer_pointer(layer));
             }
         }
         let layers = layers.into_iter().map(|(_, descriptor, layer)| (descriptor, layer)).collect();
@@ -284,7 +356,7 @@ impl Chain {
     }
 }
 
-/// The functions' C names by number.
+/// The C names of the functions, by number.
 fn c_names() -> *const *const c_char {
     static NAMES: OnceLock<Vec<usize>> = OnceLock::new();
     let name = |call: Call| CString::new(call.name()).map_or(0, |name| name.into_raw() as usize);

@@ -1,7 +1,7 @@
-//! Collective operations: blocking, non-blocking and persistent, with one count for all or one a peer.
+//! Collective operations: blocking, non-blocking and persistent, regular and vector forms.
 //!
-//! Amounts are those of [`Amounts`]. Where a call says the same size twice (its own block of an Allgather: as what it sends
-//! and as one of those it receives), the receiving side is asked, because with `MPI_IN_PLACE` only that one is significant.
+//! Amounts are defined by [`Amounts`]. Where the send and receive arguments give the same size (a rank's own block in
+//! an Allgather), the receive side is used, because only that one is significant with `MPI_IN_PLACE`.
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::comms::Comm;
@@ -14,7 +14,7 @@ use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// Where the arguments of a function's family are.
+/// The positions of a family's arguments.
 macro_rules! places {
     ($($module:ident $model:ident: $($constant:ident = $name:ident),*;)*) => { $(
         mod $module {
@@ -38,7 +38,7 @@ places! {
     reduce_scatter_block MPI_Reduce_scatter_block: RECV_COUNT = Recvcount, TYPE = Datatype;
 }
 
-/// The operation of a function of this category.
+/// The operation of a collective function.
 fn operation(call: Call) -> Operation {
     macro_rules! same {
         ($($name:ident)*) => {
@@ -56,12 +56,12 @@ fn operation(call: Call) -> Operation {
 pub(super) struct Collective;
 
 impl Hook for Collective {
-    fn even_paused(&self, call: Call) -> bool {
+    fn runs_when_paused(&self, call: Call) -> bool {
         call.timing() == Timing::Persistent
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if ended.is_well() {
+        if ended.is_success() {
             record(call);
         }
     }
@@ -72,7 +72,7 @@ fn record(call: &mut Recorded) {
     let operation = operation(args.call());
     let Some(comm) = args.find(Name::Comm).map(|place| call.comm(args.handle(place))) else { return };
     let root = args.find(Name::Root).map(|place| args.int(place));
-    // Between the two groups of an inter-communicator the same arguments mean something else.
+    // On an inter-communicator the arguments have another meaning.
     if comm.foreign {
         let bytes = sent_between_groups(call, operation, root);
         return call.put_other(bytes, Detail::None);
@@ -99,11 +99,11 @@ fn record(call: &mut Recorded) {
         recv_counts: &recv_counts,
     };
     match timing {
-        Timing::Blocking => call.put_first(&Action::Collective(part), 0),
+        Timing::Blocking => call.put_shaped(&Action::Collective(part), 0),
         Timing::Immediate => {
-            call.put_first(&Action::Collective(part), 0);
+            call.put_shaped(&Action::Collective(part), 0);
             if let Some(place) = args.find(Name::Request) {
-                call.pend_made(place, request, 0);
+                call.insert_made(place, request, 0);
             }
         }
         Timing::Persistent => {
@@ -113,7 +113,7 @@ fn record(call: &mut Recorded) {
     (call.scratch.send_counts, call.scratch.recv_counts) = (send_counts, recv_counts);
 }
 
-/// Elements as the call counts them, and the datatypes of both sides where those are not what the amounts are made of.
+/// The element count of the call, and the datatypes of both sides where they differ from that of the amounts.
 fn counted(
     call: &mut Recorded,
     operation: Operation,
@@ -146,13 +146,13 @@ fn counted(
     }
 }
 
-/// What a call of this rank moves.
+/// The amounts of this rank, and their datatype.
 struct Moved {
     amounts: Amounts,
     datatype: DatatypeId,
 }
 
-/// The amounts of this rank, and its counts by peer.
+/// Computes the amounts of this rank, and its counts by peer.
 fn measure(
     call: &mut Recorded,
     operation: Operation,
@@ -168,7 +168,7 @@ fn measure(
         amounts: Amounts { send, recv },
         datatype: datatype.id,
     };
-    // `times` blocks of as many elements as the arguments say.
+    // The bytes of `times` blocks.
     let mut blocks = |times: i64, count: usize, datatype: usize| {
         let datatype = call.datatype(args.handle(datatype));
         (datatype, datatype.bytes(times.saturating_mul(args.number(count))))
@@ -272,16 +272,16 @@ fn measure(
     }
 }
 
-/// What the elements of a block are.
+/// The element type of a block.
 #[derive(Clone, Copy)]
 enum Element {
-    /// Of this datatype.
+    /// The same datatype for all peers.
     Of(Type),
-    /// Of a datatype a peer: where their array is.
+    /// A datatype per peer: the position of their array.
     Each(usize),
 }
 
-/// Fills a list with the bytes for each member, whose counts are in an array; gives their sum and that of this rank.
+/// Fills a list with the bytes for each member, from the array of counts; returns their sum and this rank's part.
 fn fill(
     call: &mut Recorded,
     comm: Comm,
@@ -291,11 +291,11 @@ fn fill(
 ) -> (Bytes, Bytes) {
     let args = call.args;
     list.extend((0..comm.size as usize).map(|i| {
-        // SAFETY: the call has succeeded: its arrays have an element for each member.
+        // SAFETY: the call has succeeded, so its arrays have an element for each member.
         let count = unsafe { args.number_at(counts, i) };
         match element {
             Element::Of(datatype) => datatype.bytes(count).0,
-            // A type that goes with no elements need not be one.
+            // With a count of 0 the datatype may be invalid.
             Element::Each(_) if count == 0 => 0,
             // SAFETY: as above.
             Element::Each(types) => call.datatype(unsafe { args.handle_at(types, i) }).bytes(count).0,
@@ -305,7 +305,7 @@ fn fill(
     (Bytes(list.iter().fold(0, |sum, &bytes| sum.wrapping_add(bytes))), Bytes(own))
 }
 
-/// Of the datatypes that go with elements one that has gaps, if any has; else the last.
+/// Of the datatypes with a count above 0, the first that has gaps, else the last.
 fn sparsest(call: &mut Recorded, comm: Comm, counts: usize, types: usize) -> Type {
     let args = call.args;
     let mut found = Type::default();
@@ -320,12 +320,12 @@ fn sparsest(call: &mut Recorded, comm: Comm, counts: usize, types: usize) -> Typ
     found
 }
 
-/// What this rank sends in a collective between two groups, as far as its own arguments tell: a block for all.
+/// The bytes that this rank sends in a collective on an inter-communicator, as far as its own arguments tell: one block.
 fn sent_between_groups(call: &mut Recorded, operation: Operation, root: Option<i32>) -> Bytes {
     let args = call.args;
     let sends = match root {
         None => true,
-        // The root says so, those of its group say that they have no part, the others name it.
+        // The root passes MPI_ROOT, its group MPI_PROC_NULL, the other group the root's rank.
         Some(root) if matches!(operation, Operation::Bcast | Operation::Scatter) => {
             root == call.abi().constants.root
         }

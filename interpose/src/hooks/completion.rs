@@ -1,10 +1,10 @@
 //! Waits, tests and other ends of requests.
 //!
-//! A wait sets the handles of what it completed to null, so they are read before it. Some libraries give the same handle
-//! to several requests under way, or handles that were never seen (generalized requests): the tables allow for both.
+//! A wait sets the handles of completed requests to null, so they are read before the call. MPI may give several
+//! pending requests the same handle, and some requests have no record (generalized requests).
 
 use crate::call::{Ended, Hook, Recorded, has_received};
-use crate::requests::Waiting;
+use crate::requests::PendingRequest;
 use mpi_abi::handles::Request;
 use mpi_abi::prototypes::{Call, Name};
 use mpi_abi::status::Status;
@@ -12,17 +12,17 @@ use vef_format::capture::event::{Action, Completion, Outcome};
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
 
-/// Where the arguments of a wait or test are.
+/// The positions of the arguments of a wait or test.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitPlaces {
-    /// How many requests it looks at; one where there is none.
+    /// The number of requests; `None` for functions with one request.
     pub(crate) count: Option<usize>,
     pub(crate) requests: usize,
-    /// Whether it has completed anything.
+    /// Whether any request has completed.
     pub(crate) flag: Option<usize>,
-    /// The index of the one that it has completed, or how many it has completed.
+    /// The index of the completed request, or the number of completed requests.
     index: Option<usize>,
-    /// The indices of those that it has completed.
+    /// The indices of the completed requests.
     indices: Option<usize>,
     status: usize,
 }
@@ -48,7 +48,7 @@ impl WaitPlaces {
         }
     }
 
-    /// Of a function of the category `Wait`.
+    /// The positions for a function of the category `Wait`.
     pub(crate) const fn find(call: Call) -> Self {
         match call {
             Call::MPI_Waitall => const { Self::of(Call::MPI_Waitall) },
@@ -62,47 +62,47 @@ impl WaitPlaces {
         }
     }
 
-    /// Whether it completes all that it looks at, if any.
+    /// Whether the call completes either all of its requests or none.
     pub(crate) fn is_of_all(&self) -> bool {
         self.index.is_none()
     }
 
-    /// Whether it looks at several.
+    /// Whether the call takes an array of requests.
     fn has_array(&self) -> bool {
         self.count.is_some()
     }
 }
 
-/// `MPI_Wait`, `MPI_Test` and their kin.
+/// `MPI_Wait`, `MPI_Test` and their variants.
 pub(super) struct Wait;
 
 impl Hook for Wait {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
-    /// Reads the handles, and offers our own statuses where the program wants none and the recorder does.
+    /// Reads the handles, and supplies statuses if the program ignores them and the recorder needs them.
     fn before(&self, call: &mut Recorded) {
         let at = WaitPlaces::find(call.call());
         let args = call.args;
         let count = at.count.map_or(1, |place| usize::try_from(args.int(place)).unwrap_or(0));
         let handles = &mut call.scratch.handles;
         handles.clear();
-        // Of a million no more than are needed.
+        // Programs may wait for millions of requests: no spare capacity.
         handles.reserve_exact(count);
         // SAFETY: the program passed that many.
         handles.extend((0..count).map(|i| unsafe { args.handle_at(at.requests, i) }));
         if call.tracer.known().requests.needs_statuses() {
-            call.want_statuses(at.status, if at.has_array() { count } else { 1 });
+            call.supply_statuses(at.status, if at.has_array() { count } else { 1 });
         }
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let at = WaitPlaces::find(call.call());
-        // A call that was made from within this one may have used the lists.
+        // Calls from callbacks within this one may have used the lists.
         let handles = std::mem::take(&mut call.scratch.handles);
         match ended {
-            Ended::Well => {
+            Ended::Success => {
                 if after_success(call, &at, &handles) && call.scratch.completions.is_empty() {
                     call.lane().writer.forget_polls();
                 }
@@ -115,13 +115,13 @@ impl Hook for Wait {
     }
 }
 
-/// What a successful call has completed; whether it has completed anything, known or not.
+/// Collects what a successful call has completed. Returns false if it was a failed poll.
 fn after_success(call: &mut Recorded, at: &WaitPlaces, handles: &[usize]) -> bool {
     let args = call.args;
-    // SAFETY: the call has succeeded, and so has written its outputs.
+    // SAFETY: the call has succeeded, so it has written its outputs.
     unsafe {
         if at.flag.is_some_and(|flag| args.int_at(flag, 0) == 0) {
-            call.found_nothing();
+            call.record_failed_poll();
             return false;
         }
         let undefined = call.abi().constants.undefined;
@@ -140,8 +140,8 @@ fn after_success(call: &mut Recorded, at: &WaitPlaces, handles: &[usize]) -> boo
             return true;
         };
         if first == 0 {
-            // Of those that it looked at none is over: MPI_Testsome.
-            call.found_nothing();
+            // MPI_Testsome with active requests, none of which has completed.
+            call.record_failed_poll();
             return false;
         }
         for i in 0..first as usize {
@@ -153,25 +153,25 @@ fn after_success(call: &mut Recorded, at: &WaitPlaces, handles: &[usize]) -> boo
     }
 }
 
-/// After an error some requests may be complete: their handles are null now, or they are persistent ones that are not under way any
-/// more. Those whose own status says success are recorded, and those whose message was too long, for it was received; the others
-/// are only no longer under way. `code`: `None` where it is not known.
+/// After an error some requests may have completed: their handles are null, or they are persistent and inactive. A
+/// request counts as completed if its own status reports success or truncation (the message was received); others are
+/// removed. `code` is `None` after an exception.
 #[cold]
 fn after_error(call: &mut Recorded, at: &WaitPlaces, handles: &[usize], code: Option<i32>) {
     let (args, tracer) = (call.args, call.tracer);
     let constants = &call.abi().constants;
     let null = call.abi().predefined.request_null;
     let in_status = |code| tracer.mpi.error_class(code).is_ok_and(|class| class == constants.err_in_status);
-    // Of those that complete some, statuses are in another order.
+    // The statuses of the functions that complete some requests are in another order.
     let each_says = at.has_array() && at.index.is_none() && code.is_some_and(in_status);
     for (i, &handle) in handles.iter().enumerate().filter(|(_, handle)| **handle != null) {
-        // SAFETY: the program's array is as long as its requests were; statuses are there if it wants any, or are ours.
+        // SAFETY: the array is as long as it was before the call; statuses are the program's or ours, if there are any.
         let (now, status) = unsafe {
             let place = if at.has_array() && at.index.is_none() { i } else { 0 };
             (args.handle_at(at.requests, i), args.status_at(at.status, place))
         };
         let error = status.filter(|_| each_says).map(|status| status.error());
-        let is_over = match now == null {
+        let is_completed = match now == null {
             true => true,
             false if !tracer.known().templates.has(handle) => false,
             false => match error {
@@ -180,12 +180,12 @@ fn after_error(call: &mut Recorded, at: &WaitPlaces, handles: &[usize], code: Op
                 None => unsafe { tracer.mpi.request_is_over(Request::from_word(handle)) }.unwrap_or(false),
             },
         };
-        if !is_over {
+        if !is_completed {
             continue;
         }
         let came = match (error, code) {
             (Some(error), _) => has_received(tracer, error),
-            // Which of several has failed is not known; what fails is most often a message that was too long.
+            // MPI does not say which of several requests failed. The most frequent cause is truncation.
             (None, Some(code)) => at.has_array() || has_received(tracer, code),
             (None, None) => true,
         };
@@ -197,17 +197,17 @@ fn after_error(call: &mut Recorded, at: &WaitPlaces, handles: &[usize], code: Op
     }
 }
 
-/// Takes what was under way behind `handle`, if anything, onto the list of completions.
+/// Removes the pending request of `handle`, if any, and adds its completion to the list.
 fn complete(call: &mut Recorded, handle: usize, status: Option<Status<'_>>) {
     let own = call.lane().writer.thread();
-    // Threads that share a handle (small sends that finish at once) each complete what they made.
+    // MPI may give threads the same handle (small sends that complete at once): a thread completes its own requests.
     let Some(waiting) = call.tracer.known().requests.take_of(handle, own) else { return };
-    if waiting.has(Waiting::UNKNOWN) {
+    if waiting.has(PendingRequest::UNRECORDED) {
         return;
     }
     let completions = &mut call.scratch.completions;
     let done = |request, outcome| Completion { request, outcome };
-    let received = if waiting.has(Waiting::TWIN) {
+    let received = if waiting.has(PendingRequest::TWIN) {
         completions.push(done(waiting.request(), Outcome::Done));
         waiting.next()
     } else {
@@ -220,14 +220,14 @@ fn complete(call: &mut Recorded, handle: usize, status: Option<Status<'_>>) {
     call.scratch.completions.push(done(received.request(), outcome));
 }
 
-/// How a receive with a wildcard, or a cancelled request, ended.
+/// The outcome of a wildcard receive or of a cancelled request.
 #[cold]
-fn unusual_outcome(call: &Recorded, waiting: Waiting, status: Status<'_>) -> Outcome {
+fn unusual_outcome(call: &Recorded, waiting: PendingRequest, status: Status<'_>) -> Outcome {
     let mpi = &call.tracer.mpi;
-    if waiting.has(Waiting::CANCELLED) && mpi.status_cancelled(&status).unwrap_or(false) {
+    if waiting.has(PendingRequest::CANCELLED) && mpi.status_cancelled(&status).unwrap_or(false) {
         return Outcome::Cancelled;
     }
-    if !waiting.has(Waiting::WILDCARD) {
+    if !waiting.has(PendingRequest::WILDCARD) {
         return Outcome::Done;
     }
     Outcome::Received {
@@ -251,16 +251,16 @@ fn put_completions(call: &mut Recorded) {
 const REQUEST: usize = Call::MPI_Request_free.place(Name::Request);
 const _: () = assert!(REQUEST == Call::MPI_Cancel.place(Name::Request));
 
-/// `MPI_Cancel`: whether it came in time is known at once, or by the status of the request's completion.
+/// `MPI_Cancel`. Whether it succeeded is known at once, or from the status of the request's completion.
 pub(super) struct Cancel;
 
 impl Hook for Cancel {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if !ended.is_well() {
+        if !ended.is_success() {
             return;
         }
         // SAFETY: the program passed one.
@@ -269,14 +269,15 @@ impl Hook for Cancel {
         if is_cancelled(call, handle) {
             put_cancelled(call, handle);
         } else {
-            call.tracer.known().requests.mark(handle, Waiting::CANCELLED);
+            call.tracer.known().requests.mark(handle, PendingRequest::CANCELLED);
         }
     }
 }
 
-/// Whether a request that is under way is over because it was cancelled: programs may leave it at that.
+/// Whether a pending request has completed as cancelled; programs may never wait for it.
 fn is_cancelled(call: &Recorded, handle: usize) -> bool {
-    let pending = call.tracer.known().requests.get(handle).is_some_and(|of| !of.has(Waiting::UNKNOWN));
+    let pending =
+        call.tracer.known().requests.get(handle).is_some_and(|of| !of.has(PendingRequest::UNRECORDED));
     // SAFETY: under way, so the handle is one.
     pending && unsafe { call.tracer.mpi.request_is_cancelled(Request::from_word(handle)) }.unwrap_or(false)
 }
@@ -286,48 +287,50 @@ fn put_cancelled(call: &mut Recorded, handle: usize) {
     call.put_completed(&[Completion { request: waiting.request(), outcome: Outcome::Cancelled }]);
 }
 
-/// `MPI_Request_free`: nobody will wait for the request.
+/// `MPI_Request_free`.
 pub(super) struct Free;
 
 impl Hook for Free {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
-    /// Forgotten before the call: another thread may be given the handle anew as soon as it is free.
+    /// Removes the request before the call: once it is freed, another thread may get the same handle.
     fn before(&self, call: &mut Recorded) {
         // SAFETY: the program passed one.
-        call.kept = unsafe { call.args.handle_at(REQUEST, 0) };
+        call.saved = unsafe { call.args.handle_at(REQUEST, 0) };
         let own = call.lane().writer.thread();
-        call.tracer.known().requests.prefer(call.kept, own);
-        let waiting = call.tracer.known().requests.get(call.kept);
-        // Afterwards there is nobody to ask.
-        call.noted =
-            waiting.is_some_and(|waiting| waiting.has(Waiting::CANCELLED)) && is_cancelled(call, call.kept);
+        call.tracer.known().requests.prefer(call.saved, own);
+        let waiting = call.tracer.known().requests.get(call.saved);
+        // After the call the request can no longer be queried.
+        call.saved_flag = waiting.is_some_and(|waiting| waiting.has(PendingRequest::CANCELLED))
+            && is_cancelled(call, call.saved);
         let mut known = call.tracer.known();
-        let template = known.templates.remove(call.kept);
-        // A persistent one that is not under way may have the handle of what another thread's wait has just completed.
-        let is_under_way = template.is_none() || known.requests.has_of(call.kept, own);
-        let waiting = if is_under_way { known.requests.take_of(call.kept, own) } else { None };
+        let template = known.templates.remove(call.saved);
+        // An inactive persistent request may share its handle with a request that another thread's wait has just completed.
+        let is_under_way = template.is_none() || known.requests.has_of(call.saved, own);
+        let waiting = if is_under_way { known.requests.take_of(call.saved, own) } else { None };
         drop(known);
         call.freed = (waiting, template);
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let (waiting, template) = std::mem::take(&mut call.freed);
-        if !ended.is_well() {
+        if !ended.is_success() {
             let mut known = call.tracer.known();
-            waiting.into_iter().for_each(|waiting| known.requests.insert(call.kept, waiting));
-            template.into_iter().for_each(|template| known.templates.insert(call.kept, template));
+            waiting.into_iter().for_each(|waiting| known.requests.insert(call.saved, waiting));
+            template.into_iter().for_each(|template| known.templates.insert(call.saved, template));
             return;
         }
-        let Some(waiting) = waiting.filter(|waiting| !waiting.has(Waiting::UNKNOWN)) else { return };
-        if call.noted {
+        let Some(waiting) = waiting.filter(|waiting| !waiting.has(PendingRequest::UNRECORDED)) else {
+            return;
+        };
+        if call.saved_flag {
             let outcome = Outcome::Cancelled;
             return call.put_completed(&[Completion { request: waiting.request(), outcome }]);
         }
         call.put(&Action::Forget(waiting.request()));
-        if waiting.has(Waiting::TWIN) {
+        if waiting.has(PendingRequest::TWIN) {
             call.put(&Action::Forget(waiting.next().request()));
         }
     }

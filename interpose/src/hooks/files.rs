@@ -1,4 +1,4 @@
-//! Files, what is read and written, and what else takes all processes of a file.
+//! Files: opening, reading and writing, and other collective operations.
 
 use crate::call::{Ended, Hook, Recorded};
 use mpi_abi::prototypes::{Call, Detail as Way, Name};
@@ -14,12 +14,12 @@ impl Hook for Open {
         const NAME: usize = Call::MPI_File_open.place(Name::Filename);
         const MODE: usize = Call::MPI_File_open.place(Name::Amode);
         const FILE: usize = Call::MPI_File_open.place(Name::Fh);
-        if !ended.is_well() {
+        if !ended.is_success() {
             return;
         }
         let args = call.args;
         let comm = call.comm(args.handle(COMM)).id;
-        // SAFETY: the call has succeeded: it has set the handle, and was given a name.
+        // SAFETY: the call has succeeded, so it has set the handle, and its name is a string.
         let (handle, name) = unsafe { (args.handle_at(FILE, 0), args.text(NAME)) };
         call.forget_file(handle);
         let id = FileId(call.tracer.known().files.add(handle));
@@ -36,19 +36,19 @@ impl Hook for Close {
         // SAFETY: the program passed one.
         let handle = unsafe { call.args.handle_at(FILE, 0) };
         if let Some(FileId(closed)) = call.forget_file(handle) {
-            (call.kept, call.noted) = (closed as usize, true);
+            (call.saved, call.saved_flag) = (closed as usize, true);
         }
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if ended.is_well() {
-            let known = call.noted.then_some(Detail::FileClose(FileId(call.kept as u32)));
+        if ended.is_success() {
+            let known = call.saved_flag.then_some(Detail::FileClose(FileId(call.saved as u32)));
             call.put_other(Bytes::ZERO, known.unwrap_or(Detail::None));
         }
     }
 }
 
-/// The view of a file, its size and what else all its processes do together.
+/// `MPI_File_set_view`, `MPI_File_set_size` and other collective operations.
 pub(super) struct Collective;
 
 impl Hook for Collective {
@@ -56,7 +56,7 @@ impl Hook for Collective {
         const DISPLACEMENT: usize = Call::MPI_File_set_view.place(Name::Disp);
         const UNIT: usize = Call::MPI_File_set_view.place(Name::Etype);
         const FILE: usize = Call::MPI_File_set_view.place(Name::Fh);
-        if !ended.is_well() {
+        if !ended.is_success() {
             return;
         }
         let args = call.args;
@@ -70,13 +70,13 @@ impl Hook for Collective {
     }
 }
 
-/// Reads and writes. The second half of a split one moves nothing more.
+/// Reads and writes. The end of a split collective moves no data.
 pub(super) struct Access;
 
 impl Hook for Access {
     fn after(&self, call: &mut Recorded, ended: Ended) {
         const FILE: usize = Call::MPI_File_read.place(Name::Fh);
-        if !ended.is_well() {
+        if !ended.is_success() {
             return;
         }
         let args = call.args;
@@ -101,7 +101,7 @@ impl Hook for Access {
         };
         call.put_other(bytes, Detail::Io(io));
         if let Some(place) = place {
-            call.pend_made(place, request, 0);
+            call.insert_made(place, request, 0);
         }
     }
 }

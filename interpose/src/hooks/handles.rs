@@ -1,37 +1,37 @@
-//! Communicators and datatypes that come and go.
+//! Creation and freeing of communicators and datatypes.
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::comms::CommOrigin;
 use mpi_abi::prototypes::{Call, Kind, Name};
 use vef_format::capture::event::{Action, Split};
 
-/// Where the parent is in the functions that make a communicator from one.
+/// The position of the parent in functions that make a communicator from another one.
 const PARENT: usize = Call::MPI_Comm_dup.place(Name::Comm);
 const TAG: usize = Call::MPI_Comm_create_group.place(Name::Tag);
 const COLOR: usize = Call::MPI_Comm_split.place(Name::Color);
 const KEY: usize = Call::MPI_Comm_split.place(Name::Key);
 
-/// All functions that make a communicator from one, or from a group.
+/// Functions that make a communicator from another one or from a group.
 pub(super) struct CommCreate;
 
 impl Hook for CommCreate {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
         use Call::*;
-        let Some(new) = output(call.call(), Kind::CommPtr).filter(|_| ended.is_well()) else { return };
+        let Some(new) = output(call.call(), Kind::CommPtr).filter(|_| ended.is_success()) else { return };
         let args = call.args;
         let origin = match args.call() {
-            // Ranks of both sides are in it, whose parents differ.
+            // The members have different parents.
             MPI_Intercomm_merge | MPI_Comm_create_from_group | MPI_Intercomm_create_from_groups => {
                 CommOrigin::Unseen
             }
             MPI_Comm_create_group => CommOrigin::Group(call.comm(args.handle(PARENT)).id, args.int(TAG)),
             _ => {
                 let parent = call.comm(args.handle(PARENT)).id;
-                // Also where this rank gets no communicator: the others count this call.
+                // Counted even if this rank gets no communicator, because the others count this call.
                 CommOrigin::Child(parent, call.tracer.known().comms.count_child(parent))
             }
         };
@@ -40,9 +40,9 @@ impl Hook for CommCreate {
         if handle == call.abi().predefined.comm_null {
             return;
         }
-        // What it was is gone, even if nobody saw that.
+        // The handle may be that of a communicator whose end was not recorded.
         call.forget_comm(handle);
-        // A duplicate on its way must not be asked yet, but it will be as its parent is.
+        // A duplicate that is still being made must not be used; its parent has the same members.
         let duplicate = matches!(args.call(), MPI_Comm_idup | MPI_Comm_idup_with_info);
         let asked = if duplicate { args.handle(PARENT) } else { handle };
         let split =
@@ -57,22 +57,22 @@ pub(super) struct CommFree;
 const FREED_COMM: usize = Call::MPI_Comm_free.place(Name::Comm);
 
 impl Hook for CommFree {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
     fn before(&self, call: &mut Recorded) {
-        // Forgotten before: another thread may be given the handle anew as soon as it is free.
-        // SAFETY: the program passed one.
+        // Removed before the call: once it is freed, another thread may get the same handle.
+        // SAFETY: the program passed a handle.
         let handle = unsafe { call.args.handle_at(FREED_COMM, 0) };
         if let Some(freed) = call.forget_comm(handle) {
-            (call.kept, call.noted) = (freed.id.index(), true);
+            (call.saved, call.saved_flag) = (freed.id.index(), true);
         }
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if call.noted && ended.is_well() {
-            call.put(&Action::CommunicatorFree(vef_format::ids::CommId(call.kept as u32)));
+        if call.saved_flag && ended.is_success() {
+            call.put(&Action::CommunicatorFree(vef_format::ids::CommId(call.saved as u32)));
         }
     }
 }
@@ -81,7 +81,7 @@ impl Hook for CommFree {
 pub(super) struct TypeFree;
 
 impl Hook for TypeFree {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
@@ -95,12 +95,12 @@ impl Hook for TypeFree {
     fn after(&self, _call: &mut Recorded, _ended: Ended) {}
 }
 
-/// Calls that make a datatype of others: whatever the handle was, even if nobody saw that end, it means something new. Those without
-/// an old type (`MPI_Type_create_f90_real`) give the same one again.
+/// Functions that make a datatype from others: the handle may be that of a datatype whose end was not recorded.
+/// Functions without an old type (`MPI_Type_create_f90_real`) return the same datatype each time.
 pub(super) struct TypeCreate;
 
 impl Hook for TypeCreate {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
@@ -111,7 +111,7 @@ impl Hook for TypeCreate {
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let made_of = [Name::Oldtype, Name::ArrayOfTypes].into_iter().find_map(|name| call.args.find(name));
         let new = output(call.call(), Kind::DatatypePtr);
-        if let Some(new) = new.filter(|_| ended.is_well() && made_of.is_some()) {
+        if let Some(new) = new.filter(|_| ended.is_success() && made_of.is_some()) {
             // SAFETY: the call has succeeded, and so has set it.
             let handle = unsafe { call.args.handle_at(new, 0) };
             call.forget_datatype(handle);
@@ -119,11 +119,11 @@ impl Hook for TypeCreate {
     }
 }
 
-/// `MPI_Grequest_start`: of its request no more is known than that there is one.
+/// `MPI_Grequest_start`: its request has no record.
 pub(super) struct Generalized;
 
 impl Hook for Generalized {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
@@ -134,7 +134,7 @@ impl Hook for Generalized {
     fn after(&self, _call: &mut Recorded, _ended: Ended) {}
 }
 
-/// The last parameter of a kind.
+/// The position of the last parameter of a kind.
 pub(crate) fn output(call: Call, kind: Kind) -> Option<usize> {
     call.parameters().iter().rposition(|parameter| parameter.kind == kind)
 }

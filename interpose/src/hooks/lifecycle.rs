@@ -1,9 +1,9 @@
-//! The beginning and the end.
+//! The beginning and the end of a recording.
 
 use crate::arguments::{Args, abi};
 use crate::call::{Ended, Hook, Recorded, SUCCESS};
 use crate::clock;
-use crate::guard::guarded;
+use crate::guard::catching_panics;
 use crate::machine::Frame;
 use crate::settings::Settings;
 use crate::tracer::{Beginning, State, Tracer};
@@ -12,7 +12,7 @@ use mpi_abi::prototypes::{Call, Export, Name};
 use std::path::Path;
 use vef_format::capture::event::Action;
 
-/// The hook of a function that ends something.
+/// The hook of a function of the category `Lifecycle`.
 pub(super) fn of(call: Call) -> Option<&'static dyn Hook> {
     match call {
         Call::MPI_Finalize | Call::MPI_Session_finalize => Some(&End),
@@ -21,11 +21,11 @@ pub(super) fn of(call: Call) -> Option<&'static dyn Hook> {
     }
 }
 
-/// `MPI_Finalize`, and the ends of sessions: recording ends with the last of them.
+/// `MPI_Finalize` and `MPI_Session_finalize`: the last one ends the recording.
 struct End;
 
 impl Hook for End {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
@@ -35,8 +35,8 @@ impl Hook for End {
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let (tracer, times) = (call.tracer, (call.start, call.end));
-        tracer.count(call.call(), times.1.wrapping_sub(times.0), !ended.is_well());
-        // What fails here leaves nothing to go on with.
+        tracer.count(call.call(), times.1.wrapping_sub(times.0), !ended.is_success());
+        // A failed finalization also ends MPI.
         if ended != Ended::Thrown && tracer.close() {
             let slot = tracer.slot(call.call());
             let for_good = call.call() == Call::MPI_Finalize;
@@ -45,7 +45,7 @@ impl Hook for End {
     }
 }
 
-/// Recorded before the call, which does not return.
+/// `MPI_Abort` is recorded before the call, which does not return.
 struct Abort;
 
 impl Hook for Abort {
@@ -64,8 +64,8 @@ impl Hook for Abort {
     fn after(&self, _call: &mut Recorded, _ended: Ended) {}
 }
 
-/// Makes a call that initialises MPI or begins a session, by `next`; when it has succeeded, the recorder at a place begins, which
-/// writes to a directory. `alone`: there is no chain of tools.
+/// Calls `next`, which initialises MPI or begins a session; when it succeeds, starts recorder number `place`, which
+/// writes to `directory`. `alone`: there is no chain of tools.
 ///
 /// # Safety
 /// The frame must have the arguments of a call by the name with this number.
@@ -87,8 +87,8 @@ pub(crate) unsafe fn begin(
     if code != SUCCESS || !settings.enabled {
         return code;
     }
-    // What follows is ours alone: whatever goes wrong there must not reach the program.
-    guarded(|| {
+    // A panic in here must not reach the program.
+    catching_panics(|| {
         let session = session_of(export, frame);
         if let Some(tracer) = Tracer::at(place) {
             return tracer.open(session);
@@ -96,7 +96,7 @@ pub(crate) unsafe fn begin(
         let beginning = Beginning { settings: &settings, directory, place, alone, session, zero };
         let Some(tracer) = Tracer::begin(&beginning) else { return };
         let Some(mut lane) = tracer.lane() else { return };
-        // SAFETY: this thread's own, and no call is under way.
+        // SAFETY: this thread's own, and it is in no recorded call.
         let lane = unsafe { lane.as_mut() };
         lane.writer.begin_at(start);
         lane.writer.put((start, end), &Action::Init, tracer.slot(call));
@@ -112,9 +112,9 @@ pub(crate) unsafe fn begin(
     code
 }
 
-/// The session that a call has begun, if it does that.
+/// The session that a call has begun; `None` for `MPI_Init`.
 fn session_of(export: Export, frame: Frame) -> Option<Session> {
     let place = export.call().position(Name::Session)?;
-    // SAFETY: the call has succeeded and written this session to where the program wants it.
+    // SAFETY: the call has succeeded, so it has written this session.
     Some(unsafe { Session::from_word(Args::new(frame, export, abi()?).handle_at(place, 0)) })
 }

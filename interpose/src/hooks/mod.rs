@@ -1,7 +1,7 @@
 //! What is recorded of a call, by the category of its function.
 //!
-//! A hook finds arguments by their names in the standard, at compile time: all functions of a family have what they share in the
-//! same places.
+//! Positions of arguments are computed at compile time from their names in the standard: functions of a family have
+//! their common arguments at the same positions.
 
 mod collective;
 mod completion;
@@ -20,7 +20,7 @@ pub(crate) use lifecycle::begin;
 use crate::call::Hook;
 use mpi_abi::prototypes::{Call, Category, Timing};
 
-/// The hook of a function; `None`: nothing is recorded of it.
+/// The hook of a function; `None`: its calls are not recorded.
 pub(crate) fn of(call: Call) -> Option<&'static dyn Hook> {
     use Category::*;
     Some(match (call.category(), call.timing()) {

@@ -1,4 +1,4 @@
-//! Windows, what goes through them and what orders that.
+//! One-sided communication: windows, transfers and synchronisation.
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::comms::compact;
@@ -7,14 +7,14 @@ use vef_format::capture::event::{self, Detail, WindowId};
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
 
-/// `MPI_Win_create` and its like.
+/// `MPI_Win_create` and its variants.
 pub(super) struct Create;
 
 impl Hook for Create {
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let args = call.args;
         let (Some(comm), Some(window)) = (args.find(Name::Comm), args.find(Name::Win)) else { return };
-        if !ended.is_well() {
+        if !ended.is_success() {
             return;
         }
         let comm = call.comm(args.handle(comm)).id;
@@ -38,30 +38,30 @@ impl Hook for Free {
         // SAFETY: the program passed one.
         let handle = unsafe { call.args.handle_at(WINDOW, 0) };
         if let Some(WindowId(freed)) = call.forget_window(handle) {
-            (call.kept, call.noted) = (freed as usize, true);
+            (call.saved, call.saved_flag) = (freed as usize, true);
         }
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if ended.is_well() {
-            let known = call.noted.then_some(Detail::WindowFree(WindowId(call.kept as u32)));
+        if ended.is_success() {
+            let known = call.saved_flag.then_some(Detail::WindowFree(WindowId(call.saved as u32)));
             call.put_other(Bytes::ZERO, known.unwrap_or(Detail::None));
         }
     }
 }
 
-/// `MPI_Put`, `MPI_Get`, `MPI_Accumulate` and their like.
+/// `MPI_Put`, `MPI_Get`, `MPI_Accumulate` and their variants.
 pub(super) struct Transfer;
 
 impl Transfer {
-    /// Elements of a datatype, by the names of both; one element where there is no count.
+    /// The bytes of `count` elements of `datatype`; one element for functions without a count.
     fn bytes(call: &mut Recorded, count: Name, datatype: Name) -> Bytes {
         let args = call.args;
         let Some(datatype) = args.find(datatype).or_else(|| args.find(Name::Datatype)) else {
             return Bytes::ZERO;
         };
         match args.find(count).map_or(1, |place| args.number(place)) {
-            // Without elements the datatype need not be one.
+            // With a count of 0 the datatype may be invalid.
             0 => Bytes::ZERO,
             count => call.datatype(args.handle(datatype)).bytes(count),
         }
@@ -77,10 +77,10 @@ impl Hook for Transfer {
             return;
         };
         let rank = args.int(target);
-        if !ended.is_well() || rank == call.abi().constants.proc_null {
+        if !ended.is_success() || rank == call.abi().constants.proc_null {
             return;
         }
-        // What the target's data is combined with is not sent where nothing is.
+        // With MPI_NO_OP the origin data is not sent.
         let op = args.find(Name::Op).map(|place| args.handle(place));
         let sends = op != Some(call.abi().predefined.op_no_op);
         let origin =
@@ -108,7 +108,7 @@ impl Hook for Transfer {
         };
         call.put_other(bytes, Detail::Transfer(transfer));
         if let Some(place) = place {
-            call.pend_made(place, request, 0);
+            call.insert_made(place, request, 0);
         }
     }
 }
@@ -119,9 +119,9 @@ pub(super) struct Synchronisation;
 impl Hook for Synchronisation {
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let args = call.args;
-        // SAFETY: a call that has succeeded has set its flag. Asking in vain, perhaps a million times, is counted.
+        // SAFETY: a call that has succeeded has set its flag. Failed polls are counted, not recorded.
         let in_vain = || args.find(Name::Flag).is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0);
-        if !ended.is_well() || in_vain() {
+        if !ended.is_success() || in_vain() {
             return;
         }
         let Some(window) = args.find(Name::Win).and_then(|place| call.window(args.handle(place))) else {

@@ -1,4 +1,4 @@
-//! Calls that a trace cannot represent and of which no more is known than what they moved, as far as their arguments tell.
+//! Calls that a trace cannot represent: their name and bytes are recorded.
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::hooks::handles::output;
@@ -9,15 +9,15 @@ use mpi_abi::prototypes::{Call, Kind, Name};
 use vef_format::capture::event::Detail;
 use vef_format::units::Bytes;
 
-/// Spawning, neighbourhood collectives, `MPI_Pready` and its like.
+/// Spawning, neighbourhood collectives, `MPI_Pready` and its variants.
 pub(super) struct Other;
 
 impl Hook for Other {
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let args = call.args;
-        // SAFETY: a call that has succeeded has set its flag. Asking in vain, perhaps a million times, is counted.
+        // SAFETY: a call that has succeeded has set its flag. Failed polls are counted, not recorded.
         let in_vain = || args.find(Name::Flag).is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0);
-        if !ended.is_well() || in_vain() {
+        if !ended.is_success() || in_vain() {
             return;
         }
         if let Some(new) = output(args.call(), Kind::CommPtr) {
@@ -30,31 +30,31 @@ impl Hook for Other {
     }
 }
 
-/// Makes a persistent operation of this kind, or a partitioned transfer: each start of it is recorded, under the name of the function
-/// that made it.
+/// Persistent neighbourhood collectives and partitioned transfers: each start is recorded under the name of the
+/// function that made the request.
 pub(super) struct Persistent;
 
 impl Hook for Persistent {
-    fn even_paused(&self, _call: Call) -> bool {
+    fn runs_when_paused(&self, _call: Call) -> bool {
         true
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if ended.is_well() {
+        if ended.is_success() {
             let bytes = moved(call);
             keep_template(call, Template::Other(call.call(), bytes));
         }
     }
 }
 
-/// What a call of this rank moves: what it sends where it sends something, else what it receives.
+/// The bytes that this rank sends; for functions that only receive, those received.
 fn moved(call: &mut Recorded) -> Bytes {
     let args = call.args;
-    // SAFETY: the call has succeeded: its arrays have an element for each neighbour.
+    // SAFETY: the call has succeeded, so its arrays have an element for each neighbour.
     unsafe {
         if let Some((types, counts)) = args.find(Name::Sendtypes).zip(args.find(Name::Sendcounts)) {
             return (0..destinations(call)).fold(Bytes::ZERO, |sum, i| match args.number_at(counts, i) {
-                // A type that goes with no elements need not be one.
+                // With a count of 0 the datatype may be invalid.
                 0 => sum,
                 count => plus(sum, call.datatype(args.handle_at(types, i)).bytes(count)),
             });
@@ -72,7 +72,7 @@ fn moved(call: &mut Recorded) -> Bytes {
         };
         let count = args.find(Name::Sendcount).or_else(|| args.find(Name::Count));
         match count.map_or(0, |count| args.number(count)).saturating_mul(times) {
-            // Without elements the datatype need not be one.
+            // With a count of 0 the datatype may be invalid.
             0 => Bytes::ZERO,
             elements => call.datatype(datatype).bytes(elements),
         }
@@ -83,10 +83,10 @@ fn plus(sum: Bytes, bytes: Bytes) -> Bytes {
     Bytes(sum.0.wrapping_add(bytes.0))
 }
 
-/// How many neighbours this process sends to in the topology of the call's communicator.
+/// The number of destinations of this process in the topology of the call's communicator.
 fn destinations(call: &mut Recorded) -> usize {
     let Some(comm) = call.args.find(Name::Comm).map(|place| call.args.handle(place)) else { return 0 };
-    // It is part of what makes calls alike.
+    // Registers the communicator as a part of the shape.
     call.comm(comm);
     let known = call.tracer.known().comms.neighbours(comm);
     let (_, destinations) = known.unwrap_or_else(|| {

@@ -1,11 +1,11 @@
-//! Persistent requests: what each start of them does is kept when they are made.
+//! Persistent requests: a template stored when the request is made says what each start does.
 
 use crate::call::{Ended, Hook, Recorded};
-use crate::requests::{Template, Waiting};
+use crate::requests::{PendingRequest, Template};
 use mpi_abi::prototypes::{Call, Name};
 use vef_format::capture::event::{Action, Detail};
 
-/// Remembers what the persistent request does that a call has made.
+/// Stores the template of the persistent request that a call has made.
 pub(super) fn keep_template(call: &mut Recorded, template: Template) {
     let Some(place) = call.args.find(Name::Request) else { return };
     // SAFETY: the call has succeeded, and so has set it.
@@ -21,7 +21,7 @@ const REQUESTS: usize = Call::MPI_Startall.place(Name::ArrayOfRequests);
 const REQUEST: usize = Call::MPI_Start.place(Name::Request);
 
 impl Start {
-    /// The handles of the requests as they are now.
+    /// The current handles of the requests.
     fn handles(call: &Recorded) -> impl Iterator<Item = usize> + use<> {
         let args = call.args;
         let (place, count) = match args.call() {
@@ -41,7 +41,7 @@ impl Hook for Start {
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if !ended.is_well() {
+        if !ended.is_success() {
             return;
         }
         let before = std::mem::take(&mut call.scratch.handles);
@@ -52,22 +52,22 @@ impl Hook for Start {
     }
 }
 
-/// The persistent request `handle` has been started. Some libraries give it another handle then.
+/// Records a start of the persistent request `handle`. Some libraries change the handle to `now`.
 fn start(call: &mut Recorded, handle: usize, now: usize) {
     let Some(template) = call.tracer.known().templates.remove(handle) else { return };
     let request = call.next_request();
     match &template {
         Template::Send(send) => {
             call.put(&Action::Send(vef_format::capture::event::Send { request: Some(request), ..*send }));
-            call.pend(now, request, 0);
+            call.insert_pending(now, request, 0);
         }
         Template::Receive(post) => {
             call.put(&Action::PostReceive(vef_format::capture::event::PostReceive { request, ..*post }));
-            call.pend(now, request, Waiting::flags_of(post));
+            call.insert_pending(now, request, PendingRequest::flags_of(post));
         }
         Template::Collective(part) => {
             call.put(&Action::Collective(part.started(request)));
-            call.pend(now, request, 0);
+            call.insert_pending(now, request, 0);
         }
         Template::Other(made_by, bytes) => {
             call.put_as(*made_by, &Action::Other { bytes: *bytes, detail: Detail::None });

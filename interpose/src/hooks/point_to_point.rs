@@ -2,7 +2,7 @@
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::hooks::persistent::keep_template;
-use crate::requests::{Template, Waiting};
+use crate::requests::{PendingRequest, Template};
 use mpi_abi::prototypes::{self, Call, Name, Timing};
 use mpi_abi::status::Status;
 use vef_format::capture::event::{
@@ -11,7 +11,7 @@ use vef_format::capture::event::{
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
 
-/// Where the arguments of a message are.
+/// The positions of a message's arguments.
 struct Places {
     count: usize,
     datatype: usize,
@@ -21,7 +21,7 @@ struct Places {
 }
 
 impl Places {
-    /// In the functions of a family, by the names of the first four.
+    /// The positions in a family of functions, given the names of the first four arguments.
     const fn of(model: Call, [count, datatype, peer, tag]: [Name; 4]) -> Self {
         Self {
             count: model.place(count),
@@ -36,11 +36,11 @@ impl Places {
 const SEND: Places = Places::of(Call::MPI_Send, [Name::Count, Name::Datatype, Name::Dest, Name::Tag]);
 const RECEIVE: Places = Places::of(Call::MPI_Recv, [Name::Count, Name::Datatype, Name::Source, Name::Tag]);
 const RECEIVE_STATUS: usize = Call::MPI_Recv.place(Name::Status);
-/// Of those that are not blocking.
+/// In the non-blocking forms.
 const REQUEST: usize = Call::MPI_Isend.place(Name::Request);
 const _: () = assert!(REQUEST == Call::MPI_Irecv.place(Name::Request));
 
-/// The sending half of a call; `None`: to nobody, or on a communicator that is not translated.
+/// The send of a call; `None`: to `MPI_PROC_NULL`, or on a communicator that a trace cannot represent.
 fn sending(call: &mut Recorded, at: &Places, request: Option<RequestId>) -> Option<event::Send> {
     let args = call.args;
     let dest = args.int(at.peer);
@@ -65,7 +65,7 @@ fn sending(call: &mut Recorded, at: &Places, request: Option<RequestId>) -> Opti
     })
 }
 
-/// How a send completes; the sending half of an exchange does as an ordinary one.
+/// The send mode; the send of an exchange is standard.
 fn mode(call: Call) -> event::SendMode {
     match call.detail() {
         prototypes::Detail::Send(prototypes::SendMode::Buffered) => event::SendMode::Buffered,
@@ -75,8 +75,8 @@ fn mode(call: Call) -> event::SendMode {
     }
 }
 
-/// What a receive asks for; `None` as for [`sending`]. `sends`: whether the call also sends, and is recorded as that where it cannot
-/// be translated.
+/// The receive of a call; `None` as for [`sending`]. `sends`: the call also sends, so that [`sending`] records it on
+/// a communicator that a trace cannot represent.
 fn posting(call: &mut Recorded, at: &Places, sends: bool, request: RequestId) -> Option<PostReceive> {
     let args = call.args;
     let constants = &call.abi().constants;
@@ -103,7 +103,7 @@ fn posting(call: &mut Recorded, at: &Places, sends: bool, request: RequestId) ->
     })
 }
 
-/// A posted receive that its status has resolved.
+/// A posted receive with its wildcards resolved by the status.
 fn resolved(post: &PostReceive, status: Option<Status<'_>>) -> event::Receive {
     let source = post.source.or(status.map(|status| CommRank(status.source() as u32)));
     let tag = post.tag.or(status.map(|status| status.tag()));
@@ -118,35 +118,35 @@ fn resolved(post: &PostReceive, status: Option<Status<'_>>) -> event::Receive {
     }
 }
 
-/// Whether a call names a wildcard, which its status has to resolve.
+/// Whether the receive has a wildcard, so that its status is needed.
 fn has_wildcard(call: &Recorded, at: &Places) -> bool {
     let constants = &call.abi().constants;
     call.args.int(at.peer) == constants.any_source || call.args.int(at.tag) == constants.any_tag
 }
 
-/// `MPI_Send` and its like.
+/// `MPI_Send` and its variants.
 pub(super) struct Send;
 
 impl Hook for Send {
-    fn even_paused(&self, call: Call) -> bool {
+    fn runs_when_paused(&self, call: Call) -> bool {
         call.timing() == Timing::Persistent
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if !ended.is_well() {
+        if !ended.is_success() {
             return;
         }
         let request = call.next_request();
         match call.call().timing() {
             Timing::Blocking => {
                 if let Some(send) = sending(call, &SEND, None) {
-                    call.put_first(&Action::Send(send), 0);
+                    call.put_shaped(&Action::Send(send), 0);
                 }
             }
             Timing::Immediate => {
                 if let Some(send) = sending(call, &SEND, Some(request)) {
-                    call.put_first(&Action::Send(send), 0);
-                    call.pend_made(REQUEST, request, 0);
+                    call.put_shaped(&Action::Send(send), 0);
+                    call.insert_made(REQUEST, request, 0);
                 }
             }
             Timing::Persistent => {
@@ -158,26 +158,26 @@ impl Hook for Send {
     }
 }
 
-/// `MPI_Recv` and its like.
+/// `MPI_Recv` and its variants.
 pub(super) struct Receive;
 
 impl Hook for Receive {
-    fn even_paused(&self, call: Call) -> bool {
+    fn runs_when_paused(&self, call: Call) -> bool {
         call.timing() == Timing::Persistent
     }
 
     fn before(&self, call: &mut Recorded) {
         if call.call().timing() == Timing::Blocking && has_wildcard(call, &RECEIVE) {
-            call.want_statuses(RECEIVE_STATUS, 1);
-            // What a wildcard met is not in the arguments.
-            call.is_unlike_others();
+            call.supply_statuses(RECEIVE_STATUS, 1);
+            // The source of a wildcard receive does not follow from the arguments.
+            call.disable_shape();
         }
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let request = call.next_request();
         let blocking = call.call().timing() == Timing::Blocking;
-        if !(ended.is_well() || blocking && ended.has_received(call.tracer)) {
+        if !(ended.is_success() || blocking && ended.has_received(call.tracer)) {
             return;
         }
         let Some(post) = posting(call, &RECEIVE, false, request) else { return };
@@ -185,40 +185,41 @@ impl Hook for Receive {
             Timing::Blocking => {
                 // SAFETY: the call has written it.
                 let status = unsafe { call.args.status_at(RECEIVE_STATUS, 0) };
-                call.put_first(&Action::Receive(resolved(&post, status)), 0);
+                call.put_shaped(&Action::Receive(resolved(&post, status)), 0);
             }
             Timing::Immediate => {
-                call.put_first(&Action::PostReceive(post), Waiting::flags_of(&post));
-                call.pend_made(REQUEST, request, Waiting::flags_of(&post));
+                call.put_shaped(&Action::PostReceive(post), PendingRequest::flags_of(&post));
+                call.insert_made(REQUEST, request, PendingRequest::flags_of(&post));
             }
             Timing::Persistent => keep_template(call, Template::Receive(post)),
         }
     }
 }
 
-/// `MPI_Mrecv` completes what the matched probe began; `MPI_Imrecv` hands it to a request.
+/// `MPI_Mrecv` completes the receive that a matched probe posted; `MPI_Imrecv` attaches it to a request.
 pub(super) struct MatchedReceive;
 
 const MESSAGE: usize = Call::MPI_Mrecv.place(Name::Message);
 const MATCHED_REQUEST: usize = Call::MPI_Imrecv.place(Name::Request);
 
 impl Hook for MatchedReceive {
-    /// Forgotten before the call, which sets the message to null: another thread may be given its handle before it returns.
+    /// Removes the message before the call. MPI sets the handle to null, and another thread may get the same handle
+    /// before the call returns.
     fn before(&self, call: &mut Recorded) {
         // SAFETY: the program passed one.
-        call.kept = unsafe { call.args.handle_at(MESSAGE, 0) };
-        call.freed.0 = call.tracer.known().messages.take(call.kept);
+        call.saved = unsafe { call.args.handle_at(MESSAGE, 0) };
+        call.freed.0 = call.tracer.known().messages.take(call.saved);
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        // SAFETY: as before; the call has changed it if it has used it. A message that does not fit is used, too.
-        let unused = || unsafe { call.args.handle_at(MESSAGE, 0) } == call.kept;
+        // SAFETY: as in `before`; a call that uses the message changes the handle. A truncated message is used, too.
+        let unused = || unsafe { call.args.handle_at(MESSAGE, 0) } == call.saved;
         let Some(waiting) = call.freed.0.take() else { return };
         if !ended.has_received(call.tracer) && unused() {
-            return call.tracer.known().messages.insert(call.kept, waiting);
+            return call.tracer.known().messages.insert(call.saved, waiting);
         }
-        if ended.is_well() && call.call().timing() == Timing::Immediate {
-            call.pend_made(MATCHED_REQUEST, waiting.request(), 0);
+        if ended.is_success() && call.call().timing() == Timing::Immediate {
+            call.insert_made(MATCHED_REQUEST, waiting.request(), 0);
         } else if ended.has_received(call.tracer) {
             let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
             call.put(&Action::Complete(Completions::List(&[completion])));
@@ -226,7 +227,7 @@ impl Hook for MatchedReceive {
     }
 }
 
-/// `MPI_Sendrecv`, `MPI_Isendrecv` and their like.
+/// `MPI_Sendrecv`, `MPI_Isendrecv` and their variants.
 pub(super) struct Exchange;
 
 const PAIR: (Places, Places) = (
@@ -239,7 +240,7 @@ const REPLACE: (Places, Places) = (
 );
 
 impl Exchange {
-    /// Where the arguments of both halves are, and what comes last: the status or the request.
+    /// The positions of both halves' arguments, and of the last argument: status or request.
     fn places(call: Call) -> (&'static (Places, Places), usize) {
         let last = call.parameters().len() - 1;
         if call.position(Name::Sendbuf).is_some() { (&PAIR, last) } else { (&REPLACE, last) }
@@ -250,8 +251,8 @@ impl Hook for Exchange {
     fn before(&self, call: &mut Recorded) {
         let ((_, receive), last) = Self::places(call.call());
         if call.call().timing() == Timing::Blocking && has_wildcard(call, receive) {
-            call.want_statuses(last, 1);
-            call.is_unlike_others();
+            call.supply_statuses(last, 1);
+            call.disable_shape();
         }
     }
 
@@ -260,7 +261,7 @@ impl Hook for Exchange {
         let first = call.next_request();
         let sends = call.args.int(send.peer) != call.abi().constants.proc_null;
         if call.call().timing() == Timing::Immediate {
-            if !ended.is_well() {
+            if !ended.is_success() {
                 return;
             }
             // One request stands for both halves.
@@ -273,11 +274,11 @@ impl Hook for Exchange {
             if let Some(post) = post {
                 call.put(&Action::PostReceive(post));
             }
-            let flags = post.as_ref().map_or(0, Waiting::flags_of);
+            let flags = post.as_ref().map_or(0, PendingRequest::flags_of);
             match (sent, post) {
-                (Some(_), Some(_)) => call.pend_made(last, first, flags | Waiting::TWIN),
-                (Some(_), None) => call.pend_made(last, first, 0),
-                (None, Some(_)) => call.pend_made(last, second, flags),
+                (Some(_), Some(_)) => call.insert_made(last, first, flags | PendingRequest::TWIN),
+                (Some(_), None) => call.insert_made(last, first, 0),
+                (None, Some(_)) => call.insert_made(last, second, flags),
                 (None, None) => {}
             }
             return;
@@ -295,7 +296,7 @@ impl Hook for Exchange {
             (None, Some(receive)) => Action::Receive(receive),
             (None, None) => return,
         };
-        call.put_first(&action, 0);
+        call.put_shaped(&action, 0);
     }
 }
 
@@ -319,7 +320,7 @@ impl Hook for Probe {
             || call.args.int(PROBE_TAG) == constants.any_tag;
         // The status of a matched probe also tells the message's size.
         if wildcard || call.args.find(Name::Message).is_some() {
-            call.want_statuses(Self::status(call), 1);
+            call.supply_statuses(Self::status(call), 1);
         }
     }
 
@@ -328,11 +329,11 @@ impl Hook for Probe {
         let constants = &call.abi().constants;
         // SAFETY: a call that has succeeded has set its flag.
         let found = || args.find(Name::Flag).is_none_or(|flag| unsafe { args.int_at(flag, 0) } != 0);
-        if !ended.is_well() || args.int(PROBE_SOURCE) == constants.proc_null {
+        if !ended.is_success() || args.int(PROBE_SOURCE) == constants.proc_null {
             return;
         }
         if !found() {
-            return call.found_nothing();
+            return call.record_failed_poll();
         }
         let comm = call.comm(args.handle(PROBE_COMM));
         if comm.foreign {
@@ -363,7 +364,7 @@ impl Hook for Probe {
         }));
         // SAFETY: the call has set it.
         let message = unsafe { args.handle_at(message, 0) };
-        call.tracer.known().messages.insert(message, Waiting::new(request, 0));
+        call.tracer.known().messages.insert(message, PendingRequest::new(request, 0));
     }
 }
 

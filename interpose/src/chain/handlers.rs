@@ -1,0 +1,231 @@
+//! Handlers in the tables of a chain other than a tool's typed ones: a tool's handler for any function, the recorder, and MPI.
+
+use super::catch::catching;
+use super::end::end_of;
+use crate::hooks;
+use crate::machine::{self, Frame, MOST, OwnFrame, trampoline};
+use crate::objects;
+use crate::record::{Next, Plan, record};
+use crate::tracer::{State, Tracer};
+use mpi_abi::ERR_NO_SUCH_FUNCTION;
+use mpi_abi::prototypes::{Call, Group};
+use mpi_abi::symbols::call_with;
+use mpi_abi::tool::{AnyCall, Cell, Descriptor, Layer};
+use std::ffi::{c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
+
+/// The first argument that a cell passes to [`call_handler`].
+struct Handler {
+    call: Call,
+    /// The export number of the C name.
+    number: usize,
+    kind: HandlerKind,
+}
+
+/// The kinds of handlers.
+enum HandlerKind {
+    /// A tool's handler for any function.
+    Tool(*mut Layer, unsafe extern "C-unwind" fn(*mut Layer, *mut AnyCall) -> c_int),
+    /// The recorder with this number and directory; its next step is in the table.
+    Record(usize, PathBuf, &'static [Cell]),
+    /// MPI. The function is called before `MPI_Abort`, which does not return.
+    Mpi(fn()),
+}
+
+trampoline! {
+    /// The code of a cell whose layer is a [`Handler`].
+    call_handler => run_handler
+}
+
+unsafe extern "C-unwind" fn run_handler(_number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
+    // SAFETY: the handler comes first, then the arguments of its function.
+    unsafe {
+        let handler = &*(frame.word(0) as *const Handler);
+        let count = handler.call.parameters().len();
+        let mut all = frame.words(1 + count);
+        let words = &mut all[1..=count];
+        match &handler.kind {
+            HandlerKind::Tool(layer, any) => {
+                let (number, words) = (handler.call as u32, words.as_mut_ptr());
+                any(*layer, &mut AnyCall { number, count: count as u32, words })
+            }
+            HandlerKind::Record(place, directory, behind) => {
+                handler.record((*place, directory), behind, words)
+            }
+            HandlerKind::Mpi(aborts) => handler.call_mpi(*aborts, words),
+        }
+    }
+}
+
+/// Calls the handler of a cell.
+///
+/// # Safety
+/// The words must be valid arguments of the function.
+pub(super) unsafe fn call_cell(cell: Cell, words: &[usize], call: Call) -> i32 {
+    let count = call.parameters().len();
+    let mut all = [0; MOST];
+    all[0] = cell.layer as usize;
+    all[1..=count].copy_from_slice(&words[..count]);
+    // SAFETY: a handler takes its layer, then what the function takes.
+    unsafe { call_with(cell.function, &all, 1 + count) }
+}
+
+impl Handler {
+    /// # Safety
+    /// The words must be valid arguments of the function.
+    unsafe fn call_mpi(&self, aborts: fn(), words: &[usize]) -> i32 {
+        if self.call == Call::MPI_Abort {
+            aborts();
+        }
+        let _in_mpi = InMpi::enter();
+        let code = match (end_of(self.call), machine::real(self.number)) {
+            (Some(code), _) => code,
+            (None, None) => return ERR_NO_SUCH_FUNCTION,
+            (None, Some(real)) => {
+                let mut all = [0; MOST];
+                all[..words.len()].copy_from_slice(words);
+                // SAFETY: the contract.
+                unsafe { call_with(real, &all, words.len()) }
+            }
+        };
+        // SAFETY: the calling thread's own.
+        let passage = unsafe { &mut (*machine::thread()).passage };
+        if passage.call == self.call as u16 {
+            (passage.has_returned, passage.code) = (true, code);
+        }
+        code
+    }
+
+    /// # Safety
+    /// As [`Handler::call_mpi`].
+    unsafe fn record(&self, at: (usize, &Path), behind: &[Cell], words: &[usize]) -> i32 {
+        let next = ToCell { cell: behind[self.call as usize], call: self.call };
+        let mut own = OwnFrame::new(words);
+        let frame = own.frame();
+        // SAFETY: the contract; the lane is the calling thread's.
+        unsafe {
+            if is_beginning(self.call) {
+                return hooks::begin(self.number, frame, at, false, || next.call(frame));
+            }
+            let recorded = match Tracer::at(at.0) {
+                Some(tracer) if wants(tracer, self.call) => {
+                    tracer.lane().zip(Plan::of(self.number, tracer.abi()))
+                }
+                _ => None,
+            };
+            match recorded {
+                Some((lane, plan)) => record(plan, frame, lane, next),
+                None => next.call(frame),
+            }
+        }
+    }
+}
+
+/// MPI runs in the calling thread.
+struct InMpi(());
+
+impl InMpi {
+    fn enter() -> Self {
+        // SAFETY: the calling thread's own.
+        unsafe { (*machine::thread()).passage.in_mpi = true };
+        Self(())
+    }
+}
+
+impl Drop for InMpi {
+    fn drop(&mut self) {
+        // SAFETY: the calling thread's own.
+        unsafe { (*machine::thread()).passage.in_mpi = false };
+    }
+}
+
+/// Whether a function starts a recording.
+fn is_beginning(call: Call) -> bool {
+    matches!(call, Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init)
+}
+
+/// Whether a recorder currently records calls of a function.
+fn wants(tracer: &'static Tracer, call: Call) -> bool {
+    match tracer.state() {
+        State::Recording => true,
+        State::Paused => hooks::of(call).is_some_and(|hook| hook.runs_when_paused(call)),
+        State::Closed | State::Over => false,
+    }
+}
+
+/// The call goes to the next tool.
+#[derive(Clone, Copy)]
+struct ToCell {
+    cell: Cell,
+    call: Call,
+}
+
+impl Next for ToCell {
+    unsafe fn call(self, frame: Frame) -> i32 {
+        // SAFETY: the contract.
+        unsafe { call_cell(self.cell, &frame.words(self.call.parameters().len()), self.call) }
+    }
+
+    unsafe fn is_internal_call(self, _frame: Frame) -> bool {
+        // MPI's internal calls do not enter the chain.
+        false
+    }
+}
+
+fn cell(call: Call, kind: HandlerKind) -> Option<Cell> {
+    let number = machine::c_name(call)?;
+    let handler: *mut Handler = Box::into_raw(Box::new(Handler { call, number, kind }));
+    Some(Cell { function: NonNull::new(call_handler as *mut c_void)?, layer: handler.cast() })
+}
+
+/// The table of a chain without tools. `aborts` is called before `MPI_Abort`.
+pub(super) fn mpi_handlers(aborts: fn()) -> &'static [Cell] {
+    static CELLS: OnceLock<Vec<Cell>> = OnceLock::new();
+    CELLS.get_or_init(|| {
+        // Functions that cannot be intercepted are never called through the table.
+        let stand_in = cell(Call::MPI_Initialized, HandlerKind::Mpi(aborts))
+            .unwrap_or(Cell { function: NonNull::dangling(), layer: null_mut() });
+        Call::all().map(|call| cell(call, HandlerKind::Mpi(aborts)).unwrap_or(stand_in)).collect()
+    })
+}
+
+/// Inserts recorder number `place` in front of the handlers in `cells`, which are those `behind` it.
+pub(super) fn insert_recorder(cells: &mut [Cell], place: usize, directory: &Path, behind: &'static [Cell]) {
+    for call in Call::all().filter(|&call| hooks::of(call).is_some() || is_beginning(call)) {
+        if let Some(cell) = cell(call, HandlerKind::Record(place, directory.to_owned(), behind)) {
+            cells[call as usize] = cell;
+        }
+    }
+}
+
+type Wants = unsafe extern "C-unwind" fn(*mut Layer, c_int) -> c_int;
+
+/// Inserts the handlers of a layer in front of those in `cells`.
+pub(super) fn insert_tool(cells: &mut [Cell], descriptor: &'static Descriptor, layer: *mut Layer) {
+    objects::add_internal(std::ptr::from_ref(descriptor).cast());
+    if let Some(any) = descriptor.any {
+        // Tools get MPI_Pcontrol by a function of its own.
+        let calls = Call::all().filter(|call| call.group() != Group::Others && *call != Call::MPI_Pcontrol);
+        for call in calls {
+            // SAFETY: the tool's function and its own layer.
+            let wanted = |wants: Wants| catching(|| unsafe { wants(layer, call as c_int) }) != Some(0);
+            if descriptor.wants.is_none_or(wanted)
+                && let Some(cell) = cell(call, HandlerKind::Tool(layer, any))
+            {
+                cells[call as usize] = cell;
+            }
+        }
+    }
+    let mut list = descriptor.intercepts;
+    // SAFETY: null, or a list that ends with a null function.
+    while let Some(entry) = unsafe { list.as_ref() } {
+        let Some(function) = NonNull::new(entry.function.cast_mut()) else { break };
+        if let Some(cell) = cells.get_mut(entry.number as usize) {
+            *cell = Cell { function, layer: layer.cast() };
+        }
+        // SAFETY: not at the end yet.
+        list = unsafe { list.add(1) };
+    }
+}
