@@ -6,7 +6,13 @@
  *     coll OPERATION MEMBERS ROOT   when the operation begins; the root's rank in the communicator, or -1
  *     comm MEMBERS                  a communicator is made
  *     free                          one is freed
- *  *
+ *     win BYTES, winfree            a window is made, freed
+ *     rma TARGET PLACE SENT FETCHED ACCESSED REQUEST
+ *     sync TARGET EXCLUSIVE ASSERT GROUP    -1 without a target or a group; else the size of the group
+ *     open MODE, view PLACE UNIT, close     of a file
+ *     io PLACE WRITE COLLECTIVE BYTES REQUEST     -1 at a file pointer
+ *     other                         a call on a file that moves nothing
+ *
  * Nothing here knows the recorder. Tags are unique to a message, so that a wildcard meets what it is meant for. */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -330,6 +336,163 @@ static void renew(thread *t)
     note_comm(t, place, made);
 }
 
+enum { TRANSFERS = 5, BLOCK = 4 };
+
+static void say_sync(thread *t, int target, int exclusive, int assertion, int group)
+{
+    say(t, "sync %d %d %d %d", target, exclusive, assertion, group);
+}
+
+/* One transfer to or from a block of the target's window that no other transfer uses. Request-based ones only where that is allowed. */
+static int transfer(thread *t, MPI_Win win, MPI_Comm comm, int target, MPI_Aint place, int passive)
+{
+    static __thread int out[BLOCK], in[BLOCK], zero = 0;
+    int what = draw(t, passive ? 10 : 8), n = draw(t, BLOCK + 1), bytes = 4 * n, to = world_rank_of(comm, target), has_request = what >= 8;
+    MPI_Request q;
+    for (int i = 0; i < BLOCK; i++) out[i] = t->tag;
+    switch (what) {
+    case 0: case 8:
+        say(t, "rma %d %d %d 0 %d %d", to, (int)place, bytes, bytes, has_request);
+        if (what == 0) MPI_Put(out, n, MPI_INT, target, place, n, MPI_INT, win);
+        else MPI_Rput(out, n, MPI_INT, target, place, n, MPI_INT, win, &q);
+        break;
+    case 1: case 9:
+        say(t, "rma %d %d 0 %d %d %d", to, (int)place, bytes, bytes, has_request);
+        if (what == 1) MPI_Get(in, n, MPI_INT, target, place, n, MPI_INT, win);
+        else MPI_Rget(in, n, MPI_INT, target, place, n, MPI_INT, win, &q);
+        break;
+    case 2:
+        say(t, "rma %d %d %d 0 %d 0", to, (int)place, bytes, bytes);
+        MPI_Accumulate(out, n, MPI_INT, target, place, n, MPI_INT, MPI_SUM, win);
+        break;
+    case 3:
+        say(t, "rma %d %d %d %d %d 0", to, (int)place, bytes, bytes, bytes);
+        MPI_Get_accumulate(out, n, MPI_INT, in, n, MPI_INT, target, place, n, MPI_INT, MPI_SUM, win);
+        break;
+    case 4:
+        say(t, "rma %d %d 0 %d %d 0", to, (int)place, bytes, bytes);
+        MPI_Get_accumulate(NULL, 0, MPI_INT, in, n, MPI_INT, target, place, n, MPI_INT, MPI_NO_OP, win);
+        break;
+    case 5:
+        say(t, "rma %d %d 4 4 4 0", to, (int)place);
+        MPI_Fetch_and_op(out, in, MPI_INT, target, place, MPI_SUM, win);
+        break;
+    case 6:
+        say(t, "rma %d %d 4 4 4 0", to, (int)place);
+        MPI_Compare_and_swap(out, &zero, in, MPI_INT, target, place, win);
+        break;
+    default:
+        MPI_Put(out, n, MPI_INT, MPI_PROC_NULL, place, n, MPI_INT, win);
+    }
+    if (has_request) complete(t, 1, &q);
+    return what % 8 == 0 && n > 0;
+}
+
+/* A window, and transfers through it that are synchronised in one of four ways. */
+static void one_sided(thread *t)
+{
+    MPI_Comm comm = choose(t);
+    static __thread int memory[64 * TRANSFERS * BLOCK];
+    int rank, size, way = draw(t, 4), count = 1 + draw(t, TRANSFERS), exclusive = draw(t, 2), puts[TRANSFERS], shifts[TRANSFERS];
+    MPI_Win win;
+    if (comm == MPI_COMM_NULL) return;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    memset(memory, 0, sizeof memory);
+    say(t, "win %d", (int)sizeof memory);
+    MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, comm, &win);
+    MPI_Group group;
+    MPI_Comm_group(comm, &group);
+    if (way == 0) MPI_Win_fence(MPI_MODE_NOPRECEDE, win), say_sync(t, -1, 0, MPI_MODE_NOPRECEDE, -1);
+    if (way == 1) MPI_Win_lock_all(0, win), say_sync(t, -1, 0, 0, -1);
+    if (way == 2) {
+        MPI_Win_post(group, 0, win), say_sync(t, -1, 0, 0, size);
+        MPI_Win_start(group, 0, win), say_sync(t, -1, 0, 0, size);
+    }
+    for (int k = 0; k < count; k++) {
+        shifts[k] = draw(t, size);
+        int target = (rank + shifts[k]) % size, to = world_rank_of(comm, target), flush = draw(t, 5);
+        if (way == 3) MPI_Win_lock(exclusive ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, target, 0, win), say_sync(t, to, exclusive, 0, -1);
+        puts[k] = transfer(t, win, comm, target, (rank * TRANSFERS + k) * BLOCK, way == 1 || way == 3);
+        if (way == 1 && flush == 0) MPI_Win_flush(target, win), say_sync(t, to, 0, 0, -1);
+        if (way == 1 && flush == 1) MPI_Win_flush_local(target, win), say_sync(t, to, 0, 0, -1);
+        if (way == 1 && flush == 2) MPI_Win_flush_all(win), say_sync(t, -1, 0, 0, -1);
+        if (way == 1 && flush == 3) MPI_Win_flush_local_all(win), say_sync(t, -1, 0, 0, -1);
+        if (way == 3) MPI_Win_unlock(target, win), say_sync(t, to, 0, 0, -1);
+    }
+    if (way == 0) MPI_Win_fence(MPI_MODE_NOSUCCEED, win), say_sync(t, -1, 0, MPI_MODE_NOSUCCEED, -1);
+    if (way == 1) MPI_Win_unlock_all(win), say_sync(t, -1, 0, 0, -1);
+    if (way == 2) {
+        int done = draw(t, 2);
+        MPI_Win_complete(win), say_sync(t, -1, 0, 0, -1);
+        if (done) MPI_Win_wait(win);
+        while (!done) MPI_Win_test(win, &done);
+        say_sync(t, -1, 0, 0, -1);
+    }
+    MPI_Group_free(&group);
+    say(t, "winfree");
+    MPI_Win_free(&win);
+#ifdef OPEN_MPI
+    /* MPICH 4.0 over UCX loses puts, also without the recorder. */
+    for (int k = 0; k < count; k++)
+        if (puts[k]) CHECK(memory[((rank + size - shifts[k]) % size * TRANSFERS + k) * BLOCK] == t->tag);
+#endif
+}
+
+static const char *directory;
+
+/* A file that the members of a communicator write and read: each its own part of it. */
+static void file(thread *t)
+{
+    MPI_Comm comm = choose(t);
+    static __thread int out[8], in[8];
+    char name[4096];
+    int rank, size, mode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, has_view = draw(t, 2), count = 1 + draw(t, 6);
+    MPI_File fh;
+    MPI_Request q;
+    if (comm == MPI_COMM_NULL) return;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    snprintf(name, sizeof name, "%s/file.%d.%d", directory, t->tag, world_rank_of(comm, 0));
+    say(t, "open %d", mode);
+    CHECK(MPI_File_open(comm, name, mode, MPI_INFO_NULL, &fh) == MPI_SUCCESS);
+    if (has_view) {
+        say(t, "view 16 4");
+        MPI_File_set_view(fh, 16, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    }
+    for (int k = 0; k < count; k++) {
+        int what = draw(t, 11), n = draw(t, 9), bytes = 4 * n;
+        MPI_Offset at = (rank * 8 + 100 * k) * (has_view ? 1 : 4);
+        for (int i = 0; i < 8; i++) out[i] = t->tag + i, in[i] = -1;
+        switch (what) {
+        case 0: case 1: case 2:
+            say(t, "io %d 1 %d %d %d", (int)at, what == 1, bytes, what == 2);
+            if (what == 0) MPI_File_write_at(fh, at, out, n, MPI_INT, MPI_STATUS_IGNORE);
+            if (what == 1) MPI_File_write_at_all(fh, at, out, n, MPI_INT, MPI_STATUS_IGNORE);
+            if (what == 2) MPI_File_iwrite_at(fh, at, out, n, MPI_INT, &q), complete(t, 1, &q);
+            say(t, "io %d 0 0 %d 0", (int)at, bytes);
+            MPI_File_read_at(fh, at, in, n, MPI_INT, MPI_STATUS_IGNORE);
+            CHECK(n == 0 || in[n - 1] == out[n - 1]);
+            break;
+        case 3: say(t, "io %d 0 1 %d 0", (int)at, bytes), MPI_File_read_at_all(fh, at, in, n, MPI_INT, MPI_STATUS_IGNORE); break;
+        case 4: say(t, "io %d 0 0 %d 1", (int)at, bytes), MPI_File_iread_at(fh, at, in, n, MPI_INT, &q), complete(t, 1, &q); break;
+        case 5: say(t, "io -1 1 0 %d 0", bytes), MPI_File_write(fh, out, n, MPI_INT, MPI_STATUS_IGNORE); break;
+        case 6: say(t, "io -1 0 1 %d 0", bytes), MPI_File_read_all(fh, in, n, MPI_INT, MPI_STATUS_IGNORE); break;
+        case 7: say(t, "io -1 0 0 %d 1", bytes), MPI_File_iread(fh, in, n, MPI_INT, &q), complete(t, 1, &q); break;
+        case 8:
+            say(t, "io %d 1 1 %d 0", (int)at, bytes);
+            MPI_File_write_at_all_begin(fh, at, out, n, MPI_INT);
+            say(t, "other");
+            MPI_File_write_at_all_end(fh, out, MPI_STATUS_IGNORE);
+            break;
+        case 9: say(t, "other"), MPI_File_sync(fh); break;
+        default: say(t, "other"), MPI_File_set_size(fh, 4096);
+        }
+    }
+    say(t, "close");
+    MPI_File_close(&fh);
+}
+
 /* A receive that is cancelled, and completed, freed or left. */
 static void cancel(thread *t)
 {
@@ -369,12 +532,18 @@ static void *carry_out(void *of)
         t->state = (t->seed + step) * 0x9e3779b97f4a7c15u;
         t->tag++;
         draw(t, 2);
-        unsigned what = draw(t, 20);
+        unsigned what = draw(t, 24);
         if (what < 11) exchange(t);
         else if (what < 16) collective(t);
         else if (what < 18) renew(t);
-        else if (threads > 1) continue; /* what MPICH 4.0 over UCX does not stand in several threads */
-        else if (what == 18) cancel(t);
+#ifdef OPEN_MPI
+        else if (what < 22 && threads > 1) continue; /* where several threads do this, Open MPI 4.1 hangs or reads wrong data */
+#else
+        else if (what >= 22 && threads > 1) continue; /* where several threads do this, MPICH 4.0 over UCX crashes */
+#endif
+        else if (what < 20) one_sided(t);
+        else if (what < 22) file(t);
+        else if (what == 22) cancel(t);
         else errors(t);
     }
     for (int place = 1; place < COMMS; place++) {
@@ -392,6 +561,7 @@ int main(int argc, char **argv)
     threads = seed % 4 == 3 ? 3 : 1;
     char path[4096];
     static char buffer[1 << 24];
+    directory = argv[2];
     thread all[3] = { 0 };
     pthread_t others[3];
     MPI_Init_thread(&argc, &argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);

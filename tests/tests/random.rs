@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Communicator, Event, Members, Origin, Outcome, RequestId, SendMode,
+    Action, Communicator, Detail, Event, Members, Origin, Outcome, RequestId, SendMode, WindowId,
 };
 use vef_format::capture::{Capture, CaptureError, Digest};
 use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::units::Bytes;
 use vef_tests::{Mpi, Traffic, counts, run, vef};
 
 const RANKS: u32 = 3;
@@ -39,6 +40,7 @@ fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
     });
     let mut lines: BTreeMap<u16, Vec<String>> = BTreeMap::new();
     let mut comms: HashMap<CommId, Vec<Rank>> = HashMap::new();
+    let mut windows: HashMap<WindowId, CommId> = HashMap::new();
     each(&mut |event| {
         let world = |comm: CommId, rank: CommRank| comms[&comm][rank.index()];
         let sent = |send: &vef_format::capture::event::Send| {
@@ -78,11 +80,47 @@ fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
                 }
             }
             Action::CommunicatorFree(_) => vec!["free".to_owned()],
+            Action::Other { bytes, detail } => {
+                if let Detail::Window { id, comm, .. } = detail {
+                    windows.insert(*id, *comm);
+                }
+                vec![other(*bytes, detail, |window, rank| comms[&windows[&window]][rank.index()])]
+            }
             _ => vec![],
         };
         lines.entry(event.thread).or_default().extend(said);
     });
     lines.into_values().filter(|lines| !lines.is_empty()).collect()
+}
+
+/// The line of a call that a trace cannot represent. `world`: the rank in `MPI_COMM_WORLD` of one in a window's communicator.
+fn other(bytes: Bytes, detail: &Detail<'_>, world: impl Fn(WindowId, CommRank) -> Rank) -> String {
+    match detail {
+        Detail::None => "other".to_owned(),
+        Detail::Window { size, unit: 4, .. } => format!("win {}", size.0),
+        Detail::Window { .. } => "a window with another unit".to_owned(),
+        Detail::WindowFree(_) => "winfree".to_owned(),
+        Detail::Transfer(of) => {
+            assert_eq!(bytes.0, of.sent.0 + of.fetched.0);
+            let (target, has_request) = (world(of.window, of.target), i32::from(of.request.is_some()));
+            let amounts = format!("{} {} {}", of.sent.0, of.fetched.0, of.at_target.0);
+            format!("rma {target} {} {amounts} {has_request}", of.displacement)
+        }
+        Detail::Sync { window, target, exclusive, assert, group } => {
+            let target = target.map_or(-1, |target| i64::from(world(*window, target).0));
+            let count =
+                |group: &Members<'_>| (0..).map_while(|rank| group.get(CommRank(rank), RANKS)).count();
+            let group = group.as_ref().map_or(-1, |group| count(group) as i64);
+            format!("sync {target} {} {assert} {group}", i32::from(*exclusive))
+        }
+        Detail::FileOpen { mode, .. } => format!("open {mode}"),
+        Detail::FileView { displacement, unit, .. } => format!("view {displacement} {}", unit.0),
+        Detail::FileClose(_) => "close".to_owned(),
+        Detail::Io(io) => {
+            let [write, collective, request] = [io.write, io.collective, io.request.is_some()].map(i32::from);
+            format!("io {} {write} {collective} {} {request}", io.offset.unwrap_or(-1), bytes.0)
+        }
+    }
 }
 
 fn members(described: &Communicator<'_>) -> Vec<Rank> {
