@@ -18,21 +18,11 @@ use vef_format::units::Bytes;
 
 /// Records the calls of a category.
 pub(crate) trait Hook: Sync {
-    /// Whether the hook also runs while recording is paused: for calls that change the meaning of handles or complete requests.
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        false
-    }
-
-    /// Whether the frame of the call counts it.
-    fn counts(&self) -> bool {
-        true
-    }
-
     /// Runs before the call: reads arguments that the call overwrites, and may replace arguments.
     fn before(&self, _call: &mut Recorded) {}
 
     /// Runs after the call.
-    fn after(&self, call: &mut Recorded, ended: Ended);
+    fn after(&self, _call: &mut Recorded, _ended: Ended) {}
 }
 
 /// The outcome of a call.

@@ -31,14 +31,12 @@ extern "C" fn destination(number: usize) -> usize {
         // The result is not stored: the library may be loaded later.
         return missing_function as *const () as usize;
     };
-    let hook = || hooks::of(call);
+    let has_hook = hooks::of(call).is_some();
     let to = match (call, machine::mode()) {
         (Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init, _) => enter_init as *const (),
         (Call::MPI_Pcontrol, _) => enter_pcontrol as *const (),
-        (_, Mode::Recording) if hook().is_some() => record::enter as *const (),
-        (_, Mode::Paused) if hook().is_some_and(|hook| hook.runs_when_paused(call)) => {
-            record::enter as *const ()
-        }
+        (_, Mode::Recording) if has_hook => record::enter as *const (),
+        (_, Mode::Paused) if has_hook && hooks::run_when_paused(call) => record::enter as *const (),
         (_, Mode::Chained) if chain::has(call) => chain::enter as *const (),
         _ => real.as_ptr() as *const (),
     } as usize;

@@ -415,7 +415,7 @@ impl Drop for CallGuard {
         // SAFETY: the calling thread's lane; the hook's references have ended.
         let lane = unsafe { self.lane.as_mut() };
         (lane.frame, lane.parked) = std::mem::take(&mut self.outer);
-        if self.plan.hook.counts() {
+        if hooks::are_counted(self.plan.call) {
             lane.tracer.count(self.plan.call, ticks, !ended.is_success());
         }
         lane.check();

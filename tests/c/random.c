@@ -398,6 +398,9 @@ static void one_sided(thread *t)
     if (comm == MPI_COMM_NULL) return;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
+#ifdef OPEN_MPI
+    if (size == 1) return; /* MPI_Win_create fails */
+#endif
     memset(memory, 0, sizeof memory);
     say(t, "win %d", (int)sizeof memory);
     MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, comm, &win);
@@ -441,6 +444,13 @@ static void one_sided(thread *t)
 
 static const char *directory;
 
+/* Open MPI 4.1 never completes a request of a file in MPI_Testany. */
+static void finish(thread *t, MPI_Request *q)
+{
+    if (draw(t, 2)) MPI_Wait(q, MPI_STATUS_IGNORE);
+    else MPI_Waitall(1, q, MPI_STATUSES_IGNORE);
+}
+
 /* A file that the members of a communicator write and read: each its own part of it. */
 static void file(thread *t)
 {
@@ -456,6 +466,9 @@ static void file(thread *t)
     snprintf(name, sizeof name, "%s/file.%d.%d", directory, t->tag, world_rank_of(comm, 0));
     say(t, "open %d", mode);
     CHECK(MPI_File_open(comm, name, mode, MPI_INFO_NULL, &fh) == MPI_SUCCESS);
+    /* Open MPI 4.1 never completes an immediate read behind the end. */
+    say(t, "other");
+    MPI_File_set_size(fh, 4096);
     if (has_view) {
         say(t, "view 16 4");
         MPI_File_set_view(fh, 16, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
@@ -469,16 +482,17 @@ static void file(thread *t)
             say(t, "io %d 1 %d %d %d", (int)at, what == 1, bytes, what == 2);
             if (what == 0) MPI_File_write_at(fh, at, out, n, MPI_INT, MPI_STATUS_IGNORE);
             if (what == 1) MPI_File_write_at_all(fh, at, out, n, MPI_INT, MPI_STATUS_IGNORE);
-            if (what == 2) MPI_File_iwrite_at(fh, at, out, n, MPI_INT, &q), complete(t, 1, &q);
+            if (what == 2) MPI_File_iwrite_at(fh, at, out, n, MPI_INT, &q), finish(t, &q);
             say(t, "io %d 0 0 %d 0", (int)at, bytes);
             MPI_File_read_at(fh, at, in, n, MPI_INT, MPI_STATUS_IGNORE);
-            CHECK(n == 0 || in[n - 1] == out[n - 1]);
+            /* Open MPI 4.1 returns from a collective write before the data can be read. */
+            CHECK(what == 1 || n == 0 || in[n - 1] == out[n - 1]);
             break;
         case 3: say(t, "io %d 0 1 %d 0", (int)at, bytes), MPI_File_read_at_all(fh, at, in, n, MPI_INT, MPI_STATUS_IGNORE); break;
-        case 4: say(t, "io %d 0 0 %d 1", (int)at, bytes), MPI_File_iread_at(fh, at, in, n, MPI_INT, &q), complete(t, 1, &q); break;
+        case 4: say(t, "io %d 0 0 %d 1", (int)at, bytes), MPI_File_iread_at(fh, at, in, n, MPI_INT, &q), finish(t, &q); break;
         case 5: say(t, "io -1 1 0 %d 0", bytes), MPI_File_write(fh, out, n, MPI_INT, MPI_STATUS_IGNORE); break;
         case 6: say(t, "io -1 0 1 %d 0", bytes), MPI_File_read_all(fh, in, n, MPI_INT, MPI_STATUS_IGNORE); break;
-        case 7: say(t, "io -1 0 0 %d 1", bytes), MPI_File_iread(fh, in, n, MPI_INT, &q), complete(t, 1, &q); break;
+        case 7: say(t, "io -1 0 0 %d 1", bytes), MPI_File_iread(fh, in, n, MPI_INT, &q), finish(t, &q); break;
         case 8:
             say(t, "io %d 1 1 %d 0", (int)at, bytes);
             MPI_File_write_at_all_begin(fh, at, out, n, MPI_INT);
@@ -536,10 +550,11 @@ static void *carry_out(void *of)
         if (what < 11) exchange(t);
         else if (what < 16) collective(t);
         else if (what < 18) renew(t);
+        else if (what >= 20 && what < 22 && threads > 1) continue; /* opening files in several threads, MPICH 4.0 and Open MPI 4.1 hang */
 #ifdef OPEN_MPI
-        else if (what < 22 && threads > 1) continue; /* where several threads do this, Open MPI 4.1 hangs or reads wrong data */
+        else if (what < 20 && threads > 1) continue; /* windows in several threads hang */
 #else
-        else if (what >= 22 && threads > 1) continue; /* where several threads do this, MPICH 4.0 over UCX crashes */
+        else if (what >= 22 && threads > 1) continue; /* over UCX, errors and cancels in several threads crash */
 #endif
         else if (what < 20) one_sided(t);
         else if (what < 22) file(t);

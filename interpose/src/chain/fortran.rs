@@ -5,14 +5,14 @@
 //! chain ends in the Fortran function with the program's arguments. Calls that cannot be shown are recorded but not seen by tools.
 
 use super::end::ending_in;
-use super::enter_tools;
+use super::enter::enter_tools;
+use super::handlers::wants;
 use crate::arguments::{abi, c_value, words_of};
 use crate::call::SUCCESS;
 use crate::fortran::{base, buffer, c_handle, contiguous, fortran_handle, text};
-use crate::hooks;
 use crate::machine::{Frame, MOST};
 use crate::record::{Next, Plan, pass, record};
-use crate::tracer::{State, Tracer};
+use crate::tracer::Tracer;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name};
 use mpi_abi::tool::Cell;
@@ -81,21 +81,14 @@ struct Recorders {
 
 impl Next for Recorders {
     unsafe fn call(self, frame: Frame) -> i32 {
-        let wants = |tracer: &&'static Tracer| match tracer.state() {
-            State::Recording => true,
-            State::Paused => {
-                let call = Export::get(self.number).call();
-                hooks::of(call).is_some_and(|hook| hook.runs_when_paused(call))
-            }
-            State::Closed | State::Over => false,
-        };
         let next = Self { place: self.place + 1, ..self };
         // SAFETY: the contract; the lane is the calling thread's.
         unsafe {
             if self.place >= crate::machine::RECORDERS {
                 return pass(self.number, frame);
             }
-            let tracer = Tracer::at(self.place).filter(wants);
+            let tracer =
+                Tracer::at(self.place).filter(|tracer| wants(tracer, Export::get(self.number).call()));
             match tracer.and_then(|tracer| tracer.lane().zip(Plan::of(self.number, tracer.abi()))) {
                 Some((lane, plan)) => record(plan, frame, lane, next),
                 None => next.call(frame),

@@ -147,10 +147,10 @@ fn is_beginning(call: Call) -> bool {
 }
 
 /// Whether a recorder currently records calls of a function.
-fn wants(tracer: &'static Tracer, call: Call) -> bool {
+pub(super) fn wants(tracer: &'static Tracer, call: Call) -> bool {
     match tracer.state() {
         State::Recording => true,
-        State::Paused => hooks::of(call).is_some_and(|hook| hook.runs_when_paused(call)),
+        State::Paused => hooks::run_when_paused(call),
         State::Closed | State::Over => false,
     }
 }
@@ -180,15 +180,22 @@ fn cell(call: Call, kind: HandlerKind) -> Option<Cell> {
     Some(Cell { function: NonNull::new(call_handler as *mut c_void)?, layer: handler.cast() })
 }
 
+/// The table of a chain without tools, once it is made.
+static MPI: OnceLock<Vec<Cell>> = OnceLock::new();
+
 /// The table of a chain without tools. `aborts` is called before `MPI_Abort`.
 pub(super) fn mpi_handlers(aborts: fn()) -> &'static [Cell] {
-    static CELLS: OnceLock<Vec<Cell>> = OnceLock::new();
-    CELLS.get_or_init(|| {
+    MPI.get_or_init(|| {
         // Functions that cannot be intercepted are never called through the table.
         let stand_in = cell(Call::MPI_Initialized, HandlerKind::Mpi(aborts))
             .unwrap_or(Cell { function: NonNull::dangling(), layer: null_mut() });
         Call::all().map(|call| cell(call, HandlerKind::Mpi(aborts)).unwrap_or(stand_in)).collect()
     })
+}
+
+/// The handler of a function in that table; `None` before any chain is made.
+pub(super) fn mpi_handler(call: Call) -> Option<Cell> {
+    MPI.get()?.get(call as usize).copied()
 }
 
 /// Inserts recorder number `place` in front of the handlers in `cells`, which are those `behind` it.

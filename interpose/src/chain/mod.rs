@@ -12,6 +12,7 @@
 
 mod catch;
 mod end;
+mod enter;
 mod fortran;
 mod handlers;
 mod load;
@@ -23,6 +24,7 @@ use crate::record::pass;
 use crate::settings::Settings;
 use crate::tracer::Tracer;
 use catch::catching;
+use enter::{enter_tools, note_exception};
 use mpi_abi::prototypes::{Call, Export, Form, Group};
 use mpi_abi::tool::{Cell, Descriptor, Layer, Recording, recordings};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -30,7 +32,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The chain, from `MPI_Init` to `MPI_Finalize`; null if there are no tools. Never freed.
 static CHAIN: AtomicPtr<Chain> = AtomicPtr::new(null_mut());
@@ -126,23 +128,9 @@ fn close() {
     }
 }
 
-/// Whether a tool has thrown an exception.
-static BROKEN: AtomicBool = AtomicBool::new(false);
-
-/// A tool has thrown an exception in a call, or in another of its functions: it must not be called any more. As other tools and
-/// recorders may be in the middle of the call, the chain ends when the call has left it ([`end_if_broken`]).
-#[cold]
-fn note_exception(within: &str) {
-    if !BROKEN.swap(true, Ordering::AcqRel) {
-        warn(&format!(
-            "a tool threw an exception in {within}: the program continues without tools and without recording"
-        ));
-    }
-}
-
 /// Ends the chain and its recorders if a tool has thrown an exception.
 fn end_if_broken() {
-    if BROKEN.load(Ordering::Relaxed) && chain().is_some() {
+    if enter::is_broken() && chain().is_some() {
         close();
         for tracer in Tracer::all() {
             if let Some(mut lane) = tracer.lane() {
@@ -263,26 +251,6 @@ unsafe fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 
         close();
     }
     code
-}
-
-/// Makes a call enter the tools at `head`. If one of them throws an exception, MPI is called directly, unless it has been called.
-///
-/// # Safety
-/// The words must be valid arguments of the function.
-unsafe fn enter_tools(head: Cell, words: &[usize], call: Call) -> i32 {
-    // SAFETY: the calling thread's own, and the contract.
-    unsafe {
-        let thread = machine::thread();
-        (*thread).passage = Passage { call: call as u16, in_mpi: false, has_returned: false, code: 0 };
-        if let Some(code) = catching(|| handlers::call_cell(head, words, call)) {
-            return code;
-        }
-        note_exception(call.name());
-        match (*thread).passage {
-            Passage { has_returned: true, code, .. } => code,
-            _ => handlers::call_cell(handlers::mpi_handlers(close)[call as usize], words, call),
-        }
-    }
 }
 
 impl Chain {

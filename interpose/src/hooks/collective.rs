@@ -56,10 +56,6 @@ fn operation(call: Call) -> Operation {
 pub(super) struct Collective;
 
 impl Hook for Collective {
-    fn runs_when_paused(&self, call: Call) -> bool {
-        call.timing() == Timing::Persistent
-    }
-
     fn after(&self, call: &mut Recorded, ended: Ended) {
         if ended.is_success() {
             record(call);

@@ -77,10 +77,6 @@ impl WaitPlaces {
 pub(super) struct Wait;
 
 impl Hook for Wait {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
     /// Reads the handles, and supplies statuses if the program ignores them and the recorder needs them.
     fn before(&self, call: &mut Recorded) {
         let at = WaitPlaces::find(call.call());
@@ -255,10 +251,6 @@ const _: () = assert!(REQUEST == Call::MPI_Cancel.place(Name::Request));
 pub(super) struct Cancel;
 
 impl Hook for Cancel {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
     fn after(&self, call: &mut Recorded, ended: Ended) {
         if !ended.is_success() {
             return;
@@ -291,10 +283,6 @@ fn put_cancelled(call: &mut Recorded, handle: usize) {
 pub(super) struct Free;
 
 impl Hook for Free {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
     /// Removes the request before the call: once it is freed, another thread may get the same handle.
     fn before(&self, call: &mut Recorded) {
         // SAFETY: the program passed one.

@@ -15,10 +15,6 @@ const KEY: usize = Call::MPI_Comm_split.place(Name::Key);
 pub(super) struct CommCreate;
 
 impl Hook for CommCreate {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
     fn after(&self, call: &mut Recorded, ended: Ended) {
         use Call::*;
         let Some(new) = output(call.call(), Kind::CommPtr).filter(|_| ended.is_success()) else { return };
@@ -57,10 +53,6 @@ pub(super) struct CommFree;
 const FREED_COMM: usize = Call::MPI_Comm_free.place(Name::Comm);
 
 impl Hook for CommFree {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
     fn before(&self, call: &mut Recorded) {
         // Removed before the call: once it is freed, another thread may get the same handle.
         // SAFETY: the program passed a handle.
@@ -81,18 +73,12 @@ impl Hook for CommFree {
 pub(super) struct TypeFree;
 
 impl Hook for TypeFree {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
     fn before(&self, call: &mut Recorded) {
         const FREED: usize = Call::MPI_Type_free.place(Name::Datatype);
         // SAFETY: the program passed one.
         let handle = unsafe { call.args.handle_at(FREED, 0) };
         call.forget_datatype(handle);
     }
-
-    fn after(&self, _call: &mut Recorded, _ended: Ended) {}
 }
 
 /// Functions that make a datatype from others: the handle may be that of a datatype whose end was not recorded.
@@ -100,14 +86,6 @@ impl Hook for TypeFree {
 pub(super) struct TypeCreate;
 
 impl Hook for TypeCreate {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
-    fn counts(&self) -> bool {
-        false
-    }
-
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let made_of = [Name::Oldtype, Name::ArrayOfTypes].into_iter().find_map(|name| call.args.find(name));
         let new = output(call.call(), Kind::DatatypePtr);
@@ -122,17 +100,7 @@ impl Hook for TypeCreate {
 /// `MPI_Grequest_start`: its request has no record.
 pub(super) struct Generalized;
 
-impl Hook for Generalized {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
-    fn counts(&self) -> bool {
-        false
-    }
-
-    fn after(&self, _call: &mut Recorded, _ended: Ended) {}
-}
+impl Hook for Generalized {}
 
 /// The position of the last parameter of a kind.
 pub(crate) fn output(call: Call, kind: Kind) -> Option<usize> {

@@ -25,14 +25,6 @@ pub(super) fn of(call: Call) -> Option<&'static dyn Hook> {
 struct End;
 
 impl Hook for End {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
-    fn counts(&self) -> bool {
-        false
-    }
-
     fn after(&self, call: &mut Recorded, ended: Ended) {
         let (tracer, times) = (call.tracer, (call.start, call.end));
         tracer.count(call.call(), times.1.wrapping_sub(times.0), !ended.is_success());
@@ -56,12 +48,6 @@ impl Hook for Abort {
         call.tracer.count(call.call(), 0, false);
         call.put(&Action::Abort { code });
     }
-
-    fn counts(&self) -> bool {
-        false
-    }
-
-    fn after(&self, _call: &mut Recorded, _ended: Ended) {}
 }
 
 /// Calls `next`, which initialises MPI or begins a session; when it succeeds, starts recorder number `place`, which

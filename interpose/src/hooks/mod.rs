@@ -20,6 +20,22 @@ pub(crate) use lifecycle::begin;
 use crate::call::Hook;
 use mpi_abi::prototypes::{Call, Category, Timing};
 
+/// Whether the calls of a function are also recorded while recording is paused: they change the meaning of handles or complete requests.
+pub(crate) fn run_when_paused(call: Call) -> bool {
+    use Category::*;
+    call.timing() == Timing::Persistent
+        || matches!(call, Call::MPI_Finalize | Call::MPI_Session_finalize)
+        || matches!(
+            call.category(),
+            CommCreate | CommFree | TypeCreate | TypeFree | Request | RequestFree | Wait
+        )
+}
+
+/// Whether [`record`](crate::record) counts the calls of a function. Hooks of the category `Lifecycle` count their own calls.
+pub(crate) fn are_counted(call: Call) -> bool {
+    !matches!(call.category(), Category::TypeCreate | Category::Request | Category::Lifecycle)
+}
+
 /// The hook of a function; `None`: its calls are not recorded.
 pub(crate) fn of(call: Call) -> Option<&'static dyn Hook> {
     use Category::*;

@@ -5,7 +5,7 @@ use crate::hooks::handles::output;
 use crate::hooks::persistent::keep_template;
 use crate::requests::Template;
 use mpi_abi::handles::Comm;
-use mpi_abi::prototypes::{Call, Kind, Name};
+use mpi_abi::prototypes::{Kind, Name};
 use vef_format::capture::event::Detail;
 use vef_format::units::Bytes;
 
@@ -35,10 +35,6 @@ impl Hook for Other {
 pub(super) struct Persistent;
 
 impl Hook for Persistent {
-    fn runs_when_paused(&self, _call: Call) -> bool {
-        true
-    }
-
     fn after(&self, call: &mut Recorded, ended: Ended) {
         if ended.is_success() {
             let bytes = moved(call);

@@ -128,10 +128,6 @@ fn has_wildcard(call: &Recorded, at: &Places) -> bool {
 pub(super) struct Send;
 
 impl Hook for Send {
-    fn runs_when_paused(&self, call: Call) -> bool {
-        call.timing() == Timing::Persistent
-    }
-
     fn after(&self, call: &mut Recorded, ended: Ended) {
         if !ended.is_success() {
             return;
@@ -162,10 +158,6 @@ impl Hook for Send {
 pub(super) struct Receive;
 
 impl Hook for Receive {
-    fn runs_when_paused(&self, call: Call) -> bool {
-        call.timing() == Timing::Persistent
-    }
-
     fn before(&self, call: &mut Recorded) {
         if call.call().timing() == Timing::Blocking && has_wildcard(call, &RECEIVE) {
             call.supply_statuses(RECEIVE_STATUS, 1);
