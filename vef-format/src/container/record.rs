@@ -190,10 +190,10 @@ impl Decoder {
     }
 
     /// The mark that begins a pair at `at` behind `after`, and the length of the pair, if there is one; its message goes to `raw`.
-    /// Without a pair both `raw` and the decoder may have changed.
+    /// Without a pair `raw` may have changed. A caller that takes the pair calls [`Decoder::pass`].
     #[inline(always)]
     pub(super) fn pair(
-        &mut self,
+        &self,
         bytes: &[u8],
         at: usize,
         after: u64,
@@ -207,38 +207,38 @@ impl Decoder {
         self.read_pair(room, about, raw).ok()
     }
 
+    /// The message with that id was the last record that was taken.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, message: u64) {
+        self.ids.message = message;
+    }
+
     /// A message, which goes to `raw`, and the mark in front of it, and their length.
     ///
-    /// Every field is stored as soon as it is read, before anything is checked: fewer values are live at a time than the processor has registers.
+    /// Every field is checked and stored as soon as it is read: fewer values are live at a time than the processor has registers.
     #[inline(always)]
     fn read_pair(
-        &mut self,
+        &self,
         room: &[u8; ROOM],
         (task, tasks): (Rank, u32),
         raw: &mut Raw,
     ) -> Result<(LeadingMark, usize), Garbled> {
-        let (head, more) = (head(room), room[2]);
+        let head = head(room);
         let tag = (head & TAG) as u8;
         let layout = &LAYOUTS[usize::from(head >> WIDTHS)];
         let fields: &[u8; REACH] = room.last_chunk().unwrap_or(&[0; REACH]);
         (raw.tag, raw.op, raw.recv) = (tag & !KIND | MESSAGE, 0, 0);
         raw.time = layout.unsigned(fields, 1);
         raw.bytes = layout.unsigned(fields, 4);
-        let to = u64::from(task.0).wrapping_add(layout.signed(fields, 3));
-        raw.to = to as u32;
-        // Anything but the widths is refused below.
-        let widths = &MARKS[usize::from(more % 16)];
+        raw.to = receiver(task, layout.signed(fields, 3), tasks)?;
+        let widths = MARKS.get(usize::from(room[2])).ok_or(Garbled::Value("the widths of a mark"))?;
         let difference = (narrow(fields, layout.end.into()) & widths.id_mask).wrapping_sub(widths.id_excess);
         let after = self.ids.message;
         let id = after.wrapping_add(i64::from(difference as i32) as u64);
         let time = narrow(fields, layout.end.wrapping_add(widths.time_start).into()) & widths.time_mask;
-        self.ids.message = id;
-        raw.after = self.ids.depends(tag, layout.signed(fields, 2));
-        self.ids.message = id.wrapping_add(layout.signed(fields, 0));
-        raw.id = self.ids.message;
-        if to >= u64::from(tasks) || more >> 4 != 0 {
-            return Err(Garbled::Value(if more >> 4 != 0 { "the widths of a mark" } else { "dst" }));
-        }
+        let ids = Ids { message: id, ..self.ids };
+        raw.after = ids.depends(tag, layout.signed(fields, 2));
+        raw.id = id.wrapping_add(layout.signed(fields, 0));
         let length = 1 + usize::from(layout.end.wrapping_add(widths.end));
         Ok((LeadingMark { after, id, time: time.into() }, length))
     }
@@ -252,6 +252,7 @@ impl Decoder {
     ) -> Result<(LeadingMark, Raw, usize), Garbled> {
         let mut raw = Raw::NOTHING;
         let (mark, length) = self.read_pair(room, about, &mut raw)?;
+        self.pass(raw.id);
         Ok((mark, raw, length))
     }
 

@@ -163,13 +163,12 @@ impl Streams {
             return None;
         }
         let window = number * self.window;
-        let (at, end) = (window + stream.at as usize, window + stream.end as usize);
-        let mut decoder = stream.decoder;
-        let (mark, length) = decoder.pair(&self.windows, at, after, (task, self.tasks), next)?;
-        if at + length > end {
+        let at = window + stream.at as usize;
+        let (mark, length) = stream.decoder.pair(&self.windows, at, after, (task, self.tasks), next)?;
+        if at + length > window + stream.end as usize {
             return None;
         }
-        stream.decoder = decoder;
+        stream.decoder.pass(next.id);
         stream.at += length as u32;
         stream.left -= 2;
         // By the task's next turn the others' records will have driven it out of the cache.
