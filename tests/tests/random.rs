@@ -162,8 +162,8 @@ fn seed(mpi: Mpi, program: &Path, seed: u64) {
         let mut found = captured(&capture, Rank(rank));
         // With several threads, readers deliver communicators and windows before another thread may use them.
         if expected.len() > 1 {
-            let is_definition = |line: &String| line.starts_with("comm ") || line.starts_with("win ");
-            expected.iter_mut().chain(&mut found).for_each(|lines| lines.sort_by_key(is_definition));
+            let definition = |line: &String| (line.starts_with("comm "), line.starts_with("win "));
+            expected.iter_mut().chain(&mut found).for_each(|lines| lines.sort_by_key(definition));
         }
         // Of one thread in order; which of several is which does not matter.
         expected.sort();
