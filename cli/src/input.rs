@@ -1,4 +1,4 @@
-//! Traces to be read: files, and what comes through a pipe, for commands that read a trace in several places.
+//! Input traces: files, and pipes for commands that read a trace more than once.
 
 use crate::output::{self, Failure};
 use std::convert::Infallible;
@@ -9,26 +9,26 @@ use vef_format::capture::{Capture, CaptureError};
 use vef_format::container::{self, About, Reader};
 use vef_format::new_file::hidden_beside;
 
-/// What stands for the standard input.
+/// Standard input.
 const STDIN: &str = "/dev/stdin";
 
-/// A trace that can be read anywhere, and more than once.
+/// An input trace that can be read more than once.
 pub struct Input {
-    /// Where.
+    /// The file to read.
     pub path: PathBuf,
-    /// What the user calls it.
+    /// The name that the user gave.
     name: PathBuf,
-    /// A copy without a name: it goes with this.
+    /// An unlinked copy of a pipe, open as long as this value.
     _copy: Option<File>,
 }
 
 impl Input {
-    /// An argument that names a trace to read; `-` is the standard input.
+    /// Parses the argument for an input trace; `-` is standard input.
     pub fn argument(text: &str) -> Result<PathBuf, Infallible> {
         Ok(if text == "-" { STDIN } else { text }.into())
     }
 
-    /// The file `trace` itself, or a copy of what comes through it.
+    /// The file `trace`, or a copy of what a pipe delivers.
     pub fn of(trace: &Path) -> Result<Self, Failure> {
         let failed = |error| format!("{}: {error}", trace.display());
         let about = fs::metadata(trace).map_err(failed)?;
@@ -49,39 +49,39 @@ impl Input {
         Ok(Self { path, name: trace.to_path_buf(), _copy: Some(copy) })
     }
 
-    /// What the user calls it.
+    /// The name that the user gave.
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Whether it is a container, whatever it is called.
+    /// Whether the trace is a container, regardless of its name.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn is_container(&self) -> Result<bool, Failure> {
         container::is_container(&self.path)
             .map_err(|error| format!("{}: {error}", self.name.display()).into())
     }
 
-    /// Repeats the warnings that a container carries about the run that it was captured in, and what of that the trace lacks.
+    /// Repeats the warnings that a container has about its capture, and what the trace lacks.
     pub fn warn(&self) {
         output::oversubscribed(self.facts(About::OVERSUBSCRIBED).iter());
         output::lacks(self.lacks().iter());
     }
 
-    /// What of the run is not in the trace, as a container tells; text cannot.
+    /// What a container lacks of the captured run; empty for a text trace.
     pub fn lacks(&self) -> Vec<String> {
         self.facts(About::NOT_IN_TRACE)
     }
 
-    /// What a container says under this name about where the trace comes from.
+    /// The entries of this name in a container's description of its origin.
     fn facts(&self, name: &str) -> Vec<String> {
-        // What is wrong with the file is told by the command that reads all of it.
+        // An invalid file is reported by the command that reads it.
         let Ok(reader) = Reader::open(&self.path) else { return Vec::new() };
         reader.about().facts(name).cloned().collect()
     }
 
-    /// An error of reading it, by the name that the user knows.
+    /// An error in reading the trace, with the name that the user gave.
     pub fn error(&self, error: impl Into<Failure>) -> Failure {
         let error = error.into();
         match self.path == self.name {
@@ -94,11 +94,11 @@ impl Input {
     }
 }
 
-/// What to say of a directory where a trace is wanted.
+/// The message for a directory in place of a trace.
 fn directory(path: &Path) -> String {
     let shown = path.display();
     match Capture::open(path) {
-        Err(CaptureError::NoCapture(_)) => format!("{shown}: a directory; a trace is a file"),
-        _ => format!("{shown}: a capture; `vef mix -i {shown} -o OUT.vef` makes a trace of it"),
+        Err(CaptureError::NoCapture(_)) => format!("{shown}: a directory, not a trace"),
+        _ => format!("{shown}: a capture, not a trace; convert it with `vef mix -i {shown} -o OUT.vef`"),
     }
 }

@@ -1,9 +1,9 @@
-//! Words as users of MPI know them: the older tools by link name (`vmpirun`, `vef_mixer`, `traceter`), and `-np N` as mpirun
-//! spells it.
+//! Compatible command lines: older tools by link name (`vmpirun`, `vef_mixer`, `traceter`), and `-np N` as in
+//! mpirun.
 //!
-//! | called as | is |
+//! | called as | equals |
 //! |---|---|
-//! | `vmpirun [mpirun's arguments]` | `vef run -- mpirun [mpirun's arguments]`, by the launcher of the program's MPI |
+//! | `vmpirun [mpirun's arguments]` | `vef run -- mpirun [mpirun's arguments]`, with the launcher of the program's MPI |
 //! | `vef_mixer -i VEFT.main -o out.vef` | `vef mix -i VEFT.main -o out.vef` |
 //! | `traceter out.vef` | `vef check out.vef` |
 
@@ -13,7 +13,7 @@ use clap::{Arg, CommandFactory};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The command line as `vef` reads it, whatever name the program was called by.
+/// Translates the command line to that of `vef`.
 pub fn translate(mut words: Vec<OsString>) -> Vec<OsString> {
     let name = words.first().and_then(|first| Path::new(first).file_name()).and_then(OsStr::to_str);
     let mut instead: Vec<OsString> = match name {
@@ -29,8 +29,8 @@ pub fn translate(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// `-np` in front of a program is `--np`; to clap it is `-n p`. Behind the first word that is no option, or of none, all words
-/// are the program's.
+/// Replaces `-np` before the program by `--np`; clap would parse `-n p`. The program begins at the first word
+/// that is neither an option nor the value of one.
 fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
     let arguments = Arguments::command();
     let Some(command) = words.get(1).and_then(|name| arguments.find_subcommand(name)) else { return words };
@@ -45,7 +45,7 @@ fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
     let takes_value = |word: &str| {
         let found = match word.strip_prefix("--") {
             Some(long) => option(long),
-            // `-o`, its value apart; of `-oFILE` it is in the same word.
+            // `-o VALUE`; in `-oVALUE` the value is part of the word.
             None if word.len() == 2 => command.get_arguments().find(|option| {
                 option
                     .get_short_and_visible_aliases()

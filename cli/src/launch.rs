@@ -1,8 +1,8 @@
-//! Starting an MPI program so that the preload library is in its ranks, and nowhere else.
+//! Starts an MPI program with the preload library in its ranks only.
 //!
-//! The launchers carry single environment variables to the ranks by options of their own; the launcher itself,
-//! its daemons and the shells around them are left alone. An `LD_PRELOAD` that the user has set stays in front.
-//! Where options do not reach (Open MPI's application files, a script that calls the launcher), the environment does.
+//! Launchers pass environment variables to ranks by options; the launcher itself, its daemons and shells do
+//! not get them. An `LD_PRELOAD` of the user stays first. Where options do not reach (application files of
+//! Open MPI, a script that calls the launcher), the environment passes them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The kinds of launcher whose options are known.
+/// Launchers with known options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
     /// Open MPI's `mpirun`: `-x NAME=VALUE`, one for each program of an MPMD line.
@@ -22,7 +22,7 @@ pub enum Launcher {
 }
 
 impl Launcher {
-    /// The option by which more ranks than cores are started, where one is needed.
+    /// The option that permits more ranks than cores, if the launcher needs one.
     pub const fn oversubscribe(self) -> Option<&'static str> {
         match self {
             Self::OpenMpi => Some("--oversubscribe"),
@@ -32,31 +32,31 @@ impl Launcher {
     }
 }
 
-/// A variable that the ranks are to find in their environment.
+/// An environment variable for the ranks.
 pub type Variable = (&'static str, OsString);
 
-/// What to start: a launcher command line split into words, as the user would type it.
+/// A launcher command line, split into words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The launcher and its arguments, with the program and its arguments at the end.
+    /// The launcher and its arguments, then the program and its arguments.
     pub words: Vec<OsString>,
-    /// Which launcher it is.
+    /// The kind of launcher.
     pub launcher: Launcher,
-    /// How many words stand in front of the launcher's options: itself, and what it is wrapped in.
+    /// Number of words before the launcher's options: wrappers and the launcher itself.
     pub front: usize,
 }
 
-/// What to execute: the words of a command line, and what to add to the environment.
+/// A command to execute, and variables to add to its environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// Variables that are not for the program alone.
+    /// Variables for the whole process tree.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Line {
-    /// How many ranks the line asks for, all programs of it together, if it says so of each.
+    /// Sum of the ranks of all programs on the line, if each has a number.
     pub fn ranks(&self) -> Option<u32> {
         const OPTIONS: [&str; 6] = ["-n", "-np", "--np", "-c", "--n", "--ntasks"];
         let programs = self.words[self.front..].split(|word| word == ":");
@@ -68,20 +68,20 @@ impl Line {
     }
 }
 
-/// Programs that run another, which may stand in front of a launcher.
+/// Programs that run another program and may precede a launcher.
 const WRAPPERS: &[&str] = &[
     "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "strace", "taskset", "time", "timeout",
     "xvfb-run",
 ];
 
-/// The names launchers go by.
+/// Names of launchers.
 const LAUNCHER_NAMES: &[&str] = &["mpirun", "mpiexec", "orterun", "srun", "prterun"];
 
-/// The line that starts `program` (a program and its arguments, or a launcher line that the user gave whole)
-/// on `ranks` ranks, also if those are more than there are cores (`oversubscribe`).
+/// The line that starts `program` (a program and its arguments, or a whole launcher line) on `ranks` ranks,
+/// with `oversubscribe` possibly more than cores.
 ///
 /// # Errors
-/// A sentence for the user when no launcher is found, or its kind cannot be told.
+/// A message if no launcher is found, or its kind is unknown.
 pub fn compose(
     mpirun: Option<&str>,
     ranks: Option<u32>,
@@ -109,14 +109,14 @@ pub fn compose(
     if let Some(ranks) = ranks {
         options.extend(["-n".into(), ranks.to_string().into()]);
     }
-    // Behind options that the user gave with --mpirun, where the program begins; else right behind the launcher.
+    // After the options in --mpirun, where the program begins; else directly after the launcher.
     let place = if program.is_empty() { front } else { words.len() };
     words.splice(place..place, options);
     words.extend(program.iter().cloned());
     Ok(Line { words, launcher, front })
 }
 
-/// The words of `--mpirun`, quoted as for a shell.
+/// Splits `--mpirun` into words as a shell does.
 fn split(command: &str) -> Result<Vec<OsString>, String> {
     match shlex::split(command) {
         None => Err(format!("--mpirun {command}: a quote is not closed, or nothing follows a backslash")),
@@ -125,32 +125,32 @@ fn split(command: &str) -> Result<Vec<OsString>, String> {
     }
 }
 
-/// Where in a command line a launcher stands: at its beginning, or behind what it is wrapped in (`env`, `time` …).
+/// Index of the launcher in a command line, possibly after wrappers (`env`, `time` …).
 pub fn launcher_position(words: &[OsString]) -> Option<usize> {
     let first = Path::new(words.first()?).file_name()?.to_str()?;
     if !WRAPPERS.contains(&first) {
         return is_launcher_name(&words[0]).then_some(0);
     }
-    // Behind a program of MPI stand its own arguments, whatever they are called.
+    // Stop at an MPI program: its arguments are its own.
     let mut words = words.iter().enumerate();
     let (position, word) =
         words.find(|(_, word)| is_launcher_name(word) || linked_mpi(Path::new(word)).is_some())?;
     is_launcher_name(word).then_some(position)
 }
 
-/// `line` with options that give `variables` to the ranks.
+/// Adds options to `line` that set `variables` in the ranks.
 ///
 /// # Errors
-/// A sentence for the user when a value cannot be passed by this launcher.
+/// A message if the launcher cannot pass a value.
 pub fn with_variables(line: Line, variables: &[Variable]) -> Result<Plan, String> {
     let Line { mut words, launcher, front } = line;
     let words = match launcher {
         Launcher::OpenMpi if words.iter().any(|word| ["-app", "--app"].iter().any(|app| word == app)) => {
-            // With an application file all other options are ignored.
+            // With an application file Open MPI ignores all other options.
             return Ok(Plan { words, environment: vec![open_mpi_list(variables)?] });
         }
         Launcher::OpenMpi => {
-            // `-x` holds for one program; an MPMD line repeats it behind every colon.
+            // `-x` applies to one program; repeat it after each colon of an MPMD line.
             let options: Vec<OsString> =
                 variables.iter().flat_map(|variable| ["-x".into(), assignment(variable)]).collect();
             let mut out = Vec::with_capacity(words.len() + options.len());
@@ -188,8 +188,8 @@ pub fn with_variables(line: Line, variables: &[Variable]) -> Result<Plan, String
     Ok(Plan { words, environment: Vec::new() })
 }
 
-/// `program` with `variables` in its own environment, from which launchers hand them on: Open MPI and Hydra on this host,
-/// srun everywhere. Open MPI is told by a variable of its own to carry them to others.
+/// Sets `variables` in the environment of `program`, from which launchers pass them on: Open MPI and Hydra on
+/// this host, srun on all hosts. A variable of Open MPI makes it pass them to other hosts.
 ///
 /// # Errors
 /// As [`with_variables`].
@@ -200,7 +200,7 @@ pub fn through_environment(program: &[OsString], variables: &[Variable]) -> Resu
     Ok(Plan { words: program.to_vec(), environment })
 }
 
-/// The variable by which Open MPI is told what to set in its ranks, after what it says already.
+/// The variable with which Open MPI sets variables in its ranks, appended to its current value.
 fn open_mpi_list(variables: &[Variable]) -> Result<(OsString, OsString), String> {
     const NAME: &str = "OMPI_MCA_mca_base_env_list";
     let mut list = std::env::var_os(NAME).filter(|list| !list.is_empty()).unwrap_or_default();
@@ -216,7 +216,7 @@ fn open_mpi_list(variables: &[Variable]) -> Result<(OsString, OsString), String>
     Ok((NAME.into(), list))
 }
 
-/// Takes out of an `srun` line what its user wants exported, among srun's own options; of several the last.
+/// Removes the user's `--export` from the options of an `srun` line; returns the last one.
 fn user_export(words: &mut Vec<OsString>, front: usize) -> Option<OsString> {
     let mut found = None;
     let mut at = front;
@@ -229,7 +229,7 @@ fn user_export(words: &mut Vec<OsString>, front: usize) -> Option<OsString> {
             found = Some(words.remove(at + 1));
             words.remove(at);
         } else {
-            // An option whose value is the next word: that does not begin with a dash, and the program follows it.
+            // The value is the next word, which does not begin with a dash, and the program follows.
             let value_follows = !option.contains('=')
                 && words.get(at + 1).is_some_and(|next| !next.as_encoded_bytes().starts_with(b"-"))
                 && words[at + 2..].iter().any(|word| word.as_encoded_bytes().starts_with(b"--export"));
@@ -239,7 +239,7 @@ fn user_export(words: &mut Vec<OsString>, front: usize) -> Option<OsString> {
     found
 }
 
-/// The value of `LD_PRELOAD` for the ranks: what the user has set already, then `library`.
+/// The value of `LD_PRELOAD` for the ranks: that of the user, then `library`.
 pub fn preload(library: &Path) -> OsString {
     match std::env::var_os("LD_PRELOAD").filter(|set| !set.is_empty()) {
         None => library.into(),
@@ -251,7 +251,7 @@ pub fn preload(library: &Path) -> OsString {
     }
 }
 
-/// Where `program` is, as a shell would find it.
+/// The path of `program`, as a shell finds it.
 pub fn which(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return program.is_file().then(|| program.to_path_buf());
@@ -267,15 +267,15 @@ fn assignment((name, value): &Variable) -> OsString {
     word
 }
 
-/// Whether a program of that name is a launcher.
+/// Whether this is the name of a launcher.
 fn is_launcher_name(word: &OsStr) -> bool {
     let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or_default();
     let stem = name.split('.').next().unwrap_or_default();
     LAUNCHER_NAMES.contains(&stem)
 }
 
-/// What `mpirun` is to mean in front of `arguments`: the first in PATH, unless the program among them is linked to
-/// another MPI whose launcher is there.
+/// The launcher for `mpirun` before `arguments`: the first in PATH, unless the program is linked to another
+/// MPI whose launcher is installed.
 pub fn mpirun_for(arguments: &[OsString]) -> OsString {
     let mpirun = || OsString::from("mpirun");
     let Some(mpi) = mpi_of(arguments) else { return mpirun() };
@@ -285,13 +285,14 @@ pub fn mpirun_for(arguments: &[OsString]) -> OsString {
     }
 }
 
-/// The MPI that the program among these words is linked to: it may be wrapped in others (`env A=1 ./app`, `valgrind ./app`).
+/// The MPI that the program among these words is linked to; it may have wrappers (`env A=1 ./app`, `valgrind
+/// ./app`).
 fn mpi_of(words: &[OsString]) -> Option<Launcher> {
     words.iter().find_map(|word| linked_mpi(Path::new(word)))
 }
 
-/// The launcher for the program among `words`: that of the MPI it is linked to where both can be told, else the first there
-/// is.
+/// The launcher for the program among `words`: that of the MPI it is linked to if it can be determined, else
+/// the first one found.
 fn find(words: &[OsString]) -> Result<OsString, String> {
     let specific: &[&str] = match mpi_of(words) {
         Some(Launcher::Hydra) => &["mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich"],
@@ -305,7 +306,7 @@ fn find(words: &[OsString]) -> Result<OsString, String> {
     })
 }
 
-/// Which MPI a program's dynamic section asks for, as the loader resolves it.
+/// The MPI in the dynamic section of a program, as resolved by the loader.
 fn linked_mpi(program: &Path) -> Option<Launcher> {
     let program = which(program)?;
     let mut magic = [0; 4];
@@ -324,7 +325,7 @@ fn linked_mpi(program: &Path) -> Option<Launcher> {
     }
 }
 
-/// Asks a launcher what it is.
+/// Determines the kind of a launcher from its version text.
 fn identify(launcher: &Path) -> Result<Launcher, String> {
     let answer = Command::new(launcher)
         .arg("--version")

@@ -1,26 +1,27 @@
-//! Where the preload library is.
+//! Finds the preload library.
 
 use std::path::PathBuf;
 
 /// The library's file name.
 pub const FILE: &str = "libvef_interpose.so";
 
-/// The environment variable that names it outright.
+/// Environment variable with its path.
 pub const VARIABLE: &str = "VEF_INTERPOSE";
 
-/// The preload library: what `VEF_INTERPOSE` names, else beside this program, else in `../lib` of it.
+/// The preload library: `VEF_INTERPOSE`, else next to this program, else in `../lib`.
 ///
 /// # Errors
-/// A sentence that says where it was looked for.
+/// A message with the places searched.
 pub fn find() -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os(VARIABLE) {
         let path = PathBuf::from(named);
         return match path.is_file() {
             true => absolute(path),
-            false => Err(format!("{VARIABLE} names {}, which is no file", path.display())),
+            false => Err(format!("{VARIABLE}: {} is not a file", path.display())),
         };
     }
-    let program = std::env::current_exe().map_err(|error| format!("cannot tell where vef is: {error}"))?;
+    let program =
+        std::env::current_exe().map_err(|error| format!("cannot find the directory of vef: {error}"))?;
     let beside = program.with_file_name(FILE);
     let installed = program.parent().and_then(|bin| bin.parent()).map(|top| top.join("lib").join(FILE));
     let places = [Some(beside), installed];
@@ -36,7 +37,7 @@ pub fn find() -> Result<PathBuf, String> {
     }
 }
 
-/// Ranks start in directories of their own: only an absolute path is the same file for all of them.
+/// Ranks may have other working directories, so the path must be absolute.
 fn absolute(path: PathBuf) -> Result<PathBuf, String> {
     path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
 }

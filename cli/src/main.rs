@@ -1,8 +1,8 @@
 //! The command `vef`: captures MPI programs, mixes captures into traces, checks and simulates them.
 //!
-//! Only this crate prints and chooses exit codes: 0 when all is well, 2 when the input or the command line is
-//! wrong; `vef run` ends as the program it ran did. It holds no logic of its own beyond starting the
-//! launcher: each command turns its arguments into one call of a library and shows what comes back.
+//! Only this crate prints and chooses exit codes: 0 for success, 2 for an invalid input or command line; `vef
+//! run` returns the exit code of the program. Each command except `run` turns its arguments into calls of a
+//! library and shows the result.
 
 // A program exports nothing: `pub` here means "for the other modules".
 #![allow(unreachable_pub)]
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let words = invoked_as::translate(std::env::args_os().collect());
     let command = match args::Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments.command,
-        // Help and version, asked for or in place of no command at all.
+        // Help and version, on request or without a command.
         Err(error)
             if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
         {

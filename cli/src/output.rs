@@ -1,4 +1,4 @@
-//! What `vef` says: results on stdout, remarks and errors on stderr, JSON where asked.
+//! Output: results on stdout, remarks and errors on stderr, JSON on request.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -7,18 +7,18 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use vef_format::new_file::{NewFile, is_stdout};
 
-/// The exit code for a command line or an input that is wrong.
+/// Exit code for an invalid command line or input.
 pub const EXIT_BAD_INPUT: u8 = 2;
 
-/// Any error of a command, already placed by the library that found it.
+/// An error of a command; the library has added file and position.
 pub type Failure = Box<dyn Error>;
 
-/// One error on stderr.
+/// Prints one error on stderr.
 pub fn error(error: &Failure) {
     remark(format_args!("error: {}", in_one_line(error)));
 }
 
-/// An error in one line: what it is and, where the message itself does not say so, why.
+/// An error in one line, with its causes unless the message has them.
 pub fn in_one_line(error: &Failure) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -33,13 +33,13 @@ pub fn in_one_line(error: &Failure) -> String {
     text
 }
 
-/// A line on stderr that begins with the program's name, in one write: ranks may share the terminal. Nobody may be
-/// reading: a failed write is no reason to stop.
+/// Prints a line with the program's name on stderr, in one write, as ranks may share the terminal. A failed
+/// write is ignored.
 pub fn remark(text: impl Display) {
     let _ = io::stderr().write_all(format!("vef: {text}\n").as_bytes());
 }
 
-/// Warns of hosts that had more ranks than cores.
+/// Warns of hosts with more ranks than cores.
 pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
     for host in hosts {
         remark(format_args!(
@@ -48,14 +48,14 @@ pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
     }
 }
 
-/// Warns of what of a run its trace has not.
+/// Warns of what the trace lacks of the captured run.
 pub fn lacks(what: impl Iterator<Item = impl Display>) {
     for what in what {
         remark(format_args!("warning: not in the trace: {what}"));
     }
 }
 
-/// Text about a file that was written: on stdout, or on stderr where that file is stdout.
+/// Prints text about a written file: on stdout, or on stderr if that file is stdout.
 ///
 /// # Errors
 /// As [`result`].
@@ -67,26 +67,26 @@ pub fn about(written: &Path, text: impl Display) -> Result<(), Failure> {
     result(text)
 }
 
-/// Text on stdout.
+/// Prints text on stdout.
 ///
 /// # Errors
-/// The write's, so that `vef … > full-disk` does not look like success.
+/// A failed write, so that `vef … > full-disk` fails.
 pub fn result(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        // A reader that has seen enough (`| head`) is content.
+        // A closed pipe (`| head`) is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(format!("cannot write to stdout: {error}").into()),
         Ok(()) => Ok(()),
     }
 }
 
-/// Whether a file can be written at `path`, said before the work whose result goes there. Nothing is left of the attempt.
+/// Checks before long work that the result can be written at `path`. Leaves no file.
 ///
 /// # Errors
-/// The system's, with the file's name.
+/// That of the system, with the name of the file.
 pub fn can_be_written(path: &Path) -> Result<(), Failure> {
-    // A pipe is not opened twice: its reader would take that for the end.
+    // Do not open a pipe twice: its reader would see the end of file.
     if is_stdout(path) || fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return Ok(());
     }
@@ -96,18 +96,18 @@ pub fn can_be_written(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Text in a file, which is there when it is whole.
+/// Writes text to a file, atomically.
 ///
 /// # Errors
-/// The system's, with the file's name.
+/// That of the system, with the name of the file.
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
     bytes(path, text.as_bytes())
 }
 
-/// As [`file()`], of anything.
+/// Writes bytes to a file, atomically.
 ///
 /// # Errors
-/// The system's, with the file's name.
+/// That of the system, with the name of the file.
 pub fn bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let write = || {
         let new = NewFile::create(path)?;
@@ -117,7 +117,7 @@ pub fn bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write().map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// `value` as indented JSON on stdout.
+/// Prints `value` as indented JSON.
 ///
 /// # Errors
 /// As [`result`].
@@ -125,7 +125,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(serde_json::to_string_pretty(value)?)
 }
 
-/// A trace to write; `-` is the standard output. Nothing here writes what such a name promises.
+/// Parses the name of a trace to write; `-` is standard output. Refuses suffixes of compressed files.
 pub fn written(text: &str) -> Result<PathBuf, String> {
     const COMPRESSED: [&str; 7] = ["gz", "zst", "xz", "bz2", "lz4", "zip", "Z"];
     if text == "-" {
@@ -135,8 +135,8 @@ pub fn written(text: &str) -> Result<PathBuf, String> {
     let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     match COMPRESSED.contains(&suffix) && fs::metadata(&path).map_or(true, |there| there.is_file()) {
         true => Err(format!(
-            ".{suffix} is of compressed files: write to -, through a pipe, or a container (.vefx) that vef convert \
-             --compress made"
+            ".{suffix} names a compressed file, which vef does not write: write to - and a pipe, or write a container \
+             (.vefx) and compress it with vef convert --compress"
         )),
         false => Ok(path),
     }

@@ -1,10 +1,10 @@
-//! The same work for many inputs, on several cores.
+//! Applies a function to many inputs on several cores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Does `work` for each input on up to `jobs` threads (all cores without) and tells `done` of each result as it comes, one at a time;
-/// returns the results in the order of the inputs.
+/// Applies `work` to each input on up to `jobs` threads (default: all cores), calls `done` with each result,
+/// one at a time, and returns the results in the order of the inputs.
 pub fn map<I: Sync, O: Send>(
     inputs: &[I],
     jobs: Option<u16>,
@@ -22,7 +22,7 @@ pub fn map<I: Sync, O: Send>(
                     && let Some(input) = inputs.get(at)
                 {
                     let result = work(input);
-                    // Nothing panics while it is held.
+                    // No thread panics while it holds the lock.
                     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                     (results.1)(at, &result);
                     results.0[at] = Some(result);

@@ -1,4 +1,4 @@
-//! A progress bar for what takes more than two seconds; on a terminal only.
+//! Progress bars for jobs of more than two seconds, on terminals only.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
@@ -9,36 +9,36 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vef_format::units::Grouped;
 
-/// How long a job may take before it shows a bar.
+/// Time after which a job shows a bar.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A bar that appears once its job has taken [`PATIENCE`].
+/// A bar that appears when its job has taken [`PATIENCE`].
 pub struct Bar {
     what: &'static str,
     started: Instant,
     shown: OnceLock<ProgressBar>,
-    /// It shows a share of a known total.
+    /// Whether the bar shows a share of a known total.
     with_total: AtomicBool,
 }
 
-/// What a bar shows while the total is not known, and then.
+/// Template of a bar without a known total.
 const COUNTING: &str = "{msg} {spinner} {prefix}";
 const WITH_TOTAL: &str = "{msg} {wide_bar} {percent}% {rate} {left}";
 
 impl Bar {
-    /// A bar for `what`, not shown yet.
+    /// A bar with the label `what`, hidden at first.
     pub fn new(what: &'static str) -> Self {
         Self { what, started: Instant::now(), shown: OnceLock::new(), with_total: AtomicBool::new(false) }
     }
 
-    /// Says beside the bar how far the work is.
+    /// Shows the position of the work next to the bar.
     pub fn at(&self, place: impl std::fmt::Display) {
         if let Some(bar) = self.shown.get() {
             bar.set_message(format!("{}: {place}", self.what));
         }
     }
 
-    /// `done` of `total` units are done. Cheap enough to call often, from any thread.
+    /// `done` of `total` units are done. Cheap enough for frequent calls from any thread.
     pub fn set(&self, done: u64, total: u64) {
         if let Some(bar) = self.visible(COUNTING) {
             if !self.with_total.swap(true, Ordering::Relaxed) {
@@ -49,7 +49,7 @@ impl Bar {
         }
     }
 
-    /// `done` units are done, nobody knows of how many.
+    /// `done` units are done, of an unknown total.
     pub fn count(&self, done: u64, unit: &str) {
         if let Some(bar) = self.visible(COUNTING) {
             let rate = done as f64 / self.started.elapsed().as_secs_f64();
@@ -58,7 +58,7 @@ impl Bar {
         }
     }
 
-    /// The bar, once its job has taken long enough.
+    /// The bar, if its job has taken long enough.
     fn visible(&self, template: &str) -> Option<&ProgressBar> {
         if self.shown.get().is_none() && self.started.elapsed() < PATIENCE {
             return None;
@@ -78,13 +78,13 @@ fn set_style(bar: &ProgressBar, template: &str) {
     }
 }
 
-/// Done so far, a second. The bar's own rate counts from when it appeared, as if all up to then had taken no time.
+/// Mean rate in units per second. The bar's own rate only counts from its appearance.
 fn rate(state: &ProgressState) -> f64 {
     state.pos() as f64 / state.elapsed().as_secs_f64().max(1e-3)
 }
 
 fn show_rate(state: &ProgressState, to: &mut dyn Write) {
-    // A bar that cannot be drawn is no reason to stop.
+    // A bar that cannot be drawn is ignored.
     let _ = write!(to, "{}/s", Grouped(rate(state) as u64));
 }
 
@@ -98,14 +98,14 @@ fn show_left(state: &ProgressState, to: &mut dyn Write) {
         write!(to, "{:#} left", HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
 }
 
-/// Shows that a job of unknown length goes on, from [`PATIENCE`] after it began until this is dropped.
+/// Shows that a job of unknown length is running, until this value is dropped.
 pub struct Busy {
     over: Option<mpsc::Sender<()>>,
     ticker: Option<JoinHandle<()>>,
 }
 
 impl Busy {
-    /// Watches over `what`, which begins now.
+    /// Starts with the label `what`.
     pub fn new(what: &'static str) -> Self {
         let (over, is_over) = mpsc::channel();
         let ticker = std::io::stderr().is_terminal().then(|| {
@@ -127,7 +127,7 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.over.take();
         if let Some(ticker) = self.ticker.take() {
-            // It cannot panic, and if it did there would be one bar less.
+            // The thread does not panic.
             let _ = ticker.join();
         }
     }

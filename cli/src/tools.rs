@@ -1,4 +1,4 @@
-//! The tools that `vef run` puts between the program and its MPI.
+//! The tools that `vef run` stacks between the program and its MPI.
 
 use crate::output::{self, Failure};
 use crate::progress::Busy;
@@ -10,19 +10,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use vef_format::capture::Capture;
 
-/// What the library takes the names from.
+/// Variable from which the library takes the tools.
 const VARIABLE: &str = "VEF_TOOLS";
-/// Its name elsewhere, which the library takes too.
+/// Alternative name of the variable.
 const OTHER_VARIABLE: &str = "TOOLS";
 
-/// The tools, in order; none: those of the environment, else the recorder alone.
+/// The tools in order; if empty, those of the environment, else the recorder.
 pub struct Tools(Vec<OsString>);
 
 impl Tools {
-    /// Those named on the command line, else in the environment. A file's path becomes absolute: the ranks may run elsewhere.
+    /// The tools from the command line, else from the environment. Paths of files become absolute, as ranks
+    /// may have other working directories.
     ///
     /// # Errors
-    /// A file that is not there, or is no tool: the run would go on without any, unrecorded.
+    /// A file does not exist or is not a tool: the program would run without tools, unrecorded.
     pub fn named(tools: &[PathBuf]) -> Result<Self, Failure> {
         if tools.is_empty() {
             let set = [VARIABLE, OTHER_VARIABLE].into_iter().find_map(std::env::var_os).unwrap_or_default();
@@ -33,17 +34,18 @@ impl Tools {
         tools.iter().map(|tool| resolve(tool)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether there will be a capture.
+    /// Whether the run produces a capture.
     pub fn record(&self) -> bool {
         self.0.is_empty() || self.0.iter().any(|name| name == "capture")
     }
 
-    /// The variable for the ranks.
+    /// The environment variable for the ranks.
     pub fn variable(&self) -> Option<(&'static str, OsString)> {
         (!self.0.is_empty()).then(|| (VARIABLE, self.0.join(OsStr::new(":"))))
     }
 
-    /// Makes what `text` and `profile` stand for of the captures below `directory`, with a line about each.
+    /// Writes the results of `text` and `profile` for the captures below `directory`, and prints a line about
+    /// each.
     pub fn report(&self, directory: &Path) {
         let names: Vec<_> = self.0.iter().map(|name| name.to_string_lossy()).collect();
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
@@ -60,7 +62,7 @@ impl Tools {
     }
 }
 
-/// Writes the text traces of a capture into the directory `to`.
+/// Writes the text traces of a capture to the directory `to`.
 fn text(captured: &Path, to: &Path) {
     let busy = Busy::new("writing text traces");
     let written =
@@ -68,7 +70,7 @@ fn text(captured: &Path, to: &Path) {
     drop(busy);
     match written {
         Ok(()) => output::remark(format_args!("text: vef text {}", to.display())),
-        // The exit code is the program's.
+        // The exit code is that of the program.
         Err(error) => output::error(&error.into()),
     }
 }
@@ -92,9 +94,9 @@ fn resolve(tool: &Path) -> Result<OsString, Failure> {
     }
 }
 
-/// Why the loader could not take the file `path` as a tool, as far as that shows without running code of it.
+/// Why the loader would reject the file `path`, without running its code.
 fn not_a_tool(path: &Path) -> Option<String> {
-    // Where an ELF header says which machine a file is for, and of which kind it is.
+    // Offsets in an ELF header: class and byte order, and type and machine.
     const CLASS_AND_ORDER: std::ops::Range<usize> = 4..6;
     const KIND: std::ops::Range<usize> = 16..18;
     const MACHINE: std::ops::Range<usize> = 18..20;

@@ -1,11 +1,11 @@
-//! What is wrong with a command line, in one line.
+//! Errors in the command line, in one line.
 
 use crate::args::Arguments;
 use clap::CommandFactory;
 use std::ffi::OsString;
 
-/// What is wrong with a command line of these words, as its parser says it in several paragraphs: what, what may be
-/// meant, and where to read more.
+/// Shortens the message of the command-line parser for `words`: the error, a suggestion, and where to find
+/// help.
 pub fn in_one_line(words: &[OsString], said: &str) -> String {
     let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
@@ -13,7 +13,7 @@ pub fn in_one_line(words: &[OsString], said: &str) -> String {
     for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
         line += &format!("; {}", joined(tip));
     }
-    // A value that is wrong comes without a usage, and its option may be of any command.
+    // The message for an invalid value has no usage; its option may belong to any command.
     let known = |word: &&OsString| Arguments::command().find_subcommand(word).is_some();
     match words.get(1).filter(known) {
         Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
@@ -51,8 +51,8 @@ mod tests {
             ),
             (
                 &["vef", "mix", "-i", "capture", "-o", "t.vef.gz"],
-                "error: invalid value 't.vef.gz' for '--output <OUT>': .gz is of compressed files: write to -, through a pipe, \
-                 or a container (.vefx) that vef convert --compress made; see 'vef mix --help'",
+                "error: invalid value 't.vef.gz' for '--output <OUT>': .gz names a compressed file, which vef does not write: \
+                 write to - and a pipe, or write a container (.vefx) and compress it with vef convert --compress; see 'vef mix --help'",
             ),
         ] {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();

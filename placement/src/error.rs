@@ -59,7 +59,7 @@ pub enum Problem {
         nodes: usize,
     },
     /// A block placement needs more nodes than there are.
-    #[error("{ranks} ranks at {per_node} a node need {needed} nodes, and there are {nodes}")]
+    #[error("{ranks} ranks at {per_node} per node need {needed} nodes, but there are {nodes}")]
     TooFewNodes {
         /// Ranks to place.
         ranks: u64,
@@ -229,7 +229,7 @@ pub enum Problem {
         wants: u32,
     },
     /// A matrix or trace has more ranks than the placement.
-    #[error("there are {ranks} ranks, and the placement has places for {places}")]
+    #[error("there are {ranks} ranks, but the placement has {places}")]
     MoreRanksThanPlaces {
         /// Ranks of the matrix or trace.
         ranks: u32,
@@ -237,7 +237,7 @@ pub enum Problem {
         places: u32,
     },
     /// The network and the placement have different numbers of nodes.
-    #[error("the network has {network} nodes, and the placement has {placement}")]
+    #[error("the network has {network} nodes, but the placement has {placement}")]
     OtherNetwork {
         /// Nodes of the network.
         network: u32,
@@ -245,7 +245,7 @@ pub enum Problem {
         placement: u32,
     },
     /// The model does not support an option.
-    #[error("{option} means nothing to the {model} model")]
+    #[error("{option} has no meaning in the {model} model")]
     NotForModel {
         /// The option.
         option: &'static str,

@@ -51,8 +51,6 @@ impl Place {
 
 /// The nodes of a job and the place of each rank.
 ///
-///
-///
 /// Each `ranks[r].node` is a valid index into `nodes`; constructors and readers ensure this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
@@ -66,10 +64,7 @@ impl Placement {
     /// Places `per_node` consecutive ranks on each node: rank `r` on node `r / per_node`. The nodes are named
     /// `node0`, `node1`, ….
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// There are no ranks, or more than `nodes × per_node`.
     pub fn block(ranks: u32, nodes: u32, per_node: u32) -> Result<Self, Error> {
         let capacity = u64::from(nodes) * u64::from(per_node);
@@ -93,10 +88,7 @@ impl Placement {
 
     /// Deals ranks to nodes in turn: rank `r` on node `r % nodes`. The nodes are named `node0`, `node1`, ….
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// There are no ranks or no nodes.
     pub fn round_robin(ranks: u32, nodes: u32) -> Result<Self, Error> {
         if nodes == 0 {
@@ -156,6 +148,6 @@ mod tests {
         assert!(Placement::block(0, 3, 2).is_err());
         assert!(Placement::round_robin(1, 0).is_err());
         let error = Placement::block(7, 3, 2).unwrap_err();
-        assert_eq!(error.to_string(), "7 ranks at 2 a node need 4 nodes, and there are 3");
+        assert_eq!(error.to_string(), "7 ranks at 2 per node need 4 nodes, but there are 3");
     }
 }

@@ -97,10 +97,7 @@ pub struct Request {
 impl Request {
     /// Places the ranks.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// The first error in the request or one of its files, with file and line if it has them.
     pub fn place(&self) -> Result<Placement, Error> {
         self.check_options()?;

@@ -168,7 +168,7 @@ fn what_cannot_be_met_is_said_once_and_clearly() {
     assert!(error(&Request { by_node: true, ..mapped("slot") }).contains("conflicting directives"));
     assert!(error(&Request { rank_by: Some("l3cache".into()), ..mapped("slot") }).contains("no objects"));
     assert!(
-        error(&Request { per_node: Some(2), ..base.clone() }).contains("means nothing to the openmpi model")
+        error(&Request { per_node: Some(2), ..base.clone() }).contains("has no meaning in the openmpi model")
     );
     assert!(
         error(&Request { oversubscribe: true, no_oversubscribe: true, ..base.clone() })

@@ -66,7 +66,7 @@ fn a_trace_does_not_take_the_place_of_what_it_is_made_of() {
     std::os::unix::fs::symlink(&rank, &link).expect("a link");
     for output in [&rank, &link] {
         let ended = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(output)).exited(2);
-        assert!(ended.stderr().contains("a file of the capture itself"), "{}", ended.stderr());
+        assert!(ended.stderr().contains("is a file of the capture"), "{}", ended.stderr());
         assert_eq!(fs::read(&rank).expect("as it was"), before);
     }
     // Beside it is no harm, also a second time.
@@ -148,7 +148,7 @@ fn a_repair_goes_to_a_file_and_only_if_it_can_be_replayed() {
     run(&mut mix).success();
     for to in ["-", "fixed.vefx"] {
         let refused = run(vef().current_dir(&work).args(["check", "t.vef", "--repair", to])).exited(2);
-        assert!(refused.stderr().contains("name a file for that"), "{}", refused.stderr());
+        assert!(refused.stderr().contains("name a text file"), "{}", refused.stderr());
         assert!(!path(to).exists());
     }
     let text = fs::read_to_string(path("t.vef")).expect("text");
@@ -171,7 +171,7 @@ fn names_that_promise_what_is_not_written() {
     let capture = capture(work.path());
     let path = |name: &str| work.path().join(name);
     let refused = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(path("t.vef.gz"))).exited(2);
-    assert!(refused.stderr().contains(".gz is of compressed files"), "{}", refused.stderr());
+    assert!(refused.stderr().contains(".gz names a compressed file"), "{}", refused.stderr());
     assert!(!path("t.vef.gz").exists());
     // A pipe through which it goes to a program that does compress.
     run(Command::new("mkfifo").arg(path("pipe.gz"))).success();
@@ -209,7 +209,7 @@ fn what_is_no_file_is_written_through() {
     assert_eq!(reader.join().expect("a reader").expect("text"), text);
     // What a repair wrote is read again.
     let refused = run(vef().args(["check", "--repair"]).arg(&pipe).arg(path("t.vef"))).exited(2);
-    assert!(refused.stderr().contains("pipe: no file"), "{}", refused.stderr());
+    assert!(refused.stderr().contains("pipe: not a file"), "{}", refused.stderr());
     assert!(!fs::metadata(&pipe).expect("the pipe").is_file());
 }
 

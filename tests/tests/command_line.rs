@@ -100,8 +100,8 @@ fn what_cannot_be_written_or_loaded_is_said_before_the_run() {
     let library = library.display().to_string();
     for (options, said) in [
         (&["--mix", "folder"][..], "error: --mix folder: "),
-        (&["--mix", "missing/out.vef"], "error: --mix missing/out.vef: there is no directory missing"),
-        (&["--mix", "-"], "error: --mix -: stdout is the program's; name a file"),
+        (&["--mix", "missing/out.vef"], "error: --mix missing/out.vef: no such directory: missing"),
+        (&["--mix", "-"], "error: --mix -: stdout belongs to the program; name a file"),
         (&["--tool", "capture", "--tool", "./text.so"], "error: --tool ./text.so: not a shared library"),
         (&["--tool", "./folder"], "error: --tool ./folder: a directory; a tool is a shared library"),
         (&["--tool", "./none.so"], "error: --tool ./none.so: neither a built-in tool"),
@@ -253,10 +253,10 @@ fn a_directory_where_a_trace_is_wanted() {
             run(&mut vef).exited(2).stderr()
         };
         let remedy = format!(
-            "vef: error: {capture}: a capture; `vef mix -i {capture} -o OUT.vef` makes a trace of it\n"
+            "vef: error: {capture}: a capture, not a trace; convert it with `vef mix -i {capture} -o OUT.vef`\n"
         );
         assert_eq!(ask(&capture), remedy, "{command:?}");
-        assert_eq!(ask("."), "vef: error: .: a directory; a trace is a file\n", "{command:?}");
+        assert_eq!(ask("."), "vef: error: .: a directory, not a trace\n", "{command:?}");
     }
     assert_eq!(files(work), [""; 0], "{:?}", PathBuf::from(work));
 }

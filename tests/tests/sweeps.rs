@@ -115,7 +115,7 @@ fn nonsense_is_refused_in_one_line() {
         (&["--sweep", "model=packet,loggq"], "model=loggq"),
         (&["--sweep", "topology=torus:4x4|torus:2x2"], "1 of 2 points have no result; topology=torus:2x2"),
         (&["--csv", "colours"], "possible values"),
-        (&["--csv"], "points is a sweep's"),
+        (&["--csv"], "only a sweep has a table of points"),
         (&["--draw", "/nowhere/out.svg"], "/nowhere"),
         (&["-o", "points"], "--sweep"),
         (&["--model", "loggp", "--send-completion", "sent"], "--loggp S=BYTES"),

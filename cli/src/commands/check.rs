@@ -1,4 +1,4 @@
-//! `vef check`: is a trace sound, does it replay to its end, and what is in it; with `--repair`, what of it can be mended.
+//! `vef check`: validates a trace, replays it, and shows its content; with `--repair` also corrects it.
 
 use crate::args::Check;
 use crate::input::Input;
@@ -42,7 +42,7 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(EXIT_BAD_INPUT))
 }
 
-/// The codes that the user names for a trace in text; a container has its own, which nothing overrides.
+/// The codes that the user gives for a text trace; a container has its own.
 pub fn op_codes(trace: &Input, table: Option<&Path>) -> Result<Option<OpCodes>, Failure> {
     let Some(table) = table else { return Ok(None) };
     if trace.is_container()? {
@@ -65,7 +65,7 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
         None => validate(&trace, &options).map(|(report, job)| (report, None, job)),
     };
     let (report, repair, job) = found.map_err(|error| trace.error(error))?;
-    // A trace that is wrong between its lines has no meaningful run time: say what is wrong instead.
+    // An invalid trace has no meaningful run time: report the error instead.
     let replayed = job.map(|job| replay_to_end(job, &network)).transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
@@ -73,7 +73,7 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
     Ok(Finding { check, report, repair, network, replayed, lacks })
 }
 
-/// Validates a trace; if it is sound, also gives what is to be replayed.
+/// Validates a trace; returns the job to replay if it is valid.
 fn validate(trace: &Input, options: &Options) -> Result<(Report, Option<Job>), Failure> {
     let (report, job) = match trace.is_container()? {
         true => {
@@ -90,7 +90,7 @@ fn validate(trace: &Input, options: &Options) -> Result<(Report, Option<Job>), F
     Ok((report, job))
 }
 
-/// Mends a trace into the file `to`; if the result is sound, also gives what is to be replayed.
+/// Repairs a trace into the file `to`; returns the job to replay if the result is valid.
 fn repair(
     trace: &Input,
     to: &Path,
@@ -98,18 +98,19 @@ fn repair(
 ) -> Result<(Report, Option<Repair>, Option<Job>), Failure> {
     if trace.is_container()? {
         let trace = trace.path.display();
-        return Err(
-            format!("{trace}: a container; `vef convert` makes it text, which can be repaired").into()
-        );
+        return Err(format!(
+            "{trace}: a container cannot be repaired; convert it to text first (`vef convert`)"
+        )
+        .into());
     }
     if fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        return Err(format!("{}: no file; what is repaired is read again", to.display()).into());
+        return Err(format!("{}: not a file; --repair reads its output again", to.display()).into());
     }
     if to.as_os_str() == "-" || to.extension().is_some_and(|suffix| suffix == "vefx") {
-        let what = "what is repaired is read again, and is text: name a file for that";
+        let what = "--repair writes text, and reads its output again: name a text file";
         return Err(format!("{}: {what}", to.display()).into());
     }
-    // What no replay would begin is not written.
+    // Refuse a trace that no replay would start.
     if let Ok(job) = stream(&trace.path, options)
         && let Err(error @ BuildError::Tasks { .. }) = Engine::builder().job(job).engine()
     {
@@ -124,20 +125,20 @@ fn stream(trace: &Path, options: &Options) -> Result<Job, Failure> {
     Ok(Job::stream(Stream::with_codes(trace, options.op_codes.clone())?))
 }
 
-/// Every message takes the latency and its bytes over the bandwidth, whatever else is under way.
+/// Each message takes the latency plus bytes over bandwidth, without contention.
 struct Network {
     latency: Picos,
     bandwidth: Bandwidth,
 }
 
-/// What a replay on the yardstick came to.
+/// The result of a replay on the yardstick network.
 struct Replayed {
     runtime: Picos,
     messages: u64,
     bytes: Bytes,
-    /// Collectives of which the trace has only sums.
+    /// Collectives for which the trace has only sums.
     split_evenly: u64,
-    /// Why it did not come to its end.
+    /// The deadlock, if the replay did not finish.
     stuck: Option<String>,
 }
 
@@ -155,15 +156,15 @@ fn replay_to_end(job: Job, network: &Network) -> Result<Replayed, Failure> {
     })
 }
 
-/// Everything that was found.
+/// All results of the command.
 struct Finding<'a> {
     check: &'a Check,
-    /// Of the repaired trace where one was asked for.
+    /// With `--repair`, the report on the repaired trace.
     report: Report,
     repair: Option<Repair>,
     network: Network,
     replayed: Option<Replayed>,
-    /// What of the run is not in the trace.
+    /// What the trace lacks of the captured run.
     lacks: Vec<String>,
 }
 
@@ -263,7 +264,7 @@ impl Finding<'_> {
         lines.join("\n")
     }
 
-    /// What was mended.
+    /// The changes of the repair.
     fn repaired(&self) -> Vec<String> {
         let (Some(repair), Some(to)) = (&self.repair, &self.check.repair) else { return Vec::new() };
         let changes: u64 = repair.kinds.values().sum();
@@ -273,7 +274,7 @@ impl Finding<'_> {
             (true, 0) => format!("{from}: nothing to repair; {to} is the same trace"),
             (true, _) => format!("{from} repaired as {to}: {} changes", Grouped(changes)),
             (false, _) => format!(
-                "{from}: {} changes are certain, but what is wrong beyond them cannot be known: {to} is not written",
+                "{from}: {} changes are certain, but other errors cannot be repaired: {to} is not written",
                 Grouped(changes)
             ),
         }];
@@ -283,7 +284,7 @@ impl Finding<'_> {
         lines
     }
 
-    /// What is in the trace.
+    /// The content of the trace.
     fn content(&self) -> Vec<String> {
         let tallies = &self.report.tallies;
         let [_, send, reception, collective] = tallies.dependencies;
@@ -314,7 +315,7 @@ impl Finding<'_> {
         lines
     }
 
-    /// How many problems there are of each kind, and what such a problem is.
+    /// Number and meaning of the problems of each kind.
     fn kinds(&self, severity: Severity) -> impl Iterator<Item = String> {
         let of_severity = move |(kind, _): &(&Kind, &u64)| kind.severity() == severity;
         let name = if severity == Severity::Error { "error" } else { "warning" };

@@ -1,4 +1,4 @@
-//! `vef convert`: a trace from text to container or back, by the names of the files.
+//! `vef convert`: converts a trace between text and container, by the names of the files.
 
 use crate::args::Convert;
 use crate::input::Input;

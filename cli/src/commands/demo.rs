@@ -1,7 +1,7 @@
-//! `vef demo`: a small capture of a real run goes through mix, check and sim, each step explained.
+//! `vef demo`: runs a small capture of a real program through mix, check and sim, with explanations.
 //!
-//! The capture that is carried in the program was made by this project's recorder from `examples/halo.c` under Open MPI.
-//! With `--live` the same program is compiled and captured here and now.
+//! The bundled capture was recorded from `examples/halo.c` under Open MPI. `--live` compiles and captures
+//! that program first.
 
 use crate::args::{Check, Demo, Mix, Run};
 use crate::input::Input;
@@ -18,7 +18,7 @@ use vef_format::units::{Bytes, Grouped};
 /// The captured program.
 const SOURCE: &str = include_str!("../../../examples/halo.c");
 
-/// The bundled capture: 4 ranks, 12 steps, 256 points a side.
+/// The bundled capture: 4 ranks, 12 steps, 256 points per side.
 const CAPTURE: [(&str, &[u8]); 4] = [
     ("0.vefc", include_bytes!("../../demo/capture/0.vefc")),
     ("1.vefc", include_bytes!("../../demo/capture/1.vefc")),
@@ -26,10 +26,10 @@ const CAPTURE: [(&str, &[u8]); 4] = [
     ("3.vefc", include_bytes!("../../demo/capture/3.vefc")),
 ];
 
-/// The networks that are compared: on one every message crosses two links, on the other neighbours have a link of their own.
+/// The networks to compare: in the first, messages cross two links; in the second, neighbours share a link.
 const NETWORKS: [&str; 2] = ["switch:4", "torus:4"];
 
-/// Compilers that know where their MPI is.
+/// Compiler wrappers of MPI.
 const COMPILERS: [&str; 3] = ["mpicc", "mpicc.openmpi", "mpicc.mpich"];
 
 pub fn execute(demo: &Demo) -> Result<(), Failure> {
@@ -90,7 +90,7 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
     ))
 }
 
-/// The arguments of a command, as if typed.
+/// Parses the arguments of a command.
 fn parsed<T: clap::Args + clap::FromArgMatches>(words: &[&std::ffi::OsStr]) -> Result<T, Failure> {
     #[derive(Parser)]
     struct Words<T: clap::Args> {
@@ -105,11 +105,11 @@ fn step(what: &str, command: &str) -> Result<(), Failure> {
     output::result(format_args!("{what}\n  $ {command}"))
 }
 
-/// Unpacks the capture that the program carries.
+/// Writes the bundled capture to a directory.
 fn bundled(capture: &Path) -> Result<(), Failure> {
     step(
         "Capture: each rank's calls, recorded by a preloaded library while the program ran. This one is bundled;",
-        "vef run -n 4 -o capture -- ./halo        (`vef demo --live` does it here and now)",
+        "vef run -n 4 -o capture -- ./halo        (`vef demo --live` runs it on this machine)",
     )?;
     fs::create_dir(capture)?;
     for (name, bytes) in CAPTURE {
@@ -122,12 +122,10 @@ fn bundled(capture: &Path) -> Result<(), Failure> {
     ))
 }
 
-/// Compiles and captures the program here; falls back to the bundled capture where there is no MPI.
+/// Compiles and captures the program; falls back to the bundled capture without an MPI.
 fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
     let Some(compiler) = COMPILERS.iter().find(|name| launch::which(Path::new(name)).is_some()) else {
-        output::result(
-            "No MPI found here (no mpicc in PATH; scripts/deps installs what is needed on Debian).",
-        )?;
+        output::result("No MPI found (no mpicc in PATH; on Debian, scripts/deps installs one).")?;
         return bundled(capture);
     };
     let (source, program) = (directory.join("halo.c"), directory.join("halo"));
@@ -141,7 +139,7 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
     if !compiled.status.success() {
         return Err(format!("{compiler}: {}", String::from_utf8_lossy(&compiled.stderr)).into());
     }
-    // Open MPI refuses more ranks than there are cores.
+    // Open MPI refuses more ranks than cores.
     let ranks = std::thread::available_parallelism().map_or(1, usize::from).min(4) as u32;
     step(
         "Capture: each rank's calls, recorded by a library that is preloaded into the ranks only.",
@@ -157,18 +155,18 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
         true => output::result(""),
         false => {
             output::result("The program did not run here (see above); on with the bundled capture.")?;
-            // Its files, if any, are of no use.
+            // Remove an incomplete capture.
             let _ = fs::remove_dir_all(capture);
             bundled(capture)
         }
     }
 }
 
-/// Lines of the trace with messages, so that their form is seen: from the first that a task waited for.
+/// Prints lines of the trace with messages, from the first one that a task waits for.
 fn excerpt(trace: &Path) -> Result<(), Failure> {
     let text = fs::read_to_string(trace)?;
     output::result(
-        "  Messages in it (id, source, destination, bytes, what it waits for, computing time in ticks, id of that):",
+        "  Message records (id, source, destination, bytes, dependency, computing time in ticks, id of the dependency):",
     )?;
     let message = |line: &str| {
         let fields: Vec<&str> = line.split(' ').collect();
@@ -181,7 +179,7 @@ fn excerpt(trace: &Path) -> Result<(), Failure> {
     output::result("")
 }
 
-/// What two networks made of the same messages, side by side.
+/// Compares the results of two networks.
 fn differences(reports: &[Report]) -> String {
     type Measure = (&'static str, fn(&Report) -> String);
     let measures: [Measure; 7] = [
@@ -206,7 +204,7 @@ fn differences(reports: &[Report]) -> String {
     format!("What differs:\n{head}{}", rows.trim_end())
 }
 
-/// `vef-demo`, or the first of `vef-demo.2` … that does not exist, made.
+/// Creates `vef-demo`, or the first of `vef-demo.2`, … that does not exist.
 fn unused_directory() -> Result<PathBuf, Failure> {
     let directory = super::run::unused("vef-demo".into());
     fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;

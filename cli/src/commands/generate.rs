@@ -1,4 +1,4 @@
-//! `vef gen`: traces of known communication patterns.
+//! `vef gen`: generates traces of known communication patterns.
 
 use crate::output::{self, Failure};
 use crate::progress::Busy;
@@ -18,7 +18,7 @@ pub fn execute(options: &Gen) -> Result<(), Failure> {
     }
     let busy = Busy::new("writing");
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", options.output.display());
-    // What makes no sense is told before a file is begun.
+    // Report invalid parameters before a file is created.
     workload.header()?;
     let new = NewFile::create(&options.output).map_err(|error| failed(&error))?;
     let mut out = BufWriter::with_capacity(1 << 20, new.file());

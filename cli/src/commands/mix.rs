@@ -1,4 +1,4 @@
-//! `vef mix`: captures of all ranks in, one trace out.
+//! `vef mix`: converts the captures of all ranks to one trace.
 
 use crate::args::{self, Mix};
 use crate::output::{self, Failure};
@@ -19,7 +19,7 @@ pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
         show(mix, &summary)?;
         return Ok(ExitCode::SUCCESS);
     };
-    // One of the processes speaks for all.
+    // Only one process prints.
     let first = job.rank() == 0;
     let mixed = options(mix).and_then(|options| {
         let mixed = match first {
@@ -36,13 +36,13 @@ pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
     Ok(if shown.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(output::EXIT_BAD_INPUT) })
 }
 
-/// With the file that it is about, where that is what the user named.
+/// Adds the name of the file that the error concerns, as the user gave it.
 fn placed(mix: &Mix, error: MixError) -> Failure {
     let input = mix.input.display();
     match (error, &mix.op_codes) {
         (error @ MixError::NoCode(_), Some(table)) => format!("{}: {error}", table.display()).into(),
         (error @ MixError::Unmatched(_), _) => {
-            format!("{input}: {error} (--lenient drops what has no partner)").into()
+            format!("{input}: {error} (--lenient drops messages without a partner)").into()
         }
         (error @ (MixError::Event { .. } | MixError::Disagreement(_) | MixError::Circle(_)), _) => {
             format!("{input}: {error}").into()
@@ -77,7 +77,7 @@ fn show(mix: &Mix, summary: &Summary) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was mixed, and everything that a user should know is not in the trace.
+/// The summary as text: what was mixed, and what the trace lacks.
 fn text(summary: &Summary) -> String {
     let mut lines = vec![format!(
         "{} tasks: {} events → {} messages ({}), {} marks, {} collectives, {} communicators",
@@ -158,14 +158,14 @@ fn text(summary: &Summary) -> String {
     lines.join("\n")
 }
 
-/// Shows each counted stage as a bar, and that the others go on.
+/// Shows a bar for each counted stage, and activity for others.
 struct Progress {
     stage: Mutex<Shown>,
     done: AtomicU64,
     total: AtomicU64,
 }
 
-/// What is shown of a stage that takes long; it goes when the next begins.
+/// The display of a long stage, replaced by the next stage.
 enum Shown {
     Counted(Bar),
     Uncounted { _busy: Busy },
@@ -178,7 +178,7 @@ impl Shown {
 }
 
 impl Progress {
-    /// From the beginning, before any stage.
+    /// The state before the first stage.
     fn new() -> Self {
         let stage = Mutex::new(Shown::uncounted("opening the capture"));
         Self { stage, done: AtomicU64::new(0), total: AtomicU64::new(0) }

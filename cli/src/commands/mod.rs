@@ -1,4 +1,4 @@
-//! One file a command: arguments in, one library call, the result shown.
+//! One file per command: parse arguments, call a library, show the result.
 
 mod bench;
 mod check;
@@ -20,10 +20,10 @@ use crate::args::Command;
 use crate::output::Failure;
 use std::process::ExitCode;
 
-/// Runs one command to its exit code.
+/// Runs a command and returns its exit code.
 ///
 /// # Errors
-/// Whatever is wrong with its input, placed.
+/// An error in its input, with file and position.
 pub fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(run) => run::execute(&run),

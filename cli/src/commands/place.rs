@@ -1,4 +1,4 @@
-//! `vef place`: which rank sits on which node, as a launcher would do it, as it was, or better.
+//! `vef place`: places ranks on nodes by a launcher's rules, as captured, or optimised.
 
 use crate::args::Place;
 use crate::input::Input;
@@ -19,7 +19,7 @@ pub fn execute(place: &Place) -> Result<(), Failure> {
     let placement = match (&place.optimise, &place.topology) {
         (Some(trace), Some(topology)) => {
             let Optimised { placement, report } = optimised(place, trace, topology)?;
-            // Where stdout is for a program, the report is for people beside it.
+            // If stdout is for a program, print the report on stderr.
             match place.format.as_str() {
                 "table" => output::result(compared(&report))?,
                 _ => output::remark(compared(&report)),
@@ -34,7 +34,7 @@ pub fn execute(place: &Place) -> Result<(), Failure> {
     output::result(shown(&placement, &place.format)?.trim_end())
 }
 
-/// What optimising did, for people: totals, and before and after by distance.
+/// The result of the optimisation: totals, and bytes by distance before and after.
 fn compared(report: &Report) -> String {
     let share = |cost: u128| 100.0 * cost as f64 / (report.before.hop_bytes as f64).max(1.0);
     let rows = [
@@ -60,7 +60,7 @@ fn compared(report: &Report) -> String {
             .map(|&hops| format!("{hops:>4}  {:>26}  {:>26}", bytes(&before, hops), bytes(&after, hops))),
     );
     if report.after == report.before {
-        lines.push("\nNothing better was found; the placement is as it was.".into());
+        lines.push("\nNo better placement was found; the placement is unchanged.".into());
     }
     let cut = if report.cut_short { ", cut short by the time limit" } else { "" };
     lines.push(format!("\n{:.1} s{cut}\n", report.elapsed.as_secs_f64()));
@@ -115,7 +115,7 @@ fn as_captured(directory: &Path) -> Result<Placement, Failure> {
     Ok(captured::placement(&seen)?)
 }
 
-/// Starts from the rules where nodes are given, else from one rank a node of the topology.
+/// Starts from the rules if nodes are given, else from one rank per node of the topology.
 fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, Failure> {
     let trace = Input::of(trace)?;
     let job = Job::open(&trace.path).map_err(|error| trace.error(error))?;
@@ -148,7 +148,7 @@ fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, F
     )?)
 }
 
-/// A simulator's topology as the optimiser sees it.
+/// The topology of a simulator as distances for the optimiser.
 struct Network {
     topology: Topology,
     spec: TopologySpec,
@@ -159,7 +159,7 @@ impl Distances for Network {
         self.topology.nodes()
     }
 
-    /// Nodes are numbered along the leaves of a tree.
+    /// The nodes of a tree are numbered along its leaves.
     fn order(&self) -> Vec<u32> {
         match &self.spec {
             TopologySpec::Torus { sizes, nodes_per_router, .. } => {
@@ -177,7 +177,7 @@ impl Distances for Network {
     }
 }
 
-/// Who sends how much to whom, the messages of collectives included: one replay in which everything arrives at once.
+/// The communication matrix, with the messages of collectives: a replay in which messages arrive at once.
 fn traffic(job: Job) -> Result<CommMatrix, Failure> {
     let bar = Bar::new("reading the trace");
     let mut matrix = CommMatrix::new(job.tasks());

@@ -1,4 +1,4 @@
-//! `vef profile`: the profiles of all ranks, added up.
+//! `vef profile`: the sums of all ranks' profiles.
 
 use crate::args::Profile;
 use crate::output::{self, Failure};

@@ -1,4 +1,4 @@
-//! `vef run`: starts an MPI program under its launcher with the preload library in the ranks.
+//! `vef run`: starts an MPI program under its launcher, with the preload library in the ranks.
 
 use crate::args::{Mix, Run};
 use crate::launch;
@@ -18,7 +18,7 @@ use vef_format::ids::Rank;
 use vef_format::new_file::is_stdout;
 use vef_format::units::{Bytes, Grouped};
 
-/// Tells the library where to write.
+/// Environment variable with the directory for the capture.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
 
 pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
@@ -29,15 +29,15 @@ pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
     })
 }
 
-/// What came of a run.
+/// The result of a run.
 pub struct Ended {
-    /// How the program ended.
+    /// Exit status of the program.
     pub program: ExitStatus,
-    /// Whether what was to be done with the capture was done.
+    /// Whether all requested work on the capture succeeded.
     pub done: bool,
 }
 
-/// Runs the program, says what was captured, mixes and compresses where asked.
+/// Runs the program, reports the capture, and mixes and compresses it on request.
 pub fn capture(run: &Run) -> Result<Ended, Failure> {
     let library = library::find()?;
     if let Some(first) = run.program.first().filter(|first| first.as_encoded_bytes().starts_with(b"-")) {
@@ -62,16 +62,14 @@ pub fn capture(run: &Run) -> Result<Ended, Failure> {
     if let Some((option, _)) = needs.iter().find(|&&(_, given)| given && !tools.record()) {
         return Err(format!("{option} needs a capture: add --tool capture").into());
     }
-    // A run may take hours: what cannot be written after it is said before it.
+    // Check output files before a run of possibly hours.
     if let Some(trace) = &run.mix {
         if is_stdout(trace) {
-            return Err("--mix -: stdout is the program's; name a file".into());
+            return Err("--mix -: stdout belongs to the program; name a file".into());
         }
         let parent = trace.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !parent.is_dir() {
-            return Err(
-                format!("--mix {}: there is no directory {}", trace.display(), parent.display()).into()
-            );
+            return Err(format!("--mix {}: no such directory: {}", trace.display(), parent.display()).into());
         }
         output::can_be_written(trace).map_err(|error| format!("--mix {error}"))?;
     }
@@ -90,7 +88,7 @@ pub fn capture(run: &Run) -> Result<Ended, Failure> {
     }
     tools.report(&directory);
     let mut done = true;
-    // Each of these is done although another has failed.
+    // Attempt each step even if another has failed.
     let mut attempt = |what: Result<ExitCode, Failure>| match what {
         Ok(_) => {}
         Err(error) => {
@@ -110,12 +108,12 @@ pub fn capture(run: &Run) -> Result<Ended, Failure> {
     Ok(Ended { program, done })
 }
 
-/// The mix that `--mix` asks for.
+/// The arguments of the mix for `--mix`.
 fn mix(capture: &Path, trace: &Path) -> Mix {
     Mix { input: capture.to_path_buf(), output: trace.to_path_buf(), ..Mix::default() }
 }
 
-/// What to say if nothing came of a launch by Open MPI, which starts no more ranks than there are cores unless told to.
+/// The hint after a failed launch by Open MPI, which refuses more ranks than cores by default.
 fn slots_refused(line: &launch::Line) -> Option<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let ranks = line.ranks()?;
@@ -142,19 +140,19 @@ fn slots_refused(line: &launch::Line) -> Option<String> {
     })
 }
 
-/// What the ranks are to find in their environment.
+/// The environment variables for the ranks.
 fn variables(run: &Run, library: &Path, directory: &Path) -> Vec<launch::Variable> {
     let mut variables = vec![
         ("LD_PRELOAD", launch::preload(library)),
         (DIRECTORY_VARIABLE, directory.into()),
-        // The directory was empty: a rank's file that is there is another process's of this run.
+        // The directory was empty: a rank file in it belongs to another process of this run.
         ("VEF_FRESH", "1".into()),
         ("VEF_RUN", identity().into()),
     ];
     let size = run.max_size.map(|size| size.to_string());
     let options = [("VEF_MAX_SIZE", &size), ("VEF_PHASE", &run.only_phase), ("VEF_RANKS", &run.only_ranks)];
     variables.extend(options.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.into()))));
-    // Not every launcher hands its own environment to ranks on other hosts.
+    // Some launchers do not pass their environment to other hosts.
     for name in ["VEF_TRACE", "VEF_CLOCK", "VEF_MAX_SIZE", "VEF_PHASE", "VEF_RANKS"] {
         if let Some(value) = std::env::var_os(name)
             && variables.iter().all(|(known, _)| *known != name)
@@ -165,13 +163,13 @@ fn variables(run: &Run, library: &Path, directory: &Path) -> Vec<launch::Variabl
     variables
 }
 
-/// A name for this run that no other has: its rank files bear it.
+/// A unique name for this run, recorded in its rank files.
 fn identity() -> String {
     // The standard library's hasher has a random key.
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// The absolute, new and empty directory for the capture.
+/// Creates the directory for the capture, which must be empty; returns its absolute path.
 fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
     let directory = match &run.output {
         Some(named) => named.clone(),
@@ -191,14 +189,14 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
     Ok(directory.canonicalize().map_err(unusable)?)
 }
 
-/// Leaves no empty directory behind that the user did not name.
+/// Removes an empty directory that the user did not name.
 fn remove_unnamed(run: &Run, directory: &Path) {
     if run.output.is_none() {
         let _ = std::fs::remove_dir(directory);
     }
 }
 
-/// `vef-PROGRAM` (`vef-capture` for a launcher line), or with a number when that exists.
+/// `vef-PROGRAM` (`vef-capture` for a launcher line), with a number if that exists.
 fn unused_name(program: &[OsString]) -> PathBuf {
     let program = program.first().filter(|_| launch::launcher_position(program).is_none());
     let mut name = OsString::from("vef-");
@@ -206,7 +204,7 @@ fn unused_name(program: &[OsString]) -> PathBuf {
     unused(name)
 }
 
-/// `name`, or the first of `name.2`, `name.3` … that does not exist.
+/// `name`, or the first of `name.2`, `name.3`, … that does not exist.
 pub fn unused(name: OsString) -> PathBuf {
     let numbered = |number: u32| {
         let mut longer = name.clone();
@@ -222,9 +220,9 @@ pub fn unused(name: OsString) -> PathBuf {
     path
 }
 
-/// Runs the line to its end. Stdin, stdout and stderr are the program's own. An interrupt from the terminal reaches the
-/// launcher, which ends its ranks; who asks `vef` to end (`kill`, `timeout`, a batch system) asks the launcher. `vef`
-/// outlives it to report what was captured.
+/// Runs the line to its end, with stdin, stdout and stderr of this process. An interrupt from the terminal
+/// reaches the launcher, which ends its ranks. Requests to terminate this process (`kill`, `timeout`, a batch
+/// system) are forwarded to the launcher, and this process continues to report the capture.
 fn start(plan: &launch::Plan) -> Result<ExitStatus, Failure> {
     let (program, arguments) = plan.words.split_first().ok_or("no program given")?;
     ignore_interrupts();
@@ -249,12 +247,12 @@ fn start(plan: &launch::Plan) -> Result<ExitStatus, Failure> {
     Ok(status?)
 }
 
-/// The signals by which a process is asked to end.
+/// The signals that request termination.
 #[derive(Clone, Copy)]
 struct Requests(libc::sigset_t);
 
 impl Requests {
-    /// No thread of this process gets them from now on: they wait.
+    /// Blocks them in all threads of this process from now on.
     fn held_back() -> Self {
         // SAFETY: the set is made before it is read, the action is valid as zeros.
         unsafe {
@@ -263,7 +261,7 @@ impl Requests {
             for signal in [libc::SIGTERM, libc::SIGHUP] {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(signal, std::ptr::null(), &mut action);
-                // Held back, one that `nohup` had us ignore would arrive all the same.
+                // A blocked signal that `nohup` made us ignore would still be received by `sigwait`.
                 if action.sa_sigaction != libc::SIG_IGN {
                     libc::sigaddset(&mut set, signal);
                 }
@@ -273,13 +271,14 @@ impl Requests {
         }
     }
 
-    /// Undoes [`Requests::held_back`], in the child.
+    /// Undoes [`Requests::held_back`] in the child.
     fn let_through(&self) {
         // SAFETY: the set is valid; async-signal-safe.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.0, std::ptr::null_mut()) };
     }
 
-    /// Gives those that wait, and that come, to the process `launcher`; once it is `over` they end this one.
+    /// Forwards pending and further signals to the process `launcher`; once it is `over`, they end this
+    /// process.
     fn hand_on(self, launcher: u32, over: Arc<AtomicBool>) {
         std::thread::spawn(move || {
             let mut signal = 0;
@@ -302,14 +301,14 @@ fn ignore_interrupts() {
     }
 }
 
-/// The program's exit code; 128 + n for one that signal n ended, as shells say it.
+/// The exit code of the program; 128 + n if signal n ended it, as in shells.
 fn exit_code(status: ExitStatus) -> ExitCode {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-/// Compresses the files of all ranks, also of the worlds that the program spawned; says in one line what that gave.
+/// Compresses the files of all ranks, also of spawned worlds; prints the result in one line.
 fn compress(directory: &Path) -> Result<(), Failure> {
     let bar = Bar::new("compressing the capture");
     let mut files = Vec::new();
@@ -331,14 +330,14 @@ fn compress(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The captures of worlds that the program spawned.
+/// The captures of spawned worlds.
 fn spawned(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let named = (1u32..).map(move |number| directory.join(format!("spawned-{number}")));
     named.take_while(|directory| directory.is_dir()).collect::<Vec<_>>().into_iter()
 }
 
-/// One line about what was captured, on stderr: stdout is the program's; whether there is a capture. A program that made
-/// no MPI call leaves none, and that is worth a line too, not an error.
+/// Prints one line about the capture on stderr; returns whether there is one. A program without MPI calls
+/// leaves none, which is reported but is no error.
 fn report(run: &Run, directory: &Path) -> bool {
     let capture = match Capture::open(directory) {
         Ok(capture) => capture,
@@ -357,7 +356,7 @@ fn report(run: &Run, directory: &Path) -> bool {
             ));
             return false;
         }
-        // The exit code is the program's, whatever became of the capture.
+        // The exit code is that of the program in any case.
         Err(error) => return unreadable(error),
     };
     let bar = Bar::new("reading the capture");
@@ -375,12 +374,12 @@ fn report(run: &Run, directory: &Path) -> bool {
         match Capture::open(&directory).and_then(|capture| Digest::of(&capture, |_| {})) {
             Ok(digest) => {
                 output::remark(format_args!(
-                    "spawned by it, in {}: {}",
+                    "spawned world, in {}: {}",
                     directory.display(),
                     summary(run, &digest)
                 ));
             }
-            Err(error) => output::remark(format_args!("spawned by it: {error}")),
+            Err(error) => output::remark(format_args!("spawned world: {error}")),
         }
     }
     if let Some(asked) = run.ranks.filter(|&asked| asked > digest.tasks) {
@@ -419,7 +418,7 @@ fn summary(run: &Run, digest: &Digest) -> String {
         let reasons: Vec<String> =
             digest.stop_reasons.iter().map(|(reason, ranks)| format!("{reason} × {ranks}")).collect();
         let reasons = match reasons.is_empty() {
-            // Not even the reason had room.
+            // The reason did not fit.
             true => String::new(),
             false => format!(" ({})", reasons.join(", ")),
         };

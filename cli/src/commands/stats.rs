@@ -1,4 +1,4 @@
-//! `vef stats`: what a trace holds, in one pass and without a replay.
+//! `vef stats`: statistics of a trace, read once, without a replay.
 
 use crate::args::Stats as Arguments;
 use crate::input::Input;
@@ -17,11 +17,7 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         let tables = stats.tables();
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
             let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
-            return Err(format!(
-                "--csv {wanted}: there is no such table of this trace: {}",
-                names.join(", ")
-            )
-            .into());
+            return Err(format!("--csv {wanted}: no such table; this trace has {}", names.join(", ")).into());
         };
         return output::result(table.to_csv().trim_end());
     }
@@ -35,7 +31,7 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     output::result(report.to_text(arguments.by, &shown).trim_matches('\n'))
 }
 
-/// Adds up a trace with so many threads, or as many as there are cores.
+/// Reads a trace with this number of threads, by default one per core.
 pub fn read(trace: &Input, jobs: Option<u16>, codes: Option<&OpCodes>) -> Result<Stats, Failure> {
     let bar = Bar::new("reading the trace");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from)).build()?;

@@ -1,4 +1,4 @@
-//! `vef text`: the text traces of all ranks, made of a capture if there is one, and aggregated.
+//! `vef text`: writes the text traces of a capture, if there is one, and their summaries.
 
 use crate::args::Text;
 use crate::output::{self, Failure};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::units::Grouped;
 
-/// The directory of text traces beside a capture.
+/// Directory of the text traces, in the capture.
 const TRACES: &str = "ti_traces";
 
 pub fn execute(text: &Text) -> Result<(), Failure> {
@@ -38,7 +38,7 @@ pub fn execute(text: &Text) -> Result<(), Failure> {
     ))
 }
 
-/// The directory with the traces, which are made of the capture if there is one.
+/// The directory with the text traces, written from the capture if there is one.
 fn traces(text: &Text) -> Result<PathBuf, Failure> {
     let below = text.directory.join(TRACES);
     let is_traces = text.directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TRACES));

@@ -1,4 +1,4 @@
-//! `vef timeline`: what each rank did when, for a trace viewer.
+//! `vef timeline`: writes a timeline of all ranks for a trace viewer.
 
 use crate::args::Timeline;
 use crate::input::Input;
@@ -22,7 +22,7 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
     };
     let window = nanos(&arguments.from, 0)?..nanos(&arguments.to, u64::MAX)?;
     if window.is_empty() {
-        return Err("--from and --to: nothing is between them".into());
+        return Err("--from must be before --to".into());
     }
     let settings = Settings {
         format: arguments.format,
@@ -80,13 +80,13 @@ fn draw(source: Source<'_>, settings: &Settings, to: &Path) -> Result<Summary, F
     Ok(summary)
 }
 
-/// Whether a file is the result of a simulation: no trace begins so.
+/// Whether a file is the JSON result of a simulation; no trace begins like JSON.
 fn begins_like_json(path: &Path) -> bool {
     let mut first = [0];
     fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
 }
 
-/// What was drawn, for people.
+/// A summary of the timeline as text.
 fn told(arguments: &Timeline, summary: &Summary) -> String {
     let [curves, left_out] = summary.curves;
     let what = match curves {

@@ -1,4 +1,4 @@
-//! `vef traffic`: a network under synthetic traffic, from low load to saturation.
+//! `vef traffic`: synthetic traffic on a network, from low load to saturation.
 
 use crate::output::{self, Failure};
 use crate::parallel;
@@ -60,7 +60,7 @@ fn loads(text: &str) -> Result<Vec<f64>, Failure> {
     let number = |part: &str| part.trim().parse::<f64>().ok().filter(|load| *load > 0.0 && *load <= 1.0);
     let found = match text.split(':').collect::<Vec<_>>()[..] {
         [from, to, step] => number(from).zip(number(to)).zip(number(step)).and_then(|((from, to), step)| {
-            // A little more than whole: 0.1 three times is not 0.3.
+            // Tolerance for floating point: three times 0.1 is not 0.3.
             let steps = ((to - from) / step + 1e-9).floor();
             let load = |n: u32| ((from + f64::from(n) * step) * 1e9).round() / 1e9;
             (0.0..MOST).contains(&steps).then(|| (0..=steps as u32).map(load).collect())
@@ -70,7 +70,7 @@ fn loads(text: &str) -> Result<Vec<f64>, Failure> {
     found.ok_or_else(|| wrong().into())
 }
 
-/// The keys of a table, and each point's values.
+/// The points as CSV.
 fn csv(points: &[Point]) -> String {
     let mut lines = vec![
         "load,offered,accepted,accepted_worst,latency_mean_ps,latency_half_width_ps,latency_p50_ps,latency_p99_ps,\

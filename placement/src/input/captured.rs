@@ -18,10 +18,7 @@ pub struct Seen {
 /// the process's set. A rank is oversubscribed if an earlier rank of its node was bound to the same single
 /// core.
 ///
-///
-///
 /// # Errors
-///
 /// There are no ranks, or a rank has no host name.
 pub fn placement(ranks: &[Seen]) -> Result<Placement, Error> {
     if ranks.is_empty() {

@@ -34,10 +34,7 @@ impl Format {
 impl Placement {
     /// Reads a placement file in the format of its name ([`Format::of_path`]).
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// The file cannot be read, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::parse(&read_text(path)?, Format::of_path(path), &path.display().to_string())
@@ -45,10 +42,7 @@ impl Placement {
 
     /// Parses a placement; `name` is the file in errors.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// The text is malformed, lists a node twice, or uses a node that it does not list; with the line.
     pub fn parse(text: &str, format: Format, name: &str) -> Result<Self, Error> {
         match format {

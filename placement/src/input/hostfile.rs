@@ -50,7 +50,7 @@ fn host_of<'a, 'l>(line: &'l Line<'a>, file: &str) -> Result<(&'a str, &'l [Toke
     if setting(word).is_some() {
         return Err(syntax(format!("parse error at {word:?}: a line starts with a host name")));
     }
-    let name = host_name(word).ok_or_else(|| syntax(format!("{word:?} is no host name")))?;
+    let name = host_name(word).ok_or_else(|| syntax(format!("{word:?} is not a host name")))?;
     Ok((name, rest))
 }
 

@@ -9,8 +9,6 @@ use crate::place::Node;
 /// The nodes of `--host` in the order of their first mention. `name:*` and `name:auto` leave the number of
 /// slots to the launcher.
 ///
-///
-///
 /// With a hostfile, each host must be in it. As in mpirun, its `#cores` apply, but not its slots.
 pub(crate) fn parse(arguments: &[String], hostfile: Option<&[Node]>) -> Result<Vec<Node>, Error> {
     let mut nodes: Vec<Node> = Vec::new();

@@ -33,10 +33,7 @@ impl Topology {
 
     /// Parses hwloc's XML; `file` is the file in errors.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// The text is not XML, not a topology of hwloc, or has no cores or hardware threads.
     pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
         let line = |offset: u64| {

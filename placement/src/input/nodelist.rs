@@ -78,7 +78,10 @@ fn ranges(text: &str) -> Result<Vec<String>, String> {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let number = |digits: &str| {
             let digits_only = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            digits_only.then(|| digits.parse::<u64>().ok()).flatten().ok_or(format!("{range:?} is no range"))
+            digits_only
+                .then(|| digits.parse::<u64>().ok())
+                .flatten()
+                .ok_or(format!("{range:?} is not a range"))
         };
         let (from, to) = (number(first)?, number(last)?);
         if to < from {
@@ -109,8 +112,8 @@ pub(crate) fn counts(text: &str, nodes: usize) -> Result<Vec<u32>, Problem> {
             Some((count, times)) => (count, times.strip_suffix(')').unwrap_or("")),
             None => (part, "1"),
         };
-        let count = count.parse::<u32>().map_err(|_| wrong(format!("{part:?} is no count")))?;
-        let times = times.parse::<usize>().map_err(|_| wrong(format!("{part:?} is no count")))?;
+        let count = count.parse::<u32>().map_err(|_| wrong(format!("{part:?} is not a count")))?;
+        let times = times.parse::<usize>().map_err(|_| wrong(format!("{part:?} is not a count")))?;
         if times > nodes - found.len() {
             return Err(wrong(format!("it is for more than the {nodes} nodes there are")));
         }

@@ -46,12 +46,12 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Entry>, Error> {
         if host.starts_with('+') {
             return Err(Problem::RelativeHost(host.to_owned()).at(file, line.number));
         }
-        let rank = rank.parse::<u32>().map_err(|_| syntax(format!("{rank:?} is no rank")))?;
-        let host = host_name(host).ok_or_else(|| syntax(format!("{host:?} is no host name")))?;
+        let rank = rank.parse::<u32>().map_err(|_| syntax(format!("{rank:?} is not a rank")))?;
+        let host = host_name(host).ok_or_else(|| syntax(format!("{host:?} is not a host name")))?;
         if let Some(first) = seen.insert(rank, line.number) {
             return Err(Problem::RankTwice { rank, first }.at(file, line.number));
         }
-        let cpus = slot_list(list).ok_or_else(|| syntax(format!("{list:?} is no slot list")))?;
+        let cpus = slot_list(list).ok_or_else(|| syntax(format!("{list:?} is not a slot list")))?;
         entries.push(Entry { rank, host: host.to_owned(), cpus, line: line.number });
     }
     if entries.is_empty() {
@@ -108,7 +108,7 @@ mod tests {
     fn errors_have_their_line() {
         assert!(error("rank 0=a slot=0\nrank 0=b slot=1").starts_with("ranks:2: rank 0 is already assigned"));
         assert!(error("rank 0=a").starts_with("ranks:1: invalid syntax"));
-        assert!(error("rank x=a slot=0").contains("no rank"));
+        assert!(error("rank x=a slot=0").contains("not a rank"));
         assert!(error("rank 0=a slot=2-1").contains("slot list"));
         assert!(error("rank 0=a slot=:").contains("slot list"));
         assert!(error("rank 0=+n1 slot=1").contains("relative"));

@@ -10,10 +10,7 @@ type Process = (usize, u32);
 /// The processes in the order of their ranks. `order` lists the targets in use; `mapped_by` is the kind of
 /// the objects in `Target::processes`.
 ///
-///
-///
 /// # Errors
-///
 /// The node without objects of the kind to rank by.
 pub(super) fn rank(
     targets: &[Target],

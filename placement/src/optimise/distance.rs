@@ -87,10 +87,7 @@ pub struct Torus {
 impl Torus {
     /// A torus of these dimensions.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// There is no dimension, a dimension is 0, or there are more than 2^24 nodes.
     pub fn new(dimensions: Vec<u32>) -> Result<Self, Error> {
         let nodes = dimensions.iter().try_fold(1u32, |nodes, &size| nodes.checked_mul(size));
@@ -162,10 +159,7 @@ pub struct DistanceTable {
 impl DistanceTable {
     /// Reads a square of numbers, one row per line, separated by spaces or commas; `#` starts a comment.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// The file cannot be read, is not square and symmetric, or has a number other than 0 on its diagonal;
     /// with the line.
     pub fn read(path: &Path) -> Result<Self, Error> {
@@ -174,10 +168,7 @@ impl DistanceTable {
 
     /// Parses a table; `name` is the file in errors.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// As [`Self::read`].
     pub fn parse(text: &str, name: &str) -> Result<Self, Error> {
         let mut hops = Vec::new();
@@ -187,7 +178,7 @@ impl DistanceTable {
             let before = hops.len();
             let line = line.split('#').next().unwrap_or_default();
             for word in line.split([' ', '\t', ',', '\r']).filter(|word| !word.is_empty()) {
-                hops.push(word.parse().map_err(|_| wrong(format!("{word:?} is no distance")))?);
+                hops.push(word.parse().map_err(|_| wrong(format!("{word:?} is not a distance")))?);
             }
             let (found, expected) =
                 (hops.len() - before, lines.first().map_or(hops.len(), |&(_, width)| width));
@@ -285,7 +276,7 @@ mod tests {
         let table = DistanceTable::parse("# three\n0 1,2\n1 0 1\n\n2 1 0 # last\n", "d").unwrap();
         assert_eq!((table.nodes(), table.hops(0, 2)), (3, 2));
         let error = |text| DistanceTable::parse(text, "d").unwrap_err().to_string();
-        assert!(error("0 1\n1 x").starts_with("d:2: \"x\" is no distance"));
+        assert!(error("0 1\n1 x").starts_with("d:2: \"x\" is not a distance"));
         assert!(error("0 1\n1").starts_with("d:2: a row of 1"));
         assert!(error("0 1\n\n").starts_with("d:1: 1 rows of 2"));
         assert!(error("0 1\n2 0").starts_with("d:2: nodes 0 and 1"));

@@ -104,10 +104,7 @@ pub struct Optimised {
 /// Searches for a placement with fewer hop-bytes than `before`, whose nodes and slots it uses; a node takes
 /// its number of slots, or the ranks it has if these are more. Never returns a worse placement.
 ///
-///
-///
 /// # Errors
-///
 /// The matrix has more ranks than the placement, or the network has another number of nodes.
 pub fn optimise<D: Distances>(
     matrix: &mut CommMatrix,
@@ -350,8 +347,8 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert_eq!(error(5, 2), "there are 5 ranks, and the placement has places for 4");
-        assert_eq!(error(4, 3), "the network has 3 nodes, and the placement has 2");
+        assert_eq!(error(5, 2), "there are 5 ranks, but the placement has 4");
+        assert_eq!(error(4, 3), "the network has 3 nodes, but the placement has 2");
     }
 
     proptest! {

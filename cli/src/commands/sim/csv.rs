@@ -1,4 +1,4 @@
-//! Tables of a simulation's report as CSV.
+//! Tables of a simulation report as CSV.
 
 use crate::output::Failure;
 use crate::simulation_args::Table;
@@ -17,14 +17,14 @@ pub fn table(table: Table, report: &Report) -> Result<String, Failure> {
         Table::Sources => sources(&mut out, &report.links),
         Table::Points => {
             let tables = "write ranks, kinds, sizes, links, time or sources";
-            return Err(format!("--csv: {tables}; a table of points is a sweep's").into());
+            return Err(format!("--csv: {tables}; only a sweep has a table of points").into());
         }
     }?;
     out.truncate(out.trim_end().len());
     Ok(out)
 }
 
-/// A field: in quotes where it has commas, as names of routers in a torus have.
+/// Quotes a field with commas, such as the name of a router in a torus.
 pub fn field(text: &str) -> String {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -97,7 +97,7 @@ fn links(out: &mut String, links: &LinksReport) -> std::fmt::Result {
     Ok(())
 }
 
-/// Links with what they did when.
+/// Links with their use over time.
 fn over_time(links: &LinksReport) -> impl Iterator<Item = (&LinkReport, &OverTime)> {
     links.all.iter().flatten().filter_map(|link| Some((link, link.over_time.as_ref()?)))
 }

@@ -1,4 +1,4 @@
-//! `vef sim`: a trace on a simulated network.
+//! `vef sim`: simulates a trace on a network.
 
 mod csv;
 mod setup;
@@ -44,7 +44,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     }
 }
 
-/// A GOAL schedule, which has ranks and no nodes.
+/// Runs a GOAL schedule, which has ranks but no nodes.
 fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
     let network = sim.network.settings()?;
     if network.model != Model::LogGp {

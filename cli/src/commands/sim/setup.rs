@@ -1,4 +1,4 @@
-//! What a simulation is told, from its options; and the run, with those that go along with it.
+//! The settings of a simulation from its options; the run, with the runs that accompany it.
 
 use crate::input::Input;
 use crate::output::Failure;
@@ -12,7 +12,7 @@ use sim_example::{Link, Places, Report, SameNode, SendCompletion, Settings, SimE
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a simulation of a trace finds out.
+/// Simulates a trace.
 pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
     let report = settings(sim, trace)
         .and_then(|settings| {
@@ -23,9 +23,10 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Runs a simulation, and on another core the same without contention: from that it is known early how much there is to do.
+/// Runs a simulation, and concurrently the one without contention, which ends early and gives the amount of
+/// work.
 pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimError> {
-    // Of a sweep points are shown, and all cores are busy.
+    // In a sweep the points are shown, and all cores are busy.
     let bar = sim.sweep.is_empty().then(|| Bar::new("simulating"));
     let ideal = (!sim.no_ideal).then(|| settings.ideal()).flatten();
     let total = AtomicU64::new(0);
@@ -47,7 +48,7 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimErro
             }
             bar.at(format_args!("{} of simulated time", progress.now));
         })?;
-        // What is wrong with the trace or the settings has been told above.
+        // Errors in the trace or the settings were reported above.
         if let Some(Ok(Ok(ideal))) = ideal.map(std::thread::ScopedJoinHandle::join) {
             report.set_ideal(&ideal);
         }
@@ -64,7 +65,7 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimErro
     })
 }
 
-/// An error, with the name of the placement file if it is about that.
+/// Adds the name of the placement file to an error about it.
 pub(super) fn about_placement(settings: &Settings, file: &str, error: SimError) -> Failure {
     let given = settings.jobs.iter().any(|job| matches!(job.places, Places::Given(_)));
     match error {
@@ -89,7 +90,7 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     settings.same_node = same_node(&sim.same_node)?;
     settings.algorithms = algorithms(&sim.algorithms)?;
     if settings.network.model == Model::LogGp && (sim.critical_path || sim.links || sim.draw.is_some()) {
-        return Err("--critical-path, --links and --draw: model loggp knows no links".into());
+        return Err("--critical-path, --links and --draw: model loggp has no links".into());
     }
     if settings.network.model == Model::LogGp && settings.send_completion != SendCompletion::Eager {
         return Err("--send-completion: model loggp has --loggp S=BYTES and --rendezvous instead".into());
@@ -103,7 +104,7 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// A rule, else a file.
+/// Parses a rule, else reads a file.
 fn places(text: &str) -> Result<Places, Failure> {
     match text.parse() {
         Ok(rule) => Ok(rule),
@@ -134,7 +135,7 @@ fn same_node(text: &str) -> Result<SameNode, Failure> {
     }
 }
 
-/// A built-in decision table by name, else one from a file.
+/// A built-in table of algorithms by name, else from a file.
 pub fn algorithms(text: &str) -> Result<replay::Table, Failure> {
     if let Some(table) = replay::Table::builtin(text) {
         return Ok(table);

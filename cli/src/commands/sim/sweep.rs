@@ -1,8 +1,8 @@
-//! All combinations of values of options, one table.
+//! Sweeps: all combinations of option values, in one table.
 //!
-//! Points share a directory by lock files: whoever holds the lock of a point runs it, and writes its result there, which appears whole. A lock
-//! dies with its process, so that nothing is left to clean up after an interruption, and the processes of a launcher need not
-//! know of each other.
+//! Processes share a directory of points by lock files: the process that holds the lock of a point runs it
+//! and writes its result atomically. A lock is released when its process ends, so an interruption leaves
+//! nothing to clean up, and processes need not know each other.
 
 use super::csv::field;
 use super::setup::{about_placement, observed, settings};
@@ -19,19 +19,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// The most points of a sweep.
+/// Most points of a sweep.
 const MOST: usize = 100_000;
 
 /// A point.
 struct Point {
-    /// Option and value.
+    /// Options and their values.
     values: Vec<(String, String)>,
     sim: Sim,
-    /// All that decides its result, in words.
+    /// All inputs that determine the result, as text.
     identity: String,
 }
 
-/// What came of a point: a report without its long tables, or why there is none.
+/// The result of a point: a report without its long tables, or an error.
 type Outcome = Result<Value, String>;
 
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
@@ -42,7 +42,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     let points = points(sim, &options)?;
     let launched = Launched::here();
     if launched.processes > 1 && sim.output.is_none() {
-        return Err("--sweep in several processes: name a directory with -o that all of them reach".into());
+        return Err("--sweep in several processes needs -o with a directory that they share".into());
     }
     if let Some(directory) = &sim.output {
         fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
@@ -50,7 +50,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     let bar = Bar::new("points");
     let mut finished = 0;
     let jobs = sim.jobs.or((launched.processes > 1).then_some(1));
-    // Each process begins elsewhere.
+    // Each process starts at another point.
     let first = points.len() * launched.rank as usize / launched.processes as usize;
     let order: Vec<usize> = (0..points.len()).map(|n| (first + n) % points.len()).collect();
     let mut outcomes: Vec<Option<Outcome>> = Vec::new();
@@ -67,7 +67,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if launched.rank > 0 {
         return Ok(());
     }
-    // What others are at: their results, or, should they die, ours.
+    // Points that other processes run: take their results, or run them if the process has ended.
     for (point, outcome) in points.iter().zip(&mut outcomes) {
         if outcome.is_none() {
             *outcome = share(point, sim.output.as_deref(), FlockOperation::LockExclusive)?;
@@ -92,7 +92,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     }
 }
 
-/// `OPTION=VALUES`.
+/// Parses `OPTION=VALUES`.
 fn option(text: &str) -> Result<(String, Vec<String>), Failure> {
     let wrong = || format!("--sweep {text:?}: write OPTION=VALUE,VALUE…, or OPTION=VALUE|VALUE…");
     let (option, values) = text.split_once('=').ok_or_else(wrong)?;
@@ -102,12 +102,12 @@ fn option(text: &str) -> Result<(String, Vec<String>), Failure> {
         return Err(wrong().into());
     }
     if let Some(twice) = (1..values.len()).find(|&n| values[..n].contains(&values[n])) {
-        return Err(format!("--sweep {text:?}: {} is there twice", values[twice]).into());
+        return Err(format!("--sweep {text:?}: {} is repeated", values[twice]).into());
     }
     Ok((option.trim().trim_start_matches('-').to_owned(), values))
 }
 
-/// The combinations, the last option varying fastest, all of them read.
+/// All combinations, validated; the last option varies fastest.
 fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Failure> {
     for (n, (option, _)) in options.iter().enumerate() {
         if options[..n].iter().any(|(other, _)| other == option) {
@@ -143,7 +143,7 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
     Ok(points)
 }
 
-/// A rate, time or size with its unit.
+/// Appends the unit to a rate, time or size without one.
 fn with_unit(value: &str, unit: &str) -> String {
     match value.ends_with(|end: char| end.is_ascii_digit() || "kKMGTi".contains(end)) {
         true => format!("{value}{unit}"),
@@ -151,7 +151,7 @@ fn with_unit(value: &str, unit: &str) -> String {
     }
 }
 
-/// Gives an option a value.
+/// Sets an option.
 fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
     let rate = || with_unit(value, "bit/s");
     let size = || with_unit(value, "B");
@@ -201,13 +201,13 @@ fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All that decides what comes of a point, in words: its options, and which trace it was.
+/// All inputs that determine the result of a point: options, and the identity of the trace.
 fn identity(sim: &Sim) -> Result<String, Failure> {
     let trace = &sim.trace;
     let failed = |error: std::io::Error| format!("{}: {error}", trace.display());
     let about = fs::metadata(trace).map_err(failed)?;
     if !about.is_file() {
-        return Err(format!("{}: no file; a sweep reads its trace many times", trace.display()).into());
+        return Err(format!("{}: not a file; a sweep reads its trace many times", trace.display()).into());
     }
     let changed = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     let settings: Settings = settings(sim, &Input::of(trace)?)?;
@@ -220,7 +220,8 @@ fn identity(sim: &Sim) -> Result<String, Failure> {
     ))
 }
 
-/// The result of a point: that of the directory, or of a run while its lock is held. `None` if another process is at it.
+/// The result of a point: from the directory, or from a run under its lock. `None` if another process holds
+/// the lock.
 fn share(point: &Point, directory: Option<&Path>, how: FlockOperation) -> Result<Option<Outcome>, String> {
     let Some(directory) = directory else { return Ok(Some(run(point))) };
     let mut hasher = DefaultHasher::new();
@@ -237,7 +238,7 @@ fn share(point: &Point, directory: Option<&Path>, how: FlockOperation) -> Result
         Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
         Err(error) => return Err(failed(&error)),
     }
-    // It may have come just now.
+    // Another process may have written it meanwhile.
     let outcome = match known(&result, point) {
         Some(report) => Ok(report),
         None => run(point),
@@ -246,12 +247,13 @@ fn share(point: &Point, directory: Option<&Path>, how: FlockOperation) -> Result
         let kept = json!({ "schema": "vef-sweep-point/1", "identity": point.identity, "report": report });
         output::file(&result, &kept.to_string()).map_err(|error| output::in_one_line(&error))?;
     }
-    // Whoever waits for this lock finds the result; should it fail, the next one locks the file that is left.
+    // A process that waits for this lock then finds the result; after a failure the next one locks the
+    // remaining file.
     let _ = fs::remove_file(&lock);
     Ok(Some(outcome))
 }
 
-/// The result that a directory has of a point.
+/// The stored result of a point.
 fn known(result: &PathBuf, point: &Point) -> Option<Value> {
     let mut kept: Value = serde_json::from_slice(&fs::read(result).ok()?).ok()?;
     (kept["identity"] == point.identity).then(|| kept["report"].take())
@@ -264,7 +266,7 @@ fn run(point: &Point) -> Outcome {
         let report = observed(&point.sim, &settings)
             .map_err(|error| about_placement(&settings, &point.sim.placement, error))?;
         let mut report = serde_json::to_value(&report)?;
-        // Of many points these would be most of the table.
+        // With many points, these lists would dominate the table.
         for job in report["jobs"].as_array_mut().into_iter().flatten() {
             if let Some(job) = job.as_object_mut() {
                 job.remove("ranks");
@@ -330,12 +332,12 @@ fn show(sim: &Sim, options: &[(String, Vec<String>)], rows: &[(&Point, Outcome)]
     output::result(table.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// A column of the table: a number of the report.
+/// A column of the table: a number in the report.
 #[derive(Clone, Copy)]
 struct Column {
     csv: &'static str,
     text: &'static str,
-    /// Where it is in the report.
+    /// JSON pointer to the number.
     place: &'static str,
     show: fn(&Value) -> String,
 }
@@ -389,14 +391,14 @@ fn decimals(value: &Value, factor: f64, decimals: usize) -> String {
     value.as_f64().map_or("-".to_owned(), |value| format!("{:.decimals$}", factor * value))
 }
 
-/// Which of how many processes this is.
+/// This process among those of a launcher.
 struct Launched {
     rank: u32,
     processes: u32,
 }
 
 impl Launched {
-    /// As mpirun (Open MPI, Hydra) and srun say it.
+    /// From the environment of mpirun (Open MPI, Hydra) or srun.
     fn here() -> Self {
         const VARIABLES: [(&str, &str); 3] = [
             ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
