@@ -50,6 +50,13 @@ pub trait Sink {
     fn left(&mut self, left: &Left) {
         let _ = left;
     }
+
+    /// Takes note of the time that a replay has reached: no message that is taken from here on starts before `now`.
+    /// [`yardstick::watch`](crate::yardstick::watch) calls it before each of its events; an engine does not, as its simulator owns the clock.
+    #[inline(always)]
+    fn reached(&mut self, now: Picos) {
+        let _ = now;
+    }
 }
 
 /// A record of a task that starts ([`Sink::started`]).

@@ -89,6 +89,7 @@ pub fn watch(
     let mut network = Network { link, watcher, events: Queue::new(), late: None };
     engine.begin(&mut network)?;
     while let Some((now, event)) = network.events.pop(until) {
+        network.watcher.reached(now);
         match event {
             Event::Arrival(id) => engine.delivered(id, now, &mut network)?,
             Event::Wake(wake) => engine.wake(wake, now, &mut network)?,

@@ -109,6 +109,8 @@ pub struct InFlight {
     pub bin_ps: Exact,
     /// The mean over each bin.
     pub mean: Vec<f64>,
+    /// The most at a time in each bin.
+    pub max: Vec<Exact>,
     /// The most point-to-point messages of one sender, and a rank that has them.
     pub of_sender_max: OfRank,
     /// Point-to-point messages by how many of their sender are under way when they start, themselves included: by powers of two.

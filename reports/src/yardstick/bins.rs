@@ -1,4 +1,4 @@
-//! Time in bins whose end is not known beforehand.
+//! Bins of time, for a run time that is not known beforehand.
 
 use vef_format::units::Picos;
 
@@ -14,33 +14,33 @@ pub(super) struct Width {
 /// The bins of one measure.
 pub(super) type Lane = Box<[u64; MOST]>;
 
-/// No bin has anything yet.
+/// Empty bins.
 pub(super) fn lane() -> Lane {
     Box::new([0; MOST])
 }
 
 impl Width {
-    /// A nanosecond, or so.
+    /// 1.024 ns.
     pub(super) const FIRST: Self = Self { shift: 10 };
 
-    /// So many picoseconds.
+    /// The width in picoseconds.
     pub(super) fn picos(self) -> u64 {
         1 << self.shift
     }
 
-    /// Whether a moment is in one of the bins.
+    /// Whether a moment lies before the end of the last bin.
     #[inline(always)]
     pub(super) fn holds(self, at: Picos) -> bool {
         at.0 >> self.shift < MOST as u64
     }
 
-    /// The bin of a moment that is in one.
+    /// The bin of a moment for which [`Width::holds`] is true.
     #[inline(always)]
     pub(super) fn bin(self, at: Picos) -> usize {
         (at.0 >> self.shift) as usize
     }
 
-    /// Twice the width.
+    /// Doubles the width.
     pub(super) fn double(&mut self) {
         self.shift += 1;
     }
@@ -62,11 +62,11 @@ impl Width {
     }
 }
 
-/// Puts each two neighbours together: the bins are twice as wide.
-pub(super) fn fold(lane: &mut [u64]) {
+/// Combines neighbouring bins in pairs, for twice the width.
+pub(super) fn fold(lane: &mut [u64], together: fn(u64, u64) -> u64) {
     let half = lane.len() / 2;
     for bin in 0..half {
-        lane[bin] = lane[2 * bin].saturating_add(lane[2 * bin + 1]);
+        lane[bin] = together(lane[2 * bin], lane[2 * bin + 1]);
     }
     lane[half..].fill(0);
 }
@@ -83,7 +83,7 @@ mod tests {
         width.add_span(&mut bins, Picos(10), Picos(40));
         assert_eq!(bins[..4], [2 + 6, 16, 8, 0]);
         assert!(width.holds(Picos(16 * MOST as u64 - 1)) && !width.holds(Picos(16 * MOST as u64)));
-        fold(&mut bins[..]);
+        fold(&mut bins[..], u64::saturating_add);
         width.double();
         assert_eq!((bins[..3].to_vec(), width.picos(), width.bin(Picos(40))), (vec![24, 8, 0], 32, 1));
     }

@@ -1,10 +1,11 @@
-//! What a replay on the yardstick network shows of a trace: traffic over time, what ranks wait for, efficiency.
+//! Statistics that need a replay on the yardstick network: traffic over time, waits, efficiency.
 //!
-//! The clock is that of the replay: every message takes the latency and its bytes over the bandwidth, and none is in another's way.
+//! The clock is that of the replay: every message takes the latency and its bytes over the bandwidth, without contention.
 
 mod bins;
 mod operations;
 mod senders;
+mod under_way;
 mod watcher;
 
 use crate::report::Replayed;
@@ -35,10 +36,10 @@ pub enum ReplayedError {
     Stuck(Box<replay::Stuck>),
 }
 
-/// A network that costs nothing, or next to it: a picosecond for two megabytes.
+/// Bandwidth of the ideal network: two megabytes take a picosecond.
 const IDEAL_BITS_PER_SECOND: u64 = u64::MAX;
 
-/// Replays the trace in the file `path`, of which `stats` are the sums, on a network of that `link`, and on an ideal one.
+/// Replays the trace in the file `path`, whose statistics are `stats`, on a network of that `link`, and on an ideal one.
 ///
 /// # Errors
 /// The trace is not sound, or does not replay to its end.

@@ -1,7 +1,6 @@
-//! How long collective operations take, and how far apart their members enter them.
+//! Durations of collective operations, and how far apart their members enter them.
 
 use crate::exact::Exact;
-use crate::report::operation_name;
 use crate::report::replayed::OperationTimes;
 use crate::stats::Stats;
 use hashbrown::HashMap;
@@ -19,12 +18,12 @@ struct Open {
     left: u32,
     first: Picos,
     last: Picos,
-    /// When members entered and left it, added up.
+    /// Sums of the members' times of entry and exit.
     entries: u128,
     exits: u128,
 }
 
-/// Operations of a kind that are over.
+/// Sums over complete operations of a kind.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     operations: u64,
@@ -36,9 +35,9 @@ struct Tally {
 /// The collective operations of a replay.
 pub(super) struct Operations<'a> {
     stats: &'a Stats,
-    /// By id, in a memory that depends on how many are under way at a time.
+    /// Incomplete operations by id.
     open: HashMap<u64, Open>,
-    /// By code and size of the communicator.
+    /// Complete operations by code and size of the communicator.
     over: BTreeMap<(u16, u32), Tally>,
 }
 
@@ -81,14 +80,14 @@ impl<'a> Operations<'a> {
         self.open.remove(&id);
     }
 
-    /// What all operations came to, those that take longest first.
+    /// The durations by kind of operation, the longest first.
     pub(super) fn finish(&self, runtime: Picos) -> Vec<OperationTimes> {
         let everything = runtime.0 as f64 * f64::from(self.stats.header.tasks);
         let mut times: Vec<OperationTimes> = self
             .over
             .iter()
             .map(|(&(code, members), tally)| OperationTimes {
-                operation: operation_name(&self.stats.op_codes, code),
+                operation: self.stats.operation_name(code),
                 members,
                 operations: tally.operations.into(),
                 inside_ps: Exact(tally.inside),

@@ -1,4 +1,4 @@
-//! How many messages of a sender are under way at a time.
+//! Numbers of messages in flight of each sender.
 
 use crate::exact::Exact;
 use crate::report::model::OfRank;
@@ -11,13 +11,13 @@ use vef_format::ids::Rank;
 /// Classes by powers of two of a 32-bit number; there is none of 0.
 const CLASSES: usize = 32;
 
-/// Messages under way, by sender. Those of a sender come in the order in which they start.
+/// Messages in flight, by sender. Messages of the same sender are added in order of their start.
 pub(super) struct Senders {
-    /// When those of each sender arrive.
+    /// Times of arrival, by sender.
     under_way: Vec<BinaryHeap<Reverse<Picos>>>,
-    /// The most of a sender so far, and the first rank that has them.
+    /// The maximum over all senders so far, and the first rank that reaches it.
     max: (usize, u32),
-    /// Messages by the power of two of how many are under way.
+    /// Messages by the power of two of their sender's number in flight.
     classes: [u64; CLASSES],
 }
 
@@ -46,7 +46,7 @@ impl Senders {
         OfRank { rank: self.max.1, value: Exact(self.max.0 as u128) }
     }
 
-    /// The classes in which there are messages.
+    /// The classes that are not empty.
     pub(super) fn classes(&self) -> Vec<UnderWay> {
         let class = |(class, &messages): (usize, &u64)| UnderWay {
             from: Exact(1 << class),

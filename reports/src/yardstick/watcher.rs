@@ -1,8 +1,9 @@
-//! Takes note of what happens in a replay.
+//! Collects statistics from the events of a replay.
 
 use super::bins::{self, Lane, MOST, Width, fold};
 use super::operations::Operations;
 use super::senders::Senders;
+use super::under_way::UnderWay;
 use crate::exact::Exact;
 use crate::report::matrix;
 use crate::report::replayed::{
@@ -14,7 +15,7 @@ use vef_format::raw::{DEPENDENCY, RawKind};
 
 /// Rows of the picture of ranks over time, at most.
 const MOST_ROWS: u32 = 256;
-/// Bins of time in that picture, at most: several of the others are one of it.
+/// Bins of time in that picture, at most.
 const ROW_BINS: usize = 512;
 const BINS_PER_ROW_BIN: usize = MOST / ROW_BINS;
 /// Rows of the table of ranks, at most.
@@ -22,7 +23,7 @@ const MOST_RANKS: usize = 4096;
 /// Messages between two reports of progress.
 const OFTEN: u64 = 1 << 18;
 
-/// What a rank can be at.
+/// States of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
@@ -35,7 +36,7 @@ enum State {
 const STATES: usize = 4;
 
 impl State {
-    /// What a record waits for that depends on this ([`DEPENDENCY`]).
+    /// The state of waiting for a dependency, by its code ([`DEPENDENCY`]).
     fn of_dependency(tag: u8) -> Self {
         match tag & DEPENDENCY {
             2 => Self::Reception,
@@ -45,12 +46,12 @@ impl State {
     }
 }
 
-/// What is known of a rank.
+/// Statistics of a rank.
 #[derive(Clone, Debug, Default)]
 struct Task {
-    /// When its last record started.
+    /// Start of its last record.
     last: Picos,
-    /// A wait of which only the next record tells what for.
+    /// A wait whose cause only the next record tells.
     pending: Option<(Picos, Picos)>,
     /// Time in each state.
     times: [u64; STATES],
@@ -66,8 +67,9 @@ pub(super) struct Watcher<'a> {
     totals: Vec<Volume>,
     states: [Lane; STATES],
     in_flight: Lane,
+    under_way: UnderWay,
     ranks_per_row: u32,
-    /// Bytes of each row.
+    /// Bytes by row of ranks and bin of time.
     rows: Vec<u64>,
     tasks: Vec<Task>,
     collectives: Sums,
@@ -89,6 +91,7 @@ impl<'a> Watcher<'a> {
             totals: vec![Volume::default(); Kind::COUNT],
             states: std::array::from_fn(|_| bins::lane()),
             in_flight: bins::lane(),
+            under_way: UnderWay::new(),
             ranks_per_row,
             rows: vec![0; rows * ROW_BINS],
             tasks: vec![Task::default(); tasks as usize],
@@ -98,7 +101,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Makes the bins wide enough for a moment.
+    /// Widens the bins until they hold a moment.
     #[inline(always)]
     fn reach(&mut self, at: Picos) {
         while !self.width.holds(at) {
@@ -110,8 +113,9 @@ impl<'a> Watcher<'a> {
     fn widen(&mut self) {
         self.width.double();
         let kinds = self.kinds.iter_mut().flatten().flatten();
-        kinds.chain(&mut self.states).chain([&mut self.in_flight]).for_each(|lane| fold(&mut lane[..]));
-        self.rows.chunks_mut(ROW_BINS).for_each(fold);
+        let lanes = kinds.chain(&mut self.states).chain([&mut self.in_flight]).map(|lane| &mut lane[..]);
+        lanes.chain(self.rows.chunks_mut(ROW_BINS)).for_each(|lane| fold(lane, u64::saturating_add));
+        self.under_way.fold();
     }
 
     fn message(&mut self, message: &Message, arrives: Option<Picos>) {
@@ -128,6 +132,7 @@ impl<'a> Watcher<'a> {
         let cell = &mut self.rows[row * ROW_BINS + bin / BINS_PER_ROW_BIN];
         *cell = cell.saturating_add(volume.bytes);
         width.add_span(&mut self.in_flight, message.start, arrives);
+        self.under_way.add(message.start, arrives);
         match message.kind {
             Kind::PointToPoint => self.senders.add(message.src, message.start, arrives),
             _ => self.collectives.add((message.src.0, message.dst.0), volume),
@@ -138,7 +143,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// The rank was in a state.
+    /// Adds the time that a rank was in a state.
     fn was(&mut self, rank: usize, state: State, from: Picos, to: Picos) {
         if from < to {
             self.reach(to);
@@ -153,7 +158,7 @@ impl<'a> Watcher<'a> {
         let mut finish_times = Vec::with_capacity(self.tasks.len());
         for (rank, progress) in engine.progress(0).enumerate() {
             let end = progress.finished.unwrap_or(runtime);
-            // Behind its last record a rank is in the collective that this entered.
+            // After its last record a rank can only be in a collective.
             let last = self.tasks[rank].last;
             self.was(rank, State::Collective, last, end);
             self.width.add_span(&mut finished, end, runtime);
@@ -173,6 +178,7 @@ impl<'a> Watcher<'a> {
             let whole = (runtime.0 - bin as u64 * width).min(width);
             if whole == 0 { 0.0 } else { time as f64 / whole as f64 }
         };
+        let most = self.under_way.finish(self.width);
         let state = |state: State| shown(&self.states[state as usize][..]);
         Replayed {
             latency_ps: self.link.latency().0.into(),
@@ -213,6 +219,7 @@ impl<'a> Watcher<'a> {
             in_flight: InFlight {
                 bin_ps,
                 mean: self.in_flight[..bins].iter().enumerate().map(mean).collect(),
+                max: shown(&most[..]),
                 of_sender_max: self.senders.max(),
                 of_sender: self.senders.classes(),
             },
@@ -267,7 +274,7 @@ impl Sink for Watcher<'_> {
         }
         let waited_for = State::of_dependency(raw.tag);
         match self.tasks[rank].pending.take() {
-            // What the record depends on came before a pause, behind which it waited for a send.
+            // The dependency was met before a wait for a send.
             Some((from, to)) => {
                 self.was(rank, waited_for, from, to);
                 self.was(rank, State::Send, last, started.released);
@@ -275,7 +282,13 @@ impl Sink for Watcher<'_> {
             None => self.was(rank, waited_for, last, started.released),
         }
     }
+
     fn left(&mut self, left: &Left) {
         self.operations.left(left.id.0, left.at);
+    }
+
+    #[inline]
+    fn reached(&mut self, now: Picos) {
+        self.under_way.reached(now, self.width);
     }
 }
