@@ -83,10 +83,10 @@ const Figures = (() => {
     return svg;
   };
 
-  // viridis, in nine steps between which it is interpolated.
+  // viridis, in nine steps between which it is interpolated; without its darkest part, invisible on a dark ground.
   const VIRIDIS = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]];
   const viridis = (share) => {
-    const at = Math.min(Math.max(share, 0), 1) * (VIRIDIS.length - 1);
+    const at = (0.2 + 0.8 * Math.min(Math.max(share, 0), 1)) * (VIRIDIS.length - 1);
     const low = Math.min(Math.floor(at), VIRIDIS.length - 2);
     return VIRIDIS[low].map((from, channel) => Math.round(from + (at - low) * (VIRIDIS[low + 1][channel] - from)));
   };
@@ -167,7 +167,7 @@ const Figures = (() => {
     const write = (at, text) => svg.append(label(x + 17, at, text));
     write(y + 10, format(most));
     if (most > least) {
-      write(y + height / 2 + 4, format(linear ? (most + least) / 2 : Math.sqrt(most * least)));
+      if (height >= 45) write(y + height / 2 + 4, format(linear ? (most + least) / 2 : Math.sqrt(most * least)));
       write(y + height, format(least));
     }
     svg.append(label(x, y - 8, title));
@@ -201,37 +201,37 @@ const Figures = (() => {
     return svg;
   };
 
-  // Stacked steps over time. `series`: { name, colour, values }.
-  const steps = ({ width, height, series, binPs, endPs, label, tick, interactive, format, view }) => {
+  // Stacked steps over time. `series`: { name, colour, values }; `above`, if any: a line that is not stacked.
+  const steps = ({ width, height, series, above, binPs, endPs, label, tick, interactive, format, view }) => {
     const { from, to } = windowOf(view, endPs);
     const [factor, unit] = timeUnit(to);
     const bins = series[0].values.length;
     const [first, last] = [Math.min(Math.floor(from / binPs), bins - 1), Math.min(Math.ceil(to / binPs), bins)];
     const shown = Array.from({ length: Math.max(last - first, 1) }, (_, at) => first + at);
     const begin = (bin) => Math.max(bin * binPs, from) / factor;
-    const rows = [];
-    for (const { name, values } of series) {
-      for (const bin of shown) rows.push({ name, x: begin(bin), value: values[bin] });
-      // The last step is as wide as the others.
-      rows.push({ name, x: Math.min((shown[shown.length - 1] + 1) * binPs, to) / factor, value: values[shown[shown.length - 1]] });
-    }
+    // The last step is as wide as the others.
+    const end = { bin: shown[shown.length - 1], x: Math.min((shown[shown.length - 1] + 1) * binPs, to) / factor };
+    const edges = [...shown.map((bin) => ({ bin, x: begin(bin) })), end];
+    const rows = series.flatMap(({ name, values }) => edges.map(({ bin, x }) => ({ name, x, value: values[bin] })));
+    const named = above ? [...series, above] : series;
     const order = series.map(({ name }) => name);
     const colours = series.map(({ colour }) => colour);
     const totals = shown.map((bin) => ({
-      x: begin(bin), total: series.reduce((sum, { values }) => sum + values[bin], 0),
+      x: begin(bin), total: above ? above.values[bin] : series.reduce((sum, { values }) => sum + values[bin], 0),
       text: [`${plain((bin * binPs) / factor)} to ${plain(Math.min((bin + 1) * binPs, endPs) / factor)} ${unit}`,
-        ...series.filter(({ values }) => values[bin] > 0).map(({ name, values }) => `${name}: ${format(values[bin])}`)].join("\n"),
+        ...named.filter(({ values }) => values[bin] > 0).map(({ name, values }) => `${name}: ${format(values[bin])}`)].join("\n"),
     }));
     const svg = plot({ marginTop: LEGEND,
       width, height, x: { label: `time (${unit})`, domain: [from / factor, to / factor] }, y: { label, tickFormat: tick, grid: true },
       color: { domain: order, range: colours },
       marks: [
         Plot.areaY(rows, Plot.stackY({ order }, { x: "x", y: "value", fill: "name", curve: "step-after" })),
+        ...(above ? [Plot.lineY(edges, { x: "x", y: ({ bin }) => above.values[bin], stroke: above.colour, strokeWidth: 1.2, curve: "step-after" })] : []),
         Plot.ruleY([0]),
         ...(interactive ? [Plot.tip(totals, Plot.pointerX({ x: "x", y: "total", title: "text" }))] : []),
       ],
     });
-    return markTime(legend(svg, series), 64, width - 16, { from, to });
+    return markTime(legend(svg, named), 64, width - 16, { from, to });
   };
 
   // The series with most, and the others put together.
@@ -277,8 +277,10 @@ const Figures = (() => {
     const time = { from: first * bin, to: last * bin };
     const [factor, unit] = timeUnit(time.to);
     const ranks = data.head.ranks;
-    const height = Math.min(Math.max(150, 66 + 6 * rows), 420);
-    const y = rankAxis("rank", ranks);
+    // Few ranks are named one by one.
+    const few = ranks <= 24;
+    const height = few ? 100 + 15 * rows : Math.min(66 + 6 * rows, 420);
+    const y = rankAxis("rank", ranks, few);
     // Beside the picture, what each row sends in the time that is shown.
     const edge = 100;
     const sums = Array.from({ length: rows }, (_, row) => ({ row, sum: values.subarray(row * columns, (row + 1) * columns).reduce((sum, value) => sum + value, 0) }));
@@ -313,7 +315,8 @@ const Figures = (() => {
     const { in_flight: flight, runtime_ps } = data.replayed;
     if (!flight.mean.some((value) => value > 0)) return null;
     return steps({
-      ...options, height: 220, series: [{ name: "messages under way", colour: COLOURS[4], values: flight.mean }], binPs: number(flight.bin_ps), endPs: number(runtime_ps),
+      ...options, height: 220, series: [{ name: "mean", colour: COLOURS[4], values: flight.mean }],
+      above: { name: "most at a time", colour: COLOURS[5], dash: "", values: flight.max.map(number) }, binPs: number(flight.bin_ps), endPs: number(runtime_ps),
       label: "messages under way", tick: count, format: (value) => round(value),
     });
   };
@@ -602,6 +605,7 @@ const Figures = (() => {
   const simLinks = (data, options) => {
     const links = linksOf(data);
     if (links.length === 0) return null;
+    const used = number(data.simulated.links.used ?? links.length);
     if (links.length <= 12) {
       const rows = links.map(({ link, utilisation, bytes: carried }) => ({ link, utilisation, title: `${link}\n${percent(utilisation)}\n${exact(carried)} B` }));
       const marginLeft = 24 + 7 * Math.max(...rows.map(({ link }) => link.length));
@@ -613,7 +617,7 @@ const Figures = (() => {
     const rows = links.map(({ link, utilisation }, place) => ({ place, utilisation, title: `${link}\n${percent(utilisation)}` }));
     rows.push({ ...rows[rows.length - 1], place: rows.length });
     return plot({
-      ...options, height: 220, x: { label: "links that carried messages, the busiest first", domain: [0, links.length] }, y: { label: "share of the run time busy", tickFormat: (share) => `${round(100 * share)} %`, grid: true },
+      ...options, height: 220, x: { label: used > links.length ? `the ${exact(links.length)} busiest of ${exact(used)} links that carried messages` : "links that carried messages, the busiest first", domain: [0, links.length] }, y: { label: "share of the run time busy", tickFormat: (share) => `${round(100 * share)} %`, grid: true },
       marks: [
         Plot.areaY(rows, { x: "place", y: "utilisation", fill: COLOURS[0], curve: "step-after" }), Plot.ruleY([0]),
         ...(options.interactive && rows.length < 5000 ? [Plot.tip(rows, Plot.pointerX({ x: "place", y: "utilisation", title: "title" }))] : []),
@@ -666,7 +670,6 @@ const Figures = (() => {
     // Switches of one row that are linked with each other form a grid, without the nodes, which would hide it.
     const flat = links.filter(({ ends: [from, to] }) => !isNode(from) && level.get(from) === level.get(to));
     const place = new Map();
-    const height = flat.length > 0 ? Math.min(options.width, 520) : 90 + 90 * byLevel.size;
     // Of coordinates the first two make the grid; each further one moves it a little, as in a drawing of a cube.
     const coordinates = new Map([...neighbours.keys()].filter((name) => !isNode(name)).map((name) => [name, digits(name)]));
     const grid = flat.length > 0 && [...coordinates.values()].every((own) => own.length > 1 && own.length === [...coordinates.values()][0].length);
@@ -681,6 +684,8 @@ const Figures = (() => {
     } else {
       for (const [row, names] of byLevel) names.forEach((name, at) => place.set(name, [(at + 0.5) / names.length, row]));
     }
+    const rows = new Set([...place.values()].map(([, y]) => y)).size;
+    const height = rows === 1 ? 150 : flat.length > 0 ? Math.min(options.width, 520) : 90 + 90 * byLevel.size;
     // A link around the edge of a grid is drawn as a stub at both ends.
     const lines = (link) => {
       const [from, to] = link.ends.map((name) => place.get(name));
@@ -700,16 +705,20 @@ const Figures = (() => {
     const most = drawn[drawn.length - 1].utilisation || 1;
     const colour = ({ utilisation }) => `rgb(${viridis(utilisation / most).join(",")})`;
     const points = [...place].map(([name, [x, y]]) => ({ name, x, y }));
+    const inRow = new Map();
+    for (const { name, y } of points) inRow.set(y, (inRow.get(y) ?? 0) + 6 * name.length + 12);
+    const roomy = points.length <= 40 && Math.max(...inRow.values()) <= options.width - 180;
     const svg = plot({
-      ...options, height, marginRight: 110, marginLeft: 30, x: { axis: null, inset: 14 }, y: { axis: null, inset: 14 },
+      ...options, height, marginRight: 150, marginLeft: 30, x: { axis: null, inset: 14 }, y: { axis: null, inset: 14 },
       marks: [
         Plot.link(drawn, { x1: ({ line }) => line[0], y1: ({ line }) => line[1], x2: ({ line }) => line[2], y2: ({ line }) => line[3],
           stroke: colour, strokeWidth: drawn.length > 600 ? 1 : 2.5, ...(options.interactive && drawn.length < 2000 ? { title: ({ link, utilisation }) => `${link}: ${percent(utilisation)}` } : {}) }),
         Plot.dot(points, { x: "x", y: "y", r: points.length > 300 ? 1.5 : 4, fill: "currentColor", ...(options.interactive && points.length < 2000 ? { title: "name" } : {}) }),
-        ...(points.length <= 40 ? [Plot.text(points, { x: "x", y: "y", text: "name", dy: 14, fontSize: 10 })] : []),
+        // Beside the lines that lead straight down, where there is room for all names.
+        ...(roomy ? [Plot.text(points, { x: "x", y: "y", text: "name", textAnchor: "start", dx: 6, dy: 11, fontSize: 10 })] : []),
       ],
     });
-    strip(svg, options.width - 92, 40, 120, { least: 0, most, linear: true }, percent, "busy");
+    strip(svg, options.width - 92, 40, Math.min(120, height - 70), { least: 0, most, linear: true }, percent, "busy");
     return svg;
   };
 
@@ -717,11 +726,12 @@ const Figures = (() => {
     const jobs = (data.simulated.jobs ?? []).filter(({ ranks }) => Array.isArray(ranks));
     if (jobs.length === 0) return null;
     const own = jobs[0];
-    const most = Math.max(...own.finish_ps.tasks.map(number));
-    const [factor, unit] = timeUnit(most);
+    const perRow = own.ranks_per_row ?? 1;
+    const most = own.finish_ps.tasks.reduce((most, time) => Math.max(most, number(time)), 0);
+    const [factor, unit] = timeUnit(most * perRow);
     const names = [["computing_ps", STATES[0]], ["collectives_ps", STATES[1]], ["waiting_ps", STATES[2]], ["sending_ps", STATES[3]]];
     const series = names.map(([key, state]) => ({ ...state, values: own.ranks.map((rank) => number(rank[key]) / factor) })).filter(({ values }) => values.some((value) => value > 0));
-    return series.length === 0 ? null : stackedRanks(series, { ...options, ranks: own.ranks.length, perRow: 1, unit });
+    return series.length === 0 ? null : stackedRanks(series, { ...options, ranks: number(own.tasks), perRow, unit });
   };
 
   const againstSizes = (data, options) => {
@@ -734,7 +744,7 @@ const Figures = (() => {
     }));
     if (rows.length === 0) return null;
     const svg = plot({ marginTop: LEGEND,
-      ...options, height: 250, marginBottom: rows.length > 8 ? 64 : 44, x: { label: "least size of the class", domain: rows.map(({ name }) => name), tickRotate: rows.length > 8 ? -40 : 0 }, y: { label: "messages", grid: true, tickFormat: count },
+      ...options, width: barsWidth(rows, options.width), height: 250, marginBottom: rows.length > 8 ? 64 : 44, x: { label: "least size of the class", domain: rows.map(({ name }) => name), tickRotate: rows.length > 8 ? -40 : 0 }, y: { label: "messages", grid: true, tickFormat: count },
       marks: [
         Plot.barY(rows, { x: "name", y: "own", fill: COLOURS[0], ...(options.interactive ? { tip: true, title: "title" } : {}) }),
         Plot.tickY(rows, { x: "name", y: "other", stroke: COLOURS[5], strokeWidth: 3 }),

@@ -3,7 +3,7 @@
 use vef_format::capture::event::{Communicator, Members};
 use vef_format::ids::{CommId, CommRank, Rank};
 
-/// Who is in a communicator. Members at regular distances are told as such, however the capture tells them.
+/// The members of a communicator. Members at regular distances are stored as a stride, whatever their form in the capture.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     members: Kept,
@@ -78,7 +78,7 @@ impl Group {
         Some(CommRank(member))
     }
 
-    /// Numbers that are the same for equal groups, and no others.
+    /// Numbers that are equal exactly for equal groups.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
         let (head, list): ([Option<u64>; 3], &[Rank]) = match &self.members {
             // A stride means nothing to a single member.
@@ -92,7 +92,7 @@ impl Group {
     }
 }
 
-/// What is known of communicators, by number.
+/// Data on communicators, by number.
 #[derive(Debug)]
 pub(crate) struct Communicators<T> {
     all: Vec<Option<T>>,

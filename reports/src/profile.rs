@@ -1,5 +1,4 @@
-//! What a capture tells of the MPI functions that were called: how often, how long that took and how much it moved, and to whom;
-//! added up over all ranks.
+//! Profile of a capture: calls of each MPI function with their time and bytes, and messages by pair of ranks; sums over all ranks.
 //!
 //! Bytes are those of the buffer that a rank gives (of a receive: asks for; of a vector form: of all blocks); peers are those it sends
 //! to. What a persistent request moves counts where it is started.
@@ -44,7 +43,7 @@ pub struct Function {
     pub ns: u64,
     /// Time of the rank that it took longest, ns.
     pub longest_rank_ns: u64,
-    /// What the calls gave (receives: asked for), bytes.
+    /// Bytes of the buffers given to the calls (of receives: their size).
     pub bytes: u64,
     /// How many returned an error.
     pub errors: u64,
@@ -181,7 +180,7 @@ fn is_beyond_a_trace(category: Category) -> bool {
     )
 }
 
-/// What one rank moved.
+/// Messages and bytes of one rank.
 struct Moved {
     rank: Task,
     tasks: u32,
@@ -231,7 +230,7 @@ impl Moved {
         send.bytes
     }
 
-    /// What this rank gives to a collective, or takes part in.
+    /// Adds this rank's part of a collective.
     fn given(&mut self, part: &Collective<'_>) -> Bytes {
         let sum = |counts: &[u64]| Bytes(counts.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
         let size = |datatype: DatatypeId| self.sizes.get(datatype.0 as usize).copied().unwrap_or(0);
@@ -256,7 +255,7 @@ impl Moved {
     }
 }
 
-/// As many pairs and ranks are shown to people.
+/// Pairs and ranks in the text form, at most.
 const SHOWN: usize = 16;
 
 impl fmt::Display for Profile {

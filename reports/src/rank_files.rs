@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// The rank files in a directory.
 pub(crate) enum Found {
-    /// Those of rank 0, 1, … without a gap.
+    /// The files of ranks 0, 1, … without a gap.
     All(Vec<PathBuf>),
     /// None.
     Nothing,
-    /// One that should be there is not.
+    /// The file of a rank is missing.
     Missing(PathBuf),
 }
 

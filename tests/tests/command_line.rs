@@ -150,6 +150,8 @@ fn more_ranks_than_cores() {
             let ended = run(vef().current_dir(work).args([command, "out.vefx"])).success();
             assert!(ended.stderr().contains(&warning), "{command}: {}", ended.stderr());
         }
+        let ended = run(vef().current_dir(work).args(["report", "out.vefx", "--format", "md"])).success();
+        assert!(ended.stdout().contains("ranks waited for each other's cores"), "{}", ended.stdout());
         std::fs::remove_dir_all(work.join("capture")).expect("a capture");
         let ended =
             vef_run(work, &["-n", "1", "--mpirun", mpi.launcher()[0], "-o", "capture", "--", &program]);

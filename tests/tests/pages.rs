@@ -263,7 +263,7 @@ const CONTRAST: &str = "
     }
     return [...least, light(ground(document.body))]";
 
-/// Texts of an axis that lie on one another, and texts beyond the edge of their picture.
+/// Texts of a picture that lie on one another, and texts beyond its edge.
 const CROWDED: &str = "
     const found = [];
     for (const svg of document.querySelectorAll('figure:not([hidden]) svg')) {
@@ -273,14 +273,12 @@ const CROWDED: &str = "
             if (box.width && (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1))
                 found.push(`${name}: ${text.textContent} is cut off`);
         }
-        for (const axis of svg.querySelectorAll('[aria-label*=\"tick label\"]')) {
-            const texts = [...axis.querySelectorAll('text')].filter(text => !/rotate\\((?!0)/.test(text.getAttribute('transform') ?? ''));
-            const boxes = texts.map(text => text.getBoundingClientRect()).filter(box => box.width);
-            boxes.forEach((one, at) => boxes.slice(at + 1).forEach(other => {
-                if (one.left < other.right - 1 && other.left < one.right - 1 && one.top < other.bottom - 1 && other.top < one.bottom - 1)
-                    found.push(`${name}: ${axis.getAttribute('aria-label')} overlap`);
-            }));
-        }
+        const texts = [...svg.querySelectorAll('text')].filter(text => text.textContent.trim() && !/rotate\\((?!0)/.test(text.getAttribute('transform') ?? ''));
+        const boxes = texts.map(text => text.getBoundingClientRect());
+        boxes.forEach((one, at) => boxes.slice(at + 1).forEach((other, after) => {
+            if (one.left < other.right - 1 && other.left < one.right - 1 && one.top < other.bottom - 2 && other.top < one.bottom - 2)
+                found.push(`${name}: ${texts[at].textContent} lies on ${texts[at + 1 + after].textContent}`);
+        }));
     }
     return found";
 
@@ -324,6 +322,28 @@ fn it_is_legible_in_the_light_in_the_dark_and_on_paper() {
     let pdf = browser.pdf();
     assert!(pdf.starts_with(b"%PDF") && pdf.len() > 20_000);
     assert_eq!(browser.console(), [""; 0]);
+}
+
+/// Few ranks are named one by one, as are the parts of a small network: all of it has room.
+#[test]
+fn names_of_ranks_and_links_do_not_lie_on_one_another() {
+    let Some(browser) = Browser::start(1280, 800) else { return };
+    let _turn = turn();
+    let work = tempfile::tempdir().expect("a directory");
+    let vef = |words: &[&str]| run(vef().current_dir(work.path()).args(words)).success();
+    for (ranks, topology) in [("2", "torus:2"), ("8", "torus:2x2x2"), ("24", "fattree:k=6")] {
+        vef(&["gen", "halo2d", "-n", ranks, "-o", "t.vefx", "--iterations", "5"]);
+        let simulated = vef(&["sim", "t.vefx", "--topology", topology, "--links", "--json"]).stdout();
+        std::fs::write(work.path().join("sim.json"), simulated).expect("a file");
+        vef(&["report", "t.vefx", "--sim", "sim.json", "--against", "t.vefx", "-o", "page.html"]);
+        open(&browser, &work.path().join("page.html"));
+        let shown = "return [...document.querySelectorAll('figure:not([hidden])')].map(figure => figure.dataset.figure)";
+        let shown = browser.run(shown, &[]);
+        for name in ["rank-time", "sim-topology", "sim-link-time", "against-sizes"] {
+            assert!(shown.as_array().expect("names").contains(&json!(name)), "{name}: {shown}");
+        }
+        assert_eq!(browser.run(CROWDED, &[]), json!([]), "{ranks} ranks");
+    }
 }
 
 #[test]

@@ -116,6 +116,10 @@ fn times_of_the_replay_add_up() {
     let last = classes.last().expect("messages");
     let most = number(&flight["of_sender_max"]["value"]);
     assert!(number(&last["from"]) <= most && most <= number(&last["to"]), "{flight}");
+    let list = |key: &str| flight[key].as_array().expect("a list").iter().map(number).collect::<Vec<_>>();
+    let (mean, greatest) = (list("mean"), list("max"));
+    assert!(mean.len() == greatest.len() && mean.iter().zip(&greatest).all(|(mean, most)| mean <= most));
+    assert!(greatest.iter().any(|&of_all| of_all >= most), "{greatest:?}");
     let operations = replayed["collectives"]["operations"].as_array().expect("operations");
     let sum_of = |key: &str| operations.iter().map(|row| number(&row[key])).sum::<f64>();
     assert_eq!(sum_of("operations"), number(&data["totals"]["collectives"]));
@@ -174,6 +178,12 @@ fn sends_at_once_and_a_barrier_by_hand() {
         serde_json::json!([{"from": 1, "to": 1, "messages": 1}, {"from": 2, "to": 3, "messages": 1}])
     );
     assert_eq!(replayed["runtime_ps"], 5_000_000);
+    // Both until 2 µs, rank 0's message of the barrier from 1 to 2 µs, rank 1's from 4 to 5 µs: in bins of 4096 ps.
+    assert_eq!(replayed["in_flight"]["bin_ps"], 4096);
+    let most: Vec<f64> =
+        replayed["in_flight"]["max"].as_array().expect("a list").iter().map(number).collect();
+    let runs: Vec<(f64, usize)> = most.chunk_by(f64::eq).map(|run| (run[0], run.len())).collect();
+    assert_eq!(runs, [(2.0, 244), (3.0, 245), (0.0, 487), (1.0, 245)]);
     assert_eq!(
         replayed["collectives"]["operations"],
         serde_json::json!([{
@@ -307,6 +317,59 @@ fn a_simulation_and_a_comparison() {
     let wrong = file(work.path(), "wrong.json", "{\"runtime_ps\": 1}");
     let ended = run(vef().arg("report").arg(&trace).arg("--sim").arg(&wrong)).exited(2);
     assert!(ended.stderr().contains("wrong.json: not the JSON of `vef sim --json`"), "{}", ended.stderr());
+}
+
+/// A report stays small beside the result of a simulation of a large network; its tables have everything.
+#[test]
+fn a_simulation_of_any_size_fits_on_a_page() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = demo(work.path());
+    let (links, ranks) = (60_000u64, 10_001u64);
+    let link = |at: u64| {
+        // Digits that do not compress.
+        let share = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64 / (1u64 << 53) as f64;
+        let busy: Vec<f64> = (0..30).map(|bin| share(30 * at + bin)).collect();
+        serde_json::json!({
+            "link": format!("node{at}->({at},0)"), "number": at, "messages": at, "bytes": 3 * at, "busy_ps": at,
+            "utilisation": at as f64 / links as f64, "busy": busy,
+        })
+    };
+    let rank = |rank: u64| serde_json::json!({"computing_ps": 1, "waiting_ps": rank});
+    let simulated = serde_json::json!({
+        "runtime_ps": 10_001, "messages": 1, "network": {}, "latency_ps": {},
+        "links": {"used": links, "bin_ps": 400, "busiest": [], "all": (0..links).map(link).collect::<Vec<_>>()},
+        "jobs": [{
+            "tasks": ranks, "ranks": (0..ranks).map(rank).collect::<Vec<_>>(),
+            "finish_ps": {"tasks": (0..ranks).collect::<Vec<_>>()},
+        }],
+    });
+    let result = file(work.path(), "sim.json", &simulated.to_string());
+    let options = ["--sim", result.to_str().expect("a path")];
+    let page = report(&trace, &options);
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    let data = json(&trace, &options);
+    assert_eq!(serde_json::from_str::<Value>(&carried(&page)).expect("JSON"), data);
+    let shown = data["simulated"]["links"]["all"].as_array().expect("links");
+    assert_eq!(shown.len(), 16_384);
+    for (at, link) in shown.iter().take(256).enumerate() {
+        assert_eq!(
+            (&link["number"], link["busy"].as_array().map(Vec::len)),
+            (&(links - 1 - at as u64).into(), Some(30))
+        );
+    }
+    assert!(shown[256]["busy"].is_null() && shown[256]["bytes"] == 3 * (links - 257));
+    // 10 001 ranks in rows of three.
+    let job = &data["simulated"]["jobs"][0];
+    assert_eq!((&job["ranks_per_row"], job["ranks"].as_array().map(Vec::len)), (&3.into(), Some(3334)));
+    assert_eq!(job["ranks"][1], serde_json::json!({"computing_ps": 3, "waiting_ps": 3 + 4 + 5}));
+    assert_eq!(
+        (&job["finish_ps"]["tasks"][1], &job["finish_ps"]["tasks"][3333]),
+        (&5.into(), &10_000.into())
+    );
+    let to = work.path().join("tables");
+    run(vef().arg("report").arg(&trace).args(options).args(["--format", "csv", "-o"]).arg(&to)).success();
+    let rows = std::fs::read_to_string(to.join("links.csv")).expect("a table");
+    assert_eq!(rows.lines().count() as u64, 1 + links);
 }
 
 #[test]

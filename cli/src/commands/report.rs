@@ -41,7 +41,9 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
 
     let source = Source::of(&arguments.input)?;
     let (mut report, stats) = source.report(arguments)?;
-    report.simulated = simulated;
+    if let Some(simulated) = simulated {
+        report.add_simulation(simulated);
+    }
     if let Some(other) = &arguments.against {
         let (other, _) = Source::of(other)?.report(arguments)?;
         report.compare(&other);
@@ -164,7 +166,7 @@ pub fn of_simulation(
     page: &Path,
 ) -> Result<(), Failure> {
     let (mut report, _) = read(trace, codes, None, Some(replay::yardstick::default_link()))?;
-    report.simulated = Some(serde_json::to_value(result)?);
+    report.add_simulation(serde_json::to_value(result)?);
     write(page, &report.to_html()?)
 }
 

@@ -39,7 +39,7 @@ pub fn read(trace: &Input, jobs: Option<u16>, codes: Option<&OpCodes>) -> Result
         .install(|| Stats::of_trace(&trace.path, &|records| bar.count(records, "records")))
         .map_err(|error| trace.error(error))?;
     if let Some(codes) = codes {
-        stats.op_codes = codes.clone();
+        stats.about.op_codes = codes.clone();
     }
     Ok(stats)
 }

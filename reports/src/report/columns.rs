@@ -1,14 +1,13 @@
-//! What a replay and a simulation add to the tables of a trace.
+//! Tables from the replay and from a simulation, beside those of the trace.
 
 use super::model::Report;
 use crate::exact::Exact;
 use crate::table::{Column, Table};
-use serde_json::Value;
 
 impl Report {
     /// Tables beside those of `Stats::tables`: `time` (a row a step and kind), `waits` (a row a rank, or group of ranks), `links`.
     pub fn tables(&self) -> Vec<Table> {
-        [self.over_time_table(), self.waits(), self.links()].into_iter().flatten().collect()
+        [self.over_time_table(), self.waits(), self.links.clone()].into_iter().flatten().collect()
     }
 
     fn over_time_table(&self) -> Option<Table> {
@@ -39,23 +38,5 @@ impl Report {
             of("finished_ps", &ranks.finished_ps),
         ];
         Some(Table { name: "waits", columns })
-    }
-
-    fn links(&self) -> Option<Table> {
-        let links = self.simulated.as_ref()?.get("links")?;
-        let links = links.get("all").or_else(|| links.get("busiest"))?.as_array()?;
-        let whole = |name, key: &str| {
-            Column::whole(name, links.iter().map(|link| link.get(key).and_then(Value::as_u64).unwrap_or(0)))
-        };
-        let columns = vec![
-            Column::text(
-                "link",
-                links.iter().map(|link| link.get("link").and_then(Value::as_str).unwrap_or_default()),
-            ),
-            whole("messages", "messages"),
-            whole("bytes", "bytes"),
-            whole("busy_ps", "busy_ps"),
-        ];
-        Some(Table { name: "links", columns })
     }
 }

@@ -11,20 +11,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use vef_format::container::About;
 use vef_format::ids::CommId;
-use vef_format::operation::{OpCode, OpCodes};
 
 /// Rows of the table of ranks, at most: of more ranks, several share one.
 const MOST_ROWS: usize = 4096;
-/// Pairs, frequent sizes and communicators that are listed unless more are asked for.
+/// Pairs, frequent sizes and communicators listed by default.
 const LISTED: usize = 20;
 
 impl Report {
-    /// The report about the trace in the file `path`, of which `stats` are the sums.
+    /// The report on the trace in the file `path`, whose statistics are `stats`.
     pub fn new(path: &Path, stats: &Stats) -> Self {
         Self::with_top(path, stats, LISTED)
     }
 
-    /// As [`Report::new`], with so many rows in the lists of those with most.
+    /// As [`Report::new`], with `top` rows in the lists of the greatest.
     pub fn with_top(path: &Path, stats: &Stats, top: usize) -> Self {
         Self {
             schema: SCHEMA,
@@ -40,18 +39,14 @@ impl Report {
             phases: phases(stats),
             replayed: None,
             simulated: None,
+            links: None,
             against: None,
         }
     }
 }
 
-/// What a container says under this name of where it comes from.
-fn origin<'a>(stats: &'a Stats, wanted: &'static str) -> impl Iterator<Item = &'a String> {
-    stats.origin.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value)
-}
-
 fn head(path: &Path, stats: &Stats) -> Head {
-    let first = |wanted| origin(stats, wanted).next().cloned();
+    let first = |wanted| stats.about.facts(wanted).next().cloned();
     let mut hosts: Vec<Host> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for name in stats.hosts.iter().flatten() {
@@ -61,7 +56,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
         });
         hosts[place].ranks += 1;
     }
-    let oversubscribed = origin(stats, About::OVERSUBSCRIBED).map(|host| {
+    let oversubscribed = stats.about.facts(About::OVERSUBSCRIBED).map(|host| {
         format!("{host}: ranks waited for each other's cores, and times measure the scheduler, too")
     });
     Head {
@@ -77,7 +72,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
         hosts,
         clock_ps: stats.header.clock.0.into(),
         warnings: oversubscribed.collect(),
-        not_in_trace: origin(stats, About::NOT_IN_TRACE).cloned().collect(),
+        not_in_trace: stats.about.facts(About::NOT_IN_TRACE).cloned().collect(),
     }
 }
 
@@ -106,7 +101,7 @@ fn totals(stats: &Stats) -> Totals {
     }
 }
 
-/// Operations of which there are so many parts on a communicator.
+/// Number of operations on a communicator, from their parts.
 fn operations(stats: &Stats, comm: CommId, tally: &CollectiveTally) -> u64 {
     let members = stats.communicators.get(&comm).copied().unwrap_or(1).max(1);
     tally.parts.div_ceil(members.into())
@@ -216,7 +211,7 @@ fn ranks(stats: &Stats) -> Ranks {
     }
 }
 
-/// How a measure differs between ranks; none without ranks.
+/// Least, mean, greatest and variation of a measure over ranks; `None` without ranks.
 pub(super) fn spread(measure: &'static str, ranks: usize, of: &dyn Fn(usize) -> u128) -> Option<Spread> {
     let first_of = |best: (usize, u128), better: fn(u128, u128) -> bool| {
         (1..ranks).fold(best, |best, rank| if better(of(rank), best.1) { (rank, of(rank)) } else { best })
@@ -235,20 +230,12 @@ pub(super) fn spread(measure: &'static str, ranks: usize, of: &dyn Fn(usize) -> 
     })
 }
 
-/// The name of an operation.
-pub(crate) fn operation_name(codes: &OpCodes, code: u16) -> String {
-    match codes.operation(OpCode(code)) {
-        Some(operation) => operation.to_string(),
-        None => format!("code {code}"),
-    }
-}
-
 fn collectives(stats: &Stats, top: usize) -> Collectives {
     let mut by_size: BTreeMap<(String, u32), Operation> = BTreeMap::new();
     let mut by_comm: BTreeMap<CommId, u64> = BTreeMap::new();
     for ((comm, code), tally) in &stats.collectives {
         let members = stats.communicators.get(comm).copied().unwrap_or(1);
-        let name = operation_name(&stats.op_codes, *code);
+        let name = stats.operation_name(*code);
         let count = operations(stats, *comm, tally);
         *by_comm.entry(*comm).or_default() += count;
         let operation = by_size.entry((name.clone(), members)).or_insert(Operation {
@@ -307,7 +294,7 @@ fn phases(stats: &Stats) -> Vec<Phase> {
 }
 
 impl Amount {
-    /// Another on top.
+    /// The sum of both.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             messages: Exact(self.messages.0 + other.messages.0),

@@ -28,7 +28,6 @@ pub use replayed::Replayed;
 pub use simulation::{SimulationError, read as read_simulation};
 pub use text::{Section, Shown};
 
-pub(crate) use describe::operation_name;
 pub(crate) use who::matrix;
 
 impl Report {

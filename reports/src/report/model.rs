@@ -3,6 +3,7 @@
 pub use super::measures::{Amount, Matrix, OfRank, Order};
 use super::replayed::Replayed;
 use crate::exact::Exact;
+use crate::table::Table;
 use serde::Serialize;
 
 /// The layout of the data; another number where a key goes or changes its meaning.
@@ -35,8 +36,11 @@ pub struct Report {
     pub phases: Vec<Phase>,
     /// What a replay on the yardstick network shows, unless none was wanted.
     pub replayed: Option<Replayed>,
-    /// The result of a simulation, as `vef sim --json` wrote it.
+    /// The result of a simulation, as `vef sim --json` wrote it, without what no figure shows ([`Report::add_simulation`]).
     pub simulated: Option<serde_json::Value>,
+    /// All links of that simulation.
+    #[serde(skip)]
+    pub(super) links: Option<Table>,
     /// A comparison with another trace.
     pub against: Option<Against>,
 }

@@ -322,11 +322,12 @@ impl Report {
 
     fn under_way(&self) -> Option<Markup> {
         let flight = &self.replayed.as_ref()?.in_flight;
-        let most = &flight.of_sender_max;
+        let (most, all) = (&flight.of_sender_max, flight.max.iter().max());
         Some(html! {
-            (figure("in-flight", "Messages under way at a time, in the replay: started and not arrived; the mean over each step."))
+            (figure("in-flight", "Messages under way at a time, in the replay: started and not arrived, of point-to-point lines and of collectives; the mean over each step, and the most at a time in it."))
             (figure("of-sender", "How many point-to-point messages of a rank are under way when one more starts, itself included, by powers of two."))
-            @if most.value.0 > 0 { p { "At most " (count(most.value)) " of one rank are under way at a time (rank " (most.rank) ")." } }
+            @if let Some(all) = all.filter(|all| all.0 > 0) { p { "At most " (count(*all)) " messages are under way at a time." } }
+            @if most.value.0 > 0 { p { "At most " (count(most.value)) " point-to-point messages of one rank are (rank " (most.rank) ")." } }
         })
     }
 

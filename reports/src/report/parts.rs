@@ -1,4 +1,4 @@
-//! What the page of a report is put together from: tables that can be sorted, places for figures, numbers with their names.
+//! Building blocks of the page: sortable tables, places for figures, tiles with a number and its name.
 
 use super::measures::Amount;
 use crate::exact::Exact;
@@ -8,7 +8,7 @@ use vef_format::units::Grouped;
 /// Rows of a table on the page, at most; the data has more.
 const ROWS: usize = 50;
 
-/// A cell of a table: what it is sorted by, and what is shown.
+/// A cell of a table: the value that it is sorted by, and the text shown.
 pub(super) struct Cell {
     value: String,
     shown: String,
@@ -20,7 +20,7 @@ impl Cell {
         Self { value: text.to_owned(), shown: text.to_owned(), text: true }
     }
 
-    /// A number that is a name.
+    /// A number that identifies something (a rank).
     pub(super) fn plain(number: u32) -> Self {
         Self { value: number.to_string(), shown: number.to_string(), text: false }
     }
@@ -35,7 +35,7 @@ impl Cell {
         Self { value: number.to_string(), shown: shown(number), text: false }
     }
 
-    /// A number as it is shown.
+    /// A number without a unit.
     pub(super) fn number(value: f64, shown: String) -> Self {
         Self { value: value.to_string(), shown, text: false }
     }
@@ -45,7 +45,7 @@ impl Cell {
     }
 }
 
-/// A table that can be sorted by its heads; `all`: how many rows there are.
+/// A table that can be sorted by its heads; `all`: the number of rows in the data.
 pub(super) fn table(heads: &[&str], rows: Vec<Vec<Cell>>, all: usize) -> Markup {
     let texts: Vec<bool> = rows.first().map_or(Vec::new(), |row| row.iter().map(|cell| cell.text).collect());
     let sortable = rows.len() > 1;
@@ -65,7 +65,7 @@ pub(super) fn table(heads: &[&str], rows: Vec<Vec<Cell>>, all: usize) -> Markup 
     }
 }
 
-/// The place of a figure, and what it shows.
+/// The place of a figure, with its caption.
 pub(super) fn figure(name: &str, caption: &str) -> Markup {
     html! {
         figure data-figure=(name) {

@@ -1,4 +1,4 @@
-//! The figures as files: the page's own code, run by an engine that is no browser.
+//! The figures as files: the page's own scripts, run by an embedded engine.
 
 use super::model::Report;
 use super::page::{FIGURES, PLOT};
@@ -8,7 +8,7 @@ const DOM: &str = include_str!("../../assets/dom.js");
 
 /// Pixels from the left to the right of a picture.
 const WIDTH: u32 = 900;
-/// Plot calls itself deeply.
+/// Stack of the engine, bytes: Plot recurses deeply.
 const STACK: usize = 8 << 20;
 
 /// Why there are no pictures.

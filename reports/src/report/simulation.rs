@@ -1,12 +1,14 @@
 //! The section of a page about a simulation, from the JSON that `vef sim --json` wrote (docs/simulator.md lists its keys).
 
+use super::model::Report;
 use super::parts::{Cell, figure, percent, table, tile};
 use super::shown::{bytes, count, time};
 use crate::exact::Exact;
+use crate::table::{Column, Table};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Why a file is no result of a simulation.
+/// A file is not the result of a simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
     /// It is no JSON.
@@ -29,6 +31,82 @@ pub fn read(json: &str) -> Result<Value, SimulationError> {
         }
     }
     Ok(value)
+}
+
+/// Links of a simulation in a report, at most: the busiest.
+const MOST_LINKS: usize = 1 << 14;
+/// Links of these with their load over time, at most.
+const MOST_LINKS_OVER_TIME: usize = 256;
+/// Ranks of a job in a report, at most: of more ranks, several share a row.
+const MOST_RANKS: usize = 1 << 12;
+
+impl Report {
+    /// Adds the result of a simulation. The report's tables have all of its links; its figures, and its JSON, only the busiest, and
+    /// of many ranks the sums over groups: a network of any size fits on a page.
+    pub fn add_simulation(&mut self, mut result: Value) {
+        self.links = links_table(&result);
+        if let Some(Value::Array(links)) = result.pointer_mut("/links/all") {
+            links.sort_by(|one, other| {
+                real(other, "/utilisation")
+                    .unwrap_or(0.0)
+                    .total_cmp(&real(one, "/utilisation").unwrap_or(0.0))
+            });
+            links.truncate(MOST_LINKS);
+            for link in links.iter_mut().skip(MOST_LINKS_OVER_TIME).filter_map(Value::as_object_mut) {
+                link.retain(|key, _| ["link", "utilisation", "bytes"].contains(&key.as_str()));
+            }
+        }
+        if let Some(Value::Array(jobs)) = result.get_mut("jobs") {
+            jobs.iter_mut().for_each(group_ranks);
+        }
+        self.simulated = Some(result);
+    }
+}
+
+/// Adds up the times of neighbouring ranks of a job where there are too many; the time at which a group finishes is that of its last
+/// rank.
+fn group_ranks(job: &mut Value) {
+    let ranks = job.get("ranks").and_then(Value::as_array).map_or(0, Vec::len);
+    let per_row = ranks.div_ceil(MOST_RANKS);
+    if per_row <= 1 {
+        return;
+    }
+    job["ranks_per_row"] = per_row.into();
+    if let Some(Value::Array(ranks)) = job.get_mut("ranks") {
+        *ranks = ranks.chunks(per_row).map(sum_of).collect();
+    }
+    if let Some(Value::Array(tasks)) = job.pointer_mut("/finish_ps/tasks") {
+        let last = |times: &[Value]| times.iter().filter_map(Value::as_u64).max().into();
+        *tasks = tasks.chunks(per_row).map(last).collect();
+    }
+}
+
+/// The sums of the whole numbers in objects, by key.
+fn sum_of(rows: &[Value]) -> Value {
+    let mut sums = serde_json::Map::new();
+    for (key, value) in rows.iter().filter_map(Value::as_object).flatten() {
+        let sum = sums.get(key).and_then(Value::as_u64).unwrap_or(0);
+        sums.insert(key.clone(), sum.saturating_add(value.as_u64().unwrap_or(0)).into());
+    }
+    Value::Object(sums)
+}
+
+fn links_table(result: &Value) -> Option<Table> {
+    let links = result.get("links")?;
+    let links = links.get("all").or_else(|| links.get("busiest"))?.as_array()?;
+    let whole = |name, key: &str| {
+        Column::whole(name, links.iter().map(|link| link.get(key).and_then(Value::as_u64).unwrap_or(0)))
+    };
+    let columns = vec![
+        Column::text(
+            "link",
+            links.iter().map(|link| link.get("link").and_then(Value::as_str).unwrap_or_default()),
+        ),
+        whole("messages", "messages"),
+        whole("bytes", "bytes"),
+        whole("busy_ps", "busy_ps"),
+    ];
+    Some(Table { name: "links", columns })
 }
 
 /// The number at a path of keys, if there is one.
@@ -112,7 +190,7 @@ pub(super) fn section(sim: &Value) -> Markup {
     }
 }
 
-/// What bounds the run time: where it goes along the chain of computing and messages that ends last.
+/// The critical path: how the run time divides along the chain of computing and messages that ends last.
 fn critical_path(sim: &Value, path: &Value) -> Markup {
     let runtime = number(sim, "/runtime_ps").unwrap_or_default();
     let share = |time: Option<u64>| match (time, runtime) {

@@ -48,7 +48,7 @@ impl Section {
         Self::Calls,
     ];
 
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ranks => "rank",
@@ -66,13 +66,13 @@ impl Section {
 /// Characters of the longest bar.
 const BAR: usize = 24;
 
-/// A table in the making: heads, then rows; the last column may be a bar.
+/// A table under construction: heads, then rows; the last column may be a bar.
 struct Rows {
     heads: Vec<&'static str>,
     rows: Vec<Vec<String>>,
     /// How many rows there are in all.
     all: u64,
-    /// What the bar of each row stands for.
+    /// The value of each row's bar.
     shares: Vec<u128>,
 }
 
@@ -81,14 +81,14 @@ impl Rows {
         Self { heads: heads.to_vec(), rows: Vec::new(), all: 0, shares: Vec::new() }
     }
 
-    /// A row, and what its bar stands for.
+    /// Adds a row with the value of its bar.
     fn row(&mut self, share: Exact, fields: Vec<String>) {
         self.rows.push(fields);
         self.all = self.all.max(self.rows.len() as u64);
         self.shares.push(share.0);
     }
 
-    /// The first column to the left, the others to the right.
+    /// The text: first column left-aligned, the others right-aligned.
     fn write(&self, shown: &Shown, out: &mut String) {
         let width = |column: usize| {
             let fields = self.rows.iter().map(|row| row[column].chars().count());

@@ -6,10 +6,10 @@ use crate::stats::{Pair as Counted, Stats, Sums, Volume};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Cells are listed one by one below this part of all.
+/// Cells are listed one by one if fewer than one in this many have messages.
 const SPARSE: usize = 4;
 
-/// What a report says of pairs.
+/// The pairs of ranks that exchange messages.
 pub(super) fn pairs(stats: &Stats, most: usize) -> Pairs {
     let exact = stats.exact_pairs.as_deref();
     let mut top: Vec<&Counted> = exact.unwrap_or_default().iter().collect();
@@ -29,7 +29,7 @@ pub(super) fn pairs(stats: &Stats, most: usize) -> Pairs {
     }
 }
 
-/// The matrix of sums over pairs of ranks.
+/// The matrix of messages and bytes.
 pub(crate) fn matrix(sums: &Sums) -> Matrix {
     let used = || sums.cells.iter().enumerate().filter(|(_, volume)| volume.messages > 0);
     let all = || sums.cells.iter().enumerate();
@@ -50,7 +50,7 @@ pub(crate) fn matrix(sums: &Sums) -> Matrix {
     }
 }
 
-/// How many ranks have so many receivers; nothing where pairs are not known.
+/// Numbers of ranks by number of receivers; empty if pairs were not counted one by one.
 fn partners(tasks: u32, pairs: &[Counted]) -> Vec<Partners> {
     let mut of_rank: BTreeMap<u32, u32> = BTreeMap::new();
     pairs.iter().for_each(|(src, _, _)| *of_rank.entry(*src).or_default() += 1);
@@ -63,7 +63,7 @@ fn partners(tasks: u32, pairs: &[Counted]) -> Vec<Partners> {
     ranks.into_iter().map(|(partners, ranks)| Partners { partners, ranks }).collect()
 }
 
-/// The share of bytes that have as many bytes the other way; none without bytes.
+/// The share of bytes matched by as many bytes in the opposite direction; `None` without bytes.
 fn symmetry(pairs: &[Counted]) -> Option<f64> {
     let bytes = |src: u32, dst: u32| {
         let found = pairs.binary_search_by_key(&(src, dst), |(src, dst, _)| (*src, *dst));
@@ -76,13 +76,13 @@ fn symmetry(pairs: &[Counted]) -> Option<f64> {
     (all > 0).then(|| back as f64 / all as f64)
 }
 
-/// How evenly ranks spread their messages over receivers; none without messages.
+/// The entropy of receivers of each rank's messages; `None` without messages.
 fn entropy(pairs: &[Counted]) -> Option<Entropy> {
     let of_rank = |pairs: &[Counted]| {
         let counts = || pairs.iter().map(|(_, _, volume)| volume.messages as f64);
         let all: f64 = counts().sum();
         let bits = all.log2() - counts().map(|count| count * count.log2()).sum::<f64>() / all;
-        // Of a single receiver it is 0, which the difference may miss.
+        // Exactly 0 for a single receiver, whatever the rounding.
         Bits { rank: pairs[0].0, bits: if pairs.len() == 1 { 0.0 } else { bits } }
     };
     let all: Vec<Bits> = pairs.chunk_by(|one, other| one.0 == other.0).map(of_rank).collect();
@@ -97,7 +97,7 @@ fn entropy(pairs: &[Counted]) -> Option<Entropy> {
     })
 }
 
-/// Orders other than by rank, where these show more.
+/// Orders of ranks that may show structure that the order by rank hides.
 fn orders(stats: &Stats, pairs: &[Counted]) -> Vec<Order> {
     let mut orders = Vec::new();
     if let Some(hosts) = &stats.hosts {
@@ -118,8 +118,7 @@ fn orders(stats: &Stats, pairs: &[Counted]) -> Vec<Order> {
     orders
 }
 
-/// Ranks so that those that exchange most stand beside each other: each time the rank is next that exchanges most with those that
-/// are there.
+/// An order with ranks that exchange much near each other: the next rank is always the one with most bytes to and from those before it.
 fn by_partners(tasks: u32, pairs: &[Counted]) -> Vec<u32> {
     let mut neighbours: Vec<Vec<(u32, u64)>> = vec![Vec::new(); tasks as usize];
     for &(src, dst, volume) in pairs.iter().filter(|(src, dst, _)| src != dst) {
@@ -134,7 +133,7 @@ fn by_partners(tasks: u32, pairs: &[Counted]) -> Vec<u32> {
         next.push((0, Reverse(first)));
         while let Some((tie, Reverse(rank))) = next.pop() {
             let at = rank as usize;
-            // An entry from before the rank's ties grew is out of date.
+            // The entry is stale: the rank's sum has grown since.
             if placed[at] || tie < ties[at] {
                 continue;
             }

@@ -1,8 +1,7 @@
 //! Counts by key, exact while there are not too many different keys.
 //!
-//! What happens beyond that is the owner's affair: it takes all that was counted out of the map and adds up something
-//! coarser from then on. Whether that happens depends on the keys alone, not on the order in which they come or on how they
-//! are shared among threads.
+//! With more keys the owner drains the map and counts something coarser instead. Whether that happens depends on the keys alone, not
+//! on their order or on how they are distributed over threads.
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -27,13 +26,13 @@ impl Volume {
 
 /// Most different keys that are counted exactly.
 pub(super) const MOST_KEYS: usize = 1 << 20;
-/// Keys of which one each is in front of the map: records that follow each other have few different ones.
+/// Places of a direct-mapped cache in front of the map: consecutive records have few different keys.
 const FRONT: usize = 256;
 
 /// Volumes by key.
 #[derive(Debug, Clone)]
 pub(super) struct Bounded {
-    /// What is added to most, without a look into the map. No messages: nothing is there.
+    /// The cache. An entry without messages is free.
     front: Box<[(u64, Volume); FRONT]>,
     counts: HashMap<u64, Volume>,
     most: usize,
@@ -44,8 +43,8 @@ impl Bounded {
         Self { front: Box::new([(0, Volume::default()); FRONT]), counts: HashMap::new(), most }
     }
 
-    /// Adds to the volume of `key`. What comes back is of one key too many, and was not added: it is to be added
-    /// elsewhere, together with all that [`Bounded::drain`] gives.
+    /// Adds to the volume of `key`. Returns what was not added because its key is one too many: the caller adds it elsewhere, together
+    /// with everything that [`Bounded::drain`] returns.
     #[inline(always)]
     pub(super) fn add(&mut self, key: u64, volume: Volume) -> Option<(u64, Volume)> {
         // The upper bits of a product depend on all bits of the key.
@@ -59,7 +58,7 @@ impl Bounded {
         self.settle(before)
     }
 
-    /// Moves what was in front of the map into it.
+    /// Moves an entry of the cache into the map.
     #[inline(never)]
     fn settle(&mut self, (key, volume): (u64, Volume)) -> Option<(u64, Volume)> {
         let full = self.counts.len() >= self.most;
@@ -72,14 +71,14 @@ impl Bounded {
         None
     }
 
-    /// Everything that was counted, which is then forgotten; a key may come twice.
+    /// Removes and returns everything that was counted; a key may occur twice.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, Volume)> + use<> {
         let front = std::mem::replace(&mut self.front, Box::new([(0, Volume::default()); FRONT]));
         let front = front.into_iter().filter(|(_, volume)| *volume != Volume::default());
         std::mem::take(&mut self.counts).into_iter().chain(front)
     }
 
-    /// Everything that was counted, by key; `Err` if these are too many keys.
+    /// Everything that was counted, in order of keys; `Err` if there are too many keys.
     pub(super) fn sorted(mut self) -> Result<Vec<(u64, Volume)>, Self> {
         let front = std::mem::replace(&mut self.front, Box::new([(0, Volume::default()); FRONT]));
         for (at, entry) in front.iter().enumerate() {

@@ -1,37 +1,39 @@
-//! What a trace holds, added up in one pass without a replay.
+//! Statistics of a trace, computed in one pass without a replay.
 
 mod bounded;
 mod collector;
 mod pairs;
+mod phases;
 mod read;
+mod recent;
 mod sizes;
 mod tables;
 
 pub use bounded::Volume;
-pub use collector::{CollectiveTally, PhaseTally, TaskTally, size_class};
+pub use collector::{CollectiveTally, TaskTally};
 pub use pairs::{DISTANCES, MATRIX, Pair, Sums, distance_class};
+pub use phases::{PhaseTally, size_class};
 pub use read::{Progress, StatsError};
 pub use sizes::SizeCounts;
 
-use collector::Collector;
 use std::collections::BTreeMap;
 use std::path::Path;
+use vef_format::container::About;
 use vef_format::ids::CommId;
-use vef_format::operation::OpCodes;
+use vef_format::operation::OpCode;
+use vef_format::raw::{AWAITED, DEPENDENCY, KIND, MESSAGE};
 use vef_format::record::Header;
 
-/// What a trace holds.
+/// Statistics of a trace.
 #[derive(Debug, Clone)]
 pub struct Stats {
     /// The trace's header.
     pub header: Header,
     /// Whether it is a container.
     pub is_container: bool,
-    /// What its codes of operations mean.
-    pub op_codes: OpCodes,
-    /// Where it comes from, if it is a container.
-    pub origin: Vec<(String, String)>,
-    /// The host of each task, if it is a container that says so.
+    /// The operations of its codes and, of a container, its origin.
+    pub about: About,
+    /// The host of each task, if the trace is a container with hosts.
     pub hosts: Option<Vec<String>>,
     /// Messages: sums over pairs of ranks.
     pub pairs: Sums,
@@ -51,9 +53,9 @@ pub struct Stats {
     pub awaited: u64,
     /// Messages of a task to itself.
     pub to_self: u64,
-    /// What happened in the program's phases, by name.
+    /// The program's phases, by name.
     pub phases: BTreeMap<String, PhaseTally>,
-    /// Records by the MPI function behind them, where the trace says so.
+    /// Records by the MPI function behind them; of containers.
     pub calls: BTreeMap<String, u64>,
 }
 
@@ -63,37 +65,34 @@ impl Stats {
     /// # Errors
     /// The first that is met in the file.
     pub fn of_trace(path: &Path, progress: Progress<'_>) -> Result<Self, StatsError> {
-        let read::Pass { header, op_codes, origin, hosts, sums, is_container } = read::read(path, progress)?;
-        let Collector {
-            pairs,
-            sizes,
-            tasks,
-            collectives,
-            dependencies,
-            awaited,
-            to_self,
-            phases,
-            calls,
-            communicators,
-        } = sums;
-        let (pairs, exact_pairs) = pairs.finish();
+        let read::Pass { header, is_container, about, hosts, sums } = read::read(path, progress)?;
+        let dependencies = std::array::from_fn(|code| sums.tagged(DEPENDENCY, code as u8));
+        let awaited = sums.tagged(KIND | AWAITED, MESSAGE | AWAITED);
+        let (pairs, exact_pairs) = sums.pairs.finish();
         Ok(Self {
             header,
             is_container,
-            op_codes,
-            origin,
+            about,
             hosts,
-            pairs,
-            exact_pairs,
-            sizes: sizes.finish(),
-            tasks,
-            collectives: collectives.into_iter().collect(),
-            communicators: communicators.into_iter().collect(),
             dependencies,
             awaited,
-            to_self,
-            phases,
-            calls,
+            to_self: pairs.by_distance[distance_class(0, 0)].messages,
+            pairs,
+            exact_pairs,
+            sizes: sums.sizes.finish(),
+            tasks: sums.tasks,
+            collectives: sums.collectives.into_iter().collect(),
+            communicators: sums.communicators.into_iter().collect(),
+            phases: sums.phases,
+            calls: sums.calls,
         })
+    }
+
+    /// The name of the operation that a code means.
+    pub fn operation_name(&self, code: u16) -> String {
+        match self.about.op_codes.operation(OpCode(code)) {
+            Some(operation) => operation.to_string(),
+            None => format!("code {code}"),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Who sends how much to whom.
+//! Messages by sender and receiver.
 
 use super::bounded::{Bounded, MOST_KEYS, Volume};
 
@@ -7,17 +7,17 @@ pub const MATRIX: u32 = 512;
 /// Classes of rank distances: none, then up to 1, 3, 7, ….
 pub const DISTANCES: usize = 33;
 
-/// What is known of messages between ranks, exact or, with too many different pairs, summed up by groups of ranks.
+/// Messages between ranks: by pair or, with too many different pairs, by groups of ranks.
 #[derive(Debug, Clone)]
 pub(super) struct Pairs {
     exact: Option<Bounded>,
     sums: Sums,
 }
 
-/// Sums over pairs. What they say of single ranks and of distances is exact in any case.
+/// Sums over pairs. Those of single ranks and of distances are always exact.
 #[derive(Debug, Clone)]
 pub struct Sums {
-    /// Ranks that share a row and a column.
+    /// Ranks per row and column.
     pub ranks_per_row: u32,
     /// Rows and columns.
     pub rows: u32,
@@ -39,13 +39,9 @@ impl Pairs {
         Self { exact: Some(Bounded::new(MOST_KEYS)), sums: Sums::new(tasks) }
     }
 
+    /// Adds messages between the two ranks of [`key`].
     #[inline(always)]
-    pub(super) fn add(&mut self, src: u32, dst: u32, volume: Volume) {
-        self.add_key(u64::from(src) << 32 | u64::from(dst), volume);
-    }
-
-    #[inline(always)]
-    fn add_key(&mut self, key: u64, volume: Volume) {
+    pub(super) fn add(&mut self, key: u64, volume: Volume) {
         let left_over = match &mut self.exact {
             Some(exact) => exact.add(key, volume),
             None => Some((key, volume)),
@@ -70,7 +66,7 @@ impl Pairs {
     /// Adds what another part of the trace gave.
     pub(super) fn merge(&mut self, other: Self) {
         match other.exact {
-            Some(mut exact) => exact.drain().for_each(|(key, volume)| self.add_key(key, volume)),
+            Some(mut exact) => exact.drain().for_each(|(key, volume)| self.add(key, volume)),
             None => {
                 self.give_up_pairs();
                 self.sums.merge(&other.sums);
@@ -99,6 +95,13 @@ impl Pairs {
     }
 }
 
+/// Two ranks as one number.
+#[inline(always)]
+pub(super) fn key(src: u32, dst: u32) -> u64 {
+    u64::from(src) << u32::BITS | u64::from(dst)
+}
+
+/// The two ranks of a [`key`].
 fn ends(key: u64) -> (u32, u32) {
     ((key >> 32) as u32, key as u32)
 }

@@ -1,18 +1,21 @@
 //! One pass over a trace, by as many threads as the pool has.
 //!
-//! A container is shared out task by task, a text by stretches of lines. Adding up does not depend on the order, so that
-//! any number of threads finds the same.
+//! Threads share a container task by task, a text by stretches of lines. Sums do not depend on the order: any number of threads gives
+//! the same.
 
-use super::collector::{Boundary, Collector};
+use super::collector::Collector;
+use super::phases::PhasesOfTask;
+use hashbrown::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use vef_format::container::{self, ContainerError, Note, Section};
+use vef_format::container::{
+    self, About, ContainerError, Note, Notes, Reader, Section, SectionStream, TakeRaw as _,
+};
 use vef_format::ids::Rank;
-use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
 use vef_format::record::{Header, Version};
 use vef_format::text::{self, Line, TextError};
@@ -36,17 +39,17 @@ pub enum StatsError {
     },
 }
 
-/// Is told how far the pass has come, in records; may be called by several threads at once.
+/// Receives the number of records read so far; several threads may call it at once.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// What a trace says of itself, and what it came to.
+/// The head of a trace, and its sums.
 pub(super) struct Pass {
     pub(super) header: Header,
-    pub(super) op_codes: OpCodes,
-    pub(super) origin: Vec<(String, String)>,
-    pub(super) hosts: Option<Vec<String>>,
-    pub(super) sums: Collector,
     pub(super) is_container: bool,
+    pub(super) about: About,
+    pub(super) hosts: Option<Vec<String>>,
+    /// Settled: nothing is pending in it.
+    pub(super) sums: Collector,
 }
 
 /// Bytes of a text that a thread takes at a time.
@@ -63,7 +66,7 @@ pub(super) fn read(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErr
     }
 }
 
-/// Gives each thread of the pool one collector, and merges them.
+/// Runs `work` on each thread of the pool with a collector of its own, and merges these.
 fn share<E: Send>(
     header: &Header,
     work: impl Fn(&mut Collector) -> Result<(), E> + Sync,
@@ -72,6 +75,7 @@ fn share<E: Send>(
     let ended = rayon::broadcast(|_| {
         let mut own = Collector::new(header);
         work(&mut own)?;
+        own.settle_all();
         let mut sums = sums.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match &mut *sums {
             Some(sums) => sums.merge(own),
@@ -88,6 +92,8 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
     let reader = container::Reader::open(path)?;
     let header = *reader.header();
     let tasks: Vec<Rank> = reader.tasks().collect();
+    let [calls, phases] = [Section::Calls, Section::Phases].map(|section| NotesByTask::new(&reader, section));
+    let (calls, phases) = (calls?, phases?);
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
@@ -95,9 +101,13 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
         while let Some(&task) = tasks.get(next.fetch_add(1, Ordering::Relaxed))
             && !failed.load(Ordering::Relaxed)
         {
-            let added = add_task(&reader, task, sums);
-            failed.fetch_or(added.is_err(), Ordering::Relaxed);
             let records = reader.records_of(task);
+            let added = match calls.of(task) {
+                Some(calls) => add_calls(&reader, calls, records, sums),
+                None => Ok(()),
+            };
+            let added = added.and_then(|()| add_task(&reader, task, phases.of(task), sums));
+            failed.fetch_or(added.is_err(), Ordering::Relaxed);
             added?;
             progress(done.fetch_add(records, Ordering::Relaxed) + records);
         }
@@ -107,61 +117,83 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
     while let Some((id, members)) = communicators.next()? {
         sums.communicators.insert(id, members.len() as u32);
     }
-    Ok(Pass {
-        header,
-        op_codes: reader.about().op_codes.clone(),
-        origin: reader.about().origin.clone(),
-        hosts: reader.hosts()?,
-        sums,
-        is_container: true,
-    })
+    Ok(Pass { header, is_container: true, about: reader.about().clone(), hosts: reader.hosts()?, sums })
 }
 
-fn add_task(reader: &container::Reader, task: Rank, sums: &mut Collector) -> Result<(), ContainerError> {
-    add_calls(reader, task, sums)?;
-    let mut boundaries = Vec::new();
-    let mut notes = reader.notes(Section::Phases, task)?;
-    while let Some((place, note)) = notes.next(reader)? {
-        if let Note::Phase { begin, name } = note {
-            boundaries.push(Boundary { place, begins: begin.then(|| name.to_owned()) });
-        }
+/// The notes of a section, by task.
+struct NotesByTask {
+    section: Section,
+    streams: Vec<SectionStream>,
+}
+
+impl NotesByTask {
+    fn new(reader: &Reader, section: Section) -> Result<Self, ContainerError> {
+        let mut streams = reader.section(section.name())?;
+        streams.sort_by_key(|stream| stream.task);
+        Ok(Self { section, streams })
     }
+
+    fn of(&self, task: Rank) -> Option<Notes> {
+        let place = self.streams.binary_search_by_key(&Some(task), |stream| stream.task).ok()?;
+        Some(Notes::new(self.section, &self.streams[place]))
+    }
+}
+
+/// Adds the records of a task, and the sums of its phases.
+fn add_task(
+    reader: &Reader,
+    task: Rank,
+    phases: Option<Notes>,
+    sums: &mut Collector,
+) -> Result<(), ContainerError> {
     let mut records = reader.task(task);
-    if boundaries.is_empty() {
-        let mut tally = sums.of_task(task.0);
-        records.each_raw(|raw| tally.add(raw))?;
+    let mut tally = sums.of_task(task.0);
+    let Some(phases) = phases else {
+        records.each_raw(&mut tally)?;
         tally.finish();
         return Ok(());
-    }
-    let mut boundaries = boundaries.into_iter().peekable();
-    let mut open: Vec<String> = Vec::new();
-    let mut number = 0;
-    records.each_raw(|raw| {
-        sums.pass_boundaries(&mut boundaries, number, &mut open);
-        number += 1;
-        sums.add(task.0, raw);
-        if let Some(phase) = open.last().and_then(|name| sums.phases.get_mut(name)) {
-            phase.add(raw);
+    };
+    let mut phases = PhasesOfTask::new(reader, phases)?;
+    let mut followed = Ok(());
+    records.each_raw(&mut |raw: &Raw| {
+        tally.take(raw);
+        if followed.is_ok() {
+            followed = phases.add(raw);
         }
     })?;
-    sums.pass_boundaries(&mut boundaries, number, &mut open);
+    followed?;
+    tally.finish();
+    for (name, phase) in phases.finish()? {
+        sums.phases.entry(name).or_default().merge(phase);
+    }
     Ok(())
 }
 
-/// Counts the records of a task by the function behind them; a name holds up to the next one.
-fn add_calls(reader: &container::Reader, task: Rank, sums: &mut Collector) -> Result<(), ContainerError> {
-    let mut notes = reader.notes(Section::Calls, task)?;
-    let mut last: Option<(u64, String)> = None;
-    let mut count = |name: String, records: u64| *sums.calls.entry(name).or_default() += records;
+/// Counts a task's `records` by the function behind them. A note names the function of all records up to the next note.
+fn add_calls(
+    reader: &Reader,
+    mut notes: Notes,
+    records: u64,
+    sums: &mut Collector,
+) -> Result<(), ContainerError> {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut counts: Vec<u64> = Vec::new();
+    let mut last: Option<(u64, usize)> = None;
     while let Some((place, note)) = notes.next(reader)? {
         let Note::Call(name) = note else { continue };
-        let name = name.to_owned();
-        if let Some((from, name)) = last.replace((place, name)) {
-            count(name, place.saturating_sub(from));
+        let number = *numbers.entry_ref(name).or_insert_with(|| {
+            counts.push(0);
+            counts.len() - 1
+        });
+        if let Some((from, before)) = last.replace((place, number)) {
+            counts[before] += place.saturating_sub(from);
         }
     }
-    if let Some((from, name)) = last {
-        count(name, reader.records_of(task).saturating_sub(from));
+    if let Some((from, number)) = last {
+        counts[number] += records.saturating_sub(from);
+    }
+    for (name, number) in numbers {
+        *sums.calls.entry(name).or_default() += counts[number];
     }
     Ok(())
 }
@@ -191,7 +223,7 @@ fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
             Ok::<_, StatsError>(())
         })
     });
-    // What is wrong is placed by the number of its line, which only a reader from the beginning knows.
+    // An error names its line, whose number only a reader from the beginning knows.
     let sums = match together {
         Some(Ok(sums)) if counts_fit(&header, &sums) => sums,
         _ => {
@@ -199,23 +231,17 @@ fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
             let done = AtomicU64::new(0);
             let tell = |records| progress(done.fetch_add(records, Ordering::Relaxed) + records);
             add_lines(text::Reader::open(path)?, &mut sums, &tell)?;
+            sums.settle_all();
             sums
         }
     };
-    Ok(Pass {
-        header,
-        op_codes: OpCodes::default(),
-        origin: Vec::new(),
-        hosts: None,
-        sums,
-        is_container: false,
-    })
+    Ok(Pass { header, is_container: false, about: About::default(), hosts: None, sums })
 }
 
-/// Whether there are as many records as the header says; if not, a reader from the beginning says what is wrong.
+/// Whether the records are as many as the header says; if not, a reader from the beginning reports the error.
 fn counts_fit(header: &Header, sums: &Collector) -> bool {
     let collectives: u64 = sums.tasks.iter().map(|task| task.collectives).sum();
-    let records: u64 = sums.dependencies.iter().sum();
+    let records = sums.tagged(0, 0);
     records.checked_sub(collectives) == Some(header.messages)
         && collectives == header.local_collectives
         && sums.communicators.len() as u64 == header.communicators
@@ -224,11 +250,11 @@ fn counts_fit(header: &Header, sums: &Collector) -> bool {
 /// A text in parts.
 struct Stretches {
     first_line: Vec<u8>,
-    /// Where whole lines stand.
+    /// Ranges of whole lines.
     places: Vec<Range<u64>>,
 }
 
-/// A text in parts; `None`: it is not worth it.
+/// Divides a text into parts; `None`: it is too short for more than one.
 fn stretches(path: &Path) -> io::Result<Option<Stretches>> {
     let mut file = BufReader::new(File::open(path)?);
     let length = file.get_ref().metadata()?.len();

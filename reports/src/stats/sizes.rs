@@ -1,11 +1,11 @@
-//! How large messages are.
+//! Sizes of messages.
 
 use super::bounded::{Bounded, MOST_KEYS, Volume};
 
-/// Bins of a power of two of sizes, in what is kept of more sizes than can be counted one by one.
+/// Bins per power of two, where there are too many sizes to count each.
 const BINS: u32 = 128;
 
-/// The sizes of messages: each by itself or, if there are too many different ones, in bins that are 1/128 wide.
+/// Messages by size or, with too many different sizes, by bins that are 1/128 wide.
 #[derive(Debug, Clone)]
 pub(super) struct Sizes {
     exact: Option<Bounded>,
@@ -18,7 +18,7 @@ pub(super) struct Sizes {
 pub struct SizeCounts {
     /// How often each size occurs, by size; with `exact` false, the largest size of a bin that is 1/128 wide.
     pub sizes: Vec<(u64, Volume)>,
-    /// Whether the sizes are those of the messages.
+    /// Whether each size was counted by itself.
     pub exact: bool,
 }
 

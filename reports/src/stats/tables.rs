@@ -2,7 +2,6 @@
 
 use super::Stats;
 use crate::table::{Column, Table};
-use vef_format::operation::OpCode;
 
 impl Stats {
     /// The tables. That of pairs is left out where there were too many to count one by one.
@@ -75,12 +74,8 @@ impl Stats {
     fn collectives_table(&self) -> Table {
         let rows = &self.collectives;
         let members = |comm| self.communicators.get(comm).copied().unwrap_or(1);
-        let name = |code: u16| match self.op_codes.operation(OpCode(code)) {
-            Some(operation) => operation.to_string(),
-            None => format!("code {code}"),
-        };
         let columns = vec![
-            Column::text("operation", rows.keys().map(|(_, code)| name(*code))),
+            Column::text("operation", rows.keys().map(|(_, code)| self.operation_name(*code))),
             Column::whole("communicator", rows.keys().map(|(comm, _)| u64::from(comm.0))),
             Column::whole("members", rows.keys().map(|(comm, _)| u64::from(members(comm)))),
             Column::whole("parts", rows.values().map(|tally| tally.parts)),

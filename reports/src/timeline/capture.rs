@@ -70,9 +70,9 @@ pub(super) fn draw(
     Ok(())
 }
 
-/// When a rank entered `MPI_Init`: its first event; of one that recorded none, as its file says.
+/// When a rank entered `MPI_Init`: its first event or, if it recorded none, the time in its file's head.
 fn zero(capture: &Capture, rank: Rank) -> Result<u64, TimelineError> {
-    /// An end of reading that is no error.
+    /// Stops the reading without an error.
     struct Enough(Option<TimelineError>);
     impl<E: Into<TimelineError>> From<E> for Enough {
         fn from(error: E) -> Self {
@@ -91,8 +91,7 @@ fn zero(capture: &Capture, rank: Rank) -> Result<u64, TimelineError> {
     }
 }
 
-/// Sources and tags of the receives of a rank that were posted with a wildcard: known at the end of such a receive, needed at its
-/// beginning.
+/// Sources and tags of a rank's receives with wildcards: needed where they are posted, known where they complete.
 #[derive(Debug, Default)]
 struct Wildcards(HashMap<RequestId, (CommRank, i32)>);
 
@@ -112,7 +111,7 @@ impl Wildcards {
         Ok(Self(met))
     }
 
-    /// From whom a receive got which message; `None` if that is not known, or it got none.
+    /// Source and tag of the message that a receive matched; `None` if unknown, or if it matched none.
     fn resolve(&self, posted: &PostReceive) -> Option<(CommRank, i32)> {
         match (posted.source, posted.tag) {
             (Some(source), Some(tag)) => Some((source, tag)),
@@ -130,16 +129,16 @@ struct Calls<'a, 'd> {
     process: u32,
     /// The timeline's zero on this rank's clock.
     zero: u64,
-    /// Number of the next track that is no rank's first.
+    /// Number of the next track of a further thread.
     threads: &'a mut u32,
     /// By thread.
     tracks: Vec<Option<u32>>,
     phases: Option<Phases>,
     channels: Channels,
-    /// Receives in progress, and the messages that they are to get.
+    /// Pending receives, and the ids of their messages.
     receives: HashMap<RequestId, u64>,
     end: u64,
-    /// Messages that the present call received.
+    /// Messages that the current call received.
     done: Vec<u64>,
 }
 
@@ -150,7 +149,7 @@ struct Phases {
     open: Vec<(String, u64, bool)>,
 }
 
-/// At most so many are in each other: further ones are not drawn.
+/// Most phases that nest: further ones are not drawn.
 const MOST_PHASES: usize = 64;
 
 impl Calls<'_, '_> {
@@ -249,7 +248,7 @@ impl Calls<'_, '_> {
 }
 
 impl Phases {
-    /// All from `place` on end: their beginnings are drawn, if they have not been, and their ends.
+    /// Ends all phases from `place` on; draws their beginnings first, if not yet drawn.
     fn end(&mut self, place: usize, at: u64, drawing: &mut Drawing<'_>) -> Result<(), TimelineError> {
         let first = self.open.get(place).map_or(at, |(_, begin, _)| *begin);
         if drawing.shows(first, at) {
@@ -268,7 +267,7 @@ impl Phases {
     }
 }
 
-/// What a call is named whose function is not known; `None`: it is no call.
+/// The name of a call whose function is unknown; `None`: the event is no call.
 fn name_of(action: &Action<'_>) -> Option<&'static str> {
     Some(match action {
         Action::Init => "init",
@@ -289,7 +288,7 @@ fn name_of(action: &Action<'_>) -> Option<&'static str> {
     })
 }
 
-/// What is shown of a call.
+/// The annotations of a call.
 struct Facts(Vec<(&'static str, Fact)>);
 
 impl Facts {
@@ -333,7 +332,7 @@ impl Facts {
         self.0.push((name, Fact::Number(value)));
     }
 
-    /// The other end, by its rank in the world, where that is known.
+    /// The peer's rank in `MPI_COMM_WORLD`, if known.
     fn peer(&mut self, name: &'static str, channels: &Channels, comm: CommId, rank: CommRank, tag: i32) {
         self.number(name, channels.member(comm, rank).map_or(rank.0, |rank| rank.0).into());
         self.0.push(("tag", Fact::Signed(tag.into())));

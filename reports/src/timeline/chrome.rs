@@ -6,7 +6,7 @@ use std::io::Write;
 /// The encoder.
 #[derive(Debug, Default)]
 pub(super) struct Chrome {
-    /// Whether an event stands in front of the next.
+    /// Whether an event has been written.
     begun: bool,
 }
 
@@ -14,7 +14,7 @@ impl Encoder for Chrome {
     fn begin(&mut self, out: &mut Vec<u8>, realtime: Option<u64>) {
         put(out, format_args!(r#"{{"displayTimeUnit":"ns","#));
         if let Some(realtime) = realtime {
-            // As text: it has more digits than a double.
+            // A string: a double would lose digits.
             put(out, format_args!(r#""otherData":{{"start_ns_since_1970":"{realtime}"}},"#));
         }
         put(out, format_args!(r#""traceEvents":["#));
@@ -62,7 +62,7 @@ impl Encoder for Chrome {
             for (place, (name, fact)) in slice.facts.iter().enumerate() {
                 put(out, format_args!(r#"{}"{name}":"#, if place > 0 { "," } else { "" }));
                 match *fact {
-                    // More digits than a double has.
+                    // A string: a double would lose digits.
                     Fact::Number(value) if value >> 53 != 0 => put(out, format_args!(r#""{value}""#)),
                     Fact::Number(value) => put(out, format_args!("{value}")),
                     Fact::Signed(value) => put(out, format_args!("{value}")),
@@ -118,13 +118,13 @@ impl Encoder for Chrome {
 }
 
 impl Chrome {
-    /// What stands between events.
+    /// Writes the separator between events.
     fn next(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(if std::mem::replace(&mut self.begun, true) { b",\n" } else { b"\n" });
     }
 }
 
-/// The process and the thread of a track; those beside ranks are threads of their own, behind all others.
+/// Process and thread of a track; nested tracks are threads of their own, numbered after all ranks.
 fn ids(number: u32, track: &Track) -> (u64, u64) {
     let thread = match track.below {
         None => u64::from(track.thread),

@@ -1,9 +1,9 @@
-//! A timeline in the making: what of it is in the window, what is put together so that the file fits, and how large it gets.
+//! Writes a timeline: drops what is outside the window, and merges short slices where the file would exceed its limit.
 //!
-//! Where all slices are more than the limit, those shorter than some power of two of nanoseconds are put together: on each track, those
-//! that begin in one stretch of so long, until a longer one comes between. What stands for them tells how many they were, and
-//! how long together. The length is the smallest by which the file must fit: from the sizes of all
-//! slices by their length, and the number of groups that each length would make.
+//! Slices shorter than a power of two of nanoseconds (the threshold) are merged. Time is divided into stretches as long as the
+//! threshold; on each track the short slices that begin in the same stretch become one, unless a longer slice lies between them. The
+//! merged slice carries their number and total duration. The threshold is the smallest at which the file is sure to fit; it is
+//! computed from the encoded sizes of all slices by length, and from the number of merged slices that each threshold would leave.
 
 use super::chrome::Chrome;
 use super::encoder::{Encoder, Fact, Slice, Track};
@@ -14,15 +14,15 @@ use std::io::{self, Write};
 
 /// Bytes that are written at a time.
 const CHUNK: usize = 1 << 18;
-/// What may stand behind everything.
+/// Room kept for the end of the file.
 const END: u64 = 16;
-/// Progress is told after so many slices.
+/// Slices between two reports of progress.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
-/// A timeline in the making.
+/// A timeline that is being written, or measured.
 pub(super) struct Drawing<'a> {
     encoder: Box<dyn Encoder>,
-    /// None: its size is all that is wanted.
+    /// `None`: the timeline is only measured.
     out: Option<&'a File>,
     buffer: Vec<u8>,
     settings: &'a Settings,
@@ -41,11 +41,11 @@ struct TrackState {
     track: Track,
     described: bool,
     short: Option<Short>,
-    /// When the last slice began, and how many bits its length has.
+    /// Begin of the last slice, and the bits of its length.
     last: Option<(u64, u32)>,
 }
 
-/// Short slices of one stretch.
+/// Short slices of one stretch, merged.
 #[derive(Debug)]
 struct Short {
     stretch: u64,
@@ -53,20 +53,20 @@ struct Short {
     end: u64,
     count: u64,
     together: u64,
-    /// All have this name; empty: they do not.
+    /// The name that all share; empty: their names differ.
     name: String,
 }
 
-/// How much there is.
+/// Encoded sizes.
 #[derive(Debug)]
 struct Sizes {
-    /// Bytes of all but slices.
+    /// Bytes of everything but slices.
     rest: u64,
-    /// Bytes of slices, by how many bits their length has.
+    /// Bytes of slices, by the bits of their length.
     slices: [u64; CLASSES],
-    /// Where what is put together are lengths below 2^k: how many more there are for k than for k - 1.
+    /// Merged slices at the threshold 2^k, less those at 2^(k - 1).
     groups: [i64; CLASSES + 1],
-    /// Tracks that have any.
+    /// Tracks with at least one slice.
     tracks: u64,
 }
 
@@ -74,7 +74,7 @@ struct Sizes {
 const CLASSES: usize = 65;
 
 impl<'a> Drawing<'a> {
-    /// Begins one into `out`; without that it only learns how large it gets. What is `shorter_than` that is put together.
+    /// A timeline to be written into `out`, or only measured. Slices `shorter_than` the threshold are merged.
     pub(super) fn new(
         settings: &'a Settings,
         out: Option<&'a File>,
@@ -100,7 +100,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// What comes in front of all else.
+    /// Writes the head of the file.
     pub(super) fn begin(&mut self, realtime: Option<u64>) -> Result<(), TimelineError> {
         self.begun = true;
         self.encoder.begin(&mut self.buffer, realtime);
@@ -108,19 +108,19 @@ impl<'a> Drawing<'a> {
         self.flush(CHUNK)
     }
 
-    /// A process; its number.
+    /// Adds a process; returns its number.
     pub(super) fn add_process(&mut self, name: String) -> u32 {
         self.processes.push((name, false));
         self.processes.len() as u32 - 1
     }
 
-    /// A track; its number. It is in the file if anything is on it.
+    /// Adds a track; returns its number. An empty track is not written.
     pub(super) fn add_track(&mut self, track: Track) -> u32 {
         self.tracks.push(TrackState { track, described: false, short: None, last: None });
         self.tracks.len() as u32 - 1
     }
 
-    /// Draws a track that shows a share of 100 over time, if it fits behind those in front of it; else it is only counted.
+    /// Draws a track of percentages over time. If it does not fit into the file any more, it is counted as left out.
     pub(super) fn counter(&mut self, number: u32, points: &[(u64, f64)]) -> Result<(), TimelineError> {
         let before = self.buffer.len();
         let track = &self.tracks[number as usize].track;
@@ -144,12 +144,12 @@ impl<'a> Drawing<'a> {
         self.flush(CHUNK)
     }
 
-    /// Whether anything from `begin` to `end` is to be drawn.
+    /// Whether the interval from `begin` to `end` overlaps the window.
     pub(super) fn shows(&self, begin: u64, end: u64) -> bool {
         end >= self.settings.window.start && begin < self.settings.window.end
     }
 
-    /// Draws a slice, if it is in the window. Those of a track come in their order, none begins before the one in front of it has ended.
+    /// Draws a slice, if it is in the window. The slices of a track are drawn in order of time and do not overlap.
     pub(super) fn slice(&mut self, number: u32, slice: &Slice<'_>) -> Result<(), TimelineError> {
         if !self.shows(slice.begin, slice.end) {
             return Ok(());
@@ -172,7 +172,7 @@ impl<'a> Drawing<'a> {
         self.encoder.slice(&mut self.buffer, number, &self.tracks[number as usize].track, slice);
         let (class, state) = (u64::BITS - length.leading_zeros(), &mut self.tracks[number as usize]);
         self.sizes.slices[class as usize] += (self.buffer.len() - before) as u64;
-        // It begins a group where the slice before is in none, or in another stretch.
+        // This slice starts a new merged slice at the thresholds at which the previous one is long, or lies in another stretch.
         let until = state.last.map_or(CLASSES as u32, |(begin, class)| {
             class.max(u64::BITS - (begin ^ slice.begin).leading_zeros())
         });
@@ -182,7 +182,7 @@ impl<'a> Drawing<'a> {
         self.flush(CHUNK)
     }
 
-    /// Something begins, in which others may be.
+    /// Begins a slice in which others may nest.
     pub(super) fn open(&mut self, number: u32, at: u64, name: &str) -> Result<(), TimelineError> {
         self.describe(number);
         let before = self.buffer.len();
@@ -192,7 +192,7 @@ impl<'a> Drawing<'a> {
         self.flush(CHUNK)
     }
 
-    /// What was opened last on this track ends.
+    /// Ends the innermost open slice of this track.
     pub(super) fn close(&mut self, number: u32, at: u64) -> Result<(), TimelineError> {
         let before = self.buffer.len();
         self.encoder.close(&mut self.buffer, number, &self.tracks[number as usize].track, at);
@@ -223,7 +223,7 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    /// Draws what the short slices in front of this moment became.
+    /// Draws the pending merged slice of a track.
     fn finish_short(&mut self, number: u32) -> Result<(), TimelineError> {
         let Some(short) = self.tracks[number as usize].short.take() else { return Ok(()) };
         self.describe(number);
@@ -233,7 +233,7 @@ impl<'a> Drawing<'a> {
         self.flush(CHUNK)
     }
 
-    /// Describes a track in front of the first thing on it, and its process.
+    /// Writes the descriptions of a track and of its process, once, before their first slice.
     fn describe(&mut self, number: u32) {
         let state = &mut self.tracks[number as usize];
         if std::mem::replace(&mut state.described, true) {
@@ -253,14 +253,14 @@ impl<'a> Drawing<'a> {
         self.count_rest(before);
     }
 
-    /// Writes what is in the buffer, if that is as much as `least`.
+    /// Writes the buffer out if it has `least` bytes or more.
     fn flush(&mut self, least: usize) -> Result<(), TimelineError> {
         if self.buffer.len() < least {
             return Ok(());
         }
         self.summary.bytes += self.buffer.len() as u64;
         if self.summary.bytes > self.settings.most_bytes {
-            // It does not fit: what else there is only counts.
+            // The file exceeds its limit: the rest is only measured.
             self.out = None;
         }
         if let Some(mut out) = self.out {
@@ -270,7 +270,7 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    /// What must be put together so that everything fits: what is shorter than this. `None`: nothing.
+    /// The threshold at which the file fits; `None`: it fits without merging.
     pub(super) fn shorter_than(&mut self) -> Result<Option<u64>, TimelineError> {
         let most = self.settings.most_bytes;
         let mut end = Vec::new();
@@ -287,23 +287,23 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Bytes of what stands for short slices, at most.
+    /// Most bytes that a merged slice takes.
     fn most_of_short(&mut self) -> u64 {
         let (end, count) = (self.summary.end, self.summary.slices);
         let number = self.tracks.len() as u32;
         let long = Track { process: number, thread: number, name: String::new(), below: None };
         let short = Short { stretch: 0, begin: end, end, count, together: end, name: String::new() };
         let mut out = Vec::new();
-        // The first time names are told, too: only the second counts.
+        // The first time includes definitions of names: only the second counts.
         for _ in 0..2 {
             out.clear();
             draw_short(&mut *self.encoder, &mut out, number, &long, &short);
         }
-        // In text a name stands in each slice, and threads beside others have large numbers.
+        // JSON repeats the name in each slice, and the threads of nested tracks have long numbers.
         out.len() as u64 + if self.settings.format == Format::Json { MOST_OF_NAME } else { 0 }
     }
 
-    /// Writes the rest.
+    /// Completes the file.
     pub(super) fn finish(mut self) -> Result<Summary, TimelineError> {
         for number in 0..self.tracks.len() as u32 {
             self.finish_short(number)?;
@@ -321,7 +321,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Names of functions are no longer, with a large number of a thread.
+/// Bytes of the longest name of a function and the longest number of a thread.
 const MOST_OF_NAME: u64 = 66;
 
 fn draw_short(
@@ -337,7 +337,7 @@ fn draw_short(
 }
 
 impl Sizes {
-    /// Bytes at most, if lengths of up to `bits` bits are put together in groups that take `short` bytes each.
+    /// Most bytes of the file if slices of up to `bits` bits are merged and a merged slice takes `short` bytes.
     fn with_short(&self, bits: u32, short: u64) -> u64 {
         let bits = bits as usize;
         let groups: i64 = self.groups[..=bits].iter().sum();

@@ -1,6 +1,6 @@
-//! What both formats can say: slices on tracks.
+//! The interface to a file format: slices on tracks.
 
-/// Something that a track shows from a moment to another.
+/// An interval of a track.
 #[derive(Debug)]
 pub(super) struct Slice<'a> {
     /// When it begins and ends, ns.
@@ -8,48 +8,48 @@ pub(super) struct Slice<'a> {
     pub(super) end: u64,
     pub(super) name: &'a str,
     pub(super) facts: &'a [(&'static str, Fact)],
-    /// Messages that it sends.
+    /// The id of the message that it sends.
     pub(super) sends: Option<u64>,
-    /// Messages that it waited for, and got.
+    /// The ids of the messages that it received.
     pub(super) receives: &'a [u64],
 }
 
-/// What a viewer shows of a slice that is selected.
+/// An annotation, which a viewer shows when the slice is selected.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fact {
     Number(u64),
     Signed(i64),
 }
 
-/// Where slices are shown.
+/// A row of the timeline.
 #[derive(Clone, Debug)]
 pub(super) struct Track {
-    /// The process that it belongs to, a host: a number below 2^32 - 1.
+    /// Its process (a host): a number below 2^32 - 1.
     pub(super) process: u32,
-    /// Its number among all threads, from 0: ranks first.
+    /// Its thread, numbered from 0: ranks first.
     pub(super) thread: u32,
     pub(super) name: String,
-    /// Beside another track, and part of that.
+    /// The track that it is nested in.
     pub(super) below: Option<u32>,
 }
 
-/// A format.
+/// A file format.
 pub(super) trait Encoder {
-    /// What stands first; at `realtime` ns since 1970 the timeline's zero is, if that is known.
+    /// Writes the head. `realtime`: the timeline's zero in ns since 1970, if known.
     fn begin(&mut self, out: &mut Vec<u8>, realtime: Option<u64>);
     fn process(&mut self, out: &mut Vec<u8>, process: u32, name: &str);
-    /// A track, of number `number`.
+    /// Describes the track `number`.
     fn track(&mut self, out: &mut Vec<u8>, number: u32, track: &Track);
     fn slice(&mut self, out: &mut Vec<u8>, number: u32, track: &Track, slice: &Slice<'_>);
-    /// A track that shows a share of 100 over time.
+    /// Describes a track of percentages over time.
     fn counter_track(&mut self, out: &mut Vec<u8>, number: u32, track: &Track);
-    /// From this moment on its value is this.
+    /// Sets the value of such a track from `at` on.
     fn counter(&mut self, out: &mut Vec<u8>, number: u32, track: &Track, at: u64, value: f64);
-    /// Something begins, in which others may be.
+    /// Begins a slice in which others may nest.
     fn open(&mut self, out: &mut Vec<u8>, number: u32, track: &Track, at: u64, name: &str);
-    /// What was opened last ends.
+    /// Ends the innermost open slice.
     fn close(&mut self, out: &mut Vec<u8>, number: u32, track: &Track, at: u64);
     fn end(&mut self, out: &mut Vec<u8>);
-    /// Bytes of names that are told once, at most.
+    /// Most bytes of the names that are defined once.
     fn names(&self) -> u64;
 }

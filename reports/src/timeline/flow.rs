@@ -1,16 +1,16 @@
-//! The number of a message that its sender and its receiver tell alike, each from its own calls.
+//! Ids of messages that sender and receiver compute independently, each from its own calls.
 //!
-//! Messages between two ranks on a communicator with a tag arrive in the order in which they were sent. So the n-th send and the n-th
-//! receive of such a channel are of one message, and n with the channel is its name: nothing has to be looked up, and ranks
-//! are drawn one after the other. A name is 64 bits of a hash: among ten million messages two have the same with a
-//! probability of three in a million.
+//! Messages between two ranks on a communicator with a tag (a channel) arrive in the order in which they were sent: the n-th send and
+//! the n-th receive of a channel belong to the same message. Its id is a hash of the channel and n. Ranks can therefore be drawn one
+//! after the other without matching their calls. An id has 64 bits: among ten million messages two share one with a probability of
+//! three in a million.
 
 use crate::members::Group;
 use std::collections::HashMap;
 use vef_format::capture::event::{Communicator, Origin};
 use vef_format::ids::{CommId, CommRank, Rank};
 
-/// A value mixed into a hash, as SplitMix64 does it.
+/// Mixes a value into a hash, as SplitMix64 does.
 fn mix(hash: u64, value: u64) -> u64 {
     let mut mixed = (hash ^ value).wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,7 +26,7 @@ fn hash_all(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, mix)
 }
 
-/// The channels of one rank, and how many messages went through each.
+/// The channels of one rank, with the number of messages of each.
 #[derive(Debug)]
 pub(super) struct Channels {
     rank: Rank,
@@ -37,14 +37,14 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// Those of a rank that has no communicator yet.
+    /// No channels: the rank has no communicator yet.
     pub(super) fn new(rank: Rank, tasks: u32) -> Self {
         Self { rank, tasks, communicators: HashMap::new(), counts: HashMap::new() }
     }
 
-    /// A communicator comes to be known.
+    /// Adds a communicator.
     pub(super) fn add(&mut self, communicator: &Communicator<'_>) {
-        // Ranks of the other group are no ranks of the local one.
+        // The peers of an inter-communicator are not in its local group.
         if communicator.foreign {
             return;
         }
@@ -65,13 +65,13 @@ impl Channels {
         self.communicators.get(&comm)?.1.world_rank(rank)
     }
 
-    /// The name of the next message to another rank.
+    /// The id of the next message to another rank.
     pub(super) fn send(&mut self, comm: CommId, to: CommRank, tag: i32) -> Option<u64> {
         let to = self.member(comm, to)?;
         self.next(comm, [self.rank, to], tag, 0)
     }
 
-    /// The name of the next message from another rank.
+    /// The id of the next message from another rank.
     pub(super) fn receive(&mut self, comm: CommId, from: CommRank, tag: i32) -> Option<u64> {
         let from = self.member(comm, from)?;
         self.next(comm, [from, self.rank], tag, 1)
@@ -80,7 +80,7 @@ impl Channels {
     fn next(&mut self, comm: CommId, [src, dst]: [Rank; 2], tag: i32, end: u64) -> Option<u64> {
         let (communicator, _) = self.communicators.get(&comm)?;
         let channel = hash(&[*communicator, src.0.into(), dst.0.into(), tag as u64]);
-        // What a rank sends to itself it counts twice.
+        // Sends and receives are counted apart: of messages to itself a rank has both.
         let count = self.counts.entry(channel.wrapping_add(end)).or_default();
         *count += 1;
         Some(mix(channel, *count).max(1))
@@ -97,10 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_tell_the_same_name() {
+    fn both_ends_compute_the_same_id() {
         let (mut one, mut two) = (Channels::new(Rank(1), 8), Channels::new(Rank(5), 8));
         let child = Origin::Child { parent: CommId(0), ordinal: 0 };
-        // The same communicator, numbered and told differently; and another of the same call.
+        // The same communicator, with another number and another form of its members; and another one of the same call.
         one.add(&communicator(0, Origin::World, Members::All));
         one.add(&communicator(3, child, Members::Strided { first: Rank(1), stride: 4, count: 2 }));
         two.add(&communicator(0, Origin::World, Members::All));

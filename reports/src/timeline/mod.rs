@@ -1,9 +1,9 @@
-//! Timelines: what each rank did when, as a file for a trace viewer.
+//! Timelines of ranks, as files for trace viewers.
 //!
-//! A capture gives the calls with the times at which they were made ([`Source::Capture`]); a trace, which has no times, those
-//! of a replay on the yardstick network ([`Source::Trace`]). Both become slices on a track for each rank, and arrows between the
+//! The times are those of the calls in a capture ([`Source::Capture`]) or, as a trace has none, those of its replay on the yardstick
+//! network ([`Source::Trace`]). Both become slices on a track for each rank, and arrows between the
 //! slices of a message's sender and of its receiver. The file is written while its source is read, rank after rank or in the
-//! order of the replay: viewers sort. Memory follows the ranks, not the calls. The result of a simulation gives curves of its links
+//! order of the replay: viewers sort. Memory depends on the number of ranks, not of calls. The result of a simulation gives curves of its links
 //! ([`Source::Simulation`]).
 
 mod capture;
@@ -34,17 +34,17 @@ pub enum Source<'a> {
     Trace {
         /// Text or container.
         path: &'a Path,
-        /// What the codes of collectives in a text mean, other than the default ones.
+        /// The operations of a text's codes, if not the default ones.
         op_codes: Option<&'a OpCodes>,
-        /// What every message takes.
+        /// The link that each message takes.
         link: &'a Link,
     },
     /// The result of a simulation: its links.
     Simulation(&'a Path),
 }
 
-/// Draws `source` into the file `out`. It is truncated and written anew where the first attempt was too large, unless
-/// it `is_pipe`: then the source is read once more in front of that. `progress` is told how many slices were drawn.
+/// Draws `source` into the file `out`. If the first attempt exceeds the limit, the file is truncated and written again. A pipe cannot
+/// be: if `out` is one (`is_pipe`), a first pass over the source only measures. `progress` receives the number of slices drawn.
 ///
 /// # Errors
 /// See [`TimelineError`].

@@ -1,6 +1,6 @@
 //! Perfetto's protocol buffers: a sequence of packets, field numbers as in its `trace_packet.proto` and `track_event.proto`.
 //!
-//! A slice is two packets, its begin and its end. Names are told once and numbered from then on.
+//! A slice is two packets, its begin and its end. Names are defined once and then referred to by number.
 
 use super::encoder::{Encoder, Fact, Slice, Track};
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ mod track {
 /// Fields of `CounterDescriptor`.
 mod counter {
     pub(super) const UNIT_NAME: u32 = 6;
-    /// Counters with the same one are drawn to one scale.
+    /// Counters with the same key share a scale.
     pub(super) const SCALE: u32 = 7;
 }
 
@@ -68,7 +68,7 @@ const NEEDS_INTERNED: u64 = 2;
 const REALTIME: u64 = 1;
 const BOOTTIME: u64 = 6;
 
-/// The encoder, with the names that were told.
+/// The encoder, with the names that were defined.
 #[derive(Debug, Default)]
 pub(super) struct Perfetto {
     names: HashMap<String, u64>,
@@ -76,7 +76,7 @@ pub(super) struct Perfetto {
     packet: Vec<u8>,
     event: Vec<u8>,
     inner: Vec<u8>,
-    /// Names that the packet in the making tells first.
+    /// Names that the current packet defines.
     interned: Vec<u8>,
 }
 
@@ -181,7 +181,7 @@ impl Encoder for Perfetto {
     fn end(&mut self, _: &mut Vec<u8>) {}
 
     fn names(&self) -> u64 {
-        // Two tags, two lengths and a number beside each.
+        // Each name takes two tags, two lengths and a number besides.
         let names = self.names.keys().map(String::as_str).chain(self.annotations.iter().copied());
         names.map(|name| name.len() as u64 + 32).sum()
     }

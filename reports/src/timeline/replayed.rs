@@ -1,7 +1,7 @@
 //! The records of a trace, with the times of a replay on the yardstick.
 //!
-//! A task computes where nothing is drawn. A send is a moment; a collective lasts from when the task enters it until its part is complete;
-//! what a task waits for is drawn as long as it waits. Collectives during which their task goes on are drawn beside it.
+//! Computing is left blank. A send has no duration; a collective lasts from the task's entry until its part is complete; waits are
+//! drawn with what they wait for. Non-blocking collectives are drawn on tracks of their own.
 
 use super::drawing::Drawing;
 use super::encoder::{Fact, Slice, Track};
@@ -15,7 +15,7 @@ use vef_format::ids::Rank;
 use vef_format::operation::OpCode;
 use vef_format::raw::RawKind;
 
-/// Draws a trace; why its replay did not come to its end, if it did not.
+/// Draws a trace; returns why its replay stopped before its end, if it did.
 pub(super) fn draw(
     path: &Path,
     op_codes: Option<&OpCodes>,
@@ -45,17 +45,17 @@ pub(super) fn draw(
     Ok(outcome.stuck)
 }
 
-/// What is known of one task.
+/// State of one task.
 #[derive(Debug, Default)]
 struct Task {
     track: u32,
-    /// When its last record started.
+    /// Start of its last record.
     last: Picos,
-    /// The collective that it entered last, while nothing else has started.
+    /// The collective that it entered last, until the next record starts.
     entered: Option<Entered>,
-    /// Those that it went on beside.
+    /// Collectives in which it did not block.
     beside: Vec<Entered>,
-    /// The tracks of these, and when each is free.
+    /// Their tracks, and when each is free again.
     lanes: Vec<(u32, Picos)>,
     calls: Option<Calls>,
 }
@@ -76,13 +76,13 @@ struct Entered {
 struct Calls {
     notes: Notes,
     now: Option<String>,
-    /// The next function, and the record from which on it is meant.
+    /// The next function, and the first record that it is behind.
     next: Option<(u64, String)>,
 }
 
 struct Watcher<'a, 'd> {
     drawing: &'a mut Drawing<'d>,
-    /// None: it is not drawn.
+    /// `None`: the task is not drawn.
     tasks: Vec<Option<Box<Task>>>,
     process_of: Box<dyn Fn(usize) -> u32>,
     reader: Option<&'a Reader>,
@@ -146,14 +146,14 @@ impl<'a, 'd> Watcher<'a, 'd> {
         let mut waits = true;
         if let Some(entered) = task.entered.take() {
             if after == (COLLECTIVE, entered.id) {
-                // It did nothing else meanwhile.
+                // The task was blocked in it.
                 draw_collective(self.drawing, task.track, &entered, started.released)?;
                 waits = false;
             } else {
                 task.beside.push(entered);
             }
         }
-        // A message that had come already is shown as received, in no time.
+        // A message that had arrived before is received without waiting.
         if waits && (started.released > waited || after.0 == RECEIVED) {
             let is_mark = started.record.is_some_and(|record| record.kind() == RawKind::Mark);
             let name = match (after.0, &call) {
@@ -211,7 +211,7 @@ impl<'a, 'd> Watcher<'a, 'd> {
         }
     }
 
-    /// Draws what is not over, or was not waited for.
+    /// Draws the collectives that are pending, or that no record waited for.
     fn finish(mut self) -> Result<(), TimelineError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -247,7 +247,7 @@ impl Sink for Watcher<'_, '_> {
 }
 
 impl Task {
-    /// Draws collectives beside the task that were over at `now`.
+    /// Draws the non-blocking collectives that were complete at `now`.
     fn draw_beside(
         &mut self,
         drawing: &mut Drawing<'_>,
@@ -303,7 +303,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Comes to a record, none after which has been come to.
+    /// Advances to a record; records are passed in ascending order.
     fn come_to(&mut self, reader: &Reader, record: u64) -> Result<(), TimelineError> {
         while let Some((_, name)) = self.next.take_if(|(from, _)| *from <= record) {
             self.now = Some(name);
@@ -313,7 +313,7 @@ impl Calls {
     }
 }
 
-/// What a record waits for, as its tag tells it.
+/// What a record waits for, by its tag.
 const SENT: u8 = 1;
 const RECEIVED: u8 = 2;
 const COLLECTIVE: u8 = 3;

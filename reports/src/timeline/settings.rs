@@ -1,4 +1,4 @@
-//! What is to be drawn, what was, and why there is nothing.
+//! Settings of a timeline, the summary of what was drawn, and errors.
 
 use replay::{BuildError, LoadError, Picos, ReplayError, Stuck};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use vef_format::capture::CaptureError;
 use vef_format::container::ContainerError;
 use vef_format::ids::Rank;
 
-/// What the file is written for.
+/// The format of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Perfetto's protocol buffers.
@@ -19,16 +19,16 @@ pub enum Format {
     Json,
 }
 
-/// What is drawn of a source.
+/// Which part of a source is drawn, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// For which viewers.
+    /// The format of the file.
     pub format: Format,
-    /// The part of the time that is drawn, in ns from the start: slices that touch it, whole.
+    /// The window of time, in ns from the start. Slices that overlap it are drawn whole.
     pub window: Range<u64>,
     /// The ranks that are drawn; `None`: all.
     pub ranks: Option<BTreeSet<u32>>,
-    /// The most bytes that the file may have. Where all slices would have more, short ones are put together.
+    /// Limit of the file's size. Short slices are merged where it would be exceeded.
     pub most_bytes: u64,
 }
 
@@ -37,21 +37,21 @@ pub struct Settings {
 pub struct Summary {
     /// Slices of single calls, waits and collectives.
     pub slices: u64,
-    /// Slices that stand for several short ones.
+    /// Slices that were merged from short ones.
     pub merged_slices: u64,
-    /// The short ones that these stand for.
+    /// Short slices that were merged into these.
     pub merged: u64,
-    /// What is shorter than this was put together, ns; `None`: everything fits.
+    /// Slices shorter than this were merged, ns; `None`: nothing was merged.
     pub shorter_than: Option<u64>,
-    /// Curves, and how many more there are that did not fit.
+    /// Curves that were drawn, and those left out because they did not fit.
     pub curves: [u64; 2],
     /// Ends of arrows: messages at their senders, and at their receivers.
     pub arrows: [u64; 2],
     /// Bytes of the file.
     pub bytes: u64,
-    /// When the last of it ends, ns from the start.
+    /// End of the last slice, ns from the start.
     pub end: u64,
-    /// Why the replay of a trace did not come to its end.
+    /// Why the replay of a trace stopped before its end.
     pub stuck: Option<Box<Stuck>>,
 }
 
@@ -72,13 +72,13 @@ pub enum TimelineError {
         /// Why.
         error: io::Error,
     },
-    /// What a container says beside its records cannot be read.
+    /// A section of a container cannot be read.
     #[error(transparent)]
     Container(#[from] ContainerError),
     /// The trace cannot be replayed.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// It can up to a point.
+    /// The replay failed on its way.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The result of a simulation cannot be read.
@@ -89,7 +89,7 @@ pub enum TimelineError {
         /// What is wrong in it.
         error: serde_json::Error,
     },
-    /// It does not tell about links over time.
+    /// The result has no links over time.
     #[error("{0}: a result that says nothing of links over time; vef sim --json --links makes one that does")]
     NoLinks(PathBuf),
     /// The file cannot be written.
@@ -98,17 +98,17 @@ pub enum TimelineError {
     /// A rank that is to be drawn does not exist.
     #[error("there is no rank {rank}: there are {ranks}")]
     NoRank {
-        /// The first of those.
+        /// The first such rank.
         rank: u32,
         /// Number of ranks.
         ranks: u32,
     },
-    /// Nothing can be put together so that it fits.
+    /// The file exceeds its limit even with all slices of a track merged.
     #[error(
         "a timeline of {tracks} tracks needs more than {most} bytes, however little of each is drawn: draw fewer ranks, or allow more"
     )]
     TooLarge {
-        /// Tracks that have anything.
+        /// Tracks with at least one slice.
         tracks: u64,
         /// The limit.
         most: u64,

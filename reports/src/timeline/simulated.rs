@@ -1,7 +1,6 @@
-//! The links of a simulation, from its result (`vef sim --json --links`): how busy each was over time.
+//! The load of a simulation's links over time, from its result (`vef sim --json --links`).
 //!
-//! A result holds sums over stretches of equal length; each becomes a step of the link's curve. Where not all links fit, those are
-//! drawn that were busy longest.
+//! A result has sums over bins of equal width; each becomes a step of the link's curve. If not all links fit, the busiest are drawn.
 
 use super::drawing::Drawing;
 use super::encoder::Track;
@@ -12,7 +11,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// What is taken of a result; `docs/simulator.md` has all of it.
+/// The keys of a result that are used; `docs/simulator.md` lists all of them.
 #[derive(Debug, Deserialize)]
 struct Simulated {
     runtime_ps: u64,
@@ -21,7 +20,7 @@ struct Simulated {
 
 #[derive(Debug, Deserialize)]
 struct Links {
-    /// Absent where they were not asked for.
+    /// Absent without `--links`.
     all: Option<Vec<Link>>,
     bin_ps: Option<u64>,
 }
@@ -30,7 +29,7 @@ struct Links {
 struct Link {
     link: String,
     busy_ps: u64,
-    /// The share of each stretch in which it belonged to a message.
+    /// The share of each bin in which the link was busy.
     #[serde(default)]
     busy: Vec<f64>,
 }
@@ -55,7 +54,7 @@ pub(super) fn draw(path: &Path, settings: &Settings, drawing: &mut Drawing<'_>) 
             .zip(link.busy.iter().map(|busy| busy * 100.0))
             .collect();
         points.push((result.runtime_ps.div_ceil(PICOS_PER_NANO), 0.0));
-        // A value holds until the next: equal ones are told once.
+        // A value holds until the next one: repeated values are left out.
         points.dedup_by(|next, value| next.1 == value.1);
         let starts = points.partition_point(|&(at, _)| at <= settings.window.start).saturating_sub(1);
         let ends = points.partition_point(|&(at, _)| at < settings.window.end);

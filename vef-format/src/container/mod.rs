@@ -39,7 +39,9 @@ pub use convert::{ConvertError, convert};
 pub use error::{ContainerError, ContainerWriteError, Problem};
 pub use index::About;
 pub use notes::{Note, Notes, Span, TaskNotes};
-pub use reader::{BlockContent, Blocks, Communicators, Lines, Pieces, Reader, SectionStream, TaskRecords};
+pub use reader::{
+    BlockContent, Blocks, Communicators, Lines, Pieces, Reader, SectionStream, TakeRaw, TaskRecords,
+};
 pub use section::Section;
 pub use streams::Streams;
 pub use version::VERSION;

@@ -217,7 +217,8 @@ pub struct Notes {
 }
 
 impl Notes {
-    pub(super) fn new(section: Section, stream: &SectionStream) -> Self {
+    /// The notes in a stream of `section`.
+    pub fn new(section: Section, stream: &SectionStream) -> Self {
         Self {
             section,
             task: stream.task.map_or(0, |task| task.0),

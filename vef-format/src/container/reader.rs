@@ -392,6 +392,19 @@ impl Pieces {
     }
 }
 
+/// Takes records ([`TaskRecords::each_raw`]): a closure, or a type whose method is inlined wherever it is called.
+pub trait TakeRaw {
+    /// Takes the next record.
+    fn take(&mut self, raw: &Raw);
+}
+
+impl<F: FnMut(&Raw)> TakeRaw for F {
+    #[inline(always)]
+    fn take(&mut self, raw: &Raw) {
+        self(raw);
+    }
+}
+
 /// The records of one task, in program order.
 #[derive(Debug)]
 pub struct TaskRecords<'a> {
@@ -439,24 +452,24 @@ impl TaskRecords<'_> {
         }
     }
 
-    /// Passes all remaining records to `take`; faster than single calls.
+    /// Passes all remaining records to `sink`; faster than [`TaskRecords::next_raw`].
     #[inline]
-    pub fn each_raw(&mut self, mut take: impl FnMut(&Raw)) -> Result<(), ContainerError> {
+    pub fn each_raw(&mut self, sink: &mut impl TakeRaw) -> Result<(), ContainerError> {
         while self.fetch()? {
             if let Some(raw) = self.behind.take() {
-                take(&raw);
+                sink.take(&raw);
                 self.left -= 1;
             }
             let (of, mut at, mut decoder) = ((self.task, self.reader.header.tasks), self.at, self.decoder);
             while self.left > 0 {
                 match decoder.read(&self.block, &mut at, self.end, of) {
                     Ok((None, raw)) => {
-                        take(&raw);
+                        sink.take(&raw);
                         self.left -= 1;
                     }
                     Ok((Some(mark), raw)) if self.left > 1 => {
-                        take(&mark.raw(self.task));
-                        take(&raw);
+                        sink.take(&mark.raw(self.task));
+                        sink.take(&raw);
                         self.left -= 2;
                     }
                     Ok(_) => return Err(self.reader.garbled(self.offset, Garbled::Length)),
