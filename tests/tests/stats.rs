@@ -200,6 +200,10 @@ fn nonsense_is_told_in_one_line() {
         (file("short.vef", &fine.replace(" 1 0 0 0 0 1000", " 2 0 0 0 0 1000")), "short.vef"),
         (file("rank.vef", &fine.replace("0 0 1 8", "0 0 2 8")), "rank.vef:2: "),
         (file("cut.vefx", "VEFX"), "cut.vefx"),
+        (
+            file("many.vef", "VEF3 2147483647 0 0 0 0 0 1000\n"),
+            "many.vef: the header promises 2147483647 tasks",
+        ),
         (work.path().join("missing.vef"), "missing.vef: No such file"),
     ] {
         let ended = run(vef().arg("stats").arg(&path)).exited(2);

@@ -37,6 +37,28 @@ pub enum StatsError {
         /// Why.
         error: io::Error,
     },
+    /// A header that promises more tasks than the file can have records of.
+    #[error("{path}: the header promises {tasks} tasks, more than a trace of this length can have")]
+    Tasks {
+        /// The file.
+        path: PathBuf,
+        /// Tasks according to the header.
+        tasks: u32,
+    },
+}
+
+/// Tasks that a header may promise, however short its trace is.
+const FREE_TASKS: u64 = 1 << 16;
+
+/// Refuses a header that promises more tasks than the file has bytes: no memory is allocated on its word alone.
+fn check_tasks(path: &Path, header: &Header) -> Result<(), StatsError> {
+    let tasks = header.tasks;
+    let length =
+        std::fs::metadata(path).map_err(|error| StatsError::Io { path: path.to_path_buf(), error })?;
+    match u64::from(tasks) > length.len().max(FREE_TASKS) {
+        true => Err(StatsError::Tasks { path: path.to_path_buf(), tasks }),
+        false => Ok(()),
+    }
 }
 
 /// Receives the number of records read so far; several threads may call it at once.
@@ -91,6 +113,7 @@ fn share<E: Send>(
 fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let reader = container::Reader::open(path)?;
     let header = *reader.header();
+    check_tasks(path, &header)?;
     let tasks: Vec<Rank> = reader.tasks().collect();
     let [calls, phases] = [Section::Calls, Section::Phases].map(|section| NotesByTask::new(&reader, section));
     let (calls, phases) = (calls?, phases?);
@@ -200,6 +223,7 @@ fn add_calls(
 
 fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let header = *text::Reader::open(path)?.header();
+    check_tasks(path, &header)?;
     let stretches = match header.version {
         Version::V3 => stretches(path).map_err(|error| StatsError::Io { path: path.to_path_buf(), error })?,
         Version::V2 => None,
