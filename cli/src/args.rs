@@ -88,8 +88,8 @@ pub struct Run {
     /// Allow more ranks than cores (Open MPI refuses otherwise); times then include scheduling
     #[arg(long, conflicts_with = "script")]
     pub oversubscribe: bool,
-    /// Stack this tool between program and MPI; may be repeated, in order: capture, profile, text, or the
-    /// file of a tool (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
+    /// Stack this tool between program and MPI; may be repeated, in order: capture, profile, text,
+    /// collectives=TABLE, or the file of a tool (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
     #[arg(long = "tool", value_name = "NAME|FILE")]
     pub tools: Vec<PathBuf>,
     /// Also mix the capture into this trace: a container if the name ends in .vefx, else text

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 /// The library's file name.
 pub const FILE: &str = "libvef_interpose.so";
 
+/// The file name of the tool that substitutes collectives.
+const COLLECTIVES: &str = "libvef_collectives.so";
+
 /// Environment variable with its path.
 pub const VARIABLE: &str = "VEF_INTERPOSE";
 
@@ -34,6 +37,21 @@ pub fn find() -> Result<PathBuf, String> {
                 tried.join(" nor at ")
             ))
         }
+    }
+}
+
+/// The tool that substitutes collectives, next to the preload library.
+///
+/// # Errors
+/// A message with the path that does not exist.
+pub fn collectives() -> Result<PathBuf, String> {
+    let path = find()?.with_file_name(COLLECTIVES);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(format!(
+            "{}: there is no such file; build it (cargo build --release -p substitute)",
+            path.display()
+        )),
     }
 }
 

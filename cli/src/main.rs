@@ -7,6 +7,7 @@
 // A program exports nothing: `pub` here means "for the other modules".
 #![allow(unreachable_pub)]
 
+mod algorithms;
 mod args;
 mod bench_args;
 mod commands;

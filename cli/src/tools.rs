@@ -2,6 +2,7 @@
 
 use crate::output::{self, Failure};
 use crate::progress::Busy;
+use crate::{algorithms, library};
 use mpi_abi::tool::{EXPORTED_AS, Recording, recordings};
 use reports::lines;
 use std::ffi::{OsStr, OsString};
@@ -15,8 +16,17 @@ const VARIABLE: &str = "VEF_TOOLS";
 /// Alternative name of the variable.
 const OTHER_VARIABLE: &str = "TOOLS";
 
+/// Prefix of the argument that selects the tool that substitutes collectives; a table follows.
+const COLLECTIVES: &str = "collectives=";
+/// Variable from which that tool takes the table.
+const TABLE_VARIABLE: &str = "VEF_COLLECTIVES";
+
 /// The tools in order; if empty, those of the environment, else the recorder.
-pub struct Tools(Vec<OsString>);
+pub struct Tools {
+    names: Vec<OsString>,
+    /// The table of the tool that substitutes collectives: a built-in name or a file.
+    table: Option<OsString>,
+}
 
 impl Tools {
     /// The tools from the command line, else from the environment. Paths of files become absolute, as ranks
@@ -29,25 +39,46 @@ impl Tools {
             let set = [VARIABLE, OTHER_VARIABLE].into_iter().find_map(std::env::var_os).unwrap_or_default();
             let names = set.as_bytes().split(|&byte| byte == b':').map(<[u8]>::trim_ascii);
             let names = names.filter(|name| !name.is_empty());
-            return Ok(Self(names.map(|name| OsStr::from_bytes(name).to_owned()).collect()));
+            let names = names.map(|name| OsStr::from_bytes(name).to_owned()).collect();
+            return Ok(Self { names, table: None });
         }
-        tools.iter().map(|tool| resolve(tool)).collect::<Result<_, _>>().map(Self)
+        let mut table = None;
+        let resolved =
+            tools.iter().map(|tool| match tool.as_os_str().as_bytes().strip_prefix(COLLECTIVES.as_bytes()) {
+                Some(_) if table.is_some() => {
+                    Err(format!("--tool {}: collectives are substituted once", tool.display()).into())
+                }
+                Some(name) => {
+                    table = Some(named_table(OsStr::from_bytes(name))?);
+                    Ok(library::collectives()?.into())
+                }
+                None => resolve(tool),
+            });
+        Ok(Self { names: resolved.collect::<Result<_, Failure>>()?, table })
     }
 
     /// Whether the run produces a capture.
     pub fn record(&self) -> bool {
-        self.0.is_empty() || self.0.iter().any(|name| name == "capture")
+        self.names.is_empty() || self.names.iter().any(|name| name == "capture")
     }
 
-    /// The environment variable for the ranks.
-    pub fn variable(&self) -> Option<(&'static str, OsString)> {
-        (!self.0.is_empty()).then(|| (VARIABLE, self.0.join(OsStr::new(":"))))
+    /// The environment variables for the ranks.
+    pub fn variables(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        let names = (!self.names.is_empty()).then(|| (VARIABLE, self.names.join(OsStr::new(":"))));
+        names.into_iter().chain(self.table.clone().map(|table| (TABLE_VARIABLE, table)))
     }
 
     /// Writes the results of `text` and `profile` for the captures below `directory`, and prints a line about
     /// each.
     pub fn report(&self, directory: &Path) {
-        let names: Vec<_> = self.0.iter().map(|name| name.to_string_lossy()).collect();
+        if self.table.is_some() {
+            let file = directory.join("collectives.txt");
+            match file.exists() {
+                true => output::remark(format_args!("collectives: {}", file.display())),
+                false => output::remark("collectives: none was substituted"),
+            }
+        }
+        let names: Vec<_> = self.names.iter().map(|name| name.to_string_lossy()).collect();
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         for Recording { places, directory: captured, outputs } in recordings(&names) {
             let captured = if captured.is_empty() { directory.to_owned() } else { directory.join(captured) };
@@ -75,13 +106,24 @@ fn text(captured: &Path, to: &Path) {
     }
 }
 
+/// A table of algorithms as the ranks are told: a built-in one's name, or a file's absolute path.
+fn named_table(name: &OsStr) -> Result<OsString, Failure> {
+    let told = |error: &dyn std::fmt::Display| format!("--tool {COLLECTIVES}{}: {error}", name.display());
+    // What is wrong with it is said here, not by every rank.
+    algorithms::table(&name.to_string_lossy()).map_err(|error| format!("--tool {COLLECTIVES}{error}"))?;
+    match replay::Table::BUILTIN.iter().any(|known| name == *known) {
+        true => Ok(name.to_owned()),
+        false => Ok(fs::canonicalize(name).map_err(|error| told(&error))?.into()),
+    }
+}
+
 fn resolve(tool: &Path) -> Result<OsString, Failure> {
     if ["capture", "profile", "text"].iter().any(|name| tool == Path::new(name)) {
         return Ok(tool.into());
     }
     let path = tool.canonicalize().map_err(|error| {
         format!(
-            "--tool {}: neither a built-in tool (capture, profile, text) nor a file: {error}",
+            "--tool {}: neither a built-in tool (capture, profile, text, collectives=TABLE) nor a file: {error}",
             tool.display()
         )
     })?;

@@ -96,6 +96,10 @@ extern const vef_descriptor vef_tool_descriptor; /* C++ would keep a constant to
 #include "vef_tool_functions.h"
 #undef VEF_FUNCTION
 
+/* Whether the call of this thread ends in a Fortran function that no tool can replace (docs/tools.md): arguments that the tool passes on
+ * have no effect, and a buffer may be the first element of an array section with holes. */
+int vef_call_is_shown(void);
+
 /* Passes a call on, in a handler of any function. */
 static inline int vef_pass(vef_layer *layer, vef_call *call)
 {

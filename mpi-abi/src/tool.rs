@@ -12,7 +12,7 @@
 //! [`vef_tool!`](crate::vef_tool). A tool in C is a [`Descriptor`], see `vef_tool.h`. The chain treats both alike.
 
 use crate::prototypes::Call;
-use crate::symbols::{MOST_WORDS, call_with};
+use crate::symbols::{Function, MOST_WORDS, call_with};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -91,6 +91,14 @@ impl Intercepted<'_> {
     pub fn pass_on(&mut self) -> i32 {
         // SAFETY: the arguments are the program's, or the tool's responsibility if it changed them.
         unsafe { self.layer.go_on(self.call, self.words) }
+    }
+
+    /// Whether the call ends in a Fortran function that no tool can replace: arguments that the tool passes on have no effect,
+    /// and a buffer may be the first element of an array section with holes.
+    pub fn is_shown(&self) -> bool {
+        static IS_SHOWN: Function = Function::named(c"vef_call_is_shown");
+        // SAFETY: int vef_call_is_shown(void), which the preload library defines.
+        unsafe { IS_SHOWN.call::<c_int, 0>([]) }.is_some_and(|shown| shown != 0)
     }
 
     /// Calls any MPI function; only the tools behind this one see the call.

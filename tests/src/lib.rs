@@ -92,7 +92,17 @@ pub fn products() -> &'static Path {
         let test = std::env::current_exe().expect("the test's own path");
         let directory = test.parent().and_then(Path::parent).expect("target/PROFILE").to_path_buf();
         let mut build = Command::new(env!("CARGO"));
-        build.current_dir(root()).args(["build", "--quiet", "--locked", "-p", "cli", "-p", "interpose"]);
+        build.current_dir(root()).args([
+            "build",
+            "--quiet",
+            "--locked",
+            "-p",
+            "cli",
+            "-p",
+            "interpose",
+            "-p",
+            "substitute",
+        ]);
         // scripts/install builds the same set, with the same features.
         build.args(["-p", "replay-ffi"]);
         if directory.file_name() == Some(OsStr::new("release")) {

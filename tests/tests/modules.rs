@@ -20,6 +20,7 @@ const HELD: &[&str] = &[
     "replay-ffi",
     "reports",
     "sim-example",
+    "substitute",
     "workloads",
     "vef-format",
 ];

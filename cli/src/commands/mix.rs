@@ -58,7 +58,7 @@ fn options(mix: &Mix) -> Result<Options, Failure> {
         lenient: mix.lenient,
         skip_unknown: mix.skip_unknown,
         jobs: mix.jobs.map_or(0, usize::from),
-        lower_collectives: mix.lower_collectives.as_deref().map(super::sim::algorithms).transpose()?,
+        lower_collectives: mix.lower_collectives.as_deref().map(crate::algorithms::table).transpose()?,
         polls: match mix.polls {
             args::Polls::Wait => Polls::Wait,
             args::Polls::Compute => Polls::Compute,

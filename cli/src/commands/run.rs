@@ -75,7 +75,7 @@ pub fn capture(run: &Run) -> Result<Ended, Failure> {
     }
     let directory = capture_directory(run)?;
     let mut variables = variables(run, &library, &directory);
-    variables.extend(tools.variable());
+    variables.extend(tools.variables());
     let refusal = line.as_ref().and_then(slots_refused);
     let plan = match line {
         Some(line) => launch::with_variables(line, &variables)?,

@@ -111,23 +111,37 @@ impl Table {
 
     /// What to use. It can be scheduled whenever [`fallback`]'s algorithm can, once counts are sorted for an algorithm that sorts.
     pub fn choose(&self, shape: &Shape, sizes: Sizes<'_>) -> Choice {
-        let operation = shape.operation;
+        self.decide(shape, sizes, |_| true).unwrap_or(Choice::plain(fallback(shape.operation)))
+    }
+
+    /// The choice of the first rule that holds among those whose choice is `acceptable`; `None`: no such rule holds.
+    pub fn decide(
+        &self,
+        shape: &Shape,
+        sizes: Sizes<'_>,
+        acceptable: impl Fn(&Choice) -> bool,
+    ) -> Option<Choice> {
         let (bytes, total) = shape.common_bytes(sizes);
-        let rules = self.rules.get(operation as usize).map_or(&[][..], Vec::as_slice);
-        rules
+        self.rules(shape.operation)
             .iter()
-            .find(|rule| rule.holds(shape, bytes, total) && rule.algorithm.is_usable(shape, sizes))
-            .map_or(Choice::plain(fallback(operation)), |rule| Choice {
-                algorithm: rule.algorithm,
-                segment: rule.segment,
-                fanout: rule.fanout,
-                order: rule.order,
-                tree: rule.tree,
-            })
+            .filter(|rule| rule.holds(shape, bytes, total) && rule.algorithm.is_usable(shape, sizes))
+            .map(Rule::choice)
+            .find(acceptable)
+    }
+
+    /// The rules for an operation, in order; none for one that the table does not name.
+    pub fn rules(&self, operation: Operation) -> &[Rule] {
+        self.rules.get(operation as usize).map_or(&[], Vec::as_slice)
     }
 }
 
 impl Rule {
+    /// What it says to use.
+    pub fn choice(&self) -> Choice {
+        let Rule { algorithm, segment, fanout, order, tree, .. } = *self;
+        Choice { algorithm, segment, fanout, order, tree }
+    }
+
     fn holds(&self, shape: &Shape, bytes: u64, total: u64) -> bool {
         let (ranks, unit) = (shape.ranks, u64::from(shape.unit.max(1)));
         (self.min_ranks..=self.max_ranks).contains(&ranks)

@@ -2,6 +2,7 @@
 
 use mpi_abi::prototypes::Call;
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A call whose last step is a Fortran function, and that function.
@@ -29,6 +30,12 @@ pub(super) fn ending_in<T>(call: Call, mut real: impl FnMut() -> i32, enter: imp
     ENDS.store(true, Ordering::Relaxed);
     let _restore = Restore(END.replace(Some((call, real))));
     enter()
+}
+
+/// For tools (`vef_tool.h`): whether the call of this thread ends in a Fortran function, whatever a tool passes on.
+#[unsafe(no_mangle)]
+extern "C" fn vef_call_is_shown() -> c_int {
+    c_int::from(ENDS.load(Ordering::Relaxed) && END.get().is_some())
 }
 
 /// Runs the Fortran function, if it is the last step of this call.

@@ -16,6 +16,7 @@ mod comm;
 mod inspect;
 mod owned;
 mod point_to_point;
+mod typed;
 
 use std::ffi::{CStr, CString, c_int};
 use std::path::Path;
@@ -28,6 +29,7 @@ pub use collective::Reduction;
 pub use comm::Split;
 pub use owned::{Blocks, COLLECTIVES, Collective, Form, OwnedCollective};
 pub use point_to_point::{Envelope, Received};
+pub use typed::Layout;
 
 /// The MPI of this process.
 #[derive(Clone, Debug)]

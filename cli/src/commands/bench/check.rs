@@ -17,7 +17,7 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
     settings.network.links.bandwidth = check.bandwidth.parse()?;
     settings.network.links.latency = parse_time(&check.latency)?;
     settings.algorithms = match &check.algorithms {
-        Some(name) => crate::commands::sim::algorithms(name)?,
+        Some(name) => crate::algorithms::table(name)?,
         None => table_of(&calibration.mpi),
     };
     let calls = if check.files.is_empty() { to_predict(check)? } else { measured(check)? };

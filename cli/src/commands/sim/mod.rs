@@ -4,7 +4,7 @@ mod csv;
 mod setup;
 mod sweep;
 
-pub use setup::{algorithms, simulated};
+pub use setup::simulated;
 
 use crate::input::Input;
 use crate::output::{self, Failure};

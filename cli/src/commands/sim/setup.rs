@@ -1,5 +1,6 @@
 //! The settings of a simulation from its options; the run, with the runs that accompany it.
 
+use crate::algorithms;
 use crate::input::Input;
 use crate::output::Failure;
 use crate::progress::Bar;
@@ -88,7 +89,7 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     let mut settings = Settings { jobs: vec![job], network: sim.network.settings()?, ..Settings::default() };
     settings.send_completion = send_completion(&sim.send_completion)?;
     settings.same_node = same_node(&sim.same_node)?;
-    settings.algorithms = algorithms(&sim.algorithms)?;
+    settings.algorithms = algorithms::table(&sim.algorithms)?;
     if settings.network.model == Model::LogGp && (sim.critical_path || sim.links || sim.draw.is_some()) {
         return Err("--critical-path, --links and --draw: model loggp has no links".into());
     }
@@ -133,14 +134,4 @@ fn same_node(text: &str) -> Result<SameNode, Failure> {
         }
         None => Err(format!("--same-node {text:?}: write network or LATENCY,BANDWIDTH").into()),
     }
-}
-
-/// A built-in table of algorithms by name, else from a file.
-pub fn algorithms(text: &str) -> Result<replay::Table, Failure> {
-    if let Some(table) = replay::Table::builtin(text) {
-        return Ok(table);
-    }
-    let file = std::fs::read_to_string(text)
-        .map_err(|error| format!("{text}: neither default, openmpi, mpich, nccl nor a file: {error}"))?;
-    replay::Table::from_toml(&file).map_err(|error| format!("{text}: {error}").into())
 }

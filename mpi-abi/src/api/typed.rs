@@ -1,0 +1,80 @@
+//! Data of the program's own datatypes and operations: where an element's bytes lie, packing, and what an operation may.
+//!
+//! All of it is local: no other process takes part.
+
+use super::{Mpi, pmpi};
+use crate::error::Result;
+use crate::handles::{Comm, Datatype, Op};
+use std::ffi::c_int;
+
+/// Where the bytes of an element of a datatype lie, relative to the element's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of data.
+    pub size: u64,
+    /// Bytes from one element to the next; may be negative.
+    pub extent: i64,
+    /// The first byte of data.
+    pub true_lower: i64,
+    /// Bytes from the first byte of data to behind the last.
+    pub true_extent: i64,
+    /// A predefined datatype without holes: elements in a row are the bytes that packing them gives.
+    pub is_plain: bool,
+}
+
+impl Mpi {
+    /// The layout of a datatype. `None` where its size does not fit what MPI can answer.
+    pub fn type_layout(&self, datatype: Datatype) -> Result<Option<Layout>> {
+        let Some(size) = self.type_size(datatype)? else { return Ok(None) };
+        let (mut lower, mut extent, mut true_lower, mut true_extent) = (0i64, 0i64, 0i64, 0i64);
+        pmpi!(self, MPI_Type_get_extent(datatype.word(), &raw mut lower, &raw mut extent))?;
+        pmpi!(self, MPI_Type_get_true_extent(datatype.word(), &raw mut true_lower, &raw mut true_extent))?;
+        // A derived type without holes may still have its parts in another order than memory.
+        let is_predefined = self.abi().basic.named().any(|(_, &basic)| basic == Some(datatype.word()));
+        let has_holes = lower != 0 || true_lower != 0 || extent != true_extent;
+        let is_plain = is_predefined && !has_holes && u64::try_from(extent) == Ok(size);
+        Ok(Some(Layout { size, extent, true_lower, true_extent, is_plain }))
+    }
+
+    /// `MPI_Op_commutative`.
+    pub fn op_is_commutative(&self, op: Op) -> Result<bool> {
+        let mut commutes: c_int = 0;
+        pmpi!(self, MPI_Op_commutative(op.word(), &raw mut commutes))?;
+        Ok(commutes != 0)
+    }
+
+    /// `MPI_Pack`; the bytes written. `room`: at most the largest C `int`.
+    ///
+    /// # Safety
+    /// `from` must hold `count` elements of `datatype`, and `into` have `room` bytes.
+    pub unsafe fn pack(
+        &self,
+        (from, count, datatype): (usize, i32, Datatype),
+        (into, room): (*mut u8, i32),
+        comm: Comm,
+    ) -> Result<i32> {
+        let mut position: c_int = 0;
+        let at = &raw mut position;
+        pmpi!(self, MPI_Pack(from, count, datatype.word(), into, room, at, comm.word()))?;
+        Ok(position)
+    }
+
+    /// `MPI_Unpack` of `len` bytes.
+    ///
+    /// # Safety
+    /// `from` must hold `len` bytes that packing `count` elements gave, and `into` have room for these.
+    pub unsafe fn unpack(
+        &self,
+        (from, len): (*const u8, i32),
+        (into, count, datatype): (usize, i32, Datatype),
+        comm: Comm,
+    ) -> Result<()> {
+        let mut position: c_int = 0;
+        pmpi!(self, MPI_Unpack(from, len, &raw mut position, into, count, datatype.word(), comm.word()))
+    }
+
+    /// `MPI_Comm_call_errhandler`: what the communicator's error handler does with an error, if it returns.
+    pub fn call_errhandler(&self, comm: Comm, code: i32) -> Result<()> {
+        pmpi!(self, MPI_Comm_call_errhandler(comm.word(), code))
+    }
+}
