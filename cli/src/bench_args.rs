@@ -142,6 +142,9 @@ pub struct Coll {
     /// Who does it: mpi, or schedules of ours by name, as NAME, NAME:SEGMENT or NAME/FANOUT
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "mpi")]
     pub algorithm: Vec<String>,
+    /// A shared library with operations and algorithms of yours, for --op and --algorithm (collbench/include/vef_bench.h)
+    #[arg(long, value_name = "FILE.so")]
+    pub library: Vec<PathBuf>,
     /// Bytes of a block, or of the vector: 8,64,1K; 8:1M (doubling); 8:1M:x4; 0:10K:+1K; adaptive:64:1M
     #[arg(long, value_name = "SIZES", default_value = "8:256K:x8")]
     pub sizes: String,

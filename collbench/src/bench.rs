@@ -219,7 +219,7 @@ impl Bench<'_> {
             }
             if !is_verified {
                 match verify(self.world, &request) {
-                    Err(error @ (Error::Wrong { .. } | Error::Schedule(_))) => {
+                    Err(error @ (Error::Wrong { .. } | Error::Check { .. } | Error::Schedule(_))) => {
                         self.problem(error.to_string());
                         return Ok(());
                     }
@@ -261,6 +261,9 @@ impl Bench<'_> {
         let Some(summary) = Summary::of(&measured.samples, self.plan.precision.confidence) else {
             return Ok(0.0);
         };
+        if matches!(request.task, Task::Library(own) if !own.is_verifiable()) {
+            warnings.push("not verified: the library has no check for it".into());
+        }
         if summary.samples < self.plan.precision.min_reps.min(5) {
             warnings.push(format!("only {} samples", summary.samples));
         }

@@ -83,6 +83,24 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A function of a library of the user's failed, perhaps at this rank only.
+    #[error("{}: {reason}", path.display())]
+    LibraryCall {
+        /// The file.
+        path: PathBuf,
+        /// Which function, and what it returned.
+        reason: String,
+    },
+    /// An operation of the user's that found its own result wrong.
+    #[error("{subject}: rank {rank}: {reason}: not timed")]
+    Check {
+        /// Its name.
+        subject: String,
+        /// Where.
+        rank: usize,
+        /// What it says.
+        reason: String,
+    },
     /// A file.
     #[error("{}: {reason}", path.display())]
     File {

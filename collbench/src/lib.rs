@@ -33,6 +33,7 @@ pub mod clock;
 pub mod world;
 
 pub mod executor;
+pub mod library;
 pub mod subject;
 pub mod verify;
 
@@ -46,6 +47,7 @@ pub mod results;
 
 pub use bench::{Plan, Watch, default_tasks, run};
 pub use error::{Error, Result};
+pub use library::Libraries;
 pub use method::Method;
 pub use results::{MergedRow, Report, Row, merge, merged_text};
 pub use sizes::Sizes;

@@ -1,11 +1,12 @@
 //! What is timed: an MPI collective, a schedule of ours, a message pattern, a function of the user's, or a known time.
 
-use collectives::{Algorithm, Choice, Operation, Shape};
+use collectives::{Algorithm, Buffer, Choice, Operation, Shape};
 use mpi_abi::api::{Blocks, Collective, Element, Envelope, Form, OwnedCollective, Reduction};
 use mpi_abi::handles::Comm;
 
 use crate::error::{Error, Result};
 use crate::executor::Program;
+use crate::library::{Call, Libraries, OwnAlgorithm, OwnOperation, Prepared};
 use crate::timer::Timer;
 use crate::verify::Numbers;
 use crate::world::World;
@@ -49,6 +50,10 @@ pub enum Task {
     Mpi(&'static str, Form),
     /// A schedule of ours over its messages.
     Schedule(Operation, Choice),
+    /// An operation of a library of the user's.
+    Library(&'static OwnOperation),
+    /// An algorithm of a library of the user's for a collective.
+    LibraryAlgorithm(&'static OwnAlgorithm),
     /// A message pattern between pairs.
     Pattern(Pattern),
     /// Rank i spins i + 1 µs: the true time is known, n µs.
@@ -78,6 +83,8 @@ impl Task {
                 format!("{}-init", name.to_ascii_lowercase().replace('_', "-"))
             }
             Task::Schedule(operation, _) => operation.name().to_owned(),
+            Task::Library(own) => own.name().to_owned(),
+            Task::LibraryAlgorithm(own) => own.operation().name().to_owned(),
             Task::Pattern(Pattern::PingPong) => "ping-pong".into(),
             Task::Pattern(Pattern::Exchange) => "exchange".into(),
             Task::Pattern(Pattern::AllPairs) => "all-pairs".into(),
@@ -90,6 +97,8 @@ impl Task {
     pub fn algorithm(&self) -> String {
         match self {
             Task::Mpi(..) => "mpi".into(),
+            Task::Library(_) => "library".into(),
+            Task::LibraryAlgorithm(own) => own.name().to_owned(),
             Task::Schedule(_, Choice { algorithm, segment, fanout, .. }) => {
                 let mut name = algorithm.name().to_owned();
                 if *segment > 0 {
@@ -101,6 +110,19 @@ impl Task {
                 name
             }
             _ => "-".into(),
+        }
+    }
+
+    /// As [`Task::named`], where names that libraries have registered come first.
+    ///
+    /// # Errors
+    /// As [`Task::named`].
+    pub fn known(name: &str, algorithm: &str, libraries: &Libraries) -> Result<Task> {
+        let own = libraries.operation(name).filter(|_| algorithm == "mpi").map(Task::Library);
+        let of = |operation| libraries.algorithm(operation, algorithm).map(Task::LibraryAlgorithm);
+        match own.or_else(|| Operation::from_name(name).and_then(of)) {
+            Some(task) => Ok(task),
+            None => Task::named(name, algorithm),
         }
     }
 
@@ -141,6 +163,7 @@ impl Task {
         match self {
             Task::Mpi(name, _) => Operation::of_mpi(name),
             Task::Schedule(operation, _) => Some(*operation),
+            Task::LibraryAlgorithm(own) => Some(own.operation()),
             _ => None,
         }
     }
@@ -181,6 +204,8 @@ pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dy
     Ok(match task {
         Task::WaitUp => Box::new(Wait { timer: timer.clone(), ns: 1e3 * f64::from(world.rank + 1) }),
         Task::WaitNull => Box::new(Wait { timer: timer.clone(), ns: 0.0 }),
+        Task::Library(own) => Box::new(own.prepare(world, *root, *bytes)?),
+        Task::LibraryAlgorithm(own) => Box::new(library_call(world, own, request)?),
         Task::Pattern(pattern) => Box::new(Messages::new(world, *pattern, *bytes)?),
         Task::Mpi(name, form) => {
             let numbers = numbers(task, *bytes);
@@ -215,6 +240,7 @@ fn numbers(task: &Task, bytes: u64) -> Numbers {
     let reduces = match task {
         Task::Mpi(name, _) => Collective::named(name).is_some_and(Collective::reduces),
         Task::Schedule(operation, _) => operation.reduces(),
+        Task::LibraryAlgorithm(own) => own.operation().reduces(),
         _ => false,
     };
     if reduces && bytes.is_multiple_of(8) { Numbers::Doubles } else { Numbers::Bytes }
@@ -243,16 +269,33 @@ fn program<T: Element>(world: &World, request: &Request, numbers: Numbers) -> Re
     };
     let comm = (&world.mpi, world.comm);
     let mut program = Program::new::<T>(comm, shape, choice, sizes, Reduction::Sum)?;
-    let filled = match operation {
-        Operation::Bcast if world.rank == request.root => Some(collectives::Buffer::Output),
-        Operation::Bcast => None,
-        Operation::Scatter | Operation::Scatterv if world.rank != request.root => None,
-        _ => Some(collectives::Buffer::Input),
-    };
-    if let Some(buffer) = filled {
+    if let Some(buffer) = contributed(operation, world, request) {
         numbers.fill(program.buffer(buffer), world.rank);
     }
     Ok(program)
+}
+
+/// An algorithm of a library's with its data.
+fn library_call(world: &World, own: &'static OwnAlgorithm, request: &Request) -> Result<Call> {
+    let numbers = numbers(&request.task, request.bytes);
+    let mut call = match numbers {
+        Numbers::Bytes => own.prepare::<u8>(world, request.root, request.bytes)?,
+        Numbers::Doubles => own.prepare::<f64>(world, request.root, request.bytes)?,
+    };
+    if let Some(buffer) = contributed(own.operation(), world, request) {
+        numbers.fill(call.buffer(buffer), world.rank);
+    }
+    Ok(call)
+}
+
+/// Where what this rank contributes is before a collective, if it contributes anything.
+fn contributed(operation: Operation, world: &World, request: &Request) -> Option<Buffer> {
+    match operation {
+        Operation::Bcast if world.rank == request.root => Some(Buffer::Output),
+        Operation::Bcast => None,
+        Operation::Scatter | Operation::Scatterv if world.rank != request.root => None,
+        _ => Some(Buffer::Input),
+    }
 }
 
 /// Runs a collective once from each root and holds the result against the definition of the operation. Collective.
@@ -260,6 +303,9 @@ fn program<T: Element>(world: &World, request: &Request, numbers: Numbers) -> Re
 /// # Errors
 /// [`Error::Wrong`] at every rank, naming the first wrong element of the lowest rank that has one.
 pub fn verify(world: &World, request: &Request) -> Result<()> {
+    if let Task::Library(own) = request.task {
+        return verify_own(world, own, request);
+    }
     let Some(operation) = request.task.operation() else { return Ok(()) };
     let blocking = match request.task {
         Task::Mpi(_, form) => form == Form::Blocking,
@@ -299,6 +345,24 @@ pub fn verify(world: &World, request: &Request) -> Result<()> {
     Ok(())
 }
 
+/// Runs an operation of a library's once and lets it check the result.
+fn verify_own(world: &World, own: &'static OwnOperation, request: &Request) -> Result<()> {
+    let mut prepared = own.prepare(world, request.root, request.bytes.min(4096))?;
+    prepared.run()?;
+    let fault = prepared.fault();
+    let faulty = world.gather(&[f64::from(u8::from(fault.is_some()))])?;
+    let texts = world.gather_text(&fault.unwrap_or_default())?;
+    let first = faulty.iter().position(|&faulty| faulty != 0.0);
+    let [bad, rank] = world.share(first.map_or([0.0; 2], |rank| [1.0, rank as f64]))?;
+    if bad == 0.0 {
+        return Ok(());
+    }
+    let rank = rank as usize;
+    // The text is at rank 0 only, which is the one that speaks.
+    let reason = texts.get(rank).cloned().unwrap_or_default();
+    Err(Error::Check { subject: own.name().to_owned(), rank, reason })
+}
+
 fn run_once(world: &World, request: &Request, numbers: Numbers) -> Result<Vec<u8>> {
     match &request.task {
         Task::Mpi(name, form) => {
@@ -316,13 +380,18 @@ fn run_once(world: &World, request: &Request, numbers: Numbers) -> Result<Vec<u8
             call.run()?;
             Ok(call.received().to_vec())
         }
+        Task::LibraryAlgorithm(own) => {
+            let mut call = library_call(world, own, request)?;
+            call.run()?;
+            Ok(call.buffer(Buffer::Output).to_vec())
+        }
         _ => {
             let mut program = match numbers {
                 Numbers::Bytes => program::<u8>(world, request, numbers)?,
                 Numbers::Doubles => program::<f64>(world, request, numbers)?,
             };
             Program::run(&mut program)?;
-            Ok(program.buffer(collectives::Buffer::Output).to_vec())
+            Ok(program.buffer(Buffer::Output).to_vec())
         }
     }
 }
@@ -343,6 +412,20 @@ impl Subject for OwnedCollective {
 
     fn prepare_next(&mut self) -> Result<()> {
         Ok(OwnedCollective::prepare_next(self)?)
+    }
+}
+
+impl Subject for Prepared {
+    #[inline]
+    fn run(&mut self) -> Result<()> {
+        Prepared::run(self)
+    }
+}
+
+impl Subject for Call {
+    #[inline]
+    fn run(&mut self) -> Result<()> {
+        Call::run(self)
     }
 }
 

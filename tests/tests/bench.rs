@@ -97,6 +97,75 @@ fn schedules_are_carried_out_by_real_messages() {
     }
 }
 
+/// A library with an operation that checks itself, an algorithm, and one that gives a wrong result.
+#[test]
+fn operations_and_algorithms_come_from_a_library() {
+    let source = ["-shared", "-fPIC", "-I", "collbench/include", "examples/bench_library.c"];
+    let work = tempfile::tempdir().expect("a directory");
+    let file = work.path().join("rows.json");
+    let path = file.to_str().expect("a path");
+    let mut libraries = Vec::new();
+    for mpi in Mpi::installed() {
+        let library = mpi.compile(work.path(), "mine.so", &source).to_str().expect("a path").to_owned();
+        let quick = ["--library", &library, "--sizes", "8,1000", "--budget", "0.05", "-o", path];
+        let timed = |words: &[&str]| {
+            let ended = bench(mpi, &[&["coll"], words, &quick[..]].concat());
+            (ended, json(&file))
+        };
+        let (ended, report) = timed(&["--op", "halo"]);
+        ended.success();
+        let rows = report["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), 2, "{report:#}");
+        assert!(
+            rows.iter().all(|row| row["operation"] == "halo" && row["algorithm"] == "library"),
+            "{report:#}"
+        );
+        assert!(rows.iter().all(|row| row["warnings"].as_array().is_some_and(Vec::is_empty)), "{report:#}");
+        // The wrong one is found out, and the others are measured.
+        let (ended, report) = timed(&["--op", "bcast", "--algorithm", "mpi,relay,forgetful,binomial"]);
+        ended.success();
+        let rows = report["rows"].as_array().expect("rows");
+        let names: Vec<&str> = rows.iter().filter_map(|row| row["algorithm"].as_str()).collect();
+        assert_eq!(names, ["mpi", "mpi", "relay", "relay", "binomial", "binomial"]);
+        let problem = report["problems"][0].as_str().expect("a problem");
+        assert!(
+            problem.starts_with("bcast by forgetful, root 0: rank 1, element 0 of the result"),
+            "{problem}"
+        );
+        // So is an operation whose check fails.
+        let broken = mpi.compile(work.path(), "broken.so", &[&source[..], &["-DBROKEN"]].concat());
+        let broken = broken.to_str().expect("a path");
+        let words = ["coll", "--library", broken, "--op", "halo", "--sizes", "8", "-o", path];
+        bench(mpi, &words).exited(2);
+        let report = json(&file);
+        assert_eq!(report["rows"].as_array().map(Vec::len), Some(0));
+        let problem = report["problems"][0].as_str().expect("a problem");
+        assert!(
+            problem.starts_with("halo: rank 0: byte 0 from rank 1 is ") && problem.ends_with("not timed"),
+            "{problem}"
+        );
+        libraries.push((mpi, library));
+    }
+    if let [(mpi, _), (_, other)] = &libraries[..] {
+        let ended = bench(*mpi, &["coll", "--op", "halo", "--library", other]);
+        assert!(
+            !ended.output.status.success() && ended.stderr().contains("linked with another MPI"),
+            "{}",
+            ended.stderr()
+        );
+    }
+    let vef = products().join("libvef_interpose.so");
+    for (library, said) in [
+        ("/nowhere.so", "cannot open shared object"),
+        (vef.to_str().expect("a path"), "does not define vef_bench_register"),
+    ] {
+        for mpi in Mpi::installed() {
+            let ended = bench(mpi, &["coll", "--op", "halo", "--library", library]);
+            assert!(!ended.output.status.success() && ended.stderr().contains(said), "{}", ended.stderr());
+        }
+    }
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     for (words, said) in [

@@ -2,14 +2,14 @@
 
 use crate::bench_args::Coll;
 use crate::output::{self, Failure};
-use collbench::{Error, Method, Plan, Precision, Report, Sizes, Task, TimerKind};
+use collbench::{Error, Libraries, Method, Plan, Precision, Report, Sizes, Task, TimerKind};
 use mpi_abi::api::{Mpi, ThreadLevel};
 use sim_example::quantity::parse_time;
 use std::process::ExitCode;
 
 pub fn execute(coll: &Coll) -> Result<ExitCode, Failure> {
     // What is wrong with the options is wrong in every rank: one of them says so.
-    let plan = match (plan(coll), is_first()) {
+    let mut plan = match (plan(coll), is_first()) {
         (Ok(plan), _) => plan,
         (Err(error), true) => return Err(error),
         (Err(_), false) => return Ok(ExitCode::from(output::EXIT_BAD_INPUT)),
@@ -21,6 +21,9 @@ pub fn execute(coll: &Coll) -> Result<ExitCode, Failure> {
                 table.show(report);
             }
         };
+        if !coll.library.is_empty() {
+            plan.tasks = tasks(coll, &Libraries::load(&coll.library)?)?;
+        }
         let report = collbench::run(mpi, &plan, &mut heard)?;
         if is_root {
             table.show(&report);
@@ -48,7 +51,9 @@ pub fn in_mpi(work: impl FnOnce(&Mpi, bool) -> collbench::Result<ExitCode>) -> R
     let is_root = mpi.comm_rank(world)? == 0;
     let code = match work(&mpi, is_root) {
         Ok(code) => code,
-        Err(error @ (Error::Mpi(_) | Error::Timer { .. } | Error::File { .. })) => {
+        Err(
+            error @ (Error::Mpi(_) | Error::Timer { .. } | Error::File { .. } | Error::LibraryCall { .. }),
+        ) => {
             output::error(&error.into());
             mpi.abort(world, output::EXIT_BAD_INPUT.into())?;
             ExitCode::from(output::EXIT_BAD_INPUT)
@@ -98,19 +103,27 @@ impl Table<'_> {
     }
 }
 
-fn plan(coll: &Coll) -> Result<Plan, Failure> {
+/// What is to be timed.
+fn tasks(coll: &Coll, libraries: &Libraries) -> collbench::Result<Vec<Task>> {
     let mut tasks = Vec::new();
     for algorithm in &coll.algorithm {
-        match coll.op.is_empty() {
-            true if algorithm == "mpi" => tasks.extend(collbench::default_tasks()),
-            true => return Err("--algorithm needs --op: which operation is it for?".into()),
-            false => {
-                for name in &coll.op {
-                    tasks.push(Task::named(name, algorithm)?);
-                }
+        if !coll.op.is_empty() {
+            for name in &coll.op {
+                tasks.push(Task::known(name, algorithm, libraries)?);
             }
+        } else if algorithm == "mpi" {
+            tasks.extend(collbench::default_tasks());
+        } else {
+            let (given, reason) = (algorithm.clone(), "needs --op: which operation is it for?".into());
+            return Err(Error::Setting { what: "--algorithm", given, reason });
         }
     }
+    Ok(tasks)
+}
+
+fn plan(coll: &Coll) -> Result<Plan, Failure> {
+    // Libraries are loaded when MPI is initialised.
+    let tasks = if coll.library.is_empty() { tasks(coll, &Libraries::default())? } else { Vec::new() };
     if coll.min_reps == 0 || coll.max_reps < coll.min_reps {
         return Err(format!("--max-reps {}: less than --min-reps, or none", coll.max_reps).into());
     }
