@@ -139,6 +139,8 @@ static void reductions(MPI_Comm comm, int count) {
     }
     MPI_Reduce_scatter_block(mine, got, count, pair, op, comm);
     for (int i = 0; i < count; i++) expect_map("reduce_scatter_block", i, got[i], composed(0, ranks, rank * count + i));
+    MPI_Reduce_scatter_block(numbers, sums, count, MPI_DOUBLE, MPI_SUM, comm);
+    for (int i = 0; i < count; i++) expect("reduce_scatter_block of sums", i, sums[i], SUM(rank * count + i, 0, ranks));
     int *counts = malloc(ranks * sizeof *counts), before = 0, all = 0;
     for (int r = 0; r < ranks; r++) {
         counts[r] = r % 3 * count / 2;
