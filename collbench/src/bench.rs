@@ -155,7 +155,7 @@ fn self_test(all: &World, plan: &Plan, timer: &Timer, report: &mut Report) -> Re
         let mut subject = prepare(all, timer, &request)?;
         let mut watch = Stopwatch::new(all, timer.clone(), plan.method, precision, 0.0)?;
         let measured = match watch.time(&mut *subject) {
-            Err(Error::Collapsed { .. }) if report.machine.oversubscribed => {
+            Err(Error::Collapsed { .. }) if report.machine.oversubscribed || plan.fall_back => {
                 report.problems.push(format!("self-test {name}: the window method collapsed"));
                 continue;
             }
@@ -228,7 +228,7 @@ impl Bench<'_> {
                 is_verified = true;
             }
             let median = match self.size(&request) {
-                Err(error @ (Error::Collapsed { .. } | Error::Schedule(_))) => {
+                Err(error @ (Error::Collapsed { .. } | Error::Jumped { .. } | Error::Schedule(_))) => {
                     self.problem(format!("{} of {bytes} bytes: {error}", task.name()));
                     0.0
                 }

@@ -29,6 +29,16 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A timer that did not keep time during a measurement.
+    #[error(
+        "timer {timer} jumped by {jump_ms:+.3} ms against CLOCK_MONOTONIC during the measurement: its times are thrown away"
+    )]
+    Jumped {
+        /// Its name.
+        timer: &'static str,
+        /// The largest jump of a rank.
+        jump_ms: f64,
+    },
     /// The self-test of timer and method failed.
     #[error(
         "self-test {test}: measured {measured_us:.3} µs instead of {truth_us:.3} µs; results of this method would be wrong by as much"

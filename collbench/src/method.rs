@@ -150,16 +150,40 @@ impl<'w> Stopwatch<'w> {
     /// Times `subject` until the precision asked for is reached. Collective.
     ///
     /// # Errors
-    /// MPI's; [`Error::Collapsed`] where hardly any run of the window method is good.
+    /// MPI's; [`Error::Collapsed`] where hardly any run of the window method is good; [`Error::Jumped`].
     pub fn time(&mut self, subject: &mut dyn Subject) -> Result<Measured> {
-        let began = Instant::now();
-        let mut measured = match self.method {
-            Method::Window(_) => self.window(subject)?,
-            Method::Replies => self.replies(subject)?,
-            _ => self.barriers(subject)?,
+        let (began, began_own) = (Instant::now(), self.timer.now());
+        let measured = match self.method {
+            Method::Window(_) => self.window(subject),
+            Method::Replies => self.replies(subject),
+            _ => self.barriers(subject),
         };
+        // A jump also makes the window method collapse: that is told instead.
+        if let Ok(_) | Err(Error::Collapsed { .. }) = measured {
+            self.check_timer(began, began_own)?;
+        }
+        let mut measured = measured?;
         measured.seconds = began.elapsed().as_secs_f64();
         Ok(measured)
+    }
+
+    /// Holds what the timer counted since `began` against `CLOCK_MONOTONIC`, at all ranks.
+    fn check_timer(&self, began: Instant, began_own: f64) -> Result<()> {
+        // Beyond any drift of a clock, and what may lie between the two readings of an interrupted process.
+        const MOST_DRIFT: f64 = 0.01;
+        const INTERRUPTED_NS: f64 = 50e6;
+        let before = Instant::now();
+        let own = self.timer.now() - began_own;
+        let true_ns = before.duration_since(began).as_nanos() as f64;
+        let jump = own - true_ns;
+        let is_jump = jump.abs() > MOST_DRIFT * true_ns + INTERRUPTED_NS;
+        let jumped = |jump: f64| if is_jump { jump.max(0.0) } else { 0.0 };
+        let (forth, back) = (self.world.largest(jumped(jump))?, self.world.largest(jumped(-jump))?);
+        if forth == 0.0 && back == 0.0 {
+            return Ok(());
+        }
+        let jump_ns = if forth >= back { forth } else { -back };
+        Err(Error::Jumped { timer: self.timer.kind().name(), jump_ms: jump_ns / 1e6 })
     }
 
     /// Whether rank 0 has enough; the same answer at all.
@@ -219,8 +243,10 @@ impl<'w> Stopwatch<'w> {
             let mut own = Vec::with_capacity(3 * STAGE);
             for run in 0..runs_now {
                 let planned = clock.own(start + run as f64 * step);
-                let late = self.timer.now() > planned;
-                self.timer.wait_until(planned);
+                let now = self.timer.now();
+                let late = now > planned;
+                // Nobody waits longer than that, unless a clock has jumped.
+                self.timer.wait_until(planned.min(now + 2.0 * (announce + runs_now as f64 * step)));
                 let begun = self.timer.now();
                 subject.run()?;
                 let ended = self.timer.now();

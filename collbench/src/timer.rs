@@ -158,10 +158,17 @@ impl Timer {
     pub fn wait_until(&self, end: f64) {
         const SPUN: f64 = 150_000.0;
         let left = end - self.now();
+        // A timer that jumps back would have its rank wait for ever.
+        let (began, patience) = (Instant::now(), Duration::from_nanos(2 * left.max(0.0) as u64 + 10_000_000));
         if left > 2.0 * SPUN {
             std::thread::sleep(Duration::from_nanos((left - SPUN) as u64));
         }
+        let mut spins = 0u32;
         while self.now() < end {
+            spins = spins.wrapping_add(1);
+            if spins.is_multiple_of(4096) && began.elapsed() > patience {
+                return;
+            }
             match self.yields {
                 true => std::thread::yield_now(),
                 false => std::hint::spin_loop(),

@@ -6,13 +6,19 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use vef_tests::{Ended, Mpi, products, root, run, skipped, turn, vef};
 
-/// `LAUNCHER -n 2 vef bench WORDS`.
-fn bench(mpi: Mpi, words: &[&str]) -> Ended {
+/// `LAUNCHER -n RANKS env VARIABLES vef bench WORDS`.
+fn bench_in(mpi: Mpi, ranks: usize, variables: &[String], words: &[&str]) -> Ended {
     let launcher = mpi.launcher();
     let mut command = Command::new(launcher[0]);
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command.args(&launcher[1..]).args(["-n", "2"]).arg(products().join("vef")).arg("bench").args(words);
+    command.args(&launcher[1..]).args(["-n", &ranks.to_string(), "env"]).args(variables);
+    command.arg(products().join("vef")).arg("bench").args(words);
     run(&mut command)
+}
+
+/// `LAUNCHER -n 2 vef bench WORDS`.
+fn bench(mpi: Mpi, words: &[&str]) -> Ended {
+    bench_in(mpi, 2, &[], words)
 }
 
 fn json(path: &Path) -> Value {
@@ -55,7 +61,7 @@ fn collectives_of_both_mpis_are_verified_and_timed() {
         bench(mpi, &words).success();
         let report = json(&file);
         let measured = report["rows"].as_array().expect("rows").len();
-        let missing = report["problems"].as_array().expect("problems").len();
+        let missing = rows_and_problems(&report).1.len();
         match mpi {
             Mpi::Mpich => assert_eq!((measured, missing), (4, 0), "{report:#}"),
             Mpi::OpenMpi => assert_eq!((measured, missing), (3, 1), "{report:#}"),
@@ -120,14 +126,14 @@ fn operations_and_algorithms_come_from_a_library() {
             rows.iter().all(|row| row["operation"] == "halo" && row["algorithm"] == "library"),
             "{report:#}"
         );
-        assert!(rows.iter().all(|row| row["warnings"].as_array().is_some_and(Vec::is_empty)), "{report:#}");
+        assert!(!rows.iter().any(|row| row["warnings"].to_string().contains("not verified")), "{report:#}");
         // The wrong one is found out, and the others are measured.
         let (ended, report) = timed(&["--op", "bcast", "--algorithm", "mpi,relay,forgetful,binomial"]);
         ended.success();
         let rows = report["rows"].as_array().expect("rows");
         let names: Vec<&str> = rows.iter().filter_map(|row| row["algorithm"].as_str()).collect();
         assert_eq!(names, ["mpi", "mpi", "relay", "relay", "binomial", "binomial"]);
-        let problem = report["problems"][0].as_str().expect("a problem");
+        let problem = &rows_and_problems(&report).1[0];
         assert!(
             problem.starts_with("bcast by forgetful, root 0: rank 1, element 0 of the result"),
             "{problem}"
@@ -139,7 +145,7 @@ fn operations_and_algorithms_come_from_a_library() {
         bench(mpi, &words).exited(2);
         let report = json(&file);
         assert_eq!(report["rows"].as_array().map(Vec::len), Some(0));
-        let problem = report["problems"][0].as_str().expect("a problem");
+        let problem = &rows_and_problems(&report).1[0];
         assert!(
             problem.starts_with("halo: rank 0: byte 0 from rank 1 is ") && problem.ends_with("not timed"),
             "{problem}"
@@ -162,6 +168,136 @@ fn operations_and_algorithms_come_from_a_library() {
         for mpi in Mpi::installed() {
             let ended = bench(mpi, &["coll", "--op", "halo", "--library", library]);
             assert!(!ended.output.status.success() && ended.stderr().contains(said), "{}", ended.stderr());
+        }
+    }
+}
+
+/// The rows of a report, and its problems but those of self-tests on a machine that is busy.
+fn rows_and_problems(report: &Value) -> (Vec<Value>, Vec<String>) {
+    let list = |name: &str| report[name].as_array().expect(name).clone();
+    let problems = list("problems");
+    let problems = problems.iter().filter_map(|problem| problem.as_str().map(str::to_owned));
+    (list("rows"), problems.filter(|problem| !problem.starts_with("self-test ")).collect())
+}
+
+#[test]
+fn bad_clocks_are_found_out() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let file = work.path().join("rows.json");
+        let path = file.to_str().expect("a path");
+        let preload = mpi.compile(work.path(), "wtime.so", &["-shared", "-fPIC", "tests/c/wtime.c", "-lm"]);
+        let source = ["-shared", "-fPIC", "-I", "collbench/include", "tests/c/bench_faults.c", "-ldl"];
+        let library = mpi.compile(work.path(), "faults.so", &source).to_str().expect("a path").to_owned();
+        let with = |clock: &str, words: &[&str]| {
+            let variables = [format!("LD_PRELOAD={}", preload.display()), clock.to_owned()];
+            let _ = std::fs::remove_file(&file);
+            let fixed = ["coll", "--timer", "wtime", "--budget", "0.1", "-o", path];
+            bench_in(mpi, 2, &variables, &[&fixed[..], words].concat())
+        };
+        for (clock, said) in
+            [("coarse", "ns is too coarse"), ("back", "readings are before the one in front of them")]
+        {
+            let ended = with(&format!("VEF_TEST_CLOCK={clock}"), &["--op", "barrier"]);
+            assert!(!ended.output.status.success() && ended.stderr().contains(said), "{}", ended.stderr());
+            assert!(!file.exists() && !ended.stdout().contains("barrier"), "{clock}: {}", ended.stdout());
+        }
+        // An hour forth or back at either rank, in the middle of a measurement: that one is thrown away, the next is good.
+        for (jump, said) in [("0:3600", "+3600"), ("1:3600", "+3600"), ("1:-3600", "-3600")] {
+            for method in ["max", "window"] {
+                let words = [
+                    "--unverified",
+                    "--library",
+                    &library,
+                    "--op",
+                    "jumps,barrier",
+                    "--sizes",
+                    "8",
+                    "--method",
+                    method,
+                ];
+                let ended = with(&format!("VEF_TEST_JUMP={jump}"), &words).success();
+                let (rows, problems) = rows_and_problems(&json(&file));
+                let names: Vec<&str> = rows.iter().filter_map(|row| row["operation"].as_str()).collect();
+                assert_eq!(names, ["barrier"], "{jump} {method}: {problems:?}");
+                let said = format!("jumps of 8 bytes: timer wtime jumped by {said}");
+                assert!(
+                    problems.len() == 1 && problems[0].starts_with(&said),
+                    "{jump} {method}: {problems:?}"
+                );
+                assert!(ended.stdout().contains("its times are thrown away"), "{}", ended.stdout());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_measured_before_the_end_is_kept() {
+    let source = ["-shared", "-fPIC", "-I", "collbench/include", "tests/c/bench_faults.c", "-ldl"];
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let file = work.path().join("rows.json");
+        let path = file.to_str().expect("a path");
+        let library = mpi.compile(work.path(), "faults.so", &source).to_str().expect("a path").to_owned();
+        let quick = ["coll", "--library", &library, "--sizes", "8,64,1000", "--budget", "0.05", "-o", path];
+        // A rank dies; the launcher ends the others.
+        let ended = bench(mpi, &[&quick[..], &["--op", "barrier,dies,allreduce", "--unverified"]].concat());
+        assert!(!ended.output.status.success());
+        let report = json(&file);
+        let (rows, _) = rows_and_problems(&report);
+        let bytes: Vec<_> =
+            rows.iter().map(|row| (row["operation"].as_str(), row["bytes"].as_u64())).collect();
+        assert_eq!(bytes, [(Some("barrier"), Some(0)), (Some("dies"), Some(8)), (Some("dies"), Some(64))]);
+        assert_eq!(report["complete"], false);
+        // A function fails at one rank: all end, with its reason.
+        let ended = bench(mpi, &[&quick[..], &["--op", "barrier,fails"]].concat());
+        assert!(!ended.output.status.success());
+        assert!(
+            ended.stderr().contains("faults.so") && ended.stderr().contains("run of fails returned"),
+            "{}",
+            ended.stderr()
+        );
+        assert_eq!(rows_and_problems(&json(&file)).0.len(), 1);
+        // No check: said at every row.
+        bench(mpi, &[&quick[..], &["--op", "unchecked"]].concat()).success();
+        let (rows, _) = rows_and_problems(&json(&file));
+        assert_eq!(rows.len(), 3);
+        assert!(
+            rows.iter()
+                .all(|row| row["warnings"][0].as_str().is_some_and(|text| text.starts_with("not verified")))
+        );
+    }
+}
+
+#[test]
+fn sizes_beyond_memory_and_ranks_beyond_cores_are_told() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let file = work.path().join("rows.json");
+        let path = file.to_str().expect("a path");
+        let quick = ["--budget", "0.05", "-o", path];
+        let words = ["coll", "--op", "alltoall,barrier", "--sizes", "8,4398046511104,16"];
+        bench(mpi, &[&words[..], &quick].concat()).success();
+        let (rows, problems) = rows_and_problems(&json(&file));
+        let names: Vec<_> =
+            rows.iter().map(|row| (row["operation"].as_str(), row["bytes"].as_u64())).collect();
+        assert_eq!(names, [(Some("alltoall"), Some(8)), (Some("barrier"), Some(0))]);
+        assert!(
+            problems.len() == 1 && problems[0].starts_with("alltoall of 4398046511104 bytes: "),
+            "{problems:?}"
+        );
+        assert!(problems[0].contains("bytes of buffers on this host"), "{problems:?}");
+        // More ranks than cores.
+        let cores = std::thread::available_parallelism().expect("cores").get();
+        let words = ["coll", "--op", "barrier", "--sizes", "8", "--min-reps", "5"];
+        let ended = bench_in(mpi, cores + 1, &[], &[&words[..], &quick].concat()).success();
+        assert!(ended.stdout().contains("WARNING: more ranks than cores"), "{}", ended.stdout());
+        assert_eq!(json(&file)["machine"]["oversubscribed"], true);
+        // What the window method cannot time is timed in another way, and says so, or with --strict not at all.
+        for row in rows_and_problems(&json(&file)).0 {
+            let fell_back = row["method"] == "max";
+            let warned = row["warnings"].to_string().contains("the window method collapsed");
+            assert_eq!(fell_back, warned, "{row:#}");
         }
     }
 }

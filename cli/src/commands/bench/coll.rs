@@ -6,6 +6,7 @@ use collbench::{Error, Libraries, Method, Plan, Precision, Report, Sizes, Task, 
 use mpi_abi::api::{Mpi, ThreadLevel};
 use sim_example::quantity::parse_time;
 use std::process::ExitCode;
+use std::time::Duration;
 
 pub fn execute(coll: &Coll) -> Result<ExitCode, Failure> {
     // What is wrong with the options is wrong in every rank: one of them says so.
@@ -55,6 +56,8 @@ pub fn in_mpi(work: impl FnOnce(&Mpi, bool) -> collbench::Result<ExitCode>) -> R
             error @ (Error::Mpi(_) | Error::Timer { .. } | Error::File { .. } | Error::LibraryCall { .. }),
         ) => {
             output::error(&error.into());
+            // Launchers that see an abort may end before they have passed on what was printed.
+            std::thread::sleep(Duration::from_millis(200));
             mpi.abort(world, output::EXIT_BAD_INPUT.into())?;
             ExitCode::from(output::EXIT_BAD_INPUT)
         }

@@ -3,11 +3,13 @@
 use crate::bench_args::Launch;
 use crate::output::{self, Failure};
 use collbench::{Report, merge, merged_text};
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use sim_example::quantity::parse_time;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 pub fn execute(launch: &Launch) -> Result<(), Failure> {
     let words: Vec<&str> = launch.mpirun.split_whitespace().collect();
@@ -17,7 +19,12 @@ pub fn execute(launch: &Launch) -> Result<(), Failure> {
     let own = std::env::current_exe()?;
     let mut random = SmallRng::seed_from_u64(launch.seed);
     let mut reports = Vec::new();
+    let pause = Duration::from_nanos(parse_time(&launch.pause)?.0 / 1000);
     for number in 0..launch.launches {
+        if number > 0 {
+            // Not in step with what disturbs the machine at regular times.
+            std::thread::sleep(pause.mul_f64(random.random_range(0.5..1.5)));
+        }
         let file = launch.output.join(format!("launch-{number}.json"));
         let status = Command::new(launcher)
             .args(options)
