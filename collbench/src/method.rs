@@ -222,8 +222,10 @@ impl<'w> Stopwatch<'w> {
             slowest = self.timer.now() - began;
         }
         let announce = 4.0 * world.largest(slowest)? + 20_000.0;
-        // Thrown away: what is set up late, and a first idea of the time.
+        // Discarded runs: they cover late set-up and estimate the time. A clock that jumps there would make the window an hour long.
+        let (stage, stage_own) = (Instant::now(), self.timer.now());
         let mut window = 1.1 * self.throw_away(subject)? + 1_000.0;
+        self.check_timer(stage, stage_own)?;
 
         let began = Instant::now();
         let (mut measured, mut runs) = (Measured::default(), 0);
@@ -241,6 +243,7 @@ impl<'w> Stopwatch<'w> {
             let runs_now = STAGE.min(fitting.max(1));
             let [start, step] = world.share([clock.now() + announce, step])?;
             let mut own = Vec::with_capacity(3 * STAGE);
+            let (stage, stage_own) = (Instant::now(), self.timer.now());
             for run in 0..runs_now {
                 let planned = clock.own(start + run as f64 * step);
                 let now = self.timer.now();
@@ -258,6 +261,8 @@ impl<'w> Stopwatch<'w> {
                 ]);
             }
             let all = world.gather(&own)?;
+            // Times of this stage may widen the window.
+            self.check_timer(stage, stage_own)?;
             let mut widened = 0.0;
             if world.is_root() {
                 let of = |rank: usize, run: usize, what: usize| all[3 * (rank * runs_now + run) + what];
