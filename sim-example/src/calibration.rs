@@ -101,10 +101,7 @@ pub struct CalibrationError {
 impl Calibration {
     /// Reads a file.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// The file cannot be read or is invalid; the error names the file, and the place in it.
     pub fn read(path: &Path) -> Result<Self, CalibrationError> {
         let wrong = |reason: String| CalibrationError { file: path.display().to_string(), reason };
@@ -145,17 +142,14 @@ impl Calibration {
     /// messages; the link within nodes. Figures of `links` that are already set (node bandwidth or latency,
     /// burst) are kept.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// A rate is not a valid bandwidth.
     pub fn apply(&self, settings: &mut Settings) -> Result<(), CalibrationError> {
         let rate = |ns_per_byte: f64| {
             let bits = (8e9 / ns_per_byte).round();
             Bandwidth::from_bits_per_second(bits as u64).ok_or_else(|| CalibrationError {
                 file: "calibration".into(),
-                reason: format!("{ns_per_byte} ns a byte is no rate"),
+                reason: format!("{ns_per_byte} ns per byte is not a valid rate"),
             })
         };
         let picos = |ns: f64| Picos((ns * 1e3).round() as u64);

@@ -17,7 +17,7 @@ pub const MOST_CABLES: usize = 20_000;
 
 /// The network has more than [`MOST_CABLES`] cables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{cables} cables are too many for a picture, which has room for {MOST_CABLES}")]
+#[error("{cables} cables are too many to draw; at most {MOST_CABLES} are possible")]
 pub struct TooManyCables {
     /// Its number of cables.
     pub cables: usize,
@@ -36,10 +36,7 @@ const STEP: f64 = 26.0;
 /// Draws a topology. With a report that has [`Observe::links`](crate::Observe), links are coloured by
 /// utilisation.
 ///
-///
-///
 /// # Errors
-///
 /// The topology has more than [`MOST_CABLES`] cables.
 pub fn svg(topology: &Topology, report: Option<&Report>) -> Result<String, TooManyCables> {
     let with_nodes = matches!(topology.shape(), Shape::Tree(_));

@@ -1,4 +1,4 @@
-//! The loop between the replay, which knows what is to be sent, and the network, which knows when it arrives.
+//! The loop between the replay, which has the messages, and the network, which has the times.
 
 use std::path::Path;
 use std::time::Instant;
@@ -23,10 +23,11 @@ use crate::spans::Spans;
 use crate::topology::{LinkId, Speed, Topology};
 use crate::watch::Observe;
 
-/// Runs the traces of `settings` on its network; tells `progress` from time to time how far it is.
+/// Runs the traces of `settings` on its network, and calls `progress` from time to time.
 ///
 /// # Errors
-/// Whatever is wrong with the settings or a trace, and traces that wait for what never happens; it ends in any case.
+/// Invalid settings, an invalid trace, or tasks that wait for messages that are never sent. Always
+/// terminates.
 pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Report, SimError> {
     let report_sent = settings.sends_are_reported();
     let send_completion = if report_sent { SendCompletion::WhenSent } else { settings.send_completion };
@@ -56,7 +57,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
     Ok(report)
 }
 
-/// What a container says that it does not hold. What is wrong with the file has been told where it was replayed.
+/// The notes of a container on what it lacks. The replay has reported an invalid file before.
 fn not_in_trace(trace: &Path) -> Vec<String> {
     let Ok(container) = Reader::open(trace) else { return Vec::new() };
     container.about().facts(About::NOT_IN_TRACE).cloned().collect()
@@ -72,10 +73,11 @@ fn open(workload: &Workload) -> Result<Job, SimError> {
     }
 }
 
-/// Runs an engine that has not begun, on traces of any source. It is told when messages are sent if
-/// `report_sent`, which matters under [`SendCompletion::WhenSent`] alone. [`Model::LogGp`] needs that.
+/// Runs an engine that has not begun, on traces of any source. The engine learns of sent messages if
+/// `report_sent`, which matters for [`SendCompletion::WhenSent`] and is required by [`Model::LogGp`].
 ///
 /// # Errors
+/// As [`simulate`].
 /// As [`simulate`].
 pub fn run(
     engine: Engine,
@@ -86,7 +88,7 @@ pub fn run(
     run_observed(engine, network, report_sent, Observe::default(), progress)
 }
 
-/// As [`run`], recording what `observe` says besides the basic numbers.
+/// As [`run`], with the optional results of `observe`.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -151,17 +153,17 @@ fn run_loggp(
     }
 }
 
-/// What follows from the engine's calls. Messages go to the network, which waits for their start; messages that arrive within a
-/// node, and tasks to be called, wait here.
+/// Receives the results of the engine's calls. Messages are submitted to the network at once, with the time of their start;
+/// messages within a node and wake-ups are queued here.
 struct Follower<'a, N> {
     network: N,
-    /// Why the network has refused a message.
+    /// The first error of [`Network::submit`].
     refused: Option<OutOfTime>,
     events: Queue<Next>,
-    /// The kind and size of each live message, by the slot of its id.
+    /// Kind and size class of each live message, by slot of its id.
     cells: Vec<Cell>,
     accounts: Accounts,
-    /// For the critical path.
+    /// Set if the critical path is requested.
     causes: Option<Box<Causes<'a>>>,
 }
 
@@ -205,7 +207,10 @@ impl<N: Network> Follower<'_, N> {
         }
     }
 
-    /// The engine has been called, to go on with a task that asked for it (`woken`) or for another reason.
+    /// Follows each call of the engine; `woken` after a wake-up.
+    ///
+    /// # Errors
+    /// The network has refused a message of the call.
     #[inline(always)]
     fn called(&mut self, woken: bool) -> Result<(), OutOfTime> {
         if let Some(causes) = &mut self.causes {
@@ -234,7 +239,8 @@ fn run_on<N: Network>(
         Follower { network, refused: None, events: Queue::new(), cells: Vec::new(), accounts, causes };
     engine.begin(&mut follower)?;
     follower.called(false)?;
-    // Every turn takes at least one event or record for good, and makes no more of them than the trace has: it ends.
+    // Terminates: each iteration consumes an event or a record, and produces no more of them than the trace
+    // has.
     loop {
         let next = follower.events.next();
         let now = match follower.network.run_until(next.unwrap_or(Picos::MAX))? {
@@ -275,7 +281,7 @@ fn run_on<N: Network>(
                         engine.wake(wake, now, &mut follower)?;
                         follower.called(true)?;
                     }
-                    // Messages are with the network.
+                    // Submitted to the network by `take`.
                     Next::Message(_) => {}
                 }
                 now

@@ -22,9 +22,7 @@ pub enum SimError {
     #[error(transparent)]
     Pattern(#[from] PatternError),
     /// The load is outside (0, 1], or the messages are empty.
-    #[error(
-        "a load of {0}: write a share of the bandwidth above 0 and up to 1, for messages that are not empty"
-    )]
+    #[error("load {0}: write a share of the bandwidth above 0 and up to 1; messages must not be empty")]
     Load(f64),
     /// The model is invalid for the network.
     #[error(transparent)]
@@ -34,12 +32,10 @@ pub enum SimError {
     Placement(#[from] UnknownRule),
     /// The placement is [`Places::Captured`](crate::Places::Captured), but the trace has no host of each
     /// task.
-    #[error("the trace does not say where its tasks ran: only a container can")]
+    #[error("the trace does not record the hosts of its tasks: only a container does")]
     NotCaptured,
     /// [`Workload::from_init`](crate::Workload::from_init) is set, but the trace has no end of `MPI_Init`.
-    #[error(
-        "the trace does not say when its tasks came out of MPI_Init: only a container that vef mix wrote does"
-    )]
+    #[error("the trace does not record the end of MPI_Init: only a container that vef mix wrote does")]
     NoInitialisation,
     /// A task is placed on a node that the topology does not have.
     #[error("{}task {task} is placed on node {node}, but the last node of {topology} is {}", Job(*.job), .nodes - 1)]

@@ -152,10 +152,7 @@ impl Kind {
 
 /// Parses a time: `500ns`, `1.5us`.
 ///
-///
-///
 /// # Errors
-///
 /// The text is not a number with one of `ps ns us ms s`, or not a whole number of picoseconds.
 pub fn parse_time(text: &str) -> Result<Picos, QuantityError> {
     TIME.parse(text).map(Picos)
@@ -163,10 +160,7 @@ pub fn parse_time(text: &str) -> Result<Picos, QuantityError> {
 
 /// Parses a size: `4096`, `64KiB`, `1.5MB`, `64K` (a letter alone is a power of 1024).
 ///
-///
-///
 /// # Errors
-///
 /// The text is not a number with an optional unit: `B` with a decimal or binary prefix, or a letter. Or it is
 /// not a whole number of bytes.
 pub fn parse_bytes(text: &str) -> Result<Bytes, QuantityError> {

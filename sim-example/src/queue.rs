@@ -1,42 +1,41 @@
-//! The event queue: events by time; at equal times first in, first out.
+//! The event queue: events by time, first in first out at equal times.
 //!
-//! A calendar whose days are 2^[`DAY`] ps long. The events of a day are collected unsorted in a vector, and are sorted once, as numbers of 64
-//! bits, when the day begins. Days lie in the slots of a wheel with 2^[`BITS`] slots; days that are further away share the slots of
-//! wheels whose slots are as long as a turn of the wheel below, and move down when their slot begins. So an
-//! event is written once or twice, sequentially, and the events of a day are read while they are in the cache. An event for the day
-//! that is under way goes to a heap of such numbers.
+//! A calendar with days of 2^[`DAY`] ps. Events of a later day are appended to its vector. When a day begins, its events are sorted
+//! by 64-bit keys of time and position. An event for the current day goes to a binary heap of such keys. Days are slots of a
+//! wheel with 2^[`BITS`] slots; a slot of each further wheel covers a whole turn of the wheel below, and its events move
+//! down when it becomes current. So each event is written once or twice, with sequential memory access.
 //!
-//! Source: R. Brown, "Calendar Queues: A Fast O(1) Priority Queue Implementation for the Simulation Event Set Problem",
-//! Communications of the ACM 31 (1988); wheels by digits: G. Varghese, A. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987.
+//! Sources: R. Brown, "Calendar Queues: A Fast O(1) Priority Queue Implementation for the Simulation Event Set Problem",
+//! Communications of the ACM 31 (1988); G. Varghese, A. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use vef_format::units::Picos;
 
-/// A day is this power of two, in picoseconds.
+/// Length of a day, as a power of two of picoseconds.
 const DAY: u32 = 17;
-/// Slots of a wheel, as bits.
+/// Slots of a wheel, as a power of two.
 const BITS: u32 = 12;
 const SLOTS: usize = 1 << BITS;
 const WHEELS: usize = (u64::BITS - DAY).div_ceil(BITS) as usize;
-/// No event is this late.
+/// The time of an empty queue or slot; an event may have it.
 const NEVER: u64 = u64::MAX;
 
 /// Events by time.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    /// The day under way: times divided by its length.
+    /// The current day: time >> DAY.
     day: u64,
-    /// The events of the day, in the order in which they came.
+    /// Events of the current day, in order of insertion.
     today: Vec<(u64, T)>,
-    /// Their keys, in the order of time, of which so many are done.
+    /// Sorted keys of those that the day began with; `done` of them are popped.
     order: Vec<u64>,
     done: usize,
-    /// The keys of events that came while the day was under way.
+    /// Keys of events pushed during the current day.
     late: BinaryHeap<Reverse<u64>>,
     wheels: [Wheel<T>; WHEELS],
-    /// Vectors of days that are over.
+    /// Vectors of past days, for reuse.
     spare: Vec<Vec<(u64, T)>>,
     /// The time of the first event, or [`NEVER`].
     first: u64,
@@ -45,7 +44,7 @@ pub(crate) struct Queue<T> {
 #[derive(Debug)]
 struct Wheel<T> {
     slots: Vec<Slot<T>>,
-    /// Bit `s` of all words together: slot `s` holds something. And which of these words are not 0.
+    /// Bitmap of the slots that hold events, and of its words that are not 0.
     occupied: [u64; SLOTS / 64],
     words: u64,
 }
@@ -72,7 +71,7 @@ impl<T: Copy> Queue<T> {
         }
     }
 
-    /// Puts an event in that is not before the last one taken out.
+    /// Pushes an event, not earlier than the last one popped.
     #[inline]
     pub(crate) fn push(&mut self, at: Picos, event: T) {
         self.first = self.first.min(at.0);
@@ -85,13 +84,13 @@ impl<T: Copy> Queue<T> {
         }
     }
 
-    /// The key of an event that comes next into the vector of the day: its time within the day, and its place.
+    /// The key of the next event of the current day: time within the day, then position.
     #[inline]
     fn key(&self, at: u64) -> u64 {
         (at & ((1 << DAY) - 1)) << 32 | self.today.len() as u64
     }
 
-    /// Puts an event of a later day into its slot.
+    /// Pushes an event of a later day to its slot.
     #[inline]
     fn file(&mut self, at: u64, event: T) {
         let day = at >> DAY;
@@ -119,14 +118,14 @@ impl<T: Copy> Queue<T> {
         (self.first != NEVER || !self.is_empty()).then_some(Picos(self.first))
     }
 
-    /// Whether nothing is in.
+    /// Whether the queue has no event.
     fn is_empty(&self) -> bool {
         self.done == self.order.len()
             && self.late.is_empty()
             && self.wheels.iter().all(|wheel| wheel.words == 0)
     }
 
-    /// Whether a day begins with the first event, which is at `now` or before; then these are the events of that day, by place.
+    /// Begins a new day if the current one has no event left and the next event is due at `now`; returns the events of the new day.
     #[inline]
     pub(crate) fn begins_day(&mut self, now: Picos) -> Option<&[(u64, T)]> {
         let is_over = self.done == self.order.len() && self.late.is_empty();
@@ -137,7 +136,7 @@ impl<T: Copy> Queue<T> {
         Some(&self.today)
     }
 
-    /// Takes the first event out if it is at `now` or before.
+    /// Pops the first event if it is due at `now`.
     #[inline]
     pub(crate) fn pop_until(&mut self, now: Picos) -> Option<(Picos, T)> {
         if self.first > now.0 {
@@ -176,7 +175,7 @@ impl<T: Copy> Queue<T> {
         }
     }
 
-    /// The slot of the first event of a later day.
+    /// The wheel and slot of the first event of a later day.
     #[inline]
     fn first_slot(&self) -> Option<(usize, usize)> {
         let level = self.wheels.iter().position(|wheel| wheel.words != 0)?;
@@ -185,7 +184,7 @@ impl<T: Copy> Queue<T> {
         Some((level, word * 64 + wheel.occupied[word].trailing_zeros() as usize))
     }
 
-    /// Makes the day of the first event the present one, which was over.
+    /// Makes the day of the first event current; the current day must have no event left.
     fn begin_day(&mut self) -> Option<()> {
         let (level, at) = self.first_slot()?;
         let wheel = &mut self.wheels[level];

@@ -48,7 +48,7 @@ impl Report {
                 writeln!(out, "job {number:<9} {}", trace.as_deref().unwrap_or("from memory"))?;
             }
             let Finish { min, mean, max, .. } = finish_ps;
-            writeln!(out, "tasks         {tasks}; they finish from {min} to {max}, {mean} in the mean")?;
+            writeln!(out, "tasks         {tasks}; finished from {min} to {max}, mean {mean}")?;
             if let Some(JobSpan { initialisation_ps, from_init, captured_ps, simulated_ps }) = span {
                 write!(out, "  from MPI_Init to MPI_Finalize {simulated_ps}")?;
                 if let Some(captured) = captured_ps {
@@ -76,7 +76,7 @@ impl Report {
             let split = self.collectives_split_evenly;
             writeln!(
                 out,
-                "  {split} collectives split evenly: the trace has sums alone, a container has the counts"
+                "  {split} collectives split evenly: the trace has only sums; a container has the counts"
             )?;
         }
         if self.same_node.messages > 0 {
@@ -88,10 +88,7 @@ impl Report {
         self.write_sizes(out)?;
         let LinksReport { used, utilisation_max, utilisation_mean, busiest, .. } = &self.links;
         let (max, mean) = (100.0 * utilisation_max, 100.0 * utilisation_mean);
-        writeln!(
-            out,
-            "links         {used} of {links} used; busy {max:.2} % at most, {mean:.2} % in the mean"
-        )?;
+        writeln!(out, "links         {used} of {links} used; busy at most {max:.2} %, mean {mean:.2} %")?;
         let named = &busiest[..busiest.len().min(NAMED)];
         let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
         for LinkReport { link, utilisation, amount, longest_queue, .. } in named {
@@ -107,7 +104,7 @@ impl Report {
         let Performance { wall_s, events, events_per_s, .. } = self.performance;
         write!(out, "simulated in  {wall_s:.3} s, {} events", Grouped(events))?;
         match events_per_s {
-            Some(rate) => writeln!(out, ", {:.2} million a second", rate * 1e-6),
+            Some(rate) => writeln!(out, ", {:.2} million per second", rate * 1e-6),
             None => writeln!(out),
         }
     }

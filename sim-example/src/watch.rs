@@ -98,9 +98,9 @@ pub(crate) struct LinkUse {
 #[derive(Debug, Default)]
 struct Ways {
     /// Of messages or packets in the network, by its number for them.
-    going: Vec<Vec<Crossing>>,
+    in_network: Vec<Vec<Crossing>>,
     /// Of messages on their last link, by slot of their ids.
-    gone: Vec<Vec<Crossing>>,
+    on_last_link: Vec<Vec<Crossing>>,
 }
 
 impl Watch {
@@ -122,13 +122,13 @@ impl Watch {
             uses.add(LiveId::from_raw(tag), crossing);
         }
         if let Some(ways) = &mut self.ways {
-            let way = place(&mut ways.going, number);
+            let way = place(&mut ways.in_network, number);
             if crossing.link.0 < self.injections && crossing.link.0.is_multiple_of(2) {
                 way.clear();
             }
             way.push(*crossing);
             if last {
-                std::mem::swap(way, place(&mut ways.gone, LiveId::from_raw(tag).slot()));
+                std::mem::swap(way, place(&mut ways.on_last_link, LiveId::from_raw(tag).slot()));
             }
         }
     }
@@ -143,7 +143,7 @@ impl Watch {
     /// The route of a message, or of its last packet, at its delivery.
     pub(crate) fn way(&mut self, id: LiveId) -> &[Crossing] {
         match &mut self.ways {
-            Some(ways) => place(&mut ways.gone, id.slot()),
+            Some(ways) => place(&mut ways.on_last_link, id.slot()),
             None => &[],
         }
     }

@@ -16,10 +16,7 @@ use crate::kernels;
 impl Workload {
     /// Emits all records to `sink`, in order for each task.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// An invalid parameter, or an error of the sink.
     pub fn records<S: Sink>(&self, sink: &mut S) -> Result<(), WorkloadError> {
         self.check()?;
@@ -28,10 +25,7 @@ impl Workload {
 
     /// The header of the trace.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// An invalid parameter.
     pub fn header(&self) -> Result<Header, WorkloadError> {
         let mut counts = Counts::default();
@@ -50,10 +44,7 @@ impl Workload {
 
     /// Writes the trace as text.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// An invalid parameter, or an I/O error.
     pub fn write_text(&self, out: impl Write) -> Result<Header, WorkloadError> {
         let header = self.header()?;
@@ -65,10 +56,7 @@ impl Workload {
 
     /// Writes the trace as a container.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// An invalid parameter, or an I/O error.
     pub fn write_container(
         &self,

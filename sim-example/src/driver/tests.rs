@@ -287,7 +287,9 @@ fn settings_that_cannot_be() {
     let short = placement::Placement::block(1, 1, 1).unwrap();
     assert!(error(&|s| s.jobs[0].places = Places::Given(short.clone())).contains("2 tasks"));
     assert!(error(&|s| s.jobs[0].places = Places::Block { per_node: 0 }).contains("at least 1"));
-    assert!(error(&|s| s.jobs[0].places = Places::Captured).contains("does not say where its tasks ran"));
+    assert!(
+        error(&|s| s.jobs[0].places = Places::Captured).contains("does not record the hosts of its tasks")
+    );
     assert!(error(&|s| s.jobs[0].time_factor = -1.0).contains("time factor"));
     assert!(error(&|s| s.jobs.clear()).contains("no trace"));
     assert!(error(&|s| s.jobs[0].trace = "/nowhere.vef".into()).contains("/nowhere.vef"));

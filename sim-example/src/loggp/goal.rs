@@ -1,4 +1,4 @@
-//! GOAL files: for each rank what it sends, receives and computes, and what of it requires what.
+//! GOAL files: the sends, receives and computing of each rank, and the dependencies between them.
 //!
 //! ```text
 //! num_ranks 2
@@ -10,8 +10,9 @@
 //! rank 1 { r: recv 100b from -1 tag -1 }
 //! ```
 //!
-//! `requires` waits until the other is done, `irequires` until it has started; -1 is any source or tag. Times are nanoseconds.
-//! `//` begins a comment. A label is used once in a rank; an operation without one can be required by none.
+//! `requires` waits for the completion of an operation, `irequires` for its start; -1 is any source or tag.
+//! Times are in nanoseconds. `//` starts a comment. Labels are unique in a rank; an operation without a label
+//! cannot be required.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,11 +24,11 @@ use vef_format::units::{Bytes, Picos};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     pub(super) ranks: u32,
-    /// The operations, those of a rank together.
+    /// The operations, grouped by rank.
     pub(super) operations: Vec<Operation>,
-    /// Behind the last operation of each rank.
+    /// Index after the last operation of each rank.
     pub(super) ends: Vec<u32>,
-    /// Who waits for whom: the one that is waited for first.
+    /// Dependencies: (required, requiring).
     pub(super) requires: Vec<(u32, u32)>,
     pub(super) starts: Vec<(u32, u32)>,
 }
@@ -39,7 +40,7 @@ pub(super) struct Operation {
     pub(super) rank: u32,
     pub(super) cpu: u32,
     pub(super) nic: u32,
-    /// Where it is in the file.
+    /// Line in the file.
     pub(super) line: u32,
 }
 
@@ -50,7 +51,7 @@ pub(super) enum What {
         to: u32,
         tag: u32,
     },
-    /// Any source or tag where there is none.
+    /// `None` is any source or tag.
     Receive {
         bytes: Bytes,
         from: Option<u32>,
@@ -74,7 +75,7 @@ impl fmt::Display for What {
     }
 }
 
-/// Why a file is no schedule.
+/// An invalid schedule.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{}: {problem}", .file.display(), Line(*.line))]
 pub struct GoalError {
@@ -82,7 +83,7 @@ pub struct GoalError {
     pub file: PathBuf,
     /// The line, from 1; 0 for the whole file.
     pub line: u32,
-    /// What is wrong.
+    /// The error.
     pub problem: GoalProblem,
 }
 
@@ -94,41 +95,41 @@ impl fmt::Display for Line {
     }
 }
 
-/// What is wrong with a schedule.
+/// The error in a schedule.
 #[derive(Debug, thiserror::Error)]
 pub enum GoalProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] std::io::Error),
-    /// Something else should be there.
+    /// A word is unexpected.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What.
+        /// The word expected.
         expected: &'static str,
-        /// The word, or the end of the file.
+        /// The word found, or the end of the file.
         found: String,
     },
-    /// No such rank.
+    /// A rank is out of range.
     #[error("rank {rank}: there are {ranks} ranks, from 0")]
     NoRank {
         /// The rank.
         rank: u64,
-        /// How many there are.
+        /// Number of ranks.
         ranks: u32,
     },
-    /// A rank, or a label of a rank, that is there already.
+    /// A rank, or a label in a rank, is repeated.
     #[error("{0} was there before, on line {1}")]
     Twice(String, u32),
-    /// An operation that requires one that is not there.
+    /// A required operation does not exist.
     #[error("this rank has no operation {0:?}")]
     NoLabel(String),
-    /// More than can be counted, or later than the end of time.
+    /// A number or a time is out of range.
     #[error("{0} is too large")]
     TooLarge(String),
 }
 
 impl Schedule {
-    /// Whether a file looks like a schedule: its first word is `num_ranks`.
+    /// Whether a file is a schedule: its first word is `num_ranks`.
     pub fn is_schedule(path: &Path) -> bool {
         use std::io::Read;
         let mut start = Vec::new();
@@ -143,14 +144,14 @@ impl Schedule {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The file cannot be read or is invalid.
     pub fn read(path: &Path) -> Result<Self, GoalError> {
         let error = |(line, problem)| GoalError { file: path.to_owned(), line, problem };
         let text = std::fs::read(path).map_err(|problem| error((0, problem.into())))?;
         Self::parse(&text).map_err(error)
     }
 
-    /// Parses a text; an error has its line.
+    /// Parses a schedule; an error has its line.
     pub fn parse(text: &[u8]) -> Result<Self, (u32, GoalProblem)> {
         Parser { words: Words::new(text), schedule: Self::default(), text_bytes: text.len() }.parse()
     }
@@ -166,11 +167,11 @@ impl Schedule {
     }
 }
 
-/// Words and lines of a text, without comments.
+/// Words of a text with their lines, without comments.
 struct Words<'a> {
     text: &'a [u8],
     line: u32,
-    /// A word that was looked at.
+    /// The next word, if it was peeked at.
     ahead: Option<(&'a [u8], u32)>,
 }
 
@@ -223,7 +224,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Most processors, or interfaces, of all ranks.
+/// Most processors, or interfaces, of all ranks together.
 const MOST_PLACES: u64 = 1 << 26;
 
 struct Parser<'a> {
@@ -260,7 +261,7 @@ impl<'a> Parser<'a> {
             self.rank(place as u32)?;
             of_ranks[place] = (from, self.schedule.operations.len() as u32);
         }
-        // Every rank has as many processors and interfaces as any.
+        // All ranks have as many processors and interfaces as the largest.
         let places = self.schedule.operations.iter().map(|operation| operation.cpu.max(operation.nic));
         let places = u64::from(places.max().unwrap_or(0) + 1) * u64::from(self.schedule.ranks);
         if places > MOST_PLACES {
@@ -280,7 +281,7 @@ impl<'a> Parser<'a> {
         Ok(self.schedule)
     }
 
-    /// Brings operations into the order of ranks.
+    /// Sorts operations by rank.
     fn sort(&mut self, of_ranks: &[(u32, u32)]) {
         let mut places = vec![0u32; self.schedule.operations.len()];
         let mut sorted = Vec::with_capacity(places.len());
@@ -296,11 +297,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The operations of a rank.
+    /// Parses the operations of a rank.
     fn rank(&mut self, rank: u32) -> Parsed<()> {
         self.expect(b"{", "{")?;
         let mut labels: HashMap<&'a [u8], u32> = HashMap::new();
-        // A label may be named before its operation comes.
+        // A label may be used before its operation.
         let mut named = Vec::new();
         loop {
             let Some((word, line)) = self.words.next() else {
@@ -384,7 +385,7 @@ impl<'a> Parser<'a> {
             };
             self.words.next();
             let (number, line) = self.number("a number")?;
-            // Each takes memory in every rank.
+            // Each one takes memory in all ranks.
             if number >= 1024 {
                 return Err((line, GoalProblem::TooLarge(number.to_string())));
             }
@@ -397,7 +398,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `tag N`, any for -1 and 0 if there is none.
+    /// Parses `tag N`: `None` for -1, and 0 by default.
     fn tag(&mut self) -> Parsed<Option<u32>> {
         if !matches!(self.words.peek(), Some((b"tag", _))) {
             return Ok(Some(0));
@@ -411,7 +412,7 @@ impl<'a> Parser<'a> {
         u32::try_from(tag).map(Some).map_err(|_| (line, GoalProblem::TooLarge(format!("tag {tag}"))))
     }
 
-    /// `100b`.
+    /// Parses `100b`.
     fn bytes(&mut self) -> Parsed<Bytes> {
         let wanted = "a size like 100b";
         let Some((word, line)) = self.words.next() else {

@@ -1,4 +1,4 @@
-//! What processors and interfaces do with messages, and in which order.
+//! Processors and interfaces, and the order in which they serve operations.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,8 @@ pub(super) struct Interface {
     pub(super) into: Picos,
 }
 
-/// The parameters at work: each function takes something for granted that is free, and says from when on it is free again.
+/// The costs of operations. Each function requires that the resources are free, and updates when they are
+/// free again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     settings: LogGp,
@@ -27,7 +28,7 @@ impl Costs {
         Self { settings }
     }
 
-    /// A message of `bytes` leaves at `t`: when it arrives.
+    /// Sends a message of `bytes` at `t`; returns its arrival.
     #[inline]
     pub(super) fn send(
         &self,
@@ -42,7 +43,7 @@ impl Costs {
         t.checked_add(p.overhead).and_then(|at| at.checked_add(p.latency)).ok_or(OutOfTime { bytes })
     }
 
-    /// A message of `bytes` is taken at `t`.
+    /// Receives a message of `bytes` at `t`.
     #[inline]
     pub(super) fn take(
         &self,
@@ -53,7 +54,7 @@ impl Costs {
     ) -> Result<(), OutOfTime> {
         let p = &self.settings.parameters;
         let per_byte = match bytes {
-            // The larger of two numbers below zero, of which LogGOPSim knows no signs.
+            // For −1 bytes LogGOPSim compares −O and −G as unsigned numbers.
             Bytes::ZERO if p.overhead_per_byte > Picos::ZERO => p.overhead_per_byte.min(p.gap_per_byte),
             _ => p.overhead_per_byte.max(p.gap_per_byte),
         };
@@ -62,7 +63,7 @@ impl Costs {
         Ok(())
     }
 
-    /// A message to announce one, or to ask for it: it takes only its sender's processor.
+    /// Sends an announcement or a request, which only takes the processor of its sender; returns its arrival.
     pub(super) fn control(&self, t: Picos, cpu: &mut Picos) -> Result<Picos, OutOfTime> {
         let p = &self.settings.parameters;
         let bytes = Bytes::ZERO;
@@ -70,7 +71,7 @@ impl Costs {
         cpu.checked_add(p.latency).ok_or(OutOfTime { bytes })
     }
 
-    /// Whether the send of such a message is done when it has left.
+    /// Whether a send of `bytes` completes when the message has left.
     #[inline]
     pub(super) fn is_eager(&self, bytes: Bytes) -> bool {
         bytes <= self.settings.parameters.eager
@@ -91,21 +92,22 @@ impl Costs {
     }
 }
 
-/// What is to be tried, and how manyth it was to become ready.
+/// An operation to try, with its number in the order of becoming ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry<T> {
     pub(super) number: u64,
     pub(super) what: T,
 }
 
-/// What is to be tried, in the order of time, then of becoming ready.
+/// Operations to try, by time, then in the order of becoming ready.
 #[derive(Debug)]
 pub(super) struct Agenda<T> {
     queue: Queue<Entry<T>>,
-    /// What comes next, backwards, all of `now`.
+    /// Operations to try at `now`, in reverse order.
     batch: Vec<Entry<T>>,
     now: Picos,
-    /// What became ready for a moment that is over: with several processors a rank's time need not be that of the simulation.
+    /// Operations that became ready for an earlier time: with several processors, the time of a rank may lag
+    /// behind that of the simulation.
     past: BinaryHeap<Reverse<(Picos, Entry<T>)>>,
     numbers: u64,
 }
@@ -115,7 +117,7 @@ impl<T: Copy + Ord> Agenda<T> {
         Self { queue: Queue::new(), batch: Vec::new(), now: Picos::ZERO, past: BinaryHeap::new(), numbers: 0 }
     }
 
-    /// Something becomes ready, to be tried at `at`.
+    /// Adds an operation that becomes ready, to be tried at `at`.
     #[inline]
     pub(super) fn ready(&mut self, at: Picos, what: T) {
         let number = self.numbers;
@@ -127,7 +129,7 @@ impl<T: Copy + Ord> Agenda<T> {
         self.queue.push(at, entry);
     }
 
-    /// Something is to be tried again at `at`, which is later.
+    /// Adds an operation again, to be tried at the later time `at`.
     #[inline]
     pub(super) fn retry(&mut self, at: Picos, entry: Entry<T>) {
         if at < self.now {
@@ -136,7 +138,7 @@ impl<T: Copy + Ord> Agenda<T> {
         self.queue.push(at, entry);
     }
 
-    /// What comes next.
+    /// The next operation to try.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(Picos, Entry<T>)> {
         if let Some(Reverse((at, entry))) = self.past.pop() {
@@ -154,7 +156,7 @@ impl<T: Copy + Ord> Agenda<T> {
         while let Some((_, entry)) = self.queue.pop(now) {
             self.batch.push(entry);
         }
-        // Mostly they are in order.
+        // Usually sorted already.
         if !self.batch.is_sorted_by_key(|entry| entry.number) {
             self.batch.sort_unstable_by_key(|entry| entry.number);
         }
@@ -162,12 +164,12 @@ impl<T: Copy + Ord> Agenda<T> {
         self.batch.pop().map(|entry| (now, entry))
     }
 
-    /// The moment up to which everything was tried.
+    /// The time up to which all operations were tried.
     pub(super) fn now(&self) -> Picos {
         self.now
     }
 
-    /// How much became ready altogether.
+    /// Number of operations that became ready.
     pub(super) fn count(&self) -> u64 {
         self.numbers
     }

@@ -1,8 +1,9 @@
-//! The LogGOPS model: processors and network interfaces that are busy, and a network that only takes time.
+//! The LogGOPS model: processors and network interfaces are busy with messages; the network only has latency.
 //!
-//! L is the latency, o what a processor is busy with a message, O with each of its bytes after the first, g the gap between messages of a
-//! network interface, G between bytes, S the largest message that is sent eagerly. Every rank has processors (`cpu`) and
-//! interfaces, which send (`out`) and receive (`in`); each is free from some moment on. A message of s bytes that is sent at t, `max(cpu, out) ≤ t`:
+//! L is the latency, o the time of a processor per message, O per byte after the first, g the gap between
+//! messages of a network interface, G between bytes, S the largest eager message. Each rank has processors
+//! (`cpu`) and interfaces that send (`out`) and receive (`in`); each has a time from which it is free. A
+//! message of s bytes sent at t, `max(cpu, out) ≤ t`, has the times
 //!
 //! ```text
 //! sender      cpu = t + o + (s−1)·O                    out = t + g + (s−1)·G
@@ -11,13 +12,14 @@
 //!             cpu = u + o + (s−1)·max(O, G)            in  = u + g + (s−1)·G
 //! ```
 //!
-//! A send is done at t if `s ≤ S`, else when its message is matched, at which moment the sender's processor and interface are free at the earliest.
-//! With [`Rendezvous::Handshake`] a message of more than S bytes is announced and asked for before it is sent, each of which
-//! takes o of the processor of that side and L: one round trip more. What wants a processor or interface that is
-//! busy is tried again when it is free; of what is tried at one moment, that comes first which was ready first.
+//! A send completes at t if `s ≤ S`, else when its message is matched; processor and interface of the sender
+//! are then busy at least until that time. With [`Rendezvous::Handshake`], a message of more than S bytes is
+//! announced and requested before it is sent; each of these takes o on its sender's processor, and L. An
+//! operation that needs a busy processor or interface is tried again when that is free; operations tried at
+//! the same time are served in the order in which they became ready.
 //!
-//! [`Schedule`] is a GOAL file, run as such ([`run_schedule`]); a trace is run by `replay` with the same machine. Both are LogGOPSim's
-//! equations (Hoefler, Schneider, Lumsdaine 2010), and give its finishing times.
+//! [`Schedule`] is a GOAL file, executed by [`run_schedule`]; `replay` drives traces on the same machine. The
+//! equations are those of LogGOPSim (Hoefler, Schneider, Lumsdaine 2010), and so are the finishing times.
 
 mod goal;
 mod machine;
@@ -37,25 +39,25 @@ pub use schedule::{ScheduleReport, run_schedule};
 pub use stuck::{StuckSchedule, Waiting};
 pub(crate) use trace::run_trace;
 
-/// The model's numbers.
+/// The parameters of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Latency (L).
     pub latency: Picos,
-    /// What a processor is busy with a message (o).
+    /// Time of a processor per message (o).
     pub overhead: Picos,
-    /// From one message of an interface to the next (g).
+    /// Gap between messages of an interface (g).
     pub gap: Picos,
-    /// From one byte to the next (G).
+    /// Gap between bytes (G).
     pub gap_per_byte: Picos,
-    /// What a processor is busy with each byte after the first (O).
+    /// Time of a processor per byte after the first (O).
     pub overhead_per_byte: Picos,
-    /// The largest message that is sent without asking (S).
+    /// Largest eager message (S).
     pub eager: Bytes,
 }
 
 impl Default for Parameters {
-    /// Those of LogGOPSim, in nanoseconds: `L=2500,o=1500,g=1000,G=6,O=0,S=65535`.
+    /// The defaults of LogGOPSim, in nanoseconds: `L=2500,o=1500,g=1000,G=6,O=0,S=65535`.
     fn default() -> Self {
         let ns = |n: u64| Picos(1000 * n);
         Self {
@@ -69,7 +71,7 @@ impl Default for Parameters {
     }
 }
 
-/// A text that is no set of parameters.
+/// Invalid LogGP parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "LogGP parameters {text:?}: {problem}; write L=2500,o=1500,g=1000,G=6,O=0,S=65535 (nanoseconds, nanoseconds a byte, S in bytes)"
@@ -82,7 +84,7 @@ pub struct UnknownParameters {
 impl FromStr for Parameters {
     type Err = UnknownParameters;
 
-    /// `L=2500,o=1500,g=1000,G=6,O=0,S=65535`; what is not given is as LogGOPSim has it.
+    /// `L=2500,o=1500,g=1000,G=6,O=0,S=65535`; omitted parameters have LogGOPSim's defaults.
     fn from_str(text: &str) -> Result<Self, UnknownParameters> {
         let mut parameters = Self::default();
         let unknown = |problem: String| UnknownParameters { text: text.to_owned(), problem };
@@ -110,7 +112,7 @@ impl FromStr for Parameters {
 }
 
 impl fmt::Display for Parameters {
-    /// As it is parsed.
+    /// In the form that is parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = |time: Picos| time.0 as f64 / 1000.0;
         let Self { latency, overhead, gap, gap_per_byte, overhead_per_byte, eager } = *self;
@@ -120,25 +122,25 @@ impl fmt::Display for Parameters {
     }
 }
 
-/// What comes before a message of more than S bytes.
+/// The protocol of messages of more than S bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rendezvous {
-    /// Nothing: it is sent at once, only its send is done later. So does LogGOPSim.
+    /// No handshake: the message is sent at once, but its send completes later. As in LogGOPSim.
     #[default]
     Late,
-    /// It is announced and asked for: one round trip.
+    /// Announcement and request: one round trip.
     Handshake,
 }
 
-/// The model as it is run.
+/// Settings of the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogGp {
     /// The numbers.
     pub parameters: Parameters,
-    /// What comes before large messages.
+    /// The protocol of large messages.
     pub rendezvous: Rendezvous,
-    /// As LogGOPSim also where that makes no sense: a message of 0 bytes counts as one of −1, and computing is done at once for
-    /// what follows on another processor.
+    /// Whether to reproduce defects of LogGOPSim: a message of 0 bytes counts as −1 bytes, and computing does
+    /// not delay operations on other processors that depend on it.
     pub compat: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Runs a GOAL schedule: operations become ready as those that they require are done or have started.
+//! Runs a GOAL schedule: operations become ready when the operations they require have completed or started.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -13,29 +13,29 @@ use super::{LogGp, Rendezvous};
 use crate::error::SimError;
 use crate::report::{Finish, Performance};
 
-/// What a schedule took.
+/// The result of a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScheduleReport {
-    /// When the last rank's processors are free.
+    /// When all processors of all ranks are free for good.
     pub runtime_ps: Picos,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Operations.
+    /// Number of operations.
     pub operations: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
     /// Their payload.
     pub bytes: Bytes,
     /// When the processors of each rank are free for good.
     pub finish_ps: Finish,
-    /// The parameters, as they can be given again.
+    /// The parameters, in the form that is parsed.
     pub loggp: String,
-    /// What the simulation itself took.
+    /// Speed of the simulation itself.
     pub performance: Performance,
 }
 
 impl ScheduleReport {
-    /// For people.
+    /// The result as text.
     pub fn to_text(&self) -> String {
         let Self { runtime_ps, ranks, operations, messages, bytes, finish_ps, loggp, .. } = self;
         let Finish { min, mean, .. } = finish_ps;
@@ -53,7 +53,7 @@ impl ScheduleReport {
 /// Runs a schedule.
 ///
 /// # Errors
-/// A schedule that cannot end, or not before the end of time.
+/// The schedule cannot end, or not before the end of time.
 pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<ScheduleReport, SimError> {
     let began = Instant::now();
     let mut run = Run::new(schedule, *settings);
@@ -72,18 +72,18 @@ pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<ScheduleRep
     })
 }
 
-/// What is to be tried: an operation, or a message at its receiver.
+/// An event to try: an operation, or a message at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Try {
     Operation(u32),
-    /// What follows on other processors is free: computing is over.
+    /// Computing has finished: operations on other processors that depend on it become ready.
     Computed(u32),
     Arrival(u32),
-    /// A message is announced to its receiver.
+    /// The announcement of a message has arrived at its receiver.
     Announced(u32),
-    /// The receiver has asked its sender for it.
+    /// The request for a message has arrived at its sender.
     Asked(u32),
-    /// The receiver asks for it.
+    /// The receiver can request a message.
     Ask(u32),
 }
 
@@ -91,16 +91,16 @@ enum Try {
 struct Message {
     send: u32,
     bytes: Bytes,
-    /// Matched with this receive.
+    /// The receive that it matches.
     receive: u32,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// What is matched: whose, from whom, with which tag; any where there is none.
+/// Key of a match: rank, source, tag; `None` for a wildcard.
 type Key = (u32, Option<u32>, Option<u32>);
 
-/// Posted receives, or messages that none had been posted for, in their order.
+/// Posted receives, or unexpected messages, in order.
 #[derive(Debug, Default)]
 struct Waitlist {
     lists: HashMap<Key, VecDeque<(u64, u32)>>,
@@ -114,9 +114,9 @@ struct Run<'a> {
     interfaces: Vec<Interface>,
     cpus_a_rank: u32,
     interfaces_a_rank: u32,
-    /// What an operation waits for: so many others.
+    /// Number of operations that each operation still waits for.
     open: Vec<u32>,
-    /// The operations that wait for each to be done, and for each to start.
+    /// Operations that wait for the completion of each operation, and for its start.
     after_end: Followers,
     after_start: Followers,
     done: Vec<bool>,
@@ -125,17 +125,17 @@ struct Run<'a> {
     bytes: Bytes,
     posted: Waitlist,
     unexpected: Waitlist,
-    /// Which keys besides the exact one receives have: any tag, any source, any of both.
+    /// Wildcards in use: any tag, any source, both.
     any_tag: bool,
     any_source: bool,
     any: bool,
     order: u64,
-    /// What became ready in this step.
+    /// Operations that became ready in this step.
     ready: Vec<u32>,
     agenda: Agenda<Try>,
 }
 
-/// Lists of operations, one an operation.
+/// A list of operations for each operation.
 struct Followers {
     starts: Vec<u32>,
     all: Vec<u32>,
@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
         if self.left > 0 { Err(SimError::StuckSchedule(Box::new(self.stuck()))) } else { Ok(()) }
     }
 
-    /// By rank; sends, then receives, then computing.
+    /// Sorts by rank; within a rank, sends, then receives, then computing.
     fn sort_ready(&mut self) {
         let operations = &self.schedule.operations;
         self.ready.sort_by_key(|&at| {
@@ -241,7 +241,8 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// What became ready in this step is first tried when its processor (and interface) are free.
+    /// Operations that became ready in this step are first tried when their processor, and interface, are
+    /// free.
     fn start_ready(&mut self, t: Picos) {
         if self.ready.len() > 1 {
             self.sort_ready();
@@ -253,7 +254,7 @@ impl<'a> Run<'a> {
                 What::Send { .. } => self.cpus[cpu].max(self.interfaces[interface].out),
                 _ => self.cpus[cpu],
             };
-            // In LogGOPSim that may be a moment that is over, where a rank has several processors.
+            // In LogGOPSim this may be in the past if a rank has several processors.
             let at = if self.settings.compat { at } else { at.max(t) };
             self.agenda.ready(at, Try::Operation(operation));
         }
@@ -272,7 +273,7 @@ impl<'a> Run<'a> {
         (place(self.cpus_a_rank, cpu), place(self.interfaces_a_rank, nic))
     }
 
-    /// The same at the receiver of a message, which comes to the ones with its sender's numbers.
+    /// The processor and the interface at the receiver of a message: those with the numbers of the sender's.
     fn places_at_receiver(&self, message: u32) -> (usize, usize) {
         let send = &self.schedule.operations[self.messages[message as usize].send as usize];
         let What::Send { to, .. } = send.what else { unreachable!("a message is sent by a send") };
@@ -330,7 +331,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A message leaves at `t`.
+    /// Sends a message at `t`.
     fn send(&mut self, t: Picos, message: u32) -> Result<(), SimError> {
         let Message { send, bytes, .. } = self.messages[message as usize];
         let (cpu, interface) = self.places(send);
@@ -350,7 +351,7 @@ impl<'a> Run<'a> {
         self.costs.take(t, bytes, &mut self.cpus[cpu], &mut self.interfaces[interface])?;
         match receive {
             NONE => self.find_receive(t, message),
-            // It was asked for.
+            // The message was requested.
             receive => {
                 self.ended(receive);
                 self.ended(send);
@@ -359,7 +360,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A message is at its receiver: the first receive that it fits, or none yet.
+    /// A message has arrived: matches it with the first posted receive, or queues it.
     fn find_receive(&mut self, t: Picos, message: u32) {
         let send = &self.schedule.operations[self.messages[message as usize].send as usize];
         let What::Send { to, tag, .. } = send.what else { unreachable!("a message is sent by a send") };
@@ -383,7 +384,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A message and a receive have found each other at `t`.
+    /// Matches a message with a receive at `t`.
     fn matched(&mut self, t: Picos, message: u32, receive: u32) {
         self.messages[message as usize].receive = receive;
         let Message { send, bytes, .. } = self.messages[message as usize];
@@ -400,13 +401,13 @@ impl<'a> Run<'a> {
         self.ended(send);
     }
 
-    /// The receiver hears of a message; that takes none of its time.
+    /// The announcement of a message has arrived, which takes no time of the receiver.
     fn announced(&mut self, message: u32) {
-        // A match does not end here, so its moment is not asked for.
+        // A match of an announced message does not complete here, so the time is not used.
         self.find_receive(self.agenda.now(), message);
     }
 
-    /// The receiver asks for a message.
+    /// The receiver requests a message.
     fn ask(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let (cpu, _) = self.places(self.messages[message as usize].receive);
         if self.cpus[cpu] > t {
@@ -418,7 +419,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A message that was asked for leaves.
+    /// Sends a message that was requested.
     fn asked(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let (cpu, interface) = self.places(self.messages[message as usize].send);
         let free = self.cpus[cpu].max(self.interfaces[interface].out);
@@ -443,7 +444,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An operation computes until `end`. What follows on the same processor waits for that anyway.
+    /// An operation computes until `end`; later operations on the same processor wait for it in any case.
     fn computing(&mut self, operation: u32, end: Picos) {
         if self.settings.compat || self.cpus_a_rank == 1 {
             return self.ended(operation);
@@ -474,7 +475,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An operation waits for one less.
+    /// An operation waits for one operation less.
     fn free(&mut self, operation: u32) {
         self.open[operation as usize] -= 1;
         if self.open[operation as usize] == 0 {
@@ -493,7 +494,7 @@ impl<'a> Run<'a> {
         let waits = |at: u32| self.open[at as usize] > 0;
         let undone = || (0..operations.len() as u32).filter(|&at| !self.done[at as usize]);
         let sent: std::collections::HashSet<u32> = self.messages.iter().map(|message| message.send).collect();
-        // First what has started and does not end; if there is none, a circle.
+        // Operations that have started but cannot end; if there is none, a cycle.
         let mut first: Vec<Waiting> = undone()
             .filter(|&at| !waits(at))
             .take(NAMED)
@@ -518,7 +519,7 @@ impl<'a> Run<'a> {
         StuckSchedule { operations: self.left, first }
     }
 
-    /// Operations that wait for each other in a circle.
+    /// A cycle of operations that wait for each other.
     fn circle(&self, from: Option<u32>) -> Vec<Waiting> {
         let operations = &self.schedule.operations;
         let awaited: HashMap<u32, u32> = self
@@ -565,7 +566,7 @@ impl Waitlist {
         }
     }
 
-    /// Takes the first that is still there: what is in several lists may be gone from this one.
+    /// Removes and returns the first entry that is still valid: an entry may be in several lists.
     fn first(&mut self, key: Key, is_there: impl Fn(u32) -> bool) -> Option<u32> {
         let list = self.lists.get_mut(&key)?;
         while let Some((_, what)) = list.pop_front() {

@@ -1,8 +1,9 @@
-//! Runs a trace: `replay` says what each task does next, its processor and interface when.
+//! Runs a trace: `replay` decides the next operations of a task, its processor and interface decide their
+//! times.
 //!
-//! Between the calls that concern it a task computes and sends, one after the other: those steps are a list, of which the
-//! first is to be tried. The replay's times are those of a network that takes none of a task's time; what counts of them
-//! is how long the task computes between two steps.
+//! Between calls of the replay, a task computes and sends in sequence: these steps are a list, of which the
+//! first is tried. The replay itself runs with a network that takes no time of tasks; only the computing
+//! times between its steps are used.
 
 use std::time::Instant;
 
@@ -16,16 +17,16 @@ use crate::error::SimError;
 use crate::histogram::Histogram;
 use crate::progress::{PROGRESS_EVERY, Progress};
 
-/// What a trace took.
+/// The result of a trace.
 pub(crate) struct Outcome {
-    /// When each task's processor is free for good, over all jobs.
+    /// When the processor of each task of all jobs is free for good.
     pub(crate) finish: Vec<Picos>,
     pub(crate) latencies: Histogram,
     pub(crate) events: u64,
     pub(crate) wall: std::time::Duration,
 }
 
-/// Runs an engine that has not begun. Its sends must be reported ([`replay::SendCompletion::WhenSent`]).
+/// Runs an engine that has not begun and that needs reports of sends ([`replay::SendCompletion::WhenSent`]).
 pub(crate) fn run_trace(
     engine: &mut Engine,
     settings: &LogGp,
@@ -60,27 +61,27 @@ pub(crate) fn run_trace(
     })
 }
 
-/// What is to be tried.
+/// An operation to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Try {
     /// The first step of a task.
     Step(u32),
-    /// A message at its receiver.
+    /// A message has arrived at its receiver.
     Arrival(u32),
-    /// A message is announced, asked for by its receiver, and asked for at its sender.
+    /// A message is announced; its receiver can request it; the request has arrived at its sender.
     Announced(u32),
     Ask(u32),
     Asked(u32),
 }
 
-/// What a task does.
+/// A step of a task.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Compute(Picos),
     Send(u32),
-    /// It sends within its node, which takes so long and none of its processor.
+    /// Send within the node, which takes this time, but no processor time.
     SendInside(u32, Picos),
-    /// It asks the replay what follows.
+    /// Call the replay for the next operations.
     Wake(Wake),
 }
 
@@ -88,9 +89,9 @@ enum Step {
 struct Task {
     cpu: Picos,
     interface: Interface,
-    /// What the replay takes for its time: when its last record started.
+    /// Time of the task in the replay: the start of its last record.
     reached: Picos,
-    /// Its steps: the first and the last.
+    /// First and last of its steps.
     first: u32,
     last: u32,
 }
@@ -104,7 +105,7 @@ struct Flight {
     from: u32,
     to: u32,
     inside: bool,
-    /// When its sender first wanted to send it.
+    /// When its sender first tried to send it.
     handed_over: Picos,
 }
 
@@ -112,13 +113,13 @@ struct Run<'a> {
     engine: &'a mut Engine,
     costs: Costs,
     settings: LogGp,
-    /// The first task of each job, and the tasks of all of them.
+    /// First task of each job, and the number of all tasks.
     first_task: Vec<u32>,
     tasks: Vec<Task>,
     steps: Slab<(Step, u32)>,
     flights: Slab<Flight>,
     agenda: Agenda<Try>,
-    /// What follows from a call.
+    /// Results of a call of the replay.
     following: Vec<Next>,
     latencies: Histogram,
 }
@@ -162,7 +163,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A call for `task` at `at` is over.
+    /// Follows a call of the replay for `task` at `at`.
     #[inline]
     fn called(&mut self, task: u32, at: Picos) {
         let state = &mut self.tasks[task as usize];
@@ -171,7 +172,7 @@ impl<'a> Run<'a> {
         self.compute_on(task);
     }
 
-    /// Makes steps of what follows from a call.
+    /// Turns the results of a call into steps.
     #[inline]
     fn follow(&mut self) {
         let mut following = std::mem::take(&mut self.following);
@@ -207,7 +208,7 @@ impl<'a> Run<'a> {
         (from, self.flights.insert(flight) as u32)
     }
 
-    /// What the task has computed beyond its last step, before it waits.
+    /// Adds the computing of a task between its last step and its wait.
     #[inline]
     fn compute_on(&mut self, task: u32) {
         if let Some(reached) = self.engine.reached(task) {
@@ -225,7 +226,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A task has one more step; if it is the first, it is ready.
+    /// Adds a step to a task; if it is the first, it is ready.
     #[inline]
     fn add(&mut self, task: u32, step: Step) {
         let slot = self.steps.insert((step, NONE)) as u32;
@@ -239,7 +240,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The first step of a task is ready: it is tried when its processor (and interface) are free.
+    /// The first step of a task is ready: it is tried when its processor, and interface, are free.
     #[inline]
     fn ready(&mut self, task: u32) {
         let Task { cpu, interface, first, .. } = self.tasks[task as usize];
@@ -265,7 +266,7 @@ impl<'a> Run<'a> {
             self.agenda.retry(free, entry);
             return Ok(());
         }
-        // It has started: the next step is ready.
+        // The step has started: the next one is ready.
         let (_, next) = self.steps.remove(state.first as usize);
         state.first = next;
         if next == NONE {
@@ -303,7 +304,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A message leaves its task at `t`, or is announced.
+    /// Sends or announces a message at `t`.
     #[inline]
     fn leave(&mut self, t: Picos, task: u32, message: u32, next: u32) -> Result<(), SimError> {
         let Flight { id, bytes, .. } = self.flights[message as usize];
@@ -321,7 +322,7 @@ impl<'a> Run<'a> {
         if eager { self.sent(id, task) } else { Ok(()) }
     }
 
-    /// A send is done for its task, whose processor may still be busy with it.
+    /// Completes a send for its task, whose processor may still be busy with it.
     #[inline]
     fn sent(&mut self, id: LiveId, task: u32) -> Result<(), SimError> {
         let at = self.tasks[task as usize].cpu.max(self.tasks[task as usize].reached);
@@ -358,7 +359,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The receiver asks for a message.
+    /// The receiver requests a message.
     fn ask(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let state = &mut self.tasks[self.flights[message as usize].to as usize];
         if state.cpu > t {
@@ -370,7 +371,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A message that was asked for leaves.
+    /// Sends a message that was requested.
     fn asked(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let Flight { bytes, from, .. } = self.flights[message as usize];
         let state = &mut self.tasks[from as usize];

@@ -12,7 +12,7 @@ pub enum ModelError {
     #[error(transparent)]
     Routing(#[from] RoutingError),
     /// The model has no links, which the caller needs.
-    #[error("model loggp knows ranks and no links: it runs traces and GOAL schedules")]
+    #[error("model loggp has no links: it only runs traces and GOAL schedules")]
     NoLinks,
     /// Packets without payload, or too large.
     #[error("packets of {} bytes and a header of {}: write a size of at least 1, and both less than 256 MiB", .size.0, .header.0)]
@@ -37,9 +37,7 @@ pub enum ModelError {
         buffer: Bytes,
     },
     /// A speedup below 1, or with output buffers, which have none.
-    #[error(
-        "a switch with input buffers is at least as fast inside as its links: write a speedup of at least 1"
-    )]
+    #[error("the speedup must be at least 1, and applies to input buffers only")]
     Speedup,
     /// The number of virtual channels is outside 1 to 255.
     #[error("{vcs} virtual channels: write a number from 1 to 255")]
@@ -48,6 +46,6 @@ pub enum ModelError {
         vcs: u32,
     },
     /// A packet takes longer than 2⁶⁴ ps.
-    #[error("{} bytes need until after the end of time (2^64 ps, 213 days) on a link", .0.bytes.0)]
+    #[error("{} bytes take longer than 2^64 ps (213 days) on a link", .0.bytes.0)]
     OutOfTime(#[from] OutOfTime),
 }

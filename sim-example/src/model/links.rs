@@ -1,36 +1,37 @@
-//! The links: how fast they are, and what they have carried.
+//! Speeds and use of links.
 
 use vef_format::units::{Bytes, Picos};
 
 use crate::quantity::Bandwidth;
 use crate::topology::{LinkClass, LinkId, Topology};
 
-/// The links' speeds and the delays of interfaces and switches.
+/// Speeds of links, and delays of interfaces and switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Links {
-    /// Of the links between switches.
+    /// Bandwidth of links between switches.
     pub bandwidth: Bandwidth,
-    /// Of the links between switches.
+    /// Latency of links between switches.
     pub latency: Picos,
-    /// Of the links between nodes and switches; as between switches where absent.
+    /// Bandwidth of links between nodes and switches; by default [`Self::bandwidth`].
     pub node_bandwidth: Option<Bandwidth>,
-    /// Of the links between nodes and switches; as between switches where absent.
+    /// Latency of links between nodes and switches; by default [`Self::latency`].
     pub node_latency: Option<Picos>,
-    /// Of the links between groups of a dragonfly; as within groups where absent.
+    /// Bandwidth of links between groups of a dragonfly; by default [`Self::bandwidth`].
     pub global_bandwidth: Option<Bandwidth>,
-    /// Of the links between groups of a dragonfly; as within groups where absent.
+    /// Latency of links between groups of a dragonfly; by default [`Self::latency`].
     pub global_latency: Option<Picos>,
-    /// What a switch takes to pass a message on (σ).
+    /// Delay of a switch per message (σ).
     pub switch_delay: Picos,
-    /// What a node's interface takes to prepare a message, before its first byte enters the network (o).
+    /// Time of a node's interface per message, before the first byte enters the network (o).
     pub overhead: Picos,
-    /// What passes a link at once after a pause: a token bucket's depth. The packet model has none.
+    /// Bytes that pass a link at once after a pause: the depth of a token bucket. Not used by the packet
+    /// model.
     pub burst: Bytes,
 }
 
 impl Default for Links {
-    /// 10 Gbit/s and 500 ns a link, nothing else: over one switch a lone message takes as long as on the yardstick
-    /// network of `vef check`, 1 µs + bytes / 10 Gbit/s.
+    /// 10 Gbit/s and 500 ns per link: over one switch a message without contention takes 1 µs + bytes / 10
+    /// Gbit/s, as on the yardstick network of `vef check`.
     fn default() -> Self {
         const DEFAULT: Bandwidth = match Bandwidth::from_bits_per_second(10_000_000_000) {
             Some(bandwidth) => bandwidth,
@@ -58,7 +59,7 @@ pub(crate) struct LinkSpeed {
 }
 
 impl Links {
-    /// The speed of the links of a class that every topology may have.
+    /// The speed of a class that is not from a file.
     pub(crate) fn of(&self, class: LinkClass) -> LinkSpeed {
         let (latency, bandwidth) = match class {
             LinkClass::NODE => (self.node_latency, self.node_bandwidth),
@@ -68,7 +69,7 @@ impl Links {
         LinkSpeed { latency: latency.unwrap_or(self.latency), bandwidth: bandwidth.unwrap_or(self.bandwidth) }
     }
 
-    /// The speeds of all classes of a topology, by number.
+    /// The speeds of all classes of a topology, by class number.
     pub(crate) fn speeds(&self, topology: &Topology) -> Vec<LinkSpeed> {
         let given = topology.given_speeds().iter().map(|(speed, otherwise)| {
             let LinkSpeed { latency, bandwidth } = self.of(*otherwise);
@@ -85,26 +86,26 @@ impl Links {
     }
 }
 
-/// What a link has carried.
+/// The use of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// How long it sent.
+    /// Busy time.
     pub(crate) busy: Picos,
-    /// Messages; in the packet model, packets.
+    /// Messages, or packets in the packet model.
     pub(crate) count: u64,
     pub(crate) bytes: Bytes,
-    /// How long messages (packets) waited for it, in sum and at most.
+    /// Waits of messages or packets for the link: sum and maximum.
     pub(crate) waited: Picos,
     pub(crate) longest_wait: Picos,
-    /// How long some waited and none found room behind it.
+    /// Time in which packets waited and none had room behind the link.
     pub(crate) blocked: Picos,
 }
 
 impl Usage {
-    /// One more, which took `time` after it had waited.
+    /// Adds a message or packet that took `time` after waiting for `waited`.
     #[inline]
     pub(crate) fn add(&mut self, bytes: Bytes, time: Picos, waited: Picos) {
-        // Amounts of a hostile trace may be anything: sums stay at the end of their range.
+        // Saturate: a hostile trace may have any sizes.
         self.busy = self.busy.saturating_add(time);
         self.count += 1;
         self.bytes = Bytes(self.bytes.0.saturating_add(bytes.0));
@@ -113,19 +114,19 @@ impl Usage {
     }
 }
 
-/// The state of all links of a model in which a link serves one message after the other.
+/// The links of a model in which a link serves one message at a time.
 pub(crate) struct Serial {
     links: Vec<SerialLink>,
     speeds: Vec<LinkSpeed>,
-    /// Time of a burst, by class (Γ).
+    /// Transmission time of a burst (Γ), by class.
     forgiven: Vec<Picos>,
 }
 
-/// One cache line.
+/// Fits one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct SerialLink {
-    /// When the last message that came to it will have left; with a burst, when its bucket will be full again.
+    /// When the link is free after all messages so far; with a burst, when its bucket is full.
     pub(crate) free: Picos,
     pub(crate) class: LinkClass,
     pub(crate) usage: Usage,
@@ -139,13 +140,13 @@ impl Serial {
             usage: Usage::default(),
         };
         let speeds = links.speeds(topology);
-        // Longer than all time: never reached by a link that anything is sent over.
+        // An overflow means longer than any simulation.
         let forgiven = speeds.iter().map(|speed| speed.bandwidth.time(links.burst).unwrap_or(Picos::MAX));
         let forgiven = forgiven.collect();
         Self { links: (0..topology.links()).map(idle).collect(), speeds, forgiven }
     }
 
-    /// A link, its speed, and the time of its burst.
+    /// A link, its speed, and the transmission time of its burst.
     #[inline]
     pub(crate) fn at(&mut self, link: LinkId) -> (&mut SerialLink, LinkSpeed, Picos) {
         let state = &mut self.links[link.index()];
@@ -153,14 +154,14 @@ impl Serial {
         (state, self.speeds[class], self.forgiven[class])
     }
 
-    /// When the link will have sent all that came to it.
+    /// When the link can send the next message.
     #[inline]
     pub(crate) fn free(&self, link: LinkId) -> Picos {
         let SerialLink { free, class, .. } = self.links[link.index()];
         free.saturating_sub(self.forgiven[usize::from(class.0)])
     }
 
-    /// What each link has carried, by number.
+    /// Use of each link, by number.
     pub(crate) fn usage(&self) -> impl ExactSizeIterator<Item = Usage> + '_ {
         self.links.iter().map(|link| link.usage)
     }

@@ -1,8 +1,7 @@
-//! The models in which a message crosses a link as a whole: latency, cut-through, store-and-forward.
+//! The models in which a message crosses each link as a whole: latency, cut-through, store-and-forward.
 //!
-//! A link's queue is not kept as such. Links serve in the order of arrival, so the time at which a message
-//! gets a link is known when it comes: all that must be remembered is when the link will be free. One event
-//! a switch is enough.
+//! Links have no explicit queues: they serve messages in the order of arrival, so the start of a message is
+//! known on arrival from the time at which the link becomes free. One event per switch suffices.
 
 use std::hint::black_box;
 
@@ -16,52 +15,52 @@ use crate::routing::{Decide, Load, Router, Walk};
 use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
 
-/// Messages on their way through a topology.
+/// A network of whole messages.
 pub(crate) struct Messages<'a> {
     router: Router<'a>,
-    /// Messages wait for links.
+    /// Whether messages wait for links.
     waits: bool,
-    /// A switch passes a message on when it has all of it.
+    /// Whether a switch forwards a message only after its last byte.
     whole: bool,
-    /// Messages are reported [`Happened::Sent`].
+    /// Whether to report [`Happened::Sent`].
     report_sent: bool,
     switch_delay: Picos,
     overhead: Picos,
-    /// The threshold of UGAL, as time on a link.
+    /// Threshold of UGAL, as transmission time.
     threshold: Picos,
     links: Serial,
     flights: Slab<Flight>,
-    /// What is known of each flight besides, by its place.
+    /// The rest of each flight, by the same index.
     about: Vec<About>,
-    /// How many messages each node has sent, where ways depend on that.
+    /// Messages sent by each node, if routes depend on that.
     sent: Vec<u32>,
     queue: Queue<Event>,
     events: u64,
     watch: Option<Box<Watch>>,
 }
 
-/// A message on its way: what every switch looks at.
+/// A message in the network: the part used at each switch.
 #[derive(Debug)]
 struct Flight {
     bytes: Bytes,
-    /// When its last byte comes to the switch at which it is, if nothing delays it there.
+    /// Arrival of its last byte at the current switch, without waits there.
     last_byte: Picos,
     walk: Walk,
-    /// Whether it is to be reported as sent, and was not yet.
+    /// Whether it is still to be reported as sent.
     unsent: bool,
     delivered: bool,
 }
 
-/// A message on its way: what its ends look at.
+/// A message in the network: the part used at its ends.
 #[derive(Clone, Copy, Debug, Default)]
 struct About {
     tag: u64,
     submitted: Picos,
-    /// When its first byte leaves its node.
+    /// When its first byte leaves the node.
     entered: Picos,
 }
 
-/// What happens to a message, and the link over which it goes then.
+/// An event of a message, and the link that it takes then.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     slot: u32,
@@ -71,19 +70,19 @@ struct Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// It is handed over.
+    /// The message is submitted.
     Start,
-    /// It is at a switch, so far that it can be passed on.
+    /// It can be forwarded by a switch.
     AtSwitch,
-    /// It is at its last switch.
+    /// It can be forwarded by its last switch.
     AtLastSwitch,
-    /// It is at a switch where its way depends on how loaded the links are then.
+    /// It is at a switch, and its route depends on the load of the links at that time.
     Undecided,
     Sent,
     Delivered,
 }
 
-/// Loads of links are the times for which they are taken.
+/// The load of a link is the time until it is free.
 struct Backlog<'a> {
     links: &'a Serial,
     now: Picos,
@@ -97,7 +96,7 @@ impl Load for Backlog<'_> {
 }
 
 impl<'a> Messages<'a> {
-    /// An empty network. Messages are reported [`Happened::Sent`] only if `report_sent`.
+    /// An empty network. Reports [`Happened::Sent`] only if `report_sent`.
     pub(crate) fn new(
         router: Router<'a>,
         model: Model,
@@ -124,7 +123,7 @@ impl<'a> Messages<'a> {
         })
     }
 
-    /// A message is handed over at `now`: it takes its injection link.
+    /// Sends a message over its injection link.
     #[inline]
     fn start(&mut self, slot: u32, link: LinkId, now: Picos) -> Result<(), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
@@ -138,7 +137,7 @@ impl<'a> Messages<'a> {
             self.queue.push(end, Event { slot, link, what: What::Sent });
         }
         if !self.waits {
-            // Nothing that happens meanwhile can change anything: the whole way is known at once.
+            // Without contention, no other event affects the message: compute its whole route at once.
             while then.1.what != What::Delivered {
                 then = self.pass_on(then.1, then.0)?;
             }
@@ -147,7 +146,7 @@ impl<'a> Messages<'a> {
         Ok(())
     }
 
-    /// Takes a message that is at a switch over its next link: what comes of it, and when.
+    /// Sends a message at a switch over its next link; returns its next event.
     #[inline]
     fn pass_on(&mut self, event: Event, now: Picos) -> Result<(Picos, Event), OutOfTime> {
         let Event { slot, link, what } = match event.what {
@@ -158,7 +157,7 @@ impl<'a> Messages<'a> {
         Ok(then)
     }
 
-    /// Where a message goes from the switch at which it is at `now`.
+    /// Chooses the next link of a message that is at a switch at `now`.
     #[inline]
     fn route(&mut self, slot: u32, now: Picos) -> Event {
         let load = Backlog { links: &self.links, now };
@@ -168,8 +167,8 @@ impl<'a> Messages<'a> {
         Event { slot, link: hop.link, what }
     }
 
-    /// Takes a message whose first byte is at the beginning of the link `over` at `now` over that link: when its last byte enters the link, and what
-    /// comes of it, and when.
+    /// Sends a message whose first byte is at the beginning of link `over`; returns when the last byte enters
+    /// the link, and the message's next event.
     #[inline]
     fn cross(
         &mut self,
@@ -187,7 +186,7 @@ impl<'a> Messages<'a> {
         let start = if self.waits { ready.max(link.free) } else { ready };
         let waited = start.saturating_sub(ready).saturating_sub(forgiven);
         link.free = start.checked_add(time).ok_or(out_of_time)?;
-        // A bucket lets nothing pass that is not there yet.
+        // A token bucket only passes bytes that have arrived.
         let end = ready.max(flight.last_byte).max(link.free.saturating_sub(forgiven));
         link.usage.add(flight.bytes, time, waited);
         if let Some(watch) = &mut self.watch {
@@ -202,7 +201,7 @@ impl<'a> Messages<'a> {
         flight.last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
         let passed_on = match self.whole {
             true => flight.last_byte,
-            // Not after `last_byte`, which is in range: a message that waits is delayed as a whole.
+            // Cannot overflow: not later than `last_byte`, as a message that waits is delayed as a whole.
             false => Picos(now.0 + waited.0 + speed.latency.0 + self.switch_delay.0),
         };
         let at_switch = match self.router.asks_for_load() {
@@ -213,8 +212,8 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// Reads what the events of a day will look at. Where that is not in the processor's cache, the loads go on side by side; in the events they
-/// would wait for each other.
+/// Loads the flights and links of a day's events into the cache. These loads are independent, so cache misses overlap; the events
+/// themselves would take one miss after the other.
 fn fetch(today: &[(u64, Event)], flights: &Slab<Flight>, links: &Serial) {
     let read = |event: &Event| {
         flights.get(event.slot as usize).map_or(0, |flight| flight.last_byte.0) ^ links.free(event.link).0
@@ -262,7 +261,7 @@ impl Network for Messages<'_> {
                 What::Sent => {
                     let flight = &mut self.flights[slot as usize];
                     flight.unsent = false;
-                    // Without latencies it may have arrived in the same moment, and before.
+                    // With zero latencies the delivery may have come first.
                     if flight.delivered {
                         self.flights.remove(slot as usize);
                         continue;

@@ -20,8 +20,6 @@
 //! last byte, while the first byte moves on. A message that waits is delayed as a whole. Switches have
 //! infinite buffers, and messages are not divided into packets.
 //!
-//!
-//!
 //! With a burst of `c` bytes ([`Links::burst`]) a link is a token bucket, like `tc tbf` and many virtual
 //! networks: after a pause `c` bytes pass at once, and only then does the bandwidth limit. With `Γᵢ = 8c /
 //! bandwidthᵢ`:

@@ -7,7 +7,7 @@ use crate::watch::Watch;
 
 /// A message would arrive after 2⁶⁴ picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of {} bytes would arrive after the end of time (2^64 ps, 213 days)", .bytes.0)]
+#[error("a message of {} bytes would arrive after 2^64 ps (213 days)", .bytes.0)]
 pub struct OutOfTime {
     /// Its payload.
     pub bytes: Bytes,

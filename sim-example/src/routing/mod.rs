@@ -87,9 +87,7 @@ pub enum RoutingError {
         needs: &'static str,
     },
     /// Virtual channels can deadlock.
-    #[error(
-        "routing {routing} needs {needed} virtual channels here; with {vcs} these can wait for each other: {cycle}"
-    )]
+    #[error("routing {routing} needs {needed} virtual channels here; {vcs} can deadlock: {cycle}")]
     Cycle {
         /// The routing.
         routing: Routing,

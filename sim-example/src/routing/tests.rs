@@ -198,7 +198,10 @@ fn too_few_channels_are_refused_with_the_cycle() {
         };
         let refused = router.assign_channels(Some(few));
         let error = refused.expect_err(&format!("{topology} {routing}")).to_string();
-        assert!(error.contains(&format!("needs {needed} virtual channels here; with {few}")), "{error}");
+        assert!(
+            error.contains(&format!("needs {needed} virtual channels here; {few} can deadlock")),
+            "{error}"
+        );
         assert!(error.contains(" -> "), "{error}");
     }
     for (topology, routing) in [

@@ -44,7 +44,7 @@ pub enum TopologyProblem {
     Rails(u32),
     /// The cables cannot be divided evenly among the groups.
     #[error(
-        "{ports} global ports a group cannot join {groups} groups evenly: groups − 1 must divide {ports}"
+        "{ports} global ports per group cannot join {groups} groups evenly: groups − 1 must divide {ports}"
     )]
     Groups {
         /// Global ports per group.

@@ -191,25 +191,25 @@ impl Given {
         for &place in &route.switches {
             match numbered.place(place) {
                 Place::Switch(switch) => switches.push(switch),
-                Place::Node(_) => return Err(wrong(format!("{:?} is no switch", name(place)))),
+                Place::Node(_) => return Err(wrong(format!("{:?} is not a switch", name(place)))),
             }
         }
         for (end, node, place) in [(switches.first(), src, route.src), (switches.last(), dst, route.dst)] {
             if end != Some(&self.switch_of[node as usize]) {
-                return Err(wrong(format!("{:?} is not at that switch", name(place))));
+                return Err(wrong(format!("{:?} is not connected to that switch", name(place))));
             }
         }
         let first = self.route_links.len() as u32;
         for pair in switches.windows(2) {
             let link = self.neighbours(pair[0]).iter().find(|&&(_, to)| to == pair[1]);
             let names = pair.iter().map(|&switch| self.switch_names[switch as usize].as_str());
-            let missing = || wrong(format!("there is no link {}", names.collect::<Vec<_>>().join("->")));
+            let missing = || wrong(format!("no such link: {}", names.collect::<Vec<_>>().join("->")));
             let link = *link.ok_or_else(missing)?;
             self.route_links.push(link);
         }
         match self.routes.insert((src, dst), (first, switches.len() as u32 - 1)) {
             None => Ok(()),
-            Some(_) => Err(wrong("it is given twice".into())),
+            Some(_) => Err(wrong("the route is given twice".into())),
         }
     }
 

@@ -99,12 +99,12 @@ const FATTREE: &str =
     "fattree:LEAVESxNODESxSPINES, like fattree:4x16x8, or fattree:k=PORTS, like fattree:k=8";
 const KARYTREE: &str = "karytree:KxLEVELS, like karytree:4x3";
 const XGFT: &str = "xgft:CHILDREN;PARENTS, like xgft:16,4;1,8, or with cables, like xgft:16,4;1,2;1,4";
-const TORUS: &str = "torus:AxBx…, like torus:4x4x2, or with nodes of a router, like torus:4x4x2:2";
-const MESH: &str = "mesh:AxBx…, like mesh:4x4, or with nodes of a router, like mesh:4x4:2";
+const TORUS: &str = "torus:AxBx…, like torus:4x4x2, or with nodes per router, like torus:4x4x2:2";
+const MESH: &str = "mesh:AxBx…, like mesh:4x4, or with nodes per router, like mesh:4x4:2";
 const HYPERX: &str = "hyperx:AxBx…:NODES, like hyperx:4x4:4";
 const DRAGONFLY: &str = "dragonfly:NODESxROUTERSxGLOBAL, like dragonfly:2x4x2, with GROUPS, like dragonfly:2x4x2x5, and \
                          with an arrangement, like dragonfly:2x4x2:absolute (palmtree, absolute, relative)";
-const FILE: &str = "file:PATH of a .graphml, .dot or .txt";
+const FILE: &str = "file:PATH, with the path of a .graphml, .dot or .txt file";
 
 fn parse(text: &str) -> Result<TopologySpec, TopologyProblem> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
@@ -223,10 +223,7 @@ impl fmt::Display for TopologySpec {
 impl TopologySpec {
     /// Builds the topology; `auto` gets `needed` nodes.
     ///
-    ///
-    ///
     /// # Errors
-    ///
     /// A number is invalid, the topology has more than [`MAX_LINKS`](super::MAX_LINKS) links, or the file is
     /// invalid.
     pub fn build(&self, needed: u32) -> Result<Topology, TopologyError> {

@@ -280,7 +280,7 @@ fn files_that_describe_no_network_say_why() {
     assert!(lines("").contains("no node"));
     assert_eq!(lines("node a\nnode b\nnode a"), "line 3: \"a\" is declared twice");
     assert!(lines("node a\nnod b").starts_with("line 2: expected node NAME"));
-    assert!(lines("node a\nswitch s\nlink a t").contains("line 3: no node or switch is called \"t\""));
+    assert!(lines("node a\nswitch s\nlink a t").contains("line 3: unknown node or switch \"t\""));
     assert!(lines("node a\nnode b\nlink a b").contains("line 3: node \"a\" is joined to node \"b\""));
     assert!(lines("node a\nswitch s").contains("node \"a\" has 0 cables"));
     assert!(lines("node a\nswitch s\nlink a s cables=2").contains("node \"a\" has 2 cables"));
@@ -289,18 +289,20 @@ fn files_that_describe_no_network_say_why() {
     assert!(lines("node a\nswitch s\nlink a s bandwidth=0Gbit/s").contains("greater than zero"));
     assert!(lines("node a\nswitch s\nlink a s latency=soon").contains("time \"soon\""));
     assert!(
-        lines("switch s\nlink s s").contains("to another vertex")
+        lines("switch s\nlink s s").contains("join two vertices")
             || lines("switch s\nlink s s").contains("no node")
     );
     assert!(
         lines("node a\nnode b\nswitch s\nswitch t\nlink a s\nlink b t")
-            .contains("no way from node \"a\" to node \"b\"")
+            .contains("no route from node \"a\" to node \"b\"")
     );
     let route = |line: &str| lines(&format!("{LINES}{line}"));
-    assert!(route("route a c s").contains("the route from \"a\" to \"c\": \"c\" is not at that switch"));
+    assert!(
+        route("route a c s").contains("the route from \"a\" to \"c\": \"c\" is not connected to that switch")
+    );
     assert!(route("route a s s").contains("from a node to a node"));
-    assert!(route("route a c s b t").contains("\"b\" is no switch"));
-    assert!(route("route a b s s").contains("there is no link s->s"));
+    assert!(route("route a c s b t").contains("\"b\" is not a switch"));
+    assert!(route("route a b s s").contains("no such link: s->s"));
     assert!(route("route a b s\nroute a b s").contains("given twice"));
     assert!(described(".graphml", "<a/>").unwrap_err().contains("no <graphml>"));
     assert!(
@@ -318,8 +320,8 @@ fn files_that_describe_no_network_say_why() {
         ("", "expected graph or digraph"),
         ("graph", "expected {"),
         ("graph {", "the last } is missing"),
-        ("graph { a -- }", "expected a name behind"),
-        ("graph { \"a }", "a quotation without its end"),
+        ("graph { a -- }", "expected a name after"),
+        ("graph { \"a }", "unterminated quotation"),
         ("graph { a -- b [x=", "expected an attribute"),
         ("graph {\n a ] }", "line 2: expected a name"),
         ("digraph { node [type=node] a; s [type=switch]; t [type=switch]; a -> s -> t }", "node \"a\""),

@@ -95,10 +95,7 @@ const STABLE: f64 = 0.95;
 
 /// Runs traffic of the given load on a network.
 ///
-///
-///
 /// # Errors
-///
 /// Invalid settings, or a load outside (0, 1].
 pub fn run_traffic(network: &NetworkSettings, traffic: &Traffic, load: f64) -> Result<Point, SimError> {
     if !(load > 0.0 && load <= 1.0) {

@@ -88,7 +88,7 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A scheduled step of a flow.
-    Call(u32),
+    Step(u32),
     /// The end of a flow, unless a later event replaced it.
     End { flow: u32, generation: u32 },
 }
@@ -97,7 +97,7 @@ enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flowed {
     /// A scheduled step is due.
-    Called(u32),
+    Due(u32),
     /// All bytes have passed.
     Ended(u32),
 }
@@ -127,8 +127,8 @@ impl Fluid {
 
     /// Schedules a step of a flow.
     #[inline]
-    fn call(&mut self, at: Picos, flow: u32) {
-        self.queue.push(at, Event::Call(flow));
+    fn schedule(&mut self, at: Picos, flow: u32) {
+        self.queue.push(at, Event::Step(flow));
     }
 
     /// Starts a flow.
@@ -140,7 +140,7 @@ impl Fluid {
     }
 
     /// Removes a flow that has ended.
-    fn forget(&mut self, flow: u32) {
+    fn remove(&mut self, flow: u32) {
         self.shares.remove(flow);
         self.dirty = true;
     }
@@ -153,9 +153,9 @@ impl Fluid {
             }
             let Some((now, event)) = self.queue.pop_until(limit) else { return Ok(None) };
             match event {
-                Event::Call(flow) => {
+                Event::Step(flow) => {
                     self.now = now;
-                    return Ok(Some((now, Flowed::Called(flow))));
+                    return Ok(Some((now, Flowed::Due(flow))));
                 }
                 Event::End { flow, generation } if self.states[flow as usize].generation == generation => {
                     self.now = now;
@@ -189,9 +189,9 @@ impl Fluid {
 }
 
 /// The load of a link is its number of flows.
-struct Crowd<'a>(&'a Shares);
+struct FlowCount<'a>(&'a Shares);
 
-impl Load for Crowd<'_> {
+impl Load for FlowCount<'_> {
     fn load(&self, link: LinkId) -> u64 {
         self.0.flows_over(link.0) as u64
     }
@@ -232,14 +232,14 @@ impl<'a> Flows<'a> {
         let Message { src, dst, key, bytes, .. } = self.messages[flow as usize];
         let mut link = LinkId::injection(src);
         let mut latency = self.speed(link).latency;
-        self.fluid.shares.lead_over(flow, link.0);
+        self.fluid.shares.add_link(flow, link.0);
         let mut walk = self.router.start(src, dst, key);
         loop {
-            let load = Crowd(&self.fluid.shares);
+            let load = FlowCount(&self.fluid.shares);
             let mut decide = Decide { pick: self.router.pick(), threshold: 0, load: &load };
             let hop = self.router.next(&mut walk, &mut decide);
             link = hop.link;
-            self.fluid.shares.lead_over(flow, link.0);
+            self.fluid.shares.add_link(flow, link.0);
             latency = latency.saturating_add(self.switch_delay).saturating_add(self.speed(link).latency);
             if hop.last {
                 break;
@@ -247,7 +247,7 @@ impl<'a> Flows<'a> {
         }
         let message = &mut self.messages[flow as usize];
         (message.next, message.latency) = (Step::Share, latency);
-        self.fluid.call(now.checked_add(latency).ok_or(OutOfTime { bytes })?, flow);
+        self.fluid.schedule(now.checked_add(latency).ok_or(OutOfTime { bytes })?, flow);
         Ok(())
     }
 
@@ -275,7 +275,7 @@ impl<'a> Flows<'a> {
                 watch.crossed(flow, tag, &crossing, left == 0);
             }
         }
-        self.fluid.forget(flow);
+        self.fluid.remove(flow);
     }
 }
 
@@ -302,7 +302,7 @@ impl Network for Flows<'_> {
             None => self.messages.push(message),
         }
         match self.router.asks_for_load() {
-            true => self.fluid.call(entered, flow),
+            true => self.fluid.schedule(entered, flow),
             false => self.choose(flow, entered)?,
         }
         Ok(())
@@ -311,15 +311,15 @@ impl Network for Flows<'_> {
     fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime> {
         while let Some((now, flowed)) = self.fluid.next(limit)? {
             let flow = match flowed {
-                Flowed::Called(flow) | Flowed::Ended(flow) => flow,
+                Flowed::Due(flow) | Flowed::Ended(flow) => flow,
             };
             let Message { tag, submitted, entered, next, bytes, .. } = self.messages[flow as usize];
             match flowed {
-                Flowed::Called(_) if next == Step::Choose => {
+                Flowed::Due(_) if next == Step::Choose => {
                     self.choose(flow, now)?;
                     continue;
                 }
-                Flowed::Called(_) if next == Step::Share => {
+                Flowed::Due(_) if next == Step::Share => {
                     self.share(flow);
                     if bytes > Bytes::ZERO {
                         continue;
@@ -329,7 +329,7 @@ impl Network for Flows<'_> {
             }
             if self.report_sent && next != Step::Arrive {
                 self.messages[flow as usize].next = Step::Arrive;
-                self.fluid.call(now, flow);
+                self.fluid.schedule(now, flow);
                 return Ok(Some((now, Happened::Sent { tag })));
             }
             self.end(flow, now);

@@ -135,7 +135,7 @@ impl Shares {
 
     /// Adds a link to the route of a flow that has not started; without effect if the route has it.
     #[inline]
-    pub(super) fn lead_over(&mut self, flow: u32, link: u32) {
+    pub(super) fn add_link(&mut self, flow: u32, link: u32) {
         let route = &mut self.routes[flow as usize];
         if !route.iter().any(|&(other, _)| other == link) {
             route.push((link, NONE));
@@ -183,7 +183,7 @@ impl Shares {
         self.changed.clear();
         while let Some(link) = self.touched.pop() {
             self.links[link as usize].touched = false;
-            self.ask_for(link);
+            self.mark_pending(link);
         }
         self.compute_pending();
         while let Some(Candidate { level, link }) = self.heap.pop() {
@@ -192,7 +192,7 @@ impl Shares {
                 continue;
             }
             (state.solved, state.level) = (self.solve, level);
-            self.give_level(link, level);
+            self.bound_flows(link, level);
             self.compute_pending();
         }
         self.solve += 1;
@@ -200,7 +200,7 @@ impl Shares {
 
     /// Marks a link whose level must be computed.
     #[inline]
-    fn ask_for(&mut self, link: u32) {
+    fn mark_pending(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
         if state.solved != self.solve && !std::mem::replace(&mut state.pending, true) {
             self.pending.push(link);
@@ -281,22 +281,22 @@ impl Shares {
                 continue;
             }
             flow.loose = self.solve;
-            self.ask_for_others(number, link);
+            self.mark_others(number, link);
         }
     }
 
     #[inline]
-    fn ask_for_others(&mut self, flow: u32, link: u32) {
+    fn mark_others(&mut self, flow: u32, link: u32) {
         for nth in 0..self.routes[flow as usize].len() {
             let (other, _) = self.routes[flow as usize][nth];
             if other != link {
-                self.ask_for(other);
+                self.mark_pending(other);
             }
         }
     }
 
     /// Sets the level of the flows that a link bounds.
-    fn give_level(&mut self, link: u32, level: f64) {
+    fn bound_flows(&mut self, link: u32, level: f64) {
         for nth in 0..self.links[link as usize].flows.len() {
             let (number, _) = self.links[link as usize].flows[nth];
             let flow = &mut self.flows[number as usize];
@@ -312,7 +312,7 @@ impl Shares {
                 self.changed.push(number);
             }
             if moved || was_loose {
-                self.ask_for_others(number, link);
+                self.mark_others(number, link);
             }
         }
     }
@@ -346,7 +346,7 @@ mod tests {
 
     fn add(shares: &mut Shares, route: &[u32], weight: f64) -> u32 {
         let flow = shares.prepare();
-        route.iter().for_each(|&link| shares.lead_over(flow, link));
+        route.iter().for_each(|&link| shares.add_link(flow, link));
         shares.begin(flow, weight);
         flow
     }

@@ -33,19 +33,19 @@ fn over_links(text: &str, weights: Weights) -> Vec<(f64, f64)> {
         let mut latency = 0.0;
         for name in route {
             let (link, _, of_link) = links[name];
-            fluid.shares.lead_over(flow, link);
+            fluid.shares.add_link(flow, link);
             latency += of_link;
         }
         weight.push(if weights == Weights::Equal || latency == 0.0 { 1.0 } else { 1.0 / latency });
-        fluid.call(Picos(((start + latency) * SECOND).round() as u64), flow);
+        fluid.schedule(Picos(((start + latency) * SECOND).round() as u64), flow);
     }
     let mut ends = vec![(f64::NAN, 0.0); flows.len()];
     while let Some((now, flowed)) = fluid.next(Picos::MAX).unwrap() {
         match flowed {
-            Flowed::Called(flow) => fluid.begin(flow, weight[flow as usize]),
+            Flowed::Due(flow) => fluid.begin(flow, weight[flow as usize]),
             Flowed::Ended(flow) => {
                 ends[flow as usize] = (now.0 as f64 / SECOND, flows[flow as usize].3);
-                fluid.forget(flow);
+                fluid.remove(flow);
             }
         }
     }
@@ -147,16 +147,16 @@ fn two_flows_by_hand() {
     let long = fluid.prepare(Bytes(1000));
     let short = fluid.prepare(Bytes(250));
     for flow in [long, short] {
-        fluid.shares.lead_over(flow, 0);
+        fluid.shares.add_link(flow, 0);
     }
-    fluid.call(Picos(0), long);
-    fluid.call(Picos(500), short);
+    fluid.schedule(Picos(0), long);
+    fluid.schedule(Picos(500), short);
     let mut happened = Vec::new();
     while let Some((now, flowed)) = fluid.next(Picos::MAX).unwrap() {
         happened.push((now.0, flowed));
         match flowed {
-            Flowed::Called(flow) => fluid.begin(flow, 1.0),
-            Flowed::Ended(flow) => fluid.forget(flow),
+            Flowed::Due(flow) => fluid.begin(flow, 1.0),
+            Flowed::Ended(flow) => fluid.remove(flow),
         }
     }
     let ended = |at: usize| happened[at];

@@ -63,7 +63,7 @@ pub(crate) struct Packets<'a> {
     /// Buffers (output buffers: packets) whose head has arrived and needs routing.
     arrived: Vec<u32>,
     /// Links that need arbitration.
-    open: Vec<LinkId>,
+    to_arbitrate: Vec<LinkId>,
     hops: u64,
     watch: Option<Box<Watch>>,
 }
@@ -110,13 +110,13 @@ impl<'a> Packets<'a> {
         }
         let link = |link: u32| Link {
             free: Picos::ZERO,
-            decides: Picos::ZERO,
+            next_arbitration: Picos::ZERO,
             winner: 0,
             load: 0,
             class: topology.class(LinkId(link)),
             global: topology.kind(LinkId(link)) == LinkClass::GLOBAL,
-            armed: false,
-            open: false,
+            scheduled: false,
+            requested: false,
             blocked: Picos::MAX,
             waiting: VecDeque::new(),
             sending: link * vcs,
@@ -126,8 +126,8 @@ impl<'a> Packets<'a> {
             first: NONE,
             last: NONE,
             credit: rooms[usize::from(link.class.0)],
-            asks: false,
-            armed: false,
+            requests: false,
+            scheduled: false,
             busy: Picos::ZERO,
         };
         let buffers = all_links.iter().flat_map(|link| vec![buffer(link); vcs as usize]).collect();
@@ -148,7 +148,7 @@ impl<'a> Packets<'a> {
             queue: Queue::new(),
             now: Picos::ZERO,
             arrived: Vec::new(),
-            open: Vec::new(),
+            to_arbitrate: Vec::new(),
             hops: 0,
             watch: None,
             router,
@@ -157,31 +157,31 @@ impl<'a> Packets<'a> {
 
     /// Requests arbitration for a link, after all other events of this moment.
     #[inline]
-    fn open(&mut self, link: LinkId) {
+    fn request_arbitration(&mut self, link: LinkId) {
         let state = &mut self.links[link.index()];
-        if !state.open {
-            state.open = true;
-            self.open.push(link);
+        if !state.requested {
+            state.requested = true;
+            self.to_arbitrate.push(link);
         }
     }
 
     /// Schedules the next arbitration of a link.
     #[inline]
-    fn arm(&mut self, link: u32) {
+    fn schedule_arbitration(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
-        if !state.armed {
-            state.armed = true;
-            self.queue.push(state.decides, Event::new(DECIDE, link, 0));
+        if !state.scheduled {
+            state.scheduled = true;
+            self.queue.push(state.next_arbitration, Event::new(ARBITRATE, link, 0));
         }
     }
 
     /// Schedules the departure of the packet that leaves a buffer.
     #[inline]
-    fn arm_buffer(&mut self, number: u32) {
+    fn schedule_departure(&mut self, number: u32) {
         let buffer = &mut self.buffers[number as usize];
-        if !buffer.armed {
-            buffer.armed = true;
-            self.queue.push(buffer.busy, Event::new(LEFT, number, 0));
+        if !buffer.scheduled {
+            buffer.scheduled = true;
+            self.queue.push(buffer.busy, Event::new(DEPARTED, number, 0));
         }
     }
 
@@ -189,13 +189,13 @@ impl<'a> Packets<'a> {
     #[inline]
     fn front(&mut self, number: u32) {
         let buffer = &mut self.buffers[number as usize];
-        if buffer.asks {
+        if buffer.requests {
             return;
         }
         if buffer.busy > self.now {
-            return self.arm_buffer(number);
+            return self.schedule_departure(number);
         }
-        buffer.asks = true;
+        buffer.requests = true;
         self.arrived.push(number);
     }
 
@@ -212,16 +212,16 @@ impl<'a> Packets<'a> {
 
     /// A link can be arbitrated again.
     #[inline]
-    fn decide(&mut self, link: u32) {
-        self.links[link as usize].armed = false;
-        self.open(LinkId(link));
+    fn arbitration_due(&mut self, link: u32) {
+        self.links[link as usize].scheduled = false;
+        self.request_arbitration(LinkId(link));
     }
 
     /// The packet that left a buffer has departed entirely.
     #[inline]
-    fn left(&mut self, number: u32) {
+    fn departed(&mut self, number: u32) {
         let buffer = &mut self.buffers[number as usize];
-        buffer.armed = false;
+        buffer.scheduled = false;
         let first = buffer.first;
         if self.settings.buffers == Buffers::Input
             && first != NONE
@@ -233,9 +233,9 @@ impl<'a> Packets<'a> {
             // The input is free for its other virtual channels.
             let input = number - number % self.vcs;
             for other in input..input + self.vcs {
-                let Buffer { first, asks, .. } = self.buffers[other as usize];
-                if asks && first != NONE && self.packets[first as usize].link != NONE {
-                    self.open(LinkId(self.packets[first as usize].link));
+                let Buffer { first, requests, .. } = self.buffers[other as usize];
+                if requests && first != NONE && self.packets[first as usize].link != NONE {
+                    self.request_arbitration(LinkId(self.packets[first as usize].link));
                 }
             }
         }
@@ -249,12 +249,12 @@ impl<'a> Packets<'a> {
         let state = &mut self.links[link.index()];
         state.load -= bytes;
         if state.blocked != Picos::MAX {
-            self.open(link);
+            self.request_arbitration(link);
         }
     }
 
     /// Routes all packets that have arrived.
-    fn tell_ways(&mut self) {
+    fn route_arrived(&mut self) {
         let mut arrived = std::mem::take(&mut self.arrived);
         if arrived.len() > 1 && (self.router.asks_for_load() || self.settings.buffers == Buffers::Output) {
             match self.settings.buffers {
@@ -272,14 +272,14 @@ impl<'a> Packets<'a> {
                 Buffers::Input => self.buffers[number as usize].first,
                 Buffers::Output => number,
             };
-            self.tell_way(slot);
+            self.route(slot);
         }
         arrived.clear();
         self.arrived = arrived;
     }
 
     #[inline]
-    fn tell_way(&mut self, slot: u32) {
+    fn route(&mut self, slot: u32) {
         let packet = &mut self.packets[slot as usize];
         let loads = Loads(&self.links);
         let mut decide =
@@ -301,12 +301,12 @@ impl<'a> Packets<'a> {
                 link.waiting.insert(place, number);
             }
         }
-        self.open(hop.link);
+        self.request_arbitration(hop.link);
     }
 
     /// Arbitrates all links that need it.
     fn arbitrate(&mut self) -> Result<(), OutOfTime> {
-        let mut open = std::mem::take(&mut self.open);
+        let mut open = std::mem::take(&mut self.to_arbitrate);
         if self.settings.speedup.is_some() && open.len() > 1 {
             // An input sends over one link at a time. Start at a link that does not depend on the order of
             // events and that changes with time, for fairness.
@@ -316,9 +316,9 @@ impl<'a> Packets<'a> {
         }
         for &link in &open {
             let state = &mut self.links[link.index()];
-            state.open = false;
-            if state.decides > self.now {
-                self.arm(link.0);
+            state.requested = false;
+            if state.next_arbitration > self.now {
+                self.schedule_arbitration(link.0);
             } else if link.0 < 2 * self.sources.len() as u32 && link.0.is_multiple_of(2) {
                 self.inject(link)?;
             } else {
@@ -327,7 +327,7 @@ impl<'a> Packets<'a> {
         }
         open.clear();
         // Arbitration requests no arbitration.
-        self.open = open;
+        self.to_arbitrate = open;
         Ok(())
     }
 
@@ -455,10 +455,10 @@ impl<'a> Packets<'a> {
             usage.blocked = usage.blocked.saturating_add(now.saturating_sub(state.blocked));
             state.blocked = Picos::MAX;
         }
-        (state.free, state.decides, state.winner) = (end, left, number);
+        (state.free, state.next_arbitration, state.winner) = (end, left, number);
         self.hops += 1;
         if !state.waiting.is_empty() {
-            self.arm(link.0);
+            self.schedule_arbitration(link.0);
         }
 
         // Advance the buffer.
@@ -466,7 +466,7 @@ impl<'a> Packets<'a> {
         let buffer = &mut self.buffers[number as usize];
         buffer.busy = left;
         if self.settings.buffers == Buffers::Input {
-            (buffer.first, buffer.asks) = (next, false);
+            (buffer.first, buffer.requests) = (next, false);
             if next == NONE {
                 buffer.last = NONE;
             }
@@ -474,7 +474,7 @@ impl<'a> Packets<'a> {
         let input = (number / self.vcs) as usize;
         self.links[input].sending = number;
         if self.settings.buffers == Buffers::Input && next != NONE || self.settings.speedup.is_some() {
-            self.arm_buffer(number);
+            self.schedule_departure(number);
         }
         let class = self.links[input].class;
         let back = self.speeds[usize::from(class.0)].back;
@@ -485,21 +485,21 @@ impl<'a> Packets<'a> {
         if room == NONE {
             let Packet { message, bytes, .. } = self.packets.remove(slot as usize);
             let state = &mut self.messages[message as usize];
-            state.to_come -= u64::from(bytes);
+            state.to_arrive -= u64::from(bytes);
             // All packets of a message arrive over this link: the last one completes the message.
-            if state.to_come == 0 && state.to_send == 0 {
+            if state.to_arrive == 0 && state.to_send == 0 {
                 self.queue.push(there, Event::new(DELIVERED, message, 0));
             }
             return Ok(());
         }
         let last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
-        self.put_in(room, slot, wire, last_byte, Picos(start.0 + latency.0 + self.switch_delay.0));
+        self.enqueue(room, slot, wire, last_byte, Picos(start.0 + latency.0 + self.switch_delay.0));
         Ok(())
     }
 
     /// Puts a packet into a buffer that it is going to reach at `ready`.
     #[inline]
-    fn put_in(&mut self, room: u32, slot: u32, wire: u32, last_byte: Picos, ready: Picos) {
+    fn enqueue(&mut self, room: u32, slot: u32, wire: u32, last_byte: Picos, ready: Picos) {
         let buffer = &mut self.buffers[room as usize];
         buffer.credit -= wire;
         if self.settings.buffers == Buffers::Input {
@@ -523,13 +523,13 @@ impl<'a> Packets<'a> {
         let node = link.0 / 2;
         let Some(&slot) = self.sources[node as usize].messages.front() else { return Ok(()) };
         let message = &mut self.messages[slot as usize];
-        let out_of_time = OutOfTime { bytes: Bytes(message.to_come) };
+        let out_of_time = OutOfTime { bytes: Bytes(message.to_arrive) };
         if !message.prepared {
             message.prepared = true;
             if self.overhead > Picos::ZERO {
                 let prepared = self.now.checked_add(self.overhead).ok_or(out_of_time)?;
-                self.links[link.index()].decides = prepared;
-                self.arm(link.0);
+                self.links[link.index()].next_arbitration = prepared;
+                self.schedule_arbitration(link.0);
                 return Ok(());
             }
         }
@@ -573,7 +573,7 @@ impl<'a> Packets<'a> {
         let state = &mut self.links[link.index()];
         let latency = self.speeds[usize::from(state.class.0)].speed.latency;
         let end = self.now.checked_add(time).ok_or(out_of_time)?;
-        (state.free, state.decides) = (end, end);
+        (state.free, state.next_arbitration) = (end, end);
         state.load += wire;
         let usage = &mut self.usage[link.index()];
         usage.add(Bytes(wire.into()), time, Picos::ZERO);
@@ -589,16 +589,16 @@ impl<'a> Packets<'a> {
         self.hops += 1;
         let last_byte = end.checked_add(latency).and_then(|there| there.checked_add(self.switch_delay));
         let last_byte = last_byte.ok_or(out_of_time)?;
-        self.put_in(room, packet, wire, last_byte, Picos(self.now.0 + latency.0 + self.switch_delay.0));
+        self.enqueue(room, packet, wire, last_byte, Picos(self.now.0 + latency.0 + self.switch_delay.0));
         if all_sent {
             self.sources[node as usize].messages.pop_front();
             if self.report_sent {
-                self.messages[slot as usize].unsent = true;
+                self.messages[slot as usize].report_sent = true;
                 self.queue.push(end, Event::new(SENT, slot, 0));
             }
         }
         if !self.sources[node as usize].messages.is_empty() {
-            self.arm(link.0);
+            self.schedule_arbitration(link.0);
         }
         Ok(())
     }
@@ -607,7 +607,7 @@ impl<'a> Packets<'a> {
     fn start(&mut self, slot: u32) {
         let node = self.messages[slot as usize].src;
         self.sources[node as usize].messages.push_back(slot);
-        self.open(LinkId::injection(node));
+        self.request_arbitration(LinkId::injection(node));
     }
 
     /// The last byte of a message has arrived.
@@ -616,7 +616,7 @@ impl<'a> Packets<'a> {
         message.delivered = true;
         let (tag, latency) = (message.tag, self.now.saturating_sub(message.submitted));
         let queued = message.entered.saturating_sub(message.submitted);
-        if !message.unsent {
+        if !message.report_sent {
             self.messages.remove(slot as usize);
         }
         Happened::Delivered { tag, latency, queued }
@@ -638,13 +638,13 @@ impl Network for Packets<'_> {
             submitted: at,
             entered: at,
             to_send: bytes.0,
-            to_come: bytes.0,
+            to_arrive: bytes.0,
             src,
             dst,
             key,
             packets: 0,
             prepared: false,
-            unsent: false,
+            report_sent: false,
             delivered: false,
         });
         self.queue.push(at, Event::new(START, slot as u32, 0));
@@ -656,9 +656,9 @@ impl Network for Packets<'_> {
             if self.queue.next() != Some(self.now) {
                 // All events of this moment are processed.
                 if !self.arrived.is_empty() {
-                    self.tell_ways();
+                    self.route_arrived();
                 }
-                if !self.open.is_empty() {
+                if !self.to_arbitrate.is_empty() {
                     self.arbitrate()?;
                     continue;
                 }
@@ -669,12 +669,12 @@ impl Network for Packets<'_> {
             match event.0 & 7 {
                 START => self.start(index),
                 ARRIVE => self.arrive(index),
-                DECIDE => self.decide(index),
-                LEFT => self.left(index),
+                ARBITRATE => self.arbitration_due(index),
+                DEPARTED => self.departed(index),
                 CREDIT => self.credit(index, event.bytes()),
                 SENT => {
                     let message = &mut self.messages[index as usize];
-                    message.unsent = false;
+                    message.report_sent = false;
                     let tag = message.tag;
                     // With zero latencies the delivery may have come first.
                     if message.delivered {

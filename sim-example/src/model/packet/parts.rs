@@ -24,7 +24,7 @@ pub(super) struct Link {
     /// End of the last transmission.
     pub(super) free: Picos,
     /// Earliest next arbitration: the end of the transmission, or earlier if the switch has a speedup.
-    pub(super) decides: Picos,
+    pub(super) next_arbitration: Picos,
     /// The buffer served last.
     pub(super) winner: u32,
     /// Bytes that wait for the link, or are in the buffers behind it.
@@ -32,10 +32,10 @@ pub(super) struct Link {
     pub(super) class: LinkClass,
     /// Whether the link is between groups of a dragonfly.
     pub(super) global: bool,
-    /// Whether an event for `decides` is queued.
-    pub(super) armed: bool,
+    /// Whether an event for `next_arbitration` is queued.
+    pub(super) scheduled: bool,
     /// Whether arbitration is requested.
-    pub(super) open: bool,
+    pub(super) requested: bool,
     /// Since when no packet that waits has room behind the link; [`Picos::MAX`] if one has.
     pub(super) blocked: Picos,
     /// Buffers that request the link, by number; with output buffers, packets in the order of arrival.
@@ -52,9 +52,9 @@ pub(super) struct Buffer {
     /// Free bytes, as known to the sender.
     pub(super) credit: u32,
     /// Whether the head needs routing or requests a link.
-    pub(super) asks: bool,
+    pub(super) requests: bool,
     /// Whether an event for `busy` is queued.
-    pub(super) armed: bool,
+    pub(super) scheduled: bool,
     /// End of the departure of the last packet.
     pub(super) busy: Picos,
 }
@@ -76,7 +76,7 @@ pub(super) struct Message {
     /// Bytes not sent.
     pub(super) to_send: u64,
     /// Bytes not arrived.
-    pub(super) to_come: u64,
+    pub(super) to_arrive: u64,
     pub(super) src: u32,
     pub(super) dst: u32,
     pub(super) key: u32,
@@ -84,7 +84,7 @@ pub(super) struct Message {
     /// Whether the interface has prepared the message.
     pub(super) prepared: bool,
     /// Whether [`Happened::Sent`](crate::model::Happened::Sent) is to be reported.
-    pub(super) unsent: bool,
+    pub(super) report_sent: bool,
     pub(super) delivered: bool,
 }
 
@@ -118,11 +118,11 @@ pub(super) struct Event(pub(super) u64);
 
 pub(super) const START: u64 = 0;
 pub(super) const ARRIVE: u64 = 1;
-pub(super) const DECIDE: u64 = 2;
+pub(super) const ARBITRATE: u64 = 2;
 pub(super) const CREDIT: u64 = 3;
 pub(super) const DELIVERED: u64 = 4;
 pub(super) const SENT: u64 = 5;
-pub(super) const LEFT: u64 = 6;
+pub(super) const DEPARTED: u64 = 6;
 
 impl Event {
     #[inline(always)]

@@ -73,7 +73,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, FileError> {
                         Some((_, '\\')) => word.extend(chars.next().map(|(_, escaped)| escaped)),
                         Some((_, other)) => word.push(other),
                         None => {
-                            return Err(FileProblem::Syntax("a quotation without its end".into()).at(line));
+                            return Err(FileProblem::Syntax("unterminated quotation".into()).at(line));
                         }
                     }
                 };
@@ -200,7 +200,7 @@ impl Parser<'_> {
         while self.peek() == Some(&Token::Arrow) {
             self.at += 1;
             let Some(next) = self.word() else {
-                return Err(FileProblem::Syntax("expected a name behind -- or ->".into()));
+                return Err(FileProblem::Syntax("expected a name after -- or ->".into()));
             };
             chain.push(self.vertex(&next)?);
         }

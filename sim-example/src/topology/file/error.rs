@@ -26,7 +26,7 @@ pub enum FileProblem {
     #[error(transparent)]
     Quantity(#[from] QuantityError),
     /// A name is not declared.
-    #[error("no node or switch is called {0:?}")]
+    #[error("unknown node or switch {0:?}")]
     Unknown(String),
     /// A name is declared twice.
     #[error("{0:?} is declared twice")]
@@ -43,16 +43,16 @@ pub enum FileProblem {
     #[error("node {0:?} is joined to node {1:?}; a node is joined to a switch")]
     NodeToNode(String, String),
     /// The link of a node has no opposite link, or a cable joins a vertex with itself.
-    #[error("the cable between {0:?} and {1:?} must lead both ways, and to another vertex")]
+    #[error("the cable between {0:?} and {1:?} must lead both ways and join two vertices")]
     OneWay(String, String),
     /// The network has no nodes.
-    #[error("there is no node")]
+    #[error("the network has no nodes")]
     NoNodes,
     /// Two nodes are not connected.
-    #[error("there is no way from node {0:?} to node {1:?}")]
+    #[error("no route from node {0:?} to node {1:?}")]
     Disconnected(String, String),
     /// There are too many switches for the table of distances.
-    #[error("{switches} switches; at most {} can be routed between", MAX_SWITCHES)]
+    #[error("{switches} switches; at most {} are possible", MAX_SWITCHES)]
     TooManySwitches {
         /// Their number.
         switches: usize,

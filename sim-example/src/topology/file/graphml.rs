@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Description, FileError> {
         done.map_err(|problem| problem.at(here))?;
     }
     if !graph.is_graphml {
-        return Err(FileProblem::Syntax("no <graphml> in it".into()).at(0));
+        return Err(FileProblem::Syntax("no <graphml> element".into()).at(0));
     }
     // Edges may precede their nodes.
     for Pending { from, to, speed, cables, one_way, line } in graph.edges {
