@@ -1,7 +1,7 @@
 //! What a replay is made of, collected and checked.
 
 use crate::collective::Collectives;
-use crate::engine::{Departures, Engine};
+use crate::engine::Engine;
 use crate::error::{BuildError, ReplayError};
 use crate::job::{Job, Scale};
 use crate::ledger::Ledger;
@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
+use crate::walk::Departures;
 use collectives::choose::Table;
 use hashbrown::HashMap;
 use vef_format::ids::Rank;

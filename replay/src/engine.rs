@@ -10,13 +10,13 @@
 
 use crate::collective::Collectives;
 use crate::error::{CollectiveProblem, RecordPlace, ReplayError, Run};
-use crate::live::{Completes, Flight, Live, Of, Refused};
+use crate::live::{Completes, Flight, Of, Refused};
 use crate::message::{LiveId, Sink, Wake};
-use crate::options::{SameNode, SendCompletion};
-use crate::run::Walk;
+use crate::options::SendCompletion;
 use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
+use crate::walk::{Departures, Walk};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::units::{Bytes, Picos};
@@ -42,19 +42,6 @@ pub struct Engine {
     /// Reports of messages sent or delivered that were refused, and why the first of them was.
     pub(crate) refused: u64,
     pub(crate) first_refusal: Option<String>,
-}
-
-/// What messages go through when they start.
-#[derive(Debug)]
-pub(crate) struct Departures {
-    pub(crate) live: Live,
-    pub(crate) stats: Stats,
-    /// End node of each task, counted over all jobs.
-    pub(crate) nodes: Vec<u32>,
-    pub(crate) send_completion: SendCompletion,
-    pub(crate) same_node: SameNode,
-    /// Messages that a sequence or a part may start before the simulator calls for it.
-    pub(crate) run_ahead: u8,
 }
 
 impl Engine {

@@ -60,6 +60,7 @@ mod progress;
 mod run;
 mod running;
 mod sequence;
+mod walk;
 
 pub use builder::Builder;
 pub use collectives::choose::Table;

@@ -149,7 +149,7 @@ fn a_size_at_most() {
         let wrong = run(vef().args(["run", "--max-size", "lots", "--", program.to_str().expect("a path")]));
         assert!(wrong.exited(2).stderr().contains("expected a decimal number"));
         let tight = run(vef().args(["run", "--max-size", "70K", "--", program.to_str().expect("a path")]));
-        assert!(tight.exited(2).stderr().contains("less than 128K"));
+        assert!(tight.exited(2).stderr().contains("must be at least 128K"));
     }
 }
 

@@ -108,7 +108,7 @@ fn nonsense_is_refused_in_one_line() {
     for (arguments, part) in [
         (&["--sweep", "colour=red"][..], "write trace, placement"),
         (&["--sweep", "bandwidth"], "OPTION=VALUE"),
-        (&["--sweep", "bandwidth=10G,10G"], "there twice"),
+        (&["--sweep", "bandwidth=10G,10G"], "10G is repeated"),
         (&["--sweep", "bandwidth=10G", "--sweep", "bandwidth=20G"], "given twice"),
         (&["--sweep", "bandwidth=fast,10G"], "bandwidth=fast"),
         (&["--sweep", "topology=torus:4x4|ring:5"], "topology=ring:5"),
