@@ -75,8 +75,7 @@ impl Tool for Substitute {
         let words = &words[..given.len()];
         let Some(mpi) = self.mpi() else { return call.pass_on() };
         let Some(operation) = operation(call.function()) else {
-            self.forget(mpi, call, words[0] as *const u8);
-            return call.pass_on();
+            return self.free(mpi, call, words[0] as *const u8);
         };
         if call.is_shown() {
             // The other ranks substitute their calls and could not know that this one does not.
@@ -230,7 +229,9 @@ impl Substitute {
                 let (rank, ranks) = (mpi.comm_rank(comm).ok()?, mpi.comm_size(comm).ok()?);
                 Some((rank as u32, ranks as u32)).filter(|&(_, ranks)| ranks > 1)
             }
-            _ => None,
+            Ok(true) => None,
+            // An invalid handle, which MPI may give to a communicator later.
+            Err(_) => return None,
         };
         self.known().insert(comm.word(), Known { member, own: None });
         member
@@ -261,16 +262,22 @@ impl Substitute {
         Ok(own)
     }
 
-    /// The program frees a communicator: what was made from it goes first.
-    fn forget(&self, mpi: &Mpi, call: &Intercepted<'_>, place: *const u8) {
+    /// The program frees a communicator. Its entry goes afterwards: MPI calls the program's delete callbacks, which may use the
+    /// communicator, and may refuse to free it.
+    fn free(&self, mpi: &Mpi, call: &mut Intercepted<'_>, place: *const u8) -> i32 {
         // SAFETY: the argument of MPI_Comm_free is the address of a communicator.
         let comm = unsafe { mpi.abi().read_handle(place) };
+        let code = call.pass_on();
+        if code != mpi.abi().constants.success {
+            return code;
+        }
         let known = self.known().remove(&comm);
         if let Some(own) = known.and_then(|known| known.own) {
             let mut word = own.word();
             // SAFETY: the function's argument; nothing uses the communicator any more.
             unsafe { call.call_next(Call::MPI_Comm_free, &[&raw mut word as usize]) };
         }
+        code
     }
 }
 

@@ -208,3 +208,12 @@ fn a_table_that_is_wrong_is_told_before_the_run() {
     let twice = said(&["collectives=default", "collectives=mpich"]);
     assert!(twice.contains("substituted once"), "{twice}");
 }
+
+#[test]
+fn nothing_is_kept_of_a_communicator_that_is_freed() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "comm_freed", &["tests/c/comm_freed.c"]);
+        run(with_tools(mpi, work.path(), 4, &["collectives=default"]).arg(&program)).success();
+    }
+}
