@@ -106,7 +106,7 @@ fn text(captured: &Path, to: &Path) {
     }
 }
 
-/// A table of algorithms as the ranks are told: a built-in one's name, or a file's absolute path.
+/// The table of algorithms for the ranks: a built-in name, or the absolute path of a file.
 fn named_table(name: &OsStr) -> Result<OsString, Failure> {
     let told = |error: &dyn std::fmt::Display| format!("--tool {COLLECTIVES}{}: {error}", name.display());
     // What is wrong with it is said here, not by every rank.

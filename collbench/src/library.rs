@@ -148,7 +148,7 @@ unsafe extern "C" fn register_operation(
     name: *const c_char,
     functions: *const Functions,
 ) -> c_int {
-    // SAFETY: the library passes on what it got, and what the header says; nobody else has the libraries meanwhile.
+    // SAFETY: the library passes the pointer that it was given, as the header requires; no other reference to the libraries exists during the call.
     let (libraries, name, functions) =
         unsafe { (&mut *(*registrar).libraries, text(name), functions.as_ref()) };
     match (name, functions) {

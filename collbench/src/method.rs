@@ -158,7 +158,7 @@ impl<'w> Stopwatch<'w> {
             Method::Replies => self.replies(subject),
             _ => self.barriers(subject),
         };
-        // A jump also makes the window method collapse: that is told instead.
+        // A jump also makes the window method collapse; report the jump, which is the cause.
         if let Ok(_) | Err(Error::Collapsed { .. }) = measured {
             self.check_timer(began, began_own)?;
         }
@@ -248,7 +248,7 @@ impl<'w> Stopwatch<'w> {
                 let planned = clock.own(start + run as f64 * step);
                 let now = self.timer.now();
                 let late = now > planned;
-                // Nobody waits longer than that, unless a clock has jumped.
+                // A rank would wait longer only if a clock has jumped.
                 self.timer.wait_until(planned.min(now + 2.0 * (announce + runs_now as f64 * step)));
                 let begun = self.timer.now();
                 subject.run()?;

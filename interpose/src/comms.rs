@@ -35,7 +35,7 @@ pub(crate) struct Comms {
     neighbours: HandleMap<(usize, usize)>,
 }
 
-/// Communicators with the same key are told apart by their order.
+/// Communicators with the same key are distinguished by their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct CommKey {
     /// The parent and the tag of `Comm_create_group`.

@@ -27,9 +27,6 @@ pub struct Builder {
     table: Table,
 }
 
-/// So many tasks a header may promise of however short a trace.
-const FREE_TASKS: u64 = 1 << 16;
-
 impl Builder {
     /// Adds a trace.
     pub fn job(mut self, job: Job) -> Self {
@@ -116,10 +113,7 @@ impl Builder {
             let (tasks, clock) = (job.source.header().tasks, job.source.header().clock);
             let scale = Scale::new(clock, job.factor)
                 .ok_or(BuildError::Factor { job: number, factor: job.factor })?;
-            // Do not allocate per-task memory on the header's word alone.
-            if u64::from(tasks) > job.source.most_tasks().max(FREE_TASKS) {
-                return Err(BuildError::Tasks { job: number, tasks });
-            }
+            job.check_tasks(number)?;
             let placed = job.nodes.as_ref().map_or(tasks as usize, Vec::len);
             if placed < tasks as usize {
                 return Err(BuildError::Placement { job: number, tasks, placed });

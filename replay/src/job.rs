@@ -52,6 +52,20 @@ impl Job {
         self.source.header().tasks
     }
 
+    /// Checks the number of tasks against the length of the trace, so that no per-task memory is allocated on the header's word alone.
+    /// `number` is the job's number in errors.
+    ///
+    /// # Errors
+    /// [`BuildError::Tasks`].
+    pub fn check_tasks(&self, number: u32) -> Result<(), BuildError> {
+        /// Tasks that the header of any trace may promise, however short the trace is.
+        const FREE_TASKS: u64 = 1 << 16;
+        match u64::from(self.tasks()) > self.source.most_tasks().max(FREE_TASKS) {
+            true => Err(BuildError::Tasks { job: number, tasks: self.tasks() }),
+            false => Ok(()),
+        }
+    }
+
     /// The trace's clock: how long a tick of its computing times lasts, without the time factor.
     pub fn clock(&self) -> Picos {
         self.source.header().clock

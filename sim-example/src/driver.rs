@@ -36,8 +36,9 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         .same_node(settings.same_node)
         .algorithms(settings.algorithms.clone());
     let mut spans = Vec::new();
-    for workload in &settings.jobs {
+    for (number, workload) in (0..).zip(&settings.jobs) {
         let mut job = open(workload)?;
+        job.check_tasks(number)?;
         let nodes = workload.nodes(&job)?;
         let captured = job.captured_spans()?;
         spans.push(captured.as_deref().map(|spans| Spans::new(spans, job.clock(), workload)));
