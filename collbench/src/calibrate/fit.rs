@@ -28,11 +28,12 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
     // After a pause processors sleep: programs in the middle of a collective meet the time without pauses.
     let small = median(&pair.small);
     // Bytes after a pause that wait for no rate: how far the line of streams lies below the latency, by trains of
-    // eager messages, which no handshake delays, and that the burst alone did not carry.
+    // eager messages, which no handshake delays, and that the burst alone did not carry. Where no train is that long,
+    // the burst is not known: none is assumed.
     let eager = pair.eager_limit.unwrap_or(largest);
     let streams: Vec<f64> = all
         .iter()
-        .filter(|train| train.bytes <= eager && train.ns > 3.0 * small)
+        .filter(|train| train.bytes <= eager && train.ns > 2.0 * small)
         .map(|train| (small - (train.ns - total(train) * ns_per_byte)) / ns_per_byte)
         .collect();
     let burst = estimate(&streams).unwrap_or(Estimate::exact(0.0));
