@@ -8,6 +8,7 @@ use std::process::Command;
 use std::{env, fs};
 
 use mpi_abi::prototypes::Call;
+use mpi_abi::tables::{Flavour, Table};
 
 /// The private fields of `MPI_Status` have different names in each MPI.
 const STATUS: &str = r#"
@@ -21,7 +22,6 @@ const STATUS: &str = r#"
     {"status.tag", offsetof(MPI_Status, MPI_TAG)},
     {"status.error", offsetof(MPI_Status, MPI_ERROR)},
     {"handle.size", sizeof(MPI_Request)},
-    {"file.size", sizeof(MPI_File)},
 "#;
 
 fn main() {
@@ -40,7 +40,7 @@ fn main() {
 
 /// A C table of all constants' names and values; the names are the same in every ABI table.
 fn constants_c() -> String {
-    let table = mpi_abi::mpich::TABLE;
+    let table = Table::of(Flavour::Mpich);
     let constants = table.constants.named().map(|(name, _)| name);
     let handles = table.handles.named().map(|(name, _)| name);
     let datatypes = table.datatypes.named().map(|(name, _)| name);

@@ -5,9 +5,8 @@ use std::ops::Deref;
 
 use crate::error::{Error, Result};
 use crate::handles::{Comm, Datatype};
-use crate::symbols::{self, Function, Words};
+use crate::symbols::{self, Function};
 use crate::tables::{Datatypes, Flavour, Handles, Place, Table};
-use crate::{mpich, openmpi, standard};
 
 /// Room for the version text: MPICH requires 8192 bytes, and older versions write all of them.
 const VERSION_ROOM: usize = 16384;
@@ -25,7 +24,6 @@ pub struct Abi {
     pub predefined: Handles<usize>,
     /// The predefined datatypes as words. `None`: this MPI lacks the type.
     pub basic: Datatypes<Option<usize>>,
-    byte: Datatype,
 }
 
 impl Deref for Abi {
@@ -52,9 +50,9 @@ impl Abi {
     /// The ABI of a flavour, with the predefined handles looked up in this process.
     fn of(flavour: Flavour, version: String) -> Result<Abi> {
         let table = match flavour {
-            Flavour::Mpich => &mpich::TABLE,
-            Flavour::OpenMpi => &openmpi::TABLE,
-            Flavour::Standard => &standard::TABLE,
+            Flavour::Mpich => const { &Table::of(Flavour::Mpich) },
+            Flavour::OpenMpi => const { &Table::of(Flavour::OpenMpi) },
+            Flavour::Standard => const { &Table::of(Flavour::Standard) },
         };
         Ok(Abi {
             table,
@@ -62,8 +60,6 @@ impl Abi {
             version,
             predefined: table.handles.try_map(resolve)?,
             basic: table.datatypes.try_map(|place| Ok::<_, Error>(resolve(place).ok()))?,
-            // SAFETY: what the ABI says MPI_BYTE is.
-            byte: unsafe { Datatype::from_word(resolve(table.datatypes.byte)?) },
         })
     }
 
@@ -108,7 +104,8 @@ impl Abi {
 
     /// `MPI_BYTE`.
     pub fn byte(&self) -> Datatype {
-        self.byte
+        // SAFETY: what the ABI says it is; every MPI has it.
+        unsafe { Datatype::from_word(self.basic.byte.unwrap_or(self.predefined.datatype_null)) }
     }
 }
 
@@ -138,17 +135,13 @@ fn flavour(version: &str) -> Option<Flavour> {
 }
 
 fn flavour_by_name(version: &str) -> Option<Flavour> {
-    // In this order: the texts of Intel MPI and others also contain MPICH.
-    const NAMES: [(&str, Flavour); 10] = [
+    const NAMES: [(&str, Flavour); 7] = [
         ("Open MPI", Flavour::OpenMpi),
         ("IBM Spectrum MPI", Flavour::OpenMpi),
         ("FUJITSU MPI", Flavour::OpenMpi),
         ("MVAPICH", Flavour::Mpich),
         ("Intel(R) MPI", Flavour::Mpich),
-        ("CRAY MPICH", Flavour::Mpich),
-        ("Cray MPICH", Flavour::Mpich),
         ("ParaStation", Flavour::Mpich),
-        ("MPICH Version", Flavour::Mpich),
         ("MPICH", Flavour::Mpich),
     ];
     NAMES.iter().find(|(name, _)| version.contains(name)).map(|(_, flavour)| *flavour)
@@ -168,14 +161,11 @@ fn flavour_by_symbols(exports: impl Fn(&CStr) -> bool) -> Option<Flavour> {
 
 /// Whether the MPI in this process has the ABI of MPI-5.0: `MPI_Abi_get_version` then returns a version instead of -1.
 fn has_standard_abi() -> bool {
-    // Most libraries lack the function; search the MPI library only, not all loaded objects.
-    let beside =
-        GET_LIBRARY_VERSION.get().map(|known| symbols::function_beside(known, c"PMPI_Abi_get_version"));
-    let Some(Some(get_version)) = beside else { return false };
+    static ABI_GET_VERSION: Function = Function::named(c"PMPI_Abi_get_version");
     let (mut major, mut minor): (c_int, c_int) = (-1, -1);
     // SAFETY: int MPI_Abi_get_version(int *abi_major, int *abi_minor), callable at any time.
-    let code: i32 = unsafe { [&raw mut major as usize, &raw mut minor as usize].pass_to(get_version) };
-    code == 0 && major >= 1
+    let code = unsafe { ABI_GET_VERSION.call([&raw mut major as usize, &raw mut minor as usize]) };
+    code == Some(0) && major >= 1
 }
 
 fn resolve(place: Place) -> Result<usize> {

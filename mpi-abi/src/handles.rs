@@ -37,20 +37,10 @@ handles! {
     Datatype,
     /// A request.
     Request,
-    /// A matched message.
-    Message,
     /// A reduction operation.
     Op,
     /// A group.
     Group,
-    /// A window.
-    Win,
-    /// A file.
-    File,
-    /// An info object.
-    Info,
-    /// An error handler.
-    Errhandler,
     /// A session.
     Session,
 }

@@ -5,8 +5,7 @@
 //!
 //! - [`prototypes`]: all functions of MPI-4.0, from the table `functions.txt`, with the kinds of their parameters;
 //! - [`handles`] and [`status`]: the contents of handles and statuses;
-//! - [`detect`]: detects the loaded MPI and its [`detect::Abi`], given by one of the [`tables`] [`mpich`], [`openmpi`]
-//!   and [`standard`];
+//! - [`detect`]: detects the loaded MPI and its [`detect::Abi`], one of the [`tables`];
 //! - [`symbols`]: finds the real functions and data in the process;
 //! - [`api`]: the calls that this toolkit itself makes;
 //! - [`tool`]: the interface of tools in front of MPI, in Rust and in C.
@@ -48,10 +47,6 @@ pub mod status;
 
 pub mod detect;
 pub mod tables;
-
-pub mod mpich;
-pub mod openmpi;
-pub mod standard;
 
 pub mod symbols;
 

@@ -78,12 +78,13 @@ impl<'a> Status<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tables::{HiddenStatus, StatusLayout};
-    use crate::{mpich, openmpi, standard};
+    use crate::tables::{Flavour, HiddenStatus, StatusLayout, Table};
 
     #[test]
     fn every_field_is_inside_the_status_and_aligned() {
-        for layout in [mpich::TABLE.status, openmpi::TABLE.status, standard::TABLE.status] {
+        for layout in
+            [Flavour::Mpich, Flavour::OpenMpi, Flavour::Standard].map(|flavour| Table::of(flavour).status)
+        {
             let StatusLayout { size, source, tag, error, hidden } = layout;
             let mut fields = vec![(source, 4), (tag, 4), (error, 4)];
             match hidden {

@@ -133,24 +133,6 @@ pub fn function(name: &CStr) -> Option<NonNull<c_void>> {
         .or_else(|| search_loaded_objects(name.to_bytes()))
 }
 
-/// Looks a function up in the object that contains `known` and in its dependencies.
-pub fn function_beside(known: NonNull<c_void>, name: &CStr) -> Option<NonNull<c_void>> {
-    let path = described(known.as_ptr())?.dli_fname;
-    if path.is_null() {
-        return None;
-    }
-    // SAFETY: a path of the loader's; RTLD_NOLOAD only finds what is loaded already.
-    let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-    if handle.is_null() {
-        return None;
-    }
-    // SAFETY: `handle` was opened above; `name` is a valid C string.
-    let found = NonNull::new(unsafe { libc::dlsym(handle, name.as_ptr()) });
-    // SAFETY: closes the reference taken above; the caller's use of `known` keeps the object loaded.
-    unsafe { libc::dlclose(handle) };
-    found
-}
-
 /// Looks data up in the global scope, then in every loaded object.
 pub fn data(name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: as in `function`.
@@ -303,17 +285,6 @@ impl SymbolTable {
     }
 }
 
-/// The loader's information about the object that contains an address.
-fn described(address: *const c_void) -> Option<libc::Dl_info> {
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: dladdr only compares the address, and fills `info` when it returns non-zero.
-    match unsafe { libc::dladdr(address, info.as_mut_ptr()) } {
-        0 => None,
-        // SAFETY: filled, see above.
-        _ => Some(unsafe { info.assume_init() }),
-    }
-}
-
 fn own_address() -> *const c_void {
     function as fn(&CStr) -> Option<NonNull<c_void>> as *const c_void
 }
@@ -332,13 +303,6 @@ mod tests {
             assert_eq!(length, Some(12));
         }
         assert!(!STRLEN.address.load(Ordering::Relaxed).is_null());
-    }
-
-    #[test]
-    fn a_function_is_found_beside_another() {
-        let known = function(c"strlen").expect("the C library");
-        assert_eq!(function_beside(known, c"memcpy"), function(c"memcpy"));
-        assert_eq!(function_beside(known, c"MPI_Nobody_defines_this"), None);
     }
 
     #[test]

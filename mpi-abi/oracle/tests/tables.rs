@@ -63,7 +63,6 @@ fn sizes_and_offsets_are_those_of_the_header() {
     assert_eq!(abi.status.tag, real["status.tag"]);
     assert_eq!(abi.status.error, real["status.error"]);
     assert_eq!(abi.handle_size, real["handle.size"]);
-    assert_eq!(abi.file_size, real["file.size"]);
     let ours = match abi.status.hidden {
         HiddenStatus::Split { low, high_and_cancelled } => vec![low, high_and_cancelled],
         HiddenStatus::Plain { cancelled, bytes } => vec![cancelled, bytes],
@@ -88,7 +87,7 @@ fn sizes_and_offsets_are_those_of_the_header() {
         size_of::<mpi_sys::MPI_Errhandler>(),
     ];
     assert!(handles.iter().all(|size| *size == abi.handle_size), "{handles:?}");
-    assert_eq!(size_of::<mpi_sys::MPI_File>(), abi.file_size);
+    assert_eq!(size_of::<mpi_sys::MPI_File>(), 8);
     assert_eq!(size_of::<mpi_sys::MPI_Count>(), 8);
     assert_eq!(size_of::<mpi_sys::MPI_Aint>(), 8);
     assert_eq!(size_of::<mpi_sys::MPI_Offset>(), 8);

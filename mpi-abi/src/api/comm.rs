@@ -1,4 +1,4 @@
-//! Communicators: ranks and sizes, making and freeing them.
+//! Communicators: ranks and sizes, and making them.
 
 use super::{Mpi, pmpi};
 use crate::error::Result;
@@ -39,21 +39,6 @@ impl Mpi {
         let color = split.color.unwrap_or(self.abi().constants.undefined);
         let new = self.new_comm(|word| pmpi!(self, MPI_Comm_split(comm.word(), color, split.key, word)))?;
         Ok((new.word() != self.abi().predefined.comm_null).then_some(new))
-    }
-
-    /// `MPI_Comm_split_type` with `MPI_COMM_TYPE_SHARED`: the processes on this node. Collective.
-    pub fn comm_split_shared(&self, comm: Comm, key: i32) -> Result<Comm> {
-        let (shared, info) = (self.abi().constants.comm_type_shared, self.abi().predefined.info_null);
-        self.new_comm(|word| pmpi!(self, MPI_Comm_split_type(comm.word(), shared, key, info, word)))
-    }
-
-    /// `MPI_Comm_free`. Collective.
-    ///
-    /// # Safety
-    /// No copy of the handle may be used afterwards.
-    pub unsafe fn comm_free(&self, comm: Comm) -> Result<()> {
-        let mut word = comm.word();
-        pmpi!(self, MPI_Comm_free(&raw mut word))
     }
 
     pub(super) fn new_comm(&self, make: impl FnOnce(*mut usize) -> Result<()>) -> Result<Comm> {

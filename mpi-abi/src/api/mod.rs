@@ -151,14 +151,6 @@ impl Mpi {
         unsafe { WTIME.call::<f64, 0>([]) }.ok_or(Error::MissingSymbol { symbol: "PMPI_Wtime" })
     }
 
-    /// `MPI_Get_processor_name`.
-    pub fn processor_name(&self) -> Result<String> {
-        let mut text = vec![0u8; self.abi.constants.max_processor_name.max(ROOM)];
-        let mut length: c_int = 0;
-        pmpi!(self, MPI_Get_processor_name(text.as_mut_ptr(), &raw mut length))?;
-        Ok(string(&text))
-    }
-
     /// The class of an error code (`MPI_Error_class`).
     pub fn error_class(&self, code: i32) -> Result<i32> {
         let mut class: c_int = 0;

@@ -326,11 +326,8 @@ impl OwnedCollective {
     }
 
     /// Makes or starts the call. If it is not blocking, [`OwnedCollective::wait`] must follow.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
     #[inline]
-    pub fn start(&mut self) -> Result<()> {
+    fn start(&mut self) -> Result<()> {
         match self.form {
             Form::Persistent => {
                 let mpi = &self.mpi;
@@ -341,30 +338,13 @@ impl OwnedCollective {
     }
 
     /// Waits for the completion of the call; returns immediately after a blocking call.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
     #[inline]
-    pub fn wait(&mut self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         if self.form == Form::Blocking {
             return Ok(());
         }
         let (mpi, ignore) = (&self.mpi, self.mpi.abi().constants.status_ignore);
         pmpi!(mpi, MPI_Wait(&raw mut *self.request, ignore))
-    }
-
-    /// Tests for completion of the call; always true after a blocking call.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
-    pub fn test(&mut self) -> Result<bool> {
-        if self.form == Form::Blocking {
-            return Ok(true);
-        }
-        let (mut done, ignore): (c_int, _) = (0, self.mpi.abi().constants.status_ignore);
-        let mpi = &self.mpi;
-        pmpi!(mpi, MPI_Test(&raw mut *self.request, &raw mut done, ignore))?;
-        Ok(done != 0)
     }
 
     /// Work between two calls that must not be timed: selects the next set of buffers and frees a communicator that

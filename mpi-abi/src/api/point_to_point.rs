@@ -8,10 +8,10 @@ use std::ffi::c_int;
 /// The peer and the tag of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The rank of the peer in the communicator; `None`: any source.
-    pub peer: Option<i32>,
-    /// The tag; `None`: any tag.
-    pub tag: Option<i32>,
+    /// The rank of the peer in the communicator.
+    pub peer: i32,
+    /// The tag.
+    pub tag: i32,
     /// The communicator.
     pub comm: Comm,
 }
@@ -19,7 +19,7 @@ pub struct Envelope {
 impl Envelope {
     /// An envelope with this peer and tag.
     pub fn new(peer: i32, tag: i32, comm: Comm) -> Self {
-        Envelope { peer: Some(peer), tag: Some(tag), comm }
+        Envelope { peer, tag, comm }
     }
 }
 
@@ -122,19 +122,10 @@ impl Mpi {
         Ok(())
     }
 
-    /// `MPI_Wait`.
-    ///
-    /// # Safety
-    /// The request must not have completed before, and no copy of the handle may be used afterwards.
-    pub unsafe fn wait(&self, request: Request) -> Result<Received> {
-        let mut word = request.word();
-        self.received(|status| pmpi!(self, MPI_Wait(&raw mut word, status)))
-    }
-
     /// `MPI_Waitall`.
     ///
     /// # Safety
-    /// As [`Mpi::wait`], for each request.
+    /// The requests must not have completed before, and no copies of the handles may be used afterwards.
     pub unsafe fn wait_all(&self, requests: &[Request]) -> Result<()> {
         let count = int("MPI_Waitall", "number of requests", requests.len())?;
         let ignore = self.abi().constants.statuses_ignore;
@@ -149,9 +140,7 @@ impl Mpi {
 
     /// The datatype, rank and tag of a call as words.
     fn words<T: Element>(&self, envelope: Envelope) -> (usize, i32, i32) {
-        let constants = &self.abi().constants;
-        let peer = envelope.peer.unwrap_or(constants.any_source);
-        (T::datatype(self.abi()).word(), peer, envelope.tag.unwrap_or(constants.any_tag))
+        (T::datatype(self.abi()).word(), envelope.peer, envelope.tag)
     }
 
     fn new_request(&self, make: impl FnOnce(*mut usize) -> Result<()>) -> Result<Request> {
