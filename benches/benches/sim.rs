@@ -26,11 +26,10 @@ fn network(topology: &str, model: Model) -> NetworkSettings {
 }
 
 fn simulated(trace: &Path, network: &NetworkSettings) -> Report {
-    let sent = network.model == Model::LogGp;
-    let completion = if sent { SendCompletion::WhenSent } else { SendCompletion::Eager };
+    let completion = network.send_completion(SendCompletion::Eager);
     let job = Job::open(trace).expect("a trace");
     let engine = Engine::builder().send_completion(completion).job(job).engine().expect("an engine");
-    run(engine, network, sent, &mut |_| {}).expect("a simulation")
+    run(engine, network, &mut |_| {}).expect("a simulation")
 }
 
 fn bench(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, trace: &Path, network: &NetworkSettings) {

@@ -98,14 +98,13 @@ pub fn simulate(call: &Call, settings: &Settings, calibration: &Calibration) -> 
     let trace = Loaded::from_records(header(call), OpCodes::default(), records(call)?)
         .map_err(|error| failed(&error))?;
     let engine = Engine::builder()
-        .send_completion(settings.send_completion)
+        .send_completion(settings.network.send_completion(settings.send_completion))
         .same_node(settings.same_node)
         .algorithms(settings.algorithms.clone())
         .job(Job::loaded(&std::sync::Arc::new(trace)).nodes(call.nodes.clone()))
         .engine()
         .map_err(|error| failed(&error))?;
-    let report_sent = settings.send_completion == replay::SendCompletion::WhenSent;
-    let report = run(engine, &settings.network, report_sent, &mut |_| {}).map_err(|error| failed(&error))?;
+    let report = run(engine, &settings.network, &mut |_| {}).map_err(|error| failed(&error))?;
     Ok(report.runtime_ps.0 as f64 / 1e3)
 }
 

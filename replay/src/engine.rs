@@ -275,6 +275,11 @@ impl Engine {
         &self.departures.stats
     }
 
+    /// When sends are complete for their senders.
+    pub fn send_completion(&self) -> SendCompletion {
+        self.departures.send_completion
+    }
+
     /// Number of jobs.
     pub fn jobs(&self) -> u32 {
         self.jobs.len() as u32
@@ -322,8 +327,9 @@ impl SendCompletion {
         match self {
             Self::Eager => Completes::AtStart,
             Self::WhenSent => Completes::WhenSent,
+            Self::LargeWhenSent { above } if bytes > above => Completes::WhenSent,
             Self::Rendezvous { above } if bytes > above => Completes::WhenDelivered,
-            Self::Rendezvous { .. } => Completes::AtStart,
+            Self::LargeWhenSent { .. } | Self::Rendezvous { .. } => Completes::AtStart,
         }
     }
 }

@@ -11,6 +11,12 @@ pub enum SendCompletion {
     Eager,
     /// When the simulator reports it sent, or delivered if it never does.
     WhenSent,
+    /// Up to `above` bytes when it is handed to the simulator; larger ones when the simulator reports them sent, or delivered if it
+    /// never does.
+    LargeWhenSent {
+        /// Largest message whose report is not needed.
+        above: Bytes,
+    },
     /// Up to `above` bytes when it is handed to the simulator; larger ones when they are delivered.
     Rendezvous {
         /// Largest message that is still sent eagerly.

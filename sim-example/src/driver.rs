@@ -29,10 +29,8 @@ use crate::watch::Observe;
 /// Invalid settings, an invalid trace, or tasks that wait for messages that are never sent. Always
 /// terminates.
 pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Report, SimError> {
-    let report_sent = settings.sends_are_reported();
-    let send_completion = if report_sent { SendCompletion::WhenSent } else { settings.send_completion };
     let mut builder = Engine::builder()
-        .send_completion(send_completion)
+        .send_completion(settings.network.send_completion(settings.send_completion))
         .same_node(settings.same_node)
         .algorithms(settings.algorithms.clone());
     let mut spans = Vec::new();
@@ -48,8 +46,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         }
         builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
     }
-    let mut report =
-        run_observed(builder.engine()?, &settings.network, report_sent, settings.observe, progress)?;
+    let mut report = run_observed(builder.engine()?, &settings.network, settings.observe, progress)?;
     for ((job, workload), spans) in report.jobs.iter_mut().zip(&settings.jobs).zip(spans) {
         job.span = spans.map(|spans| spans.report(&job.finish_ps));
         job.trace = Some(workload.trace.display().to_string());
@@ -74,19 +71,17 @@ fn open(workload: &Workload) -> Result<Job, SimError> {
     }
 }
 
-/// Runs an engine that has not begun, on traces of any source. The engine learns of sent messages if
-/// `report_sent`, which matters for [`SendCompletion::WhenSent`] and is required by [`Model::LogGp`].
+/// Runs an engine that has not begun, on traces of any source. Its sends must be complete as
+/// [`NetworkSettings::send_completion`] says.
 ///
 /// # Errors
-/// As [`simulate`].
 /// As [`simulate`].
 pub fn run(
     engine: Engine,
     network: &NetworkSettings,
-    report_sent: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
-    run_observed(engine, network, report_sent, Observe::default(), progress)
+    run_observed(engine, network, Observe::default(), progress)
 }
 
 /// As [`run`], with the optional results of `observe`.
@@ -96,7 +91,6 @@ pub fn run(
 pub fn run_observed(
     engine: Engine,
     network: &NetworkSettings,
-    report_sent: bool,
     observe: Observe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
@@ -119,6 +113,7 @@ pub fn run_observed(
     if settings.model == Model::LogGp {
         return run_loggp(&topology, engine, settings, progress);
     }
+    let report_sent = engine.send_completion() == SendCompletion::WhenSent;
     with_network!(&topology, settings, report_sent, |network| run_on(
         WithProtocol { network, protocol: &settings.protocol },
         observe,

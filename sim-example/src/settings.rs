@@ -79,14 +79,15 @@ pub struct NetworkSettings {
     pub doubled: Option<u32>,
 }
 
-impl Settings {
-    /// Whether the replay needs a report of each send that leaves its node.
-    pub(crate) fn sends_are_reported(&self) -> bool {
-        self.send_completion == SendCompletion::WhenSent || self.network.model == Model::LogGp
-    }
-}
-
 impl NetworkSettings {
+    /// When sends are complete in the replay: [`Model::LogGp`] has a rule of its own, the other models have the rule that was chosen.
+    pub fn send_completion(&self, chosen: SendCompletion) -> SendCompletion {
+        match self.model {
+            Model::LogGp => SendCompletion::LargeWhenSent { above: self.loggp.parameters.eager },
+            _ => chosen,
+        }
+    }
+
     /// Bytes on a link for a message of `bytes`, with the headers of packets.
     pub(crate) fn on_the_wire(&self, bytes: Bytes) -> Option<Bytes> {
         if self.model != Model::Packet {

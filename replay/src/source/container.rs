@@ -28,7 +28,7 @@ pub struct Container {
     facts: FactNotes,
     /// The counts of each task's vector collectives, once they were asked for.
     counts: Option<HashMap<u32, Counts>>,
-    /// What is known of sends, by task; `None` unless [`Container::tell_sends`] was called.
+    /// What is known of sends, by task; `None` unless it was asked for ([`Container::tell_sends`]) and there is any.
     sends: Option<HashMap<u32, Sends>>,
     /// Whether the records are those of which the file has a proof.
     proven: bool,
@@ -65,7 +65,8 @@ impl Container {
     /// From now on records tell detached sends, and pauses their waits.
     pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
         let notes = self.streams.reader().notes_of_all(Section::Sends)?;
-        self.sends = Some(notes.into_iter().map(|(task, notes)| (task.0, Sends::new(notes))).collect());
+        let sends = notes.into_iter().map(|(task, notes)| (task.0, Sends::new(notes)));
+        self.sends = Some(sends.collect()).filter(|sends: &HashMap<_, _>| !sends.is_empty());
         Ok(())
     }
 

@@ -269,6 +269,21 @@ fn sorted(messages: impl IntoIterator<Item = Message>, with_times: bool) -> Vec<
     sent
 }
 
+/// When sends are complete.
+fn policies() -> impl Strategy<Value = SendCompletion> {
+    let above = Bytes(20);
+    prop::sample::select(vec![
+        SendCompletion::Eager,
+        SendCompletion::WhenSent,
+        SendCompletion::LargeWhenSent { above },
+        SendCompletion::Rendezvous { above },
+    ])
+}
+
+fn is_reported(policy: SendCompletion) -> bool {
+    matches!(policy, SendCompletion::WhenSent | SendCompletion::LargeWhenSent { .. })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
@@ -289,12 +304,7 @@ proptest! {
     }
 
     #[test]
-    fn senders_wait_and_sizes_are_as_called(program in program(), policy in 0..3, counts in any::<bool>()) {
-        let policy = match policy {
-            0 => SendCompletion::Eager,
-            1 => SendCompletion::WhenSent,
-            _ => SendCompletion::Rendezvous { above: Bytes(20) },
-        };
+    fn senders_wait_and_sizes_are_as_called(program in program(), policy in policies(), counts in any::<bool>()) {
         let naive = naive::run(&program, Setting { policy, counts });
         let job = match counts {
             true => Job::container(container_with_counts(&program)),
@@ -381,21 +391,16 @@ proptest! {
     #[test]
     fn partitions_are_one_replay(
         program in program(),
-        policy in 0..3,
+        policy in policies(),
         parts in 1u32..4,
         from_file in any::<bool>(),
     ) {
-        let policy = match policy {
-            0 => SendCompletion::Eager,
-            1 => SendCompletion::WhenSent,
-            _ => SendCompletion::Rendezvous { above: Bytes(20) },
-        };
         let naive = naive::run(&program, Setting { policy, counts: false });
         let (text, loaded) = (text(&program), loaded(&program));
         let job = if from_file { Job::open(text.path()).unwrap() } else { Job::loaded(&loaded) };
         let engines = Engine::builder().job(job).send_completion(policy);
         let mut engines = engines.partitions(parts, |node| node % parts).unwrap();
-        let seen = partitions::run(&mut engines, policy == SendCompletion::WhenSent);
+        let seen = partitions::run(&mut engines, is_reported(policy));
         prop_assert_eq!(sorted(seen, true), naive.messages);
         for (at, engine) in engines.iter().enumerate() {
             prop_assert!(engine.is_complete(), "partition {at}: {}", engine.stuck().unwrap());
@@ -428,14 +433,9 @@ proptest! {
     fn batches_are_the_calls_one_by_one(
         program in program(),
         most in 1usize..9,
-        policy in 0..3,
+        policy in policies(),
         one_node in any::<bool>(),
     ) {
-        let policy = match policy {
-            0 => SendCompletion::Eager,
-            1 => SendCompletion::WhenSent,
-            _ => SendCompletion::Rendezvous { above: Bytes(20) },
-        };
         let file = container(&program);
         let same_node = match one_node {
             false => SameNode::HandOut,
@@ -465,13 +465,8 @@ proptest! {
     fn any_order_of_deliveries_gives_the_same_messages(
         program in program(),
         picks in prop::collection::vec((any::<prop::sample::Index>(), 0u64..1000, any::<bool>()), 1..50),
-        policy in 0..3,
+        policy in policies(),
     ) {
-        let policy = match policy {
-            0 => SendCompletion::Eager,
-            1 => SendCompletion::WhenSent,
-            _ => SendCompletion::Rendezvous { above: Bytes(20) },
-        };
         let trace = loaded(&program);
         let mut engine =
             Replay::builder().job(Job::loaded(&trace)).send_completion(policy).build().unwrap();
@@ -488,7 +483,7 @@ proptest! {
             }
             let at = pick.index(live.len());
             // A message is reported sent at most once, then delivered.
-            if *report && policy == SendCompletion::WhenSent && engine.sent(live[at], now).is_ok() {
+            if *report && is_reported(policy) && engine.sent(live[at], now).is_ok() {
                 continue;
             }
             let id = live.swap_remove(at);

@@ -51,8 +51,9 @@ impl Setting {
         match self.policy {
             SendCompletion::Eager => start,
             SendCompletion::WhenSent => start + departure(src, dst),
+            SendCompletion::LargeWhenSent { above } if bytes > above.0 => start + departure(src, dst),
             SendCompletion::Rendezvous { above } if bytes > above.0 => start + flight(src, dst),
-            SendCompletion::Rendezvous { .. } => start,
+            SendCompletion::LargeWhenSent { .. } | SendCompletion::Rendezvous { .. } => start,
         }
     }
 }

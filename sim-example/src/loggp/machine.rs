@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use replay::Queue;
 use vef_format::units::{Bytes, Picos};
 
 use super::LogGp;
 use crate::model::OutOfTime;
+use crate::queue::Queue;
 
 /// When an interface can send and receive again.
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,22 +138,25 @@ impl<T: Copy + Ord> Agenda<T> {
         self.queue.push(at, entry);
     }
 
-    /// The next operation to try.
+    /// The next operation to try. Before the first one of a new day of the queue, calls `fetch` with all of that day.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<(Picos, Entry<T>)> {
+    pub(super) fn next(&mut self, fetch: impl FnOnce(&[(u64, Entry<T>)])) -> Option<(Picos, Entry<T>)> {
         if let Some(Reverse((at, entry))) = self.past.pop() {
             return Some((at, entry));
         }
         if let Some(entry) = self.batch.pop() {
             return Some((self.now, entry));
         }
-        let (now, first) = self.queue.pop(Picos::MAX)?;
+        if let Some(today) = self.queue.begins_day(Picos::MAX) {
+            fetch(today);
+        }
+        let (now, first) = self.queue.pop_until(Picos::MAX)?;
         self.now = now;
-        if !self.queue.has(now) {
+        if self.queue.next() != Some(now) {
             return Some((now, first));
         }
         self.batch.push(first);
-        while let Some((_, entry)) = self.queue.pop(now) {
+        while let Some((_, entry)) = self.queue.pop_until(now) {
             self.batch.push(entry);
         }
         // Usually sorted already.

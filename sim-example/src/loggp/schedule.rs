@@ -211,7 +211,7 @@ impl<'a> Run<'a> {
         for operation in std::mem::take(&mut self.ready) {
             self.agenda.ready(Picos::ZERO, Try::Operation(operation));
         }
-        while let Some((t, entry)) = self.agenda.next() {
+        while let Some((t, entry)) = self.agenda.next(|_| {}) {
             match entry.what {
                 Try::Operation(operation) => self.operation(t, operation, entry)?,
                 Try::Computed(operation) => self.computed(operation),

@@ -5,6 +5,7 @@
 //! first is tried. The replay itself runs with a network that takes no time of tasks; only the computing
 //! times between its steps are used.
 
+use std::hint::black_box;
 use std::time::Instant;
 
 use replay::{Engine, LiveId, Message, Next, Wake};
@@ -26,7 +27,8 @@ pub(crate) struct Outcome {
     pub(crate) wall: std::time::Duration,
 }
 
-/// Runs an engine that has not begun and that needs reports of sends ([`replay::SendCompletion::WhenSent`]).
+/// Runs an engine that has not begun, whose sends of more than S bytes are complete when they are reported sent
+/// ([`replay::SendCompletion::LargeWhenSent`]).
 pub(crate) fn run_trace(
     engine: &mut Engine,
     settings: &LogGp,
@@ -36,12 +38,12 @@ pub(crate) fn run_trace(
     let mut run = Run::new(engine, *settings);
     run.begin()?;
     let mut until_progress = PROGRESS_EVERY;
-    while let Some((t, entry)) = run.agenda.next() {
+    while let Some((t, entry)) = run.next() {
         match entry.what {
             Try::Step(task) => run.step(t, task, entry)?,
             Try::Arrival(message) => run.arrival(t, message, entry)?,
             Try::Announced(message) => {
-                let to = run.flights[message as usize].to;
+                let to = run.flight(message).to;
                 run.agenda.ready(run.tasks[to as usize].cpu.max(t), Try::Ask(message));
             }
             Try::Ask(message) => run.ask(t, message, entry)?,
@@ -74,15 +76,33 @@ enum Try {
     Asked(u32),
 }
 
-/// A step of a task.
+/// A step of a task, one cache line. The step of a message is kept until the message has arrived.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+#[repr(align(64))]
+struct Step {
+    what: What,
+    /// The next step of the task.
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
     Compute(Picos),
-    Send(u32),
-    /// Send within the node, which takes this time, but no processor time.
-    SendInside(u32, Picos),
+    Send(Flight),
     /// Call the replay for the next operations.
     Wake(Wake),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    id: LiveId,
+    bytes: Bytes,
+    from: u32,
+    to: u32,
+    /// The time of a message within its node, which takes no processor time.
+    inside: Option<Picos>,
+    /// When its sender first tried to send it.
+    handed_over: Picos,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,18 +116,27 @@ struct Task {
     last: u32,
 }
 
-const NONE: u32 = u32::MAX;
+impl Task {
+    /// When the processor, and the interface, are free for a step.
+    #[inline]
+    fn free_for(&self, what: &What) -> Picos {
+        match what {
+            What::Send(Flight { inside: None, .. }) => self.cpu.max(self.interface.out),
+            _ => self.cpu,
+        }
+    }
 
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    id: LiveId,
-    bytes: Bytes,
-    from: u32,
-    to: u32,
-    inside: bool,
-    /// When its sender first tried to send it.
-    handed_over: Picos,
+    /// Removes the first step, before `next`.
+    #[inline]
+    fn remove_first(&mut self, next: u32) {
+        self.first = next;
+        if next == NONE {
+            self.last = NONE;
+        }
+    }
 }
+
+const NONE: u32 = u32::MAX;
 
 struct Run<'a> {
     engine: &'a mut Engine,
@@ -116,8 +145,7 @@ struct Run<'a> {
     /// First task of each job, and the number of all tasks.
     first_task: Vec<u32>,
     tasks: Vec<Task>,
-    steps: Slab<(Step, u32)>,
-    flights: Slab<Flight>,
+    steps: Slab<Step>,
     agenda: Agenda<Try>,
     /// Results of a call of the replay.
     following: Vec<Next>,
@@ -146,7 +174,6 @@ impl<'a> Run<'a> {
             first_task,
             tasks: vec![idle; tasks as usize],
             steps: Slab::new(),
-            flights: Slab::new(),
             agenda: Agenda::new(),
             following: Vec::new(),
             latencies: Histogram::default(),
@@ -161,6 +188,21 @@ impl<'a> Run<'a> {
             self.compute_on(task);
         }
         Ok(())
+    }
+
+    /// The next operation to try.
+    #[inline]
+    fn next(&mut self) -> Option<(Picos, Entry<Try>)> {
+        let Self { agenda, tasks, steps, .. } = self;
+        agenda.next(|today| fetch(today, tasks, steps))
+    }
+
+    #[inline]
+    fn flight(&self, message: u32) -> &Flight {
+        match &self.steps[message as usize].what {
+            What::Send(flight) => flight,
+            _ => unreachable!("only steps of messages are tried as messages"),
+        }
     }
 
     /// Follows a call of the replay for `task` at `at`.
@@ -178,21 +220,15 @@ impl<'a> Run<'a> {
         let mut following = std::mem::take(&mut self.following);
         for next in following.drain(..) {
             match next {
-                Next::Message(message) => {
-                    let (from, flight) = self.flight(&message, false);
-                    self.compute_until(from, message.start);
-                    self.add(from, Step::Send(flight));
-                }
+                Next::Message(message) => self.add_message(&message, None),
                 Next::Inside { message, arrives } => {
-                    let (from, flight) = self.flight(&message, true);
-                    self.compute_until(from, message.start);
-                    self.add(from, Step::SendInside(flight, Picos(arrives.0 - message.start.0)));
+                    self.add_message(&message, Some(Picos(arrives.0 - message.start.0)));
                 }
                 Next::Wake(wake) => {
                     let Some((job, rank)) = self.engine.task_of(&wake) else { continue };
                     let task = self.first_task[job as usize] + rank.0;
                     self.compute_until(task, wake.at);
-                    self.add(task, Step::Wake(wake));
+                    self.add(task, What::Wake(wake));
                 }
             }
         }
@@ -200,12 +236,12 @@ impl<'a> Run<'a> {
     }
 
     #[inline]
-    fn flight(&mut self, message: &Message, inside: bool) -> (u32, u32) {
+    fn add_message(&mut self, message: &Message, inside: Option<Picos>) {
+        let &Message { id, bytes, start, .. } = message;
         let first = self.first_task[message.job as usize];
         let (from, to) = (first + message.src.0, first + message.dst.0);
-        let Message { id, bytes, .. } = *message;
-        let flight = Flight { id, bytes, from, to, inside, handed_over: Picos::MAX };
-        (from, self.flights.insert(flight) as u32)
+        self.compute_until(from, start);
+        self.add(from, What::Send(Flight { id, bytes, from, to, inside, handed_over: Picos::MAX }));
     }
 
     /// Adds the computing of a task between its last step and its wait.
@@ -222,104 +258,109 @@ impl<'a> Run<'a> {
         if at > state.reached {
             let time = Picos(at.0 - state.reached.0);
             state.reached = at;
-            self.add(task, Step::Compute(time));
+            self.add(task, What::Compute(time));
         }
     }
 
     /// Adds a step to a task; if it is the first, it is ready.
     #[inline]
-    fn add(&mut self, task: u32, step: Step) {
-        let slot = self.steps.insert((step, NONE)) as u32;
+    fn add(&mut self, task: u32, what: What) {
+        let slot = self.steps.insert(Step { what, next: NONE }) as u32;
         let state = &mut self.tasks[task as usize];
         let before = std::mem::replace(&mut state.last, slot);
         if before == NONE {
             state.first = slot;
             self.ready(task);
         } else {
-            self.steps[before as usize].1 = slot;
+            self.steps[before as usize].next = slot;
         }
     }
 
     /// The first step of a task is ready: it is tried when its processor, and interface, are free.
     #[inline]
     fn ready(&mut self, task: u32) {
-        let Task { cpu, interface, first, .. } = self.tasks[task as usize];
-        let at = match self.steps[first as usize].0 {
-            Step::Send(_) => cpu.max(interface.out),
-            _ => cpu,
-        };
+        let state = &self.tasks[task as usize];
+        let at = state.free_for(&self.steps[state.first as usize].what);
         self.agenda.ready(at, Try::Step(task));
     }
 
     fn step(&mut self, t: Picos, task: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let state = &mut self.tasks[task as usize];
-        let step = self.steps[state.first as usize].0;
-        let free = match step {
-            Step::Send(_) => state.cpu.max(state.interface.out),
-            _ => state.cpu,
-        };
-        if let Step::Send(message) | Step::SendInside(message, _) = step {
-            let handed_over = &mut self.flights[message as usize].handed_over;
-            *handed_over = t.min(*handed_over);
+        let slot = state.first;
+        let Step { what, next } = &mut self.steps[slot as usize];
+        if let What::Send(flight) = what {
+            flight.handed_over = t.min(flight.handed_over);
         }
+        let free = state.free_for(what);
         if free > t {
             self.agenda.retry(free, entry);
             return Ok(());
         }
         // The step has started: the next one is ready.
-        let (_, next) = self.steps.remove(state.first as usize);
-        state.first = next;
-        if next == NONE {
-            state.last = NONE;
-        }
-        match step {
-            Step::Compute(time) => {
+        let (what, next) = (*what, *next);
+        state.remove_first(next);
+        match what {
+            What::Compute(time) => {
+                self.steps.remove(slot as usize);
                 let bytes = Bytes::ZERO;
                 state.cpu = t.checked_add(time).ok_or(crate::model::OutOfTime { bytes })?;
-                self.start_next(task, next);
+                self.start_next(task, next)
             }
-            Step::Send(message) => self.leave(t, task, message, next)?,
-            Step::SendInside(message, time) => {
-                let Flight { id, bytes, .. } = self.flights[message as usize];
-                let arrives = t.checked_add(time).ok_or(crate::model::OutOfTime { bytes })?;
-                self.agenda.ready(arrives, Try::Arrival(message));
-                self.start_next(task, next);
-                self.sent(id, task)?;
+            What::Send(flight) => match flight.inside {
+                None => self.leave(t, slot, &flight, next),
+                Some(time) => {
+                    let Flight { id, bytes, .. } = flight;
+                    let arrives = t.checked_add(time).ok_or(crate::model::OutOfTime { bytes })?;
+                    self.agenda.ready(arrives, Try::Arrival(slot));
+                    self.start_next(task, next)?;
+                    if self.costs.is_eager(bytes) { Ok(()) } else { self.sent(id, task) }
+                }
+            },
+            What::Wake(wake) => {
+                self.steps.remove(slot as usize);
+                self.wake(task, wake, next)
             }
-            Step::Wake(wake) => {
-                let at = t.max(wake.at);
-                let Self { engine, following, .. } = self;
-                engine.wake(wake, at, &mut |next: Next| following.push(next))?;
-                self.start_next(task, next);
-                self.called(task, at);
+        }
+    }
+
+    /// The step before `next` has started. A wake, which takes no time, follows at once: what it adds becomes ready now.
+    #[inline]
+    fn start_next(&mut self, task: u32, next: u32) -> Result<(), SimError> {
+        match self.steps.get(next as usize) {
+            None => {}
+            Some(&Step { what: What::Wake(wake), next: then }) => {
+                self.steps.remove(next as usize);
+                self.tasks[task as usize].remove_first(then);
+                return self.wake(task, wake, then);
             }
+            Some(_) => self.ready(task),
         }
         Ok(())
     }
 
-    #[inline]
-    fn start_next(&mut self, task: u32, next: u32) {
-        if next != NONE {
-            self.ready(task);
-        }
+    fn wake(&mut self, task: u32, wake: Wake, next: u32) -> Result<(), SimError> {
+        let state = &self.tasks[task as usize];
+        let at = state.cpu.max(state.reached).max(wake.at);
+        let Self { engine, following, .. } = self;
+        engine.wake(wake, at, &mut |next: Next| following.push(next))?;
+        self.start_next(task, next)?;
+        self.called(task, at);
+        Ok(())
     }
 
     /// Sends or announces a message at `t`.
     #[inline]
-    fn leave(&mut self, t: Picos, task: u32, message: u32, next: u32) -> Result<(), SimError> {
-        let Flight { id, bytes, .. } = self.flights[message as usize];
-        let eager = self.costs.is_eager(bytes);
+    fn leave(&mut self, t: Picos, message: u32, flight: &Flight, next: u32) -> Result<(), SimError> {
+        let &Flight { bytes, from: task, .. } = flight;
         let state = &mut self.tasks[task as usize];
-        if !eager && self.settings.rendezvous == Rendezvous::Handshake {
+        if !self.costs.is_eager(bytes) && self.settings.rendezvous == Rendezvous::Handshake {
             let at = self.costs.control(t, &mut state.cpu)?;
             self.agenda.ready(at, Try::Announced(message));
-            self.start_next(task, next);
-            return Ok(());
+            return self.start_next(task, next);
         }
         let at = self.costs.send(t, bytes, &mut state.cpu, &mut state.interface)?;
         self.agenda.ready(at, Try::Arrival(message));
-        self.start_next(task, next);
-        if eager { self.sent(id, task) } else { Ok(()) }
+        self.start_next(task, next)
     }
 
     /// Completes a send for its task, whose processor may still be busy with it.
@@ -333,7 +374,8 @@ impl<'a> Run<'a> {
     }
 
     fn arrival(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
-        let Flight { id, bytes, from, to, inside, handed_over } = self.flights[message as usize];
+        let Flight { id, bytes, from, to, inside, handed_over } = *self.flight(message);
+        let inside = inside.is_some();
         let state = &mut self.tasks[to as usize];
         let free = if inside { state.cpu } else { state.cpu.max(state.interface.into) };
         if free > t {
@@ -345,7 +387,7 @@ impl<'a> Run<'a> {
             self.latencies.add(state.cpu.max(t).0 - handed_over.0);
         }
         let at = state.cpu.max(t).max(state.reached);
-        self.flights.remove(message as usize);
+        self.steps.remove(message as usize);
         if !inside && !self.costs.is_eager(bytes) {
             let sender = &mut self.tasks[from as usize];
             if self.settings.rendezvous == Rendezvous::Late {
@@ -361,7 +403,8 @@ impl<'a> Run<'a> {
 
     /// The receiver requests a message.
     fn ask(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
-        let state = &mut self.tasks[self.flights[message as usize].to as usize];
+        let to = self.flight(message).to;
+        let state = &mut self.tasks[to as usize];
         if state.cpu > t {
             self.agenda.retry(state.cpu, entry);
             return Ok(());
@@ -373,7 +416,7 @@ impl<'a> Run<'a> {
 
     /// Sends a message that was requested.
     fn asked(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
-        let Flight { bytes, from, .. } = self.flights[message as usize];
+        let Flight { bytes, from, .. } = *self.flight(message);
         let state = &mut self.tasks[from as usize];
         let free = state.cpu.max(state.interface.out);
         if free > t {
@@ -384,4 +427,20 @@ impl<'a> Run<'a> {
         self.agenda.ready(at, Try::Arrival(message));
         Ok(())
     }
+}
+
+/// Loads the tasks and steps of a day's operations into the cache. These loads are independent, so cache misses overlap; the
+/// operations themselves would take one miss after the other.
+fn fetch(today: &[(u64, Entry<Try>)], tasks: &[Task], steps: &Slab<Step>) {
+    let step = |slot: u32| steps.get(slot as usize);
+    let read = |what: Try| match what {
+        Try::Step(task) => step(tasks[task as usize].first).map_or(NONE, |step| step.next),
+        Try::Arrival(message) | Try::Announced(message) | Try::Ask(message) | Try::Asked(message) => {
+            match step(message).map(|step| &step.what) {
+                Some(What::Send(flight)) => tasks[flight.to as usize].first,
+                _ => NONE,
+            }
+        }
+    };
+    black_box(today.iter().fold(0, |sum, (_, entry)| sum ^ read(entry.what)));
 }
