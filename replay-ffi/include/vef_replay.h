@@ -50,7 +50,7 @@ typedef struct vef_engine vef_engine;
 /** The handle is of another kind, or was freed (which is detected often, but not always). */
 #define VEF_ERROR_HANDLE -2
 
-/** An invalid value: a job that does not exist, a factor that is not a positive number. */
+/** An invalid value: a job that does not exist, a negative factor. */
 #define VEF_ERROR_ARGUMENT -3
 
 /** A call out of order: a builder without jobs, or one that has been built. */
@@ -292,7 +292,7 @@ int vef_builder_op_codes(vef_builder *builder, uint32_t job, const char *table);
 /** When a job's ranks start, in picoseconds; 0 without this call. */
 int vef_builder_start(vef_builder *builder, uint32_t job, uint64_t start);
 
-/** The factor by which a job's computing times are multiplied: a positive number, 1 without this call. */
+/** The factor by which a job's computing times are multiplied: a number from 0, 1 without this call. */
 int vef_builder_time_factor(vef_builder *builder, uint32_t job, double factor);
 
 /**

@@ -262,15 +262,15 @@ pub unsafe extern "C" fn vef_builder_start(builder: *mut Builder, job: u32, star
     unsafe { describe(builder, |builder| builder.change(job, |job| job.start(Picos(start)))) }
 }
 
-/// The factor by which a job's computing times are multiplied: a positive number, 1 without this call.
+/// The factor by which a job's computing times are multiplied: a number from 0, 1 without this call.
 ///
 /// # Safety
 /// `builder` is null or usable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vef_builder_time_factor(builder: *mut Builder, job: u32, factor: f64) -> c_int {
     let change = |builder: &mut Builder| {
-        if !factor.is_finite() || factor <= 0.0 {
-            let text = format!("the time factor {factor} is no positive number");
+        if !(0.0..f64::INFINITY).contains(&factor) {
+            let text = format!("the time factor {factor} is not a number from 0");
             return Err(Failure::new(VEF_ERROR_ARGUMENT, text));
         }
         builder.change(job, |job| job.time_factor(factor))

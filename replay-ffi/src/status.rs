@@ -8,7 +8,7 @@ pub const VEF_OK: c_int = 0;
 pub const VEF_ERROR_NULL: c_int = -1;
 /// The handle is of another kind, or was freed (which is detected often, but not always).
 pub const VEF_ERROR_HANDLE: c_int = -2;
-/// An invalid value: a job that does not exist, a factor that is not a positive number.
+/// An invalid value: a job that does not exist, a negative factor.
 pub const VEF_ERROR_ARGUMENT: c_int = -3;
 /// A call out of order: a builder without jobs, or one that has been built.
 pub const VEF_ERROR_STATE: c_int = -4;

@@ -79,7 +79,8 @@ impl Builder {
                     source,
                     nodes: job.nodes.clone(),
                     start: job.start,
-                    factor: job.factor,
+                    factors: job.factors.clone(),
+                    computing: job.computing.clone(),
                     skipped: job.skipped.clone(),
                 })
             };
@@ -111,8 +112,8 @@ impl Builder {
                 job.source.tell_sends().map_err(ReplayError::Source)?;
             }
             let (tasks, clock) = (job.source.header().tasks, job.source.header().clock);
-            let scale = Scale::new(clock, job.factor)
-                .ok_or(BuildError::Factor { job: number, factor: job.factor })?;
+            let scale = Scale::new(clock, &job.factors)
+                .map_err(|factor| BuildError::Factor { job: number, factor })?;
             job.check_tasks(number)?;
             let placed = job.nodes.as_ref().map_or(tasks as usize, Vec::len);
             if placed < tasks as usize {
@@ -131,6 +132,7 @@ impl Builder {
                 lines: Ledger::new(job.source.is_proven()),
                 source: job.source,
                 scale,
+                computing: job.computing,
                 first_task,
                 tasks,
                 skipped: job.skipped,

@@ -22,8 +22,8 @@ pub enum BuildError {
         /// Tasks with a node.
         placed: usize,
     },
-    /// A time factor that is no positive number.
-    #[error("job {job} has the time factor {factor}: it must be a positive number")]
+    /// A time factor that is negative or not finite.
+    #[error("job {job} has the time factor {factor}: it must be a number from 0")]
     Factor {
         /// Which job.
         job: u32,

@@ -1,12 +1,16 @@
-//! A job: one trace, where its tasks run, when it starts and how its computing times are scaled.
+//! A job: one trace, where its tasks run, when it starts and how its computing times differ from the trace's.
 
-use crate::error::BuildError;
+use crate::error::{BuildError, ReplayError};
+use crate::options::SendCompletion;
 use crate::source::{Container, Feed, LoadError, Loaded, Stream, is_container};
 use hashbrown::HashMap;
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::container::Span;
+use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
+use vef_format::raw::{KIND, NOTHING, Raw};
 use vef_format::units::{Picos, Ticks};
 
 /// A trace to be replayed, and how.
@@ -15,8 +19,18 @@ pub struct Job {
     pub(crate) source: Feed,
     pub(crate) nodes: Option<Vec<u32>>,
     pub(crate) start: Picos,
-    pub(crate) factor: f64,
+    /// By rank; the last one also holds for the ranks behind it. Empty for 1.
+    pub(crate) factors: Vec<f64>,
+    pub(crate) computing: Option<Arc<dyn Computing>>,
     pub(crate) skipped: Vec<Ticks>,
+}
+
+/// Computing times that differ from those of the trace, record by record.
+pub trait Computing: Debug + Send + Sync {
+    /// The computing time before `record`, number `number` (from 0) of `task`; `before` is the task's record before it, or
+    /// [`Raw::NOTHING`]. The result must depend on nothing else, nor on the time of `before`, which may be replaced: then
+    /// every partition gets the same times.
+    fn time(&self, task: Rank, number: u64, before: &Raw, record: &Raw) -> Ticks;
 }
 
 impl Job {
@@ -44,7 +58,8 @@ impl Job {
     }
 
     fn from_feed(source: Feed) -> Self {
-        Self { source, nodes: None, start: Picos::ZERO, factor: 1.0, skipped: Vec::new() }
+        let (factors, skipped) = (Vec::new(), Vec::new());
+        Self { source, nodes: None, start: Picos::ZERO, factors, computing: None, skipped }
     }
 
     /// Number of tasks, for which a placement needs nodes.
@@ -122,48 +137,99 @@ impl Job {
 
     /// By what computing times are multiplied (1 without it); the product with the clock is rounded to the
     /// nearest picosecond, halves up.
-    pub fn time_factor(mut self, factor: f64) -> Self {
-        self.factor = factor;
+    pub fn time_factor(self, factor: f64) -> Self {
+        self.time_factors(vec![factor])
+    }
+
+    /// As [`Job::time_factor`], by rank; the last factor also holds for the ranks behind it.
+    pub fn time_factors(mut self, factors: Vec<f64>) -> Self {
+        self.factors = factors;
         self
+    }
+
+    /// Replaces the trace's computing times, before factors are applied.
+    pub fn computing(mut self, computing: Arc<dyn Computing>) -> Self {
+        self.computing = Some(computing);
+        self
+    }
+
+    /// Reads the trace once more, and gives `see` each record with the one before it as [`Job::computing`] gets them in a replay
+    /// whose sends are complete as `send_completion` says: the records of a task in their order.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    pub fn survey(
+        &self,
+        send_completion: SendCompletion,
+        see: &mut dyn FnMut(Rank, &Raw, &Raw),
+    ) -> Result<(), ReplayError> {
+        if let Feed::Stream(stream) = &self.source {
+            return stream.survey(see).map_err(ReplayError::Source);
+        }
+        let mut source = self.source.again().map_err(ReplayError::Source)?;
+        if send_completion != SendCompletion::Eager {
+            source.tell_sends().map_err(ReplayError::Source)?;
+        }
+        for task in (0..self.tasks()).map(Rank) {
+            let (mut before, mut record) = (Raw::NOTHING, Raw::NOTHING);
+            loop {
+                source.next(task, &mut record).map_err(ReplayError::Source)?;
+                if record.tag & KIND == NOTHING {
+                    break;
+                }
+                see(task, &before, &record);
+                before = record;
+            }
+        }
+        Ok(())
     }
 }
 
-/// Ticks to picoseconds: the trace's clock times the job's factor.
-#[derive(Clone, Copy, Debug)]
+/// Ticks to picoseconds: the trace's clock times the job's factors.
+#[derive(Clone, Debug)]
 pub(crate) struct Scale {
     clock: Picos,
-    /// The factor is `mantissa × 2^exponent`; none for 1.
-    factor: Option<(u64, i32)>,
+    /// By rank, `mantissa × 2^exponent`; the last one also holds for the ranks behind it. Empty for 1.
+    factors: Box<[(u64, i32)]>,
 }
 
 impl Scale {
-    /// `None` when the factor is no positive number.
-    pub(crate) fn new(clock: Picos, factor: f64) -> Option<Self> {
-        if factor == 1.0 {
-            return Some(Self { clock, factor: None });
+    /// The first of the factors that is negative or not finite is the error.
+    pub(crate) fn new(clock: Picos, factors: &[f64]) -> Result<Self, f64> {
+        if factors.iter().all(|&factor| factor == 1.0) {
+            return Ok(Self { clock, factors: Box::default() });
         }
-        if !factor.is_finite() || factor <= 0.0 {
-            return None;
-        }
-        let bits = factor.to_bits();
-        let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
-        let (mantissa, exponent) = match exponent {
-            0 => (fraction, -1074),
-            exponent => (fraction | 1 << 52, exponent - 1075),
-        };
-        let zeros = mantissa.trailing_zeros();
-        Some(Self { clock, factor: Some((mantissa >> zeros, exponent + zeros as i32)) })
+        let factors = factors.iter().map(|&factor| parts(factor).ok_or(factor)).collect::<Result<_, _>>()?;
+        Ok(Self { clock, factors })
     }
 
-    /// So much computing later; `None` past the end of time.
+    /// So much computing of a task later; `None` past the end of time.
     #[inline(always)]
-    pub(crate) fn after(&self, at: Picos, computing: Ticks) -> Option<Picos> {
+    pub(crate) fn after(&self, at: Picos, computing: Ticks, task: Rank) -> Option<Picos> {
         let picos = computing.to_picos(self.clock)?;
-        if let Some((mantissa, exponent)) = self.factor {
-            return at.checked_add(Picos(scaled(picos.0, mantissa, exponent)?));
+        if let Some(last) = self.factors.last() {
+            let (mantissa, exponent) = self.factors.get(task.index()).unwrap_or(last);
+            return at.checked_add(Picos(scaled(picos.0, *mantissa, *exponent)?));
         }
         at.checked_add(picos)
     }
+}
+
+/// A factor as `mantissa × 2^exponent`; `None` if it is negative or not finite.
+fn parts(factor: f64) -> Option<(u64, i32)> {
+    if !(0.0..f64::INFINITY).contains(&factor) {
+        return None;
+    }
+    // Without the sign of -0.
+    let bits = factor.abs().to_bits();
+    let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+    let (mantissa, exponent) = match exponent {
+        0 => (fraction, -1074),
+        exponent => (fraction | 1 << 52, exponent - 1075),
+    };
+    // 53 bits for 0.
+    let zeros = mantissa.trailing_zeros().min(53);
+    Some((mantissa >> zeros, exponent + zeros as i32))
 }
 
 /// `value × mantissa × 2^exponent`, to nearest, halves up.
@@ -193,7 +259,8 @@ mod tests {
     use super::*;
 
     fn picos(ticks: u64, clock: u64, factor: f64) -> Option<u64> {
-        Scale::new(Picos(clock), factor).unwrap().after(Picos(0), Ticks(ticks)).map(|picos| picos.0)
+        let scale = Scale::new(Picos(clock), &[factor]).unwrap();
+        scale.after(Picos(0), Ticks(ticks), Rank(3)).map(|picos| picos.0)
     }
 
     #[test]
@@ -211,12 +278,21 @@ mod tests {
         assert_eq!(picos(u64::MAX, 1, 1.0), Some(u64::MAX));
         assert_eq!(picos(u64::MAX, 2, 0.5), None);
         assert_eq!(picos((1 << 60) + 1, 1, 3.0), Some(3 * ((1 << 60) + 1)));
+        assert_eq!((picos(u64::MAX, 1, 0.0), picos(u64::MAX, 1, -0.0)), (Some(0), Some(0)));
     }
 
     #[test]
-    fn refuses_factors_that_are_no_positive_number() {
-        for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Scale::new(Picos(1), factor).is_none());
+    fn each_rank_has_its_factor() {
+        let scale = Scale::new(Picos(10), &[1.0, 0.25, 3.0]).unwrap();
+        let after = |rank| scale.after(Picos(7), Ticks(4), Rank(rank)).unwrap().0;
+        assert_eq!([0, 1, 2, 3, 900].map(after), [47, 17, 127, 127, 127]);
+    }
+
+    #[test]
+    fn refuses_factors_that_are_negative_or_not_finite() {
+        for factor in [-1.0, -1e-300, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(Scale::new(Picos(1), &[1.0, factor]).unwrap_err(), factor);
         }
+        assert!(Scale::new(Picos(1), &[f64::NAN]).is_err());
     }
 }

@@ -1,11 +1,12 @@
 //! A job in progress: its source, its time scale, and what is known of its lines and collectives.
 
-use crate::job::Scale;
+use crate::job::{Computing, Scale};
 use crate::ledger::Ledger;
 use crate::progress::Progress;
 use crate::source::Feed;
 use hashbrown::HashMap;
-use vef_format::ids::{CollectiveId, CommId};
+use std::sync::Arc;
+use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::units::{Picos, Ticks};
 
 /// A job in progress.
@@ -13,6 +14,8 @@ use vef_format::units::{Picos, Ticks};
 pub(crate) struct Running {
     pub(crate) source: Feed,
     pub(crate) scale: Scale,
+    /// Computing times that replace the trace's.
+    pub(crate) computing: Option<Arc<dyn Computing>>,
     /// The first of its tasks, counted over all jobs.
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
@@ -30,9 +33,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// So much computing later.
+    /// So much computing of a task later.
     #[inline(always)]
-    pub(crate) fn after(&self, at: Picos, computing: Ticks) -> Option<Picos> {
-        self.scale.after(at, computing)
+    pub(crate) fn after(&self, at: Picos, computing: Ticks, task: Rank) -> Option<Picos> {
+        self.scale.after(at, computing, task)
     }
 }

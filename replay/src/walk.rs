@@ -10,7 +10,7 @@ use crate::source::SourceError;
 use crate::stats::Stats;
 use hashbrown::HashMap;
 use vef_format::ids::Rank;
-use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
+use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, NOTHING, Raw};
 use vef_format::units::{Bytes, Picos, Ticks};
 
 /// Where a walk over a sequence's records ended.
@@ -180,13 +180,16 @@ impl Walk<'_> {
     #[inline(always)]
     fn read(&mut self, complete: &mut Option<u64>, out: &mut impl Sink) -> Result<(), Stop> {
         let rank = self.sequence.rank;
+        if self.job.computing.is_some() {
+            return self.read_replaced();
+        }
         let Some(streams) = self.job.source.plain() else {
             return self.job.source.next(rank, &mut self.sequence.next).map_err(Stop::Source);
         };
         if let Some(id) = *complete {
             let next = &mut self.sequence.next;
             if let Some(mark) = streams.next_pair(rank, id, next) {
-                let Some(start) = self.job.after(self.sequence.at, Ticks(mark.time)) else {
+                let Some(start) = self.job.after(self.sequence.at, Ticks(mark.time), rank) else {
                     return Err(Stop::Overflow);
                 };
                 out.started(&started(self.sequence, Some(mark.raw(rank)), start));
@@ -202,6 +205,20 @@ impl Walk<'_> {
             }
             Err(error) => Err(Stop::Source(error)),
         }
+    }
+
+    /// Reads its next record, whose computing time is another than the trace says.
+    #[inline(never)]
+    fn read_replaced(&mut self) -> Result<(), Stop> {
+        let Sequence { rank, records, ref mut next, .. } = *self.sequence;
+        let before = *next;
+        self.job.source.next(rank, next).map_err(Stop::Source)?;
+        if let Some(computing) = &self.job.computing
+            && next.tag & KIND != NOTHING
+        {
+            next.time = computing.time(rank, records, &before, next).0;
+        }
+        Ok(())
     }
 
     /// A mark starts, and is over.
@@ -243,7 +260,7 @@ impl Walk<'_> {
     /// When its next record starts, if that is not past the end of time.
     #[inline(always)]
     pub(crate) fn start(&self) -> Option<Picos> {
-        self.job.after(self.sequence.at, Ticks(self.sequence.next.time))
+        self.job.after(self.sequence.at, Ticks(self.sequence.next.time), self.sequence.rank)
     }
 }
 

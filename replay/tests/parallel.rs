@@ -3,7 +3,7 @@
 #[path = "../examples/parallel.rs"]
 mod parallel;
 
-use replay::{Engine, Job, Loaded, OpCodes, Picos, Table, yardstick};
+use replay::{Computing, Engine, Job, Loaded, OpCodes, Picos, Raw, Table, yardstick};
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
@@ -113,6 +113,25 @@ fn threads_end_when_one_engine_does_on_a_halo() {
         let [one, many] = ends(|| Job::loaded(&trace), threads);
         assert_eq!(one, many, "{threads} threads");
     }
+}
+
+/// Other times, by task and record.
+#[derive(Debug)]
+struct Scrambled;
+
+impl Computing for Scrambled {
+    fn time(&self, task: Rank, number: u64, before: &Raw, record: &Raw) -> Ticks {
+        Ticks((u64::from(task.0) * 31 + number * 17 + before.id * 7 + record.time) % 3000)
+    }
+}
+
+#[test]
+fn threads_replace_computing_times_as_one_engine_does() {
+    let trace = halo(48, 40);
+    let job = || Job::loaded(&trace).computing(Arc::new(Scrambled)).time_factors(vec![0.5, 2.0, 1.0]);
+    let [one, many] = ends(job, 3);
+    assert_eq!(one, many);
+    assert_ne!(one, ends(|| Job::loaded(&trace), 1)[0]);
 }
 
 /// Traces at hand: the paths of text or containers in `VEF_PARALLEL_TRACES`, separated by colons; none without it.

@@ -1,12 +1,12 @@
 //! Whole traces under simple networks.
 
 use replay::{
-    Bytes, Container, Engine, Job, Kind, Link, LiveId, Loaded, Next, Picos, Replay, ReplayError,
-    SendCompletion, yardstick,
+    Bytes, Computing, Container, Engine, Job, Kind, Link, LiveId, Loaded, Next, Picos, Raw, Replay,
+    ReplayError, SendCompletion, yardstick,
 };
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use vef_format::capture::event::Event;
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::container::{self, About, Note, Settings};
@@ -217,7 +217,7 @@ fn what_cannot_be_built_is_refused() {
         build(Job::loaded(&trace).nodes(vec![0, 1])),
         "job 0 has 3 tasks, its placement has nodes for 2"
     );
-    assert!(build(Job::loaded(&trace).time_factor(-1.0)).contains("must be a positive number"));
+    assert!(build(Job::loaded(&trace).time_factor(-1.0)).contains("must be a number from 0"));
     let huge = loaded("VEF3 2000000000 0 0 0 0 0 1\n");
     assert!(build(Job::loaded(&huge)).contains("promises 2000000000 tasks"));
     assert!(build(Job::loaded(&huge).nodes(Vec::new())).contains("promises 2000000000 tasks"));
@@ -261,6 +261,78 @@ fn the_time_factor_and_the_start_move_records() {
     let job = Job::loaded(&trace).start(Picos(70)).time_factor(0.5).nodes(vec![4, 5]);
     let mut replay = Replay::builder().job(job).build().unwrap();
     assert_eq!(run(&mut replay, 1), [(1570, 0, 1, 9)]);
+}
+
+#[test]
+fn each_task_has_its_time_factor() {
+    let trace = loaded("VEF3 3 3 0 0 0 0 1000\n0 0 1 9 0 4 -1\n1 1 2 8 0 4 -1\n2 2 0 7 0 4 -1\n");
+    let start = |factors: &[f64]| {
+        let job = Job::loaded(&trace).time_factors(factors.to_vec());
+        let mut starts = run(&mut Replay::builder().job(job).build().unwrap(), 1);
+        starts.sort_unstable_by_key(|&(_, src, ..)| src);
+        starts.into_iter().map(|(ready, ..)| ready).collect::<Vec<_>>()
+    };
+    assert_eq!(start(&[]), [4000, 4000, 4000]);
+    assert_eq!(start(&[0.5, 3.0]), [2000, 12_000, 12_000]);
+    assert_eq!(start(&[1.0, 0.0, 1.0]), [4000, 0, 4000]);
+    let refused = Replay::builder().job(Job::loaded(&trace).time_factors(vec![1.0, f64::NAN])).build();
+    assert!(refused.unwrap_err().to_string().contains("time factor NaN"));
+}
+
+/// Notes down what it is asked.
+#[derive(Debug, Default)]
+struct Asked(Mutex<Vec<(u32, u64, Raw, Raw)>>);
+
+impl Computing for Asked {
+    fn time(&self, task: Rank, number: u64, before: &Raw, record: &Raw) -> Ticks {
+        self.0.lock().unwrap().push((task.0, number, *before, *record));
+        Ticks(record.time + 1)
+    }
+}
+
+#[test]
+fn computing_times_are_replaced_where_a_survey_sees_them() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(TWO_ISENDS.as_bytes()).unwrap();
+    let sources: [&dyn Fn() -> Job; 3] =
+        [&|| Job::open(file.path()).unwrap(), &|| Job::loaded(&loaded(TWO_ISENDS)), &|| {
+            Job::container(container(TWO_ISENDS, &two_waits()))
+        }];
+    for (source, completion, records) in [
+        (0, SendCompletion::Eager, 4),
+        (1, SendCompletion::WhenSent, 4),
+        (2, SendCompletion::Eager, 4),
+        // Two waits stand before the third message.
+        (2, SendCompletion::WhenSent, 6),
+    ] {
+        let asked = Arc::new(Asked::default());
+        let job = sources[source]().computing(asked.clone());
+        let mut replay = Replay::builder().job(job).send_completion(completion).build().unwrap();
+        let finish = {
+            run(&mut replay, 1);
+            replay.progress(0).next().unwrap().finished
+        };
+        let untime = |raw: &Raw| Raw { time: 0, ..*raw };
+        let mut asked: Vec<_> = asked
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(task, _, before, record)| (*task, untime(before), *record))
+            .collect();
+        asked.sort_by_key(|(task, ..)| *task);
+        let mut seen = Vec::new();
+        sources[source]()
+            .survey(completion, &mut |task, before, record| seen.push((task.0, untime(before), *record)))
+            .unwrap();
+        seen.sort_by_key(|(task, ..)| *task);
+        assert_eq!(asked, seen, "source {source}");
+        assert_eq!(seen.len(), records);
+        // 10, 5 and 100 ticks, and one more for each record and wait; messages take 1.
+        if completion == SendCompletion::Eager {
+            assert_eq!(finish, Some(Picos(118)), "source {source}");
+        }
+    }
 }
 
 #[test]
