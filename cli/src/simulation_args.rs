@@ -36,9 +36,15 @@ pub struct Sim {
     /// between switches only
     #[arg(long, value_name = "FILE.toml")]
     pub calibration: Option<PathBuf>,
-    /// Multiply computing times by this factor
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
-    pub compute_scale: f64,
+    /// Multiply computing times by this factor, or by those of a list such as 0-3=0.5,7=2 (1.2,7=2: all others by
+    /// 1.2), or of a file with such items
+    #[arg(long, value_name = "FACTOR|RANKS=FACTOR,…|FILE", default_value = "1")]
+    pub compute_scale: String,
+    /// Noise in computing times: captured, removed (each repetition of a place in the program takes its median
+    /// time), removed:QUANTILE, resampled (the median times a random deviation of the trace, by --seed), or
+    /// resampled:TRACE (of another trace)
+    #[arg(long, value_name = "MODEL", default_value = "captured")]
+    pub compute_noise: String,
     /// Omit the time before the end of each rank's MPI_Init; needs a container from vef mix
     #[arg(long)]
     pub from_init: bool,

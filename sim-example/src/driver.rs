@@ -1,6 +1,7 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use replay::{Engine, Job, LiveId, LoadError, Message, Next, Queue, SendCompletion, Sink, Started, Stream};
@@ -15,9 +16,10 @@ use crate::loggp;
 use crate::model::{
     Carried, Happened, LinkSpeed, Model, Network, OutOfTime, Usage, WithProtocol, with_network,
 };
+use crate::noise::Noise;
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::quantity::Bandwidth;
-use crate::report::{Report, Run};
+use crate::report::{ComputingReport, Report, Run};
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
 use crate::topology::{LinkId, Speed, Topology};
@@ -29,25 +31,36 @@ use crate::watch::Observe;
 /// Invalid settings, an invalid trace, or tasks that wait for messages that are never sent. Always
 /// terminates.
 pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Report, SimError> {
+    let send_completion = settings.network.send_completion(settings.send_completion);
     let mut builder = Engine::builder()
-        .send_completion(settings.network.send_completion(settings.send_completion))
+        .send_completion(send_completion)
         .same_node(settings.same_node)
         .algorithms(settings.algorithms.clone());
-    let mut spans = Vec::new();
+    let (mut spans, mut computing) = (Vec::new(), Vec::new());
     for (number, workload) in (0..).zip(&settings.jobs) {
         let mut job = open(workload)?;
         job.check_tasks(number)?;
         let nodes = workload.nodes(&job)?;
         let captured = job.captured_spans()?;
-        spans.push(captured.as_deref().map(|spans| Spans::new(spans, job.clock(), workload)));
+        let factors = workload.compute_scale.factors(job.tasks())?;
+        spans.push(captured.as_deref().map(|spans| Spans::new(spans, job.clock(), workload, &factors)));
+        let seed = settings.network.seed;
+        let noise = Noise::new(&workload.compute_noise, &job, number, seed, send_completion)?;
+        computing
+            .push(ComputingReport::new(&workload.compute_scale, noise.as_ref().map(|(_, report)| report)));
+        if let Some((noise, _)) = noise {
+            job = job.computing(Arc::new(noise));
+        }
         if workload.from_init {
             let captured = captured.ok_or(SimError::NoInitialisation)?;
             job = job.skip(captured.iter().map(|span| span.initialised).collect());
         }
-        builder = builder.job(job.nodes(nodes).start(workload.start).time_factor(workload.time_factor));
+        builder = builder.job(job.nodes(nodes).start(workload.start).time_factors(factors));
     }
     let mut report = run_observed(builder.engine()?, &settings.network, settings.observe, progress)?;
-    for ((job, workload), spans) in report.jobs.iter_mut().zip(&settings.jobs).zip(spans) {
+    let prepared = spans.into_iter().zip(computing);
+    for ((job, workload), (spans, computing)) in report.jobs.iter_mut().zip(&settings.jobs).zip(prepared) {
+        job.computing = computing;
         job.span = spans.map(|spans| spans.report(&job.finish_ps));
         job.trace = Some(workload.trace.display().to_string());
         job.not_in_trace = not_in_trace(&workload.trace);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::computing::ScaleError;
 use crate::loggp::{GoalError, StuckSchedule};
 use crate::model::{ModelError, OutOfTime};
 use crate::places::UnknownRule;
@@ -37,6 +38,12 @@ pub enum SimError {
     /// [`Workload::from_init`](crate::Workload::from_init) is set, but the trace has no end of `MPI_Init`.
     #[error("the trace does not record the end of MPI_Init: only a container that vef mix wrote does")]
     NoInitialisation,
+    /// Factors of computing times are invalid for the trace.
+    #[error(transparent)]
+    Scale(#[from] ScaleError),
+    /// A noise model needs repetitions of computing times, and the trace has none.
+    #[error("compute noise {0}: no computing time of the trace repeats ten times")]
+    NoRepetition(String),
     /// A task is placed on a node that the topology does not have.
     #[error("{}task {task} is placed on node {node}, but the last node of {topology} is {}", Job(*.job), .nodes - 1)]
     TooFewNodes {

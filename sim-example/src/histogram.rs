@@ -89,8 +89,9 @@ impl Histogram {
     }
 }
 
+/// The number of the bucket of a value.
 #[inline]
-fn bucket(value: u64) -> usize {
+pub(crate) fn bucket(value: u64) -> usize {
     if value < WIDTH as u64 {
         return value as usize;
     }

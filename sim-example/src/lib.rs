@@ -29,8 +29,10 @@ mod settings;
 mod text;
 
 mod accounts;
+mod computing;
 mod critical;
 mod latencies;
+mod noise;
 mod spans;
 mod watch;
 
@@ -49,15 +51,17 @@ mod queue;
 mod random;
 
 pub use accounts::TaskTimes;
+pub use computing::{ComputeScale, ScaleError};
 pub use critical::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
 pub use driver::{run, run_observed, simulate};
 pub use error::SimError;
+pub use noise::{ComputeNoise, Deviations, NoiseReport, UnknownNoise};
 pub use places::{Places, UnknownRule};
 pub use progress::Progress;
 pub use replay::{Link, Picos, SameNode, SendCompletion};
 pub use report::{
-    Amount, Finish, Ideal, JobReport, Latency, LinkReport, LinksReport, NetworkReport, OfKind, OfSize,
-    OverTime, Performance, Report, SCHEMA, Share, SharedBy,
+    Amount, ComputingReport, Finish, Ideal, JobReport, Latency, LinkReport, LinksReport, NetworkReport,
+    OfKind, OfSize, OverTime, Performance, Report, SCHEMA, Share, SharedBy,
 };
 pub use settings::{NetworkSettings, Settings, Workload};
 pub use watch::Observe;

@@ -11,10 +11,12 @@ use serde::Serialize;
 use vef_format::units::{Bytes, Picos};
 
 use crate::accounts::{Accounts, TaskTimes};
+use crate::computing::ComputeScale;
 use crate::critical::CriticalPath;
 use crate::histogram::Histogram;
 use crate::latencies::Latencies;
 use crate::model::{Model, Usage};
+use crate::noise::NoiseReport;
 use crate::quantity::Bandwidth;
 use crate::settings::NetworkSettings;
 use crate::topology::{LinkClass, Topology};
@@ -106,7 +108,7 @@ pub struct OfSize {
 }
 
 /// A job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JobReport {
     /// The trace file, if there is one.
     pub trace: Option<String>,
@@ -116,12 +118,32 @@ pub struct JobReport {
     pub finish_ps: Finish,
     /// The time between `MPI_Init` and `MPI_Finalize`, if the trace has it.
     pub span: Option<JobSpan>,
+    /// How computing times differ from those of the trace.
+    pub computing: ComputingReport,
     /// Sum of the times of all tasks.
     pub times: TaskTimes,
     /// Times of each task, by rank; empty if the model does not record them.
     pub ranks: Vec<TaskTimes>,
     /// Calls of the program that the trace does not hold, as counted by the mixer; empty for a text trace.
     pub not_in_trace: Vec<String>,
+}
+
+/// How the computing times of a job differ from those of its trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ComputingReport {
+    /// Factors, in the form in which they can be given again; absent if they are 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<String>,
+    /// Noise; absent if it is as captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseReport>,
+}
+
+impl ComputingReport {
+    pub(crate) fn new(scale: &ComputeScale, noise: Option<&NoiseReport>) -> Self {
+        let scale = (*scale != ComputeScale::default()).then(|| scale.to_string());
+        Self { scale, noise: noise.cloned() }
+    }
 }
 
 /// The time in which all tasks of a job can use MPI: from the latest end of `MPI_Init` to the first entry of
@@ -275,6 +297,7 @@ impl JobReport {
             tasks: engine.tasks(job),
             finish_ps: Finish::of(tasks),
             span: None,
+            computing: ComputingReport::default(),
             times,
             ranks,
             not_in_trace: Vec::new(),

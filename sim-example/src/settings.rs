@@ -6,9 +6,11 @@ use replay::{Job, SameNode, SendCompletion, Table};
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Picos};
 
+use crate::computing::ComputeScale;
 use crate::error::SimError;
 use crate::loggp::LogGp;
 use crate::model::{Links, Model, PacketSettings, Protocol, Weights};
+use crate::noise::ComputeNoise;
 use crate::places::Places;
 use crate::routing::Routing;
 use crate::topology::TopologySpec;
@@ -115,8 +117,10 @@ pub struct Workload {
     pub places: Places,
     /// Start of its tasks.
     pub start: Picos,
-    /// Factor applied to its computing times.
-    pub time_factor: f64,
+    /// Factors of its computing times.
+    pub compute_scale: ComputeScale,
+    /// The noise in its computing times, to which factors are then applied.
+    pub compute_noise: ComputeNoise,
     /// Whether to omit the time before each task's end of `MPI_Init`.
     pub from_init: bool,
     /// Collective codes of a text trace that differ from the default; a container has its own.
@@ -131,7 +135,8 @@ impl Workload {
             trace,
             places: Places::default(),
             start: Picos::ZERO,
-            time_factor: 1.0,
+            compute_scale: ComputeScale::default(),
+            compute_noise: ComputeNoise::default(),
             from_init: false,
             op_codes: None,
         }

@@ -18,7 +18,8 @@ pub(crate) struct Spans {
 
 impl Spans {
     /// From a trace with ticks of length `clock`.
-    pub(crate) fn new(spans: &[Span], clock: Picos, workload: &Workload) -> Self {
+    /// `factors` are those of computing times, as for [`replay::Job::time_factors`].
+    pub(crate) fn new(spans: &[Span], clock: Picos, workload: &Workload, factors: &[f64]) -> Self {
         let picos = |ticks: u64| Picos(ticks.saturating_mul(clock.0));
         let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or_default();
         let initialisation = picos(latest);
@@ -27,9 +28,16 @@ impl Spans {
         let ended = |span: &Span| Some(span.finalised?.0.saturating_sub(begun(span)));
         let first_end = spans.iter().map(ended).min().flatten();
         let begin = if workload.from_init { 0 } else { latest };
-        let before = match workload.time_factor {
-            1.0 => picos(begin),
-            factor => Picos((picos(begin).0 as f64 * factor).round() as u64),
+        let scaled = |(rank, span): (usize, &Span)| {
+            let initialised = picos(span.initialised.0);
+            match factors.get(rank).or(factors.last()) {
+                None | Some(1.0) => initialised,
+                Some(factor) => Picos((initialised.0 as f64 * factor).round() as u64),
+            }
+        };
+        let before = match workload.from_init {
+            true => Picos::ZERO,
+            false => spans.iter().enumerate().map(scaled).max().unwrap_or_default(),
         };
         Self {
             initialisation,
@@ -61,7 +69,7 @@ mod tests {
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
         let mut workload = Workload::new("t.vefx");
         let report = |workload: &Workload, spans: &[Span], finish| {
-            Spans::new(spans, Picos(1000), workload).report(&Finish::of(finish))
+            Spans::new(spans, Picos(1000), workload, &[]).report(&Finish::of(finish))
         };
         let finish = || vec![Picos(900_000), Picos(750_000)];
         let whole = report(&workload, &spans, finish());
@@ -73,7 +81,8 @@ mod tests {
         let from_init = report(&workload, &spans, finish());
         assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(Picos(650_000)), Picos(750_000)));
         workload.from_init = false;
-        workload.time_factor = 2.0;
-        assert_eq!(report(&workload, &spans, finish()).simulated_ps, Picos(450_000));
+        // The first rank then initialises for 200 µs, the second one for 75 µs.
+        let scaled = Spans::new(&spans, Picos(1000), &workload, &[2.0, 0.5]).report(&Finish::of(finish()));
+        assert_eq!(scaled.simulated_ps, Picos(550_000));
     }
 }

@@ -6,9 +6,10 @@ use vef_format::units::{Grouped, Picos};
 
 use crate::accounts::TaskTimes;
 use crate::critical::{CriticalPath, CriticalRank, CriticalStep};
+use crate::noise::{Deviations, NoiseReport};
 use crate::report::{
-    Amount, Finish, Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport, NetworkReport, OfKind,
-    OfSize, Performance, Report,
+    Amount, ComputingReport, Finish, Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport,
+    NetworkReport, OfKind, OfSize, Performance, Report,
 };
 
 /// Most busiest links shown.
@@ -41,7 +42,7 @@ impl Report {
             )?,
             None => writeln!(out, "run time      {}", self.runtime_ps)?,
         }
-        for (number, JobReport { trace, tasks, finish_ps, span, times, not_in_trace, .. }) in
+        for (number, JobReport { trace, tasks, finish_ps, span, computing, times, not_in_trace, .. }) in
             self.jobs.iter().enumerate()
         {
             if self.jobs.len() > 1 {
@@ -58,6 +59,7 @@ impl Report {
                 writeln!(out, "; MPI_Init ({left_out}) {initialisation_ps}")?;
             }
             writeln!(out, "  {}", Times(times))?;
+            write_computing(out, computing)?;
             for what in not_in_trace {
                 writeln!(out, "  not in the trace: {what}")?;
             }
@@ -188,6 +190,31 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// How computing times differ from those of the trace.
+fn write_computing(out: &mut String, computing: &ComputingReport) -> fmt::Result {
+    if let Some(scale) = &computing.scale {
+        writeln!(out, "  computing times of the trace × {scale}")?;
+    }
+    let Some(NoiseReport { model, places, replaced, kept, deviations }) = &computing.noise else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "  noise {model}: {} computing times at {} places, {} kept; time over the typical time:",
+        Grouped(*replaced),
+        Grouped(*places),
+        Grouped(*kept)
+    )?;
+    for Deviations { from_ps, records, mean, p10, p50, p90, p99, max } in deviations {
+        writeln!(
+            out,
+            "    from {from_ps:<8} {:>12}: mean {mean:.3}, p10 {p10:.3}, p50 {p50:.3}, p90 {p90:.3}, p99 {p99:.3}, max {max:.3}",
+            Grouped(*records)
+        )?;
+    }
+    Ok(())
 }
 
 /// A time as a share of another.

@@ -136,3 +136,49 @@ fn a_network_is_drawn() {
     assert_eq!(svg.matches("<path").count(), 16 + 8);
     assert!(svg.contains("leaf0-&gt;spine1") && svg.contains("run time"));
 }
+
+#[test]
+fn computing_times_are_scaled_and_drawn_again() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("halo.vefx");
+    let shape = ["gen", "halo2d", "-n", "4", "--iterations", "60", "--noise", "0.3", "-o"];
+    run(vef().args(shape).arg(&trace)).success();
+    let sim = |options: &[&str]| {
+        let mut command = vef();
+        command.arg("sim").arg(&trace).args(options);
+        command
+    };
+    let computing = |options: &[&str]| -> Vec<u64> {
+        let report = json(sim(options).arg("--json"));
+        let ranks = report["jobs"][0]["ranks"].as_array().expect("ranks").clone();
+        ranks.iter().map(|rank| number(rank, "computing_ps")).collect()
+    };
+    let captured = computing(&[]);
+    assert!(captured.iter().all(|&time| time > 0), "{captured:?}");
+    assert_eq!(computing(&["--compute-scale", "0"]), [0; 4]);
+    let by_rank = [2 * captured[0], 2 * captured[1], captured[2], 0];
+    assert_eq!(computing(&["--compute-scale", "0-1=2,3=0"]), by_rank);
+    let file = work.path().join("factors");
+    fs::write(&file, "# slow\n0-1=2\n3=0 # fast\n").expect("a file");
+    let file = file.to_str().expect("a path");
+    assert_eq!(computing(&["--compute-scale", file]), by_rank);
+    let refused = run(&mut sim(&["--compute-scale", "4=2"])).exited(2).stderr();
+    assert!(refused.contains("the trace has 4 tasks, no rank 4"), "{refused}");
+
+    // A rank computes once per iteration: 59 times behind a record, at one place.
+    let removed = json(sim(&["--compute-noise", "removed", "--json"]).arg("--no-ideal"));
+    assert!(number(&removed["jobs"][0]["computing"]["noise"], "replaced") >= 4 * 59, "{removed}");
+    let seeds = |jobs: &str| {
+        let table =
+            json(&mut sim(&["--sweep", "seed=1,2,3", "--compute-noise", "resampled", "--json", "-j", jobs]));
+        let points = table["points"].as_array().expect("points").clone();
+        points.iter().map(|point| number(&point["report"], "runtime_ps")).collect::<Vec<u64>>()
+    };
+    let times = seeds("1");
+    assert_eq!(seeds("3"), times);
+    assert!(times[0] != times[1] && times[1] != times[2], "{times:?}");
+    let single = json(&mut sim(&["--seed", "2", "--compute-noise", "resampled", "--json"]));
+    assert_eq!(number(&single, "runtime_ps"), times[1]);
+    let refused = run(&mut sim(&["--compute-noise", "gaussian"])).exited(2).stderr();
+    assert!(refused.contains("removed:QUANTILE"), "{refused}");
+}

@@ -1,6 +1,7 @@
 //! Whole simulations: small traces by hand, real ones against another way to replay them.
 
 use super::*;
+use crate::computing::ComputeScale;
 use crate::model::{Model, OutOfTime};
 use crate::places::Places;
 use crate::settings::Workload;
@@ -127,7 +128,7 @@ fn the_keys_of_the_report() {
     );
     assert_eq!(
         keys(&json["jobs"][0]),
-        ["finish_ps", "not_in_trace", "ranks", "span", "tasks", "times", "trace"]
+        ["computing", "finish_ps", "not_in_trace", "ranks", "span", "tasks", "times", "trace"]
     );
     let times = ["collectives_ps", "computing_ps", "sending_ps", "waiting_ps"];
     assert_eq!(keys(&json["jobs"][0]["times"]), times);
@@ -215,7 +216,7 @@ fn options_change_what_they_should() {
     settings.network.model = Model::CutThrough;
     settings.network.topology = "torus:2".parse().unwrap();
     assert_eq!(runtime(&settings), 3_208_000 + 2 * 500_000);
-    settings.jobs[0].time_factor = 2.0;
+    settings.jobs[0].compute_scale = ComputeScale::all(2.0);
     settings.jobs[0].start = Picos(100);
     assert_eq!(runtime(&settings), 100 + 3_208_000 + 2 * 500_000 + 8_000);
 
@@ -290,7 +291,7 @@ fn settings_that_cannot_be() {
     assert!(
         error(&|s| s.jobs[0].places = Places::Captured).contains("does not record the hosts of its tasks")
     );
-    assert!(error(&|s| s.jobs[0].time_factor = -1.0).contains("time factor"));
+    assert!(error(&|s| s.jobs[0].compute_scale = ComputeScale::all(-1.0)).contains("time factor"));
     assert!(error(&|s| s.jobs.clear()).contains("no trace"));
     let promised = trace("VEF3 2147483647 0 0 0 0 0 1000\n");
     assert!(error(&|s| s.jobs[0].trace = promised.path().into()).contains("promises 2147483647 tasks"));

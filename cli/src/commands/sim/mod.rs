@@ -53,6 +53,13 @@ fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
             format!("{path}: a GOAL schedule runs under --model loggp, not under {}", network.model).into()
         );
     }
+    if (sim.compute_scale.as_str(), sim.compute_noise.as_str()) != ("1", "captured") {
+        let path = input.path.display();
+        return Err(format!(
+            "{path}: --compute-scale and --compute-noise are for traces; this is a GOAL schedule"
+        )
+        .into());
+    }
     let report = Schedule::read(&input.path)
         .map_err(SimError::from)
         .and_then(|schedule| run_schedule(&schedule, &network.loggp))

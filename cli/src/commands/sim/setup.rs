@@ -9,7 +9,10 @@ use placement::Placement;
 use replay::BuildError;
 use sim_example::model::Model;
 use sim_example::quantity::{parse_bytes, parse_time};
-use sim_example::{Link, Places, Report, SameNode, SendCompletion, Settings, SimError, Workload, simulate};
+use sim_example::{
+    ComputeScale, Link, Places, Report, SameNode, SendCompletion, Settings, SimError, Workload, simulate,
+};
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -81,10 +84,8 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     let mut job = Workload::new(&trace.path);
     job.places = places(&sim.placement)?;
     job.op_codes = crate::commands::check::op_codes(trace, sim.op_codes.as_deref())?;
-    if !(0.0..=1e6).contains(&sim.compute_scale) {
-        return Err(format!("--compute-scale {}: from 0 to 1000000", sim.compute_scale).into());
-    }
-    job.time_factor = sim.compute_scale;
+    job.compute_scale = compute_scale(&sim.compute_scale)?;
+    job.compute_noise = sim.compute_noise.parse()?;
     job.from_init = sim.from_init;
     let mut settings = Settings { jobs: vec![job], network: sim.network.settings()?, ..Settings::default() };
     settings.send_completion = send_completion(&sim.send_completion)?;
@@ -113,6 +114,19 @@ fn places(text: &str) -> Result<Places, Failure> {
             Err(format!("{rule}, or name a placement file").into())
         }
         Err(_) => Ok(Places::Given(Placement::read(Path::new(text))?)),
+    }
+}
+
+/// Parses factors, else reads a file of them.
+fn compute_scale(text: &str) -> Result<ComputeScale, Failure> {
+    let file = Path::new(text);
+    match text.parse() {
+        Err(_) if file.is_file() => {
+            let factors = fs::read_to_string(file).map_err(|error| format!("{text}: {error}"))?;
+            Ok(factors.parse().map_err(|error| format!("{text}: {error}"))?)
+        }
+        Err(error) => Err(format!("{error}; or name a file of them").into()),
+        Ok(scale) => Ok(scale),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::progress::Bar;
 use crate::simulation_args::{Sim, Table};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
-use sim_example::{Picos, Settings};
+use sim_example::{ComputeNoise, Picos, Settings};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -160,10 +160,8 @@ fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
     match option {
         "trace" => sim.trace = value.into(),
         "placement" => sim.placement = value.to_owned(),
-        "compute-scale" => {
-            sim.compute_scale =
-                value.parse().map_err(|_| format!("--sweep {option}={value}: not a number"))?;
-        }
+        "compute-scale" => sim.compute_scale = value.to_owned(),
+        "compute-noise" => sim.compute_noise = value.to_owned(),
         "send-completion" => sim.send_completion = value.to_owned(),
         "same-node" => sim.same_node = value.to_owned(),
         "algorithms" => sim.algorithms = value.to_owned(),
@@ -191,7 +189,7 @@ fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
         "credit-delay" => network.credit_delay = value.to_owned(),
         _ => {
             return Err(format!(
-                "--sweep {option:?}: write trace, placement, compute-scale, send-completion, same-node, algorithms, topology, \
+                "--sweep {option:?}: write trace, placement, compute-scale, compute-noise, send-completion, same-node, algorithms, topology, \
                  model, routing, seed, bandwidth, latency, node-bandwidth, node-latency, global-bandwidth, global-latency, \
                  switch-delay, overhead, loggp, rendezvous, weights, packet-size, packet-header, buffer, vcs, buffers, arbiter or credit-delay"
             )
@@ -203,21 +201,24 @@ fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
 
 /// All inputs that determine the result of a point: options, and the identity of the trace.
 fn identity(sim: &Sim) -> Result<String, Failure> {
-    let trace = &sim.trace;
-    let failed = |error: std::io::Error| format!("{}: {error}", trace.display());
-    let about = fs::metadata(trace).map_err(failed)?;
+    let trace = of_file(&sim.trace)?;
+    let settings: Settings = settings(sim, &Input::of(&sim.trace)?)?;
+    let noise = match &settings.jobs[0].compute_noise {
+        ComputeNoise::Resampled { of: Some(of) } => of_file(of)?,
+        _ => String::new(),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(format!("{version} {trace}{noise} ideal {}, {settings:?}", !sim.no_ideal))
+}
+
+/// Size and time of a file.
+fn of_file(path: &Path) -> Result<String, Failure> {
+    let about = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
     if !about.is_file() {
-        return Err(format!("{}: not a file; a sweep reads its trace many times", trace.display()).into());
+        return Err(format!("{}: not a file; a sweep reads its trace many times", path.display()).into());
     }
     let changed = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    let settings: Settings = settings(sim, &Input::of(trace)?)?;
-    let version = env!("CARGO_PKG_VERSION");
-    Ok(format!(
-        "{version} {} bytes, {} ns, ideal {}, {settings:?}",
-        about.len(),
-        changed.as_nanos(),
-        !sim.no_ideal
-    ))
+    Ok(format!("{} bytes, {} ns,", about.len(), changed.as_nanos()))
 }
 
 /// The result of a point: from the directory, or from a run under its lock. `None` if another process holds

@@ -1,0 +1,360 @@
+//! Noise of computing times: removed, or drawn again, from the repetitions that a trace has.
+//!
+//! A *place* of a task is a record together with the record before it, by kind, partner, operation and size class: what a
+//! loop repeats. The times of a place vary because the machine disturbs the program, or because the work differs; a trace cannot
+//! tell the two apart. `docs/simulator.md` states what is assumed.
+//!
+//! All arithmetic is of integers, and the draw for a record depends on seed, job, task and record alone.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use replay::{Computing, Job, Raw, SendCompletion};
+use serde::Serialize;
+use vef_format::ids::Rank;
+use vef_format::units::{Picos, Ticks};
+
+use crate::error::SimError;
+use crate::histogram::bucket;
+use crate::random::{Random, combine};
+
+/// Fewer repetitions do not tell what is typical: such a place keeps its times.
+const FEWEST: u64 = 10;
+/// Most places; records of further ones keep their times.
+const PLACES: usize = 1 << 22;
+/// A deviation of 1.
+const ONE: u64 = 1 << 32;
+/// Keeps its draws apart from those of other purposes.
+const PURPOSE: u64 = 0x6e_6f69_7365;
+
+/// What becomes of the noise in a trace's computing times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ComputeNoise {
+    /// It stays as captured.
+    #[default]
+    Captured,
+    /// Every repetition of a place takes the same time.
+    Removed {
+        /// The quantile of the place's times that this is, from 0 to 1.
+        quantile: f64,
+    },
+    /// Every repetition takes the median of its place, times a deviation drawn from those of all places of similar length.
+    Resampled {
+        /// The trace that has the deviations; the simulated one if `None`.
+        of: Option<PathBuf>,
+    },
+}
+
+/// An invalid noise model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "compute noise {0:?}: write captured, removed, removed:QUANTILE (from 0 to 1), resampled or resampled:TRACE"
+)]
+pub struct UnknownNoise(String);
+
+impl FromStr for ComputeNoise {
+    type Err = UnknownNoise;
+
+    fn from_str(text: &str) -> Result<Self, UnknownNoise> {
+        let unknown = || UnknownNoise(text.to_owned());
+        match text.split_once(':') {
+            None if text == "captured" => Ok(Self::Captured),
+            None if text == "removed" => Ok(Self::Removed { quantile: 0.5 }),
+            None if text == "resampled" => Ok(Self::Resampled { of: None }),
+            Some(("removed", quantile)) => {
+                let quantile = quantile.parse().ok().filter(|quantile| (0.0..=1.0).contains(quantile));
+                Ok(Self::Removed { quantile: quantile.ok_or_else(unknown)? })
+            }
+            Some(("resampled", of)) if !of.is_empty() => Ok(Self::Resampled { of: Some(of.into()) }),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for ComputeNoise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Captured => f.write_str("captured"),
+            Self::Removed { quantile } => write!(f, "removed:{quantile}"),
+            Self::Resampled { of: None } => f.write_str("resampled"),
+            Self::Resampled { of: Some(of) } => write!(f, "resampled:{}", of.display()),
+        }
+    }
+}
+
+/// What was found and assumed about the noise of a job.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NoiseReport {
+    /// The model, in the form in which it can be given again.
+    pub model: String,
+    /// Places with at least ten repetitions.
+    pub places: u64,
+    /// Records at these places, whose times are replaced.
+    pub replaced: u64,
+    /// Other records, which keep their times.
+    pub kept: u64,
+    /// Time over the typical time of its place, by the latter's order of magnitude.
+    pub deviations: Vec<Deviations>,
+}
+
+/// Deviations at places whose typical time is in [`from_ps`, 10 · `from_ps`).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Deviations {
+    /// Shortest typical time.
+    pub from_ps: Picos,
+    /// Number of records.
+    pub records: u64,
+    /// Their mean. Quantiles below are up to 1/128 off.
+    pub mean: f64,
+    /// Their 10th percentile.
+    pub p10: f64,
+    /// Their median.
+    pub p50: f64,
+    /// Their 90th percentile.
+    pub p90: f64,
+    /// Their 99th percentile.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// Computing times of a job under a noise model.
+#[derive(Debug)]
+pub(crate) struct Noise {
+    /// Typical time and class of each place.
+    places: HashMap<u64, (u64, usize)>,
+    /// Deviations by class; empty if every repetition takes the typical time.
+    pools: Vec<Pool>,
+    /// Of seed and job.
+    seed: u64,
+}
+
+impl Noise {
+    /// The noise of a job, number `number` of the simulation; `None` if times stay as captured.
+    pub(crate) fn new(
+        model: &ComputeNoise,
+        job: &Job,
+        number: u32,
+        seed: u64,
+        sends: SendCompletion,
+    ) -> Result<Option<(Self, NoiseReport)>, SimError> {
+        let quantile = match model {
+            ComputeNoise::Captured => return Ok(None),
+            ComputeNoise::Removed { quantile } => *quantile,
+            ComputeNoise::Resampled { .. } => 0.5,
+        };
+        let survey = Survey::new(job, sends)?;
+        let places = survey.typical(quantile);
+        let replaced = places.keys().map(|place| survey.places[place].count).sum();
+        let pools = match model {
+            ComputeNoise::Resampled { of: Some(of) } => {
+                let survey = Survey::new(&Job::open(of)?, sends)?;
+                survey.pools(&survey.typical(quantile))
+            }
+            _ => survey.pools(&places),
+        };
+        if pools.is_empty() {
+            return Err(SimError::NoRepetition(model.to_string()));
+        }
+        let report = NoiseReport {
+            model: model.to_string(),
+            places: places.len() as u64,
+            replaced,
+            kept: survey.records - replaced,
+            deviations: pools.iter().map(Pool::report).collect(),
+        };
+        let pools = if matches!(model, ComputeNoise::Removed { .. }) { Vec::new() } else { pools };
+        Ok(Some((Self { places, pools, seed: combine(combine(seed, PURPOSE), u64::from(number)) }, report)))
+    }
+}
+
+impl Computing for Noise {
+    fn time(&self, task: Rank, number: u64, before: &Raw, record: &Raw) -> Ticks {
+        let Some(&(typical, class)) = self.places.get(&place(task, before, record)) else {
+            return Ticks(record.time);
+        };
+        // Of the nearest class, the shorter of two.
+        let Some(pool) = self.pools.iter().min_by_key(|pool| pool.class.abs_diff(class)) else {
+            return Ticks(typical);
+        };
+        let task = combine(self.seed, u64::from(task.0));
+        // A wait in front of a record has the record's number, and another tag.
+        let bits = Random::new(combine(task, number), u64::from(record.tag)).bits();
+        Ticks(times(typical, pool.draw(bits)))
+    }
+}
+
+/// The times of a trace by place.
+struct Survey {
+    places: HashMap<u64, Times>,
+    records: u64,
+    clock: Picos,
+}
+
+impl Survey {
+    fn new(job: &Job, sends: SendCompletion) -> Result<Self, SimError> {
+        let mut survey = Self { places: HashMap::new(), records: 0, clock: job.clock() };
+        job.survey(sends, &mut |task, before, record| {
+            survey.records += 1;
+            let place = place(task, before, record);
+            if survey.places.len() < PLACES || survey.places.contains_key(&place) {
+                survey.places.entry(place).or_default().add(record.time);
+            }
+        })?;
+        Ok(survey)
+    }
+
+    /// The typical time and its class of each place that has one.
+    fn typical(&self, quantile: f64) -> HashMap<u64, (u64, usize)> {
+        let often = self.places.iter().filter(|(_, times)| times.count >= FEWEST);
+        let typical = often.map(|(place, times)| (*place, times.quantile(quantile)));
+        // Relative to nothing there is no deviation.
+        typical.filter(|&(_, time)| time > 0).map(|(place, time)| (place, (time, self.class(time)))).collect()
+    }
+
+    /// The order of magnitude of a time in picoseconds.
+    fn class(&self, time: u64) -> usize {
+        (u128::from(time) * u128::from(self.clock.0)).max(1).ilog10() as usize
+    }
+
+    /// The deviations from typical times by class; none without deviations.
+    fn pools(&self, typical: &HashMap<u64, (u64, usize)>) -> Vec<Pool> {
+        let mut classes: BTreeMap<usize, BTreeMap<usize, (u64, u128)>> = BTreeMap::new();
+        for (place, &(typical, class)) in typical {
+            let pool = classes.entry(class).or_default();
+            for times in &self.places[place].buckets {
+                let deviation = over(times.sum / times.count, typical);
+                let cell = pool.entry(bucket(deviation)).or_default();
+                cell.0 += times.count;
+                cell.1 += u128::from(times.sum) * u128::from(ONE) / u128::from(typical);
+            }
+        }
+        classes.into_iter().map(|(class, cells)| Pool::new(class, cells)).collect()
+    }
+}
+
+/// The times of a place.
+#[derive(Debug, Default)]
+struct Times {
+    count: u64,
+    /// In ascending order.
+    buckets: Vec<Bucket>,
+}
+
+/// Times that differ by less than 1/128.
+#[derive(Debug)]
+struct Bucket {
+    at: u16,
+    count: u64,
+    sum: u64,
+}
+
+impl Times {
+    fn add(&mut self, time: u64) {
+        self.count += 1;
+        let at = bucket(time) as u16;
+        match self.buckets.binary_search_by_key(&at, |bucket| bucket.at) {
+            Ok(found) => {
+                let bucket = &mut self.buckets[found];
+                bucket.count += 1;
+                bucket.sum = bucket.sum.saturating_add(time);
+            }
+            Err(place) => self.buckets.insert(place, Bucket { at, count: 1, sum: time }),
+        }
+    }
+
+    /// The mean of the bucket that has the quantile (nearest rank).
+    fn quantile(&self, quantile: f64) -> u64 {
+        let rank = ((self.count as f64 * quantile).ceil() as u64).max(1);
+        let mut seen = 0;
+        let reached = |bucket: &&Bucket| {
+            seen += bucket.count;
+            seen >= rank
+        };
+        let bucket = self.buckets.iter().find(reached).or(self.buckets.last());
+        bucket.map_or(0, |bucket| bucket.sum / bucket.count)
+    }
+}
+
+/// Deviations of one class, as multiples of 1/[`ONE`].
+#[derive(Debug)]
+struct Pool {
+    class: usize,
+    /// Ascending deviations, each with the number of records up to it.
+    deviations: Vec<(u64, u64)>,
+    mean: f64,
+}
+
+impl Pool {
+    /// From count and sum by bucket.
+    fn new(class: usize, cells: BTreeMap<usize, (u64, u128)>) -> Self {
+        let (mut records, mut total) = (0, 0);
+        let deviations = cells.into_values().map(|(count, sum)| {
+            records += count;
+            total += sum;
+            (u64::try_from(sum / u128::from(count)).unwrap_or(u64::MAX), records)
+        });
+        let deviations = deviations.collect();
+        Self { class, deviations, mean: total as f64 / ONE as f64 / records.max(1) as f64 }
+    }
+
+    fn records(&self) -> u64 {
+        self.deviations.last().map_or(0, |&(_, records)| records)
+    }
+
+    /// The deviation of a record, each with the same probability.
+    fn draw(&self, bits: u64) -> u64 {
+        self.of_record(((u128::from(bits) * u128::from(self.records())) >> 64) as u64)
+    }
+
+    /// The deviation of a record, counted from 0 in ascending order.
+    fn of_record(&self, record: u64) -> u64 {
+        let at = self.deviations.partition_point(|&(_, records)| records <= record);
+        self.deviations.get(at).or(self.deviations.last()).map_or(ONE, |&(deviation, _)| deviation)
+    }
+
+    fn report(&self) -> Deviations {
+        let percentile = |percent: u128| {
+            let rank = (u128::from(self.records()) * percent).div_ceil(100).max(1);
+            self.of_record(rank as u64 - 1) as f64 / ONE as f64
+        };
+        Deviations {
+            from_ps: Picos(10u64.saturating_pow(self.class as u32)),
+            records: self.records(),
+            mean: self.mean,
+            p10: percentile(10),
+            p50: percentile(50),
+            p90: percentile(90),
+            p99: percentile(99),
+            max: percentile(100),
+        }
+    }
+}
+
+/// `time / typical` as a multiple of 1/[`ONE`].
+fn over(time: u64, typical: u64) -> u64 {
+    let deviation = u128::from(time) * u128::from(ONE) / u128::from(typical);
+    u64::try_from(deviation).unwrap_or(u64::MAX)
+}
+
+/// `typical · deviation`, to nearest.
+fn times(typical: u64, deviation: u64) -> u64 {
+    let time = (u128::from(typical) * u128::from(deviation) + u128::from(ONE / 2)) / u128::from(ONE);
+    u64::try_from(time).unwrap_or(u64::MAX)
+}
+
+/// The place of a record of a task, behind another.
+fn place(task: Rank, before: &Raw, record: &Raw) -> u64 {
+    let class = |bytes: u64| u64::from(64 - bytes.leading_zeros());
+    let shape = |raw: &Raw| {
+        let what =
+            u64::from(raw.tag) | u64::from(raw.op) << 8 | class(raw.bytes) << 24 | class(raw.recv) << 32;
+        combine(what, u64::from(raw.to))
+    };
+    combine(combine(u64::from(task.0), shape(before)), shape(record))
+}
+
+#[cfg(test)]
+mod tests;
