@@ -3,50 +3,52 @@
 use crate::absent;
 use crate::chain::{self, Interposition};
 use crate::hooks;
-use crate::machine::{self, Frame, Mode, optional_stub, resolving, stub, trampoline};
+use crate::machine::{self, Entered, Frame, Mode, optional_stub, stub, trampoline};
 use crate::phases::{self, Starting};
 use crate::record::{self, pass};
 use mpi_abi::prototypes::{Call, Export, Form};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::Ordering;
 
-resolving! {
-    resolve => destination
-}
-
 macro_rules! stub_of {
     ($symbol:literal $number:literal) => {
-        stub! { $symbol $number $crate::entry::resolve }
+        stub! { $symbol $number $crate::entry::enter_first }
     };
     ($symbol:literal $number:literal optional) => {
-        optional_stub! { $symbol $number $crate::entry::resolve }
+        optional_stub! { $symbol $number $crate::entry::enter_first }
     };
 }
 mpi_abi::for_each_export!(stub_of);
 
-/// The current destination of calls by a name.
-extern "C" fn destination(number: usize) -> usize {
-    let call = Export::get(number).call();
-    let Some(real) = machine::real(number) else {
-        // The result is not stored: the library may be loaded later.
-        return missing_function as *const () as usize;
-    };
-    let has_hook = hooks::of(call).is_some();
-    let to = match (call, machine::mode()) {
-        (Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init, _) => enter_init as *const (),
-        (Call::MPI_Pcontrol, _) => enter_pcontrol as *const (),
-        (_, Mode::Recording) if has_hook => record::enter as *const (),
-        (_, Mode::Paused) if has_hook && hooks::run_when_paused(call) => record::enter as *const (),
-        (_, Mode::Chained) if chain::has(call) => chain::enter as *const (),
-        _ => real.as_ptr() as *const (),
-    } as usize;
-    machine::NEXT[number].store(to, Ordering::Release);
-    to
+trampoline! {
+    /// The entry of calls by a name that has no destination yet.
+    enter_first => entered_first
 }
 
-/// Stands for a function that MPI lacks.
-extern "C" fn missing_function() -> i32 {
-    mpi_abi::ERR_NO_SUCH_FUNCTION
+/// Finds the destination of calls by a name, and makes this call.
+unsafe extern "C-unwind" fn entered_first(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
+    let call = Export::get(number).call();
+    let Some(real) = machine::real(number) else {
+        // This is not stored: the library may be loaded later.
+        return mpi_abi::ERR_NO_SUCH_FUNCTION;
+    };
+    let has_hook = hooks::of(call).is_some();
+    let entry: Option<(unsafe extern "C" fn(), Entered)> = match (call, machine::mode()) {
+        (Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init, _) => {
+            Some((enter_init, entered_init))
+        }
+        (Call::MPI_Pcontrol, _) => Some((enter_pcontrol, entered_pcontrol)),
+        (_, Mode::Recording) if has_hook => Some((record::enter, record::entered)),
+        (_, Mode::Paused) if has_hook && hooks::run_when_paused(call) => {
+            Some((record::enter, record::entered))
+        }
+        (_, Mode::Chained) if chain::has(call) => Some((chain::enter, chain::entered)),
+        _ => None,
+    };
+    let to = entry.map_or(real.as_ptr() as usize, |(enter, _)| enter as usize);
+    machine::NEXT[number].store(to, Ordering::Release);
+    // SAFETY: the program's arguments.
+    unsafe { entry.map_or_else(|| pass(number, frame), |(_, entered)| entered(number, frame, lane)) }
 }
 
 trampoline! {

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! program ─▶ stub ─▶ NEXT[number] ─▶ the real function
-//!                        ├─────────▶ trampoline ─▶ Rust, with the arguments as a Frame
-//!                        ╰ 0: not resolved yet ─▶ resolve
+//!                        ╰─────────▶ trampoline ─▶ Rust, with the arguments as a Frame
 //! ```
+//!
+//! While a name has no destination, its stub leads to a trampoline, too.
 //!
 //! A stub is a load, a test and a jump. It preserves all registers that pass arguments, so one form serves functions
 //! with any arguments. Neither stubs nor [`NEXT`], which is initially zero, need a relocation.
@@ -15,7 +16,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// The destination of calls by a name, by export number; 0: not resolved yet.
+/// The destination of calls by a name, by export number; 0: none yet.
 pub(crate) static NEXT: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
 
 /// The real function of a name, by export number; 0: not looked up yet.
@@ -47,7 +48,7 @@ pub(crate) fn mode() -> Mode {
     }
 }
 
-/// Changes the mode: all stubs are resolved anew.
+/// Changes the mode: all names get their destinations anew.
 pub(crate) fn set_mode(mode: Mode) {
     MODE.store(mode as u8, Ordering::Release);
     NEXT.iter().for_each(|next| next.store(0, Ordering::Release));
@@ -87,11 +88,7 @@ pub(crate) fn c_name(call: Call) -> Option<usize> {
 }
 
 /// Number of arguments passed in registers.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const REGISTERS: usize = 6;
-/// Number of arguments passed in registers.
-#[cfg(target_arch = "aarch64")]
-pub(crate) const REGISTERS: usize = 8;
+pub(crate) const REGISTERS: usize = if cfg!(target_arch = "x86_64") { 6 } else { 8 };
 /// Words between those and the arguments on the stack: frame pointer and return address.
 pub(crate) const LINK: usize = 2;
 
@@ -299,23 +296,31 @@ pub(crate) fn thread() -> *mut Thread {
     place
 }
 
-/// Defines the stub of a name: `stub! { "MPI_Send" 17 resolve }`, where `resolve` was defined by [`resolving`].
-#[cfg(target_arch = "x86_64")]
+/// Defines the stub of a name: `stub! { "MPI_Send" 17 first }`, where `first` is the trampoline for calls by names that have no
+/// destination yet. Stubs and trampolines preserve the number of the name in a register.
 macro_rules! stub {
-    ($symbol:literal $number:literal $resolve:path) => {
+    ($symbol:literal $number:literal $first:path) => {
         const _: () = {
             #[unsafe(naked)]
             #[unsafe(export_name = $symbol)]
             unsafe extern "C" fn stub() {
                 ::std::arch::naked_asm!(
-                    "mov r11, qword ptr [rip + {next} + 8 * {number}]",
-                    "mov r10d, {number}",
-                    "test r11, r11",
-                    "jz {resolve}",
-                    "jmp r11",
+                    #[cfg(target_arch = "x86_64")]
+                    "mov r11, qword ptr [rip + {next} + 8 * {number}]
+                    mov r10d, {number}
+                    test r11, r11
+                    jz {first}
+                    jmp r11",
+                    #[cfg(target_arch = "aarch64")]
+                    "adrp x16, {next} + 8 * {number}
+                    ldr x16, [x16, :lo12:{next} + 8 * {number}]
+                    mov w17, {number}
+                    cbz x16, 2f
+                    br x16
+                    2: b {first}",
                     next = sym $crate::machine::NEXT,
                     number = const $number,
-                    resolve = sym $resolve,
+                    first = sym $first,
                 )
             }
         };
@@ -325,35 +330,52 @@ macro_rules! stub {
 /// A [`stub`] of a name that some MPIs lack. The loader must not find such a name, neither for a weak reference nor
 /// for `dlsym`. The stub begins with a mark, which `absent` looks for, and the distance to the function that the
 /// loader calls when it binds a reference; that returns null or the stub's address.
-#[cfg(target_arch = "x86_64")]
 macro_rules! optional_stub {
-    ($symbol:literal $number:literal $resolve:path) => {
+    ($symbol:literal $number:literal $first:path) => {
         const _: () = {
             #[unsafe(naked)]
             #[unsafe(export_name = $symbol)]
-            unsafe extern "C" fn stub() {
+            unsafe extern "C" fn optional_stub() {
                 ::std::arch::naked_asm!(
-                    // A long NOP; the distance is its displacement.
-                    "2: .byte 0x0f, 0x1f, 0x80",
-                    ".long 3f - 2b",
-                    "mov r11, qword ptr [rip + {next} + 8 * {number}]",
-                    "mov r10d, {number}",
-                    "test r11, r11",
-                    "jz {resolve}",
-                    "jmp r11",
-                    "3: sub rsp, 8",
-                    "mov edi, {number}",
-                    "call {is_there}",
-                    "add rsp, 8",
-                    "lea rcx, [rip + 2b]",
-                    "test al, al",
-                    "mov eax, 0",
-                    "cmovne rax, rcx",
-                    "ret",
+                    // The mark is a long NOP; the distance is its displacement.
+                    #[cfg(target_arch = "x86_64")]
+                    "2: .byte 0x0f, 0x1f, 0x80
+                    .long 3f - 2b
+                    mov r11, qword ptr [rip + {next} + 8 * {number}]
+                    mov r10d, {number}
+                    test r11, r11
+                    jz {first}
+                    jmp r11
+                    3: sub rsp, 8
+                    mov edi, {number}
+                    call {is_there}
+                    add rsp, 8
+                    lea rcx, [rip + 2b]
+                    test al, al
+                    mov eax, 0
+                    cmovne rax, rcx
+                    ret",
+                    #[cfg(target_arch = "aarch64")]
+                    "2: b 4f
+                    .long 3f - 2b
+                    4: adrp x16, {next} + 8 * {number}
+                    ldr x16, [x16, :lo12:{next} + 8 * {number}]
+                    mov w17, {number}
+                    cbz x16, 5f
+                    br x16
+                    5: b {first}
+                    3: stp x29, x30, [sp, #-16]!
+                    mov w0, {number}
+                    bl {is_there}
+                    ldp x29, x30, [sp], #16
+                    adr x1, 2b
+                    tst w0, #0xff
+                    csel x0, x1, xzr, ne
+                    ret",
                     next = sym $crate::machine::NEXT,
                     number = const $number,
                     is_there = sym $crate::machine::is_there,
-                    resolve = sym $resolve,
+                    first = sym $first,
                 )
             }
         };
@@ -363,245 +385,66 @@ macro_rules! optional_stub {
 /// The first bytes of an optional stub.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const MARK: &[u8] = &[0x0f, 0x1f, 0x80];
-
-/// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the call's
-/// arguments and returns its result. Exceptions and panics pass through. `lane` is the thread's lane of recorder 0.
-#[cfg(target_arch = "x86_64")]
-macro_rules! trampoline {
-    ($(#[$doc:meta])* $name:ident => $function:path) => {
-        $(#[$doc])*
-        #[unsafe(naked)]
-        pub(crate) unsafe extern "C" fn $name() {
-            ::std::arch::naked_asm!(
-                ".cfi_startproc",
-                "push rbp",
-                ".cfi_def_cfa_offset 16",
-                ".cfi_offset rbp, -16",
-                "mov rbp, rsp",
-                ".cfi_def_cfa_register rbp",
-                "push r9",
-                "push r8",
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
-                "mov edi, r10d",
-                "mov rsi, rsp",
-                "mov rdx, qword ptr [rip + vef_thread@GOTTPOFF]",
-                "mov rdx, qword ptr fs:[rdx]",
-                "call {function}",
-                "leave",
-                ".cfi_def_cfa rsp, 8",
-                "ret",
-                ".cfi_endproc",
-                function = sym $function,
-            )
-        }
-    };
-}
-
-/// Defines the code behind unresolved stubs: it calls a Rust function `fn(number: usize) -> usize` and jumps to the
-/// result with all argument registers, floating-point ones included, as they were.
-#[cfg(target_arch = "x86_64")]
-macro_rules! resolving {
-    ($name:ident => $function:path) => {
-        #[unsafe(naked)]
-        unsafe extern "C" fn $name() {
-            ::std::arch::naked_asm!(
-                ".cfi_startproc",
-                "push rbp",
-                ".cfi_def_cfa_offset 16",
-                ".cfi_offset rbp, -16",
-                "mov rbp, rsp",
-                ".cfi_def_cfa_register rbp",
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "push rax",
-                "push r10",
-                "sub rsp, 128",
-                "movups [rsp], xmm0",
-                "movups [rsp + 16], xmm1",
-                "movups [rsp + 32], xmm2",
-                "movups [rsp + 48], xmm3",
-                "movups [rsp + 64], xmm4",
-                "movups [rsp + 80], xmm5",
-                "movups [rsp + 96], xmm6",
-                "movups [rsp + 112], xmm7",
-                "mov edi, r10d",
-                "call {function}",
-                "mov r11, rax",
-                "movups xmm0, [rsp]",
-                "movups xmm1, [rsp + 16]",
-                "movups xmm2, [rsp + 32]",
-                "movups xmm3, [rsp + 48]",
-                "movups xmm4, [rsp + 64]",
-                "movups xmm5, [rsp + 80]",
-                "movups xmm6, [rsp + 96]",
-                "movups xmm7, [rsp + 112]",
-                "add rsp, 128",
-                "pop r10",
-                "pop rax",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 8",
-                "jmp r11",
-                ".cfi_endproc",
-                function = sym $function,
-            )
-        }
-    };
-}
-
-/// Defines the stub of a name: `stub! { "MPI_Send" 17 resolve }`, where `resolve` was defined by [`resolving`].
-#[cfg(target_arch = "aarch64")]
-macro_rules! stub {
-    ($symbol:literal $number:literal $resolve:path) => {
-        const _: () = {
-            #[unsafe(naked)]
-            #[unsafe(export_name = $symbol)]
-            unsafe extern "C" fn stub() {
-                ::std::arch::naked_asm!(
-                    "adrp x16, {next} + 8 * {number}",
-                    "ldr x16, [x16, :lo12:{next} + 8 * {number}]",
-                    "mov w17, {number}",
-                    "cbz x16, 2f",
-                    "br x16",
-                    "2: b {resolve}",
-                    next = sym $crate::machine::NEXT,
-                    number = const $number,
-                    resolve = sym $resolve,
-                )
-            }
-        };
-    };
-}
-
-/// A [`stub`] of a name that some MPIs lack; see that for x86-64.
-#[cfg(target_arch = "aarch64")]
-macro_rules! optional_stub {
-    ($symbol:literal $number:literal $resolve:path) => {
-        const _: () = {
-            #[unsafe(naked)]
-            #[unsafe(export_name = $symbol)]
-            unsafe extern "C" fn stub() {
-                ::std::arch::naked_asm!(
-                    "2: b 4f",
-                    ".long 3f - 2b",
-                    "4: adrp x16, {next} + 8 * {number}",
-                    "ldr x16, [x16, :lo12:{next} + 8 * {number}]",
-                    "mov w17, {number}",
-                    "cbz x16, 5f",
-                    "br x16",
-                    "5: b {resolve}",
-                    "3: stp x29, x30, [sp, #-16]!",
-                    "mov w0, {number}",
-                    "bl {is_there}",
-                    "ldp x29, x30, [sp], #16",
-                    "adr x1, 2b",
-                    "tst w0, #0xff",
-                    "csel x0, x1, xzr, ne",
-                    "ret",
-                    next = sym $crate::machine::NEXT,
-                    number = const $number,
-                    is_there = sym $crate::machine::is_there,
-                    resolve = sym $resolve,
-                )
-            }
-        };
-    };
-}
-
 /// The first word of an optional stub: a branch over the next word.
 #[cfg(target_arch = "aarch64")]
 pub(crate) const MARK: &[u8] = &0x1400_0002u32.to_le_bytes();
 
-/// Defines a trampoline: it calls a Rust function `fn(number: usize, frame: Frame, lane: *mut c_void) -> i32` with the call's
-/// arguments and returns its result. Exceptions and panics pass through. `lane` is the thread's lane of recorder 0.
-#[cfg(target_arch = "aarch64")]
+/// A Rust function behind a trampoline: it gets the number of the name, the call's arguments, and the thread's lane of recorder 0.
+pub(crate) type Entered = unsafe extern "C-unwind" fn(usize, Frame, *mut c_void) -> i32;
+
+/// Defines a trampoline: it calls a Rust function of type [`Entered`] and returns its result. Exceptions and panics pass through.
 macro_rules! trampoline {
     ($(#[$doc:meta])* $name:ident => $function:path) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(crate) unsafe extern "C" fn $name() {
             ::std::arch::naked_asm!(
-                ".cfi_startproc",
-                "stp x29, x30, [sp, #-16]!",
-                ".cfi_def_cfa_offset 16",
-                ".cfi_offset x29, -16",
-                ".cfi_offset x30, -8",
-                "mov x29, sp",
-                ".cfi_def_cfa x29, 16",
-                "stp x6, x7, [sp, #-16]!",
-                "stp x4, x5, [sp, #-16]!",
-                "stp x2, x3, [sp, #-16]!",
-                "stp x0, x1, [sp, #-16]!",
-                "mov w0, w17",
-                "mov x1, sp",
-                "mrs x3, tpidr_el0",
-                "adrp x2, :gottprel:vef_thread",
-                "ldr x2, [x2, :gottprel_lo12:vef_thread]",
-                "ldr x2, [x2, x3]",
-                "bl {function}",
-                "mov sp, x29",
-                "ldp x29, x30, [sp], #16",
-                ".cfi_def_cfa sp, 0",
-                "ret",
-                ".cfi_endproc",
-                function = sym $function,
-            )
-        }
-    };
-}
-
-/// Defines the code behind unresolved stubs: it calls a Rust function `fn(number: usize) -> usize` and jumps to the
-/// result with all argument registers, floating-point ones included, as they were.
-#[cfg(target_arch = "aarch64")]
-macro_rules! resolving {
-    ($name:ident => $function:path) => {
-        #[unsafe(naked)]
-        unsafe extern "C" fn $name() {
-            ::std::arch::naked_asm!(
-                ".cfi_startproc",
-                "stp x29, x30, [sp, #-16]!",
-                ".cfi_def_cfa_offset 16",
-                ".cfi_offset x29, -16",
-                ".cfi_offset x30, -8",
-                "mov x29, sp",
-                ".cfi_def_cfa x29, 16",
-                "stp x0, x1, [sp, #-16]!",
-                "stp x2, x3, [sp, #-16]!",
-                "stp x4, x5, [sp, #-16]!",
-                "stp x6, x7, [sp, #-16]!",
-                "stp x8, x17, [sp, #-16]!",
-                "stp q0, q1, [sp, #-32]!",
-                "stp q2, q3, [sp, #-32]!",
-                "stp q4, q5, [sp, #-32]!",
-                "stp q6, q7, [sp, #-32]!",
-                "mov w0, w17",
-                "bl {function}",
-                "mov x16, x0",
-                "ldp q6, q7, [sp], #32",
-                "ldp q4, q5, [sp], #32",
-                "ldp q2, q3, [sp], #32",
-                "ldp q0, q1, [sp], #32",
-                "ldp x8, x17, [sp], #16",
-                "ldp x6, x7, [sp], #16",
-                "ldp x4, x5, [sp], #16",
-                "ldp x2, x3, [sp], #16",
-                "ldp x0, x1, [sp], #16",
-                "ldp x29, x30, [sp], #16",
-                ".cfi_def_cfa sp, 0",
-                "br x16",
-                ".cfi_endproc",
+                #[cfg(target_arch = "x86_64")]
+                ".cfi_startproc
+                push rbp
+                .cfi_def_cfa_offset 16
+                .cfi_offset rbp, -16
+                mov rbp, rsp
+                .cfi_def_cfa_register rbp
+                push r9
+                push r8
+                push rcx
+                push rdx
+                push rsi
+                push rdi
+                mov edi, r10d
+                mov rsi, rsp
+                mov rdx, qword ptr [rip + vef_thread@GOTTPOFF]
+                mov rdx, qword ptr fs:[rdx]
+                call {function}
+                leave
+                .cfi_def_cfa rsp, 8
+                ret
+                .cfi_endproc",
+                #[cfg(target_arch = "aarch64")]
+                ".cfi_startproc
+                stp x29, x30, [sp, #-16]!
+                .cfi_def_cfa_offset 16
+                .cfi_offset x29, -16
+                .cfi_offset x30, -8
+                mov x29, sp
+                .cfi_def_cfa x29, 16
+                stp x6, x7, [sp, #-16]!
+                stp x4, x5, [sp, #-16]!
+                stp x2, x3, [sp, #-16]!
+                stp x0, x1, [sp, #-16]!
+                mov w0, w17
+                mov x1, sp
+                mrs x3, tpidr_el0
+                adrp x2, :gottprel:vef_thread
+                ldr x2, [x2, :gottprel_lo12:vef_thread]
+                ldr x2, [x2, x3]
+                bl {function}
+                mov sp, x29
+                ldp x29, x30, [sp], #16
+                .cfi_def_cfa sp, 0
+                ret
+                .cfi_endproc",
                 function = sym $function,
             )
         }
@@ -611,4 +454,4 @@ macro_rules! resolving {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("stubs and trampolines are written for x86-64 and AArch64");
 
-pub(crate) use {optional_stub, resolving, stub, trampoline};
+pub(crate) use {optional_stub, stub, trampoline};

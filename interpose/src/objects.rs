@@ -1,6 +1,7 @@
 //! Identifies the loaded objects of MPI and of tools: their calls are not the program's.
 
-use std::ffi::{CStr, c_int, c_void};
+use mpi_abi::symbols::each_loaded_object;
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -38,24 +39,18 @@ pub(crate) fn is_internal(address: usize) -> bool {
 
 #[cold]
 fn is_newly_internal(address: usize) -> bool {
-    let own = object_at(address, |name| {
+    let is_internal = |name: &str| {
         let name = name.rsplit('/').next().unwrap_or_default();
         NAMES.iter().any(|beginning| name.starts_with(beginning))
-    });
-    match own {
-        Some((range, true)) => {
-            remember(range);
-            true
-        }
-        _ => false,
-    }
+    };
+    let own = object_at(address, is_internal);
+    own.into_iter().for_each(remember);
+    own.is_some()
 }
 
 /// Registers the object that contains an address as MPI's or a tool's.
 pub(crate) fn add_internal(address: *const c_void) {
-    if let Some((range, _)) = object_at(address as usize, |_| true) {
-        remember(range);
-    }
+    object_at(address as usize, |_| true).into_iter().for_each(remember);
 }
 
 fn remember(range: Range) {
@@ -67,38 +62,18 @@ fn remember(range: Range) {
     let _ = OWN.iter().any(is_taken);
 }
 
-/// The range of the loaded object that contains an address, and the result of `judge` for its name.
-fn object_at(address: usize, judge: impl Fn(&str) -> bool) -> Option<(Range, bool)> {
-    struct Search<'a> {
-        address: usize,
-        judge: &'a dyn Fn(&str) -> bool,
-        found: Option<(Range, bool)>,
-    }
-    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid `info`; `search` is the one given below, used by this call only.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search<'_>>()) };
-        // SAFETY: as many headers as the loader says.
-        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-        let loaded = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-        let start = |header: &libc::Elf64_Phdr| info.dlpi_addr as usize + header.p_vaddr as usize;
-        let range = loaded.fold((usize::MAX, 0), |(first, end), header| {
-            (first.min(start(header)), end.max(start(header) + header.p_memsz as usize))
-        });
-        if !(range.0..range.1).contains(&search.address) {
-            return 0;
-        }
-        let name = match info.dlpi_name.is_null() {
-            true => "".into(),
-            // SAFETY: a C string of the loader's.
-            false => unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy(),
-        };
-        search.found = Some((range, (search.judge)(&name)));
-        1
-    }
-    let mut search = Search { address, judge: &judge, found: None };
-    // SAFETY: `look` has the prototype that the loader calls, and `search` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-    search.found
+/// The range of the loaded object that contains an address, if its name satisfies a condition.
+fn object_at(address: usize, condition: impl Fn(&str) -> bool) -> Option<Range> {
+    let mut found = None;
+    each_loaded_object(&mut |object| {
+        let range = object
+            .segments(libc::PT_LOAD)
+            .fold((usize::MAX, 0), |(first, end), segment| (first.min(segment.start), end.max(segment.end)));
+        let is_it = (range.0..range.1).contains(&address);
+        found = (is_it && condition(&object.name().to_string_lossy())).then_some(range);
+        is_it
+    });
+    found
 }
 
 #[cfg(test)]

@@ -239,7 +239,7 @@ trampoline! {
 }
 
 /// Records a call of the program.
-unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
+pub(crate) unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
     // SAFETY: the calling thread's lane, which is never freed, and the program's arguments.
     unsafe {
         match (NonNull::new(lane.cast()), Plan::known(number)) {

@@ -15,7 +15,7 @@ vef_thread: .zero 96
     .balign 16
 NEXT: .zero 8 * 32
 thread_data: .zero 256
-resolved: .zero 8
+firsts: .zero 8
 .text
 .macro check number
     b.eq 9f
@@ -46,15 +46,15 @@ _start:
     str x8, [x20, 16]
     sub sp, sp, 16
     mov x21, sp
-    // Not resolved, then resolved to the trampoline.
+    // Without a destination, then with the trampoline.
     call stub
     cmp x0, 42
     check 1
     call stub
     cmp x0, 42
     check 2
-    adrp x8, resolved
-    ldr x8, [x8, :lo12:resolved]
+    adrp x8, firsts
+    ldr x8, [x8, :lo12:firsts]
     cmp x8, 1
     check 3
     mov x8, sp
@@ -94,22 +94,16 @@ add_one:
 is_there:
     mov w0, w24
     ret
-// Finds the destination; may change all registers that a function may.
-destination:
-    cmp w0, 17
-    check 20
-    adrp x8, resolved
-    ldr x9, [x8, :lo12:resolved]
+// The trampoline of names without a destination: sets it.
+first:
+    adrp x8, firsts
+    ldr x9, [x8, :lo12:firsts]
     add x9, x9, 1
-    str x9, [x8, :lo12:resolved]
-    adr x0, trampoline
+    str x9, [x8, :lo12:firsts]
+    adr x9, trampoline
     adrp x8, NEXT + 8 * 17
-    str x0, [x8, :lo12:NEXT + 8 * 17]
-    .irp n, 1, 2, 3, 4, 5, 6, 7, 8, 16, 17
-    mov x\n, 99
-    .endr
-    fmov d0, 1.0
-    ret
+    str x9, [x8, :lo12:NEXT + 8 * 17]
+    b trampoline
 // Gets the number, the frame and the lane.
 entered:
     cmp w0, 17
@@ -136,39 +130,34 @@ personality:
 /// The name that a line defines: of a macro or a function.
 fn defined(line: &str) -> Option<String> {
     let rest = line.split("macro_rules! ").nth(1).or(line.split("fn ").nth(1))?;
-    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-    Some(rest[..end].to_owned())
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    (end > 0).then(|| rest[..end].to_owned())
 }
 
-/// The items of a source file that are for AArch64 only: their names, or those of the functions they are in, and their instructions,
-/// with operands in braces.
+/// The instructions of a source file that are for AArch64 only, with operands in braces: those of a string, or those of a block or
+/// function. With the name of the macro or function that they are in.
 fn items(source: &str) -> Vec<(String, Vec<String>)> {
     let mut lines = source.lines();
     let mut items = Vec::new();
-    let mut outer = "file".to_owned();
+    let mut name = "file".to_owned();
     while let Some(line) = lines.next() {
-        let Some(indent) = line.strip_suffix("#[cfg(target_arch = \"aarch64\")]") else {
-            outer = defined(line).unwrap_or(outer);
-            continue;
-        };
-        let (mut name, mut code) = (None, Vec::new());
-        for line in lines.by_ref() {
-            let text = line.trim();
-            if text.starts_with("//") {
-                continue;
+        name = defined(line).unwrap_or(name);
+        let Some(indent) = line.strip_suffix("#[cfg(target_arch = \"aarch64\")]") else { continue };
+        let mut code = Vec::new();
+        let mut keep = |text: &str| code.push(text.trim_matches([',', '"']).to_owned());
+        let first = lines.next().unwrap_or_default().trim();
+        if first.starts_with('"') {
+            keep(first);
+            let mut last = first;
+            while !last.ends_with("\",") {
+                last = lines.next().unwrap_or("\",").trim();
+                keep(last);
             }
-            name = name.or_else(|| defined(text));
-            if let Some(instruction) = text.strip_prefix('"') {
-                let end = instruction.rfind('"').unwrap_or(instruction.len());
-                code.push(instruction[..end].to_owned());
-            }
-            let is_single =
-                indent.is_empty() && text.ends_with(';') && name.is_none() || text.starts_with("\"vef_early");
-            if is_single || line.strip_prefix(indent).is_some_and(|rest| rest.starts_with('}')) {
-                break;
-            }
+        } else if !first.ends_with(';') {
+            let inner = lines.by_ref().take_while(|line| line.strip_prefix(indent) != Some("}"));
+            inner.map(str::trim).filter(|text| text.starts_with('"')).for_each(&mut keep);
         }
-        items.push((name.unwrap_or_else(|| outer.clone()), code));
+        items.push((name.clone(), code));
     }
     items.retain(|(_, code)| !code.is_empty());
     items
@@ -182,12 +171,11 @@ fn program() -> String {
     for file in ["machine.rs", "absent.rs", "chain/catch.rs"] {
         let source = std::fs::read_to_string(sources.join(file)).expect("a source");
         for (name, code) in items(&source) {
-            let function = if name == "resolving" { "destination" } else { "entered" };
             let operands = [
                 ("next", "NEXT"),
                 ("number", "17"),
-                ("resolve", "resolving"),
-                ("function", function),
+                ("first", "first"),
+                ("function", "entered"),
                 ("is_there", "is_there"),
                 ("personality", "personality"),
                 ("change", "is_there"),
@@ -198,12 +186,13 @@ fn program() -> String {
                 code.replace(&format!("{{{operand}}}"), value)
             });
             assert!(!code.contains('{'), "an operand without a value: {code}");
-            write!(text, "\n{name}:\n{code}\nret\n").expect("a string");
+            let frame =
+                if code.contains(".cfi_startproc") { ["", ""] } else { [".cfi_startproc", ".cfi_endproc"] };
+            write!(text, "\n{name}:\n{}\n{code}\nret\n{}\n", frame[0], frame[1]).expect("a string");
             names.push(name);
         }
     }
-    for expected in ["stub", "optional_stub", "trampoline", "resolving", "thread", "call_catching", "protect"]
-    {
+    for expected in ["stub", "optional_stub", "trampoline", "thread", "call_catching", "protect"] {
         assert!(names.iter().any(|name| name == expected), "{expected} is not among {names:?}");
     }
     text

@@ -8,6 +8,7 @@
 //! Nothing happens before the first look-up, so this code is harmless in processes without MPI.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -145,44 +146,61 @@ pub fn data(name: &CStr) -> Option<NonNull<c_void>> {
 /// An object loaded earlier may be another preload library that calls this one as its next; calling it back would
 /// recurse forever. This function does not allocate and calls only `dl_iterate_phdr`, so the loader may call it.
 pub fn search_loaded_objects(name: &[u8]) -> Option<NonNull<c_void>> {
-    struct Search<'a> {
-        name: &'a [u8],
-        own: usize,
-        is_after_own: bool,
-        before: Option<NonNull<c_void>>,
-        after: Option<NonNull<c_void>>,
-    }
-    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid `info` with the stated number of headers; `search` is the one given
-        // below, used by this call only.
-        let (info, headers, search) = unsafe {
-            let info = &*info;
-            let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-            (info, headers, &mut *search.cast::<Search<'_>>())
-        };
-        let base = info.dlpi_addr as usize;
-        let of_kind = |kind| headers.iter().filter(move |header| header.p_type == kind);
-        let range = |header: &libc::Elf64_Phdr| {
-            let start = base + header.p_vaddr as usize;
-            start..start + header.p_memsz as usize
-        };
-        if of_kind(libc::PT_LOAD).any(|header| range(header).contains(&search.own)) {
-            search.is_after_own = true;
-            return 0;
+    let own = function as fn(&CStr) -> Option<NonNull<c_void>> as usize;
+    let (mut is_after_own, mut before, mut after) = (false, None, None);
+    each_loaded_object(&mut |object| {
+        if object.segments(libc::PT_LOAD).any(|segment| segment.contains(&own)) {
+            is_after_own = true;
+            return false;
         }
         // SAFETY: the dynamic section of a loaded object.
-        let table = of_kind(libc::PT_DYNAMIC)
-            .find_map(|header| unsafe { SymbolTable::of(base, range(header).start) });
-        let found = table.and_then(|table| table.find(search.name));
-        let place = if search.is_after_own { &mut search.after } else { &mut search.before };
-        *place = place.or(found);
-        c_int::from(search.after.is_some())
+        let table = object
+            .segments(libc::PT_DYNAMIC)
+            .find_map(|section| unsafe { SymbolTable::of(object.base(), section.start) });
+        let place = if is_after_own { &mut after } else { &mut before };
+        *place = place.or(table.and_then(|table| table.find(name)));
+        after.is_some()
+    });
+    after.or(before)
+}
+
+/// An object that the loader has loaded.
+#[derive(Debug)]
+pub struct LoadedObject<'a>(&'a libc::dl_phdr_info);
+
+impl LoadedObject<'_> {
+    /// The address to which addresses in the file are relative.
+    fn base(&self) -> usize {
+        self.0.dlpi_addr as usize
     }
-    let own = own_address() as usize;
-    let mut search = Search { name, own, is_after_own: false, before: None, after: None };
-    // SAFETY: `look` has the prototype that the loader calls, and `search` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-    search.after.or(search.before)
+
+    /// The file's name; empty for the program.
+    pub fn name(&self) -> &CStr {
+        // SAFETY: null, or a C string of the loader's.
+        if self.0.dlpi_name.is_null() { c"" } else { unsafe { CStr::from_ptr(self.0.dlpi_name) } }
+    }
+
+    /// The addresses of the segments of a type.
+    pub fn segments(&self, kind: u32) -> impl Iterator<Item = Range<usize>> {
+        // SAFETY: as many headers as the loader says.
+        let headers = unsafe { std::slice::from_raw_parts(self.0.dlpi_phdr, self.0.dlpi_phnum.into()) };
+        headers.iter().filter(move |header| header.p_type == kind).map(|header| {
+            let start = self.base() + header.p_vaddr as usize;
+            start..start + header.p_memsz as usize
+        })
+    }
+}
+
+/// Calls a function for each loaded object, in the order of loading, until it returns true.
+pub fn each_loaded_object(mut visit: &mut dyn FnMut(&LoadedObject<'_>) -> bool) {
+    unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, visit: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid `info` and the pointer given below.
+        unsafe {
+            c_int::from((*visit.cast::<&mut dyn FnMut(&LoadedObject<'_>) -> bool>())(&LoadedObject(&*info)))
+        }
+    }
+    // SAFETY: `look` has the prototype that the loader calls, and `visit` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut visit).cast()) };
 }
 
 /// The symbol table of a loaded object.
@@ -283,10 +301,6 @@ impl SymbolTable {
         }
         None
     }
-}
-
-fn own_address() -> *const c_void {
-    function as fn(&CStr) -> Option<NonNull<c_void>> as *const c_void
 }
 
 #[cfg(test)]

@@ -50,7 +50,6 @@ unsafe fn discard(exception: *mut c_void) {
 
 /// Calls a function with one argument and returns its result, or the exception that it has thrown: [`personality`] resumes behind the
 /// call with the exception in the register of the result.
-#[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn call_catching(
     _function: unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,
@@ -59,39 +58,26 @@ unsafe extern "C-unwind" fn call_catching(
     std::arch::naked_asm!(
         ".cfi_startproc",
         ".cfi_personality 0x1b, {personality}",
-        "sub rsp, 8",
-        ".cfi_def_cfa_offset 16",
-        "mov rax, rdi",
-        "mov rdi, rsi",
-        "call rax",
-        "add rsp, 8",
-        ".cfi_def_cfa_offset 8",
-        "ret",
-        ".cfi_endproc",
-        personality = sym personality,
-    )
-}
-
-/// As on x86-64.
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn call_catching(
-    _function: unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,
-    _argument: *mut c_void,
-) -> *mut c_void {
-    std::arch::naked_asm!(
-        ".cfi_startproc",
-        ".cfi_personality 0x1b, {personality}",
-        "stp x29, x30, [sp, #-16]!",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset x29, -16",
-        ".cfi_offset x30, -8",
-        "mov x9, x0",
-        "mov x0, x1",
-        "blr x9",
-        "ldp x29, x30, [sp], #16",
-        ".cfi_def_cfa_offset 0",
-        "ret",
+        #[cfg(target_arch = "x86_64")]
+        "sub rsp, 8
+        .cfi_def_cfa_offset 16
+        mov rax, rdi
+        mov rdi, rsi
+        call rax
+        add rsp, 8
+        .cfi_def_cfa_offset 8
+        ret",
+        #[cfg(target_arch = "aarch64")]
+        "stp x29, x30, [sp, #-16]!
+        .cfi_def_cfa_offset 16
+        .cfi_offset x29, -16
+        .cfi_offset x30, -8
+        mov x9, x0
+        mov x0, x1
+        blr x9
+        ldp x29, x30, [sp], #16
+        .cfi_def_cfa_offset 0
+        ret",
         ".cfi_endproc",
         personality = sym personality,
     )

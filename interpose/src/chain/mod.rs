@@ -185,7 +185,7 @@ trampoline! {
 }
 
 /// Passes a call of the program through the chain.
-unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
+pub(crate) unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
     // SAFETY: the calling thread's data and the program's arguments.
     unsafe {
         let thread = machine::thread();
