@@ -8,11 +8,11 @@ use crate::requests::{PendingRequest, Template};
 use crate::shapes::{Key, PARTS, Part};
 use crate::tracer::{Scratch, State, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::Call;
+use mpi_abi::prototypes::{Call, Kind};
 use std::ptr::NonNull;
 use vef_format::capture::encode::{can_be_shape, makes_request};
 use vef_format::capture::event::{
-    Action, Completion, Datatype, Detail, FileId, Outcome, RequestId, Split, WindowId,
+    Action, Completion, Datatype, DatatypeId, Detail, FileId, Outcome, RequestId, Split, WindowId,
 };
 use vef_format::units::Bytes;
 
@@ -96,6 +96,8 @@ pub(crate) struct Recorded {
     /// A hook's notes from before the call.
     pub(crate) saved: usize,
     pub(crate) saved_flag: bool,
+    /// The object that the call frees.
+    pub(crate) forgotten: Option<Part>,
     /// The pending request and template that the call frees.
     pub(crate) freed: (Option<PendingRequest>, Option<Template>),
     /// Whether the request made by the call has been registered.
@@ -126,6 +128,7 @@ impl Recorded {
             scratch,
             saved: 0,
             saved_flag: false,
+            forgotten: None,
             freed: (None, None),
             request_is_known: false,
             start: 0,
@@ -210,7 +213,7 @@ impl Recorded {
 
     /// The communicator of a handle.
     pub(crate) fn comm(&mut self, handle: usize) -> Comm {
-        let known = self.tracer.known().comms.get(handle);
+        let known = self.tracer.known().comms.known.get(handle);
         let comm = known.unwrap_or_else(|| {
             let is_self = handle == self.abi().predefined.comm_self;
             let origin = if is_self { CommOrigin::SelfOnly } else { CommOrigin::Unseen };
@@ -234,7 +237,7 @@ impl Recorded {
         let members = self.tracer.membership(asked);
         let mut known = self.tracer.known();
         // Another thread may have added it meanwhile.
-        if let Some(comm) = known.comms.get(handle) {
+        if let Some(comm) = known.comms.known.get(handle) {
             return comm;
         }
         let (comm, origin) = known.comms.add(handle, &members, origin);
@@ -262,7 +265,8 @@ impl Recorded {
         if let Some(found) = known.types.get(handle) {
             return found;
         }
-        let found = known.types.add(handle, &described);
+        let (sparse, size) = (!described.contiguous, described.size.0);
+        let found = known.types.add(handle, |id| Type { id: DatatypeId(id), sparse, size });
         drop(known);
         self.lane().writer.define(&Action::Datatype(Datatype { id: found.id, ..described }));
         found
@@ -282,33 +286,18 @@ impl Recorded {
         Some(FileId(number))
     }
 
-    /// Forgets a handle that is freed or made anew; returns its communicator.
-    pub(crate) fn forget_comm(&mut self, handle: usize) -> Option<Comm> {
-        let forgotten = self.tracer.known().comms.forget(handle)?;
-        self.tracer.forget_shapes(Part::Comm(forgotten.id.0));
-        Some(forgotten)
-    }
-
-    /// [`Recorded::forget_comm`] for a datatype.
-    pub(crate) fn forget_datatype(&mut self, handle: usize) {
-        let forgotten = self.tracer.known().types.forget(handle);
-        if let Some(forgotten) = forgotten {
-            self.tracer.forget_shapes(Part::Datatype(forgotten.id.0));
-        }
-    }
-
-    /// [`Recorded::forget_comm`] for a window.
-    pub(crate) fn forget_window(&mut self, handle: usize) -> Option<WindowId> {
-        let number = self.tracer.known().windows.forget(handle)?;
-        self.tracer.forget_shapes(Part::Window(number));
-        Some(WindowId(number))
-    }
-
-    /// [`Recorded::forget_comm`] for a file.
-    pub(crate) fn forget_file(&mut self, handle: usize) -> Option<FileId> {
-        let number = self.tracer.known().files.forget(handle)?;
-        self.tracer.forget_shapes(Part::File(number));
-        Some(FileId(number))
+    /// Forgets a handle of a kind that is freed or made anew; returns its object.
+    pub(crate) fn forget(&mut self, kind: Kind, handle: usize) -> Option<Part> {
+        let mut known = self.tracer.known();
+        let part = match kind {
+            Kind::Comm => Part::Comm(known.comms.known.forget(handle)?.id.0),
+            Kind::Datatype => Part::Datatype(known.types.forget(handle)?.id.0),
+            Kind::Win => Part::Window(known.windows.forget(handle)?),
+            _ => Part::File(known.files.forget(handle)?),
+        };
+        drop(known);
+        self.tracer.forget_shapes(part);
+        Some(part)
     }
 
     /// The identity of the request that the next record makes.

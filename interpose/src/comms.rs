@@ -1,6 +1,6 @@
 //! Communicators: each is numbered when it is made or first used.
 
-use crate::table::HandleMap;
+use crate::table::Numbered;
 use mpi_abi::api::Mpi;
 use mpi_abi::handles;
 use std::collections::HashMap;
@@ -18,21 +18,18 @@ pub(crate) struct Comm {
     pub(crate) rank: i32,
     /// An inter-communicator, or one with members outside `MPI_COMM_WORLD`: its calls are counted but not translated.
     pub(crate) foreign: bool,
+    /// The number of destinations in its topology, if it is known.
+    pub(crate) destinations: Option<u32>,
 }
 
 /// The known communicators.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Comms {
-    known: HandleMap<Comm>,
-    /// The result of the last look-up.
-    last: (usize, Comm),
-    next: u32,
+    pub(crate) known: Numbered<Comm>,
     /// The number of creating calls on each communicator, by its number.
     children: Vec<u32>,
     /// The number of communicators so far for each key.
     ordinals: HashMap<CommKey, u32>,
-    /// The number of sources and of destinations of each communicator with a topology.
-    neighbours: HandleMap<(usize, usize)>,
 }
 
 /// Communicators with the same key are distinguished by their order.
@@ -118,26 +115,6 @@ impl Membership {
 }
 
 impl Comms {
-    pub(crate) fn new() -> Self {
-        Self {
-            known: HandleMap::new(),
-            last: (0, Comm::default()),
-            next: 0,
-            children: Vec::new(),
-            ordinals: HashMap::new(),
-            neighbours: HandleMap::new(),
-        }
-    }
-
-    /// The communicator of `handle`, if it is known.
-    #[inline(always)]
-    pub(crate) fn get(&mut self, handle: usize) -> Option<Comm> {
-        if self.last.0 != handle || handle == 0 {
-            self.last = (handle, *self.known.get(handle)?);
-        }
-        Some(self.last.1)
-    }
-
     /// Counts a creating call on `parent`; returns the number of earlier ones.
     pub(crate) fn count_child(&mut self, parent: CommId) -> u32 {
         let counts = &mut self.children;
@@ -159,29 +136,10 @@ impl Comms {
             }
             CommOrigin::Unseen => Origin::Unseen { ordinal: self.next_ordinal(None, &members.ranks) },
         };
-        let id = CommId(self.next);
-        self.next += 1;
-        let Membership { ranks, rank, foreign, .. } = members;
-        let comm = Comm { id, size: ranks.len() as u32, rank: *rank, foreign: *foreign };
-        self.known.insert(handle, comm);
-        (comm, origin)
-    }
-
-    /// Removes a handle that was freed or reused; returns its communicator.
-    pub(crate) fn forget(&mut self, handle: usize) -> Option<Comm> {
-        self.last = (0, Comm::default());
-        self.neighbours.remove(handle);
-        self.known.remove(handle)
-    }
-
-    /// The number of sources and of destinations of the communicator of `handle`, if known.
-    pub(crate) fn neighbours(&self, handle: usize) -> Option<(usize, usize)> {
-        self.neighbours.get(handle).copied()
-    }
-
-    /// Stores the result of a query for [`Comms::neighbours`].
-    pub(crate) fn set_neighbours(&mut self, handle: usize, neighbours: (usize, usize)) {
-        self.neighbours.insert(handle, neighbours);
+        let &Membership { ref ranks, rank, foreign, .. } = members;
+        let size = ranks.len() as u32;
+        let comm = |id| Comm { id: CommId(id), size, rank, foreign, destinations: None };
+        (self.known.add(handle, comm), origin)
     }
 
     fn next_ordinal(&mut self, of: Option<(CommId, i32)>, ranks: &[Rank]) -> u32 {

@@ -1,33 +1,21 @@
 //! Table of pending requests by handle. It allocates only when it grows.
 
 use crate::requests::PendingRequest;
-use crate::table::{HandleMap, home};
+use crate::table::HandleMap;
 use std::collections::VecDeque;
-
-/// A handle and its oldest pending request.
-type Slot = (usize, PendingRequest);
 
 /// Pending requests by handle. Several requests may share a handle (MPI gives many small sends the same completed
 /// request); they are taken in the order in which they were made.
 ///
 /// Most requests complete soon and in order. Therefore the latest ones are kept in a list ([`Recent`]) and move to
 /// the table only when another request is looked up.
-///
-/// Libraries reuse few handles, so a handle keeps its slot as a tombstone when no request is pending; tombstones are
-/// dropped when the table would have to grow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pending {
     recent: Recent,
-    /// The length is a power of two. Key 0: never used. The slot of a shared handle has the oldest request, with
-    /// [`PendingRequest::SHARED`].
-    slots: Vec<Slot>,
-    /// The length of `slots` minus one.
-    mask: usize,
-    /// Slots with a key, tombstones included.
-    used: usize,
-    /// For each handle that was ever shared, the index in `rest` of the queue of its other requests.
-    shared: HandleMap<u32>,
-    rest: Vec<VecDeque<PendingRequest>>,
+    /// The oldest request of each handle; with [`PendingRequest::SHARED`] if it has others.
+    oldest: HandleMap<PendingRequest>,
+    /// The other requests of each handle that was ever shared.
+    rest: HandleMap<VecDeque<PendingRequest>>,
     /// The number of requests in the table whose status is needed.
     needs_status: usize,
 }
@@ -65,21 +53,13 @@ impl Run {
     }
 }
 
-impl Pending {
-    pub(crate) fn new() -> Self {
-        let slots = vec![(0, PendingRequest::NEVER); 256];
-        let recent = Recent { handles: [0; RECENT], first: 0, end: 0, next: PendingRequest::NEVER };
-        Self {
-            recent,
-            mask: slots.len() - 1,
-            slots,
-            used: 0,
-            shared: HandleMap::new(),
-            rest: Vec::new(),
-            needs_status: 0,
-        }
+impl Default for Recent {
+    fn default() -> Self {
+        Self { handles: [0; RECENT], first: 0, end: 0, next: PendingRequest::NEVER }
     }
+}
 
+impl Pending {
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: usize, waiting: PendingRequest) {
         let Recent { handles, end, next, .. } = &mut self.recent;
@@ -167,10 +147,11 @@ impl Pending {
     /// Removes the oldest request of `key`.
     pub(crate) fn take(&mut self, key: usize) -> Option<PendingRequest> {
         let taken = *self.get_mut(key)?;
-        self.find(key).1 = taken.tombstone();
         self.needs_status -= usize::from(taken.needs_status());
         if taken.has(PendingRequest::SHARED) {
             self.promote(key);
+        } else {
+            self.oldest.remove(key);
         }
         Some(taken.without(PendingRequest::SHARED))
     }
@@ -178,8 +159,8 @@ impl Pending {
     /// Whether `thread` made one of the first [`NEAR`] requests of `key`.
     pub(crate) fn has_of(&mut self, key: usize, thread: u16) -> bool {
         let Some(oldest) = self.get(key) else { return false };
-        let rest = self.shared.get(key).and_then(|&place| self.rest.get(place as usize));
-        let rest = rest.filter(|_| oldest.has(PendingRequest::SHARED)).into_iter().flatten().take(NEAR);
+        let rest = self.rest.get(key).filter(|_| oldest.has(PendingRequest::SHARED));
+        let rest = rest.into_iter().flatten().take(NEAR);
         std::iter::once(&oldest).chain(rest).any(|waiting| waiting.thread() == thread)
     }
 
@@ -192,14 +173,13 @@ impl Pending {
     /// Moves the oldest request of `key` that `thread` made to the front, if one is among the first [`NEAR`]. The
     /// others belong to threads whose waits are about to return.
     pub(crate) fn prefer(&mut self, key: usize, thread: u16) {
-        let Some(&mut oldest) = self.get_mut(key) else { return };
+        self.settle();
+        let Some(oldest) = self.oldest.get_mut(key) else { return };
         if oldest.thread() != thread && oldest.has(PendingRequest::SHARED) {
-            let rest = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize));
-            if let Some(own) =
-                rest.into_iter().flatten().take(NEAR).find(|waiting| waiting.thread() == thread)
-            {
-                let own = std::mem::replace(own, oldest.without(PendingRequest::SHARED));
-                self.find(key).1 = own.with(PendingRequest::SHARED);
+            let rest = self.rest.get_mut(key).into_iter().flatten().take(NEAR);
+            if let Some(own) = { rest }.find(|waiting| waiting.thread() == thread) {
+                let before = std::mem::replace(oldest, own.with(PendingRequest::SHARED));
+                *own = before.without(PendingRequest::SHARED);
             }
         }
     }
@@ -207,22 +187,7 @@ impl Pending {
     /// The oldest request of `key`.
     fn get_mut(&mut self, key: usize) -> Option<&mut PendingRequest> {
         self.settle();
-        let (found, waiting) = self.find(key);
-        (*found == key && !waiting.is_completed()).then_some(waiting)
-    }
-
-    /// The slot of `key`, or the unused slot where it would be inserted.
-    #[inline(always)]
-    fn find(&mut self, key: usize) -> &mut Slot {
-        let mut at = home(key, self.mask);
-        loop {
-            // SAFETY: masked by the length, a power of two, less one.
-            let slot = unsafe { &mut *self.slots.as_mut_ptr().add(at) };
-            if slot.0 == key || slot.0 == 0 {
-                return slot;
-            }
-            at = (at + 1) & self.mask;
-        }
+        self.oldest.get_mut(key)
     }
 
     /// Moves the listed requests to the table.
@@ -267,63 +232,22 @@ impl Pending {
             return;
         }
         self.needs_status += usize::from(waiting.needs_status());
-        let slot = self.find(key);
-        if slot.0 == key && slot.1.is_completed() {
-            slot.1 = waiting;
+        let (oldest, is_new) = self.oldest.entry(key);
+        if is_new {
+            *oldest = waiting;
         } else {
-            self.insert_new(key, waiting);
+            *oldest = oldest.with(PendingRequest::SHARED);
+            self.rest.entry(key).0.push_back(waiting);
         }
     }
 
-    /// Inserts a new handle, or another request of a handle with a pending one.
-    #[inline(never)]
-    fn insert_new(&mut self, key: usize, waiting: PendingRequest) {
-        if self.find(key).0 == 0 {
-            if (self.used + 1) * 4 > self.slots.len() * 3 {
-                self.make_room();
-            }
-            self.used += 1;
-            *self.find(key) = (key, waiting);
-            return;
-        }
-        let oldest = &mut self.find(key).1;
-        *oldest = oldest.with(PendingRequest::SHARED);
-        let place = match self.shared.get(key) {
-            Some(&place) => place,
-            None => {
-                self.rest.push(VecDeque::new());
-                let place = self.rest.len() as u32 - 1;
-                self.shared.insert(key, place);
-                place
-            }
-        };
-        self.rest[place as usize].push_back(waiting);
-    }
-
-    /// Moves the next request of a shared handle into its slot.
+    /// Replaces the oldest request of a shared handle by the next one.
     #[inline(never)]
     fn promote(&mut self, key: usize) {
-        let Some(rest) = self.shared.get(key).and_then(|&place| self.rest.get_mut(place as usize)) else {
-            return;
-        };
-        if let Some(next) = rest.pop_front() {
-            let flags = if rest.is_empty() { 0 } else { PendingRequest::SHARED };
-            self.find(key).1 = next.with(flags);
-        }
-    }
-
-    /// Drops tombstones; doubles the table if it remains more than half full.
-    #[cold]
-    #[inline(never)]
-    fn make_room(&mut self) {
-        let is_busy = |slot: &&Slot| !slot.1.is_completed();
-        let busy = self.slots.iter().filter(is_busy).count();
-        let len = if busy * 2 > self.slots.len() { self.slots.len() * 2 } else { self.slots.len() };
-        let old = std::mem::replace(&mut self.slots, vec![(0, PendingRequest::NEVER); len]);
-        self.mask = len - 1;
-        self.used = busy;
-        for slot in old.iter().filter(is_busy) {
-            *self.find(slot.0) = *slot;
+        if let (Some(oldest), Some(rest)) = (self.oldest.get_mut(key), self.rest.get_mut(key))
+            && let Some(next) = rest.pop_front()
+        {
+            *oldest = next.with(if rest.is_empty() { 0 } else { PendingRequest::SHARED });
         }
     }
 }
@@ -341,7 +265,7 @@ mod tests {
     /// Behaves as a map of queues under many operations on few keys (long probe chains, frequent reuse).
     #[test]
     fn pending_is_a_map_of_queues() {
-        let mut pending = Pending::new();
+        let mut pending = Pending::default();
         let mut model: HashMap<usize, VecDeque<PendingRequest>> = HashMap::new();
         let mut state = 7u64;
         for step in 0..200_000u64 {
@@ -361,14 +285,14 @@ mod tests {
             }
             assert_eq!(pending.take(key), None);
         }
-        assert!(pending.slots.iter().all(|slot| slot.1.is_completed()));
+        assert_eq!(pending.oldest.len(), 0);
     }
 
     /// Runs are found and removed among other pending requests; the model is a plain list.
     #[test]
     fn runs_are_taken_from_wherever_they_are() {
         let own = |number| PendingRequest::new(RequestId { thread: 0, number }, 0);
-        let mut pending = Pending::new();
+        let mut pending = Pending::default();
         let mut model: Vec<(usize, PendingRequest)> = Vec::new();
         let (mut state, mut made, mut runs) = (11u64, 0u64, 0);
         for _ in 0..100_000 {
@@ -414,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_million_of_one_handle_take_linear_time() {
-        let mut pending = Pending::new();
+        let mut pending = Pending::default();
         for i in 0..1_000_000u64 {
             pending.insert(0x1234, waiting(i));
         }
@@ -423,17 +347,17 @@ mod tests {
         }
         pending.insert(0x1234, waiting(1));
         pending.insert(0x1234, waiting(2));
-        assert_eq!(pending.rest.len(), 1, "places are used again");
+        assert_eq!(pending.rest.len(), 1, "queues are used again");
     }
 
     /// A table of a million handles has 16 bytes a slot and at most twice as many slots as needed.
     #[test]
     fn a_million_handles_take_little_memory() {
-        let mut pending = Pending::new();
+        let mut pending = Pending::default();
         for i in 0..1_000_000u64 {
             pending.insert(0x7f00_0000_0000 + i as usize * 192, waiting(i));
         }
-        assert_eq!(size_of_val(&pending.slots[..]), 16 << 21);
+        assert_eq!(pending.oldest.bytes(), 16 << 21);
         for i in (0..1_000_000u64).rev() {
             assert_eq!(pending.take(0x7f00_0000_0000 + i as usize * 192), Some(waiting(i)));
         }
@@ -441,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_thread_takes_its_own_first() {
-        let mut pending = Pending::new();
+        let mut pending = Pending::default();
         for number in [1, 3, 4, 5, 6] {
             pending.insert(7, waiting(number));
         }
@@ -452,11 +376,11 @@ mod tests {
 
     #[test]
     fn handles_that_come_and_go_do_not_fill_the_table() {
-        let mut pending = Pending::new();
+        let mut pending = Pending::default();
         for key in 1..100_000usize {
             pending.insert(key * 16, waiting(key as u64));
             assert_eq!(pending.take(key * 16), Some(waiting(key as u64)));
         }
-        assert!(pending.slots.len() <= 256, "{} slots", pending.slots.len());
+        assert!(pending.oldest.bytes() <= 16 << 8, "{} bytes", pending.oldest.bytes());
     }
 }

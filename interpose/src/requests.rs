@@ -1,9 +1,7 @@
 //! State of a request between the call that makes it and the call that completes it.
 
 use mpi_abi::prototypes::Call;
-use vef_format::capture::event::{Collective, DatatypeId, PostReceive, RequestId, Send};
-use vef_format::ids::{CommId, CommRank};
-use vef_format::operation::{Amounts, Operation};
+use vef_format::capture::event::{Collective, PostReceive, RequestId, Send};
 use vef_format::units::Bytes;
 
 /// A pending request: its number, the thread that made it and flags, packed into one word because the tables of these
@@ -26,15 +24,13 @@ impl PendingRequest {
     /// Other requests have the same handle; used by the table only.
     pub(crate) const SHARED: u8 = 8;
 
-    /// Tombstone: the request has completed, but its handle keeps its slot in the table.
-    const COMPLETED: u8 = 16;
     /// The request has no record; it only marks its handle as used.
-    pub(crate) const UNRECORDED: u8 = 32;
-    /// Marks a slot that was never used.
+    pub(crate) const UNRECORDED: u8 = 16;
+    /// No request.
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
-    const FLAG_BITS: u32 = 6;
-    /// Bits below the number. Its 42 bits last for weeks at a request every 100 ns.
+    const FLAG_BITS: u32 = 5;
+    /// Bits below the number. Its 43 bits last for weeks at a request every 100 ns.
     const LOW_BITS: u32 = Self::FLAG_BITS + u16::BITS;
 
     #[inline(always)]
@@ -83,18 +79,6 @@ impl PendingRequest {
         std::iter::successors(Some(self), |waiting| Some(waiting.next()))
     }
 
-    /// Whether this is a tombstone.
-    #[inline(always)]
-    pub(crate) fn is_completed(self) -> bool {
-        self.has(Self::COMPLETED)
-    }
-
-    /// The tombstone of this request.
-    #[inline(always)]
-    pub(crate) fn tombstone(self) -> Self {
-        Self(self.0 | u64::from(Self::COMPLETED))
-    }
-
     #[inline(always)]
     pub(crate) fn has(self, flag: u8) -> bool {
         self.0 & u64::from(flag) != 0
@@ -136,54 +120,8 @@ pub(crate) enum Template {
     Send(Send),
     /// A receive.
     Receive(PostReceive),
-    /// A collective.
-    Collective(Box<CollectiveTemplate>),
+    /// A collective without its lists, and these: the bytes sent to and received from each rank.
+    Collective(Box<(Collective<'static>, [Vec<u64>; 2])>),
     /// An operation that a trace cannot represent: the function that made it, and the bytes of each start.
     Other(Call, Bytes),
-}
-
-/// A [`Collective`] that owns its lists.
-#[derive(Clone, Debug)]
-pub(crate) struct CollectiveTemplate {
-    operation: Operation,
-    comm: CommId,
-    root: Option<CommRank>,
-    amounts: Amounts,
-    count: u64,
-    datatype: DatatypeId,
-    recv_datatype: Option<DatatypeId>,
-    send_counts: Vec<u64>,
-    recv_counts: Vec<u64>,
-}
-
-impl CollectiveTemplate {
-    pub(crate) fn new(part: &Collective<'_>) -> Self {
-        Self {
-            operation: part.operation,
-            comm: part.comm,
-            root: part.root,
-            amounts: part.amounts,
-            count: part.count,
-            datatype: part.datatype,
-            recv_datatype: part.recv_datatype,
-            send_counts: part.send_counts.to_vec(),
-            recv_counts: part.recv_counts.to_vec(),
-        }
-    }
-
-    /// The operation, with this request.
-    pub(crate) fn started(&self, request: RequestId) -> Collective<'_> {
-        Collective {
-            operation: self.operation,
-            comm: self.comm,
-            root: self.root,
-            amounts: self.amounts,
-            count: self.count,
-            datatype: self.datatype,
-            recv_datatype: self.recv_datatype,
-            request: Some(request),
-            send_counts: &self.send_counts,
-            recv_counts: &self.recv_counts,
-        }
-    }
 }

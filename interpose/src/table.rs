@@ -1,12 +1,4 @@
-//! An open-addressing hash table by handle. It allocates only when it grows.
-
-/// The first slot to try for `key` in a table of `mask` + 1 slots. Handles are addresses or small numbers: their
-/// lowest bits are constant and their highest nearly so.
-#[inline(always)]
-pub(crate) fn home(key: usize, mask: usize) -> usize {
-    let hash = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (hash >> 32) as usize & mask
-}
+//! An open-addressing hash table by handle, which allocates only when it grows, and a numbering of objects on it.
 
 /// A map from non-zero words to small values.
 #[derive(Debug)]
@@ -16,39 +8,40 @@ pub(crate) struct HandleMap<V> {
     len: usize,
 }
 
-impl<V: Copy + Default> Default for HandleMap<V> {
+impl<V: Default> Default for HandleMap<V> {
     fn default() -> Self {
-        Self::new()
+        Self { slots: empty(64), len: 0 }
     }
 }
 
-impl<V: Copy + Default> HandleMap<V> {
-    pub(crate) fn new() -> Self {
-        Self { slots: vec![(0, V::default()); 64], len: 0 }
-    }
+fn empty<V: Default>(count: usize) -> Vec<(usize, V)> {
+    std::iter::repeat_with(Default::default).take(count).collect()
+}
 
+impl<V: Default> HandleMap<V> {
     #[inline(always)]
     fn mask(&self) -> usize {
         self.slots.len() - 1
     }
 
+    /// The first slot to try. Handles are addresses or small numbers: their lowest bits are constant and their highest nearly so.
     #[inline(always)]
     fn home(&self, key: usize) -> usize {
-        home(key, self.mask())
+        let hash = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (hash >> 32) as usize & self.mask()
     }
 
     /// The slot of `key`, or the empty slot where it would be inserted. `key` must not be 0.
     #[inline(always)]
     fn find(&self, key: usize) -> usize {
-        let mask = self.mask();
         let mut at = self.home(key);
         loop {
             // In bounds: masked by the length minus one.
-            let found = self.slots[at & mask].0;
+            let found = self.slots[at].0;
             if found == key || found == 0 {
-                return at & mask;
+                return at;
             }
-            at += 1;
+            at = (at + 1) & self.mask();
         }
     }
 
@@ -58,54 +51,114 @@ impl<V: Copy + Default> HandleMap<V> {
         (*found == key && key != 0).then_some(value)
     }
 
-    /// Inserts or replaces the value of `key`.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, key: usize, value: V) {
-        if key == 0 {
-            return;
-        }
+    pub(crate) fn get_mut(&mut self, key: usize) -> Option<&mut V> {
+        let at = self.find(key);
+        let (found, value) = &mut self.slots[at];
+        (*found == key && key != 0).then_some(value)
+    }
+
+    /// The value of `key`, which must not be 0; a new one, if it has none. Returns whether it is new.
+    #[inline(always)]
+    pub(crate) fn entry(&mut self, key: usize) -> (&mut V, bool) {
         if (self.len + 1) * 2 > self.slots.len() {
             self.grow();
         }
         let at = self.find(key);
-        self.len += usize::from(self.slots[at].0 == 0);
-        self.slots[at] = (key, value);
+        let (found, value) = &mut self.slots[at];
+        let is_new = *found == 0;
+        *found = key;
+        self.len += usize::from(is_new);
+        (value, is_new)
+    }
+
+    /// Inserts or replaces the value of `key`.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, key: usize, value: V) {
+        if key != 0 {
+            *self.entry(key).0 = value;
+        }
     }
 
     pub(crate) fn remove(&mut self, key: usize) -> Option<V> {
         let mut hole = self.find(key);
-        let (found, value) = self.slots[hole];
-        if found != key || key == 0 {
+        if self.slots[hole].0 != key || key == 0 {
             return None;
         }
+        let (_, value) = std::mem::take(&mut self.slots[hole]);
         let mask = self.mask();
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
-            let (next, _) = self.slots[at];
+            let next = self.slots[at].0;
             if next == 0 {
                 break;
             }
             // Move the entry into the hole unless its home lies behind the hole.
             if (at.wrapping_sub(self.home(next)) & mask) >= (at.wrapping_sub(hole) & mask) {
-                self.slots[hole] = self.slots[at];
+                self.slots.swap(hole, at);
                 hole = at;
             }
         }
-        self.slots[hole].0 = 0;
         self.len -= 1;
         Some(value)
+    }
+
+    /// The number of keys.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The memory of the slots.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.slots[..])
     }
 
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let old = std::mem::take(&mut self.slots);
-        self.slots = vec![(0, V::default()); old.len() * 2];
-        for (key, value) in old.into_iter().filter(|(key, _)| *key != 0) {
-            let at = self.find(key);
-            self.slots[at] = (key, value);
+        let double = empty(self.slots.len() * 2);
+        for (key, value) in std::mem::replace(&mut self.slots, double) {
+            if key != 0 {
+                let at = self.find(key);
+                self.slots[at] = (key, value);
+            }
         }
+    }
+}
+
+/// Objects by handle, numbered in the order in which they become known.
+#[derive(Debug, Default)]
+pub(crate) struct Numbered<V: Default> {
+    known: HandleMap<V>,
+    next: u32,
+}
+
+impl<V: Copy + Default> Numbered<V> {
+    /// The object of `handle`, if it is known.
+    #[inline(always)]
+    pub(crate) fn get(&self, handle: usize) -> Option<V> {
+        self.known.get(handle).copied()
+    }
+
+    /// [`Numbered::get`], to be changed.
+    pub(crate) fn get_mut(&mut self, handle: usize) -> Option<&mut V> {
+        self.known.get_mut(handle)
+    }
+
+    /// Stores the object of `handle`, which follows from its number.
+    pub(crate) fn add(&mut self, handle: usize, object: impl FnOnce(u32) -> V) -> V {
+        let object = object(self.next);
+        self.next += 1;
+        self.known.insert(handle, object);
+        object
+    }
+
+    /// Removes a handle that was freed or reused; returns its object.
+    pub(crate) fn forget(&mut self, handle: usize) -> Option<V> {
+        self.known.remove(handle)
     }
 }
 
@@ -115,7 +168,7 @@ mod tests {
 
     #[test]
     fn values_are_replaced_and_removed() {
-        let mut map = HandleMap::new();
+        let mut map = HandleMap::default();
         for key in 1..500usize {
             map.insert(key, key);
             map.insert(key, key * 2);

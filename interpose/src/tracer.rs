@@ -242,7 +242,7 @@ impl Tracer {
             session: Mutex::new(of_session),
             opens: AtomicU32::new(1),
             entries: [const { AtomicPtr::new(null_mut()) }; Call::COUNT],
-            known: UnsafeCell::new(Known::new()),
+            known: UnsafeCell::new(Known::default()),
             lanes: Mutex::default(),
             locked: AtomicBool::new(false),
             rank,

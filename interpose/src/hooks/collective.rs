@@ -7,7 +7,7 @@ use crate::call::{Ended, Hook, Recorded};
 use crate::comms::Comm;
 use crate::hooks::persistent::keep_template;
 use crate::known::Type;
-use crate::requests::{CollectiveTemplate, Template};
+use crate::requests::Template;
 use mpi_abi::prototypes::{Call, Detail as Way, Name, Operation as Function, Timing};
 use vef_format::capture::event::{self, Action, DatatypeId, Detail};
 use vef_format::ids::CommRank;
@@ -82,7 +82,7 @@ fn record(call: &mut Recorded) {
     let (count, datatype, recv_datatype) = counted(call, operation, at_root);
     let request = call.next_request();
     let timing = args.call().timing();
-    let part = event::Collective {
+    let part = event::Collective::<'static> {
         operation,
         comm: comm.id,
         root: root.map(|root| CommRank(root as u32)),
@@ -91,20 +91,16 @@ fn record(call: &mut Recorded) {
         datatype: datatype.unwrap_or(moved.datatype),
         recv_datatype,
         request: (timing == Timing::Immediate).then_some(request),
-        send_counts: &send_counts,
-        recv_counts: &recv_counts,
+        send_counts: &[],
+        recv_counts: &[],
     };
-    match timing {
-        Timing::Blocking => call.put_shaped(&Action::Collective(part), 0),
-        Timing::Immediate => {
-            call.put_shaped(&Action::Collective(part), 0);
-            if let Some(place) = args.find(Name::Request) {
-                call.insert_made(place, request, 0);
-            }
-        }
-        Timing::Persistent => {
-            keep_template(call, Template::Collective(Box::new(CollectiveTemplate::new(&part))));
-        }
+    if timing == Timing::Persistent {
+        return keep_template(call, Template::Collective(Box::new((part, [send_counts, recv_counts]))));
+    }
+    let part = event::Collective { send_counts: &send_counts, recv_counts: &recv_counts, ..part };
+    call.put_shaped(&Action::Collective(part), 0);
+    if let Some(place) = args.find(Name::Request) {
+        call.insert_made(place, request, 0);
     }
     (call.scratch.send_counts, call.scratch.recv_counts) = (send_counts, recv_counts);
 }

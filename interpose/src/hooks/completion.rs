@@ -169,7 +169,7 @@ fn after_error(call: &mut Recorded, at: &WaitPlaces, handles: &[usize], code: Op
         let error = status.filter(|_| each_says).map(|status| status.error());
         let is_completed = match now == null {
             true => true,
-            false if !tracer.known().templates.has(handle) => false,
+            false if tracer.known().templates.get(handle).is_none() => false,
             false => match error {
                 Some(error) => error != constants.err_pending,
                 // SAFETY: a persistent request that the program has not freed.
@@ -294,7 +294,7 @@ impl Hook for Free {
         call.saved_flag = waiting.is_some_and(|waiting| waiting.has(PendingRequest::CANCELLED))
             && is_cancelled(call, call.saved);
         let mut known = call.tracer.known();
-        let template = known.templates.remove(call.saved);
+        let template = known.templates.remove(call.saved).flatten();
         // An inactive persistent request may share its handle with a request that another thread's wait has just completed.
         let is_under_way = template.is_none() || known.requests.has_of(call.saved, own);
         let waiting = if is_under_way { known.requests.take_of(call.saved, own) } else { None };
@@ -307,7 +307,7 @@ impl Hook for Free {
         if !ended.is_success() {
             let mut known = call.tracer.known();
             waiting.into_iter().for_each(|waiting| known.requests.insert(call.saved, waiting));
-            template.into_iter().for_each(|template| known.templates.insert(call.saved, template));
+            template.into_iter().for_each(|template| known.templates.insert(call.saved, Some(template)));
             return;
         }
         let Some(waiting) = waiting.filter(|waiting| !waiting.has(PendingRequest::UNRECORDED)) else {

@@ -1,7 +1,7 @@
 //! Files: opening, reading and writing, and other collective operations.
 
 use crate::call::{Ended, Hook, Recorded};
-use mpi_abi::prototypes::{Call, Detail as Way, Name};
+use mpi_abi::prototypes::{Call, Detail as Way, Kind, Name};
 use vef_format::capture::event::{Detail, FileId, Io};
 use vef_format::units::Bytes;
 
@@ -21,30 +21,9 @@ impl Hook for Open {
         let comm = call.comm(args.handle(COMM)).id;
         // SAFETY: the call has succeeded, so it has set the handle, and its name is a string.
         let (handle, name) = unsafe { (args.handle_at(FILE, 0), args.text(NAME)) };
-        call.forget_file(handle);
-        let id = FileId(call.tracer.known().files.add(handle));
+        call.forget(Kind::File, handle);
+        let id = FileId(call.tracer.known().files.add(handle, |id| id));
         call.put_other(Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
-    }
-}
-
-/// `MPI_File_close`.
-pub(super) struct Close;
-
-impl Hook for Close {
-    fn before(&self, call: &mut Recorded) {
-        const FILE: usize = Call::MPI_File_close.place(Name::Fh);
-        // SAFETY: the program passed one.
-        let handle = unsafe { call.args.handle_at(FILE, 0) };
-        if let Some(FileId(closed)) = call.forget_file(handle) {
-            (call.saved, call.saved_flag) = (closed as usize, true);
-        }
-    }
-
-    fn after(&self, call: &mut Recorded, ended: Ended) {
-        if ended.is_success() {
-            let known = call.saved_flag.then_some(Detail::FileClose(FileId(call.saved as u32)));
-            call.put_other(Bytes::ZERO, known.unwrap_or(Detail::None));
-        }
     }
 }
 

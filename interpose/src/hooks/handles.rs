@@ -1,9 +1,12 @@
-//! Creation and freeing of communicators and datatypes.
+//! Creation of communicators and datatypes, and freeing of any objects.
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::comms::CommOrigin;
-use mpi_abi::prototypes::{Call, Kind, Name};
-use vef_format::capture::event::{Action, Split};
+use crate::shapes::Part;
+use mpi_abi::prototypes::{Call, Category, Kind, Name};
+use vef_format::capture::event::{Action, Detail, FileId, Split, WindowId};
+use vef_format::ids::CommId;
+use vef_format::units::Bytes;
 
 /// The position of the parent in functions that make a communicator from another one.
 const PARENT: usize = Call::MPI_Comm_dup.place(Name::Comm);
@@ -37,7 +40,7 @@ impl Hook for CommCreate {
             return;
         }
         // The handle may be that of a communicator whose end was not recorded.
-        call.forget_comm(handle);
+        call.forget(Kind::Comm, handle);
         // A duplicate that is still being made must not be used; its parent has the same members.
         let duplicate = matches!(args.call(), MPI_Comm_idup | MPI_Comm_idup_with_info);
         let asked = if duplicate { args.handle(PARENT) } else { handle };
@@ -47,37 +50,28 @@ impl Hook for CommCreate {
     }
 }
 
-/// `MPI_Comm_free`, `MPI_Comm_disconnect`.
-pub(super) struct CommFree;
+/// `MPI_Comm_free`, `MPI_Comm_disconnect`, `MPI_Type_free`, `MPI_Win_free`, `MPI_File_close`.
+pub(super) struct Free;
 
-const FREED_COMM: usize = Call::MPI_Comm_free.place(Name::Comm);
-
-impl Hook for CommFree {
+impl Hook for Free {
+    /// Removes the object before the call: once it is freed, another thread may get the same handle.
     fn before(&self, call: &mut Recorded) {
-        // Removed before the call: once it is freed, another thread may get the same handle.
-        // SAFETY: the program passed a handle.
-        let handle = unsafe { call.args.handle_at(FREED_COMM, 0) };
-        if let Some(freed) = call.forget_comm(handle) {
-            (call.saved, call.saved_flag) = (freed.id.index(), true);
-        }
+        // SAFETY: these functions have one parameter, the address of a handle.
+        let handle = unsafe { call.args.handle_at(0, 0) };
+        let kind = call.call().parameters()[0].kind.target();
+        call.forgotten = kind.and_then(|kind| call.forget(kind, handle));
     }
 
     fn after(&self, call: &mut Recorded, ended: Ended) {
-        if call.saved_flag && ended.is_success() {
-            call.put(&Action::CommunicatorFree(vef_format::ids::CommId(call.saved as u32)));
-        }
-    }
-}
-
-/// `MPI_Type_free`.
-pub(super) struct TypeFree;
-
-impl Hook for TypeFree {
-    fn before(&self, call: &mut Recorded) {
-        const FREED: usize = Call::MPI_Type_free.place(Name::Datatype);
-        // SAFETY: the program passed one.
-        let handle = unsafe { call.args.handle_at(FREED, 0) };
-        call.forget_datatype(handle);
+        let detail = match (call.forgotten, call.call().category()) {
+            _ if !ended.is_success() => return,
+            (Some(Part::Comm(id)), _) => return call.put(&Action::CommunicatorFree(CommId(id))),
+            (Some(Part::Window(id)), _) => Detail::WindowFree(WindowId(id)),
+            (Some(Part::File(id)), _) => Detail::FileClose(FileId(id)),
+            (_, Category::WinFree | Category::FileClose) => Detail::None,
+            _ => return,
+        };
+        call.put_other(Bytes::ZERO, detail);
     }
 }
 
@@ -92,7 +86,7 @@ impl Hook for TypeCreate {
         if let Some(new) = new.filter(|_| ended.is_success() && made_of.is_some()) {
             // SAFETY: the call has succeeded, and so has set it.
             let handle = unsafe { call.args.handle_at(new, 0) };
-            call.forget_datatype(handle);
+            call.forget(Kind::Datatype, handle);
         }
     }
 }

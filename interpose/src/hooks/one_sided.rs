@@ -2,7 +2,7 @@
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::comms::compact;
-use mpi_abi::prototypes::{self, Call, Name};
+use mpi_abi::prototypes::{self, Kind, Name};
 use vef_format::capture::event::{self, Detail, WindowId};
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
@@ -20,33 +20,12 @@ impl Hook for Create {
         let comm = call.comm(args.handle(comm)).id;
         // SAFETY: the call has succeeded, and so has set it.
         let handle = unsafe { args.handle_at(window, 0) };
-        call.forget_window(handle);
+        call.forget(Kind::Win, handle);
         let number = |name| args.find(name).map_or(0, |place| args.number(place));
         let size = Bytes(u64::try_from(number(Name::Size)).unwrap_or(0));
         let unit = u32::try_from(number(Name::DispUnit)).unwrap_or(0);
-        let id = WindowId(call.tracer.known().windows.add(handle));
+        let id = WindowId(call.tracer.known().windows.add(handle, |id| id));
         call.put_other(Bytes::ZERO, Detail::Window { id, comm, size, unit });
-    }
-}
-
-/// `MPI_Win_free`.
-pub(super) struct Free;
-
-impl Hook for Free {
-    fn before(&self, call: &mut Recorded) {
-        const WINDOW: usize = Call::MPI_Win_free.place(Name::Win);
-        // SAFETY: the program passed one.
-        let handle = unsafe { call.args.handle_at(WINDOW, 0) };
-        if let Some(WindowId(freed)) = call.forget_window(handle) {
-            (call.saved, call.saved_flag) = (freed as usize, true);
-        }
-    }
-
-    fn after(&self, call: &mut Recorded, ended: Ended) {
-        if ended.is_success() {
-            let known = call.saved_flag.then_some(Detail::WindowFree(WindowId(call.saved as u32)));
-            call.put_other(Bytes::ZERO, known.unwrap_or(Detail::None));
-        }
     }
 }
 

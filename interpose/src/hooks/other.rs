@@ -23,7 +23,7 @@ impl Hook for Other {
         if let Some(new) = output(args.call(), Kind::CommPtr) {
             // SAFETY: the call has set it.
             let handle = unsafe { args.handle_at(new, 0) };
-            call.forget_comm(handle);
+            call.forget(Kind::Comm, handle);
         }
         let bytes = moved(call);
         call.put_other(bytes, Detail::None);
@@ -82,14 +82,13 @@ fn plus(sum: Bytes, bytes: Bytes) -> Bytes {
 /// The number of destinations of this process in the topology of the call's communicator.
 fn destinations(call: &mut Recorded) -> usize {
     let Some(comm) = call.args.find(Name::Comm).map(|place| call.args.handle(place)) else { return 0 };
-    // Registers the communicator as a part of the shape.
-    call.comm(comm);
-    let known = call.tracer.known().comms.neighbours(comm);
-    let (_, destinations) = known.unwrap_or_else(|| {
-        // SAFETY: a handle that MPI has just accepted from the program.
-        let asked = call.tracer.mpi.comm_neighbours(unsafe { Comm::from_word(comm) }).unwrap_or_default();
-        call.tracer.known().comms.set_neighbours(comm, asked);
-        asked
-    });
-    destinations
+    if let Some(known) = call.comm(comm).destinations {
+        return known as usize;
+    }
+    // SAFETY: a handle that MPI has just accepted from the program.
+    let asked = call.tracer.mpi.comm_neighbours(unsafe { Comm::from_word(comm) }).unwrap_or_default().1;
+    if let Some(comm) = call.tracer.known().comms.known.get_mut(comm) {
+        comm.destinations = Some(asked as u32);
+    }
+    asked
 }

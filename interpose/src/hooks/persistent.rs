@@ -3,14 +3,14 @@
 use crate::call::{Ended, Hook, Recorded};
 use crate::requests::{PendingRequest, Template};
 use mpi_abi::prototypes::{Call, Name};
-use vef_format::capture::event::{Action, Detail};
+use vef_format::capture::event::{Action, Collective, Detail};
 
 /// Stores the template of the persistent request that a call has made.
 pub(super) fn keep_template(call: &mut Recorded, template: Template) {
     let Some(place) = call.args.find(Name::Request) else { return };
     // SAFETY: the call has succeeded, and so has set it.
     let handle = unsafe { call.args.handle_at(place, 0) };
-    call.tracer.known().templates.insert(handle, template);
+    call.tracer.known().templates.insert(handle, Some(template));
 }
 
 /// `MPI_Start`, `MPI_Startall`.
@@ -54,7 +54,7 @@ impl Hook for Start {
 
 /// Records a start of the persistent request `handle`. Some libraries change the handle to `now`.
 fn start(call: &mut Recorded, handle: usize, now: usize) {
-    let Some(template) = call.tracer.known().templates.remove(handle) else { return };
+    let Some(template) = call.tracer.known().templates.remove(handle).flatten() else { return };
     let request = call.next_request();
     match &template {
         Template::Send(send) => {
@@ -66,12 +66,14 @@ fn start(call: &mut Recorded, handle: usize, now: usize) {
             call.insert_pending(now, request, PendingRequest::flags_of(post));
         }
         Template::Collective(part) => {
-            call.put(&Action::Collective(part.started(request)));
+            let (part, [send_counts, recv_counts]) = &**part;
+            let part = Collective { request: Some(request), send_counts, recv_counts, ..part.clone() };
+            call.put(&Action::Collective(part));
             call.insert_pending(now, request, 0);
         }
         Template::Other(made_by, bytes) => {
             call.put_as(*made_by, &Action::Other { bytes: *bytes, detail: Detail::None });
         }
     }
-    call.tracer.known().templates.insert(now, template);
+    call.tracer.known().templates.insert(now, Some(template));
 }
