@@ -170,8 +170,8 @@ static void builders(void)
     REFUSED(vef_builder_op_codes(builder, 0, "wrong.txt"), VEF_ERROR_TRACE, "wrong.txt:");
     REFUSED(vef_builder_op_codes(builder, 0, NULL), VEF_ERROR_NULL, "table is null");
     REFUSED(vef_builder_op_codes(builder, 3, "codes.txt"), VEF_ERROR_ARGUMENT, "there is no job 3");
-    REFUSED(vef_builder_time_factor(builder, 0, 0.0), VEF_ERROR_ARGUMENT, "no positive number");
-    REFUSED(vef_builder_time_factor(builder, 0, -1.0 / 0.0), VEF_ERROR_ARGUMENT, "no positive number");
+    REFUSED(vef_builder_time_factor(builder, 0, -1.0), VEF_ERROR_ARGUMENT, "not a number from 0");
+    REFUSED(vef_builder_time_factor(builder, 0, -1.0 / 0.0), VEF_ERROR_ARGUMENT, "not a number from 0");
     REFUSED(vef_builder_same_node_link(builder, 1, 0), VEF_ERROR_ARGUMENT, "bandwidth of 0");
     REFUSED(vef_builder_algorithms(builder, "wrong.txt"), VEF_ERROR_ALGORITHMS, "wrong.txt");
     REFUSED(vef_builder_algorithms(builder, "nowhere"), VEF_ERROR_ALGORITHMS, "neither default");
