@@ -307,7 +307,10 @@ fn run_on<N: Network>(
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
     };
     match engine.stuck() {
-        Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
+        Some(stuck) => Err(match network.deadlock() {
+            Some(circle) => SimError::Deadlock { circle, stuck: Box::new(stuck) },
+            None => SimError::Stuck(Box::new(stuck)),
+        }),
         None => Ok(Report::new(Run {
             engine: &engine,
             finish: None,

@@ -76,6 +76,14 @@ pub enum SimError {
     /// The replay cannot end: tasks wait for messages that are never sent.
     #[error("the trace is stuck: {0}")]
     Stuck(Box<Stuck>),
+    /// Packets wait for each other's buffers.
+    #[error("the network is deadlocked; give it more virtual channels (--vcs): {circle}; {stuck}")]
+    Deadlock {
+        /// The channels that wait for each other.
+        circle: String,
+        /// The tasks that wait for the messages.
+        stuck: Box<Stuck>,
+    },
 }
 
 /// `job 2, `; empty for job 0.

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::computing::ComputeScale;
-use crate::model::{Model, OutOfTime};
+use crate::model::{Buffers, Model, OutOfTime, PacketSettings, Packets};
 use crate::places::Places;
+use crate::routing::Router;
 use crate::settings::Workload;
+use crate::topology::TopologySpec;
 use replay::{Link, Replay, SameNode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -260,6 +262,28 @@ fn a_stuck_trace_is_an_error_that_explains() {
     assert!(matches!(&error, SimError::Stuck(stuck) if stuck.circle.is_some()), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("in a circle: task 0 waits for task 1"), "{text}");
+}
+
+/// A ring of switches with one channel a link, which the check at the start refuses.
+#[test]
+fn a_deadlocked_network_names_its_channels() {
+    let messages: String =
+        (0..8).map(|from| format!("{from} {from} {} 100000 0 0 -1\n", (from + 3) % 8)).collect();
+    let file = trace(&format!("VEF3 8 8 0 0 0 0 1000\n{messages}"));
+    let topology = "torus:8".parse::<TopologySpec>().unwrap().build(8).unwrap();
+    for buffers in [Buffers::Input, Buffers::Output] {
+        let mut settings = settings(file.path()).network;
+        settings.packet = PacketSettings { buffer: Some(Bytes(4096)), buffers, ..settings.packet };
+        let router = Router::new(&topology, settings.routing, 1).unwrap();
+        let network = Packets::with_channels(router, 1, settings.packet, &settings.links, false).unwrap();
+        let engine = Engine::builder().job(Job::open(file.path()).unwrap()).engine().unwrap();
+        let error =
+            run_on(network, Observe::default(), &topology, engine, &settings, &mut |_| {}).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, SimError::Deadlock { .. }), "{text}");
+        let circle: Vec<String> = (0..9).map(|switch| format!("({}) (channel 0)", switch % 8)).collect();
+        assert!(text.contains(&circle.join(" -> ")), "{text}");
+    }
 }
 
 #[test]

@@ -47,6 +47,11 @@ pub(crate) trait Network {
     /// Number of events so far: steps of messages or packets.
     fn events(&self) -> u64;
 
+    /// When no event is left and not all messages are delivered: the channels that wait for each other.
+    fn deadlock(&self) -> Option<String> {
+        None
+    }
+
     /// The recorder of optional results, if one is set.
     fn watch(&mut self) -> &mut Option<Box<Watch>>;
 }

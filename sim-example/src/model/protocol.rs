@@ -85,6 +85,10 @@ impl<N: Network> Network for WithProtocol<'_, N> {
         self.network.events()
     }
 
+    fn deadlock(&self) -> Option<String> {
+        self.network.deadlock()
+    }
+
     fn watch(&mut self) -> &mut Option<Box<Watch>> {
         self.network.watch()
     }

@@ -5,7 +5,7 @@
 //! deadlock is possible (W. J. Dally, C. L. Seitz, 1987). The routes are those of the router, with all
 //! choices that it can make.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use super::walk::{Choice, Hop, Pick, Walk};
 use super::{MAX_CLASSES, Router, Routing, RoutingError};

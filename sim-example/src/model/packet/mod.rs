@@ -20,6 +20,7 @@
 //! Events of one moment are processed in phases: credits, arrivals and releases of links; then routing; then
 //! arbitration. Therefore the order of events within a moment does not matter.
 
+mod deadlock;
 mod parts;
 mod settings;
 
@@ -32,6 +33,7 @@ use super::links::{Links, Usage};
 use super::{Carried, Happened, ModelError, Network, OutOfTime};
 use crate::queue::Queue;
 use crate::random::mix;
+use crate::routing::channels::describe;
 use crate::routing::{Decide, Router};
 use crate::topology::{LinkClass, LinkId};
 use crate::watch::{Crossing, Watch};
@@ -76,12 +78,23 @@ impl<'a> Packets<'a> {
         links: &Links,
         report_sent: bool,
     ) -> Result<Self, ModelError> {
-        let topology = router.topology();
         if let Some(vcs) = settings.vcs.filter(|vcs| !(1..=u32::from(u8::MAX)).contains(vcs)) {
             return Err(ModelError::Channels { vcs });
         }
         let vcs = router.assign_channels(settings.vcs)?;
         let vcs = if settings.vcs.is_none() { vcs.max(2) } else { vcs };
+        Self::with_channels(router, vcs, settings, links, report_sent)
+    }
+
+    /// As [`Self::new`], with `vcs` virtual channels per link, which are not checked.
+    pub(crate) fn with_channels(
+        router: Router<'a>,
+        vcs: u32,
+        settings: PacketSettings,
+        links: &Links,
+        report_sent: bool,
+    ) -> Result<Self, ModelError> {
+        let topology = router.topology();
         // Divide the channels evenly among the classes.
         let channels = [LinkClass::LOCAL, LinkClass::GLOBAL].map(|class| {
             let classes = router.classes(class).min(vcs);
@@ -698,5 +711,9 @@ impl Network for Packets<'_> {
 
     fn watch(&mut self) -> &mut Option<Box<Watch>> {
         &mut self.watch
+    }
+
+    fn deadlock(&self) -> Option<String> {
+        self.circle().map(|circle| describe(&self.router, &circle))
     }
 }
