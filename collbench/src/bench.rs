@@ -134,6 +134,7 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
         }
         all.barrier()?;
     }
+    report.find_switches();
     report.complete = true;
     Ok(report)
 }
@@ -278,6 +279,7 @@ impl Bench<'_> {
             samples_ns: measured.samples,
             summary,
             load: meter.look(),
+            switch: None,
             warnings,
         });
         self.watch.measured(self.report);

@@ -27,6 +27,7 @@ mod error;
 pub mod machine;
 pub mod sizes;
 pub mod stats;
+mod switches;
 pub mod timer;
 
 pub mod clock;
@@ -53,4 +54,5 @@ pub use results::{MergedRow, Report, Row, merge, merged_text};
 pub use sizes::Sizes;
 pub use stats::Precision;
 pub use subject::Task;
+pub use switches::Switch;
 pub use timer::{Timer, TimerKind};

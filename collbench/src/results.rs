@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::machine::{Load, Machine};
 use crate::stats::{Launches, Precision, Summary, across_launches, median};
+use crate::switches::{Point, Switch};
 use crate::timer::{TimerKind, TimerQuality};
 
 /// Version of the JSON.
@@ -90,6 +91,9 @@ pub struct Row {
     pub thrown_away: [usize; 2],
     /// Load of rank 0's host meanwhile.
     pub load: Load,
+    /// Where the time by size changes its course between the next smaller size and this one; known at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Switch>,
     /// What to be careful about.
     pub warnings: Vec<String>,
 }
@@ -109,11 +113,16 @@ pub struct MergedRow {
     pub over_launches: Launches,
     /// Each launch's median, ns.
     pub medians_ns: Vec<f64>,
+    /// As [`Row::switch`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Switch>,
     /// Warnings of any launch.
     pub warnings: Vec<String>,
 }
 
 type Key = (String, String, u32, u64);
+/// Operation, algorithm and ranks.
+type Operation = (String, String, u32);
 
 impl Row {
     fn key(&self) -> Key {
@@ -170,7 +179,29 @@ impl Report {
         for problem in &self.problems {
             let _ = writeln!(text, "! {problem}");
         }
-        text
+        text + &self.switches_text()
+    }
+
+    /// Marks rows at which the time by size changes its course.
+    pub(crate) fn find_switches(&mut self) {
+        let of = |row: &Row| {
+            let point = Point {
+                bytes: row.bytes,
+                ns: row.summary.median,
+                half_width: row.summary.within.half_width(),
+            };
+            ((row.operation.clone(), row.algorithm.clone(), row.ranks), point)
+        };
+        Switch::mark::<Row, Operation>(&mut self.rows, of, |row, switch| row.switch = switch);
+    }
+
+    /// A line for each row with a [`Row::switch`].
+    pub fn switches_text(&self) -> String {
+        let line = |row: &Row| {
+            let Row { operation, algorithm, ranks, .. } = row;
+            Some(format!("# {operation} ({algorithm}, {ranks} ranks) {}\n", row.switch?))
+        };
+        self.rows.iter().filter_map(line).collect()
     }
 
     /// What stands before the rows.
@@ -243,18 +274,25 @@ pub fn merge(reports: &[Report], confidence: f64) -> Vec<MergedRow> {
         launches.push(row.samples_ns.clone());
         warnings.extend(row.warnings.iter().cloned());
     }
-    order
-        .into_iter()
-        .filter_map(|key| {
-            let (launches, mut warnings) = samples.remove(&key)?;
-            let over_launches = across_launches(&launches, confidence, 1)?;
-            warnings.sort();
-            warnings.dedup();
-            let medians_ns = launches.iter().map(|samples| median(samples)).collect();
-            let (operation, algorithm, ranks, bytes) = key;
-            Some(MergedRow { operation, algorithm, ranks, bytes, over_launches, medians_ns, warnings })
-        })
-        .collect()
+    let merged = order.into_iter().filter_map(|key| {
+        let (launches, mut warnings) = samples.remove(&key)?;
+        let over_launches = across_launches(&launches, confidence, 1)?;
+        warnings.sort();
+        warnings.dedup();
+        let medians_ns = launches.iter().map(|samples| median(samples)).collect();
+        let (operation, algorithm, ranks, bytes) = key;
+        let switch = None;
+        Some(MergedRow { operation, algorithm, ranks, bytes, over_launches, medians_ns, switch, warnings })
+    });
+    let mut merged: Vec<MergedRow> = merged.collect();
+    let of = |row: &MergedRow| {
+        let Launches { median: ns, interval, .. } = row.over_launches;
+        let half_width = interval.map_or(0.0, |interval| interval.half_width());
+        let key = (row.operation.clone(), row.algorithm.clone(), row.ranks);
+        (key, Point { bytes: row.bytes, ns, half_width })
+    };
+    Switch::mark::<MergedRow, Operation>(&mut merged, of, |row, switch| row.switch = switch);
+    merged
 }
 
 /// Merged rows as a table.
@@ -280,6 +318,9 @@ pub fn merged_text(rows: &[MergedRow]) -> String {
             over.relative_standard_error * 100.0,
             over.launches
         );
+        if let Some(switch) = &row.switch {
+            let _ = writeln!(text, "  # {switch}");
+        }
         for warning in &row.warnings {
             let _ = writeln!(text, "  ! {warning}");
         }

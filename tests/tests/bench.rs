@@ -21,6 +21,27 @@ fn bench(mpi: Mpi, words: &[&str]) -> Ended {
     bench_in(mpi, 2, &[], words)
 }
 
+/// Holds a result against the schema in the manual, which must also refuse a wrong one.
+fn conforms(path: &Path) {
+    const CHECK: &str = "
+import json, sys, jsonschema
+schema, result = (json.load(open(path)) for path in sys.argv[1:])
+validator = jsonschema.Draft202012Validator(schema)
+validator.check_schema(schema)
+errors = [f'{list(e.path)}: {e.message[:200]}' for e in validator.iter_errors(result)]
+assert not errors, errors
+for spoil in (lambda r: r.update(rows=3), lambda r: r['rows'][0].pop('samples_ns'), lambda r: r['machine'].update(new=1)):
+    wrong = json.loads(json.dumps(result))
+    spoil(wrong)
+    assert not validator.is_valid(wrong)
+";
+    if !run(Command::new("python3").args(["-c", "import jsonschema"])).output.status.success() {
+        return skipped("Python has no jsonschema (python3-jsonschema)");
+    }
+    let schema = root().join("docs/schema/vef-bench-1.json");
+    run(Command::new("python3").args(["-c", CHECK]).arg(schema).arg(path)).success();
+}
+
 fn json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("the results")).expect("JSON")
 }
@@ -38,6 +59,7 @@ fn collectives_of_both_mpis_are_verified_and_timed() {
             (report["complete"].as_bool(), report["schema"].as_str()),
             (Some(true), Some("vef-bench-1"))
         );
+        conforms(&file);
         // Seventeen blocking collectives, the barrier without sizes.
         let rows = report["rows"].as_array().expect("rows");
         assert_eq!(rows.len(), 1 + 16 * 3, "{:?}", report["problems"]);
@@ -248,6 +270,7 @@ fn what_was_measured_before_the_end_is_kept() {
         let bytes: Vec<_> =
             rows.iter().map(|row| (row["operation"].as_str(), row["bytes"].as_u64())).collect();
         assert_eq!(bytes, [(Some("barrier"), Some(0)), (Some("dies"), Some(8)), (Some("dies"), Some(64))]);
+        conforms(&file);
         assert_eq!(report["complete"], false);
         // A function fails at one rank: all end, with its reason.
         let ended = bench(mpi, &[&quick[..], &["--op", "barrier,fails"]].concat());

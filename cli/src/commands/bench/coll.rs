@@ -28,6 +28,12 @@ pub fn execute(coll: &Coll) -> Result<ExitCode, Failure> {
         let report = collbench::run(mpi, &plan, &mut heard)?;
         if is_root {
             table.show(&report);
+            let switches = report.switches_text();
+            if !switches.is_empty()
+                && let Err(error) = output::result(switches.trim_end())
+            {
+                output::error(&error);
+            }
             if report.rows.is_empty() && !report.problems.is_empty() {
                 return Ok(ExitCode::from(output::EXIT_BAD_INPUT));
             }
