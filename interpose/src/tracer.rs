@@ -125,8 +125,8 @@ pub(crate) struct Scratch {
     pub(crate) completions: Vec<Completion>,
     /// Statuses that the program ignores but the recorder needs; `u64` for alignment.
     pub(crate) statuses: Vec<u64>,
-    pub(crate) send_counts: Vec<u64>,
-    pub(crate) recv_counts: Vec<u64>,
+    /// Bytes sent to and received from each member of a communicator.
+    pub(crate) counts: [Vec<u64>; 2],
 }
 
 /// Access to the state of handles, locked with `multiple`. No MPI call is made while it exists.
