@@ -1,7 +1,7 @@
 //! A recorded call, as its hook sees it.
 
 use crate::arguments::Args;
-use crate::comms::{Comm, CommOrigin};
+use crate::comms::Comm;
 use crate::known::Type;
 use crate::machine::Frame;
 use crate::requests::{PendingRequest, Template};
@@ -12,7 +12,7 @@ use mpi_abi::prototypes::{Call, Kind};
 use std::ptr::NonNull;
 use vef_format::capture::encode::{can_be_shape, makes_request};
 use vef_format::capture::event::{
-    Action, Completion, Datatype, DatatypeId, Detail, FileId, Outcome, RequestId, Split, WindowId,
+    Action, Completion, Datatype, DatatypeId, Detail, FileId, Origin, Outcome, RequestId, Split, WindowId,
 };
 use vef_format::units::Bytes;
 
@@ -216,7 +216,7 @@ impl Recorded {
         let known = self.tracer.known().comms.known.get(handle);
         let comm = known.unwrap_or_else(|| {
             let is_self = handle == self.abi().predefined.comm_self;
-            let origin = if is_self { CommOrigin::SelfOnly } else { CommOrigin::Unseen };
+            let origin = if is_self { Origin::SelfOnly } else { Origin::Unseen { ordinal: 0 } };
             self.describe_comm(handle, handle, origin, None, false)
         });
         self.note(Part::Comm(comm.id.0));
@@ -230,7 +230,7 @@ impl Recorded {
         &mut self,
         handle: usize,
         asked: usize,
-        origin: CommOrigin,
+        origin: Origin,
         split: Option<Split>,
         made: bool,
     ) -> Comm {

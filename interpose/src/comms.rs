@@ -41,21 +41,6 @@ struct CommKey {
     members: u64,
 }
 
-/// How a communicator was made, as seen by the creating call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum CommOrigin {
-    /// `MPI_COMM_WORLD`.
-    World,
-    /// `MPI_COMM_SELF`.
-    SelfOnly,
-    /// Collectively over the parent; the index counts the creating calls on it.
-    Child(CommId, u32),
-    /// By `Comm_create_group` with this tag.
-    Group(CommId, i32),
-    /// In another way, or before recording began.
-    Unseen,
-}
-
 /// The members of a communicator.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
@@ -125,17 +110,15 @@ impl Comms {
         counts[parent.index()] - 1
     }
 
-    /// Assigns a number to the communicator of `handle`.
-    pub(crate) fn add(&mut self, handle: usize, members: &Membership, origin: CommOrigin) -> (Comm, Origin) {
-        let origin = match origin {
-            CommOrigin::World => Origin::World,
-            CommOrigin::SelfOnly => Origin::SelfOnly,
-            CommOrigin::Child(parent, ordinal) => Origin::Child { parent, ordinal },
-            CommOrigin::Group(parent, tag) => {
-                Origin::Group { parent, tag, ordinal: self.next_ordinal(Some((parent, tag)), &members.ranks) }
+    /// Assigns a number to the communicator of `handle`. Adds the ordinal among communicators with the same members to its origin.
+    pub(crate) fn add(&mut self, handle: usize, members: &Membership, mut origin: Origin) -> (Comm, Origin) {
+        match &mut origin {
+            Origin::Group { parent, tag, ordinal } => {
+                *ordinal = self.next_ordinal(Some((*parent, *tag)), &members.ranks);
             }
-            CommOrigin::Unseen => Origin::Unseen { ordinal: self.next_ordinal(None, &members.ranks) },
-        };
+            Origin::Unseen { ordinal } => *ordinal = self.next_ordinal(None, &members.ranks),
+            _ => {}
+        }
         let &Membership { ref ranks, rank, foreign, .. } = members;
         let size = ranks.len() as u32;
         let comm = |id| Comm { id: CommId(id), size, rank, foreign, destinations: None };

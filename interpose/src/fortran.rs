@@ -63,88 +63,68 @@ pub(crate) fn fortran_handle(abi: &Abi, kind: Kind, handle: usize) -> i32 {
 
 /// The C address of a status that Fortran passes: special addresses are translated.
 pub(crate) fn status(abi: &Abi, address: usize) -> usize {
-    let special = special();
-    let ignored = |name: &[SpecialAddress]| name.iter().any(|place| place.is(address));
-    if address == 0 || ignored(&special.ignored) { abi.constants.status_ignore } else { address }
+    match meaning(address) {
+        Some(Meaning::Ignored) => abi.constants.status_ignore,
+        _ if address == 0 => abi.constants.status_ignore,
+        _ => address,
+    }
 }
 
 /// The C address of a buffer that Fortran passes: special addresses are translated.
 pub(crate) fn buffer(abi: &Abi, address: usize) -> usize {
-    let special = special();
-    let is = |places: &[SpecialAddress]| places.iter().any(|place| place.is(address));
-    if is(&special.in_place) {
-        abi.constants.in_place
-    } else if is(&special.bottom) {
-        abi.constants.bottom
-    } else {
-        address
+    match meaning(address) {
+        Some(Meaning::InPlace) => abi.constants.in_place,
+        Some(Meaning::Bottom) => abi.constants.bottom,
+        _ => address,
     }
 }
 
-/// How a special address is found.
-enum SpecialAddress {
-    /// The address of this variable.
-    Variable(usize),
-    /// The value of this pointer variable of the MPI library, set when Fortran is initialised.
-    PointedTo(usize),
-}
-
-impl SpecialAddress {
-    fn is(&self, address: usize) -> bool {
-        match *self {
-            Self::Variable(place) => address == place,
-            // SAFETY: a pointer variable of the MPI library.
-            Self::PointedTo(place) => address == unsafe { *(place as *const usize) } && address != 0,
-        }
-    }
-}
-
-/// The special addresses. Each Fortran interface has variables of its own, hence lists.
-struct SpecialAddresses {
+/// The meaning of a special address.
+#[derive(Clone, Copy)]
+enum Meaning {
     /// `MPI_STATUS_IGNORE`, `MPI_STATUSES_IGNORE`.
-    ignored: Vec<SpecialAddress>,
+    Ignored,
     /// `MPI_IN_PLACE`.
-    in_place: Vec<SpecialAddress>,
+    InPlace,
     /// `MPI_BOTTOM`.
-    bottom: Vec<SpecialAddress>,
+    Bottom,
 }
 
-/// Looked up at the first call from Fortran, when the Fortran library is loaded.
-fn special() -> &'static SpecialAddresses {
-    static SPECIAL: OnceLock<SpecialAddresses> = OnceLock::new();
-    SPECIAL.get_or_init(|| {
+/// The variables of the MPI libraries whose addresses are special; each Fortran interface has its own. `true`: the special address is
+/// the value of the variable, set when Fortran is initialised.
+const SPECIAL: [(&CStr, Meaning, bool); 12] = [
+    (c"mpi_fortran_in_place_", Meaning::InPlace, false),
+    (c"MPIR_F08_MPI_IN_PLACE", Meaning::InPlace, false),
+    (c"MPIR_F_MPI_IN_PLACE", Meaning::InPlace, true),
+    (c"mpi_fortran_bottom_", Meaning::Bottom, false),
+    (c"MPIR_F08_MPI_BOTTOM", Meaning::Bottom, false),
+    (c"MPIR_F_MPI_BOTTOM", Meaning::Bottom, true),
+    (c"mpi_fortran_status_ignore_", Meaning::Ignored, false),
+    (c"mpi_fortran_statuses_ignore_", Meaning::Ignored, false),
+    (c"MPIR_F08_MPI_STATUS_IGNORE_OBJ", Meaning::Ignored, false),
+    (c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ", Meaning::Ignored, false),
+    (c"MPI_F_STATUS_IGNORE", Meaning::Ignored, true),
+    (c"MPI_F_STATUSES_IGNORE", Meaning::Ignored, true),
+];
+
+/// The meaning of an address, if it is special. The variables are looked up at the first call from Fortran, when the Fortran library
+/// is loaded.
+fn meaning(address: usize) -> Option<Meaning> {
+    static FOUND: OnceLock<Vec<(usize, Meaning, bool)>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
         // In a program with a C `main`, MPICH's Fortran library may not have stored the addresses of its variables yet.
         static INITIALIZE: Function = Function::named(c"mpirinitf_");
         // SAFETY: a Fortran subroutine without arguments, which may be called several times.
         unsafe { INITIALIZE.call::<(), 0>([]) };
-        let variables = |names: &[&CStr]| -> Vec<usize> {
-            names
-                .iter()
-                .filter_map(|name| symbols::data(name))
-                .map(|address| address.as_ptr() as usize)
-                .collect()
-        };
-        let places = |own: &[&CStr], behind: &[&CStr]| {
-            let own = variables(own).into_iter().map(SpecialAddress::Variable);
-            own.chain(variables(behind).into_iter().map(SpecialAddress::PointedTo)).collect()
-        };
-        SpecialAddresses {
-            ignored: places(
-                &[
-                    c"mpi_fortran_status_ignore_",
-                    c"mpi_fortran_statuses_ignore_",
-                    c"MPIR_F08_MPI_STATUS_IGNORE_OBJ",
-                    c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ",
-                ],
-                &[c"MPI_F_STATUS_IGNORE", c"MPI_F_STATUSES_IGNORE"],
-            ),
-            in_place: places(
-                &[c"mpi_fortran_in_place_", c"MPIR_F08_MPI_IN_PLACE"],
-                &[c"MPIR_F_MPI_IN_PLACE"],
-            ),
-            bottom: places(&[c"mpi_fortran_bottom_", c"MPIR_F08_MPI_BOTTOM"], &[c"MPIR_F_MPI_BOTTOM"]),
-        }
-    })
+        let find = |(name, meaning, behind)| Some((symbols::data(name)?.as_ptr() as usize, meaning, behind));
+        SPECIAL.into_iter().filter_map(find).collect()
+    });
+    let is = |&&(place, _, behind): &&(usize, Meaning, bool)| match behind {
+        // SAFETY: a pointer variable of the MPI library.
+        true => address != 0 && address == unsafe { *(place as *const usize) },
+        false => address == place,
+    };
+    found.iter().find(is).map(|(_, meaning, _)| *meaning)
 }
 
 /// The head of an array descriptor as gfortran 9 and later pass it. Descriptors of other compilers have only the

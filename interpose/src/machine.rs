@@ -208,12 +208,7 @@ impl Frame {
         match count {
             // Surplus words are read from the caller's stack.
             0..=7 => pass!(0 1 2 3 4 5 6),
-            8 => pass!(0 1 2 3 4 5 6 7),
-            9 => pass!(0 1 2 3 4 5 6 7 8),
-            10 => pass!(0 1 2 3 4 5 6 7 8 9),
-            11 => pass!(0 1 2 3 4 5 6 7 8 9 10),
-            12 => pass!(0 1 2 3 4 5 6 7 8 9 10 11),
-            13 => pass!(0 1 2 3 4 5 6 7 8 9 10 11 12),
+            8..=10 => pass!(0 1 2 3 4 5 6 7 8 9),
             _ => pass!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
         }
     }

@@ -4,7 +4,7 @@
 //! when recording ends.
 
 use crate::clock;
-use crate::comms::{CommOrigin, Membership};
+use crate::comms::Membership;
 use crate::guard::{catching_panics, warn};
 use crate::identity;
 use crate::known::Known;
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
-use vef_format::capture::event::{Action, CallSlot, Completion, Datatype};
+use vef_format::capture::event::{Action, CallSlot, Completion, Datatype, Origin};
 use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
 use vef_format::capture::{RankInfo, rank_path};
 use vef_format::ids::Rank;
@@ -545,7 +545,7 @@ impl Tracer {
     pub(crate) fn describe_world(&'static self, lane: &mut ThreadLane) {
         let members = Membership::world(self.tasks, self.rank);
         let (comm, origin) =
-            self.known().comms.add(self.abi().predefined.comm_world, &members, CommOrigin::World);
+            self.known().comms.add(self.abi().predefined.comm_world, &members, Origin::World);
         let described = members.describe(comm.id, origin, None, self.tasks);
         lane.writer.define(&Action::Communicator(described));
     }

@@ -1,10 +1,9 @@
 //! Creation of communicators and datatypes, and freeing of any objects.
 
 use crate::call::{Ended, Hook, Recorded};
-use crate::comms::CommOrigin;
 use crate::shapes::Part;
 use mpi_abi::prototypes::{Call, Category, Kind, Name};
-use vef_format::capture::event::{Action, Detail, FileId, Split, WindowId};
+use vef_format::capture::event::{Action, Detail, FileId, Origin, Split, WindowId};
 use vef_format::ids::CommId;
 use vef_format::units::Bytes;
 
@@ -25,13 +24,15 @@ impl Hook for CommCreate {
         let origin = match args.call() {
             // The members have different parents.
             MPI_Intercomm_merge | MPI_Comm_create_from_group | MPI_Intercomm_create_from_groups => {
-                CommOrigin::Unseen
+                Origin::Unseen { ordinal: 0 }
             }
-            MPI_Comm_create_group => CommOrigin::Group(call.comm(args.handle(PARENT)).id, args.int(TAG)),
+            MPI_Comm_create_group => {
+                Origin::Group { parent: call.comm(args.handle(PARENT)).id, tag: args.int(TAG), ordinal: 0 }
+            }
             _ => {
                 let parent = call.comm(args.handle(PARENT)).id;
                 // Counted even if this rank gets no communicator, because the others count this call.
-                CommOrigin::Child(parent, call.tracer.known().comms.count_child(parent))
+                Origin::Child { parent, ordinal: call.tracer.known().comms.count_child(parent) }
             }
         };
         // SAFETY: the call has succeeded, and so has set it.
