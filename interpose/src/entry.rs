@@ -57,7 +57,7 @@ trampoline! {
 }
 
 /// Loads the tools and starts recording.
-unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
+unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
     let starting = Starting::enter();
     if starting.is_some() {
         absent::hide_missing_names();
@@ -67,7 +67,7 @@ unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, _lane: *mu
         match (&starting, chain::build()) {
             // MPI's Fortran function calls the C function; only the outer call counts.
             (None, _) | (_, Interposition::Nothing) => pass(number, frame),
-            (_, Interposition::Chain) => chain::pass_through(number, frame),
+            (_, Interposition::Chain) => chain::entered(number, frame, lane),
             (_, Interposition::Recorder(directory)) => {
                 hooks::begin(number, frame, (0, directory), true, || pass(number, frame))
             }

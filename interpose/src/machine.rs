@@ -75,12 +75,9 @@ pub(crate) fn c_name(call: Call) -> Option<usize> {
     static NUMBERS: std::sync::OnceLock<[Option<u16>; Call::COUNT]> = std::sync::OnceLock::new();
     let find = || {
         let mut numbers = [None; Call::COUNT];
-        for number in 0..Export::COUNT {
-            let Export { form, .. } = Export::get(number);
-            let place = &mut numbers[Export::get(number).call() as usize];
-            if form == Form::C && place.is_none() {
-                *place = Some(number as u16);
-            }
+        // The name in the standard is the first one.
+        for number in (0..Export::COUNT).rev().filter(|&number| Export::get(number).form == Form::C) {
+            numbers[Export::get(number).call() as usize] = Some(number as u16);
         }
         numbers
     };

@@ -97,7 +97,11 @@ words! {
     6: a b c d e f;
     7: a b c d e f g;
     8: a b c d e f g h;
+    9: a b c d e f g h i;
     10: a b c d e f g h i j;
+    11: a b c d e f g h i j k;
+    12: a b c d e f g h i j k l;
+    13: a b c d e f g h i j k l m;
     15: a b c d e f g h i j k l m n o;
 }
 

@@ -95,11 +95,6 @@ impl Next for Recorders {
             }
         }
     }
-
-    unsafe fn is_internal_call(self, _frame: Frame) -> bool {
-        // MPI's internal calls do not enter the chain.
-        false
-    }
 }
 
 /// Whether all arguments of a function can be converted, so that the C function can replace the Fortran function.

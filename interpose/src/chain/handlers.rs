@@ -167,11 +167,6 @@ impl Next for ToCell {
         // SAFETY: the contract.
         unsafe { call_cell(self.cell, &frame.words(self.call.parameters().len()), self.call) }
     }
-
-    unsafe fn is_internal_call(self, _frame: Frame) -> bool {
-        // MPI's internal calls do not enter the chain.
-        false
-    }
 }
 
 fn cell(call: Call, kind: HandlerKind) -> Option<Cell> {

@@ -218,24 +218,6 @@ impl Drop for LeaveGuard {
     }
 }
 
-/// Passes a call of the program through the chain.
-///
-/// # Safety
-/// The frame must have the arguments of the program.
-pub(crate) unsafe fn pass_through(number: usize, frame: Frame) -> i32 {
-    // SAFETY: the contract.
-    unsafe {
-        let Some(chain) = chain() else { return pass(number, frame) };
-        let thread = machine::thread();
-        let leave = LeaveGuard((*thread).chained, (*thread).passage);
-        (*thread).chained = frame.address();
-        let code = go_through(chain, number, frame);
-        drop(leave);
-        end_if_broken();
-        code
-    }
-}
-
 unsafe fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 {
     let export = Export::get(number);
     let call = export.call();

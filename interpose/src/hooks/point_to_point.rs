@@ -132,24 +132,15 @@ impl Hook for Send {
         if !ended.is_success() {
             return;
         }
-        let request = call.next_request();
-        match call.call().timing() {
-            Timing::Blocking => {
-                if let Some(send) = sending(call, &SEND, None) {
-                    call.put_shaped(&Action::Send(send), 0);
-                }
-            }
-            Timing::Immediate => {
-                if let Some(send) = sending(call, &SEND, Some(request)) {
-                    call.put_shaped(&Action::Send(send), 0);
-                    call.insert_made(REQUEST, request, 0);
-                }
-            }
-            Timing::Persistent => {
-                if let Some(send) = sending(call, &SEND, Some(request)) {
-                    keep_template(call, Template::Send(send));
-                }
-            }
+        let (timing, request) = (call.call().timing(), call.next_request());
+        let request = (timing != Timing::Blocking).then_some(request);
+        let Some(send) = sending(call, &SEND, request) else { return };
+        if timing == Timing::Persistent {
+            return keep_template(call, Template::Send(send));
+        }
+        call.put_shaped(&Action::Send(send), 0);
+        if let Some(request) = request {
+            call.insert_made(REQUEST, request, 0);
         }
     }
 }
