@@ -100,8 +100,8 @@ pub(crate) struct Recorded {
     pub(crate) forgotten: Option<Part>,
     /// The pending request and template that the call frees.
     pub(crate) freed: (Option<PendingRequest>, Option<Template>),
-    /// Whether the request made by the call has been registered.
-    request_is_known: bool,
+    /// The recorded request that the call has made. Its handle is registered when the call ends.
+    pub(crate) made: Option<PendingRequest>,
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -130,7 +130,7 @@ impl Recorded {
             saved_flag: false,
             forgotten: None,
             freed: (None, None),
-            request_is_known: false,
+            made: None,
             start: 0,
             end: 0,
         }
@@ -175,14 +175,26 @@ impl Recorded {
     /// [`Recorded::put`] under the name of another function.
     pub(crate) fn put_as(&mut self, call: Call, action: &Action<'_>) {
         let (times, slot) = ((self.start, self.end), self.tracer.slot(call));
+        self.note_request(action);
         self.lane().writer.put(times, action, slot);
         // Only the first of several records has the call's duration.
         self.start = self.end;
     }
 
-    /// [`Recorded::put`], and defines a shape: later calls with these arguments are recorded by it, and their requests get `flags`.
-    pub(crate) fn put_shaped(&mut self, action: &Action<'_>, flags: u8) {
-        let flags = if makes_request(action).is_some() { flags } else { PendingRequest::UNRECORDED };
+    /// Notes the request that a record makes; returns its flags.
+    fn note_request(&mut self, action: &Action<'_>) -> u8 {
+        let Some(request) = makes_request(action) else { return PendingRequest::UNRECORDED };
+        let flags = match action {
+            Action::PostReceive(post) => PendingRequest::flags_of(post),
+            _ => 0,
+        };
+        self.made = Some(PendingRequest::new(request, flags));
+        flags
+    }
+
+    /// [`Recorded::put`], and defines a shape: later calls with these arguments are recorded by it.
+    pub(crate) fn put_shaped(&mut self, action: &Action<'_>) {
+        let flags = self.note_request(action);
         let Some(key) = self.key.take().filter(|_| can_be_shape(action)) else { return self.put(action) };
         let (times, slot, parts) = ((self.start, self.end), self.tracer.slot(self.call()), self.parts);
         let lane = self.lane();
@@ -200,7 +212,7 @@ impl Recorded {
 
     /// Writes a record of a call that a trace cannot represent.
     pub(crate) fn put_other(&mut self, bytes: Bytes, detail: Detail<'_>) {
-        self.put_shaped(&Action::Other { bytes, detail }, 0);
+        self.put_shaped(&Action::Other { bytes, detail });
     }
 
     /// Adds an object that the call uses.
@@ -305,32 +317,17 @@ impl Recorded {
         self.lane().writer.next_request().request()
     }
 
-    /// Adds a pending request.
-    pub(crate) fn insert_pending(&mut self, handle: usize, request: RequestId, flags: u8) {
-        self.request_is_known = true;
-        self.tracer.known().requests.insert(handle, PendingRequest::new(request, flags));
-    }
-
-    /// Adds the request made by the call, or records its completion if its handle is null.
-    pub(crate) fn insert_made(&mut self, place: usize, request: RequestId, flags: u8) {
+    /// Registers the handle of the request that the call has made. If the request has no record, its handle is marked, too. If
+    /// another thread gets the same handle before the completion is recorded, the handle has both requests.
+    pub(crate) fn insert_request(&mut self, place: usize) {
         // SAFETY: the call has succeeded, and so has set it.
         let handle = unsafe { self.args.handle_at(place, 0) };
-        if handle == self.abi().predefined.request_null {
-            self.request_is_known = true;
-            self.put_completed(&[Completion { request, outcome: Outcome::Done }]);
-        } else {
-            self.insert_pending(handle, request, flags);
-        }
-    }
-
-    /// Marks the handle of a request that has no record. If another thread gets the same handle before the completion
-    /// is recorded, the handle has both requests.
-    pub(crate) fn insert_unrecorded(&mut self, place: usize) {
-        // SAFETY: the call has succeeded, and so has set it.
-        let handle = unsafe { self.args.handle_at(place, 0) };
-        if !self.request_is_known && handle != self.abi().predefined.request_null {
-            let request = self.lane().writer.unrecorded_request();
+        let made = self.made.take();
+        if handle != self.abi().predefined.request_null {
+            let request = made.unwrap_or_else(|| self.lane().writer.unrecorded_request());
             self.tracer.known().requests.insert(handle, request);
+        } else if let Some(made) = made {
+            self.put_completed(&[Completion { request: made.request(), outcome: Outcome::Done }]);
         }
     }
 

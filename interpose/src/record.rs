@@ -409,7 +409,7 @@ impl Drop for CallGuard {
         let after = || {
             plan.hook.after(recorded, ended);
             if let Some((place, _)) = plan.request.filter(|_| ended.is_success()) {
-                recorded.insert_unrecorded(place.into());
+                recorded.insert_request(place.into());
             }
         };
         self.broken = self.broken || catching_panics(after).is_none();

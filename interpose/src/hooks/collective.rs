@@ -22,7 +22,6 @@ type At = Option<u8>;
 struct Places {
     comm: At,
     root: At,
-    request: At,
     sendbuf: At,
     /// Counts and datatypes of the send buffer, or of the only buffer.
     send: (At, At),
@@ -50,13 +49,12 @@ impl Places {
             }
         }
         use mpi_abi::prototypes::Name::{
-            Comm, Count, Datatype, Recvcount, Recvcounts, Recvtype, Recvtypes, Request, Root, Sendbuf,
-            Sendcount, Sendcounts, Sendtype, Sendtypes,
+            Comm, Count, Datatype, Recvcount, Recvcounts, Recvtype, Recvtypes, Root, Sendbuf, Sendcount,
+            Sendcounts, Sendtype, Sendtypes,
         };
         Self {
             comm: first(call, &[Comm]),
             root: first(call, &[Root]),
-            request: first(call, &[Request]),
             sendbuf: first(call, &[Sendbuf]),
             send: (
                 first(call, &[Sendcount, Sendcounts, Count]),
@@ -146,10 +144,7 @@ fn record(call: &mut Recorded) {
         return keep_template(call, Template::Collective(Box::new((part, lists))));
     }
     let [send_counts, recv_counts] = &lists;
-    call.put_shaped(&Action::Collective(event::Collective { send_counts, recv_counts, ..part }), 0);
-    if let Some(place) = at.request {
-        call.insert_made(place.into(), request, 0);
-    }
+    call.put_shaped(&Action::Collective(event::Collective { send_counts, recv_counts, ..part }));
     call.scratch.counts = lists;
 }
 

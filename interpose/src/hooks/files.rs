@@ -66,7 +66,6 @@ impl Hook for Access {
             }
             _ => Bytes::ZERO,
         };
-        let place = args.find(Name::Request);
         let request = call.next_request();
         let Some(file) = call.file(args.handle(FILE)).filter(|_| way != Way::None) else {
             return call.put_other(bytes, Detail::None);
@@ -76,11 +75,8 @@ impl Hook for Access {
             offset: args.find(Name::Offset).map(|place| args.number(place)),
             write: matches!(way, Way::Write | Way::WriteAll),
             collective: matches!(way, Way::ReadAll | Way::WriteAll),
-            request: place.map(|_| request),
+            request: args.find(Name::Request).map(|_| request),
         };
         call.put_other(bytes, Detail::Io(io));
-        if let Some(place) = place {
-            call.insert_made(place, request, 0);
-        }
     }
 }

@@ -70,7 +70,6 @@ impl Hook for Transfer {
             _ => (origin, Self::bytes(call, Name::ResultCount, Name::ResultDatatype)),
         };
         let at_target = Self::bytes(call, Name::TargetCount, Name::TargetDatatype);
-        let place = args.find(Name::Request);
         let request = call.next_request();
         let bytes = Bytes(sent.0.wrapping_add(fetched.0));
         let Some(window) = call.window(args.handle(window)) else {
@@ -83,12 +82,9 @@ impl Hook for Transfer {
             sent,
             fetched,
             at_target,
-            request: place.map(|_| request),
+            request: args.find(Name::Request).map(|_| request),
         };
         call.put_other(bytes, Detail::Transfer(transfer));
-        if let Some(place) = place {
-            call.insert_made(place, request, 0);
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Persistent requests: a template stored when the request is made says what each start does.
 
 use crate::call::{Ended, Hook, Recorded};
-use crate::requests::{PendingRequest, Template};
+use crate::requests::Template;
 use mpi_abi::prototypes::{Call, Name};
 use vef_format::capture::event::{Action, Collective, Detail};
 
@@ -59,21 +59,20 @@ fn start(call: &mut Recorded, handle: usize, now: usize) {
     match &template {
         Template::Send(send) => {
             call.put(&Action::Send(vef_format::capture::event::Send { request: Some(request), ..*send }));
-            call.insert_pending(now, request, 0);
         }
         Template::Receive(post) => {
             call.put(&Action::PostReceive(vef_format::capture::event::PostReceive { request, ..*post }));
-            call.insert_pending(now, request, PendingRequest::flags_of(post));
         }
         Template::Collective(part) => {
             let (part, [send_counts, recv_counts]) = &**part;
             let part = Collective { request: Some(request), send_counts, recv_counts, ..part.clone() };
             call.put(&Action::Collective(part));
-            call.insert_pending(now, request, 0);
         }
         Template::Other(made_by, bytes) => {
             call.put_as(*made_by, &Action::Other { bytes: *bytes, detail: Detail::None });
         }
     }
-    call.tracer.known().templates.insert(now, Some(template));
+    let (made, mut known) = (call.made.take(), call.tracer.known());
+    made.into_iter().for_each(|made| known.requests.insert(now, made));
+    known.templates.insert(now, Some(template));
 }

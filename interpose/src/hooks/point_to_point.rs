@@ -36,9 +36,6 @@ impl Places {
 const SEND: Places = Places::of(Call::MPI_Send, [Name::Count, Name::Datatype, Name::Dest, Name::Tag]);
 const RECEIVE: Places = Places::of(Call::MPI_Recv, [Name::Count, Name::Datatype, Name::Source, Name::Tag]);
 const RECEIVE_STATUS: usize = Call::MPI_Recv.place(Name::Status);
-/// In the non-blocking forms.
-const REQUEST: usize = Call::MPI_Isend.place(Name::Request);
-const _: () = assert!(REQUEST == Call::MPI_Irecv.place(Name::Request));
 
 /// The send of a call; `None`: to `MPI_PROC_NULL`, or on a communicator that a trace cannot represent.
 fn sending(call: &mut Recorded, at: &Places, request: Option<RequestId>) -> Option<event::Send> {
@@ -138,10 +135,7 @@ impl Hook for Send {
         if timing == Timing::Persistent {
             return keep_template(call, Template::Send(send));
         }
-        call.put_shaped(&Action::Send(send), 0);
-        if let Some(request) = request {
-            call.insert_made(REQUEST, request, 0);
-        }
+        call.put_shaped(&Action::Send(send));
     }
 }
 
@@ -168,12 +162,9 @@ impl Hook for Receive {
             Timing::Blocking => {
                 // SAFETY: the call has written it.
                 let status = unsafe { call.args.status_at(RECEIVE_STATUS, 0) };
-                call.put_shaped(&Action::Receive(resolved(&post, status)), 0);
+                call.put_shaped(&Action::Receive(resolved(&post, status)));
             }
-            Timing::Immediate => {
-                call.put_shaped(&Action::PostReceive(post), PendingRequest::flags_of(&post));
-                call.insert_made(REQUEST, request, PendingRequest::flags_of(&post));
-            }
+            Timing::Immediate => call.put_shaped(&Action::PostReceive(post)),
             Timing::Persistent => keep_template(call, Template::Receive(post)),
         }
     }
@@ -183,7 +174,6 @@ impl Hook for Receive {
 pub(super) struct MatchedReceive;
 
 const MESSAGE: usize = Call::MPI_Mrecv.place(Name::Message);
-const MATCHED_REQUEST: usize = Call::MPI_Imrecv.place(Name::Request);
 
 impl Hook for MatchedReceive {
     /// Removes the message before the call. MPI sets the handle to null, and another thread may get the same handle
@@ -202,7 +192,7 @@ impl Hook for MatchedReceive {
             return call.tracer.known().messages.insert(call.saved, waiting);
         }
         if ended.is_success() && call.call().timing() == Timing::Immediate {
-            call.insert_made(MATCHED_REQUEST, waiting.request(), 0);
+            call.made = Some(waiting);
         } else if ended.has_received(call.tracer) {
             let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
             call.put(&Action::Complete(Completions::List(&[completion])));
@@ -257,12 +247,9 @@ impl Hook for Exchange {
             if let Some(post) = post {
                 call.put(&Action::PostReceive(post));
             }
-            let flags = post.as_ref().map_or(0, PendingRequest::flags_of);
-            match (sent, post) {
-                (Some(_), Some(_)) => call.insert_made(last, first, flags | PendingRequest::TWIN),
-                (Some(_), None) => call.insert_made(last, first, 0),
-                (None, Some(_)) => call.insert_made(last, second, flags),
-                (None, None) => {}
+            if let (Some(_), Some(post)) = (sent, post) {
+                let flags = PendingRequest::flags_of(&post) | PendingRequest::TWIN;
+                call.made = Some(PendingRequest::new(first, flags));
             }
             return;
         }
@@ -279,7 +266,7 @@ impl Hook for Exchange {
             (None, Some(receive)) => Action::Receive(receive),
             (None, None) => return,
         };
-        call.put_shaped(&action, 0);
+        call.put_shaped(&action);
     }
 }
 
