@@ -141,31 +141,30 @@ fn end_if_broken() {
     }
 }
 
-/// Passes `MPI_Pcontrol` to every tool.
-pub(crate) fn pcontrol(level: i32) {
+/// Calls a function of every tool, in order.
+fn each_tool(within: &str, call: impl Fn(&Descriptor, *mut Layer)) {
     for (descriptor, layer) in chain().iter().flat_map(|chain| &chain.layers) {
-        if let Some(pcontrol) = descriptor.pcontrol {
-            // SAFETY: as in `close`.
-            if catching(|| unsafe { pcontrol(layer_pointer(layer), level) }).is_none() {
-                note_exception("MPI_Pcontrol");
-            }
+        if catching(|| call(descriptor, layer_pointer(layer))).is_none() {
+            note_exception(within);
         }
     }
     end_if_broken();
 }
 
+/// Passes `MPI_Pcontrol` to every tool.
+pub(crate) fn pcontrol(level: i32) {
+    each_tool("MPI_Pcontrol", |tool, layer| {
+        // SAFETY: as in `close`.
+        tool.pcontrol.into_iter().for_each(|pcontrol| unsafe { pcontrol(layer, level) });
+    });
+}
+
 /// Passes the begin or end of a phase to every tool.
 pub(crate) fn phase(begin: bool, name: &CStr) {
-    for (descriptor, layer) in chain().iter().flat_map(|chain| &chain.layers) {
-        if let Some(phase) = descriptor.phase {
-            // SAFETY: as in `close`, and a C string.
-            let told = catching(|| unsafe { phase(layer_pointer(layer), c_int::from(begin), name.as_ptr()) });
-            if told.is_none() {
-                note_exception("a phase");
-            }
-        }
-    }
-    end_if_broken();
+    each_tool("a phase", |tool, layer| {
+        // SAFETY: as in `close`, and a C string.
+        tool.phase.into_iter().for_each(|phase| unsafe { phase(layer, c_int::from(begin), name.as_ptr()) });
+    });
 }
 
 #[inline]

@@ -14,10 +14,24 @@ use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// The position of an argument, if the function has it.
-type At = Option<u8>;
+/// An argument.
+#[derive(Clone, Copy)]
+struct Argument {
+    place: u8,
+    /// Whether it has an element for each rank.
+    is_array: bool,
+}
 
-/// The positions of a function's arguments.
+impl Argument {
+    fn place(self) -> usize {
+        self.place.into()
+    }
+}
+
+/// An argument, if the function has it.
+type At = Option<Argument>;
+
+/// A function's arguments.
 #[derive(Clone, Copy)]
 struct Places {
     comm: At,
@@ -44,7 +58,13 @@ impl Places {
         const fn first(call: Call, names: &[Name]) -> At {
             let Some((name, rest)) = names.split_first() else { return None };
             match call.position(*name) {
-                Some(place) => Some(place as u8),
+                Some(place) => Some(Argument {
+                    place: place as u8,
+                    is_array: matches!(
+                        call.parameters()[place].kind,
+                        Kind::CountArray | Kind::BigCountArray | Kind::DatatypeArray
+                    ),
+                }),
                 None => first(call, rest),
             }
         }
@@ -97,15 +117,15 @@ fn record(call: &mut Recorded) {
     let args = call.args;
     let operation = operation(args.call());
     let at = &PLACES[args.call() as usize];
-    let Some(comm) = at.comm.map(|place| call.comm(args.handle(place.into()))) else { return };
-    let root = at.root.map(|place| args.int(place.into()));
+    let Some(comm) = at.comm.map(|comm| call.comm(args.handle(comm.place()))) else { return };
+    let root = at.root.map(|root| args.int(root.place()));
     // On an inter-communicator the arguments have another meaning.
     if comm.foreign {
         let bytes = sent_between_groups(call, operation, root, at.send);
         return call.put_other(bytes, Detail::None);
     }
     let at_root = root == Some(comm.rank);
-    let in_place = at.sendbuf.is_some_and(|place| args.is_in_place(place.into()));
+    let in_place = at.sendbuf.is_some_and(|buffer| args.is_in_place(buffer.place()));
     let mut lists = std::mem::take(&mut call.scratch.counts);
     lists.iter_mut().for_each(Vec::clear);
     let Side { amounts, mut datatype } = measure(call, operation, comm, (at_root, in_place), &mut lists);
@@ -116,8 +136,8 @@ fn record(call: &mut Recorded) {
             || matches!(operation, Operation::Allgather | Operation::Alltoall | Operation::Alltoallv))
         && !in_place
     {
-        datatype = call.datatype(args.handle(sent.into())).id;
-        recv_datatype = Some(call.datatype(args.handle(received.into())).id);
+        datatype = call.datatype(args.handle(sent.place())).id;
+        recv_datatype = Some(call.datatype(args.handle(received.place())).id);
     }
     let (count, _) = match operation {
         Operation::Gather | Operation::Allgather | Operation::Alltoall if in_place => at.recv,
@@ -125,7 +145,7 @@ fn record(call: &mut Recorded) {
         Operation::ReduceScatterBlock => at.recv,
         _ => at.send,
     };
-    let count = count.map(usize::from).filter(|&place| !is_array(call, place));
+    let count = count.filter(|count| !count.is_array);
     let request = call.next_request();
     let timing = args.call().timing();
     let part = event::Collective::<'static> {
@@ -133,7 +153,7 @@ fn record(call: &mut Recorded) {
         comm: comm.id,
         root: root.map(|root| CommRank(root as u32)),
         amounts,
-        count: count.map_or(0, |place| u64::try_from(args.number(place)).unwrap_or(0)),
+        count: count.map_or(0, |count| u64::try_from(args.number(count.place())).unwrap_or(0)),
         datatype,
         recv_datatype,
         request: (timing == Timing::Immediate).then_some(request),
@@ -146,14 +166,6 @@ fn record(call: &mut Recorded) {
     let [send_counts, recv_counts] = &lists;
     call.put_shaped(&Action::Collective(event::Collective { send_counts, recv_counts, ..part }));
     call.scratch.counts = lists;
-}
-
-/// Whether an argument has an element for each rank.
-fn is_array(call: &Recorded, place: usize) -> bool {
-    matches!(
-        call.call().parameters()[place].kind,
-        Kind::CountArray | Kind::BigCountArray | Kind::DatatypeArray
-    )
 }
 
 /// The amounts of this rank, and their datatype.
@@ -218,12 +230,13 @@ fn blocks(
     list: &mut Vec<u64>,
 ) -> (Bytes, Bytes, DatatypeId) {
     let args = call.args;
-    let (Some(counts), Some(types)) = (counts.map(usize::from), types.map(usize::from)) else {
+    let (Some(counts), Some(types)) = (counts, types) else {
         return (Bytes::ZERO, Bytes::ZERO, DatatypeId::default());
     };
-    let each = is_array(call, types);
+    let (by_peer, each) = (counts.is_array, types.is_array);
+    let (counts, types) = (counts.place(), types.place());
     let mut datatype = if each { Type::default() } else { call.datatype(args.handle(types)) };
-    if !is_array(call, counts) {
+    if !by_peer {
         let count = args.number(counts);
         let sum = datatype.bytes(count.saturating_mul(comm.size.into()));
         return (datatype.bytes(count), sum, datatype.id);
@@ -261,9 +274,9 @@ fn sent_between_groups(
         }
         Some(root) => root >= 0,
     };
-    match count.map(usize::from).zip(datatype) {
-        Some((count, datatype)) if sends && !is_array(call, count) && args.number(count) != 0 => {
-            call.datatype(args.handle(datatype.into())).bytes(args.number(count))
+    match count.zip(datatype) {
+        Some((count, datatype)) if sends && !count.is_array && args.number(count.place()) != 0 => {
+            call.datatype(args.handle(datatype.place())).bytes(args.number(count.place()))
         }
         _ => Bytes::ZERO,
     }
