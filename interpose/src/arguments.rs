@@ -92,12 +92,14 @@ impl Args {
         }
     }
 
-    /// A handle.
+    /// A handle of any type but `MPI_File`.
     pub(crate) fn handle(&self, place: usize) -> usize {
-        match self.kind(place).width() {
-            Width::Word => self.words[place],
-            Width::Int | Width::Handle => self.words[place] & self.abi.handle_mask(),
-        }
+        self.words[place] & self.abi.handle_mask()
+    }
+
+    /// An `MPI_File`, which is a pointer in every ABI.
+    pub(crate) fn file(&self, place: usize) -> usize {
+        self.words[place]
     }
 
     /// Replaces an address, here and in the frame that is passed on.

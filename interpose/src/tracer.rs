@@ -160,21 +160,6 @@ impl Drop for KnownGuard {
     }
 }
 
-/// Parameters of a new recorder.
-pub(crate) struct Beginning<'a> {
-    pub(crate) settings: &'a Settings,
-    /// The directory of its files.
-    pub(crate) directory: &'a Path,
-    /// The recorder's number.
-    pub(crate) place: usize,
-    /// Whether there is no chain of tools.
-    pub(crate) alone: bool,
-    /// The session that starts it; `None`: `MPI_Init`.
-    pub(crate) session: Option<handles::Session>,
-    /// Time 0 of the capture.
-    pub(crate) zero: ClockPair,
-}
-
 impl Tracer {
     /// The recorder with this number, if it was started.
     pub(crate) fn at(place: usize) -> Option<&'static Self> {
@@ -187,19 +172,18 @@ impl Tracer {
         (0..RECORDERS).filter_map(Self::at)
     }
 
-    /// Starts a recorder at the end of an `MPI_Init`. `None`: that failed; the reason is on stderr.
-    pub(crate) fn begin(beginning: &Beginning<'_>) -> Option<&'static Self> {
-        match Self::try_begin(beginning) {
-            Ok(tracer) => Some(tracer),
-            Err(reason) => {
-                warn(&format!("this process is not traced: {reason}"));
-                None
-            }
-        }
-    }
-
-    fn try_begin(beginning: &Beginning<'_>) -> Result<&'static Self, String> {
-        let Beginning { settings, directory, place, alone, session, zero } = *beginning;
+    /// Starts recorder number `place`, which writes to a directory, at the end of an `MPI_Init` or of the call that began a session.
+    /// `alone`: there is no chain of tools. `zero`: time 0 of the capture.
+    ///
+    /// # Errors
+    /// The reason why this process is not recorded.
+    pub(crate) fn begin(
+        settings: &Settings,
+        (place, directory): (usize, &Path),
+        alone: bool,
+        session: Option<handles::Session>,
+        zero: ClockPair,
+    ) -> Result<&'static Self, String> {
         let say = |error: mpi_abi::Error| error.to_string();
         let mpi = Mpi::loaded().map_err(say)?;
         let of_session = session.map(|session| mpi.clone().in_session(session)).transpose().map_err(say)?;

@@ -128,17 +128,8 @@ fn record(call: &mut Recorded) {
     let in_place = at.sendbuf.is_some_and(|buffer| args.is_in_place(buffer.place()));
     let mut lists = std::mem::take(&mut call.scratch.counts);
     lists.iter_mut().for_each(Vec::clear);
-    let Side { amounts, mut datatype } = measure(call, operation, comm, (at_root, in_place), &mut lists);
-    let mut recv_datatype = None;
-    // Both sides may have a datatype of their own.
-    if let (Some(sent), Some(received)) = (at.send.1, at.recv.1)
-        && (operation == Operation::Gather && at_root
-            || matches!(operation, Operation::Allgather | Operation::Alltoall | Operation::Alltoallv))
-        && !in_place
-    {
-        datatype = call.datatype(args.handle(sent.place())).id;
-        recv_datatype = Some(call.datatype(args.handle(received.place())).id);
-    }
+    let Measured { amounts, datatype, recv_datatype } =
+        measure(call, operation, comm, (at_root, in_place), &mut lists);
     let (count, _) = match operation {
         Operation::Gather | Operation::Allgather | Operation::Alltoall if in_place => at.recv,
         Operation::Scatter | Operation::Scatterv if !at_root => at.recv,
@@ -168,10 +159,11 @@ fn record(call: &mut Recorded) {
     call.scratch.counts = lists;
 }
 
-/// The amounts of this rank, and their datatype.
-struct Side {
+/// The amounts of this rank and their datatype; if both sides have a datatype of their own, also that of the receiving side.
+struct Measured {
     amounts: Amounts,
     datatype: DatatypeId,
+    recv_datatype: Option<DatatypeId>,
 }
 
 /// Computes the amounts of this rank, and in vector forms its counts by peer: those sent and those received.
@@ -181,7 +173,7 @@ fn measure(
     comm: Comm,
     (at_root, in_place): (bool, bool),
     [send_counts, recv_counts]: &mut [Vec<u64>; 2],
-) -> Side {
+) -> Measured {
     use Operation::*;
     let at = &PLACES[call.call() as usize];
     let none = Bytes::ZERO;
@@ -214,15 +206,28 @@ fn measure(
             (sum, sum)
         }
         Alltoall | Alltoallv | Alltoallw => {
-            let (_, sent, datatype) = blocks(call, comm, at.send, send_counts);
-            return Side { amounts: Amounts { send: sent, recv: sum }, datatype };
+            let (_, sent, sent_datatype) = blocks(call, comm, at.send, send_counts);
+            let recv_datatype = (operation != Alltoallw).then_some(datatype);
+            return Measured {
+                amounts: Amounts { send: sent, recv: sum },
+                datatype: sent_datatype,
+                recv_datatype,
+            };
         }
     };
-    Side { amounts: Amounts { send, recv }, datatype }
+    let amounts = Amounts { send, recv };
+    match at.send.1 {
+        Some(sent) if !in_place && (operation == Allgather || operation == Gather && at_root) => {
+            let sent = call.datatype(call.args.handle(sent.place())).id;
+            Measured { amounts, datatype: sent, recv_datatype: Some(datatype) }
+        }
+        _ => Measured { amounts, datatype, recv_datatype: None },
+    }
 }
 
 /// The bytes of this rank's block, those of all blocks, and their datatype. In vector forms `list` gets the bytes for each member. If
 /// there is a datatype for each member: of those with a count above 0, the first that has gaps, else the last.
+#[inline]
 fn blocks(
     call: &mut Recorded,
     comm: Comm,

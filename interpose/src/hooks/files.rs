@@ -39,7 +39,7 @@ impl Hook for Collective {
             return;
         }
         let args = call.args;
-        let file = (args.call() == Call::MPI_File_set_view).then(|| call.file(args.handle(FILE))).flatten();
+        let file = (args.call() == Call::MPI_File_set_view).then(|| call.file(args.file(FILE))).flatten();
         let detail = file.map_or(Detail::None, |file| Detail::FileView {
             file,
             displacement: args.number(DISPLACEMENT),
@@ -67,7 +67,7 @@ impl Hook for Access {
             _ => Bytes::ZERO,
         };
         let request = call.next_request();
-        let Some(file) = call.file(args.handle(FILE)).filter(|_| way != Way::None) else {
+        let Some(file) = call.file(args.file(FILE)).filter(|_| way != Way::None) else {
             return call.put_other(bytes, Detail::None);
         };
         let io = Io {

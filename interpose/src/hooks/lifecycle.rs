@@ -3,10 +3,10 @@
 use crate::arguments::{Args, abi};
 use crate::call::{Ended, Hook, Recorded, SUCCESS};
 use crate::clock;
-use crate::guard::catching_panics;
+use crate::guard::{catching_panics, warn};
 use crate::machine::Frame;
 use crate::settings::Settings;
-use crate::tracer::{Beginning, State, Tracer};
+use crate::tracer::{State, Tracer};
 use mpi_abi::handles::Session;
 use mpi_abi::prototypes::{Call, Export, Name};
 use std::path::Path;
@@ -79,8 +79,11 @@ pub(crate) unsafe fn begin(
         if let Some(tracer) = Tracer::at(place) {
             return tracer.open(session);
         }
-        let beginning = Beginning { settings: &settings, directory, place, alone, session, zero };
-        let Some(tracer) = Tracer::begin(&beginning) else { return };
+        let begun = Tracer::begin(&settings, (place, directory), alone, session, zero);
+        let tracer = match begun {
+            Ok(tracer) => tracer,
+            Err(reason) => return warn(&format!("this process is not traced: {reason}")),
+        };
         let Some(mut lane) = tracer.lane() else { return };
         // SAFETY: this thread's own, and it is in no recorded call.
         let lane = unsafe { lane.as_mut() };
