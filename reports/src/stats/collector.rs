@@ -86,14 +86,15 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(header: &Header) -> Self {
+    /// For a trace, or a part of it, whose records alternate between so many tasks.
+    pub(super) fn new(header: &Header, alternating: u32) -> Self {
         Self {
             pairs: Pairs::new(header.tasks),
             sizes: Sizes::new(),
             tasks: vec![TaskTally::default(); header.tasks as usize],
             collectives: HashMap::new(),
             by_tag: [0; TAGS],
-            recent: Recent::new(),
+            recent: Recent::new(alternating),
             phases: BTreeMap::new(),
             calls: BTreeMap::new(),
             communicators: HashMap::new(),
@@ -104,11 +105,19 @@ impl Collector {
     #[inline(always)]
     pub(super) fn add(&mut self, task: u32, raw: &Raw) {
         self.tasks[task as usize].count(raw);
+        self.add_untallied(task, raw);
+    }
+
+    /// Adds a record to all sums but those of its task.
+    #[inline(always)]
+    fn add_untallied(&mut self, task: u32, raw: &Raw) {
         self.by_tag[usize::from(raw.tag & TAG)] += 1;
         match raw.kind() {
             RawKind::Mark => {}
             RawKind::Message => {
-                self.add_messages(&Alike { ends: key(task, raw.to), bytes: raw.bytes, messages: 1 })
+                if let Some(others) = self.recent.add(key(task, raw.to), raw.bytes) {
+                    settle(&mut self.pairs, &mut self.sizes, &others);
+                }
             }
             RawKind::Collective => self.add_part(raw),
         }
@@ -120,22 +129,10 @@ impl Collector {
         OfTask { sums: self, task, tally: TaskTally::default() }
     }
 
-    /// Adds messages to the sums over pairs and sizes.
-    #[inline(always)]
-    fn add_messages(&mut self, alike: &Alike) {
-        let volume = Volume { messages: alike.messages, bytes: alike.bytes.saturating_mul(alike.messages) };
-        self.pairs.add(alike.ends, volume);
-        self.sizes.add(alike.bytes, volume);
-    }
-
-    #[inline(never)]
-    fn settle(&mut self, alike: &Alike) {
-        self.add_messages(alike);
-    }
-
     /// Adds the messages in [`Collector::recent`] to the sums over pairs and sizes, before these are merged or used.
     pub(super) fn settle_all(&mut self) {
-        self.recent.drain().for_each(|alike| self.settle(&alike));
+        let Self { recent, pairs, sizes, .. } = self;
+        recent.drain(|alike| settle(pairs, sizes, alike));
     }
 
     /// Adds a part of a collective.
@@ -170,8 +167,15 @@ impl Collector {
     }
 }
 
-/// Adds up the records of one task, faster than one by one: consecutive messages with the same receiver and size are counted first
-/// and looked up later.
+/// Adds messages to the sums over pairs and sizes.
+#[inline(never)]
+fn settle(pairs: &mut Pairs, sizes: &mut Sizes, alike: &Alike) {
+    let volume = Volume { messages: alike.messages, bytes: alike.bytes.saturating_mul(alike.messages) };
+    pairs.add(alike.ends, volume);
+    sizes.add(alike.bytes, volume);
+}
+
+/// Adds up the records of one task; its own sums are added at the end only.
 pub(super) struct OfTask<'a> {
     sums: &'a mut Collector,
     task: u32,
@@ -182,22 +186,14 @@ impl TakeRaw for OfTask<'_> {
     #[inline(always)]
     fn take(&mut self, raw: &Raw) {
         self.tally.count(raw);
-        self.sums.by_tag[usize::from(raw.tag & TAG)] += 1;
-        match raw.kind() {
-            RawKind::Mark => {}
-            RawKind::Message => {
-                if let Some(others) = self.sums.recent.add(key(self.task, raw.to), raw.bytes) {
-                    self.sums.settle(&others);
-                }
-            }
-            RawKind::Collective => self.sums.add_part(raw),
-        }
+        self.sums.add_untallied(self.task, raw);
     }
 }
 
 impl OfTask<'_> {
-    /// Adds the sums of the task.
+    /// Adds the sums of the task. Its messages are settled, so that those of the next task find places.
     pub(super) fn finish(self) {
         self.sums.tasks[self.task as usize].add(self.tally);
+        self.sums.settle_all();
     }
 }

@@ -88,14 +88,16 @@ pub(super) fn read(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErr
     }
 }
 
-/// Runs `work` on each thread of the pool with a collector of its own, and merges these.
+/// Runs `work` on each thread of the pool with a collector of its own, for records that alternate between so many tasks, and merges
+/// these.
 fn share<E: Send>(
     header: &Header,
+    alternating: u32,
     work: impl Fn(&mut Collector) -> Result<(), E> + Sync,
 ) -> Result<Collector, E> {
     let sums = Mutex::new(None::<Collector>);
     let ended = rayon::broadcast(|_| {
-        let mut own = Collector::new(header);
+        let mut own = Collector::new(header, alternating);
         work(&mut own)?;
         own.settle_all();
         let mut sums = sums.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -107,7 +109,7 @@ fn share<E: Send>(
     });
     ended.into_iter().collect::<Result<(), E>>()?;
     let sums = sums.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(sums.unwrap_or_else(|| Collector::new(header)))
+    Ok(sums.unwrap_or_else(|| Collector::new(header, alternating)))
 }
 
 fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
@@ -120,7 +122,7 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
-    let mut sums = share(&header, |sums| {
+    let mut sums = share(&header, 1, |sums| {
         while let Some(&task) = tasks.get(next.fetch_add(1, Ordering::Relaxed))
             && !failed.load(Ordering::Relaxed)
         {
@@ -231,7 +233,7 @@ fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let done = AtomicU64::new(0);
     let together = stretches.map(|Stretches { first_line, places }| {
         let next = AtomicUsize::new(0);
-        share(&header, |sums| {
+        share(&header, header.tasks, |sums| {
             while let Some(stretch) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let file = File::open(path).and_then(|mut file| {
                     file.seek(SeekFrom::Start(stretch.start))?;
@@ -251,7 +253,7 @@ fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let sums = match together {
         Some(Ok(sums)) if counts_fit(&header, &sums) => sums,
         _ => {
-            let mut sums = Collector::new(&header);
+            let mut sums = Collector::new(&header, header.tasks);
             let done = AtomicU64::new(0);
             let tell = |records| progress(done.fetch_add(records, Ordering::Relaxed) + records);
             add_lines(text::Reader::open(path)?, &mut sums, &tell)?;
