@@ -94,8 +94,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn simulation(path: &Path) -> Result<serde_json::Value, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    read_simulation(&text).map_err(|error| format!("{}: {error}", path.display()).into())
+    let file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    read_simulation(file).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 /// What a report is made of.

@@ -16,6 +16,7 @@ mod parts;
 mod text;
 
 mod against;
+mod result;
 mod simulation;
 
 #[cfg(feature = "svg")]
@@ -25,7 +26,7 @@ pub use model::Report;
 #[cfg(feature = "svg")]
 pub use pictures::{PictureError, Pictures};
 pub use replayed::Replayed;
-pub use simulation::{SimulationError, read as read_simulation};
+pub use result::{SimulationError, read as read_simulation};
 pub use text::{Section, Shown};
 
 pub(crate) use who::matrix;

@@ -1,42 +1,16 @@
-//! The section of a page about a simulation, from the JSON that `vef sim --json` wrote (docs/simulator.md lists its keys).
+//! The section of a page about a simulation, from its result.
 
 use super::model::Report;
 use super::parts::{Cell, figure, percent, table, tile};
+use super::result::{MOST_LINKS_OVER_TIME, busiest_first};
 use super::shown::{bytes, count, time};
 use crate::exact::Exact;
 use crate::table::{Column, Table};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// A file is not the result of a simulation.
-#[derive(Debug, thiserror::Error)]
-pub enum SimulationError {
-    /// It is no JSON.
-    #[error("no JSON: {0}")]
-    Json(#[from] serde_json::Error),
-    /// It is JSON of something else.
-    #[error("not the JSON of `vef sim --json`: there is no {0:?}")]
-    Other(&'static str),
-}
-
-/// The result of a simulation from its JSON.
-///
-/// # Errors
-/// It is something else.
-pub fn read(json: &str) -> Result<Value, SimulationError> {
-    let value: Value = serde_json::from_str(json)?;
-    for key in ["runtime_ps", "messages", "network", "latency_ps", "links"] {
-        if value.get(key).is_none() {
-            return Err(SimulationError::Other(key));
-        }
-    }
-    Ok(value)
-}
-
 /// Links of a simulation in a report, at most: the busiest.
 const MOST_LINKS: usize = 1 << 14;
-/// Links of these with their load over time, at most.
-const MOST_LINKS_OVER_TIME: usize = 256;
 /// Ranks of a job in a report, at most: of more ranks, several share a row.
 const MOST_RANKS: usize = 1 << 12;
 
@@ -46,11 +20,7 @@ impl Report {
     pub fn add_simulation(&mut self, mut result: Value) {
         self.links = links_table(&result);
         if let Some(Value::Array(links)) = result.pointer_mut("/links/all") {
-            links.sort_by(|one, other| {
-                real(other, "/utilisation")
-                    .unwrap_or(0.0)
-                    .total_cmp(&real(one, "/utilisation").unwrap_or(0.0))
-            });
+            links.sort_by(busiest_first);
             links.truncate(MOST_LINKS);
             for link in links.iter_mut().skip(MOST_LINKS_OVER_TIME).filter_map(Value::as_object_mut) {
                 link.retain(|key, _| ["link", "utilisation", "bytes"].contains(&key.as_str()));

@@ -1,0 +1,183 @@
+//! Reads the result of a simulation, the JSON that `vef sim --json` wrote (docs/simulator.md lists its keys).
+//!
+//! With `--links` most of it is the load of links over time, of which a report shows the busiest links only: the others are dropped
+//! while the file is read.
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::cmp::Ordering;
+use std::fmt;
+use std::io::{self, BufReader, Read};
+
+/// A file is not the result of a simulation.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(io::Error),
+    /// It is no JSON.
+    #[error("no JSON: {0}")]
+    Json(serde_json::Error),
+    /// It is JSON of something else.
+    #[error("not the JSON of `vef sim --json`: there is no {0:?}")]
+    Other(&'static str),
+}
+
+impl From<serde_json::Error> for SimulationError {
+    fn from(error: serde_json::Error) -> Self {
+        match error.is_io() {
+            true => Self::Io(error.into()),
+            false => Self::Json(error),
+        }
+    }
+}
+
+/// Links that keep their load over time, at most: the busiest.
+pub(super) const MOST_LINKS_OVER_TIME: usize = 256;
+/// Keys that all links keep.
+const KEPT: [&str; 5] = ["link", "utilisation", "messages", "bytes", "busy_ps"];
+/// Where the links are.
+const LINKS: [&str; 2] = ["links", "all"];
+
+/// The result of a simulation from its JSON; the busiest links have all of their keys.
+///
+/// # Errors
+/// It is something else, or cannot be read.
+pub fn read(json: impl Read) -> Result<Value, SimulationError> {
+    let mut json = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 20, json));
+    let value = Part { links_at: &LINKS }.deserialize(&mut json)?;
+    json.end()?;
+    for key in ["runtime_ps", "messages", "network", "latency_ps", "links"] {
+        if value.get(key).is_none() {
+            return Err(SimulationError::Other(key));
+        }
+    }
+    Ok(value)
+}
+
+/// Compares the utilisation of two links.
+pub(super) fn busiest_first(one: &Value, other: &Value) -> Ordering {
+    let [one, other] =
+        [one, other].map(|link| link.get("utilisation").and_then(Value::as_f64).unwrap_or(0.0));
+    other.total_cmp(&one)
+}
+
+/// A part of the result, with the links at a path of keys.
+struct Part {
+    links_at: &'static [&'static str],
+}
+
+impl<'de> DeserializeSeed<'de> for Part {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Part {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the result of a simulation")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = match self.links_at.split_first() {
+                Some((first, rest)) if *first == key => map.next_value_seed(Self { links_at: rest })?,
+                _ => map.next_value()?,
+            };
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut links: A) -> Result<Value, A::Error> {
+        let mut all = Vec::new();
+        let mut whole = Vec::new();
+        while let Some(link) = links.next_element::<Value>()? {
+            whole.push(all.len());
+            all.push(link);
+            if whole.len() >= 2 * MOST_LINKS_OVER_TIME {
+                keep_busiest(&mut all, &mut whole);
+            }
+        }
+        Ok(Value::Array(all))
+    }
+}
+
+/// Drops most keys of all `whole` links but the busiest.
+fn keep_busiest(all: &mut [Value], whole: &mut Vec<usize>) {
+    whole.sort_by(|&one, &other| busiest_first(&all[one], &all[other]).then(one.cmp(&other)));
+    for at in whole.drain(MOST_LINKS_OVER_TIME..) {
+        if let Value::Object(link) = &mut all[at] {
+            link.retain(|key, _| KEPT.contains(&key.as_str()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// A result with links of these utilisations.
+    fn result(utilisations: &[u8]) -> Value {
+        let link = |(at, &share): (usize, &u8)| {
+            json!({"link": at.to_string(), "utilisation": f64::from(share) / 256.0, "messages": 1, "bytes": 2, "busy_ps": 3,
+                   "busy": [0.5, 0.25], "sources": []})
+        };
+        let all: Vec<Value> = utilisations.iter().enumerate().map(link).collect();
+        json!({"runtime_ps": 1, "messages": 2, "network": {"all": [[1], [2]]}, "latency_ps": null, "links": {"used": 1, "all": all}})
+    }
+
+    proptest! {
+        #[test]
+        fn the_busiest_links_are_whole(utilisations in proptest::collection::vec(any::<u8>(), 0..1500)) {
+            let whole = result(&utilisations);
+            let read = read(whole.to_string().as_bytes()).expect("a result");
+            let mut order: Vec<usize> = (0..utilisations.len()).collect();
+            // Of links that are equally busy, the first ones.
+            order.sort_by_key(|&at| std::cmp::Reverse(utilisations[at]));
+            for (place, at) in order.into_iter().enumerate() {
+                let [read, whole] = [&read, &whole].map(|result| &result["links"]["all"][at]);
+                for key in KEPT {
+                    prop_assert_eq!(&read[key], &whole[key]);
+                }
+                if place < MOST_LINKS_OVER_TIME {
+                    prop_assert_eq!(read, whole);
+                }
+            }
+            let kept = read["links"]["all"].as_array().expect("links").iter().filter(|link| link.get("busy").is_some()).count();
+            prop_assert!(kept < 2 * MOST_LINKS_OVER_TIME);
+            let without = |mut value: Value| { value["links"]["all"].take(); value };
+            prop_assert_eq!(without(read), without(whole));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for (json, part) in [
+            ("", "no JSON: EOF"),
+            ("{} {}", "no JSON: trailing"),
+            ("{\"runtime_ps\": 1}", "there is no \"messages\""),
+            ("[1, 2]", "there is no \"runtime_ps\""),
+            ("null", "there is no \"runtime_ps\""),
+            ("7", "no JSON: invalid type"),
+            ("{\"links\": {\"all\": 5}}", "no JSON: invalid type"),
+        ] {
+            let error = read(json.as_bytes()).expect_err(json).to_string();
+            assert!(error.contains(part), "{json}: {error}");
+        }
+        let directory = std::fs::File::open(".").expect("a directory");
+        let error = read(directory).expect_err("a directory").to_string();
+        assert!(error.contains("directory"), "{error}");
+    }
+}
