@@ -32,7 +32,8 @@ const Figures = (() => {
   const count = (value) => scaled(value, [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"], [1e12, "T"], [1e15, "P"], [1e18, "E"]]);
   const bytes = (value) => scaled(value, [[1, " B"], [1e3, " kB"], [1e6, " MB"], [1e9, " GB"], [1e12, " TB"], [1e15, " PB"], [1e18, " EB"]]);
   const time = (value) => scaled(value, [[1, " ps"], [1e3, " ns"], [1e6, " \u00b5s"], [1e9, " ms"], [1e12, " s"]]);
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  // With one decimal, below one per cent with two digits.
+  const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.01 ? Math.min(6, -1 - Math.floor(Math.log10(share))) : 1)} %`;
   // The unit in which the axis of times up to `most` is written.
   const timeUnit = (most) => [[1e12, "s"], [1e9, "ms"], [1e6, "\u00b5s"], [1e3, "ns"]].find(([factor]) => most >= 2 * factor) ?? [1, "ps"];
 
@@ -714,8 +715,8 @@ const Figures = (() => {
         Plot.link(drawn, { x1: ({ line }) => line[0], y1: ({ line }) => line[1], x2: ({ line }) => line[2], y2: ({ line }) => line[3],
           stroke: colour, strokeWidth: drawn.length > 600 ? 1 : 2.5, ...(options.interactive && drawn.length < 2000 ? { title: ({ link, utilisation }) => `${link}: ${percent(utilisation)}` } : {}) }),
         Plot.dot(points, { x: "x", y: "y", r: points.length > 300 ? 1.5 : 4, fill: "currentColor", ...(options.interactive && points.length < 2000 ? { title: "name" } : {}) }),
-        // Beside the lines that lead straight down, where there is room for all names.
-        ...(roomy ? [Plot.text(points, { x: "x", y: "y", text: "name", textAnchor: "start", dx: 6, dy: 11, fontSize: 10 })] : []),
+        // Beside the lines that lead straight down, where there is room for all names, and before those that do not.
+        ...(roomy ? [Plot.text(points, { x: "x", y: "y", text: "name", textAnchor: "start", dx: 6, dy: 11, fontSize: 10, fill: "currentColor", stroke: "var(--ground, white)", strokeWidth: 5 })] : []),
       ],
     });
     strip(svg, options.width - 92, 40, Math.min(120, height - 70), { least: 0, most, linear: true }, percent, "busy");

@@ -55,12 +55,7 @@ pub(super) fn section(against: &Against) -> Markup {
             "pairs" => ("pairs of ranks", count),
             other => (other, count),
         };
-        let words = match difference.change {
-            None => "–".to_owned(),
-            Some(0.0) => "equal".to_owned(),
-            Some(change) if change > 0.0 => format!("{:.1} % more", 100.0 * change),
-            Some(change) => format!("{:.1} % less", -100.0 * change),
-        };
+        let words = difference.change.map_or_else(|| "–".to_owned(), compared);
         vec![
             Cell::text(name),
             Cell::shown(difference.this, shown),
@@ -73,5 +68,34 @@ pub(super) fn section(against: &Against) -> Markup {
         p { "Compared with " strong { (title) } " (" (against.head.file) ")." }
         (table(&["measure", "this", "the other", "this is"], against.differences.iter().map(row).collect(), 0))
         (figure("against-sizes", "Messages by powers of two of their size: this one filled, the other a line."))
+    }
+}
+
+/// A change as a share of the other value in words, as a multiple or a part of it from a factor of ten on.
+fn compared(change: f64) -> String {
+    let ratio = 1.0 + change;
+    match ratio {
+        1.0 => "equal".to_owned(),
+        10.0.. => format!("{ratio:.0} times as much"),
+        1.0.. => format!("{:.1} % more", 100.0 * change),
+        ..=0.0 => "nothing".to_owned(),
+        ..0.1 => format!("1/{:.0} of it", 1.0 / ratio),
+        _ => format!("{:.1} % less", -100.0 * change),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compared;
+
+    #[test]
+    fn changes_are_told_as_people_do() {
+        let change = |this: f64, other: f64| compared((this - other) / other);
+        assert_eq!(change(7.0, 7.0), "equal");
+        assert_eq!(change(9.0, 8.0), "12.5 % more");
+        assert_eq!(change(4096.0, 4.0), "1024 times as much");
+        assert_eq!(change(6.0, 8.0), "25.0 % less");
+        assert_eq!(change(4.0, 4096.0), "1/1024 of it");
+        assert_eq!(change(0.0, 3.0), "nothing");
     }
 }

@@ -194,7 +194,7 @@ impl Report {
         html! {
             p {
                 @match pairs.different {
-                    Some(different) => { (Grouped(different)) " ordered pairs of ranks exchange messages." }
+                    Some(different) => { "Ordered pairs of ranks that exchange messages: " (Grouped(different)) "." }
                     None => "More pairs of ranks exchange messages than were counted one by one; the matrix is exact.",
                 }
                 @if let Some(symmetry) = pairs.symmetry {
@@ -326,8 +326,8 @@ impl Report {
         Some(html! {
             (figure("in-flight", "Messages under way at a time, in the replay: started and not arrived, of point-to-point lines and of collectives; the mean over each step, and the most at a time in it."))
             (figure("of-sender", "How many point-to-point messages of a rank are under way when one more starts, itself included, by powers of two."))
-            @if let Some(all) = all.filter(|all| all.0 > 0) { p { "At most " (count(*all)) " messages are under way at a time." } }
-            @if most.value.0 > 0 { p { "At most " (count(most.value)) " point-to-point messages of one rank are (rank " (most.rank) ")." } }
+            @if let Some(all) = all.filter(|all| all.0 > 0) { p { "Most messages under way at a time: " (count(*all)) "." } }
+            @if most.value.0 > 0 { p { "Most point-to-point messages of one rank: " (count(most.value)) " (rank " (most.rank) ")." } }
         })
     }
 

@@ -86,8 +86,14 @@ pub(super) fn share(share: f64, name: &str) -> Markup {
     html! { div class=(class) { b { (percent(share)) } span { (name) } } }
 }
 
+/// With one decimal, below one per cent with two digits.
 pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    let decimals = match share {
+        0.0 => 1,
+        0.0..0.01 => (-1.0 - share.log10().floor()).min(6.0) as usize,
+        _ => 1,
+    };
+    format!("{:.decimals$} %", 100.0 * share)
 }
 
 pub(super) fn ranks(ranks: u32) -> String {
@@ -102,4 +108,18 @@ pub(super) fn rate(bits_per_second: u64) -> String {
         _ => (1e9, "Gbit/s"),
     };
     format!("{} {unit}", bits_per_second as f64 / factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn small_shares_keep_two_digits() {
+        let shares = [0.0, 1.0, 0.4329, 0.01, 0.0094, 0.00043, 1e-12];
+        assert_eq!(
+            shares.map(percent),
+            ["0.0 %", "100.0 %", "43.3 %", "1.0 %", "0.94 %", "0.043 %", "0.000000 %"]
+        );
+    }
 }
