@@ -92,6 +92,12 @@ impl Input {
             }
         }
     }
+
+    /// An error in one line that names the trace, whether the error does or not.
+    pub fn named_error(&self, error: impl Into<Failure>) -> String {
+        let (error, name) = (output::in_one_line(&self.error(error)), self.name.display().to_string());
+        if error.contains(&name) { error } else { format!("{name}: {error}") }
+    }
 }
 
 /// The message for a directory in place of a trace.

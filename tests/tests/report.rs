@@ -389,6 +389,9 @@ fn strange_traces_make_a_page_and_nonsense_an_error() {
         let path = file(work.path(), name, &text);
         let page = report(&path, &[]);
         assert!(page.ends_with("</html>\n") && !page.contains("<script>alert"), "{name}");
+        let notes = report(&path, &["--format", "md"]);
+        let headings: Vec<&str> = notes.lines().filter(|line| line.starts_with('#')).collect();
+        assert!(headings.len() > 1 && !headings.concat().contains("<script"), "{headings:?}");
         let figures = work.path().join("figures");
         run(vef().arg("report").arg(&path).args(["-o", "-", "--svg"]).arg(&figures)).success();
     }
@@ -407,9 +410,17 @@ fn strange_traces_make_a_page_and_nonsense_an_error() {
     let ended = run(vef().arg("report").arg(&stuck)).exited(2);
     assert!(ended.stderr().contains("--no-replay"), "{}", ended.stderr());
     report(&stuck, &["--no-replay"]);
-    let ended = run(vef().arg("report").arg(&path).args(["-o", "/nowhere/report.html"])).exited(2);
-    assert!(ended.stderr().contains("/nowhere/report.html: "), "{}", ended.stderr());
-    assert_eq!(ended.stderr().lines().count(), 1, "{}", ended.stderr());
+    // One line that names the file: it takes too long, it cannot be written, it is no directory.
+    let late = file(work.path(), "late.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 18446744073709551615 4 0 -1\n");
+    for (input, options, part) in [
+        (&late, ["-o", "-"], "late.vef: message "),
+        (&path, ["-o", "/nowhere/report.html"], "/nowhere/report.html: "),
+        (&path, ["--svg", "/dev/null"], "/dev/null: is not a directory"),
+    ] {
+        let ended = run(vef().current_dir(work.path()).arg("report").arg(input).args(options)).exited(2);
+        assert!(ended.stderr().contains(part), "{}", ended.stderr());
+        assert_eq!(ended.stderr().lines().count(), 1, "{}", ended.stderr());
+    }
 }
 
 /// The bundle is what the lock file gives, and its files name no registry.

@@ -153,6 +153,11 @@ fn text_container_and_any_number_of_threads_say_the_same() {
     for jobs in ["2", "7"] {
         assert_eq!(run(vef().arg("stats").arg(&long).args(["--json", "-j", jobs])).success().stdout(), alone);
     }
+    // From a pipe, but for the name.
+    let mut piped = Command::new("sh");
+    piped.args(["-c", "cat \"$1\" | \"$2\" stats - --json", "sh"]).arg(&long).arg(vef().get_program());
+    let piped = run(&mut piped).success().stdout();
+    assert_eq!(piped.replace("/dev/stdin", &long.display().to_string()), alone);
 }
 
 #[test]

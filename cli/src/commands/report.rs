@@ -11,6 +11,7 @@ use reports::stats::Stats;
 use reports::yardstick;
 use sim_example::quantity::{Bandwidth, parse_time};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -83,7 +84,10 @@ fn output(arguments: &Arguments) -> PathBuf {
 
 /// Makes a directory, if it is not there.
 fn directory(path: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()).into())
+    fs::create_dir_all(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => format!("{}: is not a directory", path.display()).into(),
+        _ => format!("{}: {error}", path.display()).into(),
+    })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
@@ -144,15 +148,13 @@ fn read(
 ) -> Result<(Report, Stats), Failure> {
     let codes = super::check::op_codes(trace, codes)?;
     let stats = super::stats::read(trace, jobs, codes.as_ref())?;
-    let mut report = Report::new(&trace.path, &stats);
-    report.head.file = trace.name().display().to_string();
+    let mut report = super::stats::named(trace, Report::new(&trace.path, &stats));
     if let Some(link) = link {
         let bar = Bar::new("replaying");
         let mut progress = |messages| bar.count(messages, "messages");
         let replayed = yardstick::replay(&trace.path, &stats, codes.as_ref(), &link, &mut progress);
         report.replayed = Some(replayed.map_err(|error| {
-            let error = output::in_one_line(&trace.error(error));
-            format!("{error} (--no-replay leaves out what takes a replay)")
+            format!("{} (--no-replay leaves out what takes a replay)", trace.named_error(error))
         })?);
     }
     Ok((report, stats))

@@ -22,13 +22,19 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         return output::result(table.to_csv().trim_end());
     }
     if arguments.json {
-        return output::result(Report::new(trace.name(), &stats).to_json());
+        return output::result(named(&trace, Report::new(&trace.path, &stats)).to_json());
     }
     let terminal = std::io::stdout().is_terminal();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
     let shown = Shown { top: arguments.top, bars: terminal && !plain };
-    let report = Report::with_top(trace.name(), &stats, arguments.top);
+    let report = named(&trace, Report::with_top(&trace.path, &stats, arguments.top));
     output::result(report.to_text(arguments.by, &shown).trim_matches('\n'))
+}
+
+/// A report under the name that the user gave to the trace.
+pub fn named(trace: &Input, mut report: Report) -> Report {
+    report.head.file = trace.name().display().to_string();
+    report
 }
 
 /// Reads a trace with this number of threads, by default one per core.
