@@ -19,18 +19,29 @@ class Numbers:
         self.at += size
         return word >> size & (1 << 7 * size) - 1 if first else word >> 8
 
+    def signed(self):
+        zigzag = self.get()
+        return zigzag >> 1 ^ -(zigzag & 1)
+
     def text(self):
         size = self.get()
         self.at += size
         return self.data[self.at - size:self.at].decode()
+
+    def name(self, names):
+        """A new name, or the number of one that occurred before."""
+        number = self.get()
+        if number == 0:
+            names.append(self.text())
+        return names[number - 1]
 
     def runs(self, count):
         """So many tasks, told as steps that repeat."""
         task = left = 0
         for _ in range(count):
             if left == 0:
-                zigzag, left = self.get(), self.get() + 1
-            task, left = task + (zigzag >> 1 ^ -(zigzag & 1)), left - 1
+                step, left = self.signed(), self.get() + 1
+            task, left = task + step, left - 1
             yield task
 
 
@@ -43,10 +54,12 @@ class Container:
         self.index = index = Numbers(self.block(offset, length))
         numbers, of_records = index.get(), index.get()
         about, self.communicators, self.order = (self.places(numbers) for _ in range(3))
+        self.sections = {}  # by name and task, -1 for the trace's
         for _ in range(index.get()):
-            name, required = index.text(), required | index.get() & 1
+            name, required, task = index.text(), required | index.get() & 1, -1
             for _ in range(index.get()):
-                index.get(), self.places(numbers)
+                task += index.get()
+                self.sections[name, task] = self.places(numbers)
         if required:
             sys.exit(f"{path}: needs a reader of version 4.{minor}")
         self.tasks, task = {}, 0
@@ -103,6 +116,14 @@ class Container:
                     yield f"{message} {task} {to} {fields[4]} {dep} {fields[1]} {after}"
                 items -= 1
 
+    def notes(self, name, task):
+        """The place of each note of a section, the numbers of what it says, and the names so far in the piece."""
+        for offset, length, _ in self.sections.get((name, task), []):
+            piece, place, names = Numbers(self.block(offset, length)), 0, []
+            while piece.at < len(piece.data):
+                place += piece.signed()
+                yield place, piece, names
+
     def text(self):
         tasks, messages, communicators, collectives, parts, clock = (self.header.get() for _ in range(6))
         yield f"VEF3 {tasks} {messages} {communicators} {collectives} {parts} 0 {clock}"
@@ -117,4 +138,5 @@ class Container:
                 yield next(records[task])
 
 
-sys.stdout.writelines(line + "\n" for line in Container(sys.argv[1]).text())
+if __name__ == "__main__":
+    sys.stdout.writelines(line + "\n" for line in Container(sys.argv[1]).text())

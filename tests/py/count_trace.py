@@ -108,9 +108,17 @@ def main():
     def column(values):
         return [exact(sum(values[at:at + table])) for at in range(0, tasks, table)]
 
-    by_size = defaultdict(lambda: [0, 0, 0, 0, 0])
+    def spread(measure, values):
+        mean = math.fsum(values) / tasks
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / tasks)
+        least, most = (best(range(tasks), key=values.__getitem__) for best in (min, max))
+        return {"measure": measure, "min": {"rank": least, "value": exact(values[least])}, "mean": mean,
+                "max": {"rank": most, "value": exact(values[most])}, "variation": deviation / mean if mean else 0.0}
+
+    by_size, by_comm = defaultdict(lambda: [0, 0, 0, 0, 0]), Counter()
     for (comm, code), (n, s, r) in collectives.items():
         size = len(members[comm])
+        by_comm[comm] += -(-n // size)
         entry = by_size[NAMES.get(code, f"code {code}"), size]
         for at, value in enumerate([1, -(-n // size), n, s, r]):
             entry[at] += value
@@ -150,11 +158,20 @@ def main():
             "ranks_per_row": table, "sent_messages": column([m for m, _ in sent]), "sent_bytes": column([b for _, b in sent]),
             "received_messages": column([m for m, _ in received]), "received_bytes": column([b for _, b in received]),
             "computing_ps": column([value * clock for value in ticks]), "collectives": column(parts), "marks": column(marks),
+            "spread": [spread(measure, values) for measure, values in [
+                ("computing_ps", [value * clock for value in ticks]),
+                ("sent_messages", [m for m, _ in sent]), ("sent_bytes", [b for _, b in sent]),
+                ("received_messages", [m for m, _ in received]), ("received_bytes", [b for _, b in received]),
+                ("collectives", parts)]],
         },
-        "collectives": [{"operation": name, "members": size, "communicators": c, "operations": o, "parts": n,
+        "collectives": {"operations": [{"operation": name, "members": size, "communicators": c, "operations": o, "parts": n,
                          "sent_bytes": exact(s), "received_bytes": exact(r)}
                         for (name, size), (c, o, n, s, r) in by_size.items()],
+            "different": len(by_comm), "communicators": [
+                {"id": comm, "members": len(members[comm]), "operations": count}
+                for comm, count in sorted(by_comm.items(), key=lambda item: (-item[1], item[0]))[:20]]},
     }))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,11 @@
-//! `vef stats` against an independent count (`tests/py/count_trace.py`), on traces of every kind, and what it says to those who
+//! `vef stats` against an independent count (`tests/py/count_trace.py`, `count_notes.py`), on traces of every kind, and what it says to those who
 //! bring it nonsense.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vef_tests::{installed, root, run, vef};
+use vef_tests::{Mpi, installed, root, run, vef};
 
 /// The bundled capture as text and as container.
 fn demo(work: &Path) -> [PathBuf; 2] {
@@ -83,8 +83,9 @@ fn stats(trace: &Path, options: &[&str]) -> Value {
     serde_json::from_str(&ended.stdout()).expect("JSON")
 }
 
-fn counted(trace: &Path) -> Value {
-    let script = root().join("tests/py/count_trace.py");
+/// What a script of `tests/py` counts.
+fn counted(script: &str, trace: &Path) -> Value {
+    let script = root().join("tests/py").join(script);
     let ended = run(Command::new("python3").arg(script).arg(trace)).success();
     serde_json::from_str(&ended.stdout()).expect("JSON")
 }
@@ -97,22 +98,27 @@ fn holds(report: &Value, counted: &Value, place: &str) {
                 holds(report.get(key).unwrap_or(&Value::Null), value, &format!("{place}.{key}"));
             }
         }
+        (Value::Array(report), Value::Array(counted)) => {
+            assert_eq!(report.len(), counted.len(), "{place}");
+            for (at, (report, counted)) in report.iter().zip(counted).enumerate() {
+                holds(report, counted, &format!("{place}[{at}]"));
+            }
+        }
         (Value::Number(one), Value::Number(other)) if one.is_f64() || other.is_f64() => {
             let (one, other) = (one.as_f64().expect("a number"), other.as_f64().expect("a number"));
-            assert!((one - other).abs() < 1e-9, "{place}: {one} {other}");
+            assert!((one - other).abs() < 1e-9 * other.abs().max(1.0), "{place}: {one} {other}");
         }
         _ => assert_eq!(report, counted, "{place}"),
     }
 }
 
 fn agrees(trace: &Path, options: &[&str]) {
-    let (mut report, mut counted) = (stats(trace, options), counted(trace));
+    let (mut report, mut counted) = (stats(trace, options), counted("count_trace.py", trace));
     // In any order: those with as many bytes may change places.
     let key = |row: &Value| (row["operation"].to_string(), row["members"].as_u64());
-    for rows in [&mut report["collectives"]["operations"], &mut counted["collectives"]] {
+    for rows in [&mut report, &mut counted].map(|all| &mut all["collectives"]["operations"]) {
         rows.as_array_mut().expect("a table").sort_by_key(key);
     }
-    counted["collectives"] = serde_json::json!({ "operations": counted["collectives"].clone() });
     holds(&report, &counted, &trace.display().to_string());
 }
 
@@ -129,6 +135,30 @@ fn every_number_is_that_of_an_independent_count() {
     for (tasks, records, seed) in [(1, 50, 1), (2, 0, 2), (7, 3000, 3), (600, 20_000, 4), (5000, 30_000, 5)] {
         std::fs::write(&path, random_trace(tasks, records, seed)).expect("a trace");
         agrees(&path, &["-j", "2"]);
+    }
+}
+
+/// What a container notes: functions, phases, hosts.
+#[test]
+fn notes_are_those_of_an_independent_count() {
+    if !installed("python3") {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    let mut traces = vec![demo(work.path())[1].clone()];
+    for mpi in Mpi::installed() {
+        let program = mpi.compile(work.path(), "phases", &["tests/c/phases.c"]).display().to_string();
+        let [capture, trace] = ["", ".vefx"].map(|end| work.path().join(format!("{mpi:?}{end}")));
+        let mpirun = mpi.launcher().join(" ");
+        let words = ["run", "--oversubscribe", "--mpirun", &mpirun, "-n", "3", "-o"];
+        run(vef().args(words).arg(capture).arg("--mix").arg(&trace).args(["--", &program, "4"])).success();
+        assert_eq!(stats(&trace, &[])["phases"].as_array().map(Vec::len), Some(3), "{mpi:?}");
+        traces.push(trace);
+    }
+    for trace in traces {
+        let counted = counted("count_notes.py", &trace);
+        assert!(!counted["calls"].as_array().expect("a table").is_empty());
+        holds(&stats(&trace, &[]), &counted, &trace.display().to_string());
     }
 }
 

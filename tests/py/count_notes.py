@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Counts what a container notes beside its records, as `vef stats --json` must say: functions, phases, messages within hosts.
+
+    count_notes.py TRACE.vefx
+"""
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from count_trace import classes, exact
+
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
+from vefx import Container  # noqa: E402
+
+container = Container(sys.argv[1])
+tasks, *_, clock = (container.header.get() for _ in range(6))
+functions, phases = Counter(), {}
+hosts, local = [], {True: [0, 0], False: [0, 0]}
+for place, note, names in container.notes("placement", -1):
+    hosts += hosts[-1:] * (place - len(hosts)) + [note.name(names)]
+hosts += hosts[-1:] * (tasks - len(hosts))
+
+
+def fields(line):
+    """Task, computing time, and sender, receiver and bytes if it is a message."""
+    words = line.split()
+    if words[0].startswith("G"):
+        return int(words[3]), int(words[7]), None
+    src, dst, size, dep, time = map(int, words[1:6])
+    mark = src == dst and size == 0 and dep & 4 == 0
+    return src, time, (src, dst, size) if not mark else ()
+
+
+for task in container.tasks:
+    calls = [(place, note.name(names)) for place, note, names in container.notes("calls", task)]
+    steps = [(place, note.get(), note.name(names)) for place, note, names in container.notes("phases", task)]
+    function, inside = None, []
+
+    def pass_steps(at):
+        while steps and steps[0][0] <= at:
+            _, begins, name = steps.pop(0)
+            if begins:
+                inside.append(phases.setdefault(name, {"entries": 0, "ticks": 0, "collectives": 0, "sizes": []}))
+                inside[-1]["entries"] += 1
+            elif inside:
+                inside.pop()
+
+    at = 0
+    for at, line in enumerate(container.records(task)):
+        while calls and calls[0][0] <= at:
+            function = calls.pop(0)[1]
+        functions.update([function] if function else [])
+        pass_steps(at)
+        _, time, message = fields(line)
+        if message and hosts:
+            entry = local[hosts[message[0]] == hosts[message[1]]]
+            entry[0] += 1
+            entry[1] += message[2]
+        if inside:
+            inside[-1]["ticks"] += time
+            inside[-1]["collectives"] += message is None
+            inside[-1]["sizes"] += [message[2]] if message else []
+    pass_steps(at + 1)
+
+print(json.dumps({
+    "calls": [{"function": name, "records": count} for name, count in sorted(functions.items(), key=lambda item: (-item[1], item[0]))],
+    "phases": [{"name": name, "entries": phase["entries"], "messages": len(phase["sizes"]), "bytes": exact(sum(phase["sizes"])),
+                "collectives": phase["collectives"], "computing_ps": exact(phase["ticks"] * clock),
+                "sizes": classes((size, 1, size) for size in phase["sizes"])} for name, phase in sorted(phases.items())],
+    "locality": {name: dict(zip(["messages", "bytes"], local[same]))
+                 for name, same in [("same_host", True), ("between_hosts", False)]} if hosts else None,
+}))
