@@ -593,11 +593,11 @@ const Figures = (() => {
       ...options, height: 260, x: { type: "log", label: "bytes of a message", tickFormat: bytes, ticks: 6 }, y: { type: "log", label: "time on the network", tickFormat: time, grid: true, ticks: 5 }, marginLeft: 76,
       marks: [
         Plot.areaY(rows, { x: "x", y1: "min", y2: "p99", fill: COLOURS[4], fillOpacity: 0.4 }),
-        Plot.lineY(rows, { x: "x", y: "p50", stroke: COLOURS[0], strokeWidth: 2 }),
-        Plot.dot(rows, { x: "x", y: "p50", fill: COLOURS[0], r: 3, ...(options.interactive ? { tip: true, title: "title" } : {}) }),
+        Plot.lineY(rows, { x: "x", y: "p50", stroke: "currentColor", strokeWidth: 2 }),
+        Plot.dot(rows, { x: "x", y: "p50", fill: "currentColor", r: 3, ...(options.interactive ? { tip: true, title: "title" } : {}) }),
       ],
     });
-    return legend(svg, [{ name: "median", colour: COLOURS[0], dash: "" }, { name: "least to 99 %", colour: COLOURS[4] }]);
+    return legend(svg, [{ name: "median", colour: "currentColor", dash: "" }, { name: "least to 99 %", colour: COLOURS[4] }]);
   };
 
   // The links that the result of a simulation lists, the busiest first.
