@@ -49,8 +49,9 @@ fn the_exit_code_is_the_program_s_and_what_was_asked_for_is_done() {
     let program = program(mpi, work);
     let seven = ends_with(work, 7, &program);
     // The mix fails: one rank's capture is not a capture any more when the program ends.
-    let spoils =
-        script(&work.join("spoils"), &format!("{program} && echo x > \"$VEF_DIR/1.vefc\" && exit $1"));
+    // It is replaced, not written over: the other rank may still have it in memory.
+    let spoil = "echo x > \"$VEF_DIR/x.$$\" && mv \"$VEF_DIR/x.$$\" \"$VEF_DIR/1.vefc\"";
+    let spoils = script(&work.join("spoils"), &format!("{program} && {spoil} && exit $1"));
     for (line, expected) in [(&[seven.as_str()][..], 7), (&[&spoils, "7"], 7), (&[&spoils, "0"], 2)] {
         let capture = work.join("capture");
         let mpirun = launcher(mpi);

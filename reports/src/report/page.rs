@@ -198,7 +198,7 @@ impl Report {
                     None => "More pairs of ranks exchange messages than were counted one by one; the matrix is exact.",
                 }
                 @if let Some(symmetry) = pairs.symmetry {
-                    " " (percent(symmetry)) " of the bytes have as many bytes the other way."
+                    " Share of the bytes with as many the other way: " (percent(symmetry)) "."
                 }
             }
             (figure("matrix", "Who sends to whom: sending ranks from top to bottom, receiving ranks from left to right; empty without messages. The scale of colours is logarithmic. \
