@@ -80,7 +80,7 @@ impl Builder {
                     nodes: job.nodes.clone(),
                     start: job.start,
                     factors: job.factors.clone(),
-                    computing: job.computing.clone(),
+                    computing: job.computing.as_ref().map(|computing| computing.again()),
                     skipped: job.skipped.clone(),
                 })
             };

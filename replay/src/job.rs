@@ -21,16 +21,18 @@ pub struct Job {
     pub(crate) start: Picos,
     /// By rank; the last one also holds for the ranks behind it. Empty for 1.
     pub(crate) factors: Vec<f64>,
-    pub(crate) computing: Option<Arc<dyn Computing>>,
+    pub(crate) computing: Option<Box<dyn Computing>>,
     pub(crate) skipped: Vec<Ticks>,
 }
 
 /// Computing times that differ from those of the trace, record by record.
 pub trait Computing: Debug + Send + Sync {
-    /// The computing time before `record`, number `number` (from 0) of `task`; `before` is the task's record before it, or
-    /// [`Raw::NOTHING`]. The result must depend on nothing else, nor on the time of `before`, which may be replaced: then
-    /// every partition gets the same times.
-    fn time(&self, task: Rank, number: u64, before: &Raw, record: &Raw) -> Ticks;
+    /// The computing time before `record`, number `number` (from 0) of `task`. It is called once for each record, for those of a
+    /// task in their order. The result must not depend on records of other tasks: partitions have other ones.
+    fn time(&mut self, task: Rank, number: u64, record: &Raw) -> Ticks;
+
+    /// The same for another reading of the trace, from its start.
+    fn again(&self) -> Box<dyn Computing>;
 }
 
 impl Job {
@@ -148,20 +150,20 @@ impl Job {
     }
 
     /// Replaces the trace's computing times, before factors are applied.
-    pub fn computing(mut self, computing: Arc<dyn Computing>) -> Self {
+    pub fn computing(mut self, computing: Box<dyn Computing>) -> Self {
         self.computing = Some(computing);
         self
     }
 
-    /// Reads the trace once more, and gives `see` each record with the one before it as [`Job::computing`] gets them in a replay
-    /// whose sends are complete as `send_completion` says: the records of a task in their order.
+    /// Reads the trace once more, and gives `see` each record as [`Computing::time`] gets it in a replay whose sends are complete as
+    /// `send_completion` says.
     ///
     /// # Errors
     /// The trace cannot be read.
     pub fn survey(
         &self,
         send_completion: SendCompletion,
-        see: &mut dyn FnMut(Rank, &Raw, &Raw),
+        see: &mut dyn FnMut(Rank, &Raw),
     ) -> Result<(), ReplayError> {
         if let Feed::Stream(stream) = &self.source {
             return stream.survey(see).map_err(ReplayError::Source);
@@ -171,14 +173,13 @@ impl Job {
             source.tell_sends().map_err(ReplayError::Source)?;
         }
         for task in (0..self.tasks()).map(Rank) {
-            let (mut before, mut record) = (Raw::NOTHING, Raw::NOTHING);
+            let mut record = Raw::NOTHING;
             loop {
                 source.next(task, &mut record).map_err(ReplayError::Source)?;
                 if record.tag & KIND == NOTHING {
                     break;
                 }
-                see(task, &before, &record);
-                before = record;
+                see(task, &record);
             }
         }
         Ok(())

@@ -5,7 +5,6 @@ use crate::ledger::Ledger;
 use crate::progress::Progress;
 use crate::source::Feed;
 use hashbrown::HashMap;
-use std::sync::Arc;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::units::{Picos, Ticks};
 
@@ -15,7 +14,7 @@ pub(crate) struct Running {
     pub(crate) source: Feed,
     pub(crate) scale: Scale,
     /// Computing times that replace the trace's.
-    pub(crate) computing: Option<Arc<dyn Computing>>,
+    pub(crate) computing: Option<Box<dyn Computing>>,
     /// The first of its tasks, counted over all jobs.
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,

@@ -211,12 +211,11 @@ impl Walk<'_> {
     #[inline(never)]
     fn read_replaced(&mut self) -> Result<(), Stop> {
         let Sequence { rank, records, ref mut next, .. } = *self.sequence;
-        let before = *next;
         self.job.source.next(rank, next).map_err(Stop::Source)?;
-        if let Some(computing) = &self.job.computing
+        if let Some(computing) = &mut self.job.computing
             && next.tag & KIND != NOTHING
         {
-            next.time = computing.time(rank, records, &before, next).0;
+            next.time = computing.time(rank, records, next).0;
         }
         Ok(())
     }

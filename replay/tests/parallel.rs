@@ -115,20 +115,27 @@ fn threads_end_when_one_engine_does_on_a_halo() {
     }
 }
 
-/// Other times, by task and record.
-#[derive(Debug)]
-struct Scrambled;
+/// Other times, by task and the ids of its records so far.
+#[derive(Debug, Default)]
+struct Scrambled(std::collections::BTreeMap<u32, u64>);
 
 impl Computing for Scrambled {
-    fn time(&self, task: Rank, number: u64, before: &Raw, record: &Raw) -> Ticks {
-        Ticks((u64::from(task.0) * 31 + number * 17 + before.id * 7 + record.time) % 3000)
+    fn time(&mut self, task: Rank, number: u64, record: &Raw) -> Ticks {
+        let history = self.0.entry(task.0).or_default();
+        *history = (*history * 7 + record.id) % 10_007;
+        Ticks((u64::from(task.0) * 31 + number * 17 + *history + record.time) % 3000)
+    }
+
+    fn again(&self) -> Box<dyn Computing> {
+        Box::new(Self::default())
     }
 }
 
 #[test]
 fn threads_replace_computing_times_as_one_engine_does() {
     let trace = halo(48, 40);
-    let job = || Job::loaded(&trace).computing(Arc::new(Scrambled)).time_factors(vec![0.5, 2.0, 1.0]);
+    let job =
+        || Job::loaded(&trace).computing(Box::new(Scrambled::default())).time_factors(vec![0.5, 2.0, 1.0]);
     let [one, many] = ends(job, 3);
     assert_eq!(one, many);
     assert_ne!(one, ends(|| Job::loaded(&trace), 1)[0]);

@@ -1,7 +1,6 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use replay::{Engine, Job, LiveId, LoadError, Message, Next, Queue, SendCompletion, Sink, Started, Stream};
@@ -49,7 +48,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         computing
             .push(ComputingReport::new(&workload.compute_scale, noise.as_ref().map(|(_, report)| report)));
         if let Some((noise, _)) = noise {
-            job = job.computing(Arc::new(noise));
+            job = job.computing(Box::new(noise));
         }
         if workload.from_init {
             let captured = captured.ok_or(SimError::NoInitialisation)?;

@@ -1,7 +1,8 @@
 //! Noise of computing times: removed, or drawn again, from the repetitions that a trace has.
 //!
-//! A *place* of a task is a record together with the record before it, by kind, partner, operation and size class: what a
-//! loop repeats. The times of a place vary because the machine disturbs the program, or because the work differs; a trace cannot
+//! A *place* of a task is a record together with the records before it, by kind, partner, operation and size class: what a
+//! loop repeats. Of the last eight, four and two records, the place is by the most that have occurred at least ten times. The
+//! times of a place vary because the machine disturbs the program, or because the work differs; a trace cannot
 //! tell the two apart. `docs/simulator.md` states what is assumed.
 //!
 //! All arithmetic is of integers, and the draw for a record depends on seed, job, task and record alone.
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use replay::{Computing, Job, Raw, SendCompletion};
 use serde::Serialize;
@@ -22,8 +24,10 @@ use crate::random::{Random, combine};
 
 /// Fewer repetitions do not tell what is typical: such a place keeps its times.
 const FEWEST: u64 = 10;
-/// Most places; records of further ones keep their times.
-const PLACES: usize = 1 << 22;
+/// Most contexts that are counted; records of further ones keep their times.
+const CONTEXTS: usize = 1 << 23;
+/// Numbers of last records, the record itself included, by which a place may be known.
+const DEPTHS: [usize; 3] = [8, 4, 2];
 /// A deviation of 1.
 const ONE: u64 = 1 << 32;
 /// Keeps its draws apart from those of other purposes.
@@ -89,7 +93,7 @@ impl fmt::Display for ComputeNoise {
 pub struct NoiseReport {
     /// The model, in the form in which it can be given again.
     pub model: String,
-    /// Places with at least ten repetitions.
+    /// Places, which have at least ten repetitions each.
     pub places: u64,
     /// Records at these places, whose times are replaced.
     pub replaced: u64,
@@ -123,13 +127,21 @@ pub struct Deviations {
 /// Computing times of a job under a noise model.
 #[derive(Debug)]
 pub(crate) struct Noise {
-    /// Typical time and class of each place.
-    places: HashMap<u64, (u64, usize)>,
+    model: Arc<Model>,
+    histories: Histories,
+}
+
+#[derive(Debug)]
+struct Model {
+    places: Typical,
     /// Deviations by class; empty if every repetition takes the typical time.
     pools: Vec<Pool>,
     /// Of seed and job.
     seed: u64,
 }
+
+/// Typical time and class of each place; `None` for one that keeps its times.
+type Typical = HashMap<u64, Option<(u64, usize)>>;
 
 impl Noise {
     /// The noise of a job, number `number` of the simulation; `None` if times stay as captured.
@@ -147,7 +159,8 @@ impl Noise {
         };
         let survey = Survey::new(job, sends)?;
         let places = survey.typical(quantile);
-        let replaced = places.keys().map(|place| survey.places[place].count).sum();
+        let used = || places.iter().filter(|(_, typical)| typical.is_some()).map(|(place, _)| place);
+        let replaced = used().map(|place| survey.places[place].count).sum();
         let pools = match model {
             ComputeNoise::Resampled { of: Some(of) } => {
                 let survey = Survey::new(&Job::open(of)?, sends)?;
@@ -160,29 +173,37 @@ impl Noise {
         }
         let report = NoiseReport {
             model: model.to_string(),
-            places: places.len() as u64,
+            places: used().count() as u64,
             replaced,
             kept: survey.records - replaced,
             deviations: pools.iter().map(Pool::report).collect(),
         };
         let pools = if matches!(model, ComputeNoise::Removed { .. }) { Vec::new() } else { pools };
-        Ok(Some((Self { places, pools, seed: combine(combine(seed, PURPOSE), u64::from(number)) }, report)))
+        let seed = combine(combine(seed, PURPOSE), u64::from(number));
+        let model = Arc::new(Model { places, pools, seed });
+        Ok(Some((Self { model, histories: Histories::default() }, report)))
     }
 }
 
 impl Computing for Noise {
-    fn time(&self, task: Rank, number: u64, before: &Raw, record: &Raw) -> Ticks {
-        let Some(&(typical, class)) = self.places.get(&place(task, before, record)) else {
+    fn time(&mut self, task: Rank, number: u64, record: &Raw) -> Ticks {
+        let Model { places, pools, seed } = &*self.model;
+        let contexts = self.histories.next(task, record);
+        let Some(&Some((typical, class))) = contexts.iter().find_map(|context| places.get(context)) else {
             return Ticks(record.time);
         };
         // Of the nearest class, the shorter of two.
-        let Some(pool) = self.pools.iter().min_by_key(|pool| pool.class.abs_diff(class)) else {
+        let Some(pool) = pools.iter().min_by_key(|pool| pool.class.abs_diff(class)) else {
             return Ticks(typical);
         };
-        let task = combine(self.seed, u64::from(task.0));
+        let task = combine(*seed, u64::from(task.0));
         // A wait in front of a record has the record's number, and another tag.
         let bits = Random::new(combine(task, number), u64::from(record.tag)).bits();
         Ticks(times(typical, pool.draw(bits)))
+    }
+
+    fn again(&self) -> Box<dyn Computing> {
+        Box::new(Self { model: self.model.clone(), histories: Histories::default() })
     }
 }
 
@@ -195,23 +216,36 @@ struct Survey {
 
 impl Survey {
     fn new(job: &Job, sends: SendCompletion) -> Result<Self, SimError> {
+        let mut counts: HashMap<u64, u64> = HashMap::new();
+        let mut histories = Histories::default();
+        job.survey(sends, &mut |task, record| {
+            for context in histories.next(task, record) {
+                if counts.len() < CONTEXTS || counts.contains_key(&context) {
+                    *counts.entry(context).or_default() += 1;
+                }
+            }
+        })?;
+        counts.retain(|_, count| *count >= FEWEST);
         let mut survey = Self { places: HashMap::new(), records: 0, clock: job.clock() };
-        job.survey(sends, &mut |task, before, record| {
+        let mut histories = Histories::default();
+        job.survey(sends, &mut |task, record| {
             survey.records += 1;
-            let place = place(task, before, record);
-            if survey.places.len() < PLACES || survey.places.contains_key(&place) {
+            let contexts = histories.next(task, record);
+            if let Some(place) = contexts.into_iter().find(|context| counts.contains_key(context)) {
                 survey.places.entry(place).or_default().add(record.time);
             }
         })?;
         Ok(survey)
     }
 
-    /// The typical time and its class of each place that has one.
-    fn typical(&self, quantile: f64) -> HashMap<u64, (u64, usize)> {
-        let often = self.places.iter().filter(|(_, times)| times.count >= FEWEST);
-        let typical = often.map(|(place, times)| (*place, times.quantile(quantile)));
-        // Relative to nothing there is no deviation.
-        typical.filter(|&(_, time)| time > 0).map(|(place, time)| (place, (time, self.class(time)))).collect()
+    /// The typical time and its class of each place. A place whose other records have longer contexts may have few left, and
+    /// relative to a time of 0 there is no deviation: such places keep their times.
+    fn typical(&self, quantile: f64) -> Typical {
+        let typical = |times: &Times| {
+            let time = times.quantile(quantile);
+            (times.count >= FEWEST && time > 0).then(|| (time, self.class(time)))
+        };
+        self.places.iter().map(|(place, times)| (*place, typical(times))).collect()
     }
 
     /// The order of magnitude of a time in picoseconds.
@@ -220,9 +254,10 @@ impl Survey {
     }
 
     /// The deviations from typical times by class; none without deviations.
-    fn pools(&self, typical: &HashMap<u64, (u64, usize)>) -> Vec<Pool> {
+    fn pools(&self, typical: &Typical) -> Vec<Pool> {
         let mut classes: BTreeMap<usize, BTreeMap<usize, (u64, u128)>> = BTreeMap::new();
-        for (place, &(typical, class)) in typical {
+        for (place, typical) in typical {
+            let Some((typical, class)) = *typical else { continue };
             let pool = classes.entry(class).or_default();
             for times in &self.places[place].buckets {
                 let deviation = over(times.sum / times.count, typical);
@@ -345,15 +380,30 @@ fn times(typical: u64, deviation: u64) -> u64 {
     u64::try_from(time).unwrap_or(u64::MAX)
 }
 
-/// The place of a record of a task, behind another.
-fn place(task: Rank, before: &Raw, record: &Raw) -> u64 {
+/// The shapes of each task's last records, the latest first; 0 before the first record.
+#[derive(Debug, Default)]
+struct Histories(Vec<[u64; DEPTHS[0]]>);
+
+impl Histories {
+    /// The contexts of a task's next record, of [`DEPTHS`].
+    fn next(&mut self, task: Rank, record: &Raw) -> [u64; DEPTHS.len()] {
+        if task.index() >= self.0.len() {
+            self.0.resize(task.index() + 1, Default::default());
+        }
+        let last = &mut self.0[task.index()];
+        last.rotate_right(1);
+        last[0] = shape(record);
+        let own = u64::from(task.0);
+        DEPTHS
+            .map(|depth| last[..depth].iter().fold(combine(own, depth as u64), |all, &one| combine(all, one)))
+    }
+}
+
+/// What a record does, but for ids and times.
+fn shape(record: &Raw) -> u64 {
     let class = |bytes: u64| u64::from(64 - bytes.leading_zeros());
-    let shape = |raw: &Raw| {
-        let what =
-            u64::from(raw.tag) | u64::from(raw.op) << 8 | class(raw.bytes) << 24 | class(raw.recv) << 32;
-        combine(what, u64::from(raw.to))
-    };
-    combine(combine(u64::from(task.0), shape(before)), shape(record))
+    let kind = u64::from(record.tag) | u64::from(record.op) << 8;
+    combine(kind | class(record.bytes) << 24 | class(record.recv) << 32, u64::from(record.to))
 }
 
 #[cfg(test)]

@@ -65,26 +65,20 @@ impl Stream {
         Loaded::read(Reader::open(&self.path)?, self.codes.clone())
     }
 
-    /// Reads the file once more, and gives `see` each record with the one of its task before it.
-    pub(crate) fn survey(&self, see: &mut dyn FnMut(Rank, &Raw, &Raw)) -> Result<(), SourceError> {
+    /// Reads the file once more, and gives `see` each record.
+    pub(crate) fn survey(&self, see: &mut dyn FnMut(Rank, &Raw)) -> Result<(), SourceError> {
         let mut reader = Reader::open(&self.path)?;
         let tasks = reader.header().tasks;
-        let mut last: Vec<Raw> = Vec::new();
         while let Some(line) = reader.next()? {
             let (task, record) = match line {
                 Line::Communicator { .. } => continue,
                 Line::Message(message) => (message.src, Raw::of_message(&message)),
                 Line::Collective(part) => (part.task, Raw::of_collective(&part)),
             };
-            // The replay has no such task.
-            if task.0 >= tasks {
-                continue;
+            // The replay reports other tasks.
+            if task.0 < tasks {
+                see(task, &record);
             }
-            if task.index() >= last.len() {
-                last.resize(task.index() + 1, Raw::NOTHING);
-            }
-            see(task, &last[task.index()], &record);
-            last[task.index()] = record;
         }
         Ok(())
     }

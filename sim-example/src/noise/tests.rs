@@ -20,9 +20,12 @@ fn trace(clock: u64, tasks: &[Vec<(u64, u64)>]) -> NamedTempFile {
     file
 }
 
-/// A first record, which is never replaced, and records of the same place.
+/// Records of one place behind the first ones, which no eight records precede and which keep their times.
+const FIRST: usize = 7;
+
+/// First records, and records of the same place.
 fn repeated(times: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
-    [7000].into_iter().chain(times).map(|ticks| (ticks, 100)).collect()
+    [7000; FIRST].into_iter().chain(times).map(|ticks| (ticks, 100)).collect()
 }
 
 fn noise(file: &NamedTempFile, model: &str, seed: u64) -> Result<(Noise, NoiseReport), SimError> {
@@ -33,12 +36,12 @@ fn noise(file: &NamedTempFile, model: &str, seed: u64) -> Result<(Noise, NoiseRe
 
 /// The computing times of a trace under a model, by task.
 fn replaced(file: &NamedTempFile, model: &str, seed: u64) -> Vec<Vec<u64>> {
-    let (noise, _) = noise(file, model, seed).unwrap();
+    let (mut noise, _) = noise(file, model, seed).unwrap();
     let job = Job::open(file.path()).unwrap();
     let mut times = vec![Vec::new(); job.tasks() as usize];
-    job.survey(SendCompletion::Eager, &mut |task, before, record| {
+    job.survey(SendCompletion::Eager, &mut |task, record| {
         let times = &mut times[task.index()];
-        times.push(noise.time(task, times.len() as u64, before, record).0);
+        times.push(noise.time(task, times.len() as u64, record).0);
     })
     .unwrap();
     times
@@ -58,14 +61,14 @@ fn removed_noise_by_hand() {
     let times = || (0..20).map(|n| if n % 4 == 1 { 200 } else { 100 });
     let file = trace(1000, &[repeated(times()), vec![]]);
     let sum = |model: &str| replaced(&file, model, 1)[0].iter().sum::<u64>();
-    assert_eq!(sum("removed"), 7000 + 20 * 100);
-    assert_eq!(sum("removed:0"), 7000 + 20 * 100);
+    assert_eq!(sum("removed"), 49_000 + 20 * 100);
+    assert_eq!(sum("removed:0"), 49_000 + 20 * 100);
     // 15 of 20 are short.
-    assert_eq!(sum("removed:0.75"), 7000 + 20 * 100);
-    assert_eq!(sum("removed:0.76"), 7000 + 20 * 200);
-    assert_eq!(sum("removed:1"), 7000 + 20 * 200);
+    assert_eq!(sum("removed:0.75"), 49_000 + 20 * 100);
+    assert_eq!(sum("removed:0.76"), 49_000 + 20 * 200);
+    assert_eq!(sum("removed:1"), 49_000 + 20 * 200);
     let (_, report) = noise(&file, "removed", 1).unwrap();
-    assert_eq!((report.places, report.replaced, report.kept), (1, 20, 1));
+    assert_eq!((report.places, report.replaced, report.kept), (1, 20, 7));
     let expected = Deviations {
         from_ps: Picos(100_000),
         records: 20,
@@ -83,11 +86,11 @@ fn removed_noise_by_hand() {
     settings.jobs[0].compute_noise = "removed".parse().unwrap();
     settings.jobs[0].compute_scale = "0=0.5".parse().unwrap();
     let report = crate::simulate(&settings, &mut |_| {}).unwrap();
-    assert_eq!(report.jobs[0].finish_ps.tasks[0], Picos(4_500_000));
+    assert_eq!(report.jobs[0].finish_ps.tasks[0], Picos(25_500_000));
     let text = report.to_text();
     assert!(
         text.contains("× 0=0.5\n")
-            && text.contains("noise removed:0.5: 20 computing times at 1 places, 1 kept"),
+            && text.contains("noise removed:0.5: 20 computing times at 1 places, 7 kept"),
         "{text}"
     );
     let json = serde_json::to_value(&report).unwrap();
@@ -96,16 +99,34 @@ fn removed_noise_by_hand() {
 }
 
 #[test]
+fn longer_contexts_tell_places_apart() {
+    // A loop with two parts of the same messages and other work; only its first message is larger.
+    let iteration = [(100, 9000), (500, 10), (70, 10), (3000, 10), (70, 10)];
+    let records: Vec<(u64, u64)> = iteration.into_iter().cycle().take(5 * 40).collect();
+    let file = trace(1000, std::slice::from_ref(&records));
+    let captured: Vec<u64> = records.iter().map(|(ticks, _)| *ticks).collect();
+    assert_eq!(replaced(&file, "removed", 1)[0], captured);
+    assert_eq!(replaced(&file, "resampled", 1)[0], captured);
+    // Disturbed in every fifth iteration.
+    let mut disturbed = records.clone();
+    disturbed.iter_mut().skip(3).step_by(25).for_each(|(ticks, _)| *ticks += 4000);
+    let file = trace(1000, &[disturbed]);
+    assert_eq!(replaced(&file, "removed", 1)[0][25..], captured[25..]);
+}
+
+#[test]
 fn few_repetitions_are_kept() {
-    let nine = trace(1000, &[repeated([100, 100, 900, 100, 100, 100, 100, 100, 100])]);
-    assert!(matches!(noise(&nine, "removed", 1), Err(SimError::NoRepetition(_))));
+    // A pair of records that stands there nine times, and ten times.
+    let of = |records: usize| trace(1000, &[vec![(100, 100); records]]);
+    assert!(matches!(noise(&of(10), "removed", 1), Err(SimError::NoRepetition(_))));
+    assert_eq!(noise(&of(11), "removed", 1).unwrap().1.replaced, 10);
     // Ten of one size, nine of another.
     let mut records = repeated([300; 10]);
     records.extend((0..10).map(|n| (1000 + n, 5000)));
     let file = trace(1000, &[records]);
     let times = replaced(&file, "removed:1", 1);
-    assert_eq!(times[0][1..11], [300; 10]);
-    assert_eq!(times[0][11..], [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009]);
+    assert_eq!(times[0][FIRST..17], [300; 10]);
+    assert_eq!(times[0][17..], [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009]);
 }
 
 #[test]
@@ -114,14 +135,13 @@ fn mean_and_quantiles_come_back() {
     const RECORDS: usize = 20_000;
     let file = trace(1000, &[repeated(exponential(1).take(RECORDS)), repeated(exponential(2).take(RECORDS))]);
     let sorted = |mut times: Vec<u64>| {
-        times.remove(0);
         times.sort_unstable();
         times
     };
     let mean = |times: &[u64]| times.iter().sum::<u64>() as f64 / times.len() as f64;
-    let captured: Vec<u64> = sorted([7000].into_iter().chain(exponential(1).take(RECORDS)).collect());
+    let captured: Vec<u64> = sorted(exponential(1).take(RECORDS).collect());
     for seed in 1..4 {
-        let drawn = sorted(replaced(&file, "resampled", seed).swap_remove(0));
+        let drawn = sorted(replaced(&file, "resampled", seed)[0].split_off(FIRST));
         assert_ne!(drawn, captured);
         let off = mean(&drawn) / mean(&captured) - 1.0;
         assert!(off.abs() < 0.006, "seed {seed}: mean off by {off}");
@@ -153,11 +173,11 @@ fn draws_depend_on_seed_task_and_record_alone() {
         };
         product(a, b, mean_a, mean_b) / (product(a, a, mean_a, mean_a) * product(b, b, mean_b, mean_b)).sqrt()
     };
-    let (a, b) = (&first[1..], &second[1..]);
+    let (a, b) = (&first[FIRST..], &second[FIRST..]);
     for (what, found) in [
         ("two tasks", correlation(a, b)),
         ("a record and the next", correlation(&a[1..], &a[..a.len() - 1])),
-        ("seeds", correlation(a, &replaced(&file, "resampled", 2)[0][1..])),
+        ("seeds", correlation(a, &replaced(&file, "resampled", 2)[0][FIRST..])),
     ] {
         // Five standard errors.
         assert!(found.abs() < 0.05, "{what}: {found}");
@@ -171,12 +191,12 @@ fn deviations_are_those_of_places_of_similar_length() {
     records.extend(std::iter::repeat_n((1_234_567, 5000), 1000));
     let file = trace(1000, &[records]);
     let times = &replaced(&file, "resampled", 5)[0];
-    let short = &times[1..3001];
+    let short = &times[FIRST..3000 + FIRST];
     assert!(short.iter().all(|&time| time == 1000 || time == 3000));
     let disturbed = short.iter().filter(|&&time| time == 3000).count();
     // Five standard deviations: 5 · sqrt(3000 · 1/3 · 2/3).
     assert!(disturbed.abs_diff(1000) < 130, "{disturbed}");
-    assert!(times[3002..].iter().all(|&time| time == 1_234_567));
+    assert!(times[3001 + FIRST..].iter().all(|&time| time == 1_234_567));
 }
 
 #[test]
@@ -185,11 +205,11 @@ fn deviations_of_another_trace() {
     // Of the same length, by another clock.
     let other = trace(10, &[repeated((0..1000).map(|n| if n % 10 == 0 { 800_000 } else { 400_000 }))]);
     let model = format!("resampled:{}", other.path().display());
-    let times = &replaced(&own, &model, 1)[0][1..];
+    let times = &replaced(&own, &model, 1)[0][FIRST..];
     assert!(times.iter().all(|&time| time == 5000 || time == 10_000));
     let doubled = times.iter().filter(|&&time| time == 10_000).count();
     assert!(doubled.abs_diff(100) < 48, "{doubled}");
-    assert_eq!(replaced(&own, "resampled", 1)[0][1..], [5000; 1000]);
+    assert_eq!(replaced(&own, "resampled", 1)[0][FIRST..], [5000; 1000]);
 }
 
 #[test]
