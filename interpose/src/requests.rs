@@ -124,4 +124,6 @@ pub(crate) enum Template {
     Collective(Box<(Collective<'static>, [Vec<u64>; 2])>),
     /// An operation that a trace cannot represent: the function that made it, and the bytes of each start.
     Other(Call, Bytes),
+    /// One whose starts have no record: a message to or from `MPI_PROC_NULL`, or on an inter-communicator.
+    Unrecorded,
 }

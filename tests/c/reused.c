@@ -1,6 +1,7 @@
 /* Under MPI_THREAD_MULTIPLE: while a thread is about to return from MPI_Wait, another one is given the handle of that request for one of its
  * own. Says whether that was so. `unknown`: the first is of an operation that no trace can represent; `freed`: it is a receive, and the
- * second thread's are persistent ones that it frees at once; `matched`: MPI_Mrecv instead of MPI_Wait, and messages. Runs alone (one rank); the tool late_return.c calls wait_is_over. */
+ * second thread's are persistent ones that it frees at once; `nowhere`: as `freed`, but they are
+ * from MPI_PROC_NULL and are started and waited for; `matched`: MPI_Mrecv instead of MPI_Wait, and messages. Runs alone (one rank); the tool late_return.c calls wait_is_over. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@ static MPI_Request waited, theirs[2 * MANY];
 static MPI_Comm other;
 static MPI_Status statuses[2 * MANY];
 static MPI_Message taken;
-static int turn, reused, freed, matched, in[MANY];
+static int turn, reused, freed, nowhere, matched, in[MANY];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
@@ -48,9 +49,10 @@ static void *second(void *unused)
         MPI_Mrecv(in + i, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
     }
     for (int i = 0; i < MANY && freed; i++) {
-        MPI_Recv_init(in + i, 1, MPI_INT, 0, i, other, theirs + i);
+        MPI_Recv_init(in + i, 1, MPI_INT, nowhere ? MPI_PROC_NULL : 0, i, other, theirs + i);
         reused += theirs[i] == waited;
     }
+    if (nowhere) MPI_Startall(MANY, theirs), MPI_Waitall(MANY, theirs, statuses);
     for (int i = 0; i < MANY && freed; i++) MPI_Request_free(theirs + i);
     for (int i = 0; i < MANY && !freed && !matched; i++) {
         MPI_Irecv(in + i, 1, MPI_INT, 0, i, other, theirs + i);
@@ -72,7 +74,8 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &ring);
-    freed = !strcmp(argv[1], "freed");
+    nowhere = !strcmp(argv[1], "nowhere");
+    freed = nowhere || !strcmp(argv[1], "freed");
     matched = !strcmp(argv[1], "matched");
     for (int i = 0; i < MANY && matched; i++) MPI_Isend(&out, 1, MPI_INT, 0, i, other, theirs + i);
     pthread_create(&thread, NULL, second, NULL);

@@ -122,7 +122,11 @@ fn record(call: &mut Recorded) {
     // On an inter-communicator the arguments have another meaning.
     if comm.foreign {
         let bytes = sent_between_groups(call, operation, root, at.send);
-        return call.put_other(bytes, Detail::None);
+        call.put_other(bytes, Detail::None);
+        if args.call().timing() == Timing::Persistent {
+            keep_template(call, Template::Unrecorded);
+        }
+        return;
     }
     let at_root = root == Some(comm.rank);
     let in_place = at.sendbuf.is_some_and(|buffer| args.is_in_place(buffer.place()));

@@ -71,8 +71,11 @@ fn start(call: &mut Recorded, handle: usize, now: usize) {
         Template::Other(made_by, bytes) => {
             call.put_as(*made_by, &Action::Other { bytes: *bytes, detail: Detail::None });
         }
+        Template::Unrecorded => {}
     }
-    let (made, mut known) = (call.made.take(), call.tracer.known());
-    made.into_iter().for_each(|made| known.requests.insert(now, made));
+    // A thread that finds no request of its own under a handle would complete another thread's.
+    let made = call.made.take().unwrap_or_else(|| call.lane().writer.unrecorded_request());
+    let mut known = call.tracer.known();
+    known.requests.insert(now, made);
     known.templates.insert(now, Some(template));
 }

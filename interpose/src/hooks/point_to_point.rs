@@ -131,11 +131,11 @@ impl Hook for Send {
         }
         let (timing, request) = (call.call().timing(), call.next_request());
         let request = (timing != Timing::Blocking).then_some(request);
-        let Some(send) = sending(call, &SEND, request) else { return };
+        let send = sending(call, &SEND, request);
         if timing == Timing::Persistent {
-            return keep_template(call, Template::Send(send));
+            return keep_template(call, send.map_or(Template::Unrecorded, Template::Send));
         }
-        call.put_shaped(&Action::Send(send));
+        send.into_iter().for_each(|send| call.put_shaped(&Action::Send(send)));
     }
 }
 
@@ -157,15 +157,18 @@ impl Hook for Receive {
         if !(ended.is_success() || blocking && ended.has_received(call.tracer)) {
             return;
         }
-        let Some(post) = posting(call, &RECEIVE, false, request) else { return };
+        let post = posting(call, &RECEIVE, false, request);
+        if call.call().timing() == Timing::Persistent {
+            return keep_template(call, post.map_or(Template::Unrecorded, Template::Receive));
+        }
+        let Some(post) = post else { return };
         match call.call().timing() {
             Timing::Blocking => {
                 // SAFETY: the call has written it.
                 let status = unsafe { call.args.status_at(RECEIVE_STATUS, 0) };
                 call.put_shaped(&Action::Receive(resolved(&post, status)));
             }
-            Timing::Immediate => call.put_shaped(&Action::PostReceive(post)),
-            Timing::Persistent => keep_template(call, Template::Receive(post)),
+            _ => call.put_shaped(&Action::PostReceive(post)),
         }
     }
 }
