@@ -17,6 +17,7 @@ use std::ffi::CStr;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// The variable that names the table: a built-in one, or a file.
 const VARIABLE: &str = "VEF_COLLECTIVES";
@@ -84,6 +85,8 @@ impl Tool for Substitute {
                 call.function().name()
             );
             let _ = std::io::stderr().write_all(line.as_bytes());
+            // Launchers that see an abort may end before they have passed on what was printed.
+            std::thread::sleep(Duration::from_millis(500));
             let _ = mpi.abort(mpi.abi().comm_world(), 1);
         }
         // SAFETY: the program's arguments.
