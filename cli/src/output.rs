@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use vef_format::new_file::{NewFile, is_stdout};
 
@@ -93,6 +94,26 @@ pub fn can_be_written(path: &Path) -> Result<(), Failure> {
     match NewFile::create(path) {
         Ok(_) => Ok(()),
         Err(error) => Err(format!("{}: {error}", path.display()).into()),
+    }
+}
+
+/// Checks that a result at `path` would replace none of the `inputs`, nor a file of an input that is a directory.
+///
+/// # Errors
+/// It would; both are named by `path`.
+pub fn is_no_input<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    let number = |path: &Path| {
+        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some((file.dev(), file.ino()))
+    };
+    let Some(there) = number(path) else { return Ok(()) };
+    let is_read = |input: &Path| {
+        let files = fs::read_dir(input).into_iter().flatten().flatten();
+        number(input) == Some(there) || files.map(|file| file.path()).any(|file| number(&file) == Some(there))
+    };
+    match inputs.into_iter().any(is_read) {
+        true => Err(format!("{}: the output is an input, too; choose another name", path.display()).into()),
+        false => Ok(()),
     }
 }
 

@@ -373,6 +373,34 @@ fn a_simulation_of_any_size_fits_on_a_page() {
 }
 
 #[test]
+fn an_input_is_not_replaced() {
+    let work = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| work.path().join(name);
+    let text = "VEF3 2 1 0 0 0 0 1000\n0 0 1 10 0 0 -1\n";
+    for name in ["trace.vef", "other.vef"] {
+        std::fs::write(at(name), text).expect("written");
+    }
+    std::os::unix::fs::symlink(at("trace.vef"), at("link")).expect("a link");
+    for arguments in [
+        &["report", "trace.vef", "-o", "trace.vef"][..],
+        &["report", "trace.vef", "-o", "link", "--format", "json"],
+        &["report", "trace.vef", "--against", "other.vef", "-o", "other.vef"],
+        &["report", "trace.vef", "--format", "csv", "-o", "-"],
+        &["timeline", "trace.vef", "-o", "trace.vef"],
+    ] {
+        let ended = run(vef().args(arguments).current_dir(work.path()));
+        assert_eq!(ended.output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(ended.stderr().lines().count(), 1, "{}", ended.stderr());
+    }
+    for name in ["trace.vef", "other.vef"] {
+        assert_eq!(std::fs::read_to_string(at(name)).expect("there"), text);
+    }
+    assert!(!at("-").exists());
+    // The standard output needs no directory that can be written.
+    run(vef().args(["report", "-o", "-"]).arg(at("trace.vef")).current_dir("/proc")).success();
+}
+
+#[test]
 fn strange_traces_make_a_page_and_nonsense_an_error() {
     let work = tempfile::tempdir().expect("a directory");
     let big = u64::MAX / 2;

@@ -30,10 +30,18 @@ const ROWS: usize = 20;
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let output = output(arguments);
     let tables = matches!(arguments.format, Format::Csv | Format::Parquet);
+    let to_stdout = output.as_os_str() == "-";
+    let inputs =
+        || [Some(&arguments.input), arguments.sim.as_ref(), arguments.against.as_ref()].into_iter().flatten();
     // What cannot be written is said before the work.
-    match tables {
-        true => directory(&output)?,
-        false => output::can_be_written(&output)?,
+    match (tables, to_stdout) {
+        (true, true) => return Err("-: csv and parquet are written to a directory, -o DIR".into()),
+        (true, false) => directory(&output)?,
+        (false, true) => {}
+        (false, false) => output::can_be_written(&output)?,
+    }
+    for file in [Some(&output), arguments.pdf.as_ref()].into_iter().flatten().filter(|file| !file.is_dir()) {
+        output::is_no_input(file, inputs().map(PathBuf::as_path))?;
     }
     arguments.svg.as_deref().map(directory).transpose()?;
     arguments.pdf.as_deref().map(output::can_be_written).transpose()?;

@@ -30,6 +30,7 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
         ranks: arguments.ranks.as_ref().map(|ranks| ranks.0.clone()),
         most_bytes: parse_bytes(&arguments.max_size)?.0,
     };
+    output::is_no_input(&arguments.output, [arguments.input.as_path()])?;
     let is_capture = fs::metadata(&arguments.input).is_ok_and(|there| there.is_dir());
     let summary = match is_capture || legacy::Main::is_at(&arguments.input) {
         true => {
