@@ -100,7 +100,7 @@ pub fn can_be_written(path: &Path) -> Result<(), Failure> {
 /// Checks that a result at `path` would replace none of the `inputs`, nor a file of an input that is a directory.
 ///
 /// # Errors
-/// It would; both are named by `path`.
+/// `path` is one of them, or in one.
 pub fn is_no_input<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
     let number = |path: &Path| {
         let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;

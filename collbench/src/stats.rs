@@ -235,6 +235,26 @@ pub fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some(((xx * y - x * xy) / determinant, (w * xy - x * y) / determinant))
 }
 
+/// Divides `0..count` into the consecutive parts with the least sum of costs, by dynamic programming. `part` gives the cost of
+/// `from..to` and what stands for it, or `None` where that cannot be a part. Empty if no division is possible.
+pub(crate) fn divide<T>(count: usize, part: impl Fn(usize, usize) -> Option<(f64, T)>) -> Vec<T> {
+    // least[to]: of the first `to`, the least cost, and where their last part begins.
+    let mut least: Vec<Option<(f64, usize)>> = vec![Some((0.0, 0))];
+    for to in 1..=count {
+        let choices = (0..to).filter_map(|from| Some((least[from]?.0 + part(from, to)?.0, from)));
+        least.push(choices.min_by(|a, b| a.0.total_cmp(&b.0)));
+    }
+    let (mut parts, mut to) = (Vec::new(), count);
+    while to > 0
+        && let Some((_, from)) = least[to]
+    {
+        parts.extend(part(from, to).map(|(_, part)| part));
+        to = from;
+    }
+    parts.reverse();
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::line;
+use crate::stats::{divide, line};
 
 /// A change between the size before a row's and the row's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,6 @@ struct Piece {
     from: usize,
     base: f64,
     slope: f64,
-    cost: f64,
 }
 
 impl Switch {
@@ -98,28 +97,11 @@ impl std::fmt::Display for Switch {
 
 /// The fewest straight pieces that describe the points.
 fn pieces(points: &[Point]) -> Vec<Piece> {
-    let count = points.len();
-    // best[to]: the least cost of the first `to` points, and their last piece.
-    let mut best: Vec<Option<(f64, Option<Piece>)>> = vec![Some((0.0, None))];
-    for to in 1..=count {
-        let candidates = (0..to).filter(|&from| to - from >= FEWEST).filter_map(|from| {
-            let (before, _) = best[from]?;
-            let piece = fit(points, from, to)?;
-            Some((before + PRICE + piece.cost, Some(piece)))
-        });
-        best.push(candidates.min_by(|a, b| a.0.total_cmp(&b.0)));
-    }
-    let (mut found, mut to) = (Vec::new(), count);
-    while let Some(Some((_, Some(piece)))) = best.get(to) {
-        found.push(*piece);
-        to = piece.from;
-    }
-    found.reverse();
-    found
+    divide(points.len(), |from, to| if to - from < FEWEST { None } else { fit(points, from, to) })
 }
 
-/// The line through the points `from..to`; a time that falls with the size is taken as constant.
-fn fit(points: &[Point], from: usize, to: usize) -> Option<Piece> {
+/// The line through the points `from..to`, and its cost; a time that falls with the size is taken as constant.
+fn fit(points: &[Point], from: usize, to: usize) -> Option<(f64, Piece)> {
     let part = &points[from..to];
     let coordinates: Vec<(f64, f64)> = part.iter().map(|point| (point.bytes as f64, point.ns)).collect();
     let (base, slope) = match line(&coordinates)? {
@@ -134,7 +116,7 @@ fn fit(points: &[Point], from: usize, to: usize) -> Option<Piece> {
         let noise = point.half_width.max(LEAST_NOISE * point.ns);
         ((base + slope * point.bytes as f64 - point.ns) / noise).powi(2)
     });
-    Some(Piece { from, base, slope, cost: cost.sum() })
+    Some((PRICE + cost.sum::<f64>(), Piece { from, base, slope }))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use sim_example::calibration::{Class, Estimate, Segment};
 
 use super::measure::{Pair, Train};
 use crate::error::{Error, Result};
-use crate::stats::{Summary, line, median};
+use crate::stats::{Summary, divide, line, median};
 use vef_format::units::Bytes;
 
 /// The parameters of one kind of pair.
@@ -89,40 +89,21 @@ const EXPECTED: f64 = 0.02;
 
 /// The time of lone messages in straight pieces: as few as describe the points, found by dynamic programming.
 fn segments(points: &[Train]) -> Vec<Segment> {
-    let count = points.len();
     let fit = |from: usize, to: usize| -> Option<(f64, Segment)> {
         let part = &points[from..to];
         let coordinates: Vec<(f64, f64)> = part.iter().map(|p| (p.bytes as f64, p.ns)).collect();
-        let (base_ns, ns_per_byte) = match coordinates[..] {
-            [(_, only)] => (only, 0.0),
-            _ => line(&coordinates)?,
+        let (base_ns, ns_per_byte, price) = match coordinates[..] {
+            [(_, only)] => (only, 0.0, 2.0 * PRICE),
+            _ => line(&coordinates).map(|(base, slope)| (base, slope, PRICE))?,
         };
         let relative = |p: &Train| (base_ns + ns_per_byte * p.bytes as f64) / p.ns - 1.0;
-        let cost = part.iter().map(|p| (relative(p) / EXPECTED).powi(2)).sum();
+        let cost: f64 = part.iter().map(|p| (relative(p) / EXPECTED).powi(2)).sum();
         let residual = part.iter().map(|p| relative(p).abs()).fold(0.0, f64::max);
         // A line that falls is noise; it may not be used beyond its points either.
         (ns_per_byte >= 0.0 || part.len() == 1)
-            .then_some((cost, Segment { from_bytes: part[0].bytes, base_ns, ns_per_byte, residual }))
+            .then_some((price + cost, Segment { from_bytes: part[0].bytes, base_ns, ns_per_byte, residual }))
     };
-    // best[i]: least cost of the first i points, and where their last segment begins.
-    let mut best: Vec<(f64, usize)> = vec![(0.0, 0)];
-    for to in 1..=count {
-        let choice = (0..to)
-            .filter_map(|from| {
-                let single = if to - from == 1 { PRICE } else { 0.0 };
-                Some((best[from].0 + PRICE + single + fit(from, to)?.0, from))
-            })
-            .min_by(|a, b| a.0.total_cmp(&b.0));
-        best.push(choice.unwrap_or((f64::INFINITY, to - 1)));
-    }
-    let (mut found, mut to) = (Vec::new(), count);
-    while to > 0 {
-        let from = best[to].1;
-        found.extend(fit(from, to).map(|(_, segment)| segment));
-        to = from;
-    }
-    found.reverse();
-    found
+    divide(points.len(), fit)
 }
 
 #[cfg(test)]
