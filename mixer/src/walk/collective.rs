@@ -78,7 +78,7 @@ impl Walk<'_> {
     ) -> Result<(), Problem> {
         let (mut chained, mut receives) = (None, Vec::new());
         while let Some(step) = steps.next() {
-            self.take_number()?;
+            self.count_lowered()?;
             match step {
                 Step::Send { to, data } => {
                     let channel = self.task.sends.channel(channel(to)?);
@@ -88,7 +88,12 @@ impl Walk<'_> {
                 }
                 Step::Recv { from, data, .. } => {
                     let number = self.task.receives.channel(channel(from)?);
-                    receives.push(self.posted(event, number, Wait::Not, Bytes(data.len)));
+                    receives.push(self.posted(
+                        || (event.start, event.end),
+                        number,
+                        Wait::Not,
+                        Bytes(data.len),
+                    ));
                 }
                 Step::Wait if request.is_none() => {
                     self.collect(event, &receives, &mut chained);
@@ -139,7 +144,7 @@ mod tests {
         let communicators = Communicators::new(1000);
         let options = WalkOptions { lower: Some(&table), ..WalkOptions::default() };
         let mut walk = Walk::new(Rank(0), &communicators, options, false);
-        walk.numbers_left = 3500;
+        walk.most = 3500;
         let world = Communicator {
             id: comm,
             origin: Origin::World,

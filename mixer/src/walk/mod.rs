@@ -29,9 +29,9 @@ use vef_format::capture::event::{
     Action, CallSlot, Communicator, Completions, Detail, Event, Io, Outcome, PostReceive, Receive, RequestId,
     Send, Transfer,
 };
-use vef_format::capture::{Function, Taker};
+use vef_format::capture::{Call, Function, Taker};
 use vef_format::ids::{CommId, CommRank, Rank};
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Nanos};
 
 /// Options of a walk.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,8 +65,8 @@ pub(crate) struct Walk<'a> {
     /// Calls that a trace cannot represent, by function.
     not_representable: BTreeMap<CallSlot, Tally>,
     notes: Option<Box<NoteTaker>>,
-    /// How many more events, and messages and receives of lowered collectives, the task may have.
-    numbers_left: u32,
+    /// How many events the task may have, less the messages and receives of lowered collectives.
+    most: u64,
     task: Task,
 }
 
@@ -89,16 +89,24 @@ enum Pending {
     Lowered(u32),
 }
 
+/// What the calls of a shape have in common.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// A send, with its channel.
+    Send(CallSlot, Send, u32),
+    /// Posts a receive of so many bytes on a channel.
+    Post(u32, Bytes),
+    /// Another event.
+    Other(Box<Event<'static>>),
+}
+
 impl Taker for Walk<'_> {
     type Error = MixError;
+    type Shape = Shape;
 
     #[inline(always)]
     fn take(&mut self, event: &Event<'_>) -> Result<(), MixError> {
-        let number = self.task.counts.events;
-        self.task.counts.events += 1;
-        if let Err(problem) = self.take_number() {
-            return Err(MixError::Event { task: self.rank, event: number, problem });
-        }
+        self.count().map_err(|problem| self.error(problem))?;
         self.timeline.release_due(&mut self.task, event);
         let before = self.records();
         let done = match &event.action {
@@ -107,10 +115,52 @@ impl Taker for Walk<'_> {
             Action::Complete(completions) => self.complete(event, *completions),
             _ => self.act(event),
         };
-        if let Some(notes) = &mut self.notes {
-            notes.event(event, before, self.task.records.len() as u64);
+        done.map_err(|problem| self.error(problem))?;
+        self.note(event, before);
+        Ok(())
+    }
+
+    fn compile(&mut self, event: Event<'static>) -> Shape {
+        // The channel of the event just taken is in the cache, if the trace can represent it.
+        match event.action {
+            Action::Send(send) => {
+                let channel = self.recent[SENDS].find((send.comm, send.dest, send.tag));
+                channel.map(|channel| Shape::Send(event.call, send, channel))
+            }
+            Action::PostReceive(PostReceive {
+                comm, source: Some(source), tag: Some(tag), bytes, ..
+            }) => {
+                let channel = self.recent[RECEIVES].find((comm, source, tag));
+                channel.map(|channel| Shape::Post(channel, bytes))
+            }
+            _ => None,
         }
-        done.map_err(|problem| MixError::Event { task: self.rank, event: number, problem })
+        .unwrap_or_else(|| Shape::Other(Box::new(event)))
+    }
+
+    #[inline(always)]
+    fn call(&mut self, shape: &mut Shape, call: Call<'_>) -> Result<(), MixError> {
+        match *shape {
+            Shape::Post(channel, bytes) => {
+                self.count().map_err(|problem| self.error(problem))?;
+                let number = self.posted(|| (call.start(), call.end()), channel, Wait::Not, bytes);
+                let started = self.start(Some(call.request()), Pending::Receive(number));
+                started.map_err(|problem| self.error(problem))
+            }
+            Shape::Send(slot, mut send, channel) => {
+                send.request = send.request.map(|_| call.request());
+                let event = call.event(slot, Action::Send(send));
+                self.count().map_err(|problem| self.error(problem))?;
+                let before = self.records();
+                self.send_on(channel, &event, &send).map_err(|problem| self.error(problem))?;
+                self.note(&event, before);
+                Ok(())
+            }
+            Shape::Other(ref mut event) => {
+                call.repeat(event);
+                self.take(event)
+            }
+        }
     }
 }
 
@@ -146,17 +196,39 @@ impl<'a> Walk<'a> {
             timeline: Timeline::default(),
             not_representable: BTreeMap::new(),
             notes: options.with_notes.then(|| Box::new(NoteTaker::new(options.polls))),
-            numbers_left: NONE - 1,
+            most: u64::from(NONE) - 1,
             task,
         }
     }
 
-    /// Call for each event, and each message and receive of a lowered collective: no index of a message, receive or collective
-    /// exceeds the number of calls, and [`NONE`] is reserved.
+    /// Counts an event.
     #[inline(always)]
-    fn take_number(&mut self) -> Result<(), Problem> {
-        self.numbers_left = self.numbers_left.checked_sub(1).ok_or(Problem::TooManyEvents)?;
-        Ok(())
+    fn count(&mut self) -> Result<(), Problem> {
+        let before = self.task.counts.events;
+        self.task.counts.events += 1;
+        // No index of a message, receive or collective reaches NONE.
+        if before < self.most { Ok(()) } else { Err(Problem::TooManyEvents) }
+    }
+
+    /// Counts a message or receive of a lowered collective.
+    fn count_lowered(&mut self) -> Result<(), Problem> {
+        self.most = self.most.checked_sub(1).ok_or(Problem::TooManyEvents)?;
+        if self.task.counts.events <= self.most { Ok(()) } else { Err(Problem::TooManyEvents) }
+    }
+
+    /// The error for `problem` in the current event.
+    #[cold]
+    fn error(&self, problem: Problem) -> MixError {
+        MixError::Event { task: self.rank, event: self.task.counts.events - 1, problem }
+    }
+
+    /// Makes the notes of `event`, which made the records from `before` on.
+    #[inline(always)]
+    fn note(&mut self, event: &Event<'_>, before: u64) {
+        if let Some(notes) = &mut self.notes {
+            // A copy, so that the event itself can be in registers.
+            notes.event(&event.clone(), before, self.task.records.len() as u64);
+        }
     }
 
     /// Number of records so far.
@@ -266,10 +338,17 @@ impl<'a> Walk<'a> {
             self.start(send.request, Pending::NoCompletionRecord)?;
             return Ok(false);
         };
+        self.send_on(channel, event, send)?;
+        Ok(true)
+    }
+
+    /// Adds the message of `send` on its channel.
+    #[inline(always)]
+    fn send_on(&mut self, channel: u32, event: &Event<'_>, send: &Send) -> Result<(), Problem> {
         let (message, body) = self.message(channel, send.bytes);
         self.start(send.request, Pending::Send { message, record: self.records() as u32 })?;
         self.place(event, body, After::Sent);
-        Ok(true)
+        Ok(())
     }
 
     /// The channel of a send or receive; `None` if the trace cannot represent its communicator.
@@ -310,7 +389,7 @@ impl<'a> Walk<'a> {
     fn receive(&mut self, event: &Event<'_>, receive: &Receive) -> Result<Option<u32>, Problem> {
         let name = (receive.comm, receive.source, receive.tag);
         let Some(channel) = self.channel(RECEIVES, name, receive.bytes)? else { return Ok(None) };
-        let number = self.posted(event, channel, Wait::Waited, receive.bytes);
+        let number = self.posted(|| (event.start, event.end), channel, Wait::Waited, receive.bytes);
         self.received(event, number);
         Ok(Some(number))
     }
@@ -335,7 +414,12 @@ impl<'a> Walk<'a> {
         let pending = match (posted.source, posted.tag) {
             (Some(source), Some(tag)) if !self.options.by_length => {
                 match self.channel(RECEIVES, (posted.comm, source, tag), posted.bytes)? {
-                    Some(channel) => Pending::Receive(self.posted(event, channel, Wait::Not, posted.bytes)),
+                    Some(channel) => Pending::Receive(self.posted(
+                        || (event.start, event.end),
+                        channel,
+                        Wait::Not,
+                        posted.bytes,
+                    )),
                     None => Pending::NoCompletionRecord,
                 }
             }
@@ -351,7 +435,7 @@ impl<'a> Walk<'a> {
         let Some((_, peer)) = self.comms.peer(posted.comm, posted.source.unwrap_or(anybody))? else {
             return Ok(Pending::NoCompletionRecord);
         };
-        let number = self.posted(event, NONE, Wait::Not, posted.bytes);
+        let number = self.posted(|| (event.start, event.end), NONE, Wait::Not, posted.bytes);
         let source = posted.source.map(|_| peer);
         self.wildcards
             .insert(number, Wildcard { comm: posted.comm, source, tag: posted.tag, room: posted.bytes });
@@ -464,11 +548,18 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Posts a receive; returns its index.
+    /// Posts a receive at `times`; returns its index.
     #[inline(always)]
-    fn posted(&mut self, event: &Event<'_>, channel: u32, wait: Wait, room: Bytes) -> u32 {
+    fn posted(
+        &mut self,
+        times: impl FnOnce() -> (Nanos, Nanos),
+        channel: u32,
+        wait: Wait,
+        room: Bytes,
+    ) -> u32 {
         if let Some(postings) = &mut self.task.postings {
-            postings.push(Posting { start: event.start.0, end: event.end.0, done: u64::MAX });
+            let (start, end) = times();
+            postings.push(Posting { start: start.0, end: end.0, done: u64::MAX });
         }
         self.task.waits.push(wait);
         if let Some(rooms) = &mut self.task.room {

@@ -11,27 +11,26 @@ pub(crate) struct Requests<T> {
     old: HashMap<RequestId, T>,
 }
 
-/// The recent requests of one thread: request n at index n modulo the length, a power of two. Completed requests at the
-/// front are dropped when the ring is full.
+/// The recent requests of one thread: request n at index n modulo the length, a power of two.
 #[derive(Debug)]
 struct Ring<T> {
-    /// The ring has no request below this number.
-    first: u64,
     /// The number of the next request.
     end: u64,
     places: Vec<Option<T>>,
 }
 
-impl<T> Default for Ring<T> {
-    fn default() -> Self {
-        Self { first: 0, end: 0, places: Vec::new() }
-    }
-}
+/// Length of a new ring.
+const SHORT: usize = 16;
+
+/// A ring of this length moves its requests to the table if few are pending.
+const LONG: usize = 1 << 12;
 
 impl<T> Ring<T> {
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.end - self.first == self.places.len() as u64
+    /// An empty ring for request `end` and later ones.
+    fn new(end: u64, length: usize) -> Self {
+        let mut places = Vec::new();
+        places.resize_with(length, || None);
+        Self { end, places }
     }
 
     #[inline(always)]
@@ -40,43 +39,13 @@ impl<T> Ring<T> {
         self.places.get_mut(at)
     }
 
-    /// Adds request `number` to a ring that is not full; `false` if it is not the next.
-    #[inline(always)]
-    fn insert(&mut self, number: u64, what: T) -> bool {
-        if number != self.end {
-            return false;
-        }
-        self.end += 1;
-        if let Some(place) = self.place(number) {
-            *place = Some(what);
-        }
-        true
-    }
-
-    /// Drops completed requests from the front; returns how many.
-    fn advance(&mut self) -> u64 {
-        let before = self.first;
-        while self.first < self.end && self.place(self.first).is_some_and(|place| place.is_none()) {
-            self.first += 1;
-        }
-        self.first - before
-    }
-
-    fn grow(&mut self) {
-        let mut places = Vec::new();
-        places.resize_with((2 * self.places.len()).max(16), || None);
-        let mut wider = Self { places, ..*self };
-        for number in self.first..self.end {
-            if let (Some(to), Some(from)) = (wider.place(number), self.place(number)) {
-                *to = from.take();
-            }
-        }
-        *self = wider;
+    /// Removes all requests; returns them with their numbers.
+    fn drain(&mut self) -> impl Iterator<Item = (u64, T)> {
+        let (last, most) = (self.end.wrapping_sub(1), self.places.len() as u64 - 1);
+        let number = move |at| last.wrapping_sub(last.wrapping_sub(at) & most);
+        (0..).zip(&mut self.places).filter_map(move |(at, place)| Some((number(at), place.take()?)))
     }
 }
-
-/// A ring of this length moves its requests to the table if few are pending.
-const LONG: u64 = 1 << 12;
 
 impl<T> Requests<T> {
     /// No requests.
@@ -87,50 +56,57 @@ impl<T> Requests<T> {
     /// Adds request `id`; `false` if it is not the next of its thread.
     #[inline(always)]
     pub(crate) fn insert(&mut self, id: RequestId, what: T) -> bool {
-        match self.threads.get_mut(usize::from(id.thread)) {
-            Some(ring) if !ring.is_full() => ring.insert(id.number, what),
-            _ => self.make_room(id.thread).insert(id.number, what),
+        if let Some(ring) = self.threads.get_mut(usize::from(id.thread))
+            && id.number == ring.end
+            && let Some(place @ None) = ring.place(id.number)
+        {
+            *place = Some(what);
+            ring.end += 1;
+            return true;
         }
+        self.insert_with_room(id, what)
     }
 
-    /// Makes room for a further request of `thread`.
+    /// [`Requests::insert`] if the place in the ring is taken by an earlier request.
     #[inline(never)]
-    fn make_room(&mut self, thread: u16) -> &mut Ring<T> {
-        let at = usize::from(thread);
+    fn insert_with_room(&mut self, id: RequestId, what: T) -> bool {
+        let at = usize::from(id.thread);
         if self.threads.len() <= at {
-            self.threads.resize_with(at + 1, Ring::default);
+            self.threads.resize_with(at + 1, || Ring::new(0, SHORT));
         }
-        // Linear in the length of the ring, and amortised over at least a quarter as many requests.
         let ring = &mut self.threads[at];
-        let length = ring.end - ring.first;
-        if length > 0 && ring.advance() >= length.div_ceil(4) {
-            return ring;
+        if id.number != ring.end {
+            return false;
         }
-        let open = ring.places.iter().flatten().count() as u64;
-        if length < LONG || open >= length / 4 {
-            ring.grow();
-            return ring;
-        }
-        for number in ring.first..ring.end {
-            if let Some(what) = ring.place(number).and_then(Option::take) {
-                self.old.insert(RequestId { thread, number }, what);
+        // Linear in the length of the ring, which takes as many requests before this happens again.
+        let length = ring.places.len();
+        let pending = ring.places.iter().flatten().count();
+        if length < LONG || pending >= length / 4 {
+            let mut wider = Ring::new(ring.end, 2 * length);
+            for (number, what) in ring.drain() {
+                wider.place(number).map(|place| place.insert(what));
             }
+            *ring = wider;
+        } else {
+            let moved = ring.drain().map(|(number, what)| (RequestId { number, ..id }, what));
+            self.old.extend(moved);
         }
-        ring.first = ring.end;
-        ring
+        ring.place(id.number).map(|place| place.insert(what));
+        ring.end += 1;
+        true
     }
 
     /// Removes request `id`.
     #[inline(always)]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<T> {
         let ring = self.threads.get_mut(usize::from(id.thread))?;
-        if id.number < ring.first {
-            return self.old.remove(&id);
+        // Otherwise a later request has the place.
+        if ring.end.wrapping_sub(id.number).wrapping_sub(1) < ring.places.len() as u64
+            && let Some(what) = ring.place(id.number)?.take()
+        {
+            return Some(what);
         }
-        if id.number >= ring.end {
-            return None;
-        }
-        ring.place(id.number)?.take()
+        self.old.remove(&id)
     }
 
     /// Removes all requests, in any order.
@@ -182,7 +158,7 @@ mod tests {
             assert!(requests.insert(id, number));
             assert!(number == 0 || requests.remove(id) == Some(number));
         }
-        assert!(requests.threads[0].places.len() as u64 <= 2 * LONG);
+        assert!(requests.threads[0].places.len() <= LONG);
         assert_eq!(requests.remove(RequestId { thread: 0, number: 0 }), Some(0));
         assert_eq!(requests.remove(RequestId { thread: 7, number: 0 }), None);
     }

@@ -113,7 +113,10 @@ impl Timeline {
         };
         match event.start.since(previous.end) {
             Some(time) if self.polled.is_empty() => (time, previous.after),
-            Some(time) => (time - self.take_polled(task, event, time), previous.after),
+            Some(time) => {
+                let receives = matches!(event.action, Action::Complete(_) | Action::Receive(_));
+                (time - self.take_polled(task, event.thread, receives, time), previous.after)
+            }
             None => {
                 self.forget_polls(event);
                 task.counts.negative_times += 1;
@@ -140,11 +143,11 @@ impl Timeline {
         }
     }
 
-    /// The part of `time`, before `event`, in which the thread polled for what `event` received.
+    /// The part of `time`, before an event, in which the thread polled for what the event `receives`.
     #[inline(never)]
-    fn take_polled(&mut self, task: &mut Task, event: &Event<'_>, time: u64) -> u64 {
-        let polled = self.polled.get_mut(usize::from(event.thread)).map_or(0, std::mem::take);
-        if !matches!(event.action, Action::Complete(_) | Action::Receive(_)) {
+    fn take_polled(&mut self, task: &mut Task, thread: u16, receives: bool, time: u64) -> u64 {
+        let polled = self.polled.get_mut(usize::from(thread)).map_or(0, std::mem::take);
+        if !receives {
             return 0;
         }
         let waited = polled.min(time);

@@ -1,16 +1,15 @@
 //! Decodes records into [`Action`]s, the reverse of [`super::encode`].
 
-use super::encode::{collective_flag, detail, kind, makes_request, outcome, unzigzag};
+use super::encode::{collective_flag, detail, kind, outcome, unzigzag};
 use super::event::{
-    Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event,
+    Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail,
     FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
     Transfer, WindowId,
 };
 use super::varint::{Ended, Source};
-use super::word;
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
-use crate::units::{Bytes, Nanos};
+use crate::units::Bytes;
 
 /// Why bytes are not a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,67 +46,8 @@ pub(super) struct Context {
     pub(super) calls: usize,
 }
 
-/// The shapes of a thread.
-#[derive(Debug, Default)]
-pub(super) struct Shapes {
-    /// By shape number: index in `calls` plus one; 0: not defined.
-    places: Vec<u16>,
-    /// The latest event of each shape, which the next event overwrites where it differs, and whether it starts a request.
-    calls: Vec<(Event<'static>, bool)>,
-}
-
-impl Shapes {
-    fn define(&mut self, shape: u64, call: CallSlot, action: Action<'static>) -> Result<(), Fault> {
-        let number = match usize::try_from(shape) {
-            Ok(number) if number < usize::from(word::SHAPES) => number,
-            _ => return Err(Fault::Nonsense("number of a shape", shape)),
-        };
-        if self.places.len() <= number {
-            self.places.resize(number + 1, 0);
-        }
-        let makes = makes_request(&action).is_some();
-        let call = (Event { start: Nanos(0), end: Nanos(0), thread: 0, call, action }, makes);
-        match self.places[number] {
-            0 => {
-                self.calls.push(call);
-                self.places[number] = self.calls.len() as u16;
-            }
-            place => self.calls[usize::from(place) - 1] = call,
-        }
-        Ok(())
-    }
-
-    /// The next event of `shape`, with these times, and whether it starts a request.
-    #[inline(always)]
-    pub(super) fn call(
-        &mut self,
-        shape: u64,
-        times: (Nanos, Nanos),
-        context: &Context,
-    ) -> Result<(&Event<'static>, bool), Fault> {
-        let next = RequestId { thread: context.thread, number: context.requests };
-        let place = usize::try_from(shape).ok().and_then(|shape| self.places.get(shape)).copied();
-        let known = place.and_then(|place| self.calls.get_mut(usize::from(place).wrapping_sub(1)));
-        let (call, makes) = known.ok_or(Fault::Nonsense("shape that was not defined", shape))?;
-        (call.start, call.end, call.thread) = (times.0, times.1, next.thread);
-        match &mut call.action {
-            Action::Send(Send { request: Some(request), .. })
-            | Action::PostReceive(PostReceive { request, .. })
-            | Action::Collective(Collective { request: Some(request), .. })
-            | Action::Other {
-                detail:
-                    Detail::Transfer(Transfer { request: Some(request), .. })
-                    | Detail::Io(Io { request: Some(request), .. }),
-                ..
-            } => *request = next,
-            _ => {}
-        }
-        Ok((call, *makes))
-    }
-}
-
 /// `action` without borrowed data, if it can be a shape.
-fn as_shape(action: &Action<'_>) -> Option<Action<'static>> {
+pub(super) fn as_shape(action: &Action<'_>) -> Option<Action<'static>> {
     Some(match *action {
         Action::Send(send) => Action::Send(send),
         Action::Receive(receive) => Action::Receive(receive),
@@ -172,29 +112,8 @@ pub(super) fn call_slot(code: u64, calls: usize) -> Result<CallSlot, Fault> {
     }
 }
 
-/// Decodes what follows the times of a record of kind `kind` that is not of a defined shape.
+/// Decodes the fields of a record of kind `kind`, other than its function.
 pub(super) fn action<'a>(
-    source: &mut Source<'a>,
-    kind: u8,
-    context: &Context,
-    lists: &'a mut Lists,
-    shapes: &mut Shapes,
-) -> Result<(CallSlot, Action<'a>), Fault> {
-    let call = call_slot(source.get()?, context.calls)?;
-    if kind != kind::DEFINE {
-        return Ok((call, plain(source, kind, context, lists)?));
-    }
-    let shape = source.get()?;
-    let code = source.get()?;
-    let kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
-    let action = plain(source, kind, context, lists)?;
-    let defined = as_shape(&action).ok_or(Fault::Nonsense("kind of a shape", code))?;
-    shapes.define(shape, call, defined)?;
-    Ok((call, action))
-}
-
-/// [`action`] of a record that neither has nor defines a shape.
-fn plain<'a>(
     source: &mut Source<'a>,
     kind: u8,
     context: &Context,
@@ -312,7 +231,7 @@ pub(super) fn send(
     kind: u8,
     context: &Context,
 ) -> Result<(CallSlot, Action<'static>), Fault> {
-    let [call, comm, peer, tag, bytes, datatype] = source.fields()?;
+    let [call, comm, peer, tag, bytes, datatype] = source.fields::<6, 0b10_1011>()?;
     let call = call_slot(call, context.calls)?;
     let to = Transferred::new([comm, peer, tag, bytes, datatype])?;
     Ok((call, Action::Send(sent(to, kind - kind::SEND, context))))
@@ -371,7 +290,7 @@ impl Transferred {
     }
 
     fn read(source: &mut Source<'_>) -> Result<Self, Fault> {
-        Self::new(source.fields()?)
+        Self::new(source.fields::<5, 0>()?)
     }
 }
 

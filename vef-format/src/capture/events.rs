@@ -1,13 +1,15 @@
 //! Reads the events of one rank in order: merges the threads' records by the start of the calls.
 
-use super::decode::{self, Context, Fault, Lists, Shapes};
+use super::decode::{self, Context, Fault, Lists};
 use super::encode::{kind, makes_request};
 use super::error::CaptureError;
-use super::event::{Action, Completions, DatatypeId, Detail, Event, Io, Origin, Transfer};
+use super::event::{
+    Action, CallSlot, Completions, DatatypeId, Detail, Event, Io, Origin, RequestId, Transfer,
+};
 use super::file::{Chunk, Function, RankFile};
 use super::layout::{CHUNK_HEADER, State};
-use super::taker::Taker;
-use super::varint::Source;
+use super::taker::{Call, Closure, Taker};
+use super::varint::{Ended, Source};
 use super::word::{self, Code};
 use crate::error::Place;
 use crate::ids::CommId;
@@ -50,7 +52,8 @@ struct Thread {
     begun: usize,
     chunk: Vec<u8>,
     next: Next,
-    shapes: Shapes,
+    /// The shapes, if several threads made calls.
+    shapes: Shapes<Event<'static>>,
 }
 
 /// State in front of a thread's next record.
@@ -87,17 +90,34 @@ enum Form {
     Word(Code),
 }
 
-/// The effect of a record on the state.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    /// Index of the next record.
-    after: usize,
-    /// End of the call.
-    end: u64,
-    /// Whether it starts a request.
-    makes: bool,
-    /// Number of requests that end in it, if it is a run.
-    ends: u64,
+/// The shapes of a thread, by number: as a taker compiled them, and whether a call starts a request.
+#[derive(Debug)]
+struct Shapes<S>(Vec<Option<(S, bool)>>);
+
+impl<S> Default for Shapes<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S> Shapes<S> {
+    #[inline(always)]
+    fn get(&mut self, number: u64) -> Result<&mut (S, bool), Fault> {
+        let known = usize::try_from(number).ok().and_then(|number| self.0.get_mut(number));
+        known.and_then(Option::as_mut).ok_or(Fault::Nonsense("shape that was not defined", number))
+    }
+
+    /// The place of a shape that is being defined.
+    fn place(&mut self, number: u64) -> Result<&mut Option<(S, bool)>, Fault> {
+        if number >= word::SHAPES.into() {
+            return Err(Fault::Nonsense("number of a shape", number));
+        }
+        let number = number as usize;
+        if self.0.len() <= number {
+            self.0.resize_with(number + 1, || None);
+        }
+        Ok(&mut self.0[number])
+    }
 }
 
 /// Definitions of communicators, datatypes, windows and files, the next one last.
@@ -155,7 +175,10 @@ impl FileEvents {
 
     /// Passes all events to `taker` until it returns an error.
     #[inline]
-    pub(super) fn each<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+    pub(super) fn each<T: Taker<Error: From<CaptureError>>>(
+        &mut self,
+        taker: &mut T,
+    ) -> Result<(), T::Error> {
         match self.threads.len() {
             0 | 1 => self.each_of_one(taker),
             _ => self.each_of_many(taker),
@@ -164,19 +187,18 @@ impl FileEvents {
 
     /// [`FileEvents::each`] with at most one thread.
     #[inline]
-    fn each_of_one<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+    fn each_of_one<T: Taker<Error: From<CaptureError>>>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+        let mut shapes = Shapes::default();
         while self.has_next(0)? {
             let Self { file, lists, threads, .. } = self;
-            match threads[0].each_in_chunk(file, lists, taker) {
-                Ok(taken) => taken?,
-                Err(fault) => return Err(self.located(0, &fault).into()),
-            }
+            let taken = threads[0].each_in_chunk(file, lists, &mut shapes, taker);
+            taken.map_err(|stop| self.error(0, *stop))?;
         }
         Ok(())
     }
 
     /// [`FileEvents::each`] with several threads: events by start, each after the definitions that it needs.
-    fn each_of_many<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+    fn each_of_many<T: Taker<Error: From<CaptureError>>>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         let mut lists = Lists::default();
         while let Some(Reverse((_, index))) = self.order.pop() {
             let Self { file, lists: of_definitions, threads, definitions, .. } = self;
@@ -184,25 +206,34 @@ impl FileEvents {
                 let needs = Needs::of(&event.action);
                 while let Some((thread, bytes)) = definitions.next_up_to(&needs) {
                     // A definition delivered early gets the time of the event that needs it.
-                    let early = |defined: &Event<'_>| {
+                    let mut early = Closure::new(|defined: &Event<'_>| {
                         let (start, end) = (event.start, event.end);
                         taker.take(&Event { start, end, ..defined.clone() })
-                    };
+                    });
                     let (next, shapes) = (&mut Next::default(), &mut Shapes::default());
-                    match read(file, of_definitions, thread, next, shapes, &bytes, early) {
-                        Ok(Ok(())) => {}
-                        failed => return failed,
-                    }
+                    read(file, of_definitions, thread, next, shapes, &bytes, &mut early)?;
                 }
-                Ok(if needs.defines.is_none() { taker.take(event) } else { Ok(()) })
+                match needs.defines {
+                    None => taker.take(event).map_err(Stop::taker),
+                    Some(_) => Ok(()),
+                }
             });
-            match taken.and_then(|taken| taken) {
-                Ok(taken) => taken?,
-                Err(fault) => return Err(self.located(index, &fault).into()),
-            }
+            taken.map_err(|stop| match *stop {
+                Stop::Taker(within) => self.error(index, *within),
+                Stop::Fault(fault) => self.located(index, &fault).into(),
+            })?;
             self.enqueue(index)?;
         }
         Ok(())
+    }
+
+    /// The error for `stop` at the next record of thread `index`.
+    #[cold]
+    fn error<E: From<CaptureError>>(&self, index: usize, stop: Stop<E>) -> E {
+        match stop {
+            Stop::Fault(fault) => self.located(index, &fault).into(),
+            Stop::Taker(error) => error,
+        }
     }
 
     /// Enqueues the start of thread `index`'s next record, if it has one.
@@ -219,16 +250,19 @@ impl FileEvents {
     fn find_definitions(&mut self) -> Result<(), CaptureError> {
         for index in 0..self.threads.len() {
             while self.has_next(index)? {
-                let Self { file, lists, threads, definitions, .. } = self;
+                let Self { file, lists, threads, .. } = self;
                 let thread = &mut threads[index];
                 let begin = thread.next.at;
-                match thread.read(file, lists, |event| Needs::of(&event.action).defines) {
-                    Ok(None) => {}
-                    Ok(Some((class, id))) => {
-                        let bytes = thread.chunk[begin..thread.next.at].to_vec();
-                        definitions.0[class].push((id, thread.number, bytes));
-                    }
-                    Err(fault) => return Err(self.located(index, &fault)),
+                let mut defines = None;
+                let read = thread.read(file, lists, |event| {
+                    defines = Needs::of(&event.action).defines;
+                    Ok::<_, CaptureError>(())
+                });
+                read.map_err(|stop| self.error(index, *stop))?;
+                if let Some((class, id)) = defines {
+                    let thread = &self.threads[index];
+                    let bytes = thread.chunk[begin..thread.next.at].to_vec();
+                    self.definitions.0[class].push((id, thread.number, bytes));
                 }
             }
         }
@@ -315,33 +349,56 @@ impl Thread {
         &mut self,
         file: &RankFile,
         lists: &mut Lists,
+        shapes: &mut Shapes<T::Shape>,
         taker: &mut T,
-    ) -> Result<Result<(), T::Error>, Fault> {
-        let Self { number, chunk, next, shapes, .. } = self;
+    ) -> Result<(), Box<Stop<T::Error>>> {
+        let Self { number, chunk, next, .. } = self;
         // A local copy need not be stored after every record.
         let mut here = *next;
-        while chunk.get(here.at).is_some_and(|&kind| kind != 0) {
-            match read(file, lists, *number, &mut here, shapes, chunk, |event| taker.take(event)) {
-                Ok(Ok(())) => {}
-                ended => {
-                    *next = here;
-                    return ended;
-                }
-            }
+        let mut taken = Ok(());
+        while taken.is_ok() && chunk.get(here.at).is_some_and(|&kind| kind != 0) {
+            taken = read(file, lists, *number, &mut here, shapes, chunk, taker);
         }
         *next = here;
-        Ok(Ok(()))
+        taken
     }
 
     /// Passes the next record to `take`.
-    fn read<R>(
+    fn read<E>(
         &mut self,
         file: &RankFile,
         lists: &mut Lists,
-        take: impl FnOnce(&Event<'_>) -> R,
-    ) -> Result<R, Fault> {
+        take: impl FnMut(&Event<'_>) -> Result<(), E>,
+    ) -> Result<(), Box<Stop<E>>> {
         let Self { number, chunk, next, shapes, .. } = self;
-        read(file, lists, *number, next, shapes, chunk, take)
+        read(file, lists, *number, next, shapes, chunk, &mut Closure::new(take))
+    }
+}
+
+/// Why reading stops. It is boxed, because it is large, and returned for each record.
+enum Stop<E> {
+    Fault(Fault),
+    Taker(E),
+}
+
+impl<E> Stop<E> {
+    #[cold]
+    fn taker(error: E) -> Box<Self> {
+        Box::new(Self::Taker(error))
+    }
+}
+
+impl<E> From<Fault> for Box<Stop<E>> {
+    #[cold]
+    fn from(fault: Fault) -> Self {
+        Box::new(Stop::Fault(fault))
+    }
+}
+
+impl<E> From<Ended> for Box<Stop<E>> {
+    #[cold]
+    fn from(ended: Ended) -> Self {
+        Fault::from(ended).into()
     }
 }
 
@@ -360,7 +417,7 @@ impl Next {
             _ => {
                 let kind = rest.first().copied().filter(|kind| kind & word::MARK == 0);
                 let mut source = Source::new(chunk, self.at + 1);
-                [gap, duration] = source.fields()?;
+                [gap, duration] = source.fields::<2, 0>()?;
                 (form, at) = (Form::Kind(kind.ok_or(Fault::Ended)?), source.position());
             }
         }
@@ -371,74 +428,118 @@ impl Next {
         }
     }
 
-    /// Advances past a record; not in case of a fault.
+    /// Advances past a call that returned at `end` to the record at `after`; `makes`: the call starts a request.
     #[inline(always)]
-    fn pass(&mut self, step: Step) -> Result<(), Fault> {
-        let ended = self.ended.saturating_add(step.ends);
-        // Each request ends once: this bounds the work that few bytes can cause.
+    fn pass(&mut self, after: usize, end: u64, makes: bool) {
+        self.requests += u64::from(makes);
+        self.at = after;
+        self.base = end;
+        self.records += 1;
+    }
+
+    /// Counts requests that end in a run. Each ends once: this bounds the work that few bytes can cause.
+    #[inline(always)]
+    fn end_requests(&mut self, count: u64) -> Result<(), Fault> {
+        let ended = self.ended.saturating_add(count);
         if ended > self.requests {
             return Err(Fault::Nonsense("number of completed requests", ended));
         }
         self.ended = ended;
-        self.requests += u64::from(step.makes);
-        self.at = step.after;
-        self.base = step.end;
-        self.records += 1;
         Ok(())
     }
 }
 
-/// Decodes the record at `next` in the chunk of thread `number`, passes it to `take`, and advances.
+/// Decodes the record at `next` in the chunk of thread `number`, and passes it to `taker`. Advances, unless there is a fault.
 #[inline(always)]
-fn read<R>(
+fn read<T: Taker>(
     file: &RankFile,
     lists: &mut Lists,
     number: u16,
     next: &mut Next,
-    shapes: &mut Shapes,
+    shapes: &mut Shapes<T::Shape>,
     chunk: &[u8],
-    take: impl FnOnce(&Event<'_>) -> R,
-) -> Result<R, Fault> {
+    taker: &mut T,
+) -> Result<(), Box<Stop<T::Error>>> {
     let head = next.parse(chunk)?;
-    let times = (Nanos(file.clock.nanos(head.start)), Nanos(file.clock.nanos(head.end)));
     let context = Context { thread: number, requests: next.requests, calls: file.calls.len() };
-    let of = |call, action| Event { start: times.0, end: times.1, thread: number, call, action };
-    let own;
-    let ((event, makes), after) = match head.form {
-        Form::Word(Code::Shape(shape)) => (shapes.call(shape.into(), times, &context)?, head.at),
+    let request = RequestId { thread: number, number: next.requests };
+    let call = Call { clock: &file.clock, ticks: (head.start, head.end), next: request };
+    match head.form {
+        Form::Word(Code::Shape(shape)) => {
+            let (shape, makes) = shapes.get(shape.into())?;
+            next.pass(head.at, head.end, *makes);
+            taker.call(shape, call).map_err(Stop::taker)
+        }
         Form::Word(Code::Run { completer, count, after }) => {
-            own = of(file.completer(completer), decode::run(count, after, &context)?);
-            ((&own, false), head.at)
+            let event = call.event(file.completer(completer), decode::run(count, after, &context)?);
+            next.end_requests(count)?;
+            next.pass(head.at, head.end, false);
+            taker.take(&event).map_err(Stop::taker)
+        }
+        // Sends of different lengths have no shape.
+        Form::Kind(kind @ kind::SEND..kind::RECEIVE) => {
+            let mut source = Source::new(chunk, head.at);
+            let (slot, action) = decode::send(&mut source, kind, &context)?;
+            let event = call.event(slot, action);
+            next.pass(source.position(), head.end, makes_request(&event.action).is_some());
+            taker.take(&event).map_err(Stop::taker)
         }
         Form::Kind(kind) => {
             let mut source = Source::new(chunk, head.at);
-            let event = match kind {
-                kind::SHAPE => {
-                    // The function field.
-                    source.get()?;
-                    shapes.call(source.get()?, times, &context)?
-                }
-                // Sends of different lengths have no shape.
-                kind::SEND..kind::RECEIVE => {
-                    let (call, action) = decode::send(&mut source, kind, &context)?;
-                    own = of(call, action);
-                    (&own, makes_request(&own.action).is_some())
-                }
-                _ => {
-                    let (call, action) = decode::action(&mut source, kind, &context, lists, shapes)?;
-                    own = of(call, action);
-                    (&own, makes_request(&own.action).is_some())
-                }
-            };
-            (event, source.position())
+            let slot = source.get()?;
+            if kind == kind::SHAPE {
+                // A shape includes the function.
+                let (shape, makes) = shapes.get(source.get()?)?;
+                next.pass(source.position(), head.end, *makes);
+                return taker.call(shape, call).map_err(Stop::taker);
+            }
+            let slot = decode::call_slot(slot, context.calls)?;
+            // A copy, so that `next` itself can be in registers.
+            let mut copy = *next;
+            let taken =
+                read_any(source, kind, (lists, context), &mut copy, shapes, (call, slot, head.end), taker);
+            *next = copy;
+            taken
+        }
+    }
+}
+
+/// [`read`] of the less frequent kinds, from the fields behind the function on.
+#[inline(never)]
+fn read_any<'a, T: Taker>(
+    mut source: Source<'a>,
+    mut kind: u8,
+    (lists, context): (&'a mut Lists, Context),
+    next: &mut Next,
+    shapes: &mut Shapes<T::Shape>,
+    (call, slot, end): (Call<'_>, CallSlot, u64),
+    taker: &mut T,
+) -> Result<(), Box<Stop<T::Error>>> {
+    let mut shape = None;
+    if kind == kind::DEFINE {
+        shape = Some(source.get()?);
+        let code = source.get()?;
+        kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
+    }
+    let event = call.event(slot, decode::action(&mut source, kind, &context, lists)?);
+    let place = match shape {
+        None => None,
+        Some(shape) => {
+            let action = decode::as_shape(&event.action);
+            let action = action.ok_or(Fault::Nonsense("kind of a shape", kind.into()))?;
+            Some((shapes.place(shape)?, call.event(slot, action)))
         }
     };
-    let ends = match event.action {
-        Action::Complete(Completions::Run { count, .. }) => count,
-        _ => 0,
-    };
-    next.pass(Step { after, end: head.end, makes, ends })?;
-    Ok(take(event))
+    if let Action::Complete(Completions::Run { count, .. }) = event.action {
+        next.end_requests(count)?;
+    }
+    let makes = makes_request(&event.action).is_some();
+    next.pass(source.position(), end, makes);
+    taker.take(&event).map_err(Stop::taker)?;
+    if let Some((place, event)) = place {
+        *place = Some((taker.compile(event), makes));
+    }
+    Ok(())
 }
 
 impl Definitions {

@@ -31,7 +31,7 @@ pub use events::Ending;
 pub use file::Function;
 pub use hosts::Host;
 pub use layout::{RankInfo, rank_path};
-pub use taker::Taker;
+pub use taker::{Call, Taker};
 pub use writer::RankWriter;
 
 use crate::error::Place;
@@ -42,9 +42,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::marker::PhantomData;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use taker::Closure;
 
 /// The layout of a capture's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,18 +214,6 @@ fn rank_files(dir: &Path) -> Result<BTreeMap<Rank, PathBuf>, CaptureError> {
     Ok(found)
 }
 
-/// A closure as a [`Taker`].
-struct Closure<F, E>(F, PhantomData<E>);
-
-impl<E: From<CaptureError>, F: FnMut(&Event<'_>) -> Result<(), E>> Taker for Closure<F, E> {
-    type Error = E;
-
-    #[inline]
-    fn take(&mut self, event: &Event<'_>) -> Result<(), E> {
-        (self.0)(event)
-    }
-}
-
 /// The events of one rank by start; each thread's are in its program order.
 #[derive(Debug)]
 pub struct Events {
@@ -247,7 +235,7 @@ impl Events {
         &mut self,
         take: impl FnMut(&Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.each_to(&mut Closure(take, PhantomData))
+        self.each_to(&mut Closure::new(take))
     }
 
     /// Like [`Events::each`], with a `taker` that the compiler can inline.
@@ -255,7 +243,7 @@ impl Events {
     /// # Errors
     /// Those of [`Events::each`].
     #[inline]
-    pub fn each_to<T: Taker>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+    pub fn each_to<T: Taker<Error: From<CaptureError>>>(&mut self, taker: &mut T) -> Result<(), T::Error> {
         match &mut self.source {
             EventSource::Vefc(events) => events.each(taker),
             EventSource::Legacy(events) => {
