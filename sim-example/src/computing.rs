@@ -21,10 +21,15 @@ pub struct ComputeScale {
 pub enum ScaleError {
     /// The text is not a list of factors.
     #[error(
-        "compute scale {0:?}: write FACTOR, or a list of RANKS=FACTOR such as 0-3=0.5,7=2, in which a FACTOR alone is that \
+        "compute scale {item:?}: write FACTOR, or a list of RANKS=FACTOR such as 0-3=0.5,7=2, in which a FACTOR alone is that \
          of all other ranks; factors are from 0 to 1000000"
     )]
-    Text(String),
+    Text {
+        /// The line of the item, from 1 on.
+        line: usize,
+        /// The item, shortened.
+        item: String,
+    },
     /// A rank that the trace does not have.
     #[error("compute scale {scale}: the trace has {tasks} tasks, no rank {rank}")]
     Rank {
@@ -69,8 +74,12 @@ impl FromStr for ComputeScale {
 
     /// Items are separated by commas or lines, whose rest from `#` on is a comment.
     fn from_str(text: &str) -> Result<Self, ScaleError> {
-        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
-        let items = lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty());
+        const SHOWN: usize = 40;
+        let wrong = |line, item: &str| ScaleError::Text { line, item: item.chars().take(SHOWN).collect() };
+        let lines =
+            (1..).zip(text.lines()).map(|(line, text)| (line, text.split('#').next().unwrap_or_default()));
+        let items = lines.flat_map(|(line, text)| text.split(',').map(move |item| (line, item.trim())));
+        let items = items.filter(|(_, item)| !item.is_empty());
         let (mut others, mut ranks) = (None, Vec::new());
         let mut add = |item: &str| {
             let (of, factor) = item.split_once('=').map_or((None, item), |(of, factor)| (Some(of), factor));
@@ -86,12 +95,12 @@ impl FromStr for ComputeScale {
             }
         };
         let mut count = 0;
-        for item in items {
-            add(item).ok_or_else(|| ScaleError::Text(item.to_owned()))?;
+        for (line, item) in items {
+            add(item).ok_or_else(|| wrong(line, item))?;
             count += 1;
         }
         match count {
-            0 => Err(ScaleError::Text(text.trim().to_owned())),
+            0 => Err(wrong(1, text.trim())),
             _ => Ok(Self { others: others.unwrap_or(1.0), ranks }),
         }
     }
@@ -145,8 +154,10 @@ mod tests {
             "a=1",
             "+1=x",
         ] {
-            assert!(matches!(text.parse::<ComputeScale>(), Err(ScaleError::Text(_))), "{text}");
+            assert!(matches!(text.parse::<ComputeScale>(), Err(ScaleError::Text { .. })), "{text}");
         }
+        let second = "0=1 # slow\n\n1=2,1=fast\n".parse::<ComputeScale>().unwrap_err();
+        assert_eq!(second, ScaleError::Text { line: 3, item: "1=fast".into() });
         let scale: ComputeScale = "0-8=2".parse().unwrap();
         let refused = scale.factors(8).unwrap_err();
         assert_eq!(refused, ScaleError::Rank { scale: "0-8=2".into(), rank: 8, tasks: 8 });

@@ -32,6 +32,7 @@ mod accounts;
 mod computing;
 mod critical;
 mod latencies;
+mod modes;
 mod noise;
 mod spans;
 mod watch;

@@ -3,7 +3,7 @@
 //! A *place* of a task is a record together with the records before it, by kind, partner, operation and size class: what a
 //! loop repeats. Of the last eight, four and two records, the place is by the most that have occurred at least ten times. The
 //! times of a place vary because the machine disturbs the program, or because the work differs; a trace cannot
-//! tell the two apart. `docs/simulator.md` states what is assumed.
+//! tell the two apart, but for kinds of work that come in a regular order (`modes.rs`). `docs/simulator.md` states what is assumed.
 //!
 //! All arithmetic is of integers, and the draw for a record depends on seed, job, task and record alone.
 
@@ -20,6 +20,7 @@ use vef_format::units::{Picos, Ticks};
 
 use crate::error::SimError;
 use crate::histogram::bucket;
+use crate::modes::{Candidate, Modes, Times};
 use crate::random::{Random, combine};
 
 /// Fewer repetitions do not tell what is typical: such a place keeps its times.
@@ -93,8 +94,10 @@ impl fmt::Display for ComputeNoise {
 pub struct NoiseReport {
     /// The model, in the form in which it can be given again.
     pub model: String,
-    /// Places, which have at least ten repetitions each.
+    /// Places, or kinds of work at a place, which have at least ten repetitions each.
     pub places: u64,
+    /// Places with several kinds of work, told apart by their times.
+    pub divided: u64,
     /// Records at these places, whose times are replaced.
     pub replaced: u64,
     /// Other records, which keep their times.
@@ -140,8 +143,8 @@ struct Model {
     seed: u64,
 }
 
-/// Typical time and class of each place; `None` for one that keeps its times.
-type Typical = HashMap<u64, Option<(u64, usize)>>;
+/// Typical time and class of each kind of work at each place; `None` for one that keeps its times.
+type Typical = HashMap<u64, Modes<Option<(u64, usize)>>>;
 
 impl Noise {
     /// The noise of a job, number `number` of the simulation; `None` if times stay as captured.
@@ -159,8 +162,8 @@ impl Noise {
         };
         let survey = Survey::new(job, sends)?;
         let places = survey.typical(quantile);
-        let used = || places.iter().filter(|(_, typical)| typical.is_some()).map(|(place, _)| place);
-        let replaced = used().map(|place| survey.places[place].count).sum();
+        let used = || survey.kinds(&places).map(|(times, ..)| times.count);
+        let replaced = used().sum();
         let pools = match model {
             ComputeNoise::Resampled { of: Some(of) } => {
                 let survey = Survey::new(&Job::open(of)?, sends)?;
@@ -174,6 +177,7 @@ impl Noise {
         let report = NoiseReport {
             model: model.to_string(),
             places: used().count() as u64,
+            divided: places.values().filter(|modes| modes.iter().len() > 1).count() as u64,
             replaced,
             kept: survey.records - replaced,
             deviations: pools.iter().map(Pool::report).collect(),
@@ -189,7 +193,8 @@ impl Computing for Noise {
     fn time(&mut self, task: Rank, number: u64, record: &Raw) -> Ticks {
         let Model { places, pools, seed } = &*self.model;
         let contexts = self.histories.next(task, record);
-        let Some(&Some((typical, class))) = contexts.iter().find_map(|context| places.get(context)) else {
+        let place = contexts.iter().find_map(|context| places.get(context));
+        let Some((typical, class)) = place.and_then(|modes| *modes.at(record.time)) else {
             return Ticks(record.time);
         };
         // Of the nearest class, the shorter of two.
@@ -209,7 +214,7 @@ impl Computing for Noise {
 
 /// The times of a trace by place.
 struct Survey {
-    places: HashMap<u64, Times>,
+    places: HashMap<u64, Modes<Times>>,
     records: u64,
     clock: Picos,
 }
@@ -226,16 +231,34 @@ impl Survey {
             }
         })?;
         counts.retain(|_, count| *count >= FEWEST);
-        let mut survey = Self { places: HashMap::new(), records: 0, clock: job.clock() };
+        let mut records = 0;
+        let mut places: HashMap<u64, Times> = HashMap::new();
         let mut histories = Histories::default();
         job.survey(sends, &mut |task, record| {
-            survey.records += 1;
+            records += 1;
             let contexts = histories.next(task, record);
             if let Some(place) = contexts.into_iter().find(|context| counts.contains_key(context)) {
-                survey.places.entry(place).or_default().add(record.time);
+                places.entry(place).or_default().add(record.time);
             }
         })?;
-        Ok(survey)
+        let candidates = |(place, times): (&u64, &Times)| (*place, times.candidates(FEWEST));
+        let mut divisible: HashMap<u64, Vec<Candidate>> = places.iter().map(candidates).collect();
+        divisible.retain(|_, candidates| !candidates.is_empty());
+        if !divisible.is_empty() {
+            let mut histories = Histories::default();
+            job.survey(sends, &mut |task, record| {
+                let contexts = histories.next(task, record);
+                let place = contexts.iter().find(|context| places.contains_key(context));
+                for candidate in place.and_then(|place| divisible.get_mut(place)).into_iter().flatten() {
+                    candidate.follow(record.time);
+                }
+            })?;
+        }
+        let divided = |(place, times): (u64, Times)| {
+            (place, times.divided(divisible.get(&place).map_or(&[], Vec::as_slice)))
+        };
+        let places = places.into_iter().map(divided).collect();
+        Ok(Self { places, records, clock: job.clock() })
     }
 
     /// The typical time and its class of each place. A place whose other records have longer contexts may have few left, and
@@ -245,7 +268,13 @@ impl Survey {
             let time = times.quantile(quantile);
             (times.count >= FEWEST && time > 0).then(|| (time, self.class(time)))
         };
-        self.places.iter().map(|(place, times)| (*place, typical(times))).collect()
+        self.places.iter().map(|(place, modes)| (*place, modes.map(typical))).collect()
+    }
+
+    /// Times that are replaced, with what is typical of them and its class.
+    fn kinds<'a>(&'a self, typical: &'a Typical) -> impl Iterator<Item = (&'a Times, u64, usize)> {
+        let pairs = self.places.iter().flat_map(|(place, modes)| modes.iter().zip(typical[place].iter()));
+        pairs.filter_map(|(times, typical)| typical.map(|(typical, class)| (times, typical, class)))
     }
 
     /// The order of magnitude of a time in picoseconds.
@@ -256,10 +285,9 @@ impl Survey {
     /// The deviations from typical times by class; none without deviations.
     fn pools(&self, typical: &Typical) -> Vec<Pool> {
         let mut classes: BTreeMap<usize, BTreeMap<usize, (u64, u128)>> = BTreeMap::new();
-        for (place, typical) in typical {
-            let Some((typical, class)) = *typical else { continue };
+        for (times, typical, class) in self.kinds(typical) {
             let pool = classes.entry(class).or_default();
-            for times in &self.places[place].buckets {
+            for times in &times.buckets {
                 let deviation = over(times.sum / times.count, typical);
                 let cell = pool.entry(bucket(deviation)).or_default();
                 cell.0 += times.count;
@@ -267,49 +295,6 @@ impl Survey {
             }
         }
         classes.into_iter().map(|(class, cells)| Pool::new(class, cells)).collect()
-    }
-}
-
-/// The times of a place.
-#[derive(Debug, Default)]
-struct Times {
-    count: u64,
-    /// In ascending order.
-    buckets: Vec<Bucket>,
-}
-
-/// Times that differ by less than 1/128.
-#[derive(Debug)]
-struct Bucket {
-    at: u16,
-    count: u64,
-    sum: u64,
-}
-
-impl Times {
-    fn add(&mut self, time: u64) {
-        self.count += 1;
-        let at = bucket(time) as u16;
-        match self.buckets.binary_search_by_key(&at, |bucket| bucket.at) {
-            Ok(found) => {
-                let bucket = &mut self.buckets[found];
-                bucket.count += 1;
-                bucket.sum = bucket.sum.saturating_add(time);
-            }
-            Err(place) => self.buckets.insert(place, Bucket { at, count: 1, sum: time }),
-        }
-    }
-
-    /// The mean of the bucket that has the quantile (nearest rank).
-    fn quantile(&self, quantile: f64) -> u64 {
-        let rank = ((self.count as f64 * quantile).ceil() as u64).max(1);
-        let mut seen = 0;
-        let reached = |bucket: &&Bucket| {
-            seen += bucket.count;
-            seen >= rank
-        };
-        let bucket = self.buckets.iter().find(reached).or(self.buckets.last());
-        bucket.map_or(0, |bucket| bucket.sum / bucket.count)
     }
 }
 

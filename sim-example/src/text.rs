@@ -197,14 +197,15 @@ fn write_computing(out: &mut String, computing: &ComputingReport) -> fmt::Result
     if let Some(scale) = &computing.scale {
         writeln!(out, "  computing times of the trace × {scale}")?;
     }
-    let Some(NoiseReport { model, places, replaced, kept, deviations }) = &computing.noise else {
+    let Some(NoiseReport { model, places, divided, replaced, kept, deviations }) = &computing.noise else {
         return Ok(());
     };
     writeln!(
         out,
-        "  noise {model}: {} computing times at {} places, {} kept; time over the typical time:",
+        "  noise {model}: {} computing times at {} places ({} with several kinds of work), {} kept; time over the typical time:",
         Grouped(*replaced),
         Grouped(*places),
+        Grouped(*divided),
         Grouped(*kept)
     )?;
     for Deviations { from_ps, records, mean, p10, p50, p90, p99, max } in deviations {

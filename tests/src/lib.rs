@@ -15,6 +15,7 @@ pub use skipping::{have, installed, shared, skipped};
 
 pub mod browser;
 pub mod counts;
+pub mod schema;
 pub mod spine;
 pub mod threaded;
 

@@ -162,6 +162,13 @@ fn computing_times_are_scaled_and_drawn_again() {
     fs::write(&file, "# slow\n0-1=2\n3=0 # fast\n").expect("a file");
     let file = file.to_str().expect("a path");
     assert_eq!(computing(&["--compute-scale", file]), by_rank);
+    for (text, said) in
+        [(&b"0=1\n1=x\n"[..], ":2: compute scale \"1=x\""), (b"0=1\n\n\x7fELF\xff", ":3: not a text")]
+    {
+        fs::write(file, text).expect("a file");
+        let refused = run(&mut sim(&["--compute-scale", file])).exited(2).stderr();
+        assert!(refused.contains(&format!("{file}{said}")), "{refused}");
+    }
     let refused = run(&mut sim(&["--compute-scale", "4=2"])).exited(2).stderr();
     assert!(refused.contains("the trace has 4 tasks, no rank 4"), "{refused}");
 
@@ -181,4 +188,43 @@ fn computing_times_are_scaled_and_drawn_again() {
     assert_eq!(number(&single, "runtime_ps"), times[1]);
     let refused = run(&mut sim(&["--compute-noise", "gaussian"])).exited(2).stderr();
     assert!(refused.contains("removed:QUANTILE"), "{refused}");
+}
+
+#[test]
+fn results_conform_to_their_schema() {
+    let work = tempfile::tempdir().expect("a directory");
+    let halo = work.path().join("halo.vefx");
+    run(vef().args(["gen", "halo2d", "-n", "16", "--iterations", "60", "-o"]).arg(&halo)).success();
+    // Collectives, and the ends of MPI_Init.
+    let demo = work.path().join("demo.vefx");
+    run(vef().args(["mix", "-i"]).arg(vef_tests::root().join("cli/demo/capture")).arg("-o").arg(&demo))
+        .success();
+    let observed = &["--links", "--critical-path"][..];
+    let noise = &["--compute-noise", "resampled", "--compute-scale", "0=0.5"][..];
+    let mut all = vec![
+        (&halo, ["--no-ideal", "--same-node", "100ns,100Gbit/s", "--placement", "block:2"].to_vec()),
+        (&halo, noise.to_vec()),
+        (&demo, [observed, &["--from-init"]].concat()),
+    ];
+    for model in ["cut-through", "store-and-forward", "latency", "packet", "flow"] {
+        all.push((&demo, [observed, &["--model", model]].concat()));
+        all.push((&halo, vec!["--model", model, "--topology", "torus:4x4"]));
+    }
+    all.push((&halo, vec!["--model", "loggp"]));
+    let result = work.path().join("result.json");
+    for (trace, options) in all {
+        let said = run(vef().arg("sim").arg(trace).args(&options).arg("--json")).success().stdout();
+        fs::write(&result, said).expect("a result");
+        let spoils = [
+            "r.update(complete=False)",
+            "r['jobs'][0].pop('finish_ps')",
+            "r['network'].update(new=1)",
+            "r['network'].update(model='telegraph')",
+            "r.update(runtime_ps=0.5)",
+            "r['links'].update(all=[{}])",
+            "r.update(critical_path={})",
+            "r['kinds'][0].update(kind='shout')",
+        ];
+        vef_tests::schema::conforms("vef-sim-1", &result, &spoils);
+    }
 }

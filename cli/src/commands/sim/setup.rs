@@ -10,7 +10,8 @@ use replay::BuildError;
 use sim_example::model::Model;
 use sim_example::quantity::{parse_bytes, parse_time};
 use sim_example::{
-    ComputeScale, Link, Places, Report, SameNode, SendCompletion, Settings, SimError, Workload, simulate,
+    ComputeScale, Link, Places, Report, SameNode, ScaleError, SendCompletion, Settings, SimError, Workload,
+    simulate,
 };
 use std::fs;
 use std::path::Path;
@@ -122,8 +123,15 @@ fn compute_scale(text: &str) -> Result<ComputeScale, Failure> {
     let file = Path::new(text);
     match text.parse() {
         Err(_) if file.is_file() => {
-            let factors = fs::read_to_string(file).map_err(|error| format!("{text}: {error}"))?;
-            Ok(factors.parse().map_err(|error| format!("{text}: {error}"))?)
+            let factors = fs::read(file).map_err(|error| format!("{text}: {error}"))?;
+            let factors = std::str::from_utf8(&factors).map_err(|error| {
+                let line = 1 + factors[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+                format!("{text}:{line}: not a text (UTF-8) with factors")
+            })?;
+            Ok(factors.parse().map_err(|error| match error {
+                ScaleError::Text { line, .. } => format!("{text}:{line}: {error}"),
+                ScaleError::Rank { .. } => format!("{text}: {error}"),
+            })?)
         }
         Err(error) => Err(format!("{error}; or name a file of them").into()),
         Ok(scale) => Ok(scale),
