@@ -11,12 +11,12 @@
 use crate::collective::Collectives;
 use crate::error::{CollectiveProblem, RecordPlace, ReplayError, Run};
 use crate::live::{Completes, Flight, Of, Refused};
-use crate::message::{LiveId, Sink, Wake};
+use crate::message::{LiveId, Sink, Started, Wake};
 use crate::options::SendCompletion;
 use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
-use crate::walk::{Departures, Walk};
+use crate::walk::{Departures, Walk, next_record};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::units::{Bytes, Picos};
@@ -304,6 +304,16 @@ impl Engine {
                 node: self.departures.nodes[at],
             }
         })
+    }
+
+    /// The record that each task of a job has not started yet, by rank; `None` if it has no more. `released` is [`Picos::MAX`] while the
+    /// task waits for something, `at` is not known and as late.
+    pub fn next_records(&self, job: u32) -> impl Iterator<Item = Option<Started>> + '_ {
+        let tasks = self
+            .jobs
+            .get(job as usize)
+            .map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize);
+        self.sequences[tasks].iter().map(next_record)
     }
 
     /// When the last record that a task has started did; tasks are counted over all jobs. What it computes before the record for which it

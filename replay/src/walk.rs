@@ -285,6 +285,17 @@ fn started(sequence: &Sequence, record: Option<Raw>, at: Picos) -> Started {
     Started { job, task, number, record, released, at }
 }
 
+/// The record that a sequence has not started; see [`Engine::next_records`](crate::Engine::next_records).
+pub(crate) fn next_record(sequence: &Sequence) -> Option<Started> {
+    let released = match sequence.wait {
+        Wait::Finished | Wait::Elsewhere => return None,
+        Wait::Nothing | Wait::Turn => sequence.at,
+        Wait::Sent | Wait::Received | Wait::Collective => Picos::MAX,
+    };
+    let record = (sequence.next.tag & PAUSE == 0).then_some(sequence.next);
+    Some(Started { released, ..started(sequence, record, Picos::MAX) })
+}
+
 /// What messages go through when they start.
 #[derive(Debug)]
 pub(crate) struct Departures {

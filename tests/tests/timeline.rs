@@ -248,7 +248,7 @@ fn a_capture_s_calls_are_drawn_when_they_were_made() {
     assert_eq!(sorted(json.slices), sorted(full.slices.clone()));
     assert_eq!((json.processes, json.realtime), (full.processes, full.realtime));
 
-    // A part of it: what touches the window, of some ranks.
+    // A part of it: what is in the window, of some ranks.
     let [from, to] =
         [3, 7].map(|tenth| full.slices.iter().map(|slice| slice.end).max().expect("slices") * tenth / 10);
     let window = [format!("{from}ns"), format!("{to}ns")];
@@ -258,7 +258,14 @@ fn a_capture_s_calls_are_drawn_when_they_were_made() {
     let touches = |slice: &&Slice| {
         slice.end >= from && slice.begin < to && ["rank 1", "rank 2"].contains(&&*slice.track)
     };
-    let expected: Vec<Slice> = full.slices.iter().filter(touches).cloned().collect();
+    let clipped = |slice: &Slice| Slice {
+        begin: slice.begin.max(from),
+        end: slice.end.min(to),
+        sends: if slice.begin < from { vec![] } else { slice.sends.clone() },
+        receives: if slice.end > to { vec![] } else { slice.receives.clone() },
+        ..slice.clone()
+    };
+    let expected: Vec<Slice> = full.slices.iter().filter(touches).map(clipped).collect();
     assert!(!expected.is_empty() && expected.len() < full.slices.len());
     assert_eq!(sorted(part.slices), sorted(expected));
 
@@ -376,8 +383,23 @@ fn a_trace_is_drawn_as_it_replays() {
     timeline(work, &words).success();
     let early = seen(python, &work.join("early"), false);
     let waits = slice(1, 0, 13_000, "wait for message", &[("for", 0)]);
-    assert!(early.slices.contains(&Slice { receives: vec![1], ..waits }), "{:?}", early.slices);
-    assert!(early.slices.iter().all(|slice| slice.begin < 14_000));
+    let mut expected = vec![
+        Slice { sends: vec![1], ..slice(0, 1000, 1000, "send", &[("to", 1), ("bytes", 1250), ("id", 0)]) },
+        slice(0, 1000, 14_000, "wait for message", &[("for", 1)]),
+        Slice { receives: vec![1], ..waits },
+        Slice { sends: vec![2], ..slice(1, 13_500, 13_500, "send", &[("to", 0), ("bytes", 0), ("id", 1)]) },
+        slice(1, 13_500, 14_000, "Barrier", &barrier),
+    ];
+    expected.sort();
+    assert_eq!(sorted(early.slices), expected);
+    // A window in which a rank waits all the time, and another one computes after it has waited.
+    timeline(work, &["t.vef", "-o", "middle", "--from", "2us", "--to", "3100ns"]).success();
+    let mut expected = vec![
+        slice(0, 2000, 3100, "wait for message", &[("for", 1)]),
+        Slice { receives: vec![1], ..slice(1, 2000, 3000, "wait for message", &[("for", 0)]) },
+    ];
+    expected.sort();
+    assert_eq!(sorted(seen(python, &work.join("middle"), false).slices), expected);
 
     // One that does not come to its end is drawn as far as it goes.
     std::fs::write(work.join("stuck.vef"), TRACE.replace("1 1 0 0 6 500 0", "1 1 0 0 6 500 2"))
@@ -537,6 +559,7 @@ fn wildcards_threads_phases_and_clocks_of_hosts() {
         let part = seen(python, &work.join("out"), false);
         let names: Vec<&str> = part.slices.iter().map(|slice| slice.name.as_str()).collect();
         assert_eq!(sorted(names), ["MPI_Send", "all", "part"]);
+        assert!(part.slices.iter().all(|slice| slice.begin >= 120 && slice.end <= 140), "{:?}", part.slices);
     }
 }
 
@@ -583,9 +606,23 @@ fn what_cannot_be_drawn_is_said() {
     let work = tempfile::tempdir().expect("a directory");
     let work = work.path();
     std::fs::write(work.join("bad.vef"), "no trace\n").expect("a file");
+    std::fs::write(work.join("t.vef"), TRACE).expect("a trace");
+    std::fs::write(work.join("result.json"), RESULT).expect("a result");
     std::fs::create_dir(work.join("empty")).expect("a directory");
     for (words, said) in [
-        (&[demo().as_str(), "-o", "out", "--ranks", "2-9"][..], "error: there is no rank 4: there are 4"),
+        (
+            &[&demo(), "-o", "out", "--from", "99s"][..],
+            "capture: there is nothing from 99.000 s on: the run ends at ",
+        ),
+        (
+            &["t.vef", "-o", "out", "--from", "6us"],
+            "error: t.vef: there is nothing from 6.000 µs on: the run ends at 5.600 µs",
+        ),
+        (
+            &["result.json", "-o", "out", "--from", "6us"],
+            "error: result.json: there is nothing from 6.000 µs on: the run ends at 2.501 µs",
+        ),
+        (&[&demo(), "-o", "out", "--ranks", "2-9"], "error: there is no rank 4: there are 4"),
         (&[&demo(), "-o", "out", "--ranks", "3-2"], "not a list of ranks such as 0-3,8"),
         (&[&demo(), "-o", "out", "--ranks", "0-4294967295"], "more than 16777216 ranks"),
         (&[&demo(), "-o", "out", "--from", "2s", "--to", "1s"], "error: --from must be before --to"),

@@ -36,12 +36,12 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
         true => {
             let capture = Capture::open(&arguments.input)?;
             output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
-            draw(Source::Capture(&capture), &settings, &arguments.output)?
+            draw(Source::Capture(&capture), &settings, arguments)?
         }
         false => {
             let file = Input::of(&arguments.input)?;
             let drawn = match begins_like_json(&file.path) {
-                true => draw(Source::Simulation(&file.path), &settings, &arguments.output),
+                true => draw(Source::Simulation(&file.path), &settings, arguments),
                 false => draw_trace(arguments, &file, &settings),
             };
             file.warn();
@@ -63,10 +63,11 @@ fn draw_trace(arguments: &Timeline, trace: &Input, settings: &Settings) -> Resul
     let bandwidth: Bandwidth = arguments.bandwidth.parse()?;
     let link = Link::new(parse_time(&arguments.latency)?, bandwidth.bits_per_second())?;
     let source = Source::Trace { path: &trace.path, op_codes: op_codes.as_ref(), link: &link };
-    draw(source, settings, &arguments.output)
+    draw(source, settings, arguments)
 }
 
-fn draw(source: Source<'_>, settings: &Settings, to: &Path) -> Result<Summary, Failure> {
+fn draw(source: Source<'_>, settings: &Settings, arguments: &Timeline) -> Result<Summary, Failure> {
+    let to = &arguments.output;
     let written = |error| -> Failure { format!("{}: {error}", to.display()).into() };
     let file = NewFile::create(to).map_err(written)?;
     let is_pipe = is_stdout(to) || !file.file().metadata().map_err(written)?.is_file();
@@ -75,6 +76,9 @@ fn draw(source: Source<'_>, settings: &Settings, to: &Path) -> Result<Summary, F
         timeline::draw(source, settings, file.file(), is_pipe, &mut |slices| bar.count(slices, "slices"));
     let summary = match drawn {
         Err(TimelineError::Write(error)) => return Err(written(error)),
+        Err(error @ TimelineError::BehindTheEnd { .. }) => {
+            return Err(format!("{}: {error}", arguments.input.display()).into());
+        }
         drawn => drawn?,
     };
     file.finish().map_err(written)?;

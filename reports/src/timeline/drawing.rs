@@ -8,7 +8,8 @@
 use super::chrome::Chrome;
 use super::encoder::{Encoder, Fact, Slice, Track};
 use super::perfetto::Perfetto;
-use super::settings::{Format, Settings, Summary, TimelineError};
+use super::settings::{Format, PICOS_PER_NANO, Settings, Summary, TimelineError};
+use replay::Picos;
 use std::fs::File;
 use std::io::{self, Write};
 
@@ -144,16 +145,31 @@ impl<'a> Drawing<'a> {
         self.flush(CHUNK)
     }
 
+    /// The run lasts until `at` or longer.
+    pub(super) fn reached(&mut self, at: u64) {
+        self.summary.reached = self.summary.reached.max(at);
+    }
+
     /// Whether the interval from `begin` to `end` overlaps the window.
-    pub(super) fn shows(&self, begin: u64, end: u64) -> bool {
+    pub(super) fn shows(&mut self, begin: u64, end: u64) -> bool {
+        self.reached(end);
         end >= self.settings.window.start && begin < self.settings.window.end
     }
 
-    /// Draws a slice, if it is in the window. The slices of a track are drawn in order of time and do not overlap.
+    /// Draws the part of a slice that is in the window, without arrows to what is not. The slices of a track are drawn in order of
+    /// time and do not overlap.
     pub(super) fn slice(&mut self, number: u32, slice: &Slice<'_>) -> Result<(), TimelineError> {
         if !self.shows(slice.begin, slice.end) {
             return Ok(());
         }
+        let window = &self.settings.window;
+        let slice = &Slice {
+            begin: slice.begin.max(window.start),
+            end: slice.end.min(window.end),
+            sends: slice.sends.filter(|_| slice.begin >= window.start),
+            receives: if slice.end <= window.end { slice.receives } else { &[] },
+            ..*slice
+        };
         self.seen += 1;
         if self.seen.is_multiple_of(PROGRESS_EVERY) {
             (self.progress)(self.seen);
@@ -184,6 +200,7 @@ impl<'a> Drawing<'a> {
 
     /// Begins a slice in which others may nest.
     pub(super) fn open(&mut self, number: u32, at: u64, name: &str) -> Result<(), TimelineError> {
+        let at = at.max(self.settings.window.start);
         self.describe(number);
         let before = self.buffer.len();
         self.encoder.open(&mut self.buffer, number, &self.tracks[number as usize].track, at, name);
@@ -194,6 +211,7 @@ impl<'a> Drawing<'a> {
 
     /// Ends the innermost open slice of this track.
     pub(super) fn close(&mut self, number: u32, at: u64) -> Result<(), TimelineError> {
+        let at = at.min(self.settings.window.end);
         let before = self.buffer.len();
         self.encoder.close(&mut self.buffer, number, &self.tracks[number as usize].track, at);
         self.count_rest(before);
@@ -316,6 +334,12 @@ impl<'a> Drawing<'a> {
         match self.out {
             Some(mut out) => out.flush()?,
             None => return Err(io::Error::other("it is larger than was computed").into()),
+        }
+        let Summary { slices, merged_slices, curves, reached, .. } = self.summary;
+        let from = self.settings.window.start;
+        if slices + merged_slices + curves[0] == 0 && from > reached {
+            let [from, end] = [from, reached].map(|nanos| Picos(nanos.saturating_mul(PICOS_PER_NANO)));
+            return Err(TimelineError::BehindTheEnd { from, end });
         }
         Ok(self.summary)
     }

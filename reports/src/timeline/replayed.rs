@@ -41,7 +41,11 @@ pub(super) fn draw(
     drawing.begin(None)?;
     let mut watcher = Watcher::new(tasks, settings, drawing, reader.as_ref(), op_codes)?;
     let outcome = yardstick::watch(&mut engine, link, settings.until(), &mut watcher)?;
+    if outcome.stuck.is_none() {
+        watcher.cut(&engine, settings.until())?;
+    }
     watcher.finish()?;
+    drawing.reached(nanos(outcome.runtime));
     Ok(outcome.stuck)
 }
 
@@ -209,6 +213,24 @@ impl<'a, 'd> Watcher<'a, 'd> {
                 Ok(())
             }
         }
+    }
+
+    /// Draws what tasks wait for at the end of the window, where the replay stopped before they were done.
+    fn cut(&mut self, engine: &Engine, end: Picos) -> Result<(), TimelineError> {
+        // Behind the window: the drawing clips it.
+        let behind = end.saturating_add(Picos(PICOS_PER_NANO));
+        for task in self.tasks.iter_mut().flatten() {
+            let pending = task.entered.iter_mut().chain(&mut task.beside);
+            pending.for_each(|entered| entered.left = entered.left.or(Some(behind.max(entered.at))));
+        }
+        for next in engine.next_records(0).flatten() {
+            let released = match (next.released, engine.reached(next.task.0)) {
+                (Picos::MAX, Some(last)) => behind.max(last),
+                (released, _) => released,
+            };
+            self.see(&Started { released, ..next })?;
+        }
+        Ok(())
     }
 
     /// Draws the collectives that are pending, or that no record waited for.

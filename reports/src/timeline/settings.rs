@@ -24,7 +24,7 @@ pub enum Format {
 pub struct Settings {
     /// The format of the file.
     pub format: Format,
-    /// The window of time, in ns from the start. Slices that overlap it are drawn whole.
+    /// The window of time, in ns from the start. Slices that overlap it are clipped.
     pub window: Range<u64>,
     /// The ranks that are drawn; `None`: all.
     pub ranks: Option<BTreeSet<u32>>,
@@ -51,6 +51,8 @@ pub struct Summary {
     pub bytes: u64,
     /// End of the last slice, ns from the start.
     pub end: u64,
+    /// End of what was read, drawn or not, ns from the start.
+    pub reached: u64,
     /// Why the replay of a trace stopped before its end.
     pub stuck: Option<Box<Stuck>>,
 }
@@ -102,6 +104,14 @@ pub enum TimelineError {
         rank: u32,
         /// Number of ranks.
         ranks: u32,
+    },
+    /// The window begins behind the end of the run.
+    #[error("there is nothing from {from} on: the run ends at {end}")]
+    BehindTheEnd {
+        /// Where the window begins.
+        from: Picos,
+        /// Where the run ends.
+        end: Picos,
     },
     /// The file exceeds its limit even with all slices of a track merged.
     #[error(

@@ -43,6 +43,11 @@ pub(super) fn draw(path: &Path, settings: &Settings, drawing: &mut Drawing<'_>) 
         return Err(TimelineError::NoLinks(path.into()));
     };
     drawing.begin(None)?;
+    let end = result.runtime_ps.div_ceil(PICOS_PER_NANO);
+    drawing.reached(end);
+    if settings.window.start > end {
+        return Ok(());
+    }
     let process = drawing.add_process("links".to_owned());
     // The busiest first: what does not fit is left out.
     links.sort_by_key(|link| Reverse(link.busy_ps));
@@ -53,7 +58,7 @@ pub(super) fn draw(path: &Path, settings: &Settings, drawing: &mut Drawing<'_>) 
             .map(|bin: u64| bin.saturating_mul(width) / PICOS_PER_NANO)
             .zip(link.busy.iter().map(|busy| busy * 100.0))
             .collect();
-        points.push((result.runtime_ps.div_ceil(PICOS_PER_NANO), 0.0));
+        points.push((end, 0.0));
         // A value holds until the next one: repeated values are left out.
         points.dedup_by(|next, value| next.1 == value.1);
         let starts = points.partition_point(|&(at, _)| at <= settings.window.start).saturating_sub(1);
