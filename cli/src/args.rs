@@ -298,8 +298,8 @@ pub struct Stats {
     #[arg(long, value_name = "WHAT", value_parser = section, conflicts_with_all = ["json", "csv"])]
     pub by: Option<Section>,
     /// Maximum number of rows per table
-    #[arg(long, default_value_t = 10, value_name = "N")]
-    pub top: usize,
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: u32,
     /// File with the codes of collectives in a text trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,

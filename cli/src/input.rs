@@ -49,6 +49,20 @@ impl Input {
         Ok(Self { path, name: trace.to_path_buf(), _copy: Some(copy) })
     }
 
+    /// A file that stands for what the user named otherwise.
+    pub fn named(path: &Path, name: &Path) -> Self {
+        Self { path: path.to_path_buf(), name: name.to_path_buf(), _copy: None }
+    }
+
+    /// The name in titles.
+    pub fn shown(&self) -> String {
+        if self.name == Path::new(STDIN) {
+            "standard input".to_owned()
+        } else {
+            self.name.display().to_string()
+        }
+    }
+
     /// The name that the user gave.
     pub fn name(&self) -> &Path {
         &self.name
@@ -93,10 +107,13 @@ impl Input {
         }
     }
 
-    /// An error in one line that names the trace, whether the error does or not.
+    /// An error in one line that begins with the name of the trace, whether the error does or not.
     pub fn named_error(&self, error: impl Into<Failure>) -> String {
         let (error, name) = (output::in_one_line(&self.error(error)), self.name.display().to_string());
-        if error.contains(&name) { error } else { format!("{name}: {error}") }
+        match error.strip_prefix(&name).is_some_and(|rest| rest.starts_with([':', ' '])) {
+            true => error,
+            false => format!("{name}: {error}"),
+        }
     }
 }
 

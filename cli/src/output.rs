@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::fmt::Display;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use vef_format::new_file::{NewFile, is_stdout};
+use vef_format::units::Printable;
 
 /// Exit code for an invalid command line or input.
 pub const EXIT_BAD_INPUT: u8 = 2;
@@ -34,10 +35,11 @@ pub fn in_one_line(error: &Failure) -> String {
     text
 }
 
-/// Prints a line with the program's name on stderr, in one write, as ranks may share the terminal. A failed
-/// write is ignored.
+/// Prints a line with the program's name on stderr, in one write, as ranks may share the terminal. Control characters, say of a file's
+/// name, are escaped. A failed write is ignored.
 pub fn remark(text: impl Display) {
-    let _ = io::stderr().write_all(format!("vef: {text}\n").as_bytes());
+    let line = Printable(&text.to_string()).to_string();
+    let _ = io::stderr().write_all(format!("vef: {line}\n").as_bytes());
 }
 
 /// Warns of hosts with more ranks than cores.
@@ -62,18 +64,20 @@ pub fn lacks(what: impl Iterator<Item = impl Display>) {
 /// As [`result`].
 pub fn about(written: &Path, text: impl Display) -> Result<(), Failure> {
     if is_stdout(written) {
-        let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+        let _ = io::stderr().write_all(format!("{}\n", Printable(&text.to_string())).as_bytes());
         return Ok(());
     }
     result(text)
 }
 
-/// Prints text on stdout.
+/// Prints text on stdout; control characters, say of a program's name, are escaped if that is a terminal.
 ///
 /// # Errors
 /// A failed write, so that `vef … > full-disk` fails.
 pub fn result(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    let text = text.to_string();
+    let text = if out.is_terminal() { Printable(&text).to_string() } else { text };
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         // A closed pipe (`| head`) is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -18,7 +18,7 @@ pub struct Report {
     /// A trace, or the directory of a capture; - is the standard input
     #[arg(value_name = "TRACE|CAPTURE", value_parser = Input::argument)]
     pub input: PathBuf,
-    /// What to write: a file, of csv and parquet a directory; - is the standard output [default: report.html, of csv and parquet ., of other formats -]
+    /// What to write: a file, of csv and parquet a directory; - is the standard output [default: report.html, of json and md -]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// What to write

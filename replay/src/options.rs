@@ -57,6 +57,11 @@ impl Link {
         Ok(Self { latency, bits_per_second, picos_per_byte })
     }
 
+    /// A link that takes no time.
+    pub const fn ideal() -> Self {
+        Self { latency: Picos::ZERO, bits_per_second: u64::MAX, picos_per_byte: Some(0) }
+    }
+
     /// A link on which a byte takes a whole number of picoseconds, at least one and at most [`BIT_PICOS`].
     pub(crate) const fn whole(latency: Picos, picos_per_byte: u64) -> Self {
         Self {
@@ -102,6 +107,7 @@ mod tests {
         assert_eq!(link(1).time(Bytes(2_000_000)), Some(Picos(100 + 16_000_000 * BIT_PICOS)));
         assert_eq!(link(1).time(Bytes(3_000_000)), None);
         assert_eq!(link(7).time(Bytes(u64::MAX)), None);
+        assert_eq!(Link::ideal().time(Bytes(u64::MAX)), Some(Picos::ZERO));
         assert_eq!(Link::whole(Picos(1), 800), Link::new(Picos(1), 10_000_000_000).unwrap());
         assert!(matches!(Link::new(Picos(0), 0), Err(BuildError::NoBandwidth)));
     }

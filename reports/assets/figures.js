@@ -7,12 +7,15 @@ const Figures = (() => {
   const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"];
   const GREY = "#888888";
   const STATES = [
+    { key: "initialising", name: "in MPI_Init", colour: COLOURS[4] },
     { key: "computing", name: "computing", colour: COLOURS[2] },
     { key: "collective", name: "in collectives", colour: COLOURS[1] },
     { key: "reception", name: "waiting for messages", colour: COLOURS[5] },
     { key: "send", name: "waiting for sends", colour: COLOURS[3] },
     { key: "finished", name: "finished", colour: "#BBBBBB" },
   ];
+
+  const COMPUTING = STATES[1].colour;
 
   // Numbers for people. Whole numbers beyond 2^53 come as strings.
   const number = (value) => Number(value);
@@ -34,6 +37,14 @@ const Figures = (() => {
   const time = (value) => scaled(value, [[1, " ps"], [1e3, " ns"], [1e6, " \u00b5s"], [1e9, " ms"], [1e12, " s"]]);
   // With one decimal, below one per cent with two digits.
   const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.01 ? Math.min(6, -1 - Math.floor(Math.log10(share))) : 1)} %`;
+  // Rows of a figure stand for `perRow` ranks each, the last one maybe for fewer.
+  const ranksIn = (row, perRow, ranks) => Math.min(perRow, ranks - row * perRow);
+  const rowName = (row, perRow, ranks) => {
+    const [first, many] = [row * perRow, ranksIn(row, perRow, ranks)];
+    return many === 1 ? `rank ${first}` : `ranks ${first} to ${first + many - 1}, mean`;
+  };
+  const means = (sums, perRow, ranks) => sums.map((sum, row) => number(sum) / ranksIn(row, perRow, ranks));
+  const meanOf = (perRow) => (perRow > 1 ? `, mean of ${perRow} ranks` : "");
   // The unit in which the axis of times up to `most` is written.
   const timeUnit = (most) => [[1e12, "s"], [1e9, "ms"], [1e6, "\u00b5s"], [1e3, "ns"]].find(([factor]) => most >= 2 * factor) ?? [1, "ps"];
 
@@ -263,6 +274,8 @@ const Figures = (() => {
 
   const rankTime = (data, options) => {
     const { rank_time: cells, runtime_ps } = data.replayed;
+    const perRow = cells.ranks_per_row;
+    const ranks = data.head.ranks;
     const end = number(runtime_ps);
     const bin = number(cells.bin_ps);
     const rows = cells.rows;
@@ -273,20 +286,19 @@ const Figures = (() => {
     const last = Math.max(Math.min(Math.ceil(chosen.to / bin), all), first + 1);
     const columns = last - first;
     const values = new Float64Array(rows * columns);
-    for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) values[row * columns + column] = number(cells.bytes[row * all + first + column]);
+    for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) values[row * columns + column] = number(cells.bytes[row * all + first + column]) / ranksIn(row, perRow, ranks);
     if (!options.view && !values.some((value) => value > 0)) return null;
     const time = { from: first * bin, to: last * bin };
     const [factor, unit] = timeUnit(time.to);
-    const ranks = data.head.ranks;
     // Few ranks are named one by one.
     const few = ranks <= 24;
     const height = few ? 100 + 15 * rows : Math.min(66 + 6 * rows, 420);
-    const y = rankAxis("rank", ranks, few);
+    const y = rankAxis("rank", rows * perRow, few);
     // Beside the picture, what each row sends in the time that is shown.
     const edge = 100;
     const sums = Array.from({ length: rows }, (_, row) => ({ row, sum: values.subarray(row * columns, (row + 1) * columns).reduce((sum, value) => sum + value, 0) }));
     const picture = heat({
-      ...options, width: options.width - edge, height, columns, rows, values, format: bytes, title: "bytes sent",
+      ...options, width: options.width - edge, height, columns, rows, values, format: bytes, title: perRow > 1 ? "bytes a rank" : "bytes sent",
       x: { label: `time (${unit})`, domain: [time.from / factor, time.to / factor] }, y,
     });
     const most = sums.reduce((most, { sum }) => Math.max(most, sum), 0);
@@ -300,13 +312,20 @@ const Figures = (() => {
     return markTime(both, 64, options.width - edge - 100, time);
   };
 
+  // The lists of all states, by the keys of the data; what of computing is MPI_Init stands for itself.
+  const withoutInit = (own, name) => STATES.map(({ key }) => {
+    const values = own[name(key)].map(number);
+    return key === "computing" ? values.map((value, at) => value - number(own[name("initialising")][at])) : values;
+  });
+
   const states = (data, options) => {
     const { states, runtime_ps } = data.replayed;
     const bin = number(states.bin_ps);
     const end = number(runtime_ps);
     // How many ranks there are in a state, on average over the bin.
     const width = (at) => Math.min((at + 1) * bin, end) - at * bin;
-    const series = STATES.map(({ key, name, colour }) => ({ name, colour, values: states[key].map((value, at) => (width(at) > 0 ? number(value) / width(at) : 0)) }));
+    const lists = withoutInit(states, (key) => key);
+    const series = STATES.map(({ name, colour }, state) => ({ name, colour, values: lists[state].map((value, at) => (width(at) > 0 ? value / width(at) : 0)) }));
     const used = series.filter(({ values }) => values.some((value) => value > 0));
     if (used.length === 0) return null;
     return steps({ ...options, height: 240, series: used, binPs: bin, endPs: end, label: "ranks", tick: (value) => (Number.isInteger(value) ? count(value) : ""), format: (value) => `${round(value)} ranks` });
@@ -477,28 +496,29 @@ const Figures = (() => {
       marks: [
         Plot.areaY(rows, { x: "x", y: "value", fill: colour, curve: "step-after" }),
         Plot.ruleY([0]),
-        ...(interactive ? [Plot.tip(rows.slice(0, -1), Plot.pointerX({ x: (row) => row.x + perRow / 2, y: "value", title: (row) => `${order === "value" ? "place" : "rank"} ${row.x}\n${format(row.value)}` }))] : []),
+        ...(interactive ? [Plot.tip(rows.slice(0, -1), Plot.pointerX({ x: (row) => row.x + perRow / 2, y: "value", title: (row) => `${order === "value" ? `place ${row.x}` : rowName(row.x / perRow, perRow, ranks)}\n${format(row.value)}` }))] : []),
       ],
     });
   };
 
   const volume = (key, label, colour) => (data, options) => {
     const suffix = options.measure === "messages" ? "messages" : "bytes";
-    const values = data.ranks[`${key}_${suffix}`].map(number);
+    const perRow = data.ranks.ranks_per_row;
+    const values = means(data.ranks[`${key}_${suffix}`], perRow, data.head.ranks);
     if (!values.some((value) => value > 0)) return null;
     const { tick, format } = measureOf(options);
-    const per = data.ranks.ranks_per_row;
-    return byRank(values, { ...options, height: 190, ranks: data.head.ranks, perRow: per, label: per > 1 ? `${suffix} ${label} (${per} ranks)` : `${suffix} ${label}`, tick, format, colour });
+    return byRank(values, { ...options, height: 190, ranks: data.head.ranks, perRow, label: `${suffix} ${label}${meanOf(perRow)}`, tick, format, colour });
   };
 
   const ranks = (data, options) => {
     const own = data.replayed?.ranks;
     if (!own) return computing(data, options);
-    const per = own.ranks_per_row;
-    const [factor, unit] = timeUnit(number(data.replayed.runtime_ps) * per);
-    const series = STATES.map((state) => ({ ...state, values: own[`${state.key}_ps`].map((value) => number(value) / factor) })).filter(({ values }) => values.some((value) => value > 0));
+    const perRow = own.ranks_per_row;
+    const [factor, unit] = timeUnit(number(data.replayed.runtime_ps));
+    const lists = withoutInit(own, (key) => `${key}_ps`);
+    const series = STATES.map((state, at) => ({ ...state, values: means(lists[at], perRow, data.head.ranks).map((value) => value / factor) })).filter(({ values }) => values.some((value) => value > 0));
     if (series.length === 0) return null;
-    return stackedRanks(series, { ...options, ranks: data.head.ranks, perRow: per, unit });
+    return stackedRanks(series, { ...options, ranks: data.head.ranks, perRow, unit });
   };
 
   // The states of ranks, one on top of the other.
@@ -512,11 +532,11 @@ const Figures = (() => {
     }
     const tips = places.map((rank, at) => ({
       x: (at + 0.5) * perRow, y: series.reduce((sum, { values }) => sum + values[rank], 0),
-      text: [`rank ${rank * perRow}`, ...series.map(({ name, values }) => `${name}: ${round(values[rank])} ${unit}`)].join("\n"),
+      text: [rowName(rank, perRow, ranks), ...series.map(({ name, values }) => `${name}: ${round(values[rank])} ${unit}`)].join("\n"),
     }));
     const svg = plot({ marginTop: LEGEND,
       width, height, x: order === "value" ? rankAxis("ranks, those that compute longest first", ranks, false) : rankAxis("rank", ranks),
-      y: { label: perRow > 1 ? `time of ${perRow} ranks (${unit})` : `time (${unit})`, grid: true },
+      y: { label: `time (${unit})${meanOf(perRow)}`, grid: true },
       color: { domain: series.map(({ name }) => name), range: series.map(({ colour }) => colour) },
       marks: [
         Plot.areaY(rows, Plot.stackY({ order: series.map(({ name }) => name) }, { x: "x", y: "value", fill: "name", curve: "step-after" })),
@@ -528,14 +548,16 @@ const Figures = (() => {
   };
 
   const computing = (data, options) => {
-    const values = data.ranks.computing_ps.map(number);
+    const perRow = data.ranks.ranks_per_row;
+    const values = means(data.ranks.computing_ps, perRow, data.head.ranks);
     const most = values.reduce((most, value) => Math.max(most, value), 0);
     if (most === 0) return null;
     const [factor, unit] = timeUnit(most);
-    return byRank(values.map((value) => value / factor), { ...options, height: 220, ranks: data.head.ranks, perRow: data.ranks.ranks_per_row, label: `computing (${unit})`, format: (value) => `${round(value)} ${unit}`, colour: STATES[0].colour });
+    return byRank(values.map((value) => value / factor), { ...options, height: 220, ranks: data.head.ranks, perRow, label: `computing (${unit})${meanOf(perRow)}`, format: (value) => `${round(value)} ${unit}`, colour: COMPUTING });
   };
 
   const phases = (data, options) => {
+    // Those with most computing come first.
     const rows = data.phases.slice(0, 20);
     if (rows.length === 0) return null;
     const panel = (title, key, format, colour, width) => plot({
@@ -548,7 +570,7 @@ const Figures = (() => {
       ],
     });
     const rest = (options.width - 108) / 4;
-    const parts = [["computing", "computing_ps", time, STATES[0].colour, rest + 108], ["messages", "messages", count, COLOURS[0], rest], ["bytes", "bytes", bytes, COLOURS[4], rest], ["collective parts", "collectives", count, COLOURS[1], rest]];
+    const parts = [["computing", "computing_ps", time, COMPUTING, rest + 108], ["messages", "messages", count, COLOURS[0], rest], ["bytes", "bytes", bytes, COLOURS[4], rest], ["collective parts", "collectives", count, COLOURS[1], rest]];
     let x = 0;
     return compose(options.width, 60 + 24 * rows.length, parts.map(([title, key, format, colour, width]) => {
       const place = { picture: panel(title, key, format, colour, width), x, y: 0 };
@@ -584,13 +606,17 @@ const Figures = (() => {
   const simLatency = (data, options) => {
     const classes = (data.simulated.sizes ?? []).filter((row) => number(row.messages) > 0);
     if (classes.length < 2) return null;
-    const least = Math.min(...classes.map((row) => Math.max(number(row.from_bytes), 1)));
+    // Messages without bytes have a place of their own to the left of the others, as the logarithm of 0 has none.
+    const froms = classes.map((row) => number(row.from_bytes));
+    const [empty, most] = [Math.min(...froms.filter((from) => from > 0)) / 4, Math.max(...froms)];
+    const decades = Array.from({ length: 20 }, (_, power) => 10 ** power).filter((tick) => tick >= 4 * empty && tick <= most);
+    const ticks = froms.includes(0) ? [empty, ...decades.filter((_, at) => at % Math.ceil(decades.length / 6) === 0)] : 6;
     const rows = classes.map((row) => ({
-      x: Math.max(number(row.from_bytes), least), min: Math.max(number(row.min), 1), p50: Math.max(number(row.p50), 1), p99: Math.max(number(row.p99), 1),
+      x: number(row.from_bytes) || empty, min: Math.max(number(row.min), 1), p50: Math.max(number(row.p50), 1), p99: Math.max(number(row.p99), 1),
       title: `${exact(row.from_bytes)} to ${exact(row.to_bytes)} B\n${exact(row.messages)} messages\nleast ${time(number(row.min))}\nmedian ${time(number(row.p50))}\n99 % ${time(number(row.p99))}`,
     }));
     const svg = plot({ marginTop: LEGEND,
-      ...options, height: 260, x: { type: "log", label: "bytes of a message", tickFormat: bytes, ticks: 6 }, y: { type: "log", label: "time on the network", tickFormat: time, grid: true, ticks: 5 }, marginLeft: 76,
+      ...options, height: 260, x: { type: "log", label: "bytes of a message", tickFormat: (tick) => (tick === empty ? "0 B" : bytes(tick)), ticks }, y: { type: "log", label: "time on the network", tickFormat: time, grid: true, ticks: 5 }, marginLeft: 76,
       marks: [
         Plot.areaY(rows, { x: "x", y1: "min", y2: "p99", fill: COLOURS[4], fillOpacity: 0.4 }),
         Plot.lineY(rows, { x: "x", y: "p50", stroke: "currentColor", strokeWidth: 2 }),
@@ -726,12 +752,14 @@ const Figures = (() => {
   const simRanks = (data, options) => {
     const jobs = (data.simulated.jobs ?? []).filter(({ ranks }) => Array.isArray(ranks));
     if (jobs.length === 0) return null;
-    const own = jobs[0];
+    // Of several jobs the one with as many ranks as the trace.
+    const own = jobs.find(({ tasks }) => number(tasks) === data.head.ranks) ?? jobs[0];
     const perRow = own.ranks_per_row ?? 1;
     const most = own.finish_ps.tasks.reduce((most, time) => Math.max(most, number(time)), 0);
-    const [factor, unit] = timeUnit(most * perRow);
-    const names = [["computing_ps", STATES[0]], ["collectives_ps", STATES[1]], ["waiting_ps", STATES[2]], ["sending_ps", STATES[3]]];
-    const series = names.map(([key, state]) => ({ ...state, values: own.ranks.map((rank) => number(rank[key]) / factor) })).filter(({ values }) => values.some((value) => value > 0));
+    const [factor, unit] = timeUnit(most);
+    const keys = { computing: "computing_ps", collective: "collectives_ps", reception: "waiting_ps", send: "sending_ps" };
+    const used = STATES.filter(({ key }) => key in keys);
+    const series = used.map((state) => ({ ...state, values: means(own.ranks.map((rank) => rank[keys[state.key]] ?? 0), perRow, number(own.tasks)).map((value) => value / factor) })).filter(({ values }) => values.some((value) => value > 0));
     return series.length === 0 ? null : stackedRanks(series, { ...options, ranks: number(own.tasks), perRow, unit });
   };
 

@@ -70,7 +70,17 @@
     svg.ondblclick = () => show(0, whole);
   };
 
+  // A figure that fails says so in its place; the others are drawn.
   const draw = (figure) => {
+    try {
+      drawn(figure);
+    } catch (error) {
+      console.error(error);
+      figure.querySelector(".picture").textContent = `This figure cannot be drawn: ${error.message}`;
+      figure.hidden = false;
+    }
+  };
+  const drawn = (figure) => {
     const name = figure.dataset.figure;
     const place = figure.querySelector(".picture");
     const made = Figures.draw(name, data, options(figure));

@@ -348,6 +348,49 @@ fn names_of_ranks_and_links_do_not_lie_on_one_another() {
     }
 }
 
+/// Where a row is a group of ranks it shows their mean: the last group, of a single rank, is as high as the others.
+#[test]
+fn a_group_of_ranks_is_shown_by_its_mean() {
+    let Some(browser) = Browser::start(1280, 800) else { return };
+    let _turn = turn();
+    let work = tempfile::tempdir().expect("a directory");
+    let mut text = "VEF3 257 257 0 0 0 0 1000\n".to_owned();
+    (0..257).for_each(|rank| text += &format!("{rank} {rank} {} 1000 0 1000 -1\n", (rank + 1) % 257));
+    std::fs::write(work.path().join("t.vef"), text).expect("a trace");
+    run(vef().current_dir(work.path()).args(["report", "t.vef", "-o", "page.html"])).success();
+    open(&browser, &work.path().join("page.html"));
+    let widths = browser.run(
+        "return [...document.querySelectorAll('figure[data-figure=rank-time] g[aria-label=bar] rect')].map(bar => bar.getAttribute('width'))",
+        &[],
+    );
+    let widths = widths.as_array().expect("widths");
+    assert!(widths.len() == 129 && widths.iter().all(|width| *width == widths[0]), "{widths:?}");
+    let caption = browser
+        .run("return document.querySelector('figure[data-figure=rank-time] figcaption').textContent", &[]);
+    assert!(
+        caption.as_str().expect("text").contains("2 neighbouring ranks are shown by their mean"),
+        "{caption}"
+    );
+}
+
+#[test]
+fn a_figure_that_fails_leaves_the_others() {
+    let Some(browser) = Browser::start(1280, 800) else { return };
+    let _turn = turn();
+    Page::new(&[]).open(&browser);
+    let seen = browser.run(
+        "Figures.all.sizes.draw = () => { throw new Error('on purpose') };
+         const matrix = document.querySelector('figure[data-figure=matrix] .picture');
+         matrix.replaceChildren();
+         dispatchEvent(new Event('beforeprint'));
+         return [document.querySelector('figure[data-figure=sizes] .picture').textContent, matrix.querySelectorAll('svg').length > 0]",
+        &[],
+    );
+    assert_eq!(seen, json!(["This figure cannot be drawn: on purpose", true]));
+    let console = browser.console();
+    assert!(console.len() == 1 && console[0].contains("on purpose"), "{console:?}");
+}
+
 #[test]
 fn what_a_program_is_called_runs_nowhere() {
     let Some(browser) = Browser::start(1280, 800) else { return };

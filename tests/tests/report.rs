@@ -97,6 +97,25 @@ fn times_of_the_replay_add_up() {
         );
     }
     assert_eq!(replayed["ranks"]["computing_ps"], data["ranks"]["computing_ps"]);
+    // Of a rank's computing MPI_Init comes first; the rank with the longest one is in the head.
+    let of_ranks = &replayed["ranks"]["initialising_ps"];
+    let longest = of_ranks.as_array().expect("a list").iter().map(number).fold(0.0, f64::max);
+    assert!(
+        longest > 0.0 && longest == number(&data["head"]["captured"]["initialisation_ps"]),
+        "{}",
+        data["head"]
+    );
+    assert_eq!(sum(of_ranks), sum(&replayed["states"]["initialising"]));
+    let bins = |state: &str| {
+        replayed["states"][state].as_array().expect("a list").iter().map(number).collect::<Vec<_>>()
+    };
+    let (computing, initialising) = (bins("computing"), bins("initialising"));
+    assert!(computing.iter().zip(&initialising).all(|(all, of_it)| of_it <= all), "{initialising:?}");
+    let last = (longest / number(&replayed["states"]["bin_ps"])) as usize;
+    assert!(
+        initialising[last] > 0.0 && initialising[last + 1..].iter().all(|time| *time == 0.0),
+        "{initialising:?}"
+    );
     // Point-to-point messages on the network are those of the trace.
     let over = &replayed["over_time"];
     let kinds: Vec<&str> =
@@ -217,7 +236,11 @@ fn files_of_every_format() {
         assert!(text.lines().all(|line| commas(line) == commas(head)), "{name}: {text}");
     }
     let text = report(&trace, &["--format", "md"]);
-    assert!(text.starts_with("# ./halo 12 256\n") && text.contains("\n## Collective operations\n"), "{text}");
+    assert!(
+        text.starts_with("# `./halo 12 256`\n") && text.contains("\n## Collective operations\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n## Replay\n") && !text.contains("--top"), "{text}");
     let figures = work.path().join("figures");
     run(vef().arg("report").arg(&trace).args(["-o", "-", "--svg"]).arg(&figures)).success();
     for name in ["over-time", "states", "rank-time", "matrix", "sizes", "collectives", "ranks", "distances"] {
@@ -319,12 +342,101 @@ fn a_simulation_and_a_comparison() {
     assert!(ended.stderr().contains("wrong.json: not the JSON of `vef sim --json`"), "{}", ended.stderr());
 }
 
+/// The result of a simulation belongs to its trace, also where that was one of several.
+#[test]
+fn a_simulation_of_another_trace_is_refused() {
+    let work = tempfile::tempdir().expect("a directory");
+    let result = work.path().join("sim.json");
+    let simulate = |traces: &[&Path]| {
+        let ended = run(vef().arg("sim").args(traces).args(["--topology", "torus:2x4", "--json"])).success();
+        std::fs::write(&result, ended.stdout()).expect("a file");
+    };
+    let one = file(work.path(), "one.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 10 0 0 -1\n");
+    let refused = |trace: &Path, said: &str| {
+        let ended = run(vef().arg("report").arg(trace).args(["-o", "-", "--sim"]).arg(&result)).exited(2);
+        let said = format!("sim.json: the result of another trace: {said}\n");
+        assert!(ended.stderr().ends_with(&said), "{}", ended.stderr());
+    };
+    simulate(&[&one]);
+    report(&one, &["--sim", result.to_str().expect("a path")]);
+    refused(&file(work.path(), "wide.vef", "VEF3 3 0 0 0 0 0 1000\n"), "ranks: 2 there, 3 here");
+    let text = "VEF3 2 2 0 0 0 0 1000\n0 0 1 5 0 0 -1\n1 0 1 5 1 0 0\n";
+    refused(&file(work.path(), "more.vef", text), "point-to-point messages: 1 there, 2 here");
+    let text = "VEF3 2 1 0 0 0 0 1000\n0 0 1 1000 0 0 -1\n";
+    refused(&file(work.path(), "larger.vef", text), "bytes of point-to-point messages: 10 there, 1 000 here");
+    refused(
+        &file(work.path(), "silent.vef", "VEF3 2 0 0 0 0 0 1000\n"),
+        "point-to-point messages: 1 there, 0 here",
+    );
+}
+
+/// Whole numbers that a double cannot hold are strings there, too.
+#[test]
+fn large_numbers_of_a_simulation_keep_their_digits() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = file(work.path(), "t.vef", "VEF3 2 0 0 0 0 0 1000\n");
+    let most = u64::MAX;
+    let result = serde_json::json!({
+        "runtime_ps": most, "messages": 1, "bytes": (1u64 << 53) + 1, "network": {}, "latency_ps": {"p50": most},
+        "links": {"used": 1, "busiest": [{"link": "a", "utilisation": 0.5, "messages": 3, "bytes": most}]},
+    });
+    let result = file(work.path(), "sim.json", &result.to_string());
+    let options = ["--sim", result.to_str().expect("a path")];
+    let simulated = &json(&trace, &options)["simulated"];
+    assert_eq!(simulated["runtime_ps"], most.to_string());
+    assert_eq!(simulated["bytes"], "9007199254740993");
+    assert_eq!(simulated["latency_ps"]["p50"], most.to_string());
+    assert_eq!(simulated["links"]["busiest"][0]["bytes"], most.to_string());
+    assert_eq!(
+        (&simulated["messages"], &simulated["links"]["busiest"][0]["messages"]),
+        (&1.into(), &3.into())
+    );
+    assert!(report(&trace, &options).contains("18446744.074 s"), "the run time");
+    // Ten links are not all links.
+    let tables = work.path().join("tables");
+    run(vef().arg("report").arg(&trace).args(options).args(["--format", "csv", "-o"]).arg(&tables)).success();
+    assert!(tables.join("time.csv").exists() && !tables.join("links.csv").exists());
+    let notes = report(&trace, &[&options[..], &["--format", "md"]].concat());
+    assert!(notes.contains("\n## Simulation\n") && notes.contains("18446744.074 s"), "{notes}");
+    let compared = report(&trace, &["--format", "md", "--against", trace.to_str().expect("a path")]);
+    assert!(compared.contains("\n## Comparison\n") && compared.contains("equal"), "{compared}");
+}
+
+/// What fails leaves nothing behind, and what an earlier report left is named.
+#[test]
+fn all_is_made_or_nothing() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = file(work.path(), "t.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 10 0 0 -1\n");
+    let stuck = file(work.path(), "stuck.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 8 2 0 7\n");
+    let at = |name: &str| work.path().join(name);
+    let ended = |words: &[&str]| run(vef().current_dir(work.path()).arg("report").args(words));
+    let stuck = stuck.to_str().expect("a path");
+    for words in
+        [&["-o", "p.html", "--svg", "svg"][..], &["--format", "csv", "-o", "tables/new", "--svg", "svg"]]
+    {
+        ended(&[&[stuck], words].concat()).exited(2);
+        assert!(["p.html", "svg", "tables"].iter().all(|name| !at(name).exists()), "{words:?}");
+    }
+    // No tables in a directory that nobody named.
+    let said = ended(&["t.vef", "--format", "csv"]).exited(2).stderr();
+    assert!(said.contains("-o DIR"), "{said}");
+    assert_eq!(std::fs::read_dir(work.path()).expect("a directory").count(), 2);
+    ended(&["t.vef", "--format", "csv", "-o", "tables"]).success();
+    let said = ended(&["t.vef", "--format", "csv", "-o", "tables", "--no-replay"]).success().stderr();
+    let others: Vec<&str> = said.lines().filter(|line| line.contains("not of this report")).collect();
+    assert!(
+        others.len() == 2 && others[0].contains("tables/time.csv") && others[1].contains("tables/waits.csv"),
+        "{said}"
+    );
+    let _ = trace;
+}
+
 /// A report stays small beside the result of a simulation of a large network; its tables have everything.
 #[test]
 fn a_simulation_of_any_size_fits_on_a_page() {
     let work = tempfile::tempdir().expect("a directory");
-    let trace = demo(work.path());
     let (links, ranks) = (60_000u64, 10_001u64);
+    let trace = file(work.path(), "wide.vef", &format!("VEF3 {ranks} 0 0 0 0 0 1000\n"));
     let link = |at: u64| {
         // Digits that do not compress.
         let share = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64 / (1u64 << 53) as f64;
@@ -419,7 +531,10 @@ fn strange_traces_make_a_page_and_nonsense_an_error() {
         assert!(page.ends_with("</html>\n") && !page.contains("<script>alert"), "{name}");
         let notes = report(&path, &["--format", "md"]);
         let headings: Vec<&str> = notes.lines().filter(|line| line.starts_with('#')).collect();
-        assert!(headings.len() > 1 && !headings.concat().contains("<script"), "{headings:?}");
+        assert!(headings.len() > 1 && !headings[1..].concat().contains("<script"), "{headings:?}");
+        // The title is code, in which nothing else is.
+        assert!(headings[0].starts_with("# `") && headings[0].ends_with('`'), "{headings:?}");
+        assert_eq!(headings[0].matches('`').count(), 2, "{headings:?}");
         let figures = work.path().join("figures");
         run(vef().arg("report").arg(&path).args(["-o", "-", "--svg"]).arg(&figures)).success();
     }

@@ -157,6 +157,23 @@ impl<N: fmt::Display> fmt::Display for Grouped<N> {
     }
 }
 
+/// Text that may come from anywhere, for a terminal: control characters are escaped, the ends of lines and tabs excepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Printable<'a>(pub &'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        for sign in self.0.chars() {
+            match sign.is_control() && !matches!(sign, '\n' | '\t') {
+                true => write!(f, "{}", sign.escape_default())?,
+                false => f.write_char(sign)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +183,7 @@ mod tests {
         for (count, text) in [(0u64, "0"), (999, "999"), (1000, "1 000"), (12_345_678, "12 345 678")] {
             assert_eq!(Grouped(count).to_string(), text);
         }
+        assert_eq!(Printable("a\u{1b}[2J\r\u{9b}b\tµ\n").to_string(), "a\\u{1b}[2J\\r\\u{9b}b\tµ\n");
         assert_eq!(
             format!("{:>7}|{:>9}|{:>10}", Grouped(1234u128), Bytes(10_500), Picos(1_500_000)),
             "  1 234|10.500 kB|  1.500 µs"

@@ -6,16 +6,16 @@ use crate::progress::{Bar, Busy};
 use crate::report_args::{Format, Report as Arguments};
 use mixer::Options;
 use replay::Link;
-use reports::report::{Report, Shown, read_simulation};
+use reports::report::{Report, read_simulation};
 use reports::stats::Stats;
 use reports::yardstick;
 use sim_example::quantity::{Bandwidth, parse_time};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use vef_format::new_file::NewFile;
 
 /// Where the page is written unless something else is said.
 const PAGE: &str = "report.html";
@@ -28,7 +28,7 @@ const PRINTING: Duration = Duration::from_secs(120);
 const ROWS: usize = 20;
 
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
-    let output = output(arguments);
+    let output = output(arguments)?;
     let tables = matches!(arguments.format, Format::Csv | Format::Parquet);
     let to_stdout = output.as_os_str() == "-";
     let inputs =
@@ -36,73 +36,112 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     // What cannot be written is said before the work.
     match (tables, to_stdout) {
         (true, true) => return Err("-: csv and parquet are written to a directory, -o DIR".into()),
-        (true, false) => directory(&output)?,
+        (true, false) => can_be_directory(&output)?,
         (false, true) => {}
         (false, false) => output::can_be_written(&output)?,
     }
     for file in [Some(&output), arguments.pdf.as_ref()].into_iter().flatten().filter(|file| !file.is_dir()) {
         output::is_no_input(file, inputs().map(PathBuf::as_path))?;
     }
-    arguments.svg.as_deref().map(directory).transpose()?;
+    arguments.svg.as_deref().map(can_be_directory).transpose()?;
     arguments.pdf.as_deref().map(output::can_be_written).transpose()?;
     let chromium = arguments.pdf.as_ref().map(|_| chromium()).transpose()?;
-    let simulated = arguments.sim.as_deref().map(simulation).transpose()?;
+    let simulated =
+        arguments.sim.as_deref().map(|path| Ok::<_, Failure>((path, simulation(path)?))).transpose()?;
 
     let source = Source::of(&arguments.input)?;
     let (mut report, stats) = source.report(arguments)?;
-    if let Some(simulated) = simulated {
-        report.add_simulation(simulated);
+    if let Some((path, simulated)) = simulated {
+        report.add_simulation(simulated).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     if let Some(other) = &arguments.against {
         let (other, _) = Source::of(other)?.report(arguments)?;
         report.compare(&other);
     }
 
-    match arguments.format {
-        Format::Html => write(&output, &report.to_html()?)?,
-        Format::Json => write(&output, &report.to_json())?,
-        Format::Md => write(&output, &report.to_markdown(&Shown { top: ROWS, bars: false }))?,
+    // Everything is made before anything is written.
+    let mut directories = Vec::new();
+    if let Some(directory) = &arguments.svg {
+        directories.push((directory, "svg", pictures(&report)?));
+    }
+    let all_tables = || stats.tables().into_iter().chain(report.tables());
+    let text = match arguments.format {
+        Format::Html => Some(report.to_html()?),
+        Format::Json => Some(report.to_json()),
+        Format::Md => Some(report.to_markdown(ROWS)),
         Format::Csv => {
-            for table in stats.tables().iter().chain(&report.tables()) {
-                output::file(&output.join(format!("{}.csv", table.name)), &table.to_csv())?;
-            }
+            let made = all_tables().map(|table| (table.name.to_owned(), table.to_csv().into_bytes()));
+            directories.push((&output, "csv", made.collect()));
+            None
         }
         Format::Parquet => {
-            for table in stats.tables().iter().chain(&report.tables()) {
-                output::bytes(&output.join(format!("{}.parquet", table.name)), &table.to_parquet()?)?;
-            }
+            let made = all_tables().map(|table| Ok((table.name.to_owned(), table.to_parquet()?)));
+            directories.push((&output, "parquet", made.collect::<Result<_, Failure>>()?));
+            None
+        }
+    };
+    let pdf = match (&arguments.pdf, chromium) {
+        (Some(pdf), Some(chromium)) => Some((pdf, print(&report, &chromium, pdf)?)),
+        _ => None,
+    };
+    for (directory, suffix, files) in directories {
+        fill(directory, suffix, &files)?;
+    }
+    if let Some((path, document)) = pdf {
+        output::bytes(path, &document)?;
+    }
+    match text {
+        Some(text) if to_stdout => output::result(text.trim_end()),
+        Some(text) => output::file(&output, &text),
+        None => Ok(()),
+    }
+}
+
+/// Where the report is written.
+fn output(arguments: &Arguments) -> Result<PathBuf, Failure> {
+    match (&arguments.output, arguments.format) {
+        (Some(output), _) => Ok(output.clone()),
+        (None, Format::Html) => Ok(PAGE.into()),
+        (None, Format::Json | Format::Md) => Ok("-".into()),
+        (None, Format::Csv | Format::Parquet) => {
+            Err("csv and parquet are directories of tables: name one with -o DIR".into())
         }
     }
-    if let Some(directory) = &arguments.svg {
-        pictures(&report, directory)?;
+}
+
+/// Files of a directory: names without their suffix, and contents.
+type Files = Vec<(String, Vec<u8>)>;
+
+/// Checks that there is a directory in which files can be made, or that it can be made.
+fn can_be_directory(path: &Path) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| -> Failure { format!("{}: {error}", path.display()).into() };
+    let there = path.ancestors().find(|part| fs::metadata(part).is_ok()).unwrap_or(Path::new("."));
+    match fs::metadata(there).map_err(|error| failed(&error))?.is_dir() {
+        true => NewFile::create(&there.join(PAGE)).map(drop).map_err(|error| failed(&error)),
+        false => Err(failed(&"is not a directory")),
     }
-    if let (Some(pdf), Some(chromium)) = (&arguments.pdf, chromium) {
-        print(&report, &chromium, pdf)?;
+}
+
+/// Writes files into a directory, and names others of their kind that are there.
+fn fill(directory: &Path, suffix: &str, files: &Files) -> Result<(), Failure> {
+    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    for (name, contents) in files {
+        output::bytes(&directory.join(format!("{name}.{suffix}")), contents)?;
+    }
+    let is_ours = |path: &Path| {
+        files.iter().any(|(name, _)| path.file_stem().is_some_and(|stem| stem == name.as_str()))
+    };
+    let there = fs::read_dir(directory)?.flatten().map(|file| file.path());
+    let mut others: Vec<PathBuf> =
+        there.filter(|path| path.extension().is_some_and(|it| it == suffix) && !is_ours(path)).collect();
+    others.sort();
+    for other in others {
+        output::remark(format_args!(
+            "warning: {}: was there before; it is not of this report",
+            other.display()
+        ));
     }
     Ok(())
-}
-
-fn output(arguments: &Arguments) -> PathBuf {
-    let default = if arguments.format == Format::Html { PAGE } else { "-" };
-    match (&arguments.output, arguments.format) {
-        (None, Format::Csv | Format::Parquet) => ".".into(),
-        (output, _) => output.clone().unwrap_or_else(|| default.into()),
-    }
-}
-
-/// Makes a directory, if it is not there.
-fn directory(path: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => format!("{}: is not a directory", path.display()).into(),
-        _ => format!("{}: {error}", path.display()).into(),
-    })
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    match path.as_os_str() == "-" {
-        true => output::result(text.trim_end()),
-        false => output::file(path, text),
-    }
 }
 
 fn simulation(path: &Path) -> Result<serde_json::Value, Failure> {
@@ -113,8 +152,6 @@ fn simulation(path: &Path) -> Result<serde_json::Value, Failure> {
 /// What a report is made of.
 struct Source {
     trace: Input,
-    /// What the user calls it.
-    name: PathBuf,
     /// Where a capture was mixed to.
     mixed: Option<TempDir>,
 }
@@ -123,7 +160,7 @@ impl Source {
     /// A trace; a capture is mixed first.
     fn of(path: &Path) -> Result<Self, Failure> {
         if !path.is_dir() {
-            return Ok(Self { trace: Input::of(path)?, name: path.to_path_buf(), mixed: None });
+            return Ok(Self { trace: Input::of(path)?, mixed: None });
         }
         let directory = tempfile::tempdir()?;
         let trace = directory.path().join("trace.vefx");
@@ -131,7 +168,7 @@ impl Source {
         mixer::mix(path, &trace, &Options::default(), &mixer::Quiet)
             .map_err(|error| format!("{}: cannot be mixed: {error}", path.display()))?;
         drop(busy);
-        Ok(Self { trace: Input::of(&trace)?, name: path.to_path_buf(), mixed: Some(directory) })
+        Ok(Self { trace: Input::named(&trace, path), mixed: Some(directory) })
     }
 
     fn report(&self, arguments: &Arguments) -> Result<(Report, Stats), Failure> {
@@ -139,9 +176,10 @@ impl Source {
         let link = Link::new(parse_time(&arguments.latency)?, bandwidth.bits_per_second())?;
         let link = (!arguments.no_replay).then_some(link);
         let (mut report, stats) = read(&self.trace, arguments.op_codes.as_deref(), arguments.jobs, link)?;
-        report.head.file = self.name.display().to_string();
         if self.mixed.is_some() {
             report.head.kind = "capture";
+            let files = fs::read_dir(self.trace.name())?.flatten().filter_map(|file| file.metadata().ok());
+            report.head.file_bytes = files.map(|file| file.len()).sum::<u64>().into();
         }
         Ok((report, stats))
     }
@@ -176,20 +214,18 @@ pub fn of_simulation(
     page: &Path,
 ) -> Result<(), Failure> {
     let (mut report, _) = read(trace, codes, None, Some(replay::yardstick::default_link()))?;
-    report.add_simulation(serde_json::to_value(result)?);
-    write(page, &report.to_html()?)
+    report.add_simulation(serde_json::to_value(result)?)?;
+    output::file(page, &report.to_html()?)
 }
 
 #[cfg(feature = "svg")]
-fn pictures(report: &Report, directory: &Path) -> Result<(), Failure> {
-    for (name, svg) in reports::report::Pictures::of(report)?.0 {
-        write(&directory.join(format!("{name}.svg")), &svg)?;
-    }
-    Ok(())
+fn pictures(report: &Report) -> Result<Files, Failure> {
+    let pictures = reports::report::Pictures::of(report)?.0;
+    Ok(pictures.into_iter().map(|(name, svg)| (name, svg.into_bytes())).collect())
 }
 
 #[cfg(not(feature = "svg"))]
-fn pictures(_: &Report, _: &Path) -> Result<(), Failure> {
+fn pictures(_: &Report) -> Result<Files, Failure> {
     Err("--svg: this vef was built without it (cargo build --features svg)".into())
 }
 
@@ -205,8 +241,8 @@ fn chromium() -> Result<PathBuf, Failure> {
     found.ok_or_else(|| "--pdf: there is no Chromium here; install chromium, or name one in $CHROMIUM".into())
 }
 
-/// Has a browser print the page.
-fn print(report: &Report, chromium: &Path, pdf: &Path) -> Result<(), Failure> {
+/// The page as a browser prints it.
+fn print(report: &Report, chromium: &Path, pdf: &Path) -> Result<Vec<u8>, Failure> {
     let work = tempfile::tempdir()?;
     let page = work.path().join(PAGE);
     output::file(&page, &report.to_html()?)?;
@@ -238,8 +274,7 @@ fn print(report: &Report, chromium: &Path, pdf: &Path) -> Result<(), Failure> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    let document = fs::read(&printed).map_err(|error| {
-        format!("{}: {} has not printed the page: {error}", pdf.display(), chromium.display())
-    })?;
-    output::bytes(pdf, &document)
+    fs::read(&printed).map_err(|error| {
+        format!("{}: {} has not printed the page: {error}", pdf.display(), chromium.display()).into()
+    })
 }

@@ -26,14 +26,21 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     }
     let terminal = std::io::stdout().is_terminal();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
-    let shown = Shown { top: arguments.top, bars: terminal && !plain };
-    let report = named(&trace, Report::with_top(&trace.path, &stats, arguments.top));
-    output::result(report.to_text(arguments.by, &shown).trim_matches('\n'))
+    let shown = Shown { top: arguments.top as usize, bars: terminal && !plain, more: "--top, --csv" };
+    let report = named(&trace, Report::with_top(&trace.path, &stats, shown.top));
+    let text = report.to_text(arguments.by, &shown);
+    match arguments.by {
+        Some(section) if text.is_empty() => {
+            output::remark(format_args!("{}: has nothing by {}", trace.shown(), section.name()));
+            Ok(())
+        }
+        _ => output::result(text.trim_matches('\n')),
+    }
 }
 
 /// A report under the name that the user gave to the trace.
 pub fn named(trace: &Input, mut report: Report) -> Report {
-    report.head.file = trace.name().display().to_string();
+    report.head.file = trace.shown();
     report
 }
 

@@ -3,6 +3,7 @@
 use super::model::{Against, Difference, Report};
 use super::parts::{Cell, figure, table};
 use super::shown::{bytes, count, time};
+use super::text::Rows;
 use crate::exact::Exact;
 use maud::{Markup, html};
 
@@ -11,7 +12,9 @@ impl Report {
     pub fn compare(&mut self, other: &Self) {
         let row = |measure: &'static str, of: &dyn Fn(&Self) -> Option<Exact>| {
             let (this, other) = (of(self)?, of(other)?);
-            let change = (other.0 > 0).then(|| (this.0 as f64 - other.0 as f64) / other.0 as f64);
+            let less = this < other;
+            let change = (other.0 > 0).then(|| this.0.abs_diff(other.0) as f64 / other.0 as f64);
+            let change = change.map(|change| if less { -change } else { change });
             Some(Difference { measure, this, other, change })
         };
         let replayed = |of: fn(&super::replayed::Replayed) -> Exact| {
@@ -42,60 +45,86 @@ impl Report {
     }
 }
 
+/// The name of a measure, and how its values are shown.
+fn measure(name: &'static str) -> (&'static str, fn(Exact) -> String) {
+    match name {
+        "bytes" => ("bytes", bytes),
+        "mean_size" => ("mean size", bytes),
+        "median_size" => ("median size", bytes),
+        "computing_ps" => ("computing, all ranks", time),
+        "computing_max_ps" => ("computing, rank with most", time),
+        "runtime_ps" => ("replayed run time", time),
+        "ideal_runtime_ps" => ("run time on an ideal network", time),
+        "pairs" => ("pairs of ranks", count),
+        other => (other, count),
+    }
+}
+
+const HEADS: [&str; 4] = ["measure", "this", "the other", "this is"];
+
+/// The comparison as text.
+pub(super) fn rows(against: &Against) -> Rows {
+    let mut rows = Rows::new(&HEADS);
+    for &Difference { measure: name, this, other, .. } in &against.differences {
+        let (name, shown) = measure(name);
+        rows.row(Exact(0), vec![name.to_owned(), shown(this), shown(other), compared(this, other)]);
+    }
+    rows
+}
+
 pub(super) fn section(against: &Against) -> Markup {
-    let row = |difference: &Difference| {
-        let (name, shown): (&str, fn(Exact) -> String) = match difference.measure {
-            "bytes" => ("bytes", bytes),
-            "mean_size" => ("mean size", bytes),
-            "median_size" => ("median size", bytes),
-            "computing_ps" => ("computing, all ranks", time),
-            "computing_max_ps" => ("computing, rank with most", time),
-            "runtime_ps" => ("replayed run time", time),
-            "ideal_runtime_ps" => ("run time on an ideal network", time),
-            "pairs" => ("pairs of ranks", count),
-            other => (other, count),
-        };
-        let words = difference.change.map_or_else(|| "–".to_owned(), compared);
+    let row = |&Difference { measure: name, this, other, change }: &Difference| {
+        let (name, shown) = measure(name);
         vec![
             Cell::text(name),
-            Cell::shown(difference.this, shown),
-            Cell::shown(difference.other, shown),
-            Cell::number(difference.change.unwrap_or_default(), words),
+            Cell::shown(this, shown),
+            Cell::shown(other, shown),
+            Cell::number(change.unwrap_or_default(), compared(this, other)),
         ]
     };
     let title = against.head.command.as_deref().unwrap_or(&against.head.file);
     html! {
         p { "Compared with " strong { (title) } " (" (against.head.file) ")." }
-        (table(&["measure", "this", "the other", "this is"], against.differences.iter().map(row).collect(), 0))
+        (table(&HEADS, against.differences.iter().map(row).collect()))
         (figure("against-sizes", "Messages by powers of two of their size: this one filled, the other a line."))
     }
 }
 
-/// A change as a share of the other value in words, as a multiple or a part of it from a factor of ten on.
-fn compared(change: f64) -> String {
-    let ratio = 1.0 + change;
-    match ratio {
-        1.0 => "equal".to_owned(),
-        10.0.. => format!("{ratio:.0} times as much"),
-        1.0.. => format!("{:.1} % more", 100.0 * change),
-        ..=0.0 => "nothing".to_owned(),
-        ..0.1 => format!("1/{:.0} of it", 1.0 / ratio),
-        _ => format!("{:.1} % less", -100.0 * change),
+/// What a value is of another one, in words: a multiple or a part of it from a factor of ten on.
+fn compared(this: Exact, other: Exact) -> String {
+    let (this, other) = (this.0, other.0);
+    let word = if this > other { "more" } else { "less" };
+    let ratio = || this.max(other) as f64 / this.min(other) as f64;
+    let change = || 100.0 * this.abs_diff(other) as f64 / other as f64;
+    match (this, other) {
+        _ if this == other => "equal".to_owned(),
+        (0, _) => "nothing".to_owned(),
+        (_, 0) => "–".to_owned(),
+        _ if this / other >= 10 => format!("{:.0} times as much", ratio()),
+        _ if other / this >= 10 => format!("1/{:.0} of it", ratio()),
+        _ if change() < 0.05 => format!("less than 0.1 % {word}"),
+        _ => format!("{:.1} % {word}", change()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::compared;
+    use super::{Exact, compared};
 
     #[test]
     fn changes_are_told_as_people_do() {
-        let change = |this: f64, other: f64| compared((this - other) / other);
-        assert_eq!(change(7.0, 7.0), "equal");
-        assert_eq!(change(9.0, 8.0), "12.5 % more");
-        assert_eq!(change(4096.0, 4.0), "1024 times as much");
-        assert_eq!(change(6.0, 8.0), "25.0 % less");
-        assert_eq!(change(4.0, 4096.0), "1/1024 of it");
-        assert_eq!(change(0.0, 3.0), "nothing");
+        let change = |this: u128, other: u128| compared(Exact(this), Exact(other));
+        assert_eq!(change(7, 7), "equal");
+        assert_eq!(change(9, 8), "12.5 % more");
+        assert_eq!(change(4096, 4), "1024 times as much");
+        assert_eq!(change(6, 8), "25.0 % less");
+        assert_eq!(change(4, 4096), "1/1024 of it");
+        assert_eq!(change(0, 3), "nothing");
+        assert_eq!((change(3, 0), change(0, 0)), ("–".to_owned(), "equal".to_owned()));
+        // What a double does not tell from equal, or from nothing.
+        let most = u128::from(u64::MAX);
+        assert_eq!(change(most - 1, most), "less than 0.1 % less");
+        assert_eq!(change(1_000_001, 1_000_000), "less than 0.1 % more");
+        assert_eq!(change(1, most * most), "1/340282366920938463426481119284349108225 of it");
     }
 }

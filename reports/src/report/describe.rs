@@ -1,16 +1,17 @@
 //! From sums over a trace to the data of a report.
 
 use super::model::{
-    After, Amount, Call, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality, OfRank,
-    Operation, Phase, Ranks, Report, SCHEMA, SizeClass, Sizes, Spread, Totals,
+    After, Amount, Call, Captured, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality,
+    OfRank, Operation, Phase, Ranks, Report, SCHEMA, SizeClass, Sizes, Spread, Totals,
 };
 use super::who;
 use crate::exact::Exact;
 use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume, size_class};
 use std::collections::BTreeMap;
 use std::path::Path;
-use vef_format::container::About;
+use vef_format::container::{About, Span};
 use vef_format::ids::CommId;
+use vef_format::units::Picos;
 
 /// Rows of the table of ranks, at most: of more ranks, several share one.
 const MOST_ROWS: usize = 4096;
@@ -68,12 +69,21 @@ fn head(path: &Path, stats: &Stats) -> Head {
         command: first("command"),
         mpi: first("library").or_else(|| first("mpi")),
         date: first("date"),
+        captured: stats.spans.as_deref().map(|spans| captured(spans, stats.header.clock)),
         ranks: stats.header.tasks,
         hosts,
         clock_ps: stats.header.clock.0.into(),
         warnings: oversubscribed.collect(),
         not_in_trace: stats.about.facts(About::NOT_IN_TRACE).cloned().collect(),
     }
+}
+
+fn captured(spans: &[Span], clock: Picos) -> Captured {
+    let picos = |ticks: u64| Exact(u128::from(ticks) * u128::from(clock.0));
+    let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or(0);
+    // Ranks that were launched one after the other start to count at different times.
+    let span = |span: &Span| Some(span.finalised?.0.saturating_sub(span.initialised.0));
+    Captured { initialisation_ps: picos(latest), span_ps: spans.iter().map(span).min().flatten().map(picos) }
 }
 
 fn totals(stats: &Stats) -> Totals {
@@ -120,11 +130,11 @@ fn sizes(counts: &SizeCounts, top: usize) -> Sizes {
     let quantile = |share: f64| Exact::from(counts.quantile(share));
     Sizes {
         mean: all.bytes.checked_div(all.messages).unwrap_or(0).into(),
-        min: quantile(0.0),
+        min: counts.least.into(),
         p50: quantile(0.5),
         p90: quantile(0.9),
         p99: quantile(0.99),
-        max: quantile(1.0),
+        max: counts.most.into(),
         different: counts.exact.then_some(counts.sizes.len() as u64),
         classes: size_classes(&classes),
         common: common
@@ -290,7 +300,9 @@ fn phases(stats: &Stats) -> Vec<Phase> {
         computing_ps: (u128::from(tally.ticks) * clock).into(),
         sizes: size_classes(&tally.by_size),
     };
-    stats.phases.iter().map(phase).collect()
+    let mut phases: Vec<Phase> = stats.phases.iter().map(phase).collect();
+    phases.sort_by_key(|phase| std::cmp::Reverse(phase.computing_ps));
+    phases
 }
 
 impl Amount {

@@ -17,6 +17,7 @@ mod text;
 
 mod against;
 mod result;
+mod shape;
 mod simulation;
 
 #[cfg(feature = "svg")]
@@ -27,6 +28,7 @@ pub use model::Report;
 pub use pictures::{PictureError, Pictures};
 pub use replayed::Replayed;
 pub use result::{SimulationError, read as read_simulation};
+pub use shape::ShapeError;
 pub use text::{Section, Shown};
 
 pub(crate) use who::matrix;

@@ -90,6 +90,8 @@ pub struct Head {
     pub mpi: Option<String>,
     /// When it was captured, UTC.
     pub date: Option<String>,
+    /// How long the captured run took, where the trace tells it.
+    pub captured: Option<Captured>,
     /// Number of ranks.
     pub ranks: u32,
     /// The hosts, in the order of their first ranks.
@@ -100,6 +102,15 @@ pub struct Head {
     pub warnings: Vec<String>,
     /// What the program did that a trace cannot hold.
     pub not_in_trace: Vec<String>,
+}
+
+/// How long a captured run took, from the start of each rank on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Captured {
+    /// The latest return of `MPI_Init`.
+    pub initialisation_ps: Exact,
+    /// From the return of a rank's `MPI_Init` to its call of `MPI_Finalize`, if all ranks called it: the least, as it is what all have.
+    pub span_ps: Option<Exact>,
 }
 
 /// A host.

@@ -2,8 +2,10 @@
 //! carries from the data that it carries.
 
 use super::model::Report;
-use super::parts::{Cell, figure, percent, ranks, rate, share, table, tile};
-use super::shown::{bytes, count, time};
+use super::parts::{
+    Cell, explorable_figure, figure, first_of, mean_of, percent, ranks, rate, share, table, table_of, tile,
+};
+use super::shown::{bytes, count, spans, time};
 use super::{against, simulation};
 use crate::exact::Exact;
 use base64::Engine as _;
@@ -109,6 +111,7 @@ impl Report {
                     (Grouped(head.ranks))
                     @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Grouped(more)) " more hosts" } }
                 }
+                @if let Some(captured) = &head.captured { dt { "run" } dd { (spans(captured)) } }
                 @for (name, value) in [("program", &head.program), ("MPI", &head.mpi), ("captured", &head.date)] {
                     @if let Some(value) = value { dt { (name) } dd { (value) } }
                 }
@@ -137,7 +140,7 @@ impl Report {
                 (tile(&count(totals.messages), "messages in the trace"))
                 (tile(&bytes(totals.bytes), "in them"))
                 (tile(&count(totals.collectives), "collective operations"))
-                (tile(&count(totals.communicators), "communicators"))
+                (tile(&count(totals.communicators), if totals.communicators.0 == 1 { "communicator" } else { "communicators" }))
                 (tile(&count(totals.records), "records"))
                 (tile(&bytes(sizes.mean), "mean size"))
                 (tile(&bytes(sizes.p50), "median size"))
@@ -155,18 +158,28 @@ impl Report {
                     (share(efficiency.serialisation, "serialisation: greatest computing time over run time on an ideal network"))
                     (share(efficiency.transfer, "transfer: run time on an ideal network over run time"))
                 }
+                @if let Some(initialising) = self.initialising().filter(|share| *share >= 0.01) {
+                    p .small { (percent(initialising)) " of the computing time is MPI_Init, which counts as computing in these numbers." }
+                }
             }
             (table(
                 &["records that wait for", "records"],
                 [("nothing", totals.after.nothing), ("a send of the rank", totals.after.send), ("a message", totals.after.reception), ("a collective", totals.after.collective)]
                     .into_iter().map(|(name, value)| vec![Cell::text(name), Cell::count(value)]).collect(),
-                0,
             ))
             @if !self.calls.is_empty() {
                 h3 { "MPI functions behind the records" }
-                (table(&["function", "records"], self.calls.iter().map(|call| vec![Cell::text(&call.function), Cell::count(call.records)]).collect(), self.calls.len()))
+                (table_of(&["function", "records"], self.calls.iter().map(|call| vec![Cell::text(&call.function), Cell::count(call.records)]).collect(), self.calls.len(), "calls"))
             }
         }
+    }
+
+    /// The share of all computing that is `MPI_Init`.
+    pub(super) fn initialising(&self) -> Option<f64> {
+        let sum = |times: &[Exact]| times.iter().map(|time| time.0 as f64).sum::<f64>();
+        let ranks = &self.replayed.as_ref()?.ranks;
+        let all = sum(&ranks.computing_ps);
+        (all > 0.0).then(|| sum(&ranks.initialising_ps) / all)
     }
 
     fn over_time(&self) -> Option<Markup> {
@@ -179,9 +192,9 @@ impl Report {
             div #zoom .no-print hidden {}
             (figure("over-time", "Traffic by the moment at which messages start, in the replay, by what they belong to; the messages of collectives by their default algorithms."))
             (figure("states", "What ranks do, in the replay: how many of them compute, are in a collective, wait for a message or for a send to complete, or have finished."))
-            (figure("rank-time", "Bytes that each rank sends over time, in the replay; empty where nothing is sent. The scale of colours is logarithmic."))
+            (figure("rank-time", &format!("Bytes that each rank sends over time, in the replay; empty where nothing is sent. The scale of colours is logarithmic.{}", mean_of(replayed.rank_time.ranks_per_row.into()))))
             h3 { "Messages on the network" }
-            (table(&["kind", "messages", "bytes"], kinds.collect(), replayed.kinds.len()))
+            (table(&["kind", "messages", "bytes"], kinds.collect()))
         })
     }
 
@@ -190,6 +203,14 @@ impl Report {
         let row = |pair: &super::model::Pair| {
             let [messages, bytes] = Cell::amount(&pair.amount);
             vec![Cell::plain(pair.src), Cell::plain(pair.dst), messages, bytes]
+        };
+        let mean = mean_of(self.ranks.ranks_per_row.into());
+        let added = match pairs.matrix.ranks_per_row {
+            0..2 => String::new(),
+            ranks => format!(
+                "A row or column stands for {} neighbouring ranks, added up; the last one may have fewer. ",
+                Grouped(ranks)
+            ),
         };
         html! {
             p {
@@ -201,14 +222,14 @@ impl Report {
                     " Share of the bytes with as many the other way: " (percent(symmetry)) "."
                 }
             }
-            (figure("matrix", "Who sends to whom: sending ranks from top to bottom, receiving ranks from left to right; empty without messages. The scale of colours is logarithmic. \
-                Point-to-point lines of the trace, or the messages that collectives become by their default algorithms. The pointer or the arrow keys show a value."))
-            (figure("sent", "What each rank sends, by the point-to-point lines of the trace."))
-            (figure("received", "What each rank receives, likewise."))
+            (explorable_figure("matrix", &(added + "Who sends to whom: sending ranks from top to bottom, receiving ranks from left to right; empty without messages. The scale of colours is logarithmic. \
+                Point-to-point lines of the trace, or the messages that collectives become by their default algorithms."), "The pointer or the arrow keys show a value."))
+            (figure("sent", &format!("What each rank sends, by the point-to-point lines of the trace.{mean}")))
+            (figure("received", &format!("What each rank receives, likewise.{mean}")))
             (figure("partners", "How many ranks have so many different receivers."))
             @if !pairs.top.is_empty() {
                 h3 { "Pairs with most bytes" }
-                (table(&["from", "to", "messages", "bytes"], pairs.top.iter().map(row).collect(), pairs.different.unwrap_or(0) as usize))
+                (table_of(&["from", "to", "messages", "bytes"], pairs.top.iter().map(row).collect(), pairs.different.unwrap_or(0) as usize, "pairs"))
             }
         }
     }
@@ -226,7 +247,7 @@ impl Report {
                 (table(&["messages as captured", "messages", "bytes"], [("within a host", &locality.same_host), ("between hosts", &locality.between_hosts)].into_iter().map(|(name, amount)| {
                     let [messages, bytes] = Cell::amount(amount);
                     vec![Cell::text(name), messages, bytes]
-                }).collect(), 0))
+                }).collect()))
             } @else { p .small { "The trace does not tell on which hosts its ranks ran." } }
         }
     }
@@ -242,14 +263,13 @@ impl Report {
                         let name = (at == 0).then(|| Cell::text(name));
                         name.into_iter().chain([Cell::shown(value, bytes)])
                     }).collect()],
-                0,
             ))
             @if !sizes.common.is_empty() {
                 h3 { "Most frequent sizes" }
-                (table(&["bytes a message", "messages", "bytes"], sizes.common.iter().map(|common| {
+                (table_of(&["bytes a message", "messages", "bytes"], sizes.common.iter().map(|common| {
                     let [messages, bytes] = Cell::amount(&common.amount);
                     vec![Cell::count(common.size), messages, bytes]
-                }).collect(), sizes.different.unwrap_or(0) as usize))
+                }).collect(), sizes.different.unwrap_or(0) as usize, "sizes"))
             } @else if sizes.different.is_none() {
                 p .small { "There are too many different sizes to list them; quantiles are at most 1/128 too large." }
             }
@@ -262,11 +282,11 @@ impl Report {
             return html! { p { "The trace has no collective operations." } };
         }
         html! {
-            (figure("collectives", "Bytes that the members contribute to collective operations, or obtain, whichever is more; all members together."))
-            (table(&["operation", "members", "communicators", "operations", "parts", "contributed, bytes", "obtained, bytes"], collectives.operations.iter().map(|row| vec![
+            (figure("collectives", &format!("Bytes that the members contribute to collective operations, or obtain, whichever is more; all members together.{}", first_of(20, collectives.operations.len(), "with most bytes"))))
+            (table_of(&["operation", "members", "communicators", "operations", "parts", "contributed, bytes", "obtained, bytes"], collectives.operations.iter().map(|row| vec![
                 Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.communicators), Cell::count(row.operations.0), Cell::count(row.parts.0),
                 Cell::count(row.sent_bytes.0), Cell::count(row.received_bytes.0),
-            ]).collect(), collectives.operations.len()))
+            ]).collect(), collectives.operations.len(), "collectives"))
             @if let Some(replayed) = &self.replayed {
                 h3 { "Time in collectives" }
                 p .small {
@@ -279,12 +299,12 @@ impl Report {
                         Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.operations.0), Cell::shown(row.inside_ps, time), Cell::number(row.share, percent(row.share)),
                         Cell::shown(Exact(row.inside_ps.0 / parts), time), Cell::shown(row.entry_gap_mean_ps, time), Cell::shown(row.entry_gap_max_ps, time),
                     ]
-                }).collect(), replayed.collectives.operations.len()))
+                }).collect()))
             }
             h3 { "Communicators with most operations" }
-            (table(&["communicator", "members", "operations"], collectives.communicators.iter().map(|row| vec![
+            (table_of(&["communicator", "members", "operations"], collectives.communicators.iter().map(|row| vec![
                 Cell::text(&format!("C{}", row.id)), Cell::count(row.members), Cell::count(row.operations.0),
-            ]).collect(), collectives.different as usize))
+            ]).collect(), collectives.different as usize, "collectives"))
         }
     }
 
@@ -293,6 +313,8 @@ impl Report {
             Some(_) => "What each rank does from the start to the end of the replay.",
             None => "How long each rank computes.",
         };
+        let per_row =
+            self.replayed.as_ref().map_or(self.ranks.ranks_per_row, |replayed| replayed.ranks.ranks_per_row);
         let row = |spread: &super::model::Spread| {
             let (name, shown): (&str, fn(Exact) -> String) = match spread.measure {
                 "computing_ps" => ("computing", time),
@@ -314,8 +336,8 @@ impl Report {
             ]
         };
         html! {
-            (figure("ranks", caption))
-            (table(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"], self.ranks.spread.iter().map(row).collect(), 0))
+            (figure("ranks", &format!("{caption}{}", mean_of(per_row.into()))))
+            (table(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"], self.ranks.spread.iter().map(row).collect()))
             p .small { "Variation: the standard deviation over ranks, over their mean." }
         }
     }
@@ -333,12 +355,12 @@ impl Report {
 
     fn phases_section(&self) -> Option<Markup> {
         (!self.phases.is_empty()).then(|| html! {
-            (figure("phases", "The program's phases, all ranks together; a record counts for the innermost phase that it is in."))
+            (figure("phases", &format!("The program's phases, all ranks together; a record counts for the innermost phase that it is in.{}", first_of(20, self.phases.len(), "with most computing"))))
             (figure("phase-sizes", "Messages of each phase by powers of two of their size; the eight phases with most messages, each on a scale of its own."))
-            (table(&["phase", "entries", "messages", "bytes", "collective parts", "computing"], self.phases.iter().map(|phase| vec![
+            (table_of(&["phase", "entries", "messages", "bytes", "collective parts", "computing"], self.phases.iter().map(|phase| vec![
                 Cell::text(&phase.name), Cell::count(phase.entries.0), Cell::count(phase.messages.0), Cell::count(phase.bytes.0), Cell::count(phase.collectives.0),
                 Cell::shown(phase.computing_ps, time),
-            ]).collect(), self.phases.len()))
+            ]).collect(), self.phases.len(), "phases"))
         })
     }
 

@@ -40,13 +40,24 @@ impl Cell {
         Self { value: value.to_string(), shown, text: false }
     }
 
+    /// A number that is not known.
+    pub(super) fn unknown() -> Self {
+        Self { value: String::new(), shown: "–".to_owned(), text: false }
+    }
+
     pub(super) fn amount(amount: &Amount) -> [Self; 2] {
         [Self::count(amount.messages.0), Self::count(amount.bytes.0)]
     }
 }
 
-/// A table that can be sorted by its heads; `all`: the number of rows in the data.
-pub(super) fn table(heads: &[&str], rows: Vec<Vec<Cell>>, all: usize) -> Markup {
+/// A table that can be sorted by its heads.
+pub(super) fn table(heads: &[&str], rows: Vec<Vec<Cell>>) -> Markup {
+    let all = rows.len();
+    table_of(heads, rows, all, "")
+}
+
+/// The same of a table that has `all` rows in the file `csv`.
+pub(super) fn table_of(heads: &[&str], rows: Vec<Vec<Cell>>, all: usize, csv: &str) -> Markup {
     let texts: Vec<bool> = rows.first().map_or(Vec::new(), |row| row.iter().map(|cell| cell.text).collect());
     let sortable = rows.len() > 1;
     let shown = rows.len().min(ROWS);
@@ -61,18 +72,39 @@ pub(super) fn table(heads: &[&str], rows: Vec<Vec<Cell>>, all: usize) -> Markup 
                 @for cell in row { td .text[cell.text] data-value=[(cell.value != cell.shown).then_some(cell.value)] { (cell.shown) } }
             } } }
         } }
-        @if all > shown { p .small { (Grouped(shown)) " of " (Grouped(all)) "; vef stats --csv writes all." } }
+        @if all > shown { p .small { (Grouped(shown)) " of " (Grouped(all)) @if !csv.is_empty() { "; " code { "vef report --format csv" } " writes all to " (csv) ".csv" } "." } }
     }
 }
 
 /// The place of a figure, with its caption.
 pub(super) fn figure(name: &str, caption: &str) -> Markup {
+    explorable_figure(name, caption, "")
+}
+
+/// Says that a row of a figure stands for several ranks, if so.
+pub(super) fn mean_of(ranks_per_row: u64) -> String {
+    match ranks_per_row {
+        0..2 => String::new(),
+        ranks => format!(" {} neighbouring ranks are shown by their mean.", Grouped(ranks)),
+    }
+}
+
+/// Says how many of all a figure shows, unless all.
+pub(super) fn first_of(shown: usize, all: usize, which: &str) -> String {
+    match all > shown {
+        true => format!(" Of {} the {} {which}.", Grouped(all), Grouped(shown)),
+        false => String::new(),
+    }
+}
+
+/// A figure with a hint for those who have a pointer.
+pub(super) fn explorable_figure(name: &str, caption: &str, hint: &str) -> Markup {
     html! {
         figure data-figure=(name) {
             div .choices {}
             div .picture {}
             output aria-live="polite" {}
-            figcaption { (caption) }
+            figcaption { (caption) @if !hint.is_empty() { span .no-print { " " (hint) } } }
         }
     }
 }

@@ -92,6 +92,8 @@ pub struct States {
     pub bin_ps: Exact,
     /// Computing.
     pub computing: Vec<Exact>,
+    /// Of this, until `MPI_Init` returned, where the trace tells it.
+    pub initialising: Vec<Exact>,
     /// In a collective that what follows waits for.
     pub collective: Vec<Exact>,
     /// Waiting for a message.
@@ -135,6 +137,8 @@ pub struct RankStates {
     pub ranks_per_row: u32,
     /// Computing.
     pub computing_ps: Vec<Exact>,
+    /// Of this, until `MPI_Init` returned, where the trace tells it.
+    pub initialising_ps: Vec<Exact>,
     /// In collectives that what follows waits for.
     pub collective_ps: Vec<Exact>,
     /// Waiting for messages.

@@ -3,7 +3,9 @@
 //! With `--links` most of it is the load of links over time, of which a report shows the busiest links only: the others are dropped
 //! while the file is read.
 
+use super::shape::{self, ShapeError};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,15 +21,29 @@ pub enum SimulationError {
     #[error("no JSON: {0}")]
     Json(serde_json::Error),
     /// It is JSON of something else.
-    #[error("not the JSON of `vef sim --json`: there is no {0:?}")]
-    Other(&'static str),
+    #[error("not the JSON of `vef sim --json`: {0}")]
+    Other(serde_json::Error),
+    /// A value of it is missing, or is something else.
+    #[error("not the JSON of `vef sim --json`: {0}")]
+    Shape(#[from] ShapeError),
+    /// It is of another trace.
+    #[error("the result of another trace: {what} {there} there, {here} here")]
+    OtherTrace {
+        /// What differs.
+        what: &'static str,
+        /// In the result.
+        there: String,
+        /// In the trace of the report.
+        here: String,
+    },
 }
 
 impl From<serde_json::Error> for SimulationError {
     fn from(error: serde_json::Error) -> Self {
-        match error.is_io() {
-            true => Self::Io(error.into()),
-            false => Self::Json(error),
+        match error.classify() {
+            Category::Io => Self::Io(error.into()),
+            Category::Data => Self::Other(error),
+            _ => Self::Json(error),
         }
     }
 }
@@ -47,11 +63,7 @@ pub fn read(json: impl Read) -> Result<Value, SimulationError> {
     let mut json = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 20, json));
     let value = Part { links_at: &LINKS }.deserialize(&mut json)?;
     json.end()?;
-    for key in ["runtime_ps", "messages", "network", "latency_ps", "links"] {
-        if value.get(key).is_none() {
-            return Err(SimulationError::Other(key));
-        }
-    }
+    shape::check(&value)?;
     Ok(value)
 }
 
@@ -163,6 +175,28 @@ mod tests {
     }
 
     #[test]
+    fn a_value_of_another_shape_is_refused_with_its_place() {
+        let sound = result(&[1, 2]);
+        for (path, value, said) in [
+            ("/runtime_ps", json!("long"), "\"runtime_ps\" is not a whole number"),
+            ("/runtime_ps", json!(-1), "\"runtime_ps\" is not a whole number"),
+            ("/network", json!([]), "\"network\" is not an object"),
+            ("/network", Value::Null, "\"network\" is not an object"),
+            ("/links/all/1/link", json!(7), "\"links/all/1/link\" is not a text"),
+            ("/links/all/1", json!({"utilisation": 1}), "there is no \"links/all/1/link\""),
+            ("/links/all/0", Value::Null, "\"links/all/0\" is not an object"),
+            ("/links/all/0/busy", json!("often"), "\"links/all/0/busy\" is not a list"),
+            ("/links/all/0/busy/1", json!("often"), "\"links/all/0/busy/1\" is not a number"),
+            ("/latency_ps", json!({"p50": 0.5}), "\"latency_ps/p50\" is not a whole number"),
+        ] {
+            let mut result = sound.clone();
+            *result.pointer_mut(path).expect(path) = value;
+            let error = read(result.to_string().as_bytes()).expect_err(path).to_string();
+            assert!(error.ends_with(said), "{error}");
+        }
+    }
+
+    #[test]
     fn anything_else_is_refused() {
         for (json, part) in [
             ("", "no JSON: EOF"),
@@ -170,8 +204,8 @@ mod tests {
             ("{\"runtime_ps\": 1}", "there is no \"messages\""),
             ("[1, 2]", "there is no \"runtime_ps\""),
             ("null", "there is no \"runtime_ps\""),
-            ("7", "no JSON: invalid type"),
-            ("{\"links\": {\"all\": 5}}", "no JSON: invalid type"),
+            ("7", "not the JSON of `vef sim --json`: invalid type"),
+            ("{\"links\": {\"all\": 5}}", "not the JSON of `vef sim --json`: invalid type"),
         ] {
             let error = read(json.as_bytes()).expect_err(json).to_string();
             assert!(error.contains(part), "{json}: {error}");

@@ -1,5 +1,6 @@
-//! Numbers as people read them, in the terminal and on the page.
+//! Numbers and foreign text as people read them, in the terminal and on the page.
 
+use super::model::Captured;
 use crate::exact::Exact;
 use vef_format::units::{Bytes, Grouped, Picos};
 
@@ -7,13 +8,34 @@ pub(super) fn count(value: Exact) -> String {
     Grouped(value).to_string()
 }
 
-/// With a unit that fits; beyond 2^64 as it is.
+/// With a unit that fits.
 pub(super) fn bytes(value: Exact) -> String {
-    u64::try_from(value.0).map_or_else(|_| format!("{value} B"), |value| Bytes(value).to_string())
+    let of_large = |_| format!("{} GB", Grouped(value.0 / 1_000_000_000));
+    u64::try_from(value.0).map_or_else(of_large, |value| Bytes(value).to_string())
 }
 
 pub(super) fn time(value: Exact) -> String {
-    u64::try_from(value.0).map_or_else(|_| format!("{value} ps"), |value| Picos(value).to_string())
+    let of_large = |_| format!("{} s", Grouped(value.0 / 1_000_000_000_000));
+    u64::try_from(value.0).map_or_else(of_large, |value| Picos(value).to_string())
+}
+
+/// Text of a program or a file for a terminal: control characters but the end of a line are escaped.
+pub(super) fn printable(text: &str) -> String {
+    vef_format::units::Printable(text).to_string()
+}
+
+/// How long a captured run took.
+pub(super) fn spans(captured: &Captured) -> String {
+    let init = format!("MPI_Init took {}", time(captured.initialisation_ps));
+    match captured.span_ps {
+        Some(span) => format!("{} between MPI_Init and MPI_Finalize; {init} at most", time(span)),
+        None => format!("{init} at most; not all ranks came to MPI_Finalize"),
+    }
+}
+
+/// A number of things, of which there may be one.
+pub(super) fn of_them(value: Exact, one: &str, several: &str) -> String {
+    format!("{} {}", count(value), if value.0 == 1 { one } else { several })
 }
 
 pub(super) fn range(from: u128, to: u128) -> String {

@@ -1,13 +1,16 @@
 //! The section of a page about a simulation, from its result.
 
 use super::model::Report;
-use super::parts::{Cell, figure, percent, table, tile};
-use super::result::{MOST_LINKS_OVER_TIME, busiest_first};
+use super::parts::{Cell, figure, mean_of, percent, table, tile};
+use super::result::{MOST_LINKS_OVER_TIME, SimulationError, busiest_first};
 use super::shown::{bytes, count, time};
+use super::text::Rows;
 use crate::exact::Exact;
 use crate::table::{Column, Table};
 use maud::{Markup, html};
 use serde_json::Value;
+use vef_format::operation::Operation;
+use vef_format::units::Grouped;
 
 /// Links of a simulation in a report, at most: the busiest.
 const MOST_LINKS: usize = 1 << 14;
@@ -15,9 +18,13 @@ const MOST_LINKS: usize = 1 << 14;
 const MOST_RANKS: usize = 1 << 12;
 
 impl Report {
-    /// Adds the result of a simulation. The report's tables have all of its links; its figures, and its JSON, only the busiest, and
-    /// of many ranks the sums over groups: a network of any size fits on a page.
-    pub fn add_simulation(&mut self, mut result: Value) {
+    /// Adds the result of a simulation of this trace. The report's tables have all of its links; its figures, and its JSON, only the
+    /// busiest, and of many ranks the sums over groups: a network of any size fits on a page.
+    ///
+    /// # Errors
+    /// The result is of another trace: ranks, messages or bytes are not the same.
+    pub fn add_simulation(&mut self, mut result: Value) -> Result<(), SimulationError> {
+        self.is_of_this_trace(&result)?;
         self.links = links_table(&result);
         if let Some(Value::Array(links)) = result.pointer_mut("/links/all") {
             links.sort_by(busiest_first);
@@ -29,7 +36,55 @@ impl Report {
         if let Some(Value::Array(jobs)) = result.get_mut("jobs") {
             jobs.iter_mut().for_each(group_ranks);
         }
+        keep_digits(&mut result);
         self.simulated = Some(result);
+        Ok(())
+    }
+
+    /// Compares with the jobs of a simulation. One of them has as many ranks; a single one sends as many messages and bytes, several at
+    /// least as many.
+    fn is_of_this_trace(&self, result: &Value) -> Result<(), SimulationError> {
+        let ranks: Vec<u64> = list(result, "/jobs").filter_map(|job| number(job, "/tasks")).collect();
+        let other = |what, there: String, here: u128| {
+            Err(SimulationError::OtherTrace { what, there, here: Grouped(here).to_string() })
+        };
+        if !ranks.is_empty() && !ranks.contains(&self.head.ranks.into()) {
+            let there: Vec<String> = ranks.iter().map(|ranks| Grouped(ranks).to_string()).collect();
+            return other("ranks:", there.join(" and "), self.head.ranks.into());
+        }
+        if result.get("kinds").is_none() {
+            return Ok(());
+        }
+        let sent = list(result, "/kinds").find(|kind| text(kind, "/kind") == POINT_TO_POINT);
+        let differs = |there: u128, here: Exact| there < here.0 || there > here.0 && ranks.len() == 1;
+        for (what, path, here) in [
+            ("point-to-point messages:", "/messages", self.totals.messages),
+            ("bytes of point-to-point messages:", "/bytes", self.totals.bytes),
+        ] {
+            let there = u128::from(sent.and_then(|kind| number(kind, path)).unwrap_or(0));
+            // A sum that does not fit stays at the greatest number.
+            if differs(there, here) && there < u64::MAX.into() {
+                return other(what, Grouped(there).to_string(), here.0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kind of the messages of point-to-point lines.
+const POINT_TO_POINT: &str = "point_to_point";
+
+/// Turns whole numbers that a double cannot hold into strings of digits, as [`Exact`] does.
+fn keep_digits(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(whole) = number.as_u64().filter(|&whole| u128::from(whole) > Exact::MOST) {
+                *value = Value::String(whole.to_string());
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(keep_digits),
+        Value::Object(values) => values.values_mut().for_each(keep_digits),
+        _ => {}
     }
 }
 
@@ -61,9 +116,9 @@ fn sum_of(rows: &[Value]) -> Value {
     Value::Object(sums)
 }
 
+/// The links of a result that lists all of them.
 fn links_table(result: &Value) -> Option<Table> {
-    let links = result.get("links")?;
-    let links = links.get("all").or_else(|| links.get("busiest"))?.as_array()?;
+    let links = result.pointer("/links/all")?.as_array()?;
     let whole = |name, key: &str| {
         Column::whole(name, links.iter().map(|link| link.get(key).and_then(Value::as_u64).unwrap_or(0)))
     };
@@ -79,20 +134,21 @@ fn links_table(result: &Value) -> Option<Table> {
     Some(Table { name: "links", columns })
 }
 
-/// The number at a path of keys, if there is one.
-fn number(value: &Value, path: &str) -> Option<u64> {
-    value.pointer(path)?.as_u64()
+/// The number at a path of keys, if there is one; those beyond 2^53 are strings.
+pub(super) fn number(value: &Value, path: &str) -> Option<u64> {
+    let value = value.pointer(path)?;
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
-fn real(value: &Value, path: &str) -> Option<f64> {
+pub(super) fn real(value: &Value, path: &str) -> Option<f64> {
     value.pointer(path)?.as_f64()
 }
 
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     value.pointer(path).and_then(Value::as_str).unwrap_or("unknown")
 }
 
-fn list<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn list<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = &'a Value> {
     value.pointer(path).and_then(Value::as_array).into_iter().flatten()
 }
 
@@ -103,10 +159,54 @@ fn cell(value: &Value, path: &str, shown: fn(Exact) -> String) -> Cell {
     }
 }
 
+fn shown(sim: &Value, path: &str, shown: fn(Exact) -> String) -> String {
+    number(sim, path).map_or_else(|| "unknown".to_owned(), |value| shown(value.into()))
+}
+
+/// The sums over a simulation, by name.
+fn sums(sim: &Value) -> Vec<(&'static str, String)> {
+    let share = |path: &str| percent(real(sim, path).unwrap_or_default());
+    let mut sums = vec![
+        ("simulated run time", shown(sim, "/runtime_ps", time)),
+        ("messages on the network", shown(sim, "/messages", count)),
+        ("in them", shown(sim, "/bytes", bytes)),
+        ("median latency", shown(sim, "/latency_ps/p50", time)),
+        ("99th percentile of latency", shown(sim, "/latency_ps/p99", time)),
+        ("utilisation of the busiest link", share("/links/utilisation_max")),
+        ("mean utilisation of all links", share("/links/utilisation_mean")),
+    ];
+    if let Some(slowdown) = real(sim, "/ideal/slowdown") {
+        sums.insert(1, ("times as long as without contention", format!("{slowdown:.2}")));
+    }
+    sums
+}
+
+/// The simulation as text: its sums, and the busiest links.
+pub(super) fn rows(sim: &Value) -> [Rows; 2] {
+    let mut all = Rows::new(&["network", ""]);
+    for (name, path) in
+        [("topology", "/network/topology"), ("routing", "/network/routing"), ("model", "/network/model")]
+    {
+        all.row(Exact(0), vec![name.to_owned(), text(sim, path).to_owned()]);
+    }
+    for (name, value) in sums(sim) {
+        all.row(Exact(0), vec![name.to_owned(), value]);
+    }
+    let mut links = Rows::new(&["busiest links", "utilisation", "busy", "messages", "bytes"]);
+    for link in list(sim, "/links/busiest") {
+        let cells = vec![
+            text(link, "/link").to_owned(),
+            percent(real(link, "/utilisation").unwrap_or_default()),
+            shown(link, "/busy_ps", time),
+            shown(link, "/messages", count),
+            shown(link, "/bytes", bytes),
+        ];
+        links.row(Exact(0), cells);
+    }
+    [all, links]
+}
+
 pub(super) fn section(sim: &Value) -> Markup {
-    let shown = |path: &str, shown: fn(Exact) -> String| {
-        number(sim, path).map_or_else(|| "unknown".to_owned(), |value| shown(value.into()))
-    };
     let latency = |row: &Value, name: &str, at: &str| {
         let mut cells = vec![Cell::text(name), cell(row, &format!("{at}/messages"), count)];
         for key in ["min", "mean", "p50", "p90", "p99", "max"] {
@@ -118,7 +218,7 @@ pub(super) fn section(sim: &Value) -> Markup {
     latencies.extend(
         list(sim, "/kinds")
             .filter(|kind| kind.get("latency_ps").is_some())
-            .map(|kind| latency(kind, &text(kind, "/kind").replace('_', "-"), "/latency_ps")),
+            .map(|kind| latency(kind, &kind_name(text(kind, "/kind")), "/latency_ps")),
     );
     let utilisation = |value: f64| Cell::number(value, percent(value));
     let busiest = list(sim, "/links/busiest").map(|link| {
@@ -128,35 +228,59 @@ pub(super) fn section(sim: &Value) -> Markup {
             cell(link, "/busy_ps", time),
             cell(link, "/messages", count),
             cell(link, "/bytes", bytes),
-            cell(link, "/waited_ps", time),
+            match waits_are_known(sim, link) {
+                true => cell(link, "/waited_ps", time),
+                false => Cell::unknown(),
+            },
         ]
     });
+    let used = number(sim, "/links/used").unwrap_or(0);
+    let per_row = list(sim, "/jobs").next().and_then(|job| number(job, "/ranks_per_row")).unwrap_or(1);
+    let all = || list(sim, "/links/all");
+    let listed = if all().next().is_some() { all().count() } else { list(sim, "/links/busiest").count() };
+    let over_time = all().filter(|link| link.get("busy").is_some()).count().min(MOST_LINKS_OVER_TIME);
     html! {
         p {
             "Topology " code { (text(sim, "/network/topology")) } ", routing " (text(sim, "/network/routing")) ", model " (text(sim, "/network/model"))
-            ", " (shown("/network/nodes", count)) " nodes, " (shown("/network/links", count)) " links."
+            ", " (shown(sim, "/network/nodes", count)) " nodes, " (shown(sim, "/network/links", count)) " links."
         }
-        div .tiles {
-            (tile(&shown("/runtime_ps", time), "simulated run time"))
-            @if let Some(slowdown) = real(sim, "/ideal/slowdown") { (tile(&format!("{slowdown:.2}"), "times as long as without contention")) }
-            (tile(&shown("/messages", count), "messages on the network"))
-            (tile(&shown("/bytes", bytes), "in them"))
-            (tile(&shown("/latency_ps/p50", time), "median latency"))
-            (tile(&shown("/latency_ps/p99", time), "99th percentile of latency"))
-            (tile(&percent(real(sim, "/links/utilisation_max").unwrap_or_default()), "utilisation of the busiest link"))
-            (tile(&percent(real(sim, "/links/utilisation_mean").unwrap_or_default()), "mean utilisation of all links"))
-        }
+        div .tiles { @for (name, value) in sums(sim) { (tile(&value, name)) } }
         h3 { "Latency of messages" }
         (figure("sim-latency", "How long messages of a size took on the simulated network, from being handed over to their last byte: the median, and the band from the least up to 99 %."))
-        (table(&["kind", "messages", "least", "mean", "median", "90 %", "99 %", "greatest"], latencies, 0))
+        (table(&["kind", "messages", "least", "mean", "median", "90 %", "99 %", "greatest"], latencies))
         h3 { "Links" }
         (figure("sim-topology", "The simulated network: each line is a link, coloured by the share of the run time during which it was busy, the busier direction of two. On a torus nodes are left out, and links around its edges are stubs."))
-        (figure("sim-links", "The share of the run time during which links were busy, the busiest first."))
-        (figure("sim-link-time", "When links were busy: the busiest above; the lighter, the busier."))
-        (table(&["link", "utilisation", "busy", "messages", "bytes", "messages waited"], busiest.collect(), 0))
+        (figure("sim-links", &format!("The share of the run time during which links were busy, the busiest first{}.", of_all(listed, used))))
+        (figure("sim-link-time", &format!("When links were busy: the busiest above{}; the lighter, the busier.", of_all(over_time, used))))
+        (table(&["link", "utilisation", "busy", "messages", "bytes", "time waited for it"], busiest.collect()))
+        p .small {
+            "The ten busiest links. Time waited for a link: of all its messages or packets together. How long messages wait for the link that leads from their node, and in model flow for any, "
+            "is not counted by link: it is part of their latency."
+        }
         h3 { "Ranks in the simulation" }
-        (figure("sim-ranks", "What each rank does from the start to the end of the simulation."))
+        (figure("sim-ranks", &format!("What each rank does from the start to the end of the simulation.{}", mean_of(per_row))))
         @if let Some(path) = sim.get("critical_path").filter(|path| path.is_object()) { (critical_path(sim, path)) }
+    }
+}
+
+/// How messages of a kind are called elsewhere in a report.
+pub(super) fn kind_name(kind: &str) -> String {
+    match serde_json::from_value::<Operation>(kind.into()) {
+        Ok(operation) => operation.to_string(),
+        Err(_) => kind.replace('_', "-"),
+    }
+}
+
+/// Whether the simulator says how long messages waited for a link.
+fn waits_are_known(sim: &Value, link: &Value) -> bool {
+    !text(link, "/link").starts_with("node") && text(sim, "/network/model") != "flow"
+}
+
+/// Says how many of all a figure shows, unless all.
+fn of_all(shown: usize, all: u64) -> String {
+    match all > shown as u64 {
+        true => format!(", {} of {} that carried messages", Grouped(shown), Grouped(all)),
+        false => String::new(),
     }
 }
 
@@ -193,7 +317,7 @@ fn critical_path(sim: &Value, path: &Value) -> Markup {
     html! {
         h3 { "Critical path" }
         p .small { "Where the run time goes along the chain of computing and messages that ends last." }
-        (table(&["on the path", "time", "share of the run time"], parts.collect(), 0))
-        (table(&["link on the path", "transmission", "queueing", "run time if it were twice as fast"], links.collect(), 0))
+        (table(&["on the path", "time", "share of the run time"], parts.collect()))
+        (table(&["link on the path", "transmission", "queueing", "run time if it were twice as fast"], links.collect()))
     }
 }

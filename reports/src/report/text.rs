@@ -1,7 +1,8 @@
 //! A report for people on a terminal: at most a hundred columns, numbers to the right, units in the heads.
 
 use super::model::{Amount, Report};
-use super::shown::{bytes, count, range, time};
+use super::parts::ranks;
+use super::shown::{bytes, count, of_them, range, spans, time};
 use crate::exact::Exact;
 use vef_format::units::Grouped;
 
@@ -12,6 +13,8 @@ pub struct Shown {
     pub top: usize,
     /// Whether shares are drawn as bars: where the terminal shows them.
     pub bars: bool,
+    /// How the rows beyond `top` are had.
+    pub more: &'static str,
 }
 
 /// A part of a report.
@@ -67,7 +70,7 @@ impl Section {
 const BAR: usize = 24;
 
 /// A table under construction: heads, then rows; the last column may be a bar.
-struct Rows {
+pub(super) struct Rows {
     heads: Vec<&'static str>,
     rows: Vec<Vec<String>>,
     /// How many rows there are in all.
@@ -77,19 +80,19 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(heads: &[&'static str]) -> Self {
+    pub(super) fn new(heads: &[&'static str]) -> Self {
         Self { heads: heads.to_vec(), rows: Vec::new(), all: 0, shares: Vec::new() }
     }
 
     /// Adds a row with the value of its bar.
-    fn row(&mut self, share: Exact, fields: Vec<String>) {
+    pub(super) fn row(&mut self, share: Exact, fields: Vec<String>) {
         self.rows.push(fields);
         self.all = self.all.max(self.rows.len() as u64);
         self.shares.push(share.0);
     }
 
     /// The text: first column left-aligned, the others right-aligned.
-    fn write(&self, shown: &Shown, out: &mut String) {
+    pub(super) fn write(&self, shown: &Shown, out: &mut String) {
         let width = |column: usize| {
             let fields = self.rows.iter().map(|row| row[column].chars().count());
             fields.chain([self.heads[column].chars().count()]).max().unwrap_or(0)
@@ -111,7 +114,7 @@ impl Rows {
         }
         let more = self.all.saturating_sub(self.rows.len().min(shown.top) as u64);
         if more > 0 {
-            out.push_str(&format!("  … and {} more (--top, --csv)\n", Grouped(more)));
+            out.push_str(&format!("  … and {} more ({})\n", Grouped(more), shown.more));
         }
     }
 }
@@ -157,10 +160,10 @@ impl Report {
         let mut out = String::new();
         let (head, totals, sizes) = (&self.head, &self.totals, &self.sizes);
         out.push_str(&format!(
-            "{}: {} of {} ranks, {}\n",
+            "{}: {} of {}, {}\n",
             head.file,
             head.kind,
-            Grouped(head.ranks),
+            ranks(head.ranks),
             bytes(head.file_bytes)
         ));
         let about = [&head.command, &head.mpi, &head.date]
@@ -176,7 +179,7 @@ impl Report {
                 .hosts
                 .iter()
                 .take(4)
-                .map(|host| format!("{} ({} ranks)", host.name, host.ranks))
+                .map(|host| format!("{} ({})", host.name, ranks(host.ranks)))
                 .collect();
             let more = head.hosts.len().saturating_sub(4);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -189,6 +192,9 @@ impl Report {
             out.push_str(&format!("  not in the trace: {line}\n"));
         }
         let mut fact = |name: &str, text: String| out.push_str(&format!("  {name:<14}{text}\n"));
+        if let Some(captured) = head.captured {
+            fact("captured", spans(&captured));
+        }
         fact(
             "messages",
             format!(
@@ -214,10 +220,10 @@ impl Report {
         fact(
             "collectives",
             format!(
-                "{} ({} parts) on {} communicators",
+                "{} ({}) on {}",
                 count(totals.collectives),
-                count(totals.collective_parts),
-                count(totals.communicators)
+                of_them(totals.collective_parts, "part", "parts"),
+                of_them(totals.communicators, "communicator", "communicators")
             ),
         );
         let after = &totals.after;

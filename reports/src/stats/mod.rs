@@ -18,7 +18,7 @@ pub use sizes::SizeCounts;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use vef_format::container::About;
+use vef_format::container::{About, Span};
 use vef_format::ids::CommId;
 use vef_format::operation::OpCode;
 use vef_format::raw::{AWAITED, DEPENDENCY, KIND, MESSAGE};
@@ -35,6 +35,8 @@ pub struct Stats {
     pub about: About,
     /// The host of each task, if the trace is a container with hosts.
     pub hosts: Option<Vec<String>>,
+    /// When each task could use MPI as captured, if the trace is a container that tells it.
+    pub spans: Option<Vec<Span>>,
     /// Messages: sums over pairs of ranks.
     pub pairs: Sums,
     /// Messages by sender and receiver, unless there are too many different pairs.
@@ -65,7 +67,7 @@ impl Stats {
     /// # Errors
     /// The first that is met in the file.
     pub fn of_trace(path: &Path, progress: Progress<'_>) -> Result<Self, StatsError> {
-        let read::Pass { header, is_container, about, hosts, sums } = read::read(path, progress)?;
+        let read::Pass { header, is_container, about, hosts, spans, sums } = read::read(path, progress)?;
         let dependencies = std::array::from_fn(|code| sums.tagged(DEPENDENCY, code as u8));
         let awaited = sums.tagged(KIND | AWAITED, MESSAGE | AWAITED);
         let (pairs, exact_pairs) = sums.pairs.finish();
@@ -74,6 +76,7 @@ impl Stats {
             is_container,
             about,
             hosts,
+            spans,
             dependencies,
             awaited,
             to_self: pairs.by_distance[distance_class(0, 0)].messages,

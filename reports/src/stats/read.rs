@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use vef_format::container::{
-    self, About, ContainerError, Note, Notes, Reader, Section, SectionStream, TakeRaw as _,
+    self, About, ContainerError, Note, Notes, Reader, Section, SectionStream, Span, TakeRaw as _,
 };
 use vef_format::ids::Rank;
 use vef_format::raw::Raw;
@@ -70,6 +70,7 @@ pub(super) struct Pass {
     pub(super) is_container: bool,
     pub(super) about: About,
     pub(super) hosts: Option<Vec<String>>,
+    pub(super) spans: Option<Vec<Span>>,
     /// Settled: nothing is pending in it.
     pub(super) sums: Collector,
 }
@@ -142,7 +143,8 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
     while let Some((id, members)) = communicators.next()? {
         sums.communicators.insert(id, members.len() as u32);
     }
-    Ok(Pass { header, is_container: true, about: reader.about().clone(), hosts: reader.hosts()?, sums })
+    let (about, hosts, spans) = (reader.about().clone(), reader.hosts()?, reader.spans()?);
+    Ok(Pass { header, is_container: true, about, hosts, spans, sums })
 }
 
 /// The notes of a section, by task.
@@ -261,7 +263,7 @@ fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
             sums
         }
     };
-    Ok(Pass { header, is_container: false, about: About::default(), hosts: None, sums })
+    Ok(Pass { header, is_container: false, about: About::default(), hosts: None, spans: None, sums })
 }
 
 /// Whether the records are as many as the header says; if not, a reader from the beginning reports the error.

@@ -11,13 +11,19 @@ pub(super) struct Sizes {
     exact: Option<Bounded>,
     /// By [`bin`], once there were too many.
     bins: Vec<Volume>,
+    /// The least and the greatest size in the bins.
+    range: (u64, u64),
 }
 
 /// The sizes of a trace's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeCounts {
-    /// How often each size occurs, by size; with `exact` false, the largest size of a bin that is 1/128 wide.
+    /// How often each size occurs, by size; with `exact` false, the largest size of a bin that is 1/128 wide, at most `most`.
     pub sizes: Vec<(u64, Volume)>,
+    /// The least size; 0 without messages.
+    pub least: u64,
+    /// The greatest.
+    pub most: u64,
     /// Whether each size was counted by itself.
     pub exact: bool,
 }
@@ -28,7 +34,7 @@ impl Sizes {
     }
 
     fn with_at_most(most: usize) -> Self {
-        Self { exact: Some(Bounded::new(most)), bins: Vec::new() }
+        Self { exact: Some(Bounded::new(most)), bins: Vec::new(), range: (u64::MAX, 0) }
     }
 
     #[inline(always)]
@@ -46,9 +52,16 @@ impl Sizes {
     fn add_inexact(&mut self, size: u64, volume: Volume) {
         if let Some(mut exact) = self.exact.take() {
             self.bins = vec![Volume::default(); bin(u64::MAX) + 1];
-            exact.drain().for_each(|(size, volume)| self.bins[bin(size)].add(volume));
+            exact.drain().for_each(|(size, volume)| self.add_to_bin(size, volume));
         }
-        self.bins[bin(size)].add(volume);
+        self.add_to_bin(size, volume);
+    }
+
+    fn add_to_bin(&mut self, size: u64, volume: Volume) {
+        if volume.messages > 0 {
+            self.bins[bin(size)].add(volume);
+            self.range = (self.range.0.min(size), self.range.1.max(size));
+        }
     }
 
     pub(super) fn merge(&mut self, other: Self) {
@@ -57,14 +70,20 @@ impl Sizes {
         }
         for (at, volume) in other.bins.into_iter().enumerate() {
             if volume.messages > 0 {
-                self.add_inexact(largest(at), volume);
+                self.add_inexact(largest(at).clamp(other.range.0, other.range.1), volume);
             }
+        }
+        if other.range.0 <= other.range.1 {
+            self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
         }
     }
 
     pub(super) fn finish(mut self) -> SizeCounts {
         match self.exact.take().map(Bounded::sorted) {
-            Some(Ok(sizes)) => return SizeCounts { sizes, exact: true },
+            Some(Ok(sizes)) => {
+                let [least, most] = [sizes.first(), sizes.last()].map(|end| end.map_or(0, |(size, _)| *size));
+                return SizeCounts { sizes, least, most, exact: true };
+            }
             Some(Err(exact)) => {
                 self.exact = Some(exact);
                 self.add_inexact(0, Volume::default());
@@ -72,7 +91,9 @@ impl Sizes {
             None => {}
         }
         let used = self.bins.into_iter().enumerate().filter(|(_, volume)| volume.messages > 0);
-        SizeCounts { sizes: used.map(|(at, volume)| (largest(at), volume)).collect(), exact: false }
+        let (least, most) = self.range;
+        let sizes = used.map(|(at, volume)| (largest(at).min(most), volume)).collect();
+        SizeCounts { sizes, least, most, exact: false }
     }
 }
 
@@ -83,6 +104,11 @@ fn bin(size: u64) -> usize {
         None | Some(0) => size as usize,
         Some(shift) => (shift * BINS) as usize + (size >> shift) as usize,
     }
+}
+
+/// The smallest size of the bin of a size.
+pub(super) fn smallest_beside(size: u64) -> u64 {
+    bin(size).checked_sub(1).map_or(0, |before| largest(before) + 1)
 }
 
 /// The largest size of a bin.
@@ -132,6 +158,15 @@ mod tests {
             if end < u64::MAX {
                 prop_assert_eq!(bin(end + 1), bin(end) + 1);
             }
+        }
+
+        #[test]
+        fn least_and_greatest_are_exact(sizes in proptest::collection::vec(any::<u64>(), 1..60), most in 1usize..50) {
+            let counts = counted(&sizes, most);
+            prop_assert_eq!((Some(&counts.least), Some(&counts.most)), (sizes.iter().min(), sizes.iter().max()));
+            prop_assert_eq!(counts.quantile(1.0), counts.most);
+            let inside = |&size: &u64| counts.sizes.iter().any(|&(to, _)| smallest_beside(to) <= size && size <= to);
+            prop_assert!(sizes.iter().all(inside));
         }
 
         #[test]

@@ -1,6 +1,7 @@
 //! Everything a pass over a trace counts, as tables: a row for each rank, pair, size …, none left out or put together.
 
 use super::Stats;
+use super::sizes::smallest_beside;
 use crate::table::{Column, Table};
 
 impl Stats {
@@ -47,12 +48,20 @@ impl Stats {
     }
 
     fn sizes_table(&self) -> Table {
-        let sizes = &self.sizes.sizes;
-        let columns = vec![
-            Column::whole("size", sizes.iter().map(|(size, _)| *size)),
-            Column::whole("messages", sizes.iter().map(|(_, volume)| volume.messages)),
-            Column::whole("bytes", sizes.iter().map(|(_, volume)| volume.bytes)),
-        ];
+        let counts = &self.sizes;
+        let sizes = || counts.sizes.iter().map(|(size, _)| *size);
+        let mut columns = match counts.exact {
+            true => vec![Column::whole("size", sizes())],
+            // Other columns than where a row is one size, so that nobody takes it for that.
+            false => vec![
+                Column::whole("size_from", sizes().map(|size| smallest_beside(size).max(counts.least))),
+                Column::whole("size_to", sizes()),
+            ],
+        };
+        columns.extend([
+            Column::whole("messages", counts.sizes.iter().map(|(_, volume)| volume.messages)),
+            Column::whole("bytes", counts.sizes.iter().map(|(_, volume)| volume.bytes)),
+        ]);
         Table { name: "sizes", columns }
     }
 

@@ -36,9 +36,6 @@ pub enum ReplayedError {
     Stuck(Box<replay::Stuck>),
 }
 
-/// Bandwidth of the ideal network: two megabytes take a picosecond.
-const IDEAL_BITS_PER_SECOND: u64 = u64::MAX;
-
 /// Replays the trace in the file `path`, whose statistics are `stats`, on a network of that `link`, and on an ideal one.
 ///
 /// # Errors
@@ -50,9 +47,8 @@ pub fn replay(
     link: &Link,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Replayed, ReplayedError> {
-    let ideal = Link::new(Picos::ZERO, IDEAL_BITS_PER_SECOND)?;
     let mut engine = Engine::builder().job(job(path, op_codes)?).engine()?;
-    let ideal_runtime = yardstick::run(&mut engine, &ideal)?.runtime;
+    let ideal_runtime = yardstick::run(&mut engine, &Link::ideal())?.runtime;
     let mut engine = Engine::builder().job(job(path, op_codes)?).engine()?;
     let mut watcher = Watcher::new(stats, *link, progress);
     let outcome = yardstick::watch(&mut engine, link, Picos::MAX, &mut watcher)?;

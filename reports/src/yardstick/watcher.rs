@@ -55,6 +55,8 @@ struct Task {
     pending: Option<(Picos, Picos)>,
     /// Time in each state.
     times: [u64; STATES],
+    /// Of its computing, that until `MPI_Init` returned.
+    initialising: u64,
 }
 
 pub(super) struct Watcher<'a> {
@@ -66,6 +68,9 @@ pub(super) struct Watcher<'a> {
     kinds: Vec<Option<[Lane; 2]>>,
     totals: Vec<Volume>,
     states: [Lane; STATES],
+    /// When `MPI_Init` returned, by rank, as captured; empty if unknown.
+    initialised: Vec<Picos>,
+    initialising: Lane,
     in_flight: Lane,
     under_way: UnderWay,
     ranks_per_row: u32,
@@ -82,6 +87,7 @@ impl<'a> Watcher<'a> {
         let tasks = stats.header.tasks;
         let ranks_per_row = tasks.div_ceil(MOST_ROWS).max(1);
         let rows = tasks.div_ceil(ranks_per_row) as usize;
+        let (spans, clock) = (stats.spans.iter().flatten(), stats.header.clock);
         Self {
             link,
             progress,
@@ -90,6 +96,8 @@ impl<'a> Watcher<'a> {
             kinds: (0..Kind::COUNT).map(|_| None).collect(),
             totals: vec![Volume::default(); Kind::COUNT],
             states: std::array::from_fn(|_| bins::lane()),
+            initialised: spans.map(|span| Picos(span.initialised.0.saturating_mul(clock.0))).collect(),
+            initialising: bins::lane(),
             in_flight: bins::lane(),
             under_way: UnderWay::new(),
             ranks_per_row,
@@ -113,7 +121,10 @@ impl<'a> Watcher<'a> {
     fn widen(&mut self) {
         self.width.double();
         let kinds = self.kinds.iter_mut().flatten().flatten();
-        let lanes = kinds.chain(&mut self.states).chain([&mut self.in_flight]).map(|lane| &mut lane[..]);
+        let lanes = kinds
+            .chain(&mut self.states)
+            .chain([&mut self.in_flight, &mut self.initialising])
+            .map(|lane| &mut lane[..]);
         lanes.chain(self.rows.chunks_mut(ROW_BINS)).for_each(|lane| fold(lane, u64::saturating_add));
         self.under_way.fold();
     }
@@ -211,6 +222,7 @@ impl<'a> Watcher<'a> {
             states: States {
                 bin_ps,
                 computing: state(State::Computing),
+                initialising: shown(&self.initialising[..]),
                 collective: state(State::Collective),
                 reception: state(State::Reception),
                 send: state(State::Send),
@@ -234,14 +246,16 @@ impl<'a> Watcher<'a> {
 
 fn rank_states(tasks: &[Task], finished: &[u64]) -> RankStates {
     let per_row = tasks.len().div_ceil(MOST_RANKS).max(1);
-    let column = |state: State| {
-        let sum = |tasks: &[Task]| tasks.iter().map(|task| u128::from(task.times[state as usize])).sum();
+    let sums = |of: &dyn Fn(&Task) -> u64| {
+        let sum = |tasks: &[Task]| tasks.iter().map(|task| u128::from(of(task))).sum();
         tasks.chunks(per_row).map(|tasks| Exact(sum(tasks))).collect()
     };
+    let column = |state: State| sums(&|task| task.times[state as usize]);
     let sum = |times: &[u64]| times.iter().map(|&time| u128::from(time)).sum();
     RankStates {
         ranks_per_row: per_row as u32,
         computing_ps: column(State::Computing),
+        initialising_ps: sums(&|task| task.initialising),
         collective_ps: column(State::Collective),
         reception_ps: column(State::Reception),
         send_ps: column(State::Send),
@@ -265,6 +279,11 @@ impl Sink for Watcher<'_> {
         let rank = started.task.index();
         let last = std::mem::replace(&mut self.tasks[rank].last, started.at);
         self.was(rank, State::Computing, started.released, started.at);
+        let initialised = self.initialised.get(rank).copied().unwrap_or_default().min(started.at);
+        if started.released < initialised {
+            self.width.add_span(&mut self.initialising, started.released, initialised);
+            self.tasks[rank].initialising += initialised.0 - started.released.0;
+        }
         let Some(raw) = started.record else {
             self.tasks[rank].pending = Some((last, started.released));
             return;
