@@ -94,14 +94,17 @@ pub(super) fn section(against: &Against) -> Markup {
 fn compared(this: Exact, other: Exact) -> String {
     let (this, other) = (this.0, other.0);
     let word = if this > other { "more" } else { "less" };
-    let ratio = || this.max(other) as f64 / this.min(other) as f64;
+    let ratio = || {
+        let (less, more) = (this.min(other), this.max(other));
+        more.saturating_add(less / 2) / less
+    };
     let change = || 100.0 * this.abs_diff(other) as f64 / other as f64;
     match (this, other) {
         _ if this == other => "equal".to_owned(),
         (0, _) => "nothing".to_owned(),
         (_, 0) => "–".to_owned(),
-        _ if this / other >= 10 => format!("{:.0} times as much", ratio()),
-        _ if other / this >= 10 => format!("1/{:.0} of it", ratio()),
+        _ if this / other >= 10 => format!("{} times as much", ratio()),
+        _ if other / this >= 10 => format!("1/{} of it", ratio()),
         _ if change() < 0.05 => format!("less than 0.1 % {word}"),
         _ => format!("{:.1} % {word}", change()),
     }
