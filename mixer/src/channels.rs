@@ -76,11 +76,6 @@ impl Side {
         self.of[operation as usize]
     }
 
-    /// Like [`Side::number`], for an index that may be out of range.
-    pub(crate) fn number_at(&self, operation: usize) -> u32 {
-        self.of.get(operation).copied().unwrap_or(NONE)
-    }
-
     /// The channel of an operation.
     #[inline]
     pub(crate) fn of(&self, operation: u32) -> Option<Channel> {
@@ -124,11 +119,6 @@ impl Side {
             }
         }
         Grouped { begins, order }
-    }
-
-    /// Frees the table that only matching needs; [`Side::of`] remains valid.
-    pub(crate) fn forget_numbers(&mut self) {
-        self.numbers = HashMap::new();
     }
 
     /// Releases unused capacity.

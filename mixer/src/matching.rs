@@ -42,10 +42,49 @@ impl From<Wait> for Fate {
 /// The partners of one task's receives and messages.
 #[derive(Debug, Default)]
 pub(crate) struct Partners {
+    /// The message that each receive matched.
+    pub(crate) senders: Vec<Sender>,
+    /// The receiver of each message.
+    pub(crate) receivers: Vec<Receiver>,
+}
+
+/// The message that a receive matched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sender {
+    pub(crate) source: Rank,
+    /// Index of the message in the source; [`NONE`]: no message.
+    pub(crate) message: u32,
+}
+
+/// The receiver of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Receiver {
+    pub(crate) dst: Rank,
+    pub(crate) fate: Fate,
+}
+
+/// [`Partners`] without their tasks, which the channels have.
+#[derive(Debug, Default)]
+pub(crate) struct Matches {
     /// For each receive, the index of its message in the sender; [`NONE`]: no message.
-    pub(crate) messages: Vec<u32>,
+    messages: Vec<u32>,
     /// The fate of each message.
     pub(crate) fates: Vec<Fate>,
+}
+
+impl Partners {
+    /// The partners of `task`, whose sides are freed.
+    pub(crate) fn of(task: &mut Task, Matches { messages, fates }: Matches) -> Self {
+        let (sends, receives) = (std::mem::take(&mut task.sends), std::mem::take(&mut task.receives));
+        task.waits = Vec::new();
+        let peer = |channel: Option<Channel>| channel.map_or(Rank(NONE), |channel| channel.peer);
+        let sender = |(receive, message)| Sender { source: peer(receives.of(receive)), message };
+        let receiver = |(message, fate)| Receiver { dst: peer(sends.of(message)), fate };
+        Self {
+            senders: (0..).zip(messages).map(sender).collect(),
+            receivers: (0..).zip(fates).map(receiver).collect(),
+        }
+    }
 }
 
 /// Counts of the matching of some tasks.
@@ -81,7 +120,7 @@ pub(crate) struct Matching<'a> {
     tasks: &'a [Task],
     /// Sends and receives of each task by channel.
     grouped: Vec<(Grouped, Grouped)>,
-    partners: Vec<Partners>,
+    matches: Vec<Matches>,
 }
 
 impl<'a> Matching<'a> {
@@ -89,8 +128,8 @@ impl<'a> Matching<'a> {
     pub(crate) fn new(first: Rank, tasks: &'a [Task]) -> Self {
         let first = first.0;
         let grouped: Vec<_> = group(tasks);
-        let partners = |(at, task): (usize, &Task)| {
-            let mut partners = Partners {
+        let matches = |(at, task): (usize, &Task)| {
+            let mut matches = Matches {
                 messages: vec![NONE; task.receives.len()],
                 fates: vec![Fate::Dropped; task.sends.len()],
             };
@@ -104,19 +143,19 @@ impl<'a> Matching<'a> {
                 let Some((peer, theirs)) = other_end(channel, |task| &task.receives) else { continue };
                 let waits = &tasks[peer].waits;
                 for (&message, &receive) in grouped[at].0.of(number).iter().zip(grouped[peer].1.of(theirs)) {
-                    partners.fates[message as usize] = waits[receive as usize].into();
+                    matches.fates[message as usize] = waits[receive as usize].into();
                 }
             }
             for (number, channel) in task.receives.channels() {
                 let Some((peer, theirs)) = other_end(channel, |task| &task.sends) else { continue };
                 for (&receive, &message) in grouped[at].1.of(number).iter().zip(grouped[peer].0.of(theirs)) {
-                    partners.messages[receive as usize] = message;
+                    matches.messages[receive as usize] = message;
                 }
             }
-            partners
+            matches
         };
-        let partners = tasks.par_iter().enumerate().map(partners).collect();
-        Self { first, tasks, grouped, partners }
+        let matches = tasks.par_iter().enumerate().map(matches).collect();
+        Self { first, tasks, grouped, matches }
     }
 
     /// Imports the channel ends that other tasks exported; `comm` maps a common communicator number to an own one.
@@ -135,13 +174,13 @@ impl<'a> Matching<'a> {
             let Some(comm) = comm else { continue };
             let channel = Channel { comm: Identity(comm), peer: Rank(theirs), tag, length };
             let (sends, receives) = &self.grouped[at];
-            let partners = &mut self.partners[at];
+            let matches = &mut self.matches[at];
             if kind == SENDS {
                 let Some(number) = task.receives.find(&channel) else { continue };
-                import_numbers(exported, receives.of(number), &mut partners.messages)?;
+                import_numbers(exported, receives.of(number), &mut matches.messages)?;
             } else {
                 let Some(number) = task.sends.find(&channel) else { continue };
-                import_waits(exported, sends.of(number), &mut partners.fates)?;
+                import_waits(exported, sends.of(number), &mut matches.fates)?;
             }
         }
         Ok(())
@@ -151,15 +190,15 @@ impl<'a> Matching<'a> {
     pub(crate) fn finish(
         self,
         room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
-    ) -> (Vec<Partners>, Matched) {
-        let Self { first, tasks, mut partners, .. } = self;
-        let settle = |(at, (task, partners)): (usize, (&Task, &mut Partners))| {
-            settle(Rank(first + at as u32), task, partners, room)
+    ) -> (Vec<Matches>, Matched) {
+        let Self { first, tasks, mut matches, .. } = self;
+        let settle = |(at, (task, matches)): (usize, (&Task, &mut Matches))| {
+            settle(Rank(first + at as u32), task, matches, room)
         };
-        let all: Vec<_> = tasks.par_iter().zip(&mut partners).enumerate().map(settle).collect();
+        let all: Vec<_> = tasks.par_iter().zip(&mut matches).enumerate().map(settle).collect();
         let mut matched = Matched::default();
         all.into_iter().for_each(|one| matched.merge(one));
-        (partners, matched)
+        (matches, matched)
     }
 }
 
@@ -271,20 +310,20 @@ fn import_waits(mut exported: Reader<'_>, sends: &[u32], fates: &mut [Fate]) -> 
 fn settle(
     own: Rank,
     task: &Task,
-    partners: &mut Partners,
+    matches: &mut Matches,
     room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
 ) -> Matched {
     let mut settled = Matched::default();
-    let lost = partners.fates.iter().filter(|&&fate| fate == Fate::Dropped).count() as u64;
+    let lost = matches.fates.iter().filter(|&&fate| fate == Fate::Dropped).count() as u64;
     settled.matched = task.sends.len() as u64 - lost;
     if lost > 0 || task.sends.channels().any(|(_, channel)| channel.peer == own) {
-        settle_messages(own, task, partners, &mut settled);
+        settle_messages(own, task, matches, &mut settled);
     }
     let mut unmatched = Vec::new();
-    if partners.messages.contains(&NONE) {
+    if matches.messages.contains(&NONE) {
         // A receive that no call waited for is counted under `never_completed`.
         let unmatched_receives = (0..task.receives.len() as u32)
-            .filter(|&receive| partners.messages[receive as usize] == NONE)
+            .filter(|&receive| matches.messages[receive as usize] == NONE)
             .filter(|&receive| task.waits[receive as usize] != Wait::Not)
             .filter_map(|receive| Some((receive, task.receives.of(receive)?)));
         for (receive, channel) in unmatched_receives {
@@ -307,14 +346,14 @@ fn settle(
 
 /// Reads the records of `task` again for decisions that depend on message sizes: empty messages to itself, and the
 /// report of unmatched sends.
-fn settle_messages(own: Rank, task: &Task, partners: &mut Partners, settled: &mut Matched) {
+fn settle_messages(own: Rank, task: &Task, matches: &mut Matches, settled: &mut Matched) {
     let mut records = Cursor::default();
     let mut message = 0u32;
-    while let Some(record) = records.next(&task.records) {
-        let Body::Message(bytes) = record.body else { continue };
+    while let Some(entry) = records.next(&task.records, u64::MAX) {
+        let Body::Message(bytes) = entry.body() else { continue };
         let channel = task.sends.of(message);
         let to_itself = channel.is_some_and(|channel| channel.peer == own);
-        let fate = &mut partners.fates[message as usize];
+        let fate = &mut matches.fates[message as usize];
         if *fate == Fate::Unawaited && to_itself && bytes == Bytes::ZERO {
             *fate = Fate::Dropped;
             settled.empty_self += 1;

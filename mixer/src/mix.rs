@@ -7,7 +7,7 @@ use crate::channels::NONE;
 use crate::communicators::{Communicators, Known, Names};
 use crate::error::MixError;
 use crate::job::{Job, WindowRequests};
-use crate::matching::{Matched, Matching, Partners, channel_ends, put_renamed};
+use crate::matching::{Matched, Matches, Matching, Partners, channel_ends, put_renamed};
 use crate::order::{End, Samples};
 use crate::output::Output;
 use crate::parts::{Parts, Place, Spill};
@@ -211,14 +211,12 @@ impl<'a> Mix<'a> {
             }
             None => {
                 let outcome = self.match_all(&communicators, &parts, &read.kept, &common);
-                partners = agreed(self.job, outcome)?;
+                let matches = agreed(self.job, outcome)?;
                 let part = parts.all()[parts.own().start].clone();
-                let encoded = encode_notes(Rank(part.start), &mut read.kept, &partners, &common.operations);
+                let encoded = encode_notes(Rank(part.start), &mut read.kept, &matches, &common.operations);
                 (spill, notes) = (None, vec![KeptNotes::Here(encoded)]);
-                read.kept.par_iter_mut().for_each(|task| {
-                    task.sends.forget_numbers();
-                    task.receives.forget_numbers();
-                });
+                let partners_of = |(task, matches)| Partners::of(task, matches);
+                partners = read.kept.par_iter_mut().zip(matches).map(partners_of).collect::<Vec<_>>();
                 // Several preparers let several threads prepare windows at once.
                 let sources = (rayon::current_num_threads() - 1).clamp(1, stations::MOST - 1);
                 let many = read.kept.len().div_ceil(sources).max(1);
@@ -410,7 +408,7 @@ impl<'a> Mix<'a> {
         parts: &Parts,
         kept: &[Task],
         common: &Common,
-    ) -> Result<Vec<Partners>, MixError> {
+    ) -> Result<Vec<Matches>, MixError> {
         let first = Rank(parts.share().start as u32);
         let mut matching = Matching::new(first, kept);
         if let Some(job) = self.job {
@@ -422,9 +420,9 @@ impl<'a> Mix<'a> {
             job.exchange(parts, export, |_, exported| Ok(matching.import_peer(&exported, &own)?))?;
         }
         let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
-        let (partners, matched) = matching.finish(&room);
+        let (matches, matched) = matching.finish(&room);
         self.matched = matched;
-        Ok(partners)
+        Ok(matches)
     }
 
     /// Matches part by part, and spills the prepared windows of each.
@@ -463,9 +461,11 @@ impl<'a> Mix<'a> {
                 matching.import_peer(&spill.read(exported)?, &|name| common.names.own(name))?;
             }
             let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
-            let (partners, matched) = matching.finish(&room);
+            let (matches, matched) = matching.finish(&room);
             all.merge(matched);
-            let encoded = encode_notes(first, &mut tasks, &partners, &common.operations);
+            let encoded = encode_notes(first, &mut tasks, &matches, &common.operations);
+            let partners_of = |(task, matches)| Partners::of(task, matches);
+            let partners: Vec<_> = tasks.par_iter_mut().zip(matches).map(partners_of).collect();
             notes.push(KeptNotes::Spilled(spill.add(&encoded)?));
             let shifts = &common.shifts[part.start as usize..part.end as usize];
             let mut preparer = Preparer::new(first, &tasks, &partners, shifts, shared);

@@ -1,7 +1,7 @@
 //! The records of one task between walk and output: sixteen bytes each.
 //!
 //! References and times are delta-coded. A record that does not fit (computing for over four seconds, a message over
-//! 4 GiB) is in an overflow list.
+//! 4 GiB) is in an overflow list, in the same form with wider fields.
 
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
@@ -27,8 +27,8 @@ pub(crate) enum Body {
     Mark,
     /// The task's next message, with its size.
     Message(Bytes),
-    /// The task's next collective on the communicator.
-    Collective(Part),
+    /// The task's next collective on the communicator: index of its [`Part`].
+    Collective(u32),
 }
 
 /// One task's part of a collective.
@@ -55,27 +55,14 @@ pub(crate) struct Record {
     pub(crate) time: u64,
 }
 
-/// A mark or message without overflow that depends on a message: nearly all records are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plain {
-    /// Its start.
-    pub(crate) start: u64,
-    /// Computing time in front of it, in nanoseconds.
-    pub(crate) time: u32,
-    /// Bytes of a message; `None`: a mark.
-    pub(crate) bytes: Option<u32>,
-    /// The receive that it depends on; `None`: the latest message or mark of the task.
-    pub(crate) receive: Option<u32>,
-}
-
 /// The records of one task, in order, with their starts.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     packed: Vec<Packed>,
     /// Parts of collectives; consecutive equal ones are stored once.
     parts: Vec<Part>,
-    /// Overflow: steps and records that do not fit into [`Packed`].
-    long: Vec<(u64, Record)>,
+    /// Overflow: records that do not fit into [`Packed`].
+    long: Vec<Fields<u64>>,
     /// The thread of each record, in tasks with several threads.
     threads: Option<Vec<u16>>,
     /// The start of every [`SAMPLE`]th record; counting begins at `ahead`.
@@ -89,26 +76,37 @@ pub(crate) struct Records {
 /// The start of one in so many records is sampled.
 pub(crate) const SAMPLE: usize = 64;
 
-/// A record; only the kind is set if it is in the overflow list.
+/// A record in the packed list; of one in the overflow list, only the kind, and its index there as the value.
+type Packed = Fields<u32>;
+
+/// The fields of a record.
 #[derive(Clone, Copy, Debug)]
-struct Packed {
+struct Fields<T> {
     /// Time from the start of the previous record.
-    step: u32,
-    time: u32,
+    step: T,
+    time: T,
     /// Bytes of a message, or index of a part.
-    value: u32,
-    /// From the lowest bit: two bits of kind, two bits of dependency, 28 bits of its distance.
-    link: u32,
+    value: T,
+    /// From the lowest bit: two bits of kind, two bits of dependency, and its distance.
+    link: T,
 }
 
-const MARK: u32 = 0;
-const MESSAGE: u32 = 1;
-const COLLECTIVE: u32 = 2;
+impl From<Packed> for Fields<u64> {
+    #[inline(always)]
+    fn from(packed: Packed) -> Self {
+        let Packed { step, time, value, link } = packed;
+        Self { step: step.into(), time: time.into(), value: value.into(), link: link.into() }
+    }
+}
+
+const MARK: u64 = 0;
+const MESSAGE: u64 = 1;
+const COLLECTIVE: u64 = 2;
 const LONG: u32 = 3;
 
-const START: u32 = 0;
-const SENT: u32 = 1;
-const RECEIVED: u32 = 2;
+const START: u64 = 0;
+const SENT: u64 = 1;
+const RECEIVED: u64 = 2;
 
 /// The origin of delta-coded references; the writer and the reader update it alike.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,7 +120,7 @@ struct Origin {
 impl Origin {
     /// Kind and distance of a dependency.
     #[inline]
-    fn encode(self, after: After) -> (u32, u32) {
+    fn encode(self, after: After) -> (u64, u32) {
         match after {
             After::Start => (START, 0),
             After::Sent => (SENT, 0),
@@ -134,23 +132,7 @@ impl Origin {
         }
     }
 
-    /// The reverse of [`Origin::encode`].
-    #[inline]
-    fn decode(self, what: u32, distance: u32) -> After {
-        match what {
-            START => After::Start,
-            SENT => After::Sent,
-            RECEIVED => After::Received(self.decode_receive(distance)),
-            _ => After::Collective(self.collectives.wrapping_sub(distance)),
-        }
-    }
-
-    #[inline(always)]
-    fn decode_receive(self, distance: u32) -> u32 {
-        let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
-        self.receive.wrapping_add(step)
-    }
-
+    /// Call behind each record.
     #[inline]
     fn advance(&mut self, after: After, is_collective: bool) {
         if let After::Received(receive) = after {
@@ -183,17 +165,19 @@ impl Records {
         let (kind, value) = match record.body {
             Body::Mark => (MARK, 0),
             Body::Message(bytes) => (MESSAGE, bytes.0),
-            Body::Collective(part) => (COLLECTIVE, self.part(part)),
+            Body::Collective(part) => (COLLECTIVE, part.into()),
         };
         let (what, distance) = self.origin.encode(record.after);
-        let packed = if (step | record.time | value) >> 32 == 0 && distance >> 28 == 0 {
-            let link = kind | what << 2 | distance << 4;
-            Packed { step: step as u32, time: record.time as u32, value: value as u32, link }
+        let fields =
+            Fields { step, time: record.time, value, link: kind | what << 2 | u64::from(distance) << 4 };
+        if (step | fields.time | value | fields.link) >> 32 == 0 {
+            let (step, time, value, link) =
+                (step as u32, fields.time as u32, value as u32, fields.link as u32);
+            self.packed.push(Packed { step, time, value, link });
         } else {
-            self.long.push((step, *record));
-            Packed { step: 0, time: 0, value: 0, link: LONG }
-        };
-        self.packed.push(packed);
+            self.packed.push(Packed { step: 0, time: 0, value: self.long.len() as u32, link: LONG });
+            self.long.push(fields);
+        }
         if let Some(threads) = &mut self.threads {
             threads.push(record.thread);
         }
@@ -203,12 +187,17 @@ impl Records {
         }
     }
 
-    /// The index of `part`.
-    fn part(&mut self, part: Part) -> u64 {
+    /// Adds `part`; returns its index.
+    pub(crate) fn add_part(&mut self, part: Part) -> u32 {
         if self.parts.last() != Some(&part) {
             self.parts.push(part);
         }
-        self.parts.len() as u64 - 1
+        self.parts.len() as u32 - 1
+    }
+
+    /// The part with `index`.
+    pub(crate) fn part(&self, index: u32) -> &Part {
+        &self.parts[index as usize]
     }
 
     /// Number of records.
@@ -225,7 +214,7 @@ impl Records {
     pub(crate) fn memory(&self) -> usize {
         size_of::<Packed>() * self.packed.capacity()
             + size_of::<Part>() * self.parts.capacity()
-            + size_of::<(u64, Record)>() * self.long.capacity()
+            + size_of::<Fields<u64>>() * self.long.capacity()
             + size_of::<u64>() * self.sampled.capacity()
             + size_of::<u16>() * self.threads.as_ref().map_or(0, Vec::capacity)
     }
@@ -244,52 +233,12 @@ impl Records {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
     at: usize,
-    long: usize,
     /// Start of the previous record.
     now: u64,
     origin: Origin,
 }
 
 impl Cursor {
-    /// Start of the next record; `None` at the end.
-    #[inline]
-    pub(crate) fn start(&self, records: &Records) -> Option<u64> {
-        let packed = records.packed.get(self.at)?;
-        let step = match packed.link & 3 {
-            LONG => records.long[self.long].0,
-            _ => packed.step.into(),
-        };
-        Some(self.now + step)
-    }
-
-    /// The next record, if it is a plain one of a task with one thread.
-    #[inline(always)]
-    pub(crate) fn plain(&self, records: &Records) -> Option<Plain> {
-        if records.has_threads() {
-            return None;
-        }
-        let &Packed { step, time, value, link } = records.packed.get(self.at)?;
-        let bytes = match link & 3 {
-            MARK => None,
-            MESSAGE => Some(value),
-            _ => return None,
-        };
-        let receive = match link >> 2 & 3 {
-            SENT => None,
-            RECEIVED => Some(self.origin.decode_receive(link >> 4)),
-            _ => return None,
-        };
-        Some(Plain { start: self.now + u64::from(step), time, bytes, receive })
-    }
-
-    /// Advances past `plain`, the next record.
-    #[inline(always)]
-    pub(crate) fn advance(&mut self, plain: &Plain) {
-        self.at += 1;
-        self.now = plain.start;
-        self.origin.receive = plain.receive.unwrap_or(self.origin.receive);
-    }
-
     /// The last receive that a record referred to.
     pub(crate) fn receive(&self) -> u32 {
         self.origin.receive
@@ -302,34 +251,75 @@ impl Cursor {
         next.iter().step_by(4).take(4).fold(0, |sum, packed| sum ^ packed.step)
     }
 
-    /// The next record; `None` at the end.
-    #[inline]
-    pub(crate) fn next(&mut self, records: &Records) -> Option<Record> {
-        let &Packed { step, time, value, link } = records.packed.get(self.at)?;
-        let thread = records.threads.as_ref().map_or(0, |threads| threads[self.at]);
-        self.at += 1;
-        let kind = link & 3;
-        if kind == LONG {
-            return Some(self.next_long(records));
-        }
-        self.now += u64::from(step);
-        let body = match kind {
-            MARK => Body::Mark,
-            MESSAGE => Body::Message(Bytes(value.into())),
-            _ => Body::Collective(records.parts[value as usize]),
+    /// The next record, if it begins at `latest` or earlier.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, records: &Records, latest: u64) -> Option<Entry> {
+        let &packed = records.packed.get(self.at)?;
+        let Fields { step, time, value, link } = match packed.link {
+            LONG => records.long[packed.value as usize],
+            _ => packed.into(),
         };
-        let after = self.origin.decode(link >> 2 & 3, link >> 4);
-        self.origin.advance(after, kind == COLLECTIVE);
-        Some(Record { thread, body, after, time: time.into() })
+        let start = self.now + step;
+        if start > latest {
+            return None;
+        }
+        let distance = (link >> 4) as u32;
+        if link >> 2 & 3 == RECEIVED {
+            let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
+            self.origin.receive = self.origin.receive.wrapping_add(step);
+        }
+        let entry = Entry {
+            start,
+            time,
+            thread: records.threads.as_ref().map(|threads| threads[self.at]),
+            receive: self.origin.receive,
+            collective: self.origin.collectives.wrapping_sub(distance),
+            value,
+            link,
+        };
+        self.origin.collectives += u32::from(link & 3 == COLLECTIVE);
+        self.at += 1;
+        self.now = start;
+        Some(entry)
+    }
+}
+
+/// A record as a [`Cursor`] reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Its start.
+    pub(crate) start: u64,
+    /// [`Record::time`]
+    pub(crate) time: u64,
+    /// Its thread, if the task has several.
+    pub(crate) thread: Option<u16>,
+    value: u64,
+    link: u64,
+    /// The receive, or the collective, that it depends on if it depends on one.
+    receive: u32,
+    collective: u32,
+}
+
+impl Entry {
+    /// Its kind.
+    #[inline(always)]
+    pub(crate) fn body(&self) -> Body {
+        match self.link & 3 {
+            MARK => Body::Mark,
+            MESSAGE => Body::Message(Bytes(self.value)),
+            _ => Body::Collective(self.value as u32),
+        }
     }
 
-    #[cold]
-    fn next_long(&mut self, records: &Records) -> Record {
-        let (step, record) = records.long[self.long];
-        self.long += 1;
-        self.now += step;
-        self.origin.advance(record.after, matches!(record.body, Body::Collective(_)));
-        record
+    /// Its dependency.
+    #[inline(always)]
+    pub(crate) fn after(&self) -> After {
+        match self.link >> 2 & 3 {
+            START => After::Start,
+            SENT => After::Sent,
+            RECEIVED => After::Received(self.receive),
+            _ => After::Collective(self.collective),
+        }
     }
 }
 
@@ -349,14 +339,10 @@ mod tests {
             any::<u32>().prop_map(After::Received),
             any::<u32>().prop_map(After::Collective),
         ];
-        let part = (any::<u32>(), 0..Operation::ALL.len(), number(), number());
         let body = prop_oneof![
             Just(Body::Mark),
             number().prop_map(|bytes| Body::Message(Bytes(bytes))),
-            part.prop_map(|(slot, op, send, recv)| {
-                let amounts = Amounts { send: Bytes(send), recv: Bytes(recv) };
-                Body::Collective(Part { slot, operation: Operation::ALL[op], amounts })
-            }),
+            any::<u32>().prop_map(Body::Collective),
         ];
         (0u16..3, body, after, number()).prop_map(|(thread, body, after, time)| Record {
             thread,
@@ -370,7 +356,6 @@ mod tests {
         #[test]
         fn what_goes_in_comes_out(
             list in proptest::collection::vec((number(), record(), 1usize..3), 0..60),
-            pass_plain: bool,
             threads: bool,
         ) {
             let mut starts: Vec<_> = list.iter().map(|&(start, ..)| start).collect();
@@ -391,21 +376,13 @@ mod tests {
             prop_assert_eq!(records.len(), list.len());
             let mut cursor = Cursor::default();
             for &(start, record) in &list {
-                prop_assert_eq!(cursor.start(&records), Some(start));
-                if let Some(plain) = cursor.plain(&records) {
-                    let body = plain.bytes.map_or(Body::Mark, |bytes| Body::Message(Bytes(bytes.into())));
-                    let after = plain.receive.map_or(After::Sent, After::Received);
-                    let found = Record { thread: 0, body, after, time: plain.time.into() };
-                    prop_assert_eq!((plain.start, found), (start, record));
-                    if pass_plain {
-                        cursor.advance(&plain);
-                        continue;
-                    }
-                }
-                prop_assert_eq!(cursor.next(&records), Some(record));
+                prop_assert!(start.checked_sub(1).and_then(|latest| cursor.next(&records, latest)).is_none());
+                let entry = cursor.next(&records, start).expect("it begins then");
+                let thread = entry.thread.unwrap_or(0);
+                prop_assert_eq!(entry.thread.is_some(), threads);
+                prop_assert_eq!((entry.start, Record { thread, body: entry.body(), after: entry.after(), time: entry.time }), (start, record));
             }
-            prop_assert_eq!(cursor.start(&records), None);
-            prop_assert_eq!(cursor.next(&records), None);
+            prop_assert!(cursor.next(&records, u64::MAX).is_none());
         }
     }
 
@@ -418,7 +395,7 @@ mod tests {
             let body = match at % 3 {
                 0 => Body::Mark,
                 1 => Body::Message(Bytes(1 << 31)),
-                _ => Body::Collective(part),
+                _ => Body::Collective(records.add_part(part)),
             };
             let record = Record { thread: 0, body, after: After::Received(at), time: 4_000_000_000 };
             records.push(u64::from(at) * 4_000_000_000, &record);

@@ -3,17 +3,16 @@
 
 use crate::agreement::Operations;
 use crate::channels::NONE;
-use crate::matching::{Fate, Partners};
+use crate::matching::{Fate, Partners, Receiver, Sender};
 use crate::order::End;
-use crate::packed::{After, Body, Cursor};
+use crate::packed::{After, Body, Cursor, Entry};
 use crate::prepared::{Awaits, Prepared, What};
 use crate::task::Task;
 use crate::window::Window;
 use std::collections::VecDeque;
 use std::hint::black_box;
 use vef_format::ids::Rank;
-use vef_format::operation::{OpCode, OpCodes, Operation};
-use vef_format::units::Bytes;
+use vef_format::operation::{Amounts, OpCode, OpCodes, Operation};
 
 /// Data common to all tasks.
 #[derive(Debug)]
@@ -49,9 +48,8 @@ pub(crate) struct Preparer<'a> {
 #[derive(Debug)]
 struct Place {
     records: Cursor,
-    /// Conversion to the common clock: add `later`, subtract `earlier`.
-    later: u64,
-    earlier: u64,
+    /// Conversion to the common clock: to be added.
+    shift: i64,
     messages: u32,
     /// The threads seen so far; at least one.
     threads: Vec<Thread>,
@@ -83,8 +81,7 @@ impl<'a> Preparer<'a> {
     ) -> Self {
         let place = |(task, &shift): (&Task, &i64)| Place {
             records: Cursor::default(),
-            later: shift.max(0).unsigned_abs(),
-            earlier: shift.min(0).unsigned_abs(),
+            shift,
             messages: 0,
             threads: vec![Thread::default()],
             calls: task.calls.iter().map(|calls| (calls.comm.0, 0)).collect(),
@@ -104,137 +101,97 @@ impl<'a> Preparer<'a> {
             }
             let place = &mut places[at];
             let (rank, task, partners) = (Rank(*first + at as u32), &tasks[at], &partners[at]);
-            let Some(end) = end.latest(rank) else { continue };
-            loop {
-                place.fast_take(rank, end, task, partners, window);
-                let Some(start) = place.start(task).filter(|&start| start <= end) else { break };
-                if let Some(record) = place.take(rank, start, task, partners, shared) {
-                    window.push(record);
-                }
+            let Some(latest) = end.latest(rank).and_then(|end| place.on_clock_of_task(end)) else { continue };
+            let mut records = place.records;
+            while let Some(entry) = records.next(&task.records, latest) {
+                let begun = Prepared {
+                    task: rank,
+                    thread: entry.thread,
+                    start: entry.start.saturating_add_signed(place.shift),
+                    time: entry.time,
+                    awaits: Awaits::Start,
+                    what: What::Mark,
+                    amounts: Amounts::default(),
+                };
+                window.push_if(begun, |prepared| place.prepare(&entry, task, partners, shared, prepared));
             }
+            place.records = records;
         }
     }
 }
 
 impl Place {
-    /// Start of the next record on the common clock; `None` at the end.
-    #[inline(always)]
-    fn start(&self, task: &Task) -> Option<u64> {
-        self.records.start(&task.records).map(|start| self.on_clock_of_all(start))
-    }
-
-    #[inline(always)]
-    fn on_clock_of_all(&self, start: u64) -> u64 {
-        start.saturating_add(self.later).saturating_sub(self.earlier)
+    /// The latest time of the task's clock that is not after `end` of the common clock; `None`: there is none.
+    fn on_clock_of_task(&self, end: u64) -> Option<u64> {
+        match self.shift {
+            // Times beyond it are this one.
+            _ if end == u64::MAX => Some(end),
+            shift @ 0.. => end.checked_sub(shift.unsigned_abs()),
+            shift => Some(end.saturating_add(shift.unsigned_abs())),
+        }
     }
 
     /// Touches what the next records need, so that the cache misses overlap.
     #[inline]
     fn prefetch(&self, task: &Task, partners: &Partners) {
-        let sent = self.messages as usize;
-        let received = self.records.receive() as usize;
-        let lines = task.receives.number_at(received)
-            ^ task.sends.number_at(sent)
-            ^ partners.messages.get(received).copied().unwrap_or_default()
-            ^ partners.fates.get(sent).map_or(0, |&fate| fate as u32)
+        let lines = partners.senders.get(self.records.receive() as usize).map_or(0, |sender| sender.message)
+            ^ partners.receivers.get(self.messages as usize).map_or(0, |receiver| receiver.dst.0)
             ^ self.records.prefetch(&task.records);
         black_box(lines);
     }
 
-    /// Fast path of [`Place::take`]: adds the next records up to `end` (inclusive) as long as they are plain marks and
-    /// messages with a partner.
+    /// Completes `prepared` from its entry; returns `false` if the record is dropped.
     #[inline(always)]
-    fn fast_take(&mut self, rank: Rank, end: u64, task: &Task, partners: &Partners, window: &mut Window) {
-        if !self.threads[0].anchored || self.threads[0].inherited.is_some() {
-            return;
-        }
-        let (mut records, mut messages) = (self.records, self.messages);
-        while let Some(plain) = records.plain(&task.records) {
-            let start = self.on_clock_of_all(plain.start);
-            if start > end {
-                break;
-            }
-            let awaits = match plain.receive {
-                None => Awaits::Sent,
-                Some(receive) => match (partners.messages[receive as usize], task.receives.of(receive)) {
-                    (NONE, _) | (_, None) => break,
-                    (message, Some(channel)) => Awaits::Received { source: channel.peer, message },
-                },
-            };
-            let what = match plain.bytes {
-                None => What::Mark,
-                Some(bytes) => match (partners.fates[messages as usize], task.sends.of(messages)) {
-                    (Fate::Dropped, _) | (_, None) => break,
-                    (fate, Some(channel)) => {
-                        let (number, bytes) = (messages, Bytes(bytes.into()));
-                        messages += 1;
-                        What::Message { number, dst: channel.peer, bytes, fate }
-                    }
-                },
-            };
-            let time = plain.time.into();
-            window.push(Prepared { task: rank, thread: None, start, time, awaits, what });
-            records.advance(&plain);
-        }
-        (self.records, self.messages) = (records, messages);
-    }
-
-    /// Prepares the next record, which begins at `start`; `None`: the record is dropped.
-    #[inline(always)]
-    fn take(
+    fn prepare(
         &mut self,
-        rank: Rank,
-        start: u64,
+        entry: &Entry,
         task: &Task,
         partners: &Partners,
         shared: &Shared<'_>,
-    ) -> Option<Prepared> {
-        let record = self.records.next(&task.records)?;
-        let number = task.records.has_threads().then_some(record.thread);
-        let thread = number.map_or(0, |number| self.thread(number));
-        let anchor = if self.threads[thread].anchored { Awaits::Sent } else { Awaits::Start };
-        // The dependency, and whether it is the previous record of the thread, which may have been dropped.
-        let (awaits, follows_previous) = match record.after {
-            After::Start => (Awaits::Start, true),
-            After::Sent => (anchor, true),
+        prepared: &mut Prepared,
+    ) -> bool {
+        let thread = entry.thread.map_or(0, |number| self.thread(number));
+        let thread = &mut self.threads[thread];
+        let anchor = if thread.anchored { Awaits::Sent } else { Awaits::Start };
+        // Whether the dependency is the previous record of the thread, which may have been dropped.
+        let mut follows_previous = true;
+        match entry.after() {
+            After::Start => {}
+            After::Sent => prepared.awaits = anchor,
+            After::Received(receive) => {
+                let Sender { source, message } = partners.senders[receive as usize];
+                prepared.awaits = if message == NONE { anchor } else { Awaits::Received { source, message } };
+                follows_previous = false;
+            }
             After::Collective(number) => {
                 let at = number.wrapping_sub(self.recent_first) as usize;
-                match self.recent.get(at) {
-                    Some(&(comm, position)) if shared.has(comm, position) => {
-                        (Awaits::Collective { comm, position }, false)
-                    }
-                    _ => (anchor, true),
-                }
+                let known = self.recent.get(at).filter(|&&(comm, position)| shared.has(comm, position));
+                let awaits = known.map(|&(comm, position)| Awaits::Collective { comm, position });
+                prepared.awaits = awaits.unwrap_or(anchor);
+                follows_previous = awaits.is_none();
             }
-            After::Received(receive) => {
-                match (partners.messages[receive as usize], task.receives.of(receive)) {
-                    (NONE, _) | (_, None) => (anchor, false),
-                    (message, Some(channel)) => (Awaits::Received { source: channel.peer, message }, false),
-                }
-            }
-        };
-        let (awaits, time) = match self.threads[thread].inherited.take() {
-            Some((awaits, since)) if follows_previous => (awaits, start.saturating_sub(since)),
-            _ => (awaits, record.time),
-        };
-        let what = match record.body {
+        }
+        if let Some((awaits, since)) = thread.inherited.take()
+            && follows_previous
+        {
+            (prepared.awaits, prepared.time) = (awaits, prepared.start.saturating_sub(since));
+        }
+        let is_kept = match entry.body() {
             Body::Mark => {
-                self.threads[thread].anchored = true;
-                What::Mark
+                thread.anchored = true;
+                true
             }
             Body::Message(bytes) => {
                 let number = self.messages;
                 self.messages += 1;
-                let fate = partners.fates[number as usize];
-                if fate == Fate::Dropped {
-                    self.threads[thread].inherited = Some((awaits, start.saturating_sub(time)));
-                    return None;
-                }
-                self.threads[thread].anchored = true;
-                let dst = task.sends.of(number)?.peer;
-                What::Message { number, dst, bytes, fate }
+                let Receiver { dst, fate } = partners.receivers[number as usize];
+                prepared.what = What::Message { number, dst, fate };
+                prepared.amounts.send = bytes;
+                thread.anchored |= fate != Fate::Dropped;
+                fate != Fate::Dropped
             }
             Body::Collective(part) => {
+                let part = task.records.part(part);
                 let (comm, calls) = &mut self.calls[part.slot as usize];
                 let (comm, position) = (*comm, *calls);
                 *calls += 1;
@@ -243,15 +200,16 @@ impl Place {
                     self.recent.pop_front();
                     self.recent_first += 1;
                 }
-                if !shared.has(comm, position) {
-                    self.threads[thread].inherited = Some((awaits, start.saturating_sub(time)));
-                    return None;
-                }
-                let code = shared.codes[part.operation as usize];
-                What::Collective { comm, position, code, amounts: part.amounts }
+                prepared.what =
+                    What::Collective { comm, position, code: shared.codes[part.operation as usize] };
+                prepared.amounts = part.amounts;
+                shared.has(comm, position)
             }
         };
-        Some(Prepared { task: rank, thread: number, start, time, awaits, what })
+        if !is_kept {
+            thread.inherited = Some((prepared.awaits, prepared.start.saturating_sub(prepared.time)));
+        }
+        is_kept
     }
 
     /// Index of a thread in [`Place::threads`].

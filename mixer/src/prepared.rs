@@ -3,10 +3,10 @@
 use crate::matching::Fate;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, OpCode};
-use vef_format::units::Bytes;
 
-/// A record before it has an id.
+/// A record before it has an id. It is one cache line, because records are read in another order than they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
 pub(crate) struct Prepared {
     /// Its task.
     pub(crate) task: Rank,
@@ -20,7 +20,11 @@ pub(crate) struct Prepared {
     pub(crate) awaits: Awaits,
     /// Its kind.
     pub(crate) what: What,
+    /// Bytes that it sends, and that a collective receives.
+    pub(crate) amounts: Amounts,
 }
+
+const _: () = assert!(size_of::<Prepared>() == 64);
 
 /// Dependency of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +45,7 @@ pub(crate) enum What {
     /// A local mark.
     Mark,
     /// A message; `number` is its index in its task.
-    Message { number: u32, dst: Rank, bytes: Bytes, fate: Fate },
+    Message { number: u32, dst: Rank, fate: Fate },
     /// A part of an operation, by communicator (identity) and position.
-    Collective { comm: u32, position: u32, code: OpCode, amounts: Amounts },
+    Collective { comm: u32, position: u32, code: OpCode },
 }

@@ -3,7 +3,7 @@
 use crate::agreement::{Calls, Operations};
 use crate::bytes::{Encoder, Reader};
 use crate::error::MixError;
-use crate::matching::{Fate, Partners};
+use crate::matching::{Fate, Matches};
 use crate::output::Output;
 use crate::parts::{Place, Spill};
 use crate::summary::Summary;
@@ -135,11 +135,11 @@ impl KeptNotes {
 pub(crate) fn encode_notes(
     first: Rank,
     tasks: &mut [Task],
-    partners: &[Partners],
+    matches: &[Matches],
     operations: &[Operations],
 ) -> Vec<u8> {
     let mut encoder = Encoder::default();
-    for ((rank, task), partners) in (first.0..).zip(tasks).zip(partners) {
+    for ((rank, task), matches) in (first.0..).zip(tasks).zip(matches) {
         let notes = std::mem::take(&mut task.notes);
         if notes.is_empty() {
             continue;
@@ -148,7 +148,7 @@ pub(crate) fn encode_notes(
             let operations = operations.get(calls.comm.0 as usize);
             operations.is_some_and(|operations| calls.made.len() as u64 <= operations.complete)
         };
-        let whole = !partners.fates.contains(&Fate::Dropped)
+        let whole = !matches.fates.contains(&Fate::Dropped)
             && (task.counts.collectives == 0 || task.calls.iter().all(is_whole))
             && !task.records.has_threads();
         // The times in MPI are independent of records.

@@ -49,6 +49,17 @@ impl Window {
         self.records.len() - 1
     }
 
+    /// Adds a record that `complete` completes in its place, unless it returns `false`.
+    #[inline(always)]
+    pub(crate) fn push_if(&mut self, begun: Prepared, complete: impl FnOnce(&mut Prepared) -> bool) {
+        self.records.push(begun);
+        if let Some(record) = self.records.last_mut()
+            && !complete(record)
+        {
+            self.records.pop();
+        }
+    }
+
     /// The record at `place`.
     #[inline(always)]
     pub(crate) fn record(&self, place: usize) -> &Prepared {
@@ -80,7 +91,7 @@ impl Window {
     /// Writes the lines to `sink`.
     pub(crate) fn write<S: LineSink>(&self, sink: &mut S) -> Result<(), S::Error> {
         for &Line { place, ids: Ids { after, own, comm } } in &self.lines {
-            let &Prepared { task, time, awaits, what, .. } = &self.records[place as usize];
+            let &Prepared { task, time, awaits, what, amounts, .. } = &self.records[place as usize];
             let (time, after) = (Ticks(time), u64::from(after));
             let after = match awaits {
                 Awaits::Start => Dependency::Start,
@@ -90,8 +101,8 @@ impl Window {
             };
             let (dst, bytes, awaited) = match what {
                 What::Mark => (task, Bytes::ZERO, false),
-                What::Message { dst, bytes, fate, .. } => (dst, bytes, fate != Fate::Unawaited),
-                What::Collective { code, amounts, .. } => {
+                What::Message { dst, fate, .. } => (dst, amounts.send, fate != Fate::Unawaited),
+                What::Collective { code, .. } => {
                     let id = CollectiveId(own.into());
                     sink.collective(&LocalCollective { id, comm, op: code, task, amounts, after, time })?;
                     continue;
@@ -127,23 +138,28 @@ pub(crate) mod tests {
         let fate = prop_oneof![Just(Fate::Unawaited), Just(Fate::Awaited), Just(Fate::Expected)];
         let what = prop_oneof![
             Just(What::Mark),
-            (any::<(u32, u32)>(), number(), fate).prop_map(|((number, dst), bytes, fate)| {
-                What::Message { number, dst: Rank(dst), bytes: Bytes(bytes), fate }
+            (any::<(u32, u32)>(), fate).prop_map(|((number, dst), fate)| What::Message {
+                number,
+                dst: Rank(dst),
+                fate
             }),
-            (any::<(u32, u32, u16)>(), number(), number()).prop_map(
-                |((comm, position, code), send, recv)| {
-                    let amounts = Amounts { send: Bytes(send), recv: Bytes(recv) };
-                    What::Collective { comm, position, code: OpCode(code), amounts }
-                }
-            ),
+            any::<(u32, u32, u16)>().prop_map(|(comm, position, code)| What::Collective {
+                comm,
+                position,
+                code: OpCode(code)
+            }),
         ];
-        (number(), awaits, what, any::<Option<u16>>()).prop_map(|(time, awaits, what, thread)| Prepared {
-            task: Rank(0),
-            thread,
-            start: 0,
-            time,
-            awaits,
-            what,
-        })
+        let sizes = (number(), number());
+        (number(), awaits, what, any::<Option<u16>>(), sizes).prop_map(
+            |(time, awaits, what, thread, (send, recv))| {
+                let mut amounts = Amounts { send: Bytes(send), recv: Bytes(recv) };
+                match what {
+                    What::Mark => amounts = Amounts::default(),
+                    What::Message { .. } => amounts.recv = Bytes::ZERO,
+                    What::Collective { .. } => {}
+                }
+                Prepared { task: Rank(0), thread, start: 0, time, awaits, what, amounts }
+            },
+        )
     }
 }

@@ -72,17 +72,17 @@ fn put(encoder: &mut Encoder, record: &Prepared, step: u64, comm: &dyn Fn(u32) -
     }
     match record.what {
         What::Mark => {}
-        What::Message { number, dst, bytes, .. } => {
+        What::Message { number, dst, .. } => {
             encoder.put(number.into());
             encoder.put(dst.0.into());
-            encoder.put(bytes.0);
+            encoder.put(record.amounts.send.0);
         }
-        What::Collective { comm: own, position, code, amounts } => {
+        What::Collective { comm: own, position, code } => {
             encoder.put(comm(own).into());
             encoder.put(position.into());
             encoder.put(code.0.into());
-            encoder.put(amounts.send.0);
-            encoder.put(amounts.recv.0);
+            encoder.put(record.amounts.send.0);
+            encoder.put(record.amounts.recv.0);
         }
     }
 }
@@ -118,6 +118,7 @@ fn get(reader: &mut Reader<'_>, task: Rank, start: &mut u64) -> Result<Prepared,
         AFTER_COLLECTIVE => Awaits::Collective { comm: reader.get_u32()?, position: reader.get_u32()? },
         _ => Awaits::Received { source: Rank(reader.get_u32()?), message: reader.get_u32()? },
     };
+    let mut amounts = Amounts::default();
     let what = match shape % 3 {
         MARK => What::Mark,
         MESSAGE => {
@@ -127,17 +128,18 @@ fn get(reader: &mut Reader<'_>, task: Rank, start: &mut u64) -> Result<Prepared,
                 2 => Fate::Expected,
                 _ => return Err(Garbled),
             };
-            let number = reader.get_u32()?;
-            What::Message { number, dst: Rank(reader.get_u32()?), bytes: Bytes(reader.get()?), fate }
+            let (number, dst) = (reader.get_u32()?, Rank(reader.get_u32()?));
+            amounts.send = Bytes(reader.get()?);
+            What::Message { number, dst, fate }
         }
         _ => {
             let (comm, position) = (reader.get_u32()?, reader.get_u32()?);
             let code = OpCode(u16::try_from(reader.get()?).map_err(|_| Garbled)?);
-            let amounts = Amounts { send: Bytes(reader.get()?), recv: Bytes(reader.get()?) };
-            What::Collective { comm, position, code, amounts }
+            amounts = Amounts { send: Bytes(reader.get()?), recv: Bytes(reader.get()?) };
+            What::Collective { comm, position, code }
         }
     };
-    Ok(Prepared { task, thread, start: *start, time, awaits, what })
+    Ok(Prepared { task, thread, start: *start, time, awaits, what, amounts })
 }
 
 #[cfg(test)]

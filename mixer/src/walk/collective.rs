@@ -54,7 +54,8 @@ impl Walk<'_> {
         }
         let number = self.task.counts.collectives as u32;
         self.task.counts.collectives += 1;
-        let body = Body::Collective(Part { slot, operation: call.operation, amounts: call.amounts });
+        let part = Part { slot, operation: call.operation, amounts: call.amounts };
+        let body = Body::Collective(self.task.records.add_part(part));
         if call.request.is_some() {
             self.start(call.request, Pending::Collective(number))?;
             self.timeline.place(&mut self.task, event, Body::Mark);
