@@ -339,6 +339,32 @@ static void between_groups(void) {
     MPI_Comm_free(&half);
 }
 
+/* Two arrays by their absolute addresses. */
+static void absolute(MPI_Comm comm) {
+    static int first[3], second[4];
+    int rank, ranks, lengths[2] = {3, 4}, got[7 * 16], *at[2] = {first, second};
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    MPI_Aint places[2];
+    MPI_Datatype both;
+    for (int i = 0; i < 2; i++) MPI_Get_address(at[i], &places[i]);
+    MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &both);
+    MPI_Type_commit(&both);
+    for (int root = 0; root < ranks; root++) {
+        for (int i = 0; i < 7; i++) *(i < 3 ? first + i : second + i - 3) = value(rank, i);
+        MPI_Gather(MPI_BOTTOM, 1, both, got, 7, MPI_INT, root, comm);
+        for (int i = 0; i < 7 * ranks && rank == root; i++) expect("gather of addresses", i, got[i], value(i / 7, i % 7));
+        MPI_Bcast(MPI_BOTTOM, 1, both, root, comm);
+        for (int i = 0; i < 7; i++) expect("bcast of addresses", i, i < 3 ? first[i] : second[i - 3], value(root, i));
+        for (int i = 0; i < 7; i++) *(i < 3 ? first + i : second + i - 3) = value(rank, i);
+        MPI_Allgather(MPI_BOTTOM, 1, both, got, 7, MPI_INT, comm);
+        for (int i = 0; i < 7 * ranks; i++) expect("allgather of addresses", i, got[i], value(i / 7, i % 7));
+        MPI_Scatter(got, 7, MPI_INT, MPI_BOTTOM, 1, both, root, comm);
+        for (int i = 0; i < 7; i++) expect("scatter of addresses", i, i < 3 ? first[i] : second[i - 3], value(rank, i));
+    }
+    MPI_Type_free(&both);
+}
+
 static int handled;
 static void handle(MPI_Comm *comm, int *code, ...) { handled++; }
 
@@ -397,6 +423,7 @@ int main(int argc, char **argv) {
         }
         among_messages(MPI_COMM_WORLD);
         between_groups();
+        absolute(MPI_COMM_WORLD);
         errors();
         /* Communicators of every size, in another order of ranks, made and freed many times: handles are used again. */
         for (int round = 0; round < 30; round++) {

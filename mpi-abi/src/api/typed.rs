@@ -49,13 +49,15 @@ impl Mpi {
     /// `from` must hold `count` elements of `datatype`, and `into` have `room` bytes.
     pub unsafe fn pack(
         &self,
-        (from, count, datatype): (usize, i32, Datatype),
+        elements: (usize, i32, Datatype),
         (into, room): (*mut u8, i32),
         comm: Comm,
     ) -> Result<i32> {
         let mut position: c_int = 0;
         let at = &raw mut position;
-        pmpi!(self, MPI_Pack(from, count, datatype.word(), into, room, at, comm.word()))?;
+        self.not_at_null(elements, |from, count, datatype| {
+            pmpi!(self, MPI_Pack(from, count, datatype.word(), into, room, at, comm.word()))
+        })?;
         Ok(position)
     }
 
@@ -66,11 +68,37 @@ impl Mpi {
     pub unsafe fn unpack(
         &self,
         (from, len): (*const u8, i32),
-        (into, count, datatype): (usize, i32, Datatype),
+        elements: (usize, i32, Datatype),
         comm: Comm,
     ) -> Result<()> {
         let mut position: c_int = 0;
-        pmpi!(self, MPI_Unpack(from, len, &raw mut position, into, count, datatype.word(), comm.word()))
+        let at = &raw mut position;
+        self.not_at_null(elements, |into, count, datatype| {
+            pmpi!(self, MPI_Unpack(from, len, at, into, count, datatype.word(), comm.word()))
+        })
+    }
+
+    /// Calls `with` for elements whose address is not null: MPICH's packing refuses `MPI_BOTTOM`, which is null. Elements there
+    /// become one of a datatype that lies as far below an address.
+    fn not_at_null(
+        &self,
+        (at, count, datatype): (usize, i32, Datatype),
+        with: impl FnOnce(usize, i32, Datatype) -> Result<()>,
+    ) -> Result<()> {
+        const ADDRESS: isize = 4096;
+        if at != 0 {
+            return with(at, count, datatype);
+        }
+        let (mut moved, below) = (0usize, -ADDRESS);
+        let place = &raw mut moved;
+        pmpi!(self, MPI_Type_create_hindexed(1, &raw const count, &raw const below, datatype.word(), place))?;
+        pmpi!(self, MPI_Type_commit(place))?;
+        // SAFETY: MPI has written a datatype there.
+        let word = unsafe { self.abi().read_handle(place.cast()) };
+        // SAFETY: as above.
+        let result = with(ADDRESS as usize, 1, unsafe { Datatype::from_word(word) });
+        pmpi!(self, MPI_Type_free(place))?;
+        result
     }
 
     /// `MPI_Comm_call_errhandler`: what the communicator's error handler does with an error, if it returns.
