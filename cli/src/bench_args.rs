@@ -203,8 +203,8 @@ pub struct Launch {
     /// Number of launches
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub launches: u32,
-    /// Pause between launches, half to one and a half times as long: launches within a second are more alike than others
-    #[arg(long, value_name = "TIME", default_value = "2s")]
+    /// Pause between launches, half to one and a half times as long: launches within some seconds are more alike than others
+    #[arg(long, value_name = "TIME", default_value = "5s")]
     pub pause: String,
     /// The launcher, with options if any
     #[arg(long, value_name = "CMD", default_value = "mpirun")]

@@ -35,10 +35,10 @@ fn coverage(count: usize, rho: f64) -> f64 {
 
 #[test]
 fn a_pause_between_launches_makes_intervals_cover() {
-    // Measured: launches 0.43 s apart correlate by 0.2 to 0.35, that is over 0.3 to 0.4 s; a second or more leaves less than 0.1.
+    // Measured: launches up to 3 s apart correlate by 0.2 to 0.45, those 3 to 10 s apart by 0 to 0.2.
     for count in [6, 10] {
-        let (at_once, paused) = (coverage(count, 0.35), coverage(count, 0.08));
-        assert!(paused >= 0.92, "{count} launches with a pause: {paused}");
+        let (at_once, paused) = (coverage(count, 0.35), coverage(count, 0.1));
+        assert!(paused >= 0.9, "{count} launches with a pause: {paused}");
         assert!(at_once < paused, "{count} launches: {at_once} at once, {paused} with a pause");
     }
 }
