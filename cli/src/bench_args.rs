@@ -181,9 +181,13 @@ pub struct Coll {
     /// Use other buffers in every repetition, so that caches are cold
     #[arg(long)]
     pub cold: bool,
-    /// Factors of the ranks' blocks in vector operations: a file with one a line
-    #[arg(long, value_name = "FILE")]
-    pub factors: Option<PathBuf>,
+    /// Factors of the ranks' blocks in vector operations: a file with one a line, random[:SEED] (0.5 to 1.5), or speed, as
+    /// measured at each rank
+    #[arg(long, value_name = "FACTORS")]
+    pub factors: Option<String>,
+    /// Also time non-blocking and persistent operations with as much computing between start and wait, and tell which part is hidden
+    #[arg(long)]
+    pub overlap: bool,
     /// Neither verify results nor measure known times first
     #[arg(long)]
     pub unverified: bool,

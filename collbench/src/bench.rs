@@ -5,9 +5,10 @@ use std::time::SystemTime;
 use mpi_abi::api::{Collective, Mpi, Split};
 
 use crate::error::{Error, Result};
+use crate::factors::Factors;
 use crate::machine::{LoadMeter, Machine, free_memory};
 use crate::method::{Measured, Method, Stopwatch};
-use crate::results::{Report, Row, SCHEMA, SelfTest, Settings};
+use crate::results::{Overlap, Report, Row, SCHEMA, SelfTest, Settings};
 use crate::sizes::Sizes;
 use crate::stats::{Precision, Summary, median};
 use crate::subject::{Request, Subject, Task, prepare, verify};
@@ -38,9 +39,11 @@ pub struct Plan {
     /// Whether buffers rotate so that caches are cold.
     pub cold: bool,
     /// Factors of each rank's block, for vector operations.
-    pub factors: Option<Vec<f64>>,
+    pub factors: Option<Factors>,
     /// Whether results are verified and known times measured first.
     pub verify: bool,
+    /// Whether non-blocking and persistent operations are also timed with computing.
+    pub overlap: bool,
 }
 
 impl Default for Plan {
@@ -59,6 +62,7 @@ impl Default for Plan {
             cold: false,
             factors: None,
             verify: true,
+            overlap: false,
         }
     }
 }
@@ -97,6 +101,7 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
     }
     let timer = Timer::new(plan.timer, Some(mpi))?.yielding(machine.oversubscribed);
     let quality = timer.check()?;
+    let factors = plan.factors.as_ref().map(|factors| factors.of(&all, &timer)).transpose()?;
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut report = Report {
         schema: SCHEMA.into(),
@@ -109,6 +114,7 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
             gap_ns: plan.gap_ns,
             root: plan.root,
             cold: plan.cold,
+            factors: factors.clone(),
         },
         machine,
         timer: Some(quality),
@@ -127,7 +133,8 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
         let part = Split { color: (all.rank < count).then_some(0), key: all.rank as i32 };
         if let Some(comm) = mpi.comm_split(all.comm, part)? {
             let world = World::new(mpi, comm)?;
-            let mut bench = Bench { plan, timer: &timer, world: &world, report: &mut report, watch };
+            let factors = factors.as_ref().map(|factors| factors[..world.size as usize].to_vec());
+            let mut bench = Bench { plan, timer: &timer, world: &world, factors, report: &mut report, watch };
             for task in &plan.tasks {
                 bench.task(task)?;
             }
@@ -152,7 +159,7 @@ fn self_test(all: &World, plan: &Plan, timer: &Timer, report: &mut Report) -> Re
     let precision = Precision { min_reps: 30, max_reps: 60, seconds: 1.0, ..plan.precision };
     for (task, truth_ns) in [(Task::WaitNull, 0.0), (Task::WaitUp, 1e3 * f64::from(all.size))] {
         let name = task.name();
-        let request = Request { task, bytes: 0, root: 0, copies: 1, factors: None };
+        let request = Request { task, bytes: 0, root: 0, copies: 1, factors: None, compute_ns: 0.0 };
         let mut subject = prepare(all, timer, &request)?;
         let mut watch = Stopwatch::new(all, timer.clone(), plan.method, precision, 0.0)?;
         let measured = match watch.time(&mut *subject) {
@@ -181,6 +188,7 @@ struct Bench<'b> {
     plan: &'b Plan,
     timer: &'b Timer,
     world: &'b World,
+    factors: Option<Vec<f64>>,
     report: &'b mut Report,
     watch: &'b mut dyn Watch,
 }
@@ -194,6 +202,14 @@ impl Bench<'_> {
             self.problem(format!("{}: this MPI does not have it", task.name()));
             return Ok(());
         }
+        if self.factors.is_some() && !task.takes_factors() {
+            self.problem(format!(
+                "{} by {}: cannot have blocks of several sizes",
+                task.name(),
+                task.algorithm()
+            ));
+            return Ok(());
+        }
         let has_sizes = !matches!(task, Task::Mpi("Barrier" | "Comm_dup", _) | Task::WaitUp | Task::WaitNull)
             && task.operation() != Some(collectives::Operation::Barrier);
         let sizes = if has_sizes { self.plan.sizes.clone() } else { Sizes::List(vec![0]) };
@@ -205,7 +221,8 @@ impl Bench<'_> {
                 bytes,
                 root: self.plan.root.min(self.world.size - 1),
                 copies: 1,
-                factors: self.plan.factors.clone(),
+                factors: self.factors.clone(),
+                compute_ns: 0.0,
             };
             if self.plan.cold {
                 // Twice a large cache, but no more than a few thousand sets.
@@ -249,7 +266,10 @@ impl Bench<'_> {
             Some(_) => 4 * ranks,
             None => 2,
         };
-        request.bytes.saturating_mul(blocks).saturating_mul(ranks).saturating_mul(request.copies as u64)
+        let equal =
+            request.bytes.saturating_mul(blocks).saturating_mul(ranks).saturating_mul(request.copies as u64);
+        let largest = self.factors.iter().flatten().fold(1.0, |largest: f64, &factor| largest.max(factor));
+        (equal as f64 * largest) as u64
     }
 
     /// One size; its median, at rank 0.
@@ -259,6 +279,8 @@ impl Bench<'_> {
         meter.look();
         let mut warnings = Vec::new();
         let (measured, method) = self.time(&mut *subject, &mut warnings)?;
+        drop(subject);
+        let overlap = self.overlap(request, median(&measured.samples), &mut warnings)?;
         let Some(summary) = Summary::of(&measured.samples, self.plan.precision.confidence) else {
             return Ok(0.0);
         };
@@ -280,10 +302,29 @@ impl Bench<'_> {
             summary,
             load: meter.look(),
             switch: None,
+            overlap,
             warnings,
         });
         self.watch.measured(self.report);
         Ok(summary.median)
+    }
+
+    /// The overlap of an operation that takes `alone_ns` by itself (known at rank 0) with computing for the same time.
+    fn overlap(
+        &self,
+        request: &Request,
+        alone_ns: f64,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Overlap>> {
+        if !(self.plan.overlap && request.task.can_overlap()) {
+            return Ok(None);
+        }
+        let [compute_ns] = self.world.share([alone_ns])?;
+        let mut subject = prepare(self.world, self.timer, &Request { compute_ns, ..request.clone() })?;
+        let mut own = Vec::new();
+        let (measured, _) = self.time(&mut *subject, &mut own)?;
+        warnings.extend(own.into_iter().map(|warning| format!("with computing: {warning}")));
+        Ok(Some(Overlap::new(compute_ns, median(&measured.samples))))
     }
 
     fn time(&self, subject: &mut dyn Subject, warnings: &mut Vec<String>) -> Result<(Measured, Method)> {

@@ -34,6 +34,7 @@ pub mod clock;
 pub mod world;
 
 pub mod executor;
+pub mod factors;
 pub mod library;
 pub mod subject;
 pub mod verify;
@@ -48,9 +49,10 @@ pub mod results;
 
 pub use bench::{Plan, Watch, default_tasks, run};
 pub use error::{Error, Result};
+pub use factors::Factors;
 pub use library::Libraries;
 pub use method::Method;
-pub use results::{MergedRow, Report, Row, merge, merged_text};
+pub use results::{MergedRow, Overlap, Report, Row, merge, merged_text};
 pub use sizes::Sizes;
 pub use stats::Precision;
 pub use subject::Task;

@@ -55,6 +55,9 @@ pub struct Settings {
     pub root: u32,
     /// Whether buffers rotate so that caches are cold.
     pub cold: bool,
+    /// By what each rank's block is larger or smaller in vector operations, if they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factors: Option<Vec<f64>>,
 }
 
 /// A known time, measured.
@@ -94,8 +97,31 @@ pub struct Row {
     /// Where the time by size changes its course between the next smaller size and this one; known at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
+    /// With computing between start and wait, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<Overlap>,
     /// What to be careful about.
     pub warnings: Vec<String>,
+}
+
+/// A non-blocking operation with computing between its start and the wait for its end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overlap {
+    /// Computing of each rank, ns: as long as the median of the operation alone.
+    pub compute_ns: f64,
+    /// Median time of both, ns.
+    pub median_ns: f64,
+    /// The part of the operation that was hidden behind the computing, from 0 to 1.
+    pub share: f64,
+}
+
+impl Overlap {
+    pub(crate) fn new(compute_ns: f64, median_ns: f64) -> Self {
+        let hidden = (2.0 * compute_ns - median_ns) / compute_ns;
+        // Without a time there is nothing to hide.
+        let share = if compute_ns > 0.0 { hidden.clamp(0.0, 1.0) } else { 0.0 };
+        Self { compute_ns, median_ns, share }
+    }
 }
 
 /// A row of several launches.
@@ -116,6 +142,9 @@ pub struct MergedRow {
     /// As [`Row::switch`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
+    /// Median of the launches' [`Overlap::share`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<f64>,
     /// Warnings of any launch.
     pub warnings: Vec<String>,
 }
@@ -154,16 +183,17 @@ impl Report {
     /// A line a row, with a title line.
     pub fn to_csv(&self) -> String {
         let mut text = String::from(
-            "operation,algorithm,ranks,bytes,method,samples,median_us,mean_us,min_us,max_us,p10_us,p90_us,standard_error_us,late,too_long\n",
+            "operation,algorithm,ranks,bytes,method,samples,median_us,mean_us,min_us,max_us,p10_us,p90_us,standard_error_us,late,too_long,overlap\n",
         );
         for row in &self.rows {
             let us = |ns: f64| format!("{:.4}", ns / 1e3);
             let Row { operation, algorithm, ranks, bytes, method, summary: s, thrown_away, .. } = row;
             let times = [s.median, s.mean, s.min, s.max, s.p10, s.p90, s.standard_error].map(us).join(",");
             let [late, too_long] = thrown_away;
+            let overlap = row.overlap.map_or(String::new(), |overlap| format!("{:.4}", overlap.share));
             let _ = writeln!(
                 text,
-                "{operation},{algorithm},{ranks},{bytes},{method},{},{times},{late},{too_long}",
+                "{operation},{algorithm},{ranks},{bytes},{method},{},{times},{late},{too_long},{overlap}",
                 s.samples
             );
         }
@@ -255,6 +285,14 @@ impl Row {
             s.samples,
             self.thrown_away.iter().sum::<usize>(),
         );
+        if let Some(Overlap { compute_ns, median_ns, share }) = self.overlap {
+            let (compute, both) = (compute_ns / 1e3, median_ns / 1e3);
+            let _ = writeln!(
+                text,
+                "  overlap {:.0} %: {both:.3} µs with {compute:.3} µs of computing",
+                100.0 * share
+            );
+        }
         for warning in &self.warnings {
             let _ = writeln!(text, "  ! {warning}");
         }
@@ -265,24 +303,38 @@ impl Row {
 /// Rows of several launches, each with an interval that covers further launches.
 pub fn merge(reports: &[Report], confidence: f64) -> Vec<MergedRow> {
     let mut order = Vec::new();
-    let mut samples: BTreeMap<Key, (Vec<Vec<f64>>, Vec<String>)> = BTreeMap::new();
+    let mut alike: BTreeMap<Key, Vec<&Row>> = BTreeMap::new();
     for row in reports.iter().flat_map(|report| &report.rows) {
-        let (launches, warnings) = samples.entry(row.key()).or_insert_with(|| {
+        let rows = alike.entry(row.key()).or_default();
+        if rows.is_empty() {
             order.push(row.key());
-            Default::default()
-        });
-        launches.push(row.samples_ns.clone());
-        warnings.extend(row.warnings.iter().cloned());
+        }
+        rows.push(row);
     }
     let merged = order.into_iter().filter_map(|key| {
-        let (launches, mut warnings) = samples.remove(&key)?;
+        let rows = alike.remove(&key)?;
+        let launches: Vec<Vec<f64>> = rows.iter().map(|row| row.samples_ns.clone()).collect();
         let over_launches = across_launches(&launches, confidence, 1)?;
+        let mut warnings: Vec<String> = rows.iter().flat_map(|row| row.warnings.iter().cloned()).collect();
         warnings.sort();
         warnings.dedup();
         let medians_ns = launches.iter().map(|samples| median(samples)).collect();
         let (operation, algorithm, ranks, bytes) = key;
+        let overlaps: Vec<f64> =
+            rows.iter().filter_map(|row| row.overlap.map(|overlap| overlap.share)).collect();
+        let overlap = (!overlaps.is_empty()).then(|| median(&overlaps));
         let switch = None;
-        Some(MergedRow { operation, algorithm, ranks, bytes, over_launches, medians_ns, switch, warnings })
+        Some(MergedRow {
+            operation,
+            algorithm,
+            ranks,
+            bytes,
+            over_launches,
+            medians_ns,
+            switch,
+            overlap,
+            warnings,
+        })
     });
     let mut merged: Vec<MergedRow> = merged.collect();
     let of = |row: &MergedRow| {
@@ -318,6 +370,9 @@ pub fn merged_text(rows: &[MergedRow]) -> String {
             over.relative_standard_error * 100.0,
             over.launches
         );
+        if let Some(share) = row.overlap {
+            let _ = writeln!(text, "  overlap {:.0} %, median of the launches", 100.0 * share);
+        }
         if let Some(switch) = &row.switch {
             let _ = writeln!(text, "  # {switch}");
         }

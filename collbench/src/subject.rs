@@ -41,6 +41,8 @@ pub struct Request {
     pub copies: usize,
     /// By what each rank's block is larger or smaller, for vector operations.
     pub factors: Option<Vec<f64>>,
+    /// Computing between the start of a non-blocking operation and the wait for its end, ns.
+    pub compute_ns: f64,
 }
 
 /// An operation and how it is done.
@@ -158,6 +160,24 @@ impl Task {
             })
     }
 
+    /// Whether other work can be done between its start and its end.
+    pub fn can_overlap(&self) -> bool {
+        matches!(self, Task::Mpi(_, Form::NonBlocking | Form::Persistent))
+    }
+
+    /// Whether it can have blocks of several sizes, or has no blocks by rank.
+    pub fn takes_factors(&self) -> bool {
+        use Operation::{Allgatherv, Alltoallv, Alltoallw, Gatherv, ReduceScatter, Scatterv};
+        match self {
+            Task::Schedule(operation, _) => !matches!(operation, Alltoallv | Alltoallw),
+            Task::LibraryAlgorithm(own) => !matches!(
+                own.operation(),
+                Gatherv | Scatterv | Allgatherv | ReduceScatter | Alltoallv | Alltoallw
+            ),
+            _ => true,
+        }
+    }
+
     /// The collective operation behind it, as schedules know them.
     pub fn operation(&self) -> Option<Operation> {
         match self {
@@ -200,7 +220,7 @@ fn parse_choice(operation: Operation, text: &str) -> Result<Choice> {
 /// # Errors
 /// What MPI lacks, sizes beyond its counts.
 pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dyn Subject>> {
-    let Request { task, bytes, root, copies, factors } = request;
+    let Request { task, bytes, root, copies, factors, compute_ns } = request;
     Ok(match task {
         Task::WaitUp => Box::new(Wait { timer: timer.clone(), ns: 1e3 * f64::from(world.rank + 1) }),
         Task::WaitNull => Box::new(Wait { timer: timer.clone(), ns: 0.0 }),
@@ -226,7 +246,10 @@ pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dy
                 Numbers::Doubles => OwnedCollective::new::<f64>(&world.mpi, row, *form, &blocks, about)?,
             };
             numbers.fill(call.send_mut(), world.rank);
-            Box::new(call)
+            match *compute_ns > 0.0 {
+                true => Box::new(Overlapped { call, timer: timer.clone(), ns: *compute_ns }),
+                false => Box::new(call),
+            }
         }
         Task::Schedule(..) => Box::new(match numbers(task, *bytes) {
             Numbers::Bytes => program::<u8>(world, request, Numbers::Bytes)?,
@@ -256,13 +279,21 @@ fn program<T: Element>(world: &World, request: &Request, numbers: Numbers) -> Re
         unit: numbers.width() as u32,
     };
     let bytes = if operation == Operation::Barrier { 0 } else { request.bytes };
-    let counts =
-        if choice.algorithm == Algorithm::SortedLinear || choice.algorithm == Algorithm::SortedBinomial {
-            let all = collectives::Counts::new((0..world.size).map(|_| bytes))?;
-            Some(all.sorted(request.root, choice.order)?)
-        } else {
-            None
-        };
+    use Operation::{Allgatherv, Gatherv, ReduceScatter, Scatterv};
+    let factors = request
+        .factors
+        .as_ref()
+        .filter(|_| matches!(operation, Gatherv | Scatterv | Allgatherv | ReduceScatter));
+    let sorts = choice.algorithm.sorts();
+    let counts = if sorts || factors.is_some() {
+        let elements = (bytes / numbers.width() as u64) as f64;
+        let factor = |rank: u32| factors.map_or(1.0, |factors| factors[rank as usize]);
+        let block = |rank| (elements * factor(rank)).round() as u64 * numbers.width() as u64;
+        let all = collectives::Counts::new((0..world.size).map(block))?;
+        Some(if sorts { all.sorted(request.root, choice.order)? } else { all })
+    } else {
+        None
+    };
     let sizes = match &counts {
         Some(counts) => collectives::Sizes::Blocks(counts),
         None => collectives::Sizes::Bytes(bytes),
@@ -311,7 +342,7 @@ pub fn verify(world: &World, request: &Request) -> Result<()> {
         Task::Mpi(_, form) => form == Form::Blocking,
         _ => true,
     };
-    if !blocking || request.factors.is_some() {
+    if !blocking {
         return Ok(());
     }
     // Enough to cut in pieces, little enough to do from every root.
@@ -319,7 +350,7 @@ pub fn verify(world: &World, request: &Request) -> Result<()> {
     let width = numbers.width() as u64;
     let bytes = request.bytes.min(4096) / width * width;
     for root in 0..if operation.is_rooted() { world.size } else { 1 } {
-        let request = Request { bytes, root, copies: 1, ..request.clone() };
+        let request = Request { bytes, root, copies: 1, factors: None, ..request.clone() };
         let output = run_once(world, &request, numbers)?;
         let place = (world.rank, world.size, root);
         let wrong = numbers.first_wrong(operation, place, (bytes / width) as usize, &output);
@@ -436,6 +467,24 @@ impl Subject for Program {
     }
 }
 
+/// A non-blocking collective, with computing before the wait.
+struct Overlapped {
+    call: OwnedCollective,
+    timer: Timer,
+    ns: f64,
+}
+
+impl Subject for Overlapped {
+    fn run(&mut self) -> Result<()> {
+        let Self { call, timer, ns } = self;
+        Ok(call.run_with(|| spin(timer, *ns))?)
+    }
+
+    fn prepare_next(&mut self) -> Result<()> {
+        Ok(self.call.prepare_next()?)
+    }
+}
+
 struct Wait {
     timer: Timer,
     ns: f64,
@@ -445,11 +494,16 @@ impl Subject for Wait {
     #[inline]
     fn run(&mut self) -> Result<()> {
         if self.ns > 0.0 {
-            let end = self.timer.now() + self.ns;
-            while self.timer.now() < end {}
+            spin(&self.timer, self.ns);
         }
         Ok(())
     }
+}
+
+/// Computes for some nanoseconds.
+fn spin(timer: &Timer, ns: f64) {
+    let end = timer.now() + ns;
+    while timer.now() < end {}
 }
 
 struct Messages {

@@ -23,23 +23,8 @@ fn bench(mpi: Mpi, words: &[&str]) -> Ended {
 
 /// Holds a result against the schema in the manual, which must also refuse a wrong one.
 fn conforms(path: &Path) {
-    const CHECK: &str = "
-import json, sys, jsonschema
-schema, result = (json.load(open(path)) for path in sys.argv[1:])
-validator = jsonschema.Draft202012Validator(schema)
-validator.check_schema(schema)
-errors = [f'{list(e.path)}: {e.message[:200]}' for e in validator.iter_errors(result)]
-assert not errors, errors
-for spoil in (lambda r: r.update(rows=3), lambda r: r['rows'][0].pop('samples_ns'), lambda r: r['machine'].update(new=1)):
-    wrong = json.loads(json.dumps(result))
-    spoil(wrong)
-    assert not validator.is_valid(wrong)
-";
-    if !run(Command::new("python3").args(["-c", "import jsonschema"])).output.status.success() {
-        return skipped("Python has no jsonschema (python3-jsonschema)");
-    }
-    let schema = root().join("docs/schema/vef-bench-1.json");
-    run(Command::new("python3").args(["-c", CHECK]).arg(schema).arg(path)).success();
+    let spoils = ["r.update(rows=3)", "r['rows'][0].pop('samples_ns')", "r['machine'].update(new=1)"];
+    vef_tests::schema::conforms("vef-bench-1", path, &spoils);
 }
 
 fn json(path: &Path) -> Value {
@@ -289,6 +274,121 @@ fn what_was_measured_before_the_end_is_kept() {
             rows.iter()
                 .all(|row| row["warnings"][0].as_str().is_some_and(|text| text.starts_with("not verified")))
         );
+    }
+}
+
+/// An operation of 5 ms that is over before it returns hides nothing; of one that goes on meanwhile, the waits after computing come too late.
+#[test]
+fn overlap_is_what_computing_hides() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let file = work.path().join("rows.json");
+        let path = file.to_str().expect("a path");
+        let preload = mpi.compile(work.path(), "overlap.so", &["-shared", "-fPIC", "tests/c/overlap.c"]);
+        let quick = ["coll", "--overlap", "--unverified", "--sizes", "64", "--budget", "0.3", "-o", path];
+        for place in ["start", "wait"] {
+            let variables =
+                [format!("LD_PRELOAD={}", preload.display()), format!("VEF_TEST_OVERLAP={place}")];
+            let words = [&quick[..], &["--op", "iallreduce"]].concat();
+            let ended = bench_in(mpi, 2, &variables, &words).success();
+            conforms(&file);
+            let row = &rows_and_problems(&json(&file)).0[0];
+            let of = |key: &str| row["overlap"][key].as_f64().unwrap_or_else(|| panic!("{row:#}"));
+            let (compute, both, share) = (of("compute_ns"), of("median_ns"), of("share"));
+            // Exact, however loaded the machine is: a rank computes for that time, and the operation lasts 5 ms.
+            assert!(compute > 4.9e6 && both > 0.99 * compute, "{mpi:?} {place}: {row:#}");
+            assert!(place == "wait" || both > compute + 4.9e6, "{mpi:?} {place}: {row:#}");
+            let hidden = ((2.0 * compute - both) / compute).clamp(0.0, 1.0);
+            assert!((share - hidden).abs() < 1e-9, "{hidden}: {row:#}");
+            assert!(
+                ended.stdout().contains(&format!("overlap {:.0} %: ", 100.0 * share)),
+                "{}",
+                ended.stdout()
+            );
+            if place == "wait" {
+                // Some are late by computing: at least those of one stage of the method.
+                let said = ended.stderr();
+                let late = said
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("late ")?.split(' ').next()?.parse().ok());
+                let late: Vec<u32> = late.collect();
+                assert!(late.len() == 2 && late.iter().all(|&late| late >= 8), "{mpi:?}: {said}");
+            }
+        }
+        // Blocking operations have none.
+        let words = [&quick[..], &["--op", "ibcast,bcast"]].concat();
+        bench(mpi, &words).success();
+        let (rows, _) = rows_and_problems(&json(&file));
+        let measured: Vec<bool> = rows.iter().map(|row| row["overlap"].is_object()).collect();
+        assert_eq!(measured, [true, false]);
+        let refused = bench(mpi, &["coll", "--overlap", "--op", "bcast"]);
+        assert!(refused.stderr().contains("--overlap needs a non-blocking"), "{}", refused.stderr());
+    }
+}
+
+#[test]
+fn blocks_have_the_sizes_that_factors_say() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let (file, factors) = (work.path().join("rows.json"), work.path().join("factors"));
+        let (path, given) = (file.to_str().expect("a path"), factors.to_str().expect("a path"));
+        let gather = ["--op", "gatherv", "--algorithm", "mpi,linear,sorted-linear", "--sizes", "1M"];
+        let timed = |factors: &str| {
+            let words =
+                [&["coll", "--unverified", "--factors", factors, "--budget", "0.2", "-o", path], &gather[..]]
+                    .concat();
+            bench(mpi, &words).success();
+            conforms(&file);
+            json(&file)
+        };
+        let median = |report: &Value, row: usize| {
+            report["rows"][row]["summary"]["median"].as_f64().unwrap_or_else(|| panic!("{report:#}"))
+        };
+        // Rank 1 sends 8 MB to rank 0, or nothing.
+        std::fs::write(&factors, "1\n8\n").expect("a file");
+        let large = timed(given);
+        std::fs::write(&factors, "1 0").expect("a file");
+        let small = timed(given);
+        for row in 0..3 {
+            let (large, small) = (median(&large, row), median(&small, row));
+            assert!(large > 3.0 * small, "{mpi:?} {row}: {large} and {small} ns");
+        }
+        let used = |report: &Value| -> Vec<f64> {
+            let factors = report["settings"]["factors"].as_array().expect("factors").clone();
+            factors.iter().filter_map(Value::as_f64).collect()
+        };
+        assert_eq!(used(&small), [1.0, 0.0]);
+        let random = used(&timed("random:7"));
+        assert!(random.len() == 2 && random.iter().all(|factor| (0.5..1.5).contains(factor)), "{random:?}");
+        assert!(random == used(&timed("random:7")) && random != used(&timed("random:8")));
+        let speeds = used(&timed("speed"));
+        assert!(speeds.len() == 2 && speeds.iter().all(|&factor| factor > 0.0), "{speeds:?}");
+        assert!((speeds.iter().sum::<f64>() - 2.0).abs() < 1e-9, "{speeds:?}");
+        // One is too few; a schedule of alltoallv has equal blocks.
+        std::fs::write(&factors, "1\n").expect("a file");
+        let few = bench(mpi, &["coll", "--factors", given, "--op", "gatherv"]);
+        assert!(
+            !few.output.status.success() && few.stderr().contains("there are 2 ranks"),
+            "{}",
+            few.stderr()
+        );
+        let words = [
+            "coll",
+            "--factors",
+            "random",
+            "--op",
+            "alltoallv",
+            "--algorithm",
+            "mpi,pairwise",
+            "--sizes",
+            "64",
+            "-o",
+            path,
+        ];
+        bench(mpi, &words).success();
+        let (rows, problems) = rows_and_problems(&json(&file));
+        assert_eq!((rows.len(), problems.len()), (1, 1), "{problems:?}");
+        assert!(problems[0].contains("alltoallv by pairwise"), "{problems:?}");
     }
 }
 

@@ -321,7 +321,17 @@ impl OwnedCollective {
     /// [`Error::Call`].
     #[inline]
     pub fn run(&mut self) -> Result<()> {
+        self.run_with(|| {})
+    }
+
+    /// As [`OwnedCollective::run`], with `work` after the start of the call; of a blocking call after its end.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    #[inline]
+    pub fn run_with(&mut self, work: impl FnOnce()) -> Result<()> {
         self.start()?;
+        work();
         self.wait()
     }
 

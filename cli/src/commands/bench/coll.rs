@@ -2,7 +2,7 @@
 
 use crate::bench_args::Coll;
 use crate::output::{self, Failure};
-use collbench::{Error, Libraries, Method, Plan, Precision, Report, Sizes, Task, TimerKind};
+use collbench::{Error, Factors, Libraries, Method, Plan, Precision, Report, Sizes, Task, TimerKind};
 use mpi_abi::api::{Mpi, ThreadLevel};
 use sim_example::quantity::parse_time;
 use std::process::ExitCode;
@@ -133,27 +133,16 @@ fn tasks(coll: &Coll, libraries: &Libraries) -> collbench::Result<Vec<Task>> {
 fn plan(coll: &Coll) -> Result<Plan, Failure> {
     // Libraries are loaded when MPI is initialised.
     let tasks = if coll.library.is_empty() { tasks(coll, &Libraries::default())? } else { Vec::new() };
+    if coll.overlap && coll.library.is_empty() && !tasks.iter().any(Task::can_overlap) {
+        return Err("--overlap needs a non-blocking or persistent operation, such as --op iallreduce".into());
+    }
     if coll.min_reps == 0 || coll.max_reps < coll.min_reps {
         return Err(format!("--max-reps {}: less than --min-reps, or none", coll.max_reps).into());
     }
     if !(coll.epsilon > 0.0 && coll.budget > 0.0 && coll.budget.is_finite()) {
         return Err("--epsilon and --budget are greater than 0".into());
     }
-    let factors = match &coll.factors {
-        None => None,
-        Some(path) => {
-            let text =
-                std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            let mut factors = Vec::new();
-            for (line, number) in (1..).zip(text.split_whitespace()) {
-                match number.parse::<f64>() {
-                    Ok(factor) if (0.0..=1e6).contains(&factor) => factors.push(factor),
-                    _ => return Err(format!("{}:{line}: {number:?} is no factor", path.display()).into()),
-                }
-            }
-            Some(factors)
-        }
-    };
+    let factors = coll.factors.as_deref().map(factors).transpose()?;
     Ok(Plan {
         tasks,
         sizes: coll.sizes.parse::<Sizes>()?,
@@ -173,5 +162,27 @@ fn plan(coll: &Coll) -> Result<Plan, Failure> {
         cold: coll.cold,
         factors,
         verify: !coll.unverified,
+        overlap: coll.overlap,
     })
+}
+
+fn factors(text: &str) -> Result<Factors, Failure> {
+    match text.split_once(':').unwrap_or((text, "1")) {
+        ("speed", _) if text == "speed" => return Ok(Factors::Speed),
+        ("random", seed) => {
+            let seed = seed.parse().map_err(|_| format!("--factors {text}: the seed is a whole number"))?;
+            return Ok(Factors::Random(seed));
+        }
+        _ => {}
+    }
+    let read = std::fs::read_to_string(text)
+        .map_err(|error| format!("{text}: {error}; write a file, random[:SEED] or speed"))?;
+    let mut factors = Vec::new();
+    for (line, number) in (1..).zip(read.split_whitespace()) {
+        match number.parse::<f64>() {
+            Ok(factor) if (0.0..=1e6).contains(&factor) => factors.push(factor),
+            _ => return Err(format!("{text}:{line}: {number:?} is no factor").into()),
+        }
+    }
+    Ok(Factors::Given(factors))
 }
