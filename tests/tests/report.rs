@@ -368,6 +368,23 @@ fn a_simulation_of_another_trace_is_refused() {
         &file(work.path(), "silent.vef", "VEF3 2 0 0 0 0 0 1000\n"),
         "point-to-point messages: 1 there, 0 here",
     );
+    let text = "VEF3 2 1 1 1 2 0 1000\nC0 0 1\n0 0 1 10 0 0 -1\nG0 C0 6 0 0 0 1 0 0\nG0 C0 6 1 0 0 0 0 -1\n";
+    refused(&file(work.path(), "barrier.vef", text), "collective operations: 0 there, 1 here");
+    // One job of several has no messages of its own in the result: those of all are as many or more.
+    simulate(&[&work.path().join("more.vef")]);
+    refused(&one, "point-to-point messages: 2 there, 1 here");
+    let mut several: Value =
+        serde_json::from_slice(&std::fs::read(&result).expect("a result")).expect("JSON");
+    let jobs = several["jobs"].as_array_mut().expect("jobs");
+    jobs.insert(0, serde_json::json!({"tasks": 9, "finish_ps": {"tasks": []}}));
+    std::fs::write(&result, several.to_string()).expect("a file");
+    report(&one, &["--sim", result.to_str().expect("a path")]);
+    refused(&work.path().join("wide.vef"), "ranks: 9 and 2 there, 3 here");
+    several["jobs"][1]["tasks"] = "two".into();
+    std::fs::write(&result, several.to_string()).expect("a file");
+    let ended = run(vef().arg("report").arg(&one).args(["-o", "-", "--sim"]).arg(&result)).exited(2);
+    let said = "sim.json: not the JSON of `vef sim --json`: \"jobs/1/tasks\" is not a whole number\n";
+    assert!(ended.stderr().ends_with(said), "{}", ended.stderr());
 }
 
 /// Whole numbers that a double cannot hold are strings there, too.

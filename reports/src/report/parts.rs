@@ -85,7 +85,7 @@ pub(super) fn figure(name: &str, caption: &str) -> Markup {
 pub(super) fn mean_of(ranks_per_row: u64) -> String {
     match ranks_per_row {
         0..2 => String::new(),
-        ranks => format!(" {} neighbouring ranks are shown by their mean.", Grouped(ranks)),
+        ranks => format!(" Groups of {} neighbouring ranks are shown by their mean.", Grouped(ranks)),
     }
 }
 

@@ -35,7 +35,7 @@ const USED: &[(Shape, &[&str])] = &[
     (Whole, &["runtime_ps", "messages"]),
     (Object, &["network", "latency_ps?", "links", "ideal?", "critical_path?"]),
     (Text, &["network/topology?", "network/routing?", "network/model?"]),
-    (Whole, &["bytes?", "network/nodes?", "network/links?", "links/used?", "links/bin_ps?"]),
+    (Whole, &["bytes?", "collectives?", "network/nodes?", "network/links?", "links/used?", "links/bin_ps?"]),
     (Real, &["ideal/slowdown?", "links/utilisation_max?", "links/utilisation_mean?"]),
     (Whole, &["latency_ps/messages?", "latency_ps/min?", "latency_ps/mean?", "latency_ps/p50?"]),
     (Whole, &["latency_ps/p90?", "latency_ps/p99?", "latency_ps/max?"]),

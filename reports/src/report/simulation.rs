@@ -22,7 +22,7 @@ impl Report {
     /// busiest, and of many ranks the sums over groups: a network of any size fits on a page.
     ///
     /// # Errors
-    /// The result is of another trace: ranks, messages or bytes are not the same.
+    /// The result is of another trace: ranks, messages, bytes or collectives are not the same.
     pub fn add_simulation(&mut self, mut result: Value) -> Result<(), SimulationError> {
         self.is_of_this_trace(&result)?;
         self.links = links_table(&result);
@@ -41,8 +41,8 @@ impl Report {
         Ok(())
     }
 
-    /// Compares with the jobs of a simulation. One of them has as many ranks; a single one sends as many messages and bytes, several at
-    /// least as many.
+    /// Compares with the jobs of a simulation. One of them has as many ranks; a single one has as many messages, bytes and collectives,
+    /// several have at least as many.
     fn is_of_this_trace(&self, result: &Value) -> Result<(), SimulationError> {
         let ranks: Vec<u64> = list(result, "/jobs").filter_map(|job| number(job, "/tasks")).collect();
         let other = |what, there: String, here: u128| {
@@ -52,18 +52,19 @@ impl Report {
             let there: Vec<String> = ranks.iter().map(|ranks| Grouped(ranks).to_string()).collect();
             return other("ranks:", there.join(" and "), self.head.ranks.into());
         }
-        if result.get("kinds").is_none() {
-            return Ok(());
-        }
         let sent = list(result, "/kinds").find(|kind| text(kind, "/kind") == POINT_TO_POINT);
         let differs = |there: u128, here: Exact| there < here.0 || there > here.0 && ranks.len() == 1;
-        for (what, path, here) in [
-            ("point-to-point messages:", "/messages", self.totals.messages),
-            ("bytes of point-to-point messages:", "/bytes", self.totals.bytes),
+        // Kinds without messages are not listed.
+        let of_sent =
+            |path| result.get("kinds").map(|_| sent.and_then(|kind| number(kind, path)).unwrap_or(0));
+        for (what, there, here) in [
+            ("point-to-point messages:", of_sent("/messages"), self.totals.messages),
+            ("bytes of point-to-point messages:", of_sent("/bytes"), self.totals.bytes),
+            ("collective operations:", number(result, "/collectives"), self.totals.collectives),
         ] {
-            let there = u128::from(sent.and_then(|kind| number(kind, path)).unwrap_or(0));
             // A sum that does not fit stays at the greatest number.
-            if differs(there, here) && there < u64::MAX.into() {
+            let Some(there) = there.filter(|&there| there < u64::MAX) else { continue };
+            if differs(there.into(), here) {
                 return other(what, Grouped(there).to_string(), here.0);
             }
         }
