@@ -58,10 +58,10 @@ pub enum MixError {
     Job(#[from] JobError),
     /// Error text of another process of the job.
     #[error("{0}")]
-    Told(String),
+    PeerError(String),
     /// Another process of the job reports the error.
     #[error("another process of the job reports the error")]
-    Elsewhere,
+    ReportedByPeer,
     /// A message between parts or processes is invalid.
     #[error(transparent)]
     Garbled(#[from] crate::bytes::Garbled),

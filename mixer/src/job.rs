@@ -136,8 +136,8 @@ impl Job {
     /// Returns `outcome` if the step succeeded in all processes. Otherwise rank 0 returns the error of the lowest rank.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
         let data = match &outcome {
-            // `Elsewhere` means that another process has the error.
-            Ok(_) | Err(MixError::Elsewhere) => Vec::new(),
+            // `ReportedByPeer` means that another process has the error.
+            Ok(_) | Err(MixError::ReportedByPeer) => Vec::new(),
             Err(error) => complete_text(error).into_bytes(),
         };
         let mut first = None;
@@ -152,8 +152,8 @@ impl Job {
             ([1], _, outcome) => outcome,
             // Rank 0's own error keeps its type.
             (_, Some((0, _)), Err(own)) => Err(own),
-            (_, Some((_, text)), _) => Err(MixError::Told(text)),
-            (_, None, _) => Err(MixError::Elsewhere),
+            (_, Some((_, text)), _) => Err(MixError::PeerError(text)),
+            (_, None, _) => Err(MixError::ReportedByPeer),
         }
     }
 
@@ -444,7 +444,7 @@ impl<'a> WindowRequests<'a> {
         for from in 1..self.job.size {
             let block = self.job.receive(from)?;
             outcome = outcome.and_then(|()| match &block[..] {
-                FAILED => Err(MixError::Elsewhere),
+                FAILED => Err(MixError::ReportedByPeer),
                 records => Ok(wire::decode(records, window)?),
             });
         }

@@ -32,7 +32,7 @@ use vef_format::units::{Bytes, Picos};
 
 /// Records in a window: at least this many in all, so that one step works within a core's own cache, and at least this
 /// many a task, so that the data of a task is fetched once for several records.
-const WINDOW: (usize, usize) = (1 << 13, 16);
+const WINDOW: (usize, usize) = (1 << 13, 8);
 
 /// Picoseconds in one time unit of the trace: captures are in nanoseconds.
 const CLOCK: Picos = Picos(1000);
@@ -53,7 +53,7 @@ pub fn mix(
 
 /// Like [`mix`], but shares the work with the other processes of `job`, all of which must call this function with the
 /// same arguments. The file is identical to that of [`mix`]. The process of rank 0 writes it and returns the summary or
-/// the error; the others return partial counts, or [`MixError::Elsewhere`].
+/// the error; the others return partial counts, or [`MixError::ReportedByPeer`].
 ///
 /// # Errors
 /// Those of [`mix`], and [`MixError::Job`].
@@ -248,7 +248,7 @@ impl<'a> Mix<'a> {
         let outcome = match (self.job, sink.zip(output)) {
             (Some(job), None) => writing.serve(sources, job, common.names.common()),
             (job, Some(output)) => {
-                sources.extend(job.map(|job| Source::Elsewhere(WindowRequests::new(job, common.ends.len()))));
+                sources.extend(job.map(|job| Source::Peers(WindowRequests::new(job, common.ends.len()))));
                 writing.write(sources, output, &mut self.summary, self.progress)
             }
             (None, None) => Ok(()),

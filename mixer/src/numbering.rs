@@ -13,7 +13,7 @@ use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
 use crate::matching::Fate;
 use crate::prepared::{Awaits, Prepared, What};
-use crate::window::{Ids, Window};
+use crate::window::{self, Ids, Window};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use vef_format::ids::{CommId, Rank};
@@ -185,7 +185,12 @@ impl Numbering {
     }
 
     /// Numbers the records of `window` in the order of `places`, and makes them its lines. No window follows the `last`.
-    pub(crate) fn take(&mut self, window: &mut Window, places: impl Iterator<Item = usize>, last: bool) {
+    pub(crate) fn take(
+        &mut self,
+        window: &mut Window,
+        places: impl Iterator<Item = usize> + Clone,
+        last: bool,
+    ) {
         if !self.threaded {
             return self.take_all::<false>(window, places);
         }
@@ -196,8 +201,17 @@ impl Numbering {
     }
 
     /// [`Numbering::take`] with (`THREADED`) or without tasks with several threads.
-    fn take_all<const THREADED: bool>(&mut self, window: &mut Window, places: impl Iterator<Item = usize>) {
+    fn take_all<const THREADED: bool>(
+        &mut self,
+        window: &mut Window,
+        places: impl Iterator<Item = usize> + Clone,
+    ) {
+        let mut ahead = places.clone();
+        ahead.nth(window::AHEAD - 1);
         for place in places {
+            if let Some(place) = ahead.next() {
+                window.touch(place);
+            }
             if let Err(missing) = self.turn::<THREADED>(place, window) {
                 self.defer(place, window, missing);
             }

@@ -57,7 +57,7 @@ impl Sorter {
     }
 
     /// The indices in sorted order.
-    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> + Clone {
         let places = (1 << self.place_bits) - 1;
         self.keys.iter().map(move |key| (key & places) as usize)
     }

@@ -4,9 +4,13 @@
 use crate::matching::Fate;
 use crate::prepared::{Awaits, Prepared, What};
 use crate::sink::LineSink;
+use std::hint::black_box;
 use vef_format::ids::{CollectiveId, CommId, MessageId};
 use vef_format::record::{Dependency, LocalCollective, Message};
 use vef_format::units::{Bytes, Ticks};
+
+/// How many records ahead a record is touched.
+pub(crate) const AHEAD: usize = 8;
 
 /// The records of a window, and its lines.
 #[derive(Debug, Default)]
@@ -66,6 +70,12 @@ impl Window {
         &self.records[place]
     }
 
+    /// Touches the record at `place`, [`AHEAD`] of its use, so that cache misses overlap.
+    #[inline(always)]
+    pub(crate) fn touch(&self, place: usize) {
+        black_box(self.record(place).task);
+    }
+
     /// All records.
     pub(crate) fn records(&self) -> &[Prepared] {
         &self.records
@@ -90,7 +100,12 @@ impl Window {
 
     /// Writes the lines to `sink`.
     pub(crate) fn write<S: LineSink>(&self, sink: &mut S) -> Result<(), S::Error> {
+        let mut ahead = self.lines.iter();
+        ahead.nth(AHEAD - 1);
         for &Line { place, ids: Ids { after, own, comm } } in &self.lines {
+            if let Some(line) = ahead.next() {
+                self.touch(line.place as usize);
+            }
             let &Prepared { task, time, awaits, what, amounts, .. } = &self.records[place as usize];
             let (time, after) = (Ticks(time), u64::from(after));
             let after = match awaits {

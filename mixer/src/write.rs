@@ -30,7 +30,7 @@ pub(crate) enum Source<'a> {
     /// Reads them from a file, one block a window.
     Spilled(&'a Spill, Vec<std::vec::IntoIter<Place>>),
     /// Requests them from other processes.
-    Elsewhere(WindowRequests<'a>),
+    Peers(WindowRequests<'a>),
 }
 
 impl Source<'_> {
@@ -43,7 +43,7 @@ impl Source<'_> {
                     wire::decode(&spill.read(place)?, window)?;
                 }
             }
-            Self::Elsewhere(others) => others.fill(window)?,
+            Self::Peers(others) => others.fill(window)?,
         }
         Ok(())
     }
@@ -51,7 +51,7 @@ impl Source<'_> {
     /// Call after the last window (`whole`) or after an error.
     fn finish(self, whole: bool) -> Result<(), MixError> {
         match self {
-            Self::Elsewhere(mut others) => others.finish(whole),
+            Self::Peers(mut others) => others.finish(whole),
             _ => Ok(()),
         }
     }

@@ -47,7 +47,7 @@ fn one_process() {
             format!("{:?}", alike(summary))
         }
         Ok(_) => "well".to_owned(),
-        Err(MixError::Elsewhere) => "elsewhere".to_owned(),
+        Err(MixError::ReportedByPeer) => "elsewhere".to_owned(),
         Err(error) => error.to_string(),
     };
     fs::write(place.join(format!("said.{}", job.rank())), said).expect("written");

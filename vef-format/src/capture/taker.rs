@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 
 /// Consumes events.
 ///
-/// Most calls of a program resemble an earlier call: their [shape](super::word) defines all but times and requests. A consumer compiles a
-/// shape once and takes each further call of it by what it compiled.
+/// Most calls of a program resemble an earlier call: their [shape](super::word) defines all but times and requests. A
+/// consumer compiles a shape once, and takes each further call of the shape as the compiled shape and a [`Call`].
 pub trait Taker {
     /// The error that stops reading.
     type Error;
