@@ -1,14 +1,14 @@
 //! A task's records as bytes.
 //!
-//! A block stands alone: differences begin anew in each. Ids of neighbours differ little, so that most fields take one
-//! or two bytes; arithmetic on ids wraps, so that any id comes back.
+//! Each block is self-contained: delta coding begins anew in it. Ids of neighbours differ little, so most fields take one or
+//! two bytes. Arithmetic on ids wraps, so any id can be encoded.
 //!
-//! A record begins with a word that tells the widths of its fields, so that a reader knows where each field is
-//! before it has read any: nothing waits for anything, and no branch depends on a width.
+//! A record begins with a word that has the widths of its fields. So a reader knows where each field is before it has read
+//! any: the fields are read independently of each other, and no branch depends on a width.
 //!
-//! A message and the local mark in front of it are one, if the mark waits for the record before: so it is wherever a program
-//! waits for one message at a time, and a reader that passes marks then has half as many records to look at. Marks of
-//! waits for several messages stand alone.
+//! A message and the local mark in front of it are encoded as one *pair* if the mark depends on the record before it. This is
+//! so wherever a program waits for one message at a time; a reader that skips marks then has half as many records. The marks
+//! of a wait for several messages are encoded alone.
 
 use super::code::{Garbled, Packed};
 use crate::capture::encode::zigzag;
@@ -21,17 +21,17 @@ use crate::record::{Dependency, LocalCollective, Message};
 const TAG: u16 = 31;
 const WIDE: u16 = 32;
 const WIDTHS: u32 = 6;
-/// In place of a kind: a message and the mark in front of it. A third byte then tells the widths of the mark's fields.
+/// Instead of a kind: a message and the mark in front of it. A third byte then has the widths of the mark's fields.
 const PAIR: u8 = MESSAGE | COLLECTIVE;
 /// Bytes of the longest record.
 pub(super) const LONGEST: usize = 2 + 7 * 8;
-/// Bytes that can be read behind the beginning of any record, whatever they are: as far as an 8-bit distance and a field
-/// behind it go, so that none has to be checked.
+/// Bytes that must be readable from the beginning of any record on: the largest 8-bit distance, and a field behind it. So no
+/// field needs a bounds check.
 pub(super) const ROOM: usize = 1 + 256 + 8;
 /// The same behind the beginning of its fields.
 const REACH: usize = ROOM - 1;
 
-/// The ids that the next record's are told from.
+/// The ids relative to which the next record's ids are encoded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ids {
     message: u64,
@@ -42,12 +42,12 @@ struct Ids {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Encoder {
     ids: Ids,
-    /// A mark behind the record before it, which is held back: a message may follow.
+    /// A pending mark that depends on the record before it: a message with which it is a pair may follow.
     mark: Option<Message>,
 }
 
 impl Encoder {
-    /// Appends a message or a local mark, soon.
+    /// Appends a message or a local mark; a mark may be pending until the next call.
     #[inline]
     pub(super) fn message(&mut self, out: &mut Packed, message: &Message) {
         if let Some(mark) = self.mark.take() {
@@ -75,7 +75,7 @@ impl Encoder {
         out.record(tag, &[id, time, after, send, recv], &more);
     }
 
-    /// Appends what is held back: the block ends.
+    /// Ends the block: appends the pending mark.
     pub(super) fn end(&mut self, out: &mut Packed) {
         if let Some(mark) = self.mark.take() {
             self.alone(out, &mark);
@@ -96,7 +96,7 @@ impl Encoder {
         }
     }
 
-    /// Appends a mark behind the record before it, and a message, as one; says whether they can be.
+    /// Appends a mark and a message as a pair; returns `false` if they cannot be one.
     fn pair(&mut self, out: &mut Packed, mark: &Message, message: &Message) -> bool {
         let ids = Ids { message: mark.id.0, ..self.ids };
         let fields = [
@@ -123,7 +123,7 @@ impl Encoder {
 }
 
 impl Ids {
-    /// A dependency's difference from the task's last record of its sort.
+    /// The difference of a dependency from the task's last id of the same kind.
     #[inline]
     fn dependency(&self, after: Dependency) -> Field {
         match after {
@@ -133,7 +133,7 @@ impl Ids {
         }
     }
 
-    /// The id of what a record waits for, by its difference from the last of that sort.
+    /// The id of a dependency, from its difference from the last id of the same kind.
     #[inline(always)]
     fn depends(&self, tag: u8, difference: u64) -> u64 {
         match tag & DEPENDENCY {
@@ -144,7 +144,7 @@ impl Ids {
     }
 }
 
-/// How far a message goes.
+/// The difference between source and destination of a message.
 #[inline(always)]
 fn distance(message: &Message) -> Field {
     Field::signed(i64::from(message.dst.0) - i64::from(message.src.0))
@@ -157,8 +157,8 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// The record at `at` of a task in a trace of `tasks` tasks, and the mark that stands in front of it if they are one; `at`
-    /// moves behind it, at most to `end`. There are [`ROOM`] bytes behind the beginning of whatever is a record.
+    /// The record at `at` of a task in a trace of `tasks` tasks, and the mark in front of it if they are a pair; advances `at`,
+    /// at most to `end`. [`ROOM`] bytes are readable from the beginning of any record on.
     #[inline(always)]
     pub(super) fn read(
         &mut self,
@@ -207,13 +207,13 @@ impl Decoder {
         self.read_pair(room, about, raw).ok()
     }
 
-    /// The message with that id was the last record that was taken.
+    /// The message with this id was the last record that was taken.
     #[inline(always)]
     pub(super) fn pass(&mut self, message: u64) {
         self.ids.message = message;
     }
 
-    /// A message, which goes to `raw`, and the mark in front of it, and their length.
+    /// Reads a pair: stores the message in `raw`, and returns the mark in front of it and their length.
     ///
     /// Every field is checked and stored as soon as it is read: fewer values are live at a time than the processor has registers.
     #[inline(always)]
@@ -243,7 +243,7 @@ impl Decoder {
         Ok((LeadingMark { after, id, time: time.into() }, length))
     }
 
-    /// As [`Decoder::read_pair`], where that is rare.
+    /// [`Decoder::read_pair`] for callers that rarely need it.
     #[inline(never)]
     fn read_other_pair(
         &mut self,
@@ -256,7 +256,7 @@ impl Decoder {
         Ok((mark, raw, length))
     }
 
-    /// A message or a mark by itself, and its length.
+    /// A message or a mark that is not in a pair, and its length.
     #[inline(always)]
     fn read_plain(&mut self, room: &[u8; ROOM], (task, tasks): (Rank, u32)) -> Result<(Raw, usize), Garbled> {
         let head = head(room);
@@ -316,7 +316,7 @@ fn head(room: &[u8; ROOM]) -> u16 {
     room.first_chunk().map_or(0, |head| u16::from_le_bytes(*head))
 }
 
-/// The task that is so far from another.
+/// The task at a difference from another.
 #[inline(always)]
 fn receiver(task: Rank, distance: u64, tasks: u32) -> Result<u32, Garbled> {
     let to = u64::from(task.0).wrapping_add(distance);
@@ -333,7 +333,7 @@ fn wide_fields(room: &[u8; ROOM], tag: u8) -> ([u64; 7], usize) {
     (fields, 2 + 8 * count)
 }
 
-/// The fields of a collective, and its length: behind the first five stand the widths of the last two.
+/// The fields of a collective, and its length: the widths of the last two fields follow the first five fields.
 fn collective_fields(room: &[u8; ROOM], layout: &Layout) -> ([u64; 7], usize) {
     let room: &[u8; REACH] = room.first_chunk().unwrap_or(&[0; REACH]);
     let mut at = usize::from(layout.end) + 1;
@@ -348,9 +348,9 @@ fn collective_fields(room: &[u8; ROOM], layout: &Layout) -> ([u64; 7], usize) {
     ([id, time, after, send, recv, comm, op], at)
 }
 
-/// How many bytes a field has by its two bits.
+/// Length of a field in bytes, by its two bits.
 const BYTES: [u8; 4] = [0, 1, 2, 4];
-/// Those bytes of a word.
+/// Mask of these bytes of a word.
 const MASKS: [u32; 4] = [0, 0xff, 0xffff, 0xffff_ffff];
 /// The two bits of a field by the bits of its value, or [`Field::WIDE`].
 const WIDTH_OF_BITS: [u8; 65] = {
@@ -362,10 +362,10 @@ const WIDTH_OF_BITS: [u8; 65] = {
     }
     widths
 };
-/// What is added to a difference in so many bytes so that it is not negative.
+/// The offset that makes a difference of this length non-negative.
 const EXCESS: [u32; 4] = [0, 1 << 7, 1 << 15, 1 << 31];
 
-/// Where the first five fields of a record are, by the bits that tell their widths.
+/// Positions of the first five fields of a record, by the bits of their widths.
 #[derive(Clone, Copy)]
 struct Layout {
     masks: [u32; 5],
@@ -394,7 +394,7 @@ static LAYOUTS: [Layout; 1 << 10] = {
     layouts
 };
 
-/// Where the two fields of a mark in front of a message are, from the end of the message's, by the bits that tell their widths.
+/// Positions of the two fields of the mark of a pair, from the end of the message's fields on, by the bits of their widths.
 #[derive(Clone, Copy)]
 struct MarkLayout {
     id_mask: u32,
@@ -446,7 +446,7 @@ fn narrow(room: &[u8; REACH], at: usize) -> u32 {
     room.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// A value to be written: with how many bytes it can be, and what is added to it then.
+/// A value to be written, its length, and the offset that is added to it.
 #[derive(Clone, Copy)]
 struct Field {
     value: u64,
@@ -467,7 +467,7 @@ impl Field {
 
     #[inline(always)]
     fn signed(value: i64) -> Self {
-        // One bit more than the magnitude has; zero takes no byte at all.
+        // One bit more than the magnitude; zero takes no bytes.
         let width = Self::width(zigzag(value));
         Self { value: value as u64, width, excess: EXCESS[usize::from(width & 3)] }
     }
@@ -484,7 +484,7 @@ impl Field {
     }
 }
 
-/// The first word of a record that is not wide.
+/// The first word of a record without fields of eight bytes.
 #[inline(always)]
 fn head_of(tag: u8, fields: &[Field; 5]) -> u16 {
     let widths =
@@ -499,7 +499,7 @@ fn is_wide(fields: &[Field; 5], more: &[Field]) -> bool {
 }
 
 impl Packed {
-    /// Appends a record: its first word but the widths, its first five fields, and a collective's last two (`more`).
+    /// Appends a record with `tag` and its first five fields; `more` are the last two fields of a collective.
     #[inline(always)]
     fn record(&mut self, tag: u8, fields: &[Field; 5], more: &[Field]) {
         if is_wide(fields, more) {
@@ -527,11 +527,11 @@ impl Packed {
     }
 }
 
-/// Bytes of any record that is being written, to a power of two.
+/// Buffer for one record: a power of two.
 const ROW: usize = 64;
 const _: () = assert!(LONGEST < ROW);
 
-/// A record that is being written: room, and how much of it is taken.
+/// A record that is being written: a buffer, and the number of bytes in use.
 struct Row<'a> {
     room: &'a mut [u8; ROW + 8],
     at: usize,
@@ -546,7 +546,7 @@ impl<'a> Row<'a> {
     /// Appends the low bytes of a word.
     #[inline(always)]
     fn word(&mut self, value: u64, bytes: usize) {
-        // The mask tells the compiler that there is room.
+        // The mask proves to the compiler that there is room.
         if let Some(room) = self.room[self.at % ROW..].first_chunk_mut() {
             *room = value.to_le_bytes();
         }

@@ -1,8 +1,8 @@
-//! The records of all tasks side by side, each read at its own pace, in a memory that does not depend on the length
-//! of the trace.
+//! Reads the records of all tasks concurrently, each task at its own pace, in memory that does not depend on the length of
+//! the trace.
 //!
-//! Every task has a window on the content of its present block. A block's checksum is looked at when the block is
-//! begun; what does not fit into the window is read again when it is needed.
+//! Each task has a window of the content of its current block. A block's checksum is verified when the block is begun; what
+//! does not fit into the window is read again when it is needed.
 
 use super::block::{FRAME, Frame, Kind, MOST_RAW, checksum};
 use super::code::Garbled;
@@ -16,19 +16,19 @@ use crate::raw::{LeadingMark, Raw};
 use crate::text::Line;
 use std::sync::Arc;
 
-/// Bytes of windows that all tasks have together, if that leaves each at least [`SMALLEST`].
+/// Total bytes of the windows of all tasks, if each gets at least [`SMALLEST`].
 const WINDOWS: usize = 6 << 20;
 const LARGEST: usize = 64 << 10;
 const SMALLEST: usize = 144;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// So far ahead of a task's records what follows is asked for.
+/// Distance in bytes from a task's next record to the bytes that are prefetched.
 const AHEAD: usize = 2 * LINE;
 
-/// Readings of all tasks of a container.
+/// Readers of all tasks of a container.
 ///
-/// Memory: 88 bytes and a window a task; the windows have 64 KiB in traces of less than a hundred tasks, 6 MiB
-/// together in larger ones, and never less than 144 bytes each.
+/// Memory: 88 bytes and a window for each task. The windows have 64 KiB in traces of less than a hundred tasks, 6 MiB in all
+/// in larger ones, and at least 144 bytes each.
 #[derive(Debug)]
 pub struct Streams {
     reader: Arc<Reader>,
@@ -45,28 +45,28 @@ pub struct Streams {
     dense: bool,
 }
 
-/// Where the reading of one task stands: what every record looks at.
+/// Position of one task: the state that every record needs.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     decoder: Decoder,
     /// The window has bytes up to `end`, and the next record begins at `at`.
     at: u32,
     end: u32,
-    /// Behind this a record might reach beyond the window although the block goes on.
+    /// A record that begins behind this index may extend beyond the window, and the block has more bytes.
     refill_at: u32,
-    /// Records of the block that are left. [`HALF`]: the mark in front of the next one has been given.
+    /// Number of records of the block that remain. [`HALF`]: the mark of the next pair has been returned.
     left: u32,
 }
 
 /// Bit of [`Stream::left`].
 const HALF: u32 = 1 << 31;
 
-/// The block that the reading of one task is in.
+/// The current block of one task.
 #[derive(Debug)]
 struct Present {
     places: Places,
     spot: Spot,
-    /// Bytes of its content, and how many have come into the window so far.
+    /// Bytes of its content, and how many of them have been read into the window so far.
     raw: u32,
     read: u32,
 }
@@ -93,10 +93,10 @@ impl Streams {
         let streams = vec![Stream::new(0); tasks.len()];
         let mut window = (WINDOWS / streams.len().max(1)).clamp(SMALLEST, LARGEST);
         if window > LINE * LINE {
-            // An odd number of cache lines: tasks that go on in step would otherwise all be in the same few sets.
+            // An odd number of cache lines: otherwise tasks that advance in step would all use the same few cache sets.
             window = (window - window % LINE) | LINE;
         }
-        // Pages that nobody has touched take no memory.
+        // Untouched pages take no memory.
         let windows = vec![0; window * streams.len() + ROOM];
         let dense = tasks.last().is_none_or(|last| last.task as usize == streams.len() - 1);
         let tasks = reader.header().tasks;
@@ -108,7 +108,7 @@ impl Streams {
         &self.reader
     }
 
-    /// The container, for another reading.
+    /// A shared reference to the container, for another reader.
     pub fn shared_reader(&self) -> Arc<Reader> {
         self.reader.clone()
     }
@@ -120,7 +120,7 @@ impl Streams {
         Ok(raw.map(|raw| raw.line(task)))
     }
 
-    /// As [`Streams::next`], the record in its plainest form.
+    /// Like [`Streams::next`], but returns the record as a [`Raw`].
     #[inline(always)]
     pub fn next_raw(&mut self, task: Rank) -> Result<Option<Raw>, Box<ContainerError>> {
         let Some(number) = self.number_of(task) else { return Ok(None) };
@@ -130,7 +130,7 @@ impl Streams {
             }
         }
         let stream = &mut self.streams[number];
-        // Behind what the window holds stands the next one, or room.
+        // The bytes behind a window are the next window, or padding.
         let window = number * self.window;
         let (mut at, end) = (window + stream.at as usize, window + stream.end as usize);
         let mut decoder = stream.decoder;
@@ -141,7 +141,7 @@ impl Streams {
         };
         match mark {
             Some(mark) if stream.left < HALF => {
-                // It will be read once more.
+                // The pair is read again, for its message.
                 stream.left = (stream.left - 1) | HALF;
                 Ok(Some(mark.raw(task)))
             }
@@ -171,19 +171,19 @@ impl Streams {
         stream.decoder.pass(next.id);
         stream.at += length as u32;
         stream.left -= 2;
-        // By the task's next turn the others' records will have driven it out of the cache.
+        // The records of the other tasks will evict these bytes before this task's next record.
         prefetch(&self.windows, at + AHEAD);
         Some(mark)
     }
 
-    /// The place of a task among those that have records.
+    /// Index of a task among those that have records.
     #[inline(always)]
     fn number_of(&self, task: Rank) -> Option<usize> {
         // In most traces every task has records.
         if self.dense { Some(task.index()) } else { self.reader.index.number_of(task.0) }
     }
 
-    /// Brings more of a task's records into its window; says whether there are any.
+    /// Reads more of a task's records into its window; returns `false` if there are none.
     #[cold]
     fn fetch(&mut self, number: usize, task: Rank) -> Result<bool, Box<ContainerError>> {
         while self.streams[number].left == 0 {
@@ -212,7 +212,7 @@ impl Streams {
         Ok(true)
     }
 
-    /// Checks the present block and reads its beginning.
+    /// Verifies the current block and reads its beginning.
     fn begin(&mut self, number: usize, task: Rank) -> Result<(), ContainerError> {
         let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
         let spot = block.spot;
@@ -238,7 +238,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Moves what is left in the window to its front and fills it up from the block.
+    /// Moves the rest of the window to its front and fills the window from the block.
     fn refill(&mut self, number: usize, task: Rank) -> Result<(), ContainerError> {
         let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
         let window = &mut self.windows[number * self.window..][..self.window];
@@ -250,7 +250,7 @@ impl Streams {
         if spot.length == FRAME as u64 + u64::from(block.raw) {
             self.reader.read_at(into, spot.offset + FRAME as u64 + u64::from(block.read))?;
         } else {
-            // What is compressed can only be had whole.
+            // Compressed content can only be read as a whole.
             let content = self.reader.content(Kind::Records, task.0, spot)?;
             let from = content.get(block.read as usize..).and_then(|rest| rest.get(..part));
             match from {
