@@ -69,8 +69,10 @@ pub struct Sim {
     /// the same directory (under mpirun, srun, or started by hand) share the points
     #[arg(short, long, value_name = "DIR", requires = "sweep")]
     pub output: Option<PathBuf>,
-    /// With --sweep: concurrent points [default: all cores; 1 per process under mpirun or srun]
-    #[arg(short = 'j', long, value_name = "N", requires = "sweep", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Threads [default: all cores; with --sweep under mpirun or srun, 1 per process]: concurrent points of a --sweep;
+    /// else, with --model packet, parts of the network of at least 500 ranks each (one thread with --links,
+    /// --critical-path, --draw, --report or rendezvous). Every number gives the same result
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
     /// Record all links: bytes, busy and blocked shares over time, tasks that share them (for --json; --csv
     /// links, time, sources)

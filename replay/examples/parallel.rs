@@ -8,12 +8,11 @@
 #![allow(clippy::print_stdout)]
 
 use replay::{
-    Builder, Engine, Job, Link, LiveId, Message, Next, Parcel, Picos, Queue, ReplayError, Sink, Wake,
+    Builder, Engine, Exchange, Job, Link, LiveId, Message, Next, Parcel, Picos, Queue, ReplayError, Seat,
+    Sink, Wake,
 };
 use std::error::Error;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 #[allow(dead_code, reason = "a test includes this file")]
 fn main() -> Result<(), Failure> {
@@ -51,14 +50,8 @@ pub(crate) fn run(builder: Builder, nodes: u32, threads: u32, link: &Link) -> Ou
     let exchange = Exchange::new(threads as usize);
     std::thread::scope(|scope| {
         let start = |(part, engine)| {
-            let (exchange, part_of) = (&exchange, &part_of);
-            scope.spawn(move || {
-                let outcome = run_partition(engine, part, part_of, link, exchange);
-                if outcome.is_err() {
-                    exchange.leave();
-                }
-                outcome
-            })
+            let (seat, part_of) = (exchange.seat(part), &part_of);
+            scope.spawn(move || run_partition(engine, part_of, link, seat))
         };
         let running: Vec<_> = engines.into_iter().enumerate().map(start).collect();
         let end = |thread: std::thread::ScopedJoinHandle<'_, Result<Engine, Failure>>| {
@@ -107,33 +100,29 @@ impl<F: Fn(u32) -> usize> Sink for Network<'_, F> {
 
 fn run_partition(
     mut engine: Engine,
-    part: usize,
     part_of: &impl Fn(u32) -> usize,
     link: &Link,
-    exchange: &Exchange,
+    mut seat: Seat<'_, (Picos, Parcel)>,
 ) -> Result<Engine, Failure> {
-    let leaving = vec![Vec::new(); exchange.threads];
-    let mut network = Network { part, part_of, link, events: Queue::new(), leaving, late: None };
+    let leaving = vec![Vec::new(); seat.parts()];
+    let mut network = Network { part: seat.part(), part_of, link, events: Queue::new(), leaving, late: None };
     engine.begin(&mut network)?;
-    for round in 0.. {
+    loop {
         if let Some(id) = network.late {
             return Err(ReplayError::Arrival { id }.into());
         }
         // What leaves goes to the others, who may go on only to its arrival.
-        let mut first = network.events.next().unwrap_or(Picos::MAX);
+        let mut first = network.events.next();
         for (to, messages) in network.leaving.iter_mut().enumerate() {
-            let mut letters = exchange.letters(round, part, to);
+            let mut letters = seat.letters_to(to);
             for (at, id) in messages.drain(..) {
-                first = first.min(at);
+                first = Some(first.map_or(at, |first| first.min(at)));
                 letters.push((at, engine.export(id)?));
             }
         }
-        let first = exchange.meet(round, part, first);
-        if first == Picos::MAX {
-            break;
-        }
-        for from in 0..exchange.threads {
-            for (at, parcel) in exchange.letters(round, from, part).drain(..) {
+        let Some(first) = seat.meet(first) else { break };
+        for from in 0..seat.parts() {
+            for (at, parcel) in seat.letters_from(from).drain(..) {
                 network.events.push(at, Event::Arrival(engine.import(parcel)?));
             }
         }
@@ -147,91 +136,4 @@ fn run_partition(
         }
     }
     Ok(engine)
-}
-
-/// Messages from one thread to another, with the moments of their arrivals.
-type Letters = Vec<(Picos, Parcel)>;
-
-/// Where threads meet at the end of each window, and leave messages for each other. Everything is there twice: while one thread still
-/// takes what was left in one round, another may leave something in the next.
-struct Exchange {
-    threads: usize,
-    letters: [Vec<Mutex<Letters>>; 2],
-    /// The first moment at which a thread has anything to do.
-    first: [Vec<Alone<AtomicU64>>; 2],
-    /// Threads that have come, over all rounds.
-    arrived: Alone<AtomicUsize>,
-    left: AtomicUsize,
-    /// Held by a thread between its last look at the two counts and its sleep.
-    falling_asleep: Mutex<()>,
-    changed: Condvar,
-}
-
-/// A value in cache lines of its own, so that who writes it does not slow down who reads its neighbours.
-#[derive(Default)]
-#[repr(align(128))]
-struct Alone<T>(T);
-
-/// Looks at the count of arrivals before a thread sleeps: some 50 µs, a few times what the others' windows differ by. A thread that went on looking
-/// would take the processor from the thread for which it waits, where there are more threads than processors.
-const LOOKS: u32 = 2000;
-
-impl Exchange {
-    fn new(threads: usize) -> Self {
-        let letters = || (0..threads * threads).map(|_| Mutex::default()).collect();
-        let first = || (0..threads).map(|_| Alone::default()).collect();
-        Self {
-            threads,
-            letters: [letters(), letters()],
-            first: [first(), first()],
-            arrived: Alone::default(),
-            left: AtomicUsize::new(0),
-            falling_asleep: Mutex::default(),
-            changed: Condvar::new(),
-        }
-    }
-
-    fn letters(&self, round: usize, from: usize, to: usize) -> MutexGuard<'_, Letters> {
-        let slot = self.letters[round % 2][from * self.threads + to].lock();
-        slot.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for all threads; returns the first moment at which any of them has something to do.
-    fn meet(&self, round: usize, part: usize, first: Picos) -> Picos {
-        self.first[round % 2][part].0.store(first.0, Ordering::Relaxed);
-        let all = (round + 1) * self.threads;
-        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == all {
-            self.wake_others();
-        }
-        let must_wait =
-            || self.arrived.0.load(Ordering::Acquire) < all && self.left.load(Ordering::Acquire) == 0;
-        let mut looks = 0;
-        while must_wait() && looks < LOOKS {
-            looks += 1;
-            std::hint::spin_loop();
-        }
-        if looks == LOOKS {
-            let mut awake = self.falling_asleep.lock().unwrap_or_else(PoisonError::into_inner);
-            while must_wait() {
-                awake = self.changed.wait(awake).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-        if self.left.load(Ordering::Acquire) > 0 {
-            return Picos::MAX;
-        }
-        let firsts = self.first[round % 2].iter().map(|first| first.0.load(Ordering::Relaxed));
-        Picos(firsts.min().unwrap_or(u64::MAX))
-    }
-
-    /// A thread ends before its time.
-    fn leave(&self) {
-        self.left.fetch_add(1, Ordering::AcqRel);
-        self.wake_others();
-    }
-
-    /// Wakes the threads that sleep, after a change of what they wait for.
-    fn wake_others(&self) {
-        drop(self.falling_asleep.lock());
-        self.changed.notify_all();
-    }
 }

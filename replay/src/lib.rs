@@ -39,6 +39,7 @@
 
 mod builder;
 mod engine;
+mod exchange;
 mod job;
 mod message;
 mod options;
@@ -66,6 +67,7 @@ pub use builder::Builder;
 pub use collectives::choose::Table;
 pub use engine::{Engine, TaskProgress};
 pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
+pub use exchange::{Exchange, Seat};
 pub use job::{Computing, Job};
 pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};
 pub use options::{Link, SameNode, SendCompletion};

@@ -71,6 +71,18 @@ impl Accounts {
         Self { tasks: (0..tasks).map(account).collect(), first_tasks }
     }
 
+    /// Takes over the tasks that another partition has.
+    pub(crate) fn adopt(&mut self, other: &Self, has_task: impl Fn(u32, u32) -> bool) {
+        for (job, &first) in (0..).zip(&self.first_tasks) {
+            let end = self.first_tasks.get(job as usize + 1).map_or(self.tasks.len(), |&end| end as usize);
+            for task in first as usize..end {
+                if has_task(job, task as u32 - first) {
+                    self.tasks[task] = other.tasks[task];
+                }
+            }
+        }
+    }
+
     /// The number of a task over all jobs.
     #[inline]
     pub(crate) fn number(&self, job: u32, task: u32) -> u32 {

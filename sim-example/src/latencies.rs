@@ -48,6 +48,11 @@ impl Latencies {
         }
     }
 
+    /// Adds the messages of another partition.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.cells.iter_mut().zip(&other.cells).for_each(|(cell, other)| cell.merge(other));
+    }
+
     /// All messages.
     pub(crate) fn all(&self) -> Histogram {
         merged(self.cells.iter().chain([&self.unsorted]))

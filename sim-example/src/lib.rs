@@ -16,12 +16,14 @@
 //! reference to compare other simulators with. [`model`] has the formulas, [`topology`] the networks;
 //! `docs/simulator.md` is the manual.
 //!
-//! This crate never prints and never starts a thread. It reads the wall clock only to measure its own speed.
+//! This crate never prints. It starts threads only if [`Settings::threads`] asks for them, and reads the wall clock only to measure its own speed.
 
 #![forbid(unsafe_code)]
 
 mod driver;
 mod error;
+mod event_loop;
+mod parallel;
 mod places;
 mod progress;
 mod report;
@@ -64,5 +66,5 @@ pub use report::{
     Amount, ComputingReport, Finish, Ideal, JobReport, Latency, LinkReport, LinksReport, NetworkReport,
     OfKind, OfSize, OverTime, Performance, Report, SCHEMA, Share, SharedBy,
 };
-pub use settings::{NetworkSettings, Settings, Workload};
+pub use settings::{NetworkSettings, Settings, TASKS_PER_THREAD, Workload};
 pub use watch::Observe;

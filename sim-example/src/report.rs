@@ -193,8 +193,9 @@ pub struct NetworkReport {
 }
 
 /// A finished simulation.
-pub(crate) struct Run<'a> {
-    pub(crate) engine: &'a Engine,
+pub(crate) struct Outcome<'a> {
+    /// One, or its partitions.
+    pub(crate) engines: &'a [Engine],
     /// Finishing time of each task of all jobs, if the model and not the engine knows it.
     pub(crate) finish: Option<&'a [Picos]>,
     /// Times of the tasks, if the model records them.
@@ -211,16 +212,19 @@ pub(crate) struct Run<'a> {
 }
 
 impl Report {
-    pub(crate) fn new(run: Run<'_>) -> Self {
-        let (engine, stats, total) = (run.engine, run.engine.stats(), run.engine.stats().total());
+    pub(crate) fn new(run: Outcome<'_>) -> Self {
+        let engines = run.engines;
+        let mut stats = engines[0].stats().clone();
+        engines[1..].iter().for_each(|engine| stats.add(engine.stats()));
+        let (stats, total) = (&stats, stats.total());
         let last = run.finish.and_then(|finish| finish.iter().copied().max());
-        let runtime = engine.finish().max(last.unwrap_or_default());
+        let runtime = engines.iter().map(Engine::finish).max().max(last).unwrap_or_default();
         let (mut first_task, mut first_tasks) = (0, Vec::new());
-        let jobs = (0..engine.jobs()).map(|job| {
-            let tasks = first_task..first_task + engine.tasks(job) as usize;
+        let jobs = (0..engines[0].jobs()).map(|job| {
+            let tasks = first_task..first_task + engines[0].tasks(job) as usize;
             first_task = tasks.end;
             first_tasks.push(tasks.start as u32);
-            JobReport::new(engine, run.accounts, job, run.finish.map(|finish| &finish[tasks]))
+            JobReport::new(engines, run.accounts, job, run.finish.map(|finish| &finish[tasks]))
         });
         let jobs: Vec<JobReport> = jobs.collect();
         let used = links::Used {
@@ -243,10 +247,10 @@ impl Report {
         };
         Self {
             schema: SCHEMA,
-            complete: engine.is_complete(),
+            complete: engines.iter().all(Engine::is_complete),
             runtime_ps: runtime,
             ideal: None,
-            tasks: (0..engine.jobs()).map(|job| u64::from(engine.tasks(job))).sum(),
+            tasks: jobs.iter().map(|job| u64::from(job.tasks)).sum(),
             messages: total.messages,
             bytes: total.bytes,
             marks: stats.marks,
@@ -285,16 +289,24 @@ impl Report {
 }
 
 impl JobReport {
-    fn new(engine: &Engine, accounts: Option<&Accounts>, job: u32, finish: Option<&[Picos]>) -> Self {
-        let tasks = match finish {
-            Some(finish) => finish.to_vec(),
-            None => engine.progress(job).map(|task| task.finished.unwrap_or_default()).collect(),
-        };
+    fn new(engines: &[Engine], accounts: Option<&Accounts>, job: u32, finish: Option<&[Picos]>) -> Self {
+        let mut tasks = vec![Picos::ZERO; engines[0].tasks(job) as usize];
+        match finish {
+            Some(finish) => tasks.copy_from_slice(finish),
+            None => {
+                for engine in engines {
+                    // Only the partition of a task knows its end.
+                    for (end, task) in tasks.iter_mut().zip(engine.progress(job)) {
+                        *end = task.finished.unwrap_or(*end);
+                    }
+                }
+            }
+        }
         let ranks = accounts.map_or_else(Vec::new, |accounts| accounts.of_job(job, &tasks));
         let times = ranks.iter().fold(TaskTimes::default(), |sum, times| sum.plus(times));
         Self {
             trace: None,
-            tasks: engine.tasks(job),
+            tasks: tasks.len() as u32,
             finish_ps: Finish::of(tasks),
             span: None,
             computing: ComputingReport::default(),

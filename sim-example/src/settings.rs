@@ -9,11 +9,12 @@ use vef_format::units::{Bytes, Picos};
 use crate::computing::ComputeScale;
 use crate::error::SimError;
 use crate::loggp::LogGp;
-use crate::model::{Links, Model, PacketSettings, Protocol, Weights};
+use crate::model::{LinkSpeed, Links, Model, PacketSettings, Protocol, Weights};
 use crate::noise::ComputeNoise;
 use crate::places::Places;
+use crate::quantity::Bandwidth;
 use crate::routing::Routing;
-use crate::topology::TopologySpec;
+use crate::topology::{LinkId, Speed, Topology, TopologySpec};
 use crate::watch::Observe;
 
 /// All that determines the result of a simulation.
@@ -31,7 +32,14 @@ pub struct Settings {
     pub algorithms: Table,
     /// Optional results to record.
     pub observe: Observe,
+    /// Most threads of the run; 0 is 1. The result does not depend on it. Only the packet model uses several, from
+    /// [`TASKS_PER_THREAD`] tasks per thread on, without optional results, and not with [`SendCompletion::Rendezvous`] or
+    /// [`Protocol::returned`]: there an arrival takes effect at the other end at once.
+    pub threads: u32,
 }
+
+/// Fewest tasks per thread.
+pub const TASKS_PER_THREAD: usize = 500;
 
 impl Settings {
     /// The same traces on the same links without contention: the latency model on shortest routes, without
@@ -82,6 +90,25 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
+    /// The topology for tasks of which job, task and node are given.
+    pub(crate) fn topology_for(&self, tasks: &[(u32, u32, u32)]) -> Result<Topology, SimError> {
+        let needed = tasks.iter().map(|&(_, _, node)| node).max().unwrap_or(0).saturating_add(1);
+        let mut topology = self.topology.build(needed)?;
+        if let Some(link) = self.doubled.map(LinkId).filter(|link| link.0 < topology.links()) {
+            let LinkSpeed { latency, bandwidth } =
+                self.links.speeds(&topology)[usize::from(topology.class(link).0)];
+            let doubled = Bandwidth::from_bits_per_second(bandwidth.bits_per_second().saturating_mul(2));
+            topology.set_speed(link, Speed { latency: Some(latency), bandwidth: doubled });
+        }
+        match tasks.iter().find(|&&(_, _, node)| node >= topology.nodes()) {
+            Some(&(job, task, node)) => {
+                let (name, nodes) = (self.topology.to_string(), topology.nodes());
+                Err(SimError::TooFewNodes { topology: name, nodes, job, task, node })
+            }
+            None => Ok(topology),
+        }
+    }
+
     /// When sends are complete in the replay: [`Model::LogGp`] has a rule of its own, the other models have the rule that was chosen.
     pub fn send_completion(&self, chosen: SendCompletion) -> SendCompletion {
         match self.model {

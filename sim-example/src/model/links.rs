@@ -112,6 +112,17 @@ impl Usage {
         self.waited = self.waited.saturating_add(waited);
         self.longest_wait = self.longest_wait.max(waited);
     }
+
+    /// Adds the use that another partition has seen.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let Self { busy, count, bytes, waited, longest_wait, blocked } = *other;
+        self.busy = self.busy.saturating_add(busy);
+        self.count += count;
+        self.bytes = Bytes(self.bytes.0.saturating_add(bytes.0));
+        self.waited = self.waited.saturating_add(waited);
+        self.longest_wait = self.longest_wait.max(longest_wait);
+        self.blocked = self.blocked.saturating_add(blocked);
+    }
 }
 
 /// The links of a model in which a link serves one message at a time.

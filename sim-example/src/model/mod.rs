@@ -49,7 +49,7 @@ pub(crate) use links::{LinkSpeed, Usage};
 pub(crate) use message::Messages;
 pub use network::OutOfTime;
 pub(crate) use network::{Carried, Happened, Network};
-pub(crate) use packet::Packets;
+pub(crate) use packet::{Announced, Crossed, Packets};
 pub use packet::{Arbiter, Buffers, PacketSettings};
 pub(crate) use protocol::WithProtocol;
 pub use protocol::{Delay, Protocol};

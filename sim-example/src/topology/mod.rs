@@ -27,6 +27,7 @@ mod tree;
 mod error;
 mod graph;
 mod limits;
+mod parts;
 
 pub use dragonfly::{Arrangement, Dragonfly};
 pub use error::{TopologyError, TopologyProblem};
@@ -40,6 +41,7 @@ pub use torus::Torus;
 pub use tree::Tree;
 
 pub(crate) use file::Speed;
+pub(crate) use parts::Parts;
 pub(crate) use torus::Way;
 
 use graph::Graph;

@@ -3,6 +3,7 @@
 use crate::algorithms;
 use crate::input::Input;
 use crate::output::Failure;
+use crate::parallel;
 use crate::progress::Bar;
 use crate::simulation_args::{Sim, Table};
 use placement::Placement;
@@ -98,6 +99,8 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     if settings.network.model == Model::LogGp && settings.send_completion != SendCompletion::Eager {
         return Err("--send-completion: model loggp has --loggp S=BYTES and --rendezvous instead".into());
     }
+    // The points of a sweep run concurrently.
+    settings.threads = if sim.sweep.is_empty() { parallel::threads(sim.jobs) as u32 } else { 1 };
     settings.observe.critical_path = sim.critical_path;
     settings.observe.links =
         sim.links || sim.draw.is_some() || sim.report.is_some() || sim.csv.is_some_and(Table::needs_links);

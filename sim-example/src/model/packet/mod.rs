@@ -20,6 +20,7 @@
 //! Events of one moment are processed in phases: credits, arrivals and releases of links; then routing; then
 //! arbitration. Therefore the order of events within a moment does not matter.
 
+mod border;
 mod deadlock;
 mod parts;
 mod settings;
@@ -32,11 +33,13 @@ use vef_format::units::{Bytes, Picos};
 use super::links::{Links, Usage};
 use super::{Carried, Happened, ModelError, Network, OutOfTime};
 use crate::queue::Queue;
-use crate::random::mix;
+use crate::random::combine;
 use crate::routing::channels::describe;
 use crate::routing::{Decide, Router};
 use crate::topology::{LinkClass, LinkId};
 use crate::watch::{Crossing, Watch};
+use border::Border;
+pub(crate) use border::{Announced, Crossed};
 use parts::*;
 use settings::room;
 pub use settings::{Arbiter, Buffers, PacketSettings};
@@ -68,6 +71,8 @@ pub(crate) struct Packets<'a> {
     to_arbitrate: Vec<LinkId>,
     hops: u64,
     watch: Option<Box<Watch>>,
+    /// Set in a network that several threads divide among themselves.
+    border: Option<Box<Border<'a>>>,
 }
 
 impl<'a> Packets<'a> {
@@ -164,6 +169,7 @@ impl<'a> Packets<'a> {
             to_arbitrate: Vec::new(),
             hops: 0,
             watch: None,
+            border: None,
             router,
         })
     }
@@ -321,11 +327,9 @@ impl<'a> Packets<'a> {
     fn arbitrate(&mut self) -> Result<(), OutOfTime> {
         let mut open = std::mem::take(&mut self.to_arbitrate);
         if self.settings.speedup.is_some() && open.len() > 1 {
-            // An input sends over one link at a time. Start at a link that does not depend on the order of
-            // events and that changes with time, for fairness.
-            open.sort_unstable();
-            let from = mix(self.now.0) as usize % open.len();
-            open.rotate_left(from);
+            // An input sends over one link at a time. The order does not depend on that of events or on other
+            // switches, and changes with time, for fairness.
+            open.sort_unstable_by_key(|link| combine(self.now.0, link.0.into()));
         }
         for &link in &open {
             let state = &mut self.links[link.index()];
@@ -484,15 +488,20 @@ impl<'a> Packets<'a> {
                 buffer.last = NONE;
             }
         }
-        let input = (number / self.vcs) as usize;
-        self.links[input].sending = number;
+        let input = LinkId(number / self.vcs);
+        self.links[input.index()].sending = number;
         if self.settings.buffers == Buffers::Input && next != NONE || self.settings.speedup.is_some() {
             self.schedule_departure(number);
         }
-        let class = self.links[input].class;
+        let class = self.links[input.index()].class;
         let back = self.speeds[usize::from(class.0)].back;
         let credit = left.checked_add(back).ok_or(out_of_time)?;
-        self.queue.push(credit, Event::new(CREDIT, number, wire));
+        match &mut self.border {
+            Some(border) if border.sender_is_elsewhere(input) => {
+                border.return_credit(input, number, wire, credit)
+            }
+            _ => self.queue.push(credit, Event::new(CREDIT, number, wire)),
+        }
 
         let there = end.checked_add(latency).ok_or(out_of_time)?;
         if room == NONE {
@@ -506,15 +515,19 @@ impl<'a> Packets<'a> {
             return Ok(());
         }
         let last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
-        self.enqueue(room, slot, wire, last_byte, Picos(start.0 + latency.0 + self.switch_delay.0));
+        self.buffers[room as usize].credit -= wire;
+        let ready = Picos(start.0 + latency.0 + self.switch_delay.0);
+        match &self.border {
+            Some(border) if border.receiver_is_elsewhere(link) => self.leave(room, slot, ready, last_byte),
+            _ => self.enqueue(room, slot, ready, last_byte),
+        }
         Ok(())
     }
 
     /// Puts a packet into a buffer that it is going to reach at `ready`.
     #[inline]
-    fn enqueue(&mut self, room: u32, slot: u32, wire: u32, last_byte: Picos, ready: Picos) {
+    fn enqueue(&mut self, room: u32, slot: u32, ready: Picos, last_byte: Picos) {
         let buffer = &mut self.buffers[room as usize];
-        buffer.credit -= wire;
         if self.settings.buffers == Buffers::Input {
             if buffer.last == NONE {
                 buffer.first = slot;
@@ -602,7 +615,9 @@ impl<'a> Packets<'a> {
         self.hops += 1;
         let last_byte = end.checked_add(latency).and_then(|there| there.checked_add(self.switch_delay));
         let last_byte = last_byte.ok_or(out_of_time)?;
-        self.enqueue(room, packet, wire, last_byte, Picos(self.now.0 + latency.0 + self.switch_delay.0));
+        self.buffers[room as usize].credit -= wire;
+        let ready = Picos(self.now.0 + latency.0 + self.switch_delay.0);
+        self.enqueue(room, packet, ready, last_byte);
         if all_sent {
             self.sources[node as usize].messages.pop_front();
             if self.report_sent {
@@ -629,6 +644,9 @@ impl<'a> Packets<'a> {
         message.delivered = true;
         let (tag, latency) = (message.tag, self.now.saturating_sub(message.submitted));
         let queued = message.entered.saturating_sub(message.submitted);
+        if let Some(border) = &mut self.border {
+            border.arriving.remove(&(message.src, message.number));
+        }
         if !message.report_sent {
             self.messages.remove(slot as usize);
         }
@@ -657,10 +675,16 @@ impl Network for Packets<'_> {
             key,
             packets: 0,
             prepared: false,
+            number: source.count as u32,
             report_sent: false,
             delivered: false,
+            passing: false,
         });
         self.queue.push(at, Event::new(START, slot as u32, 0));
+        if let Some(border) = &mut self.border {
+            let number = source.count as u32;
+            border.announce(Announced { tag, dst, src, number, submitted: at, bytes });
+        }
         Ok(())
     }
 
@@ -688,11 +712,13 @@ impl Network for Packets<'_> {
                 SENT => {
                     let message = &mut self.messages[index as usize];
                     message.report_sent = false;
-                    let tag = message.tag;
-                    // With zero latencies the delivery may have come first.
-                    if message.delivered {
+                    let (tag, dst, is_gone) = (message.tag, message.dst, message.delivered);
+                    if is_gone {
                         self.messages.remove(index as usize);
-                        continue;
+                        // With zero latencies the delivery may have come first.
+                        if self.border.as_ref().is_none_or(|border| !border.is_elsewhere(dst)) {
+                            continue;
+                        }
                     }
                     return Ok(Some((now, Happened::Sent { tag })));
                 }

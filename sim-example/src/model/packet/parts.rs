@@ -81,11 +81,16 @@ pub(super) struct Message {
     pub(super) dst: u32,
     pub(super) key: u32,
     pub(super) packets: u32,
+    /// Its number among the messages of its source.
+    pub(super) number: u32,
     /// Whether the interface has prepared the message.
     pub(super) prepared: bool,
     /// Whether [`Happened::Sent`](crate::model::Happened::Sent) is to be reported.
     pub(super) report_sent: bool,
+    /// Whether all of it has arrived, or left for another thread's part of the network.
     pub(super) delivered: bool,
+    /// Whether it is only known for one packet that passes this part of the network.
+    pub(super) passing: bool,
 }
 
 #[derive(Debug)]

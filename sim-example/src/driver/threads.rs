@@ -1,0 +1,151 @@
+//! Several threads against one: the same report, to the picosecond.
+
+use super::*;
+use crate::computing::ComputeScale;
+use crate::model::{Arbiter, Buffers, Delay, Model, PacketSettings};
+use crate::places::Places;
+use crate::report::Performance;
+use proptest::prelude::*;
+use replay::{Link, Picos, SameNode};
+use tempfile::NamedTempFile;
+use vef_format::units::{Bytes, Ticks};
+use workloads::Kernel;
+
+/// The reports of one thread and of `threads`, without how long they took.
+fn reports(settings: &Settings, threads: u16) -> [Report; 2] {
+    let untimed = |report: Report| {
+        let events = report.performance.events;
+        let performance = Performance { wall_s: 0.0, events, messages_per_s: None, events_per_s: None };
+        Report { performance, ..report }
+    };
+    let prepared = || Prepared::new(settings).unwrap();
+    let one =
+        run_observed(prepared().builder.engine().unwrap(), &settings.network, settings.observe, &mut |_| {});
+    let Prepared { builder, nodes, .. } = prepared();
+    let many = parallel::run(builder, &nodes, &settings.network, threads, &mut |_| {});
+    [one.unwrap(), many.expect("a report of several threads")].map(untimed)
+}
+
+/// Networks of at least 16 nodes, each with routings that it has.
+fn network() -> impl Strategy<Value = (&'static str, &'static str)> {
+    let any =
+        ["minimal", "ecmp:pair", "ecmp:message", "ecmp:packet", "adaptive", "valiant", "ugal", "ugal:20000"];
+    let topologies = [
+        "torus:4x4",
+        "torus:4x2x2:2",
+        "mesh:4x5",
+        "fattree:4x4x2",
+        "fattree:k=4",
+        "karytree:2x4",
+        "xgft:4,4;1,2;1,2",
+        "hyperx:4x4:1",
+        "dragonfly:4x2x1:palmtree",
+        "dragonfly:2x4x1",
+    ];
+    (prop::sample::select(topologies.to_vec()), prop::sample::select(any.to_vec()))
+}
+
+fn kernel() -> impl Strategy<Value = Kernel> {
+    prop_oneof![
+        Just(Kernel::Ring { tasks: 16 }),
+        Just(Kernel::Halo2d { grid: [4, 4] }),
+        Just(Kernel::Random { tasks: 16 }),
+        Just(Kernel::Incast { tasks: 13 }),
+        Just(Kernel::Alltoall { tasks: 12 }),
+        Just(Kernel::Allreduce { tasks: 16 }),
+    ]
+}
+
+fn packets() -> impl Strategy<Value = PacketSettings> {
+    let buffers = prop_oneof![
+        Just((Buffers::Input, None)),
+        Just((Buffers::Input, Some(1.5))),
+        Just((Buffers::Output, None)),
+    ];
+    let arbiter = prop_oneof![Just(Arbiter::RoundRobin), Just(Arbiter::Age)];
+    (buffers, arbiter, 0u64..40, prop::option::of(1u64..5), 200u64..3000).prop_map(
+        |((buffers, speedup), arbiter, header, room, size)| PacketSettings {
+            size: Bytes(size),
+            header: Bytes(header),
+            buffer: room.map(|packets| Bytes(packets * (size + header))),
+            buffers,
+            speedup,
+            arbiter,
+            credit_delay: Picos(header * 1000),
+            ..PacketSettings::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn several_threads_give_the_report_of_one(
+        (topology, routing) in network(), kernel in kernel(), packet in packets(), threads in 2u16..5,
+        (bytes, compute, noise) in (0u64..20_000, 0u64..3000, prop::sample::select(vec![0.0, 0.3])),
+        (latency, delay, overhead) in (1u64..300, 0u64..100, 0u64..50),
+        (per_node, sent, inside, delayed) in (1u32..3, any::<bool>(), any::<bool>(), any::<bool>()), seed in 0u64..1000,
+    ) {
+        let workload = workloads::Workload {
+            kernel, bytes: Bytes(bytes), iterations: 3, compute: Ticks(compute), imbalance: noise, noise, seed,
+        };
+        let mut file = NamedTempFile::new().unwrap();
+        workload.write_text(&mut file).unwrap();
+        let mut job = Workload::new(file.path());
+        job.places = Places::Block { per_node };
+        job.compute_scale = ComputeScale::all(0.7);
+        let mut settings = Settings { jobs: vec![job], ..Settings::default() };
+        settings.send_completion = if sent { SendCompletion::WhenSent } else { SendCompletion::Eager };
+        if inside {
+            settings.same_node = SameNode::Inside(Link::new(Picos(100), 1_000_000_000_000).unwrap());
+        }
+        let network = &mut settings.network;
+        (network.model, network.packet, network.seed) = (Model::Packet, packet, seed);
+        (network.topology, network.routing) = (topology.parse().unwrap(), routing.parse().unwrap());
+        network.links.bandwidth = "100Gbit/s".parse().unwrap();
+        network.links.global_latency = Some(Picos(latency * 3000));
+        (network.links.latency, network.links.switch_delay, network.links.overhead) =
+            (Picos(latency * 1000), Picos(delay * 1000), Picos(overhead * 1000));
+        if delayed {
+            network.protocol.delays = vec![Delay { from: Bytes(1000), base: 5000.0, per_byte: 0.1 }];
+        }
+        let [one, many] = reports(&settings, threads);
+        prop_assert!(one.links.used > 0);
+        prop_assert_eq!(&one.jobs[0].finish_ps, &many.jobs[0].finish_ps);
+        prop_assert!(one == many, "the same ends, but another report");
+    }
+}
+
+/// One thread runs what several cannot, and finds the errors.
+#[test]
+fn one_thread_runs_what_several_cannot() {
+    let workload = workloads::Workload {
+        kernel: Kernel::Halo2d { grid: [32, 32] },
+        iterations: 1,
+        ..workloads::Workload::default()
+    };
+    let mut file = NamedTempFile::new().unwrap();
+    workload.write_text(&mut file).unwrap();
+    let mut settings = Settings { jobs: vec![Workload::new(file.path())], threads: 2, ..Settings::default() };
+    settings.network.model = Model::Packet;
+    assert_eq!(parallel::threads(&settings, 1024), 2);
+    assert_eq!(parallel::threads(&settings, 999), 1);
+    let simulated = |settings: &Settings| simulate(settings, &mut |_| {}).map(|report| report.runtime_ps);
+    let runtime = simulated(&settings).unwrap();
+    assert_eq!(runtime, simulated(&Settings { threads: 1, ..settings.clone() }).unwrap());
+    let changed = |change: &dyn Fn(&mut Settings)| {
+        let mut settings = settings.clone();
+        change(&mut settings);
+        assert_eq!(parallel::threads(&settings, 1024), 1);
+    };
+    changed(&|s| s.observe.links = true);
+    changed(&|s| s.send_completion = SendCompletion::Rendezvous { above: Bytes(0) });
+    changed(&|s| s.network.protocol.returned = 0.1);
+    changed(&|s| s.network.model = Model::CutThrough);
+    // Nothing to look ahead to: one thread runs it.
+    settings.network.links.latency = Picos::ZERO;
+    assert!(simulated(&settings).unwrap() < runtime);
+    settings.network.topology = "torus:4x4".parse().unwrap();
+    assert!(matches!(simulated(&settings), Err(SimError::TooFewNodes { .. })));
+}

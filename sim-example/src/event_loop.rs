@@ -1,0 +1,176 @@
+//! The loop between the replay, which has the messages, and the network, which has the times.
+
+use replay::{Engine, LiveId, Message, Next, Queue, Sink, Started};
+use vef_format::units::Picos;
+
+use crate::accounts::Accounts;
+use crate::critical::Causes;
+use crate::error::SimError;
+use crate::latencies::{Cell, Latencies};
+use crate::model::{Carried, Happened, Network, OutOfTime};
+use crate::progress::{PROGRESS_EVERY, Progress};
+
+/// An engine and its network.
+pub(crate) struct Run<'a, N> {
+    pub(crate) engine: Engine,
+    pub(crate) latencies: Latencies,
+    pub(crate) follower: Follower<'a, N>,
+    until_progress: u32,
+}
+
+impl<'a, N: Network> Run<'a, N> {
+    /// Starts all tasks of an engine that has not begun.
+    pub(crate) fn begin(
+        mut engine: Engine,
+        network: N,
+        accounts: Accounts,
+        causes: Option<Box<Causes<'a>>>,
+    ) -> Result<Self, SimError> {
+        let mut follower =
+            Follower { network, refused: None, events: Queue::new(), cells: Vec::new(), accounts, causes };
+        engine.begin(&mut follower)?;
+        follower.called(false)?;
+        Ok(Self { engine, latencies: Latencies::new(), follower, until_progress: PROGRESS_EVERY })
+    }
+
+    /// Time of the next event, of a network that knows it.
+    pub(crate) fn next_of(&self, in_network: Option<Picos>) -> Option<Picos> {
+        [in_network, self.follower.events.next()].into_iter().flatten().min()
+    }
+
+    /// Processes all events up to `limit`, and calls `progress` from time to time.
+    ///
+    /// Terminates: each iteration consumes an event or a record, and produces no more of them than the trace has.
+    pub(crate) fn run_until(
+        &mut self,
+        limit: Picos,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), SimError> {
+        let Self { engine, latencies, follower, until_progress } = self;
+        loop {
+            let next = follower.events.next().map_or(limit, |next| next.min(limit));
+            let now = match follower.network.run_until(next)? {
+                Some((now, Happened::Sent { tag })) => {
+                    let id = LiveId::from_raw(tag);
+                    if let Some(causes) = &mut follower.causes {
+                        causes.sent(id, now);
+                    }
+                    engine.sent(id, now, follower)?;
+                    follower.called(false)?;
+                    now
+                }
+                Some((now, Happened::Delivered { tag, latency, queued })) => {
+                    let id = LiveId::from_raw(tag);
+                    latencies.add(follower.cells[id.slot() as usize], latency.0);
+                    if let Some(causes) = &mut follower.causes {
+                        let way = follower.network.watch().as_mut().map_or(&[][..], |watch| watch.way(id));
+                        causes.delivered(id, now, queued, way);
+                    }
+                    engine.delivered(id, now, follower)?;
+                    follower.called(false)?;
+                    now
+                }
+                None => {
+                    let Some((now, event)) = follower.events.pop(next) else { return Ok(()) };
+                    match event {
+                        Next::Inside { message, .. } => {
+                            if let Some(causes) = &mut follower.causes {
+                                causes.delivered_inside(message.id, now);
+                            }
+                            engine.delivered(message.id, now, follower)?;
+                            follower.called(false)?;
+                        }
+                        Next::Wake(wake) => {
+                            if let Some(causes) = &mut follower.causes {
+                                causes.wakes(&wake, now);
+                            }
+                            engine.wake(wake, now, follower)?;
+                            follower.called(true)?;
+                        }
+                        // Submitted to the network by `take`.
+                        Next::Message(_) => {}
+                    }
+                    now
+                }
+            };
+            *until_progress -= 1;
+            if *until_progress == 0 {
+                *until_progress = PROGRESS_EVERY;
+                progress(Progress { delivered: engine.stats().delivered, now });
+            }
+        }
+    }
+}
+
+/// Receives the results of the engine's calls. Messages are submitted to the network at once, with the time of their start;
+/// messages within a node and wake-ups are queued here.
+pub(crate) struct Follower<'a, N> {
+    pub(crate) network: N,
+    /// The first error of [`Network::submit`].
+    refused: Option<OutOfTime>,
+    pub(crate) events: Queue<Next>,
+    /// Kind and size class of each live message, by slot of its id.
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) accounts: Accounts,
+    /// Set if the critical path is requested.
+    pub(crate) causes: Option<Box<Causes<'a>>>,
+}
+
+impl<N: Network> Sink for Follower<'_, N> {
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        if let Some(causes) = &mut self.causes {
+            causes.follows(&next, |job, task| self.accounts.number(job, task));
+        }
+        match next {
+            Next::Message(message) => self.submit(&message),
+            _ => self.events.push(next.at(), next),
+        }
+    }
+
+    #[inline(always)]
+    fn started(&mut self, started: &Started) {
+        let task = self.accounts.number(started.job, started.task.0);
+        if let Some(causes) = &mut self.causes {
+            causes.started(task, started, self.accounts.reached(task));
+        }
+        self.accounts.started(task, started);
+    }
+}
+
+impl<N: Network> Follower<'_, N> {
+    /// Keeps the cell of a message.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, id: LiveId, cell: Cell) {
+        let slot = id.slot() as usize;
+        if slot >= self.cells.len() {
+            self.cells.resize(slot + 1, Cell::default());
+        }
+        self.cells[slot] = cell;
+    }
+
+    #[inline(always)]
+    fn submit(&mut self, message: &Message) {
+        let &Message { id, src_node, dst_node, bytes, kind, start, .. } = message;
+        self.note(id, Cell::of(kind, bytes));
+        if let Some(watch) = self.network.watch() {
+            watch.handed_over(id, self.accounts.number(message.job, message.src.0), kind);
+        }
+        let carried = Carried { src: src_node, dst: dst_node, bytes, tag: id.to_raw() };
+        if let Err(refused) = self.network.submit(start, carried) {
+            self.refused.get_or_insert(refused);
+        }
+    }
+
+    /// Follows each call of the engine; `woken` after a wake-up.
+    ///
+    /// # Errors
+    /// The network has refused a message of the call.
+    #[inline(always)]
+    fn called(&mut self, woken: bool) -> Result<(), OutOfTime> {
+        if let Some(causes) = &mut self.causes {
+            causes.done(woken);
+        }
+        self.refused.map_or(Ok(()), Err)
+    }
+}

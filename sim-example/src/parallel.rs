@@ -1,0 +1,166 @@
+//! One simulation by several threads: each has a part of the network and the tasks at it.
+//!
+//! A message and a credit take at least a time Δ from one part to another ([`Packets::divide`]): the latency of a link between them,
+//! and the delay of a switch or of credits. From the first moment at which anything happens anywhere, all threads may therefore go on
+//! for Δ without hearing from each other; then they exchange what has crossed. Within a part everything happens as with one thread, and
+//! the packet model does not depend on the order of events within a moment, so the result is the same to the picosecond.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use replay::{Builder, Engine, Exchange, LiveId, Parcel, Seat, SendCompletion};
+use vef_format::units::Picos;
+
+use crate::accounts::Accounts;
+use crate::error::SimError;
+use crate::event_loop::{Follower, Run};
+use crate::latencies::Cell;
+use crate::model::{Announced, Crossed, Model, Network, Packets, WithProtocol};
+use crate::progress::Progress;
+use crate::report::{Outcome, Report};
+use crate::routing::Router;
+use crate::settings::{NetworkSettings, Settings, TASKS_PER_THREAD};
+use crate::watch::Observe;
+
+/// The number of threads that a simulation of so many tasks can use.
+pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
+    let Settings { network, observe, send_completion, .. } = settings;
+    let is_possible = network.model == Model::Packet
+        && *observe == Observe::default()
+        && network.protocol.returned == 0.0
+        && matches!(send_completion, SendCompletion::Eager | SendCompletion::WhenSent);
+    let most = if is_possible { tasks / TASKS_PER_THREAD } else { 1 };
+    settings.threads.min(most.min(1024) as u32).max(1) as u16
+}
+
+/// Runs jobs of which the tasks are on `nodes`. `None` if there is an error, if the simulation cannot end, or if something takes no
+/// time from one part to another: one thread must run it.
+pub(crate) fn run(
+    builder: Builder,
+    nodes: &[Vec<u32>],
+    settings: &NetworkSettings,
+    threads: u16,
+    progress: &mut dyn FnMut(Progress),
+) -> Option<Report> {
+    let began = Instant::now();
+    let of_job = |(job, nodes): (u32, &Vec<u32>)| {
+        (0..).zip(nodes.clone()).map(move |(task, node): (u32, u32)| (job, task, node))
+    };
+    let tasks: Vec<(u32, u32, u32)> = (0..).zip(nodes).flat_map(of_job).collect();
+    let topology = settings.topology_for(&tasks).ok()?;
+    let parts = topology.parts(threads, tasks.iter().map(|&(_, _, node)| node));
+    let engines = builder.partitions(threads.into(), |node| parts.of_node(node).into()).ok()?;
+    let report_sent = engines[0].send_completion() == SendCompletion::WhenSent;
+    let router = Router::new(&topology, settings.routing, settings.seed).ok()?;
+    let whole = Packets::new(router, settings.packet, &settings.links, report_sent).ok()?;
+    let (networks, lookahead) = whole.divide(&parts, &settings.links);
+    if lookahead == Picos::ZERO {
+        return None;
+    }
+
+    let exchange = Exchange::new(threads.into());
+    let delivered = AtomicU64::new(0);
+    let start = |(at, (engine, network)): (usize, (Engine, _))| {
+        let network = WithProtocol { network, protocol: &settings.protocol };
+        (engine, network, exchange.seat(at))
+    };
+    let mut starts = engines.into_iter().zip(networks).enumerate().map(start);
+    let (engine, network, seat) = starts.next()?;
+    let runs = std::thread::scope(|scope| {
+        let delivered = &delivered;
+        let others: Vec<_> = starts
+            .map(|(engine, network, seat)| {
+                scope.spawn(move || run_part(engine, network, seat, lookahead, delivered, &mut |_| {}))
+            })
+            .collect();
+        let first = run_part(engine, network, seat, lookahead, delivered, progress);
+        let end = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(run) => run,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        std::iter::once(first).chain(others.into_iter().map(end)).collect::<Result<Vec<_>, SimError>>()
+    });
+    let mut runs = runs.ok()?.into_iter();
+    let first = runs.next()?;
+    let Run { engine, mut latencies, follower: Follower { network, mut accounts, .. }, .. } = first;
+    let (mut engines, mut network) = (vec![engine], network.network);
+    for Run { engine, latencies: other, follower, .. } in runs {
+        latencies.merge(&other);
+        accounts.adopt(&follower.accounts, |job, task| engine.has_task(job, task));
+        network.merge(&follower.network.network);
+        engines.push(engine);
+    }
+    let is_complete = engines.iter().all(Engine::is_complete);
+    is_complete.then(|| {
+        Report::new(Outcome {
+            engines: &engines,
+            finish: None,
+            accounts: Some(&accounts),
+            critical_path: None,
+            usage: network.usage(),
+            events: network.events(),
+            watch: None,
+            latencies,
+            topology: &topology,
+            settings,
+            wall: began.elapsed(),
+        })
+    })
+}
+
+/// What one part tells another.
+enum Letter {
+    /// A new message, with what the replay and the report must know of it.
+    Message(Announced, Parcel, Cell),
+    Crossed(Crossed),
+}
+
+type Part<'a> = WithProtocol<'a, Packets<'a>>;
+
+fn run_part<'a>(
+    engine: Engine,
+    network: Part<'a>,
+    mut seat: Seat<'_, Letter>,
+    lookahead: Picos,
+    delivered: &AtomicU64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Run<'a, Part<'a>>, SimError> {
+    let accounts = Accounts::new(&engine);
+    let mut run = Run::begin(engine, network, accounts, None)?;
+    let mut counted = 0;
+    loop {
+        let mut first = run.next_of(run.follower.network.network.next_event());
+        let Run { engine, follower, .. } = &mut run;
+        let network = &mut follower.network.network;
+        for (part, message) in network.announced() {
+            let id = LiveId::from_raw(message.tag);
+            let cell = follower.cells[id.slot() as usize];
+            seat.letters_to(part.into()).push(Letter::Message(message, engine.export(id)?, cell));
+        }
+        for (part, crossed) in network.crossed() {
+            let at = crossed.at();
+            first = Some(first.map_or(at, |first| first.min(at)));
+            seat.letters_to(part.into()).push(Letter::Crossed(crossed));
+        }
+        delivered.fetch_add(engine.stats().delivered - counted, Ordering::Relaxed);
+        counted = engine.stats().delivered;
+        let Some(first) = seat.meet(first) else { return Ok(run) };
+        for part in 0..seat.parts() {
+            for letter in seat.letters_from(part).drain(..) {
+                match letter {
+                    Letter::Message(message, parcel, cell) => {
+                        let id = run.engine.import(parcel)?;
+                        run.follower.note(id, cell);
+                        run.follower.network.network.expect(&message, id.to_raw());
+                    }
+                    Letter::Crossed(crossed) => run.follower.network.network.enter(crossed),
+                }
+            }
+        }
+        // Up to the first moment, not included, at which anything of another part can take effect.
+        let last = Picos(first.0.saturating_add(lookahead.0) - 1);
+        run.run_until(last, &mut |now| {
+            progress(Progress { delivered: delivered.load(Ordering::Relaxed), ..now });
+        })?;
+    }
+}
