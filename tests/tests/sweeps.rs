@@ -228,3 +228,21 @@ fn results_conform_to_their_schema() {
         vef_tests::schema::conforms("vef-sim-1", &result, &spoils);
     }
 }
+
+#[test]
+fn threads_do_not_change_a_result() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("halo.vefx");
+    run(vef().args(["gen", "halo2d", "-n", "1600", "--iterations", "2", "--noise", "0.3", "-o"]).arg(&trace))
+        .success();
+    let network = ["--model", "packet", "--topology", "torus:40x40", "--routing", "adaptive", "--json", "-j"];
+    let report = |threads: &str| {
+        let mut report = json(vef().arg("sim").arg(&trace).args(network).arg(threads));
+        let performance =
+            report.as_object_mut().and_then(|keys| keys.remove("performance")).expect("a speed");
+        (report, number(&performance, "events"))
+    };
+    let one = report("1");
+    assert!(number(&one.0, "messages") == 12_800 && one.1 > 12_800, "{one:?}");
+    assert_eq!(one, report("3"));
+}

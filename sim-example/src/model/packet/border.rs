@@ -1,27 +1,20 @@
-//! The part of a network that one of several threads simulates.
-//!
-//! A part has switches with their nodes ([`Parts`]). Of a link between two parts, the sender's has the arbiter, the credits and the
-//! load; the receiver's has the buffers. Packets and credits that cross take effect later than they are sent
-//! ([`Packets::lookahead`]), and a message is announced to the part of its destination before its packets arrive.
+//! What one part of a divided network knows of its border, and what crosses it.
 
 use hashbrown::HashMap;
 use vef_format::units::{Bytes, Picos};
 
-use super::parts::{CREDIT, Event, Message, NONE, Packet};
-use super::{Links, Packets};
-use crate::model::links::Usage;
 use crate::routing::Walk;
 use crate::topology::{LinkId, Parts};
 
 #[derive(Debug)]
 pub(super) struct Border<'a> {
-    parts: &'a Parts,
+    pub(super) parts: &'a Parts,
     /// This part.
-    part: u16,
+    pub(super) part: u16,
     /// What has left since the last exchange, with the part it goes to.
-    crossed: Vec<(u16, Crossed)>,
+    pub(super) crossed: Vec<(u16, Crossed)>,
     /// New messages to other parts since the last exchange, with these parts.
-    announced: Vec<(u16, Announced)>,
+    pub(super) announced: Vec<(u16, Announced)>,
     /// Slots of messages to nodes of this part that have packets in other parts, by source and number.
     pub(super) arriving: HashMap<(u32, u32), u32>,
 }
@@ -64,7 +57,11 @@ impl Crossed {
     }
 }
 
-impl Border<'_> {
+impl<'a> Border<'a> {
+    pub(super) fn new(parts: &'a Parts, part: u16) -> Self {
+        Self { parts, part, crossed: Vec::new(), announced: Vec::new(), arriving: HashMap::new() }
+    }
+
     #[inline]
     pub(super) fn sender_is_elsewhere(&self, link: LinkId) -> bool {
         self.parts.of_sender(link) != self.part
@@ -89,142 +86,5 @@ impl Border<'_> {
         if self.is_elsewhere(message.dst) {
             self.announced.push((self.parts.of_node(message.dst), message));
         }
-    }
-}
-
-impl<'a> Packets<'a> {
-    /// The parts of a new network, and the time that everything takes from one to another at least.
-    pub(crate) fn divide(self, parts: &'a Parts, links: &Links) -> (Vec<Self>, Picos) {
-        let latency = |link: LinkId| self.speeds[usize::from(self.links[link.index()].class.0)].speed.latency;
-        let latency = parts.between().map(latency).min().unwrap_or(Picos::MAX);
-        let lookahead = latency.saturating_add(self.switch_delay.min(self.settings.credit_delay));
-        let again = |part| {
-            // The same settings as before.
-            let mut network =
-                Self::with_channels(self.router, self.vcs, self.settings, links, self.report_sent).ok()?;
-            let border =
-                Border { parts, part, crossed: Vec::new(), announced: Vec::new(), arriving: HashMap::new() };
-            network.border = Some(Box::new(border));
-            Some(network)
-        };
-        ((0..parts.count()).filter_map(again).collect(), lookahead)
-    }
-
-    /// Time of the next event.
-    pub(crate) fn next_event(&self) -> Option<Picos> {
-        self.queue.next()
-    }
-
-    /// New messages to other parts since the last call, with these parts.
-    pub(crate) fn announced(&mut self) -> impl Iterator<Item = (u16, Announced)> + '_ {
-        self.border.iter_mut().flat_map(|border| border.announced.drain(..))
-    }
-
-    /// Everything that has left for other parts since the last call.
-    pub(crate) fn crossed(&mut self) -> impl Iterator<Item = (u16, Crossed)> + '_ {
-        self.border.iter_mut().flat_map(|border| border.crossed.drain(..))
-    }
-
-    /// A message of another part that its tag names here.
-    pub(crate) fn expect(&mut self, announced: &Announced, tag: u64) {
-        let &Announced { dst, src, number, submitted, bytes, .. } = announced;
-        let message = Message {
-            tag,
-            submitted,
-            entered: submitted,
-            to_send: 0,
-            to_arrive: bytes.0,
-            src,
-            dst,
-            key: 0,
-            packets: 0,
-            number,
-            prepared: true,
-            report_sent: false,
-            delivered: false,
-            passing: false,
-        };
-        let slot = self.messages.insert(message) as u32;
-        if let Some(border) = &mut self.border {
-            border.arriving.insert((src, number), slot);
-        }
-    }
-
-    /// Something of another part, before it takes effect.
-    pub(crate) fn enter(&mut self, crossed: Crossed) {
-        match crossed {
-            Crossed::Credit { at, buffer, bytes } => self.queue.push(at, Event::new(CREDIT, buffer, bytes)),
-            Crossed::Packet { buffer, ready, last_byte, walk, bytes, message: (src, number, submitted) } => {
-                let known = self.border.as_ref().and_then(|border| border.arriving.get(&(src, number)));
-                let message = known.copied().unwrap_or_else(|| {
-                    let passing = Message {
-                        tag: 0,
-                        submitted,
-                        entered: submitted,
-                        to_send: 0,
-                        to_arrive: bytes.into(),
-                        src,
-                        dst: walk.dst,
-                        key: 0,
-                        packets: 0,
-                        number,
-                        prepared: true,
-                        report_sent: false,
-                        delivered: false,
-                        passing: true,
-                    };
-                    self.messages.insert(passing) as u32
-                });
-                let packet = Packet {
-                    ready,
-                    last_byte,
-                    walk,
-                    message,
-                    bytes,
-                    next: NONE,
-                    buffer,
-                    link: NONE,
-                    vcs: (0, 0),
-                    last: false,
-                };
-                let slot = self.packets.insert(packet) as u32;
-                self.enqueue(buffer, slot, ready, last_byte);
-            }
-        }
-    }
-
-    /// A packet leaves for a buffer of another part.
-    pub(super) fn leave(&mut self, room: u32, slot: u32, ready: Picos, last_byte: Picos) {
-        let Packet { walk, message: at, bytes, .. } = self.packets.remove(slot as usize);
-        let Some(border) = &mut self.border else { return };
-        let message = &mut self.messages[at as usize];
-        let (source, number) = (message.src, message.number);
-        let packet = Crossed::Packet {
-            buffer: room,
-            ready,
-            last_byte,
-            walk,
-            bytes,
-            message: (source, number, message.submitted),
-        };
-        border.crossed.push((border.parts.of_receiver(LinkId(room / self.vcs)), packet));
-        if !message.passing && !border.is_elsewhere(message.dst) {
-            // It will come back.
-            border.arriving.insert((source, number), at);
-            return;
-        }
-        message.to_arrive -= u64::from(bytes);
-        if message.to_arrive == 0 && message.to_send == 0 {
-            message.delivered = true;
-            if !message.report_sent {
-                self.messages.remove(at as usize);
-            }
-        }
-    }
-
-    /// Adds the use of the links of another part.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.usage.iter_mut().zip(&other.usage).for_each(|(mine, other)| Usage::merge(mine, other));
-        self.hops += other.hops;
     }
 }

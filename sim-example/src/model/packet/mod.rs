@@ -20,7 +20,9 @@
 //! Events of one moment are processed in phases: credits, arrivals and releases of links; then routing; then
 //! arbitration. Therefore the order of events within a moment does not matter.
 
+mod arbitration;
 mod border;
+mod crossing;
 mod deadlock;
 mod parts;
 mod settings;
@@ -33,7 +35,6 @@ use vef_format::units::{Bytes, Picos};
 use super::links::{Links, Usage};
 use super::{Carried, Happened, ModelError, Network, OutOfTime};
 use crate::queue::Queue;
-use crate::random::combine;
 use crate::routing::channels::describe;
 use crate::routing::{Decide, Router};
 use crate::topology::{LinkClass, LinkId};
@@ -144,6 +145,7 @@ impl<'a> Packets<'a> {
             first: NONE,
             last: NONE,
             credit: rooms[usize::from(link.class.0)],
+            class: link.class,
             requests: false,
             scheduled: false,
             busy: Picos::ZERO,
@@ -323,113 +325,6 @@ impl<'a> Packets<'a> {
         self.request_arbitration(hop.link);
     }
 
-    /// Arbitrates all links that need it.
-    fn arbitrate(&mut self) -> Result<(), OutOfTime> {
-        let mut open = std::mem::take(&mut self.to_arbitrate);
-        if self.settings.speedup.is_some() && open.len() > 1 {
-            // An input sends over one link at a time. The order does not depend on that of events or on other
-            // switches, and changes with time, for fairness.
-            open.sort_unstable_by_key(|link| combine(self.now.0, link.0.into()));
-        }
-        for &link in &open {
-            let state = &mut self.links[link.index()];
-            state.requested = false;
-            if state.next_arbitration > self.now {
-                self.schedule_arbitration(link.0);
-            } else if link.0 < 2 * self.sources.len() as u32 && link.0.is_multiple_of(2) {
-                self.inject(link)?;
-            } else {
-                self.serve(link)?;
-            }
-        }
-        open.clear();
-        // Arbitration requests no arbitration.
-        self.to_arbitrate = open;
-        Ok(())
-    }
-
-    /// The virtual channel of `link`, within `vcs`, with the most credit, if that is at least `bytes`.
-    #[inline]
-    fn room_for(&self, link: LinkId, bytes: u32, vcs: (u8, u8)) -> Option<u32> {
-        let first = link.0 * self.vcs;
-        let mut best: Option<(u32, u32)> = None;
-        for number in first + u32::from(vcs.0)..first + u32::from(vcs.1) {
-            let credit = self.buffers[number as usize].credit;
-            if credit >= bytes && best.is_none_or(|(most, _)| credit > most) {
-                best = Some((credit, number));
-            }
-        }
-        best.map(|(_, number)| number)
-    }
-
-    /// Arbitrates a link between switches or an ejection link.
-    #[inline]
-    fn serve(&mut self, link: LinkId) -> Result<(), OutOfTime> {
-        let state = &self.links[link.index()];
-        let count = state.waiting.len();
-        if count == 0 {
-            return Ok(());
-        }
-        let from = match self.settings.buffers {
-            Buffers::Output => 0,
-            Buffers::Input => state.waiting.partition_point(|&number| number <= state.winner),
-        };
-        let (mut chosen, mut oldest, mut no_room) = (None, Picos::MAX, false);
-        for nth in 0..count {
-            let place = if from + nth < count { from + nth } else { from + nth - count };
-            let slot = match self.settings.buffers {
-                Buffers::Output => state.waiting[place],
-                Buffers::Input => self.buffers[state.waiting[place] as usize].first,
-            };
-            let packet = &self.packets[slot as usize];
-            if self.settings.speedup.is_some() && self.input_is_busy(packet.buffer) {
-                continue;
-            }
-            let room = match packet.last {
-                true => NONE,
-                false => {
-                    let bytes = packet.bytes + self.settings.header.0 as u32;
-                    match self.room_for(link, bytes, packet.vcs) {
-                        Some(room) => room,
-                        None => {
-                            no_room = true;
-                            continue;
-                        }
-                    }
-                }
-            };
-            match self.settings.arbiter {
-                Arbiter::RoundRobin => {
-                    chosen = Some((place, slot, room));
-                    break;
-                }
-                Arbiter::Age => {
-                    let age = self.messages[packet.message as usize].submitted;
-                    if age < oldest {
-                        (chosen, oldest) = (Some((place, slot, room)), age);
-                    }
-                }
-            }
-        }
-        let now = self.now;
-        let state = &mut self.links[link.index()];
-        let Some((place, slot, room)) = chosen else {
-            if no_room && state.blocked == Picos::MAX {
-                state.blocked = now;
-            }
-            return Ok(());
-        };
-        state.waiting.remove(place);
-        self.send(link, slot, room)
-    }
-
-    /// Whether the input of a buffer is sending; an event follows when it has finished.
-    #[inline]
-    fn input_is_busy(&self, number: u32) -> bool {
-        let sending = self.links[(number / self.vcs) as usize].sending;
-        self.buffers[sending as usize].busy > self.now
-    }
-
     /// Transmission time of a packet with that payload.
     #[inline]
     fn time(&self, class: LinkClass, payload: u32) -> Result<Picos, OutOfTime> {
@@ -488,12 +383,13 @@ impl<'a> Packets<'a> {
                 buffer.last = NONE;
             }
         }
-        let input = LinkId(number / self.vcs);
-        self.links[input.index()].sending = number;
+        let (input, class) = (LinkId(number / self.vcs), buffer.class);
+        if self.settings.speedup.is_some() {
+            self.links[input.index()].sending = number;
+        }
         if self.settings.buffers == Buffers::Input && next != NONE || self.settings.speedup.is_some() {
             self.schedule_departure(number);
         }
-        let class = self.links[input.index()].class;
         let back = self.speeds[usize::from(class.0)].back;
         let credit = left.checked_add(back).ok_or(out_of_time)?;
         match &mut self.border {

@@ -40,7 +40,7 @@ pub(super) struct Link {
     pub(super) blocked: Picos,
     /// Buffers that request the link, by number; with output buffers, packets in the order of arrival.
     pub(super) waiting: VecDeque<u32>,
-    /// The buffer behind the link that sent last.
+    /// The buffer behind the link that sent last, if the switch has a speedup.
     pub(super) sending: u32,
 }
 
@@ -51,6 +51,8 @@ pub(super) struct Buffer {
     pub(super) last: u32,
     /// Free bytes, as known to the sender.
     pub(super) credit: u32,
+    /// That of its link.
+    pub(super) class: LinkClass,
     /// Whether the head needs routing or requests a link.
     pub(super) requests: bool,
     /// Whether an event for `busy` is queued.
