@@ -121,25 +121,58 @@ pub fn is_no_input<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Path>) 
     }
 }
 
+/// Checks before long work that results can be written at these paths: that none replaces an input, that no two are one file, and that
+/// none is `-`, unless it is `/dev/stdout`.
+///
+/// # Errors
+/// One of them cannot, or that of the system.
+pub fn can_all_be_written(outputs: &[&Path], inputs: &[&Path]) -> Result<(), Failure> {
+    for (number, output) in outputs.iter().enumerate() {
+        if *output == Path::new("-") {
+            return Err("-: only the result goes to the standard output; name a file".into());
+        }
+        is_no_input(output, inputs.iter().copied())?;
+        let same = |other: &&&Path| is_same(other, output) && !is_stdout(output);
+        if outputs[..number].iter().any(|other| same(&other)) {
+            return Err(
+                format!("{}: named twice; each result needs a file of its own", output.display()).into()
+            );
+        }
+        can_be_written(output)?;
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to one file, which need not exist.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        path.canonicalize().ok().or_else(|| Some(parent.canonicalize().ok()?.join(path.file_name()?)))
+    };
+    a == b || place(a).is_some_and(|there| place(b) == Some(there))
+}
+
+/// Writes files, each atomically; none is replaced unless all can be written.
+///
+/// # Errors
+/// That of the system, with the name of the file.
+pub fn files(files: &[(PathBuf, Vec<u8>)]) -> Result<(), Failure> {
+    let failed = |path: &Path, error: io::Error| -> Failure { format!("{}: {error}", path.display()).into() };
+    let mut complete = Vec::new();
+    for (path, contents) in files {
+        let new = NewFile::create(path).map_err(|error| failed(path, error))?;
+        new.file().write_all(contents).map_err(|error| failed(path, error))?;
+        complete.push((path, new));
+    }
+    complete.into_iter().try_for_each(|(path, new)| new.finish().map_err(|error| failed(path, error)))
+}
+
 /// Writes text to a file, atomically.
 ///
 /// # Errors
 /// That of the system, with the name of the file.
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
-    bytes(path, text.as_bytes())
-}
-
-/// Writes bytes to a file, atomically.
-///
-/// # Errors
-/// That of the system, with the name of the file.
-pub fn bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let write = || {
-        let new = NewFile::create(path)?;
-        new.file().write_all(bytes)?;
-        new.finish()
-    };
-    write().map_err(|error| format!("{}: {error}", path.display()).into())
+    files(&[(path.to_path_buf(), text.as_bytes().to_vec())])
 }
 
 /// Prints `value` as indented JSON.

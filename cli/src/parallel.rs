@@ -3,11 +3,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The number of threads to use: `jobs`, or all cores.
-pub fn threads(jobs: Option<u16>) -> usize {
-    jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
-}
-
 /// Applies `work` to each input on up to `jobs` threads (default: all cores), calls `done` with each result,
 /// one at a time, and returns the results in the order of the inputs.
 pub fn map<I: Sync, O: Send>(
@@ -16,7 +11,8 @@ pub fn map<I: Sync, O: Send>(
     work: impl Fn(&I) -> O + Sync,
     done: impl FnMut(usize, &O) + Send,
 ) -> Vec<O> {
-    let threads = threads(jobs).clamp(1, inputs.len().max(1));
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = jobs.map_or_else(cores, usize::from).clamp(1, inputs.len().max(1));
     let next = AtomicUsize::new(0);
     let results: Mutex<(Vec<Option<O>>, _)> = Mutex::new(((0..inputs.len()).map(|_| None).collect(), done));
     std::thread::scope(|scope| {

@@ -25,10 +25,10 @@ pub struct Report {
     #[arg(long, value_enum, default_value_t = Format::Html, value_name = "FORMAT")]
     pub format: Format,
     /// The result of a simulation of this trace: the file of vef sim --json, best with --links
-    #[arg(long, value_name = "RESULT.json")]
+    #[arg(long, value_name = "RESULT.json", value_parser = Input::argument)]
     pub sim: Option<PathBuf>,
     /// Compare with another trace or capture
-    #[arg(long, value_name = "OTHER")]
+    #[arg(long, value_name = "OTHER", value_parser = Input::argument)]
     pub against: Option<PathBuf>,
     /// Also write each figure as an SVG file into a directory
     #[arg(long, value_name = "DIR")]

@@ -69,9 +69,9 @@ pub struct Sim {
     /// the same directory (under mpirun, srun, or started by hand) share the points
     #[arg(short, long, value_name = "DIR", requires = "sweep")]
     pub output: Option<PathBuf>,
-    /// Threads [default: all cores; with --sweep under mpirun or srun, 1 per process]: concurrent points of a --sweep;
-    /// else, with --model packet, parts of the network of at least 500 ranks each (one thread with --links,
-    /// --critical-path, --draw, --report or rendezvous). Every number gives the same result
+    /// With --sweep: concurrent points [default: all cores; 1 per process under mpirun or srun]. Else, with --model packet: threads, of
+    /// at least 500 ranks each, that divide the network [default: 1]; the result is the same (one thread runs --links,
+    /// --critical-path, --draw, --report and rendezvous)
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
     /// Record all links: bytes, busy and blocked shares over time, tasks that share them (for --json; --csv

@@ -35,7 +35,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
     let mut report = if threads > 1 {
         match parallel::run(builder, &nodes, network, threads, progress) {
             Some(report) => report,
-            // One thread finds the error.
+            // One thread finds the reason.
             None => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
         }
     } else {

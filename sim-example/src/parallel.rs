@@ -16,7 +16,7 @@ use crate::error::SimError;
 use crate::event_loop::{Follower, Run};
 use crate::latencies::Cell;
 use crate::model::{Announced, Crossed, Model, Network, Packets, WithProtocol};
-use crate::progress::Progress;
+use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::report::{Outcome, Report};
 use crate::routing::Router;
 use crate::settings::{NetworkSettings, Settings, TASKS_PER_THREAD};
@@ -33,8 +33,11 @@ pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
     settings.threads.min(most.min(1024) as u32).max(1) as u16
 }
 
-/// Runs jobs of which the tasks are on `nodes`. `None` if there is an error, if the simulation cannot end, or if something takes no
-/// time from one part to another: one thread must run it.
+/// Runs jobs of which the tasks are on `nodes`. `None` if there is an error, if the simulation cannot end, if something takes no
+/// time from one part to another, or if one part has all tasks: one thread must run it.
+///
+/// An invalid trace may run in parts though one thread refuses it: ids that are used twice in different parts, and members of a
+/// collective in different parts that disagree, are not noticed.
 pub(crate) fn run(
     builder: Builder,
     nodes: &[Vec<u32>],
@@ -49,6 +52,9 @@ pub(crate) fn run(
     let tasks: Vec<(u32, u32, u32)> = (0..).zip(nodes).flat_map(of_job).collect();
     let topology = settings.topology_for(&tasks).ok()?;
     let parts = topology.parts(threads, tasks.iter().map(|&(_, _, node)| node));
+    if tasks.iter().all(|&(_, _, node)| parts.of_node(node) == parts.of_node(tasks[0].2)) {
+        return None;
+    }
     let engines = builder.partitions(threads.into(), |node| parts.of_node(node).into()).ok()?;
     let report_sent = engines[0].send_completion() == SendCompletion::WhenSent;
     let router = Router::new(&topology, settings.routing, settings.seed).ok()?;
@@ -127,7 +133,7 @@ fn run_part<'a>(
 ) -> Result<Run<'a, Part<'a>>, SimError> {
     let accounts = Accounts::new(&engine);
     let mut run = Run::begin(engine, network, accounts, None)?;
-    let mut counted = 0;
+    let (mut counted, mut told) = (0, 0);
     loop {
         let mut first = run.next_of(run.follower.network.network.next_event());
         let Run { engine, follower, .. } = &mut run;
@@ -145,6 +151,11 @@ fn run_part<'a>(
         delivered.fetch_add(engine.stats().delivered - counted, Ordering::Relaxed);
         counted = engine.stats().delivered;
         let Some(first) = seat.meet(first) else { return Ok(run) };
+        let total = delivered.load(Ordering::Relaxed);
+        if total - told >= PROGRESS_EVERY.into() {
+            told = total;
+            progress(Progress { delivered: total, now: first });
+        }
         for part in 0..seat.parts() {
             for letter in seat.letters_from(part).drain(..) {
                 match letter {
@@ -159,8 +170,6 @@ fn run_part<'a>(
         }
         // Up to the first moment, not included, at which anything of another part can take effect.
         let last = Picos(first.0.saturating_add(lookahead.0) - 1);
-        run.run_until(last, &mut |now| {
-            progress(Progress { delivered: delivered.load(Ordering::Relaxed), ..now });
-        })?;
+        run.run_until(last, &mut |_| {})?;
     }
 }

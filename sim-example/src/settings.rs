@@ -32,7 +32,7 @@ pub struct Settings {
     pub algorithms: Table,
     /// Optional results to record.
     pub observe: Observe,
-    /// Most threads of the run; 0 is 1. The result does not depend on it. Only the packet model uses several, from
+    /// Most threads of the run; 0 is 1. The result of a valid trace does not depend on it. Only the packet model uses several, from
     /// [`TASKS_PER_THREAD`] tasks per thread on, without optional results, and not with [`SendCompletion::Rendezvous`] or
     /// [`Protocol::returned`]: there an arrival takes effect at the other end at once.
     pub threads: u32,

@@ -72,13 +72,14 @@ def perfetto(path):
                     "depth": len(stack),
                     "args": args,
                     "sends": list(event.flow_ids),
-                    "receives": list(event.terminating_flow_ids),
+                    "receives": [],
                 }
             )
             stack.append(slices[-1])
         else:
             assert event.type == proto.TrackEvent.TYPE_SLICE_END
-            stack.pop()["end"] = at
+            slice = stack.pop()
+            slice.update(end=at, receives=list(event.terminating_flow_ids), received=at)
     assert not any(stacks.values()), "a slice without an end"
     return processes.values(), tracks.values(), slices, realtime, list(counters.values())
 
@@ -113,10 +114,16 @@ def chrome(path):
         elif event["ph"] == "E":
             open_slices[key].pop()["end"] = ns(event["ts"])
         else:
-            # Arrows stand behind the slice that they belong to, and begin with it.
-            assert slices[-1]["track"] == track and slices[-1]["begin"] == ns(event["ts"])
-            assert event["ph"] == "s" or event["bp"] == "e"
-            slices[-1]["sends" if event["ph"] == "s" else "receives"].append(int(event["id"], 16))
+            # Arrows stand behind the slice that they belong to: they begin with it, or end in it.
+            slice, at = slices[-1], ns(event["ts"])
+            assert slice["track"] == track
+            if event["ph"] == "s":
+                assert slice["begin"] == at
+                slice["sends"].append(int(event["id"], 16))
+            else:
+                assert slice["begin"] <= at <= slice["end"] and event["bp"] == "e"
+                slice["receives"].append(int(event["id"], 16))
+                slice["received"] = at
     assert not any(open_slices.values()), "a slice without an end"
     realtime = trace.get("otherData", {}).get("start_ns_since_1970")
     return processes, tracks.values(), slices, realtime and int(realtime), list(counters.values())
@@ -159,6 +166,10 @@ path = sys.argv[1]
 with open(path, "rb") as file:
     is_json = file.read(1) == b"{"
 processes, tracks, slices, realtime, counters = (chrome if is_json else perfetto)(path)
+begins = {flow: slice["begin"] for slice in slices for flow in slice["sends"]}
+for slice in slices:
+    for flow in slice["receives"]:
+        assert begins.get(flow, 0) <= slice["received"], "an arrow ends before it begins, and viewers drop it"
 result = {"processes": list(processes), "tracks": list(tracks), "slices": slices, "realtime": realtime, "counters": counters}
 if "--processor" in sys.argv:
     result["no_processor"] = processor(path, slices)

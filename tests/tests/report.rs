@@ -510,12 +510,26 @@ fn an_input_is_not_replaced() {
         std::fs::write(at(name), text).expect("written");
     }
     std::os::unix::fs::symlink(at("trace.vef"), at("link")).expect("a link");
+    std::fs::create_dir_all(at("tables")).expect("a directory");
+    std::fs::rename(at("other.vef"), at("tables/ranks.csv")).expect("moved");
+    std::os::unix::fs::symlink(at("tables/ranks.csv"), at("other.vef")).expect("a link");
+    // The name of a table is a directory.
+    std::fs::create_dir_all(at("blocked/time.csv")).expect("a directory");
     for arguments in [
         &["report", "trace.vef", "-o", "trace.vef"][..],
         &["report", "trace.vef", "-o", "link", "--format", "json"],
         &["report", "trace.vef", "--against", "other.vef", "-o", "other.vef"],
         &["report", "trace.vef", "--format", "csv", "-o", "-"],
         &["timeline", "trace.vef", "-o", "trace.vef"],
+        &["report", "tables/ranks.csv", "--format", "csv", "-o", "tables"],
+        &["report", "trace.vef", "--format", "csv", "-o", "blocked"],
+        &["report", "trace.vef", "-o", "page", "--pdf", "./page"],
+        &["report", "trace.vef", "--pdf", "-"],
+        &["report", "trace.vef", "--svg", "figures", "-o", "figures/sizes.svg"],
+        &["sim", "trace.vef", "--report", "link"],
+        &["sim", "trace.vef", "--draw", "trace.vef"],
+        &["sim", "trace.vef", "--draw", "same", "--report", "same"],
+        &["sim", "trace.vef", "--report", "-"],
     ] {
         let ended = run(vef().args(arguments).current_dir(work.path()));
         assert_eq!(ended.output.status.code(), Some(2), "{arguments:?}");
@@ -524,7 +538,13 @@ fn an_input_is_not_replaced() {
     for name in ["trace.vef", "other.vef"] {
         assert_eq!(std::fs::read_to_string(at(name)).expect("there"), text);
     }
-    assert!(!at("-").exists());
+    for name in ["-", "page", "same"] {
+        assert!(!at(name).exists(), "{name}");
+    }
+    for (directory, files) in [("tables", 1), ("blocked", 1), ("figures", 0)] {
+        let there = std::fs::read_dir(at(directory)).map_or(0, Iterator::count);
+        assert_eq!(there, files, "{directory}");
+    }
     // The standard output needs no directory that can be written.
     run(vef().args(["report", "-o", "-"]).arg(at("trace.vef")).current_dir("/proc")).success();
 }

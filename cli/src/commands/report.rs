@@ -31,20 +31,19 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let output = output(arguments)?;
     let tables = matches!(arguments.format, Format::Csv | Format::Parquet);
     let to_stdout = output.as_os_str() == "-";
-    let inputs =
-        || [Some(&arguments.input), arguments.sim.as_ref(), arguments.against.as_ref()].into_iter().flatten();
+    let inputs = [Some(&arguments.input), arguments.sim.as_ref(), arguments.against.as_ref()];
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().map(PathBuf::as_path).collect();
     // What cannot be written is said before the work.
-    match (tables, to_stdout) {
-        (true, true) => return Err("-: csv and parquet are written to a directory, -o DIR".into()),
-        (true, false) => can_be_directory(&output)?,
-        (false, true) => {}
-        (false, false) => output::can_be_written(&output)?,
+    if tables && to_stdout {
+        return Err("-: csv and parquet are written to a directory, -o DIR".into());
     }
-    for file in [Some(&output), arguments.pdf.as_ref()].into_iter().flatten().filter(|file| !file.is_dir()) {
-        output::is_no_input(file, inputs().map(PathBuf::as_path))?;
+    let page = (!tables && !to_stdout).then_some(&output);
+    let written: Vec<&Path> =
+        [page, arguments.pdf.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+    output::can_all_be_written(&written, &inputs)?;
+    for directory in [tables.then_some(&output), arguments.svg.as_ref()].into_iter().flatten() {
+        can_be_directory(directory)?;
     }
-    arguments.svg.as_deref().map(can_be_directory).transpose()?;
-    arguments.pdf.as_deref().map(output::can_be_written).transpose()?;
     let chromium = arguments.pdf.as_ref().map(|_| chromium()).transpose()?;
     let simulated =
         arguments.sim.as_deref().map(|path| Ok::<_, Failure>((path, simulation(path)?))).transpose()?;
@@ -60,9 +59,14 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     }
 
     // Everything is made before anything is written.
+    let mut files: Files = Vec::new();
     let mut directories = Vec::new();
+    let mut add = |directory: &Path, suffix: &'static str, made: Vec<(String, Vec<u8>)>| {
+        files.extend(made.into_iter().map(|(name, file)| (directory.join(format!("{name}.{suffix}")), file)));
+        directories.push((directory.to_path_buf(), suffix));
+    };
     if let Some(directory) = &arguments.svg {
-        directories.push((directory, "svg", pictures(&report)?));
+        add(directory, "svg", pictures(&report)?);
     }
     let all_tables = || stats.tables().into_iter().chain(report.tables());
     let text = match arguments.format {
@@ -71,30 +75,32 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         Format::Md => Some(report.to_markdown(ROWS)),
         Format::Csv => {
             let made = all_tables().map(|table| (table.name.to_owned(), table.to_csv().into_bytes()));
-            directories.push((&output, "csv", made.collect()));
+            add(&output, "csv", made.collect());
             None
         }
         Format::Parquet => {
             let made = all_tables().map(|table| Ok((table.name.to_owned(), table.to_parquet()?)));
-            directories.push((&output, "parquet", made.collect::<Result<_, Failure>>()?));
+            add(&output, "parquet", made.collect::<Result<_, Failure>>()?);
             None
         }
     };
-    let pdf = match (&arguments.pdf, chromium) {
-        (Some(pdf), Some(chromium)) => Some((pdf, print(&report, &chromium, pdf)?)),
-        _ => None,
+    if let (Some(pdf), Some(chromium)) = (&arguments.pdf, chromium) {
+        files.push((pdf.clone(), print(&report, &chromium, pdf)?));
+    }
+    let printed = match text {
+        Some(text) if !to_stdout => {
+            files.push((output, text.into_bytes()));
+            None
+        }
+        text => text,
     };
-    for (directory, suffix, files) in directories {
-        fill(directory, suffix, &files)?;
+    for (directory, _) in &directories {
+        fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     }
-    if let Some((path, document)) = pdf {
-        output::bytes(path, &document)?;
-    }
-    match text {
-        Some(text) if to_stdout => output::result(text.trim_end()),
-        Some(text) => output::file(&output, &text),
-        None => Ok(()),
-    }
+    output::can_all_be_written(&files.iter().map(|(path, _)| path.as_path()).collect::<Vec<_>>(), &inputs)?;
+    output::files(&files)?;
+    directories.iter().try_for_each(|(directory, suffix)| name_others(directory, suffix, &files))?;
+    printed.map_or(Ok(()), |text| output::result(text.trim_end()))
 }
 
 /// Where the report is written.
@@ -109,8 +115,8 @@ fn output(arguments: &Arguments) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Files of a directory: names without their suffix, and contents.
-type Files = Vec<(String, Vec<u8>)>;
+/// Files to write, with their contents.
+type Files = Vec<(PathBuf, Vec<u8>)>;
 
 /// Checks that there is a directory in which files can be made, or that it can be made.
 fn can_be_directory(path: &Path) -> Result<(), Failure> {
@@ -122,18 +128,13 @@ fn can_be_directory(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes files into a directory, and names others of their kind that are there.
-fn fill(directory: &Path, suffix: &str, files: &Files) -> Result<(), Failure> {
-    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    for (name, contents) in files {
-        output::bytes(&directory.join(format!("{name}.{suffix}")), contents)?;
-    }
-    let is_ours = |path: &Path| {
-        files.iter().any(|(name, _)| path.file_stem().is_some_and(|stem| stem == name.as_str()))
-    };
+/// Names files of a directory with that suffix that are not of this report.
+fn name_others(directory: &Path, suffix: &str, files: &Files) -> Result<(), Failure> {
     let there = fs::read_dir(directory)?.flatten().map(|file| file.path());
-    let mut others: Vec<PathBuf> =
-        there.filter(|path| path.extension().is_some_and(|it| it == suffix) && !is_ours(path)).collect();
+    let is_other = |path: &PathBuf| {
+        path.extension().is_some_and(|it| it == suffix) && files.iter().all(|(ours, _)| ours != path)
+    };
+    let mut others: Vec<PathBuf> = there.filter(is_other).collect();
     others.sort();
     for other in others {
         output::remark(format_args!(
@@ -145,7 +146,8 @@ fn fill(directory: &Path, suffix: &str, files: &Files) -> Result<(), Failure> {
 }
 
 fn simulation(path: &Path) -> Result<serde_json::Value, Failure> {
-    let file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let input = Input::of(path)?;
+    let file = fs::File::open(&input.path).map_err(|error| format!("{}: {error}", path.display()))?;
     read_simulation(file).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
@@ -219,13 +221,13 @@ pub fn of_simulation(
 }
 
 #[cfg(feature = "svg")]
-fn pictures(report: &Report) -> Result<Files, Failure> {
+fn pictures(report: &Report) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let pictures = reports::report::Pictures::of(report)?.0;
     Ok(pictures.into_iter().map(|(name, svg)| (name, svg.into_bytes())).collect())
 }
 
 #[cfg(not(feature = "svg"))]
-fn pictures(_: &Report) -> Result<Files, Failure> {
+fn pictures(_: &Report) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     Err("--svg: this vef was built without it (cargo build --features svg)".into())
 }
 

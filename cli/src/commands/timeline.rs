@@ -8,7 +8,7 @@ use replay::{Link, Picos};
 use reports::timeline::{self, Format, Settings, Source, Summary, TimelineError};
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use vef_format::capture::{Capture, legacy};
@@ -75,6 +75,8 @@ fn draw(source: Source<'_>, settings: &Settings, arguments: &Timeline) -> Result
     let drawn =
         timeline::draw(source, settings, file.file(), is_pipe, &mut |slices| bar.count(slices, "slices"));
     let summary = match drawn {
+        // A closed pipe (`| head`) is no error.
+        Err(TimelineError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(TimelineError::Write(error)) => return Err(written(error)),
         Err(error @ TimelineError::BehindTheEnd { .. }) => {
             return Err(format!("{}: {error}", arguments.input.display()).into());

@@ -71,17 +71,20 @@ impl Encoder for Chrome {
             out.push(b'}');
         }
         out.push(b'}');
-        let mut arrow = |end: &str, flow: u64| {
+        let mut arrow = |end: &str, at: u64, flow: u64| {
             self.next(out);
+            let at = Micros(at);
             put(
                 out,
                 format_args!(
-                    r#"{{"ph":{end},"pid":{pid},"tid":{tid},"ts":{begin},"cat":"message","name":"message","id":"{flow:#x}"}}"#
+                    r#"{{"ph":{end},"pid":{pid},"tid":{tid},"ts":{at},"cat":"message","name":"message","id":"{flow:#x}"}}"#
                 ),
             );
         };
-        slice.sends.iter().for_each(|&flow| arrow(r#""s""#, flow));
-        slice.receives.iter().for_each(|&flow| arrow(r#""f","bp":"e""#, flow));
+        slice.sends.iter().for_each(|&flow| arrow(r#""s""#, slice.begin, flow));
+        // Within the slice, but not before the send, which a receive may precede.
+        let received = slice.begin.max(slice.end.saturating_sub(1));
+        slice.receives.iter().for_each(|&flow| arrow(r#""f","bp":"e""#, received, flow));
     }
 
     fn counter_track(&mut self, _: &mut Vec<u8>, _: u32, _: &Track) {}

@@ -142,11 +142,13 @@ impl Encoder for Perfetto {
         for &flow in slice.sends.iter() {
             fixed(&mut self.event, event::FLOW, flow);
         }
+        self.event_packet(out, slice.begin);
+        self.end_event(track);
+        // At the end: viewers drop an arrow that ends before it begins, and a receive may begin before the send.
         for &flow in slice.receives {
             fixed(&mut self.event, event::ENDING_FLOW, flow);
         }
-        self.event_packet(out, slice.begin);
-        self.end_event(out, track, slice.end);
+        self.event_packet(out, slice.end);
     }
 
     fn counter_track(&mut self, out: &mut Vec<u8>, track_number: u32, track: &Track) {
@@ -175,7 +177,8 @@ impl Encoder for Perfetto {
     }
 
     fn close(&mut self, out: &mut Vec<u8>, track: u32, _: &Track, at: u64) {
-        self.end_event(out, track, at);
+        self.end_event(track);
+        self.event_packet(out, at);
     }
 
     fn end(&mut self, _: &mut Vec<u8>) {}
@@ -204,11 +207,10 @@ impl Perfetto {
         number(&mut self.event, event::NAME, name);
     }
 
-    fn end_event(&mut self, out: &mut Vec<u8>, track: u32, at: u64) {
+    fn end_event(&mut self, track: u32) {
         self.event.clear();
         number(&mut self.event, event::TYPE, event::END);
         number(&mut self.event, event::TRACK, uuid(track));
-        self.event_packet(out, at);
     }
 
     /// The number of an annotation's name.

@@ -13,15 +13,14 @@ use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
 use sim_example::topology::TopologySpec;
 use sim_example::{Report, SimError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if !sim.sweep.is_empty() {
         return sweep::execute(sim);
     }
-    for file in [&sim.draw, &sim.report].into_iter().flatten() {
-        output::can_be_written(file)?;
-    }
+    let written: Vec<&Path> = [&sim.draw, &sim.report].into_iter().flatten().map(PathBuf::as_path).collect();
+    output::can_all_be_written(&written, &[&sim.trace])?;
     let trace = Input::of(&sim.trace)?;
     if Schedule::is_schedule(&trace.path) {
         if sim.report.is_some() {

@@ -3,7 +3,6 @@
 use crate::algorithms;
 use crate::input::Input;
 use crate::output::Failure;
-use crate::parallel;
 use crate::progress::Bar;
 use crate::simulation_args::{Sim, Table};
 use placement::Placement;
@@ -54,9 +53,9 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimErro
             }
             bar.at(format_args!("{} of simulated time", progress.now));
         })?;
-        // Errors in the trace or the settings were reported above.
-        if let Some(Ok(Ok(ideal))) = ideal.map(std::thread::ScopedJoinHandle::join) {
-            report.set_ideal(&ideal);
+        // It finds what several threads may miss in an invalid trace.
+        if let Some(Ok(ideal)) = ideal.map(std::thread::ScopedJoinHandle::join) {
+            report.set_ideal(&ideal?);
         }
         if let Some(link) = report.critical_link() {
             let again = simulate(&settings.doubled(link), &mut |progress| {
@@ -100,7 +99,7 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
         return Err("--send-completion: model loggp has --loggp S=BYTES and --rendezvous instead".into());
     }
     // The points of a sweep run concurrently.
-    settings.threads = if sim.sweep.is_empty() { parallel::threads(sim.jobs) as u32 } else { 1 };
+    settings.threads = sim.jobs.filter(|_| sim.sweep.is_empty()).map_or(1, u32::from);
     settings.observe.critical_path = sim.critical_path;
     settings.observe.links =
         sim.links || sim.draw.is_some() || sim.report.is_some() || sim.csv.is_some_and(Table::needs_links);

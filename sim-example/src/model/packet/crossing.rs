@@ -18,14 +18,15 @@ impl<'a> Packets<'a> {
         let latency = |link: LinkId| self.speeds[usize::from(self.links[link.index()].class.0)].speed.latency;
         let latency = parts.between().map(latency).min().unwrap_or(Picos::MAX);
         let lookahead = latency.saturating_add(self.switch_delay.min(self.settings.credit_delay));
-        let again = |part| {
-            // The same settings as before.
-            let mut network =
-                Self::with_channels(self.router, self.vcs, self.settings, links, self.report_sent).ok()?;
+        // The same settings as before.
+        let again =
+            |_| Self::with_channels(self.router, self.vcs, self.settings, links, self.report_sent).ok();
+        let others: Vec<Self> = (1..parts.count()).filter_map(again).collect();
+        let mut networks: Vec<Self> = std::iter::once(self).chain(others).collect();
+        for (part, network) in (0..).zip(&mut networks) {
             network.border = Some(Box::new(Border::new(parts, part)));
-            Some(network)
-        };
-        ((0..parts.count()).filter_map(again).collect(), lookahead)
+        }
+        (networks, lookahead)
     }
 
     /// Time of the next event.
