@@ -181,7 +181,7 @@ pub struct Coll {
     /// Use other buffers in every repetition, so that caches are cold
     #[arg(long)]
     pub cold: bool,
-    /// Factors of the ranks' blocks in vector operations: a file with one a line, random[:SEED] (0.5 to 1.5), or speed, as
+    /// Factors of the ranks' blocks in vector operations: a file with one a line, random or random:SEED (0.5 to 1.5), or speed, as
     /// measured at each rank
     #[arg(long, value_name = "FACTORS")]
     pub factors: Option<String>,
