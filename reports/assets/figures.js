@@ -35,8 +35,12 @@ const Figures = (() => {
   const count = (value) => scaled(value, [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"], [1e12, "T"], [1e15, "P"], [1e18, "E"]]);
   const bytes = (value) => scaled(value, [[1, " B"], [1e3, " kB"], [1e6, " MB"], [1e9, " GB"], [1e12, " TB"], [1e15, " PB"], [1e18, " EB"]]);
   const time = (value) => scaled(value, [[1, " ps"], [1e3, " ns"], [1e6, " \u00b5s"], [1e9, " ms"], [1e12, " s"]]);
-  // With one decimal, below one per cent with two digits.
-  const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.01 ? Math.min(6, -1 - Math.floor(Math.log10(share))) : 1)} %`;
+  // With one decimal; below one per cent with two digits, and as many decimals where only all would be 100 %.
+  const percent = (share) => {
+    const decimals = (rest) => Math.min(6, -1 - Math.floor(Math.log10(rest)));
+    if (share >= 0.9995 && share < 1) return `${Math.min(100 * share, 99.999999).toFixed(decimals(1 - share))} %`;
+    return `${(100 * share).toFixed(share > 0 && share < 0.01 ? decimals(share) : 1)} %`;
+  };
   // Rows of a figure stand for `perRow` ranks each, the last one maybe for fewer.
   const ranksIn = (row, perRow, ranks) => Math.min(perRow, ranks - row * perRow);
   const rowName = (row, perRow, ranks) => {
@@ -288,8 +292,8 @@ const Figures = (() => {
     const values = new Float64Array(rows * columns);
     for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) values[row * columns + column] = number(cells.bytes[row * all + first + column]) / ranksIn(row, perRow, ranks);
     if (!options.view && !values.some((value) => value > 0)) return null;
-    const time = { from: first * bin, to: last * bin };
-    const [factor, unit] = timeUnit(time.to);
+    const window = { from: first * bin, to: last * bin };
+    const [factor, unit] = timeUnit(window.to);
     // Few ranks are named one by one.
     const few = ranks <= 24;
     const height = few ? 100 + 15 * rows : Math.min(66 + 6 * rows, 420);
@@ -299,7 +303,7 @@ const Figures = (() => {
     const sums = Array.from({ length: rows }, (_, row) => ({ row, sum: values.subarray(row * columns, (row + 1) * columns).reduce((sum, value) => sum + value, 0) }));
     const picture = heat({
       ...options, width: options.width - edge, height, columns, rows, values, format: bytes, title: perRow > 1 ? "bytes a rank" : "bytes sent",
-      x: { label: `time (${unit})`, domain: [time.from / factor, time.to / factor] }, y,
+      x: { label: `time (${unit}), in steps of ${time(bin)}`, domain: [window.from / factor, window.to / factor] }, y,
     });
     const most = sums.reduce((most, { sum }) => Math.max(most, sum), 0);
     const beside = plot({
@@ -309,7 +313,7 @@ const Figures = (() => {
     });
     beside.append(label(0, 18, `up to ${bytes(most)}`));
     const both = compose(options.width, height, [{ picture, x: 0, y: 0 }, { picture: beside, x: options.width - edge, y: 0 }]);
-    return markTime(both, 64, options.width - edge - 100, time);
+    return markTime(both, 64, options.width - edge - 100, window);
   };
 
   // The lists of all states, by the keys of the data; what of computing is MPI_Init stands for itself.
@@ -416,20 +420,22 @@ const Figures = (() => {
     const classes = data.sizes.classes;
     if (classes.length === 0) return null;
     const name = ({ from }) => binary(number(from));
+    // The least size beyond a class: what the sum of the classes up to this one lies below.
+    const bound = ({ to }) => binary(number(to) + 1);
     const all = classes.reduce((sum, row) => sum + number(row.bytes), 0);
     let below = 0;
     const rows = classes.map((row) => {
       below += number(row.bytes);
       const range = number(row.from) === number(row.to) ? `${exact(row.from)} B` : `${exact(row.from)} to ${exact(row.to)} B`;
-      return { name: name(row), value: number(row.messages), share: all > 0 ? below / all : 0, title: `${range}\n${exact(row.messages)} messages\n${exact(row.bytes)} B` };
+      return { name: name(row), bound: bound(row), value: number(row.messages), share: all > 0 ? below / all : 0, title: `${range}\n${exact(row.messages)} messages\n${exact(row.bytes)} B` };
     });
     const upper = bars(rows, { ...options, height: 230, label: "messages", xLabel: "least size of the class", tick: count, colour: COLOURS[0], title: "title" });
     const lower = plot({
-      ...options, width: barsWidth(rows, options.width), height: 190, marginBottom: rows.length > 8 ? 64 : 44, x: { type: "band", domain: rows.map((row) => row.name), label: "least size of the class", tickRotate: rows.length > 8 ? -40 : 0 },
-      y: { label: "share of all bytes, up to this size", domain: [0, 1], grid: true, tickFormat: (share) => `${Math.round(100 * share)} %` },
+      ...options, width: barsWidth(rows, options.width), height: 190, marginBottom: rows.length > 8 ? 64 : 44, x: { type: "band", domain: rows.map((row) => row.bound), label: "size", tickRotate: rows.length > 8 ? -40 : 0 },
+      y: { label: "share of all bytes, below this size", domain: [0, 1], grid: true, tickFormat: (share) => `${Math.round(100 * share)} %` },
       marks: [
-        Plot.lineY(rows, { x: "name", y: "share", stroke: COLOURS[5], strokeWidth: 2 }),
-        Plot.dot(rows, { x: "name", y: "share", fill: COLOURS[5], r: 3, ...(options.interactive ? { tip: true, title: (row) => `up to ${row.name}: ${percent(row.share)}` } : {}) }),
+        Plot.lineY(rows, { x: "bound", y: "share", stroke: COLOURS[5], strokeWidth: 2 }),
+        Plot.dot(rows, { x: "bound", y: "share", fill: COLOURS[5], r: 3, ...(options.interactive ? { tip: true, title: (row) => `below ${row.bound}: ${percent(row.share)}` } : {}) }),
         Plot.ruleY([0]),
       ],
     });

@@ -373,6 +373,32 @@ fn a_group_of_ranks_is_shown_by_its_mean() {
     );
 }
 
+/// A point of the lower figure of sizes is the share of the bytes in messages smaller than the size that its tick names.
+#[test]
+fn shares_of_bytes_stand_at_the_sizes_that_bound_them() {
+    let Some(browser) = Browser::start(1280, 800) else { return };
+    let _turn = turn();
+    let work = tempfile::tempdir().expect("a directory");
+    let text =
+        "VEF3 2 4 0 0 0 0 1000\n0 0 1 0 4 0 -1\n1 0 1 1000 4 0 -1\n2 0 1 1024 4 0 -1\n3 0 1 1976 4 0 -1\n";
+    std::fs::write(work.path().join("t.vef"), text).expect("a trace");
+    run(vef().current_dir(work.path()).args(["report", "t.vef", "-o", "page.html"])).success();
+    open(&browser, &work.path().join("page.html"));
+    let points = browser.run(
+        "const middle = element => { const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] };
+         const figure = document.querySelector('figure[data-figure=sizes]'), dots = [...figure.querySelectorAll('circle')];
+         const ticks = [...figure.querySelectorAll('g[aria-label$=\"tick label\"] text')].map(text => [text.textContent, ...middle(text)]);
+         const at = name => ticks.find(([text]) => text == name)[2];
+         return dots.map(dot => { const [x, y] = middle(dot);
+             const below = ticks.filter(([, , tick]) => tick > at('0 %') + 8).sort((a, b) => Math.abs(a[1] - x) - Math.abs(b[1] - x))[0];
+             return [below[0], Math.round(100 * (at('0 %') - y) / (at('0 %') - at('100 %')))] })",
+        &[],
+    );
+    assert_eq!(points, json!([["1 B", 0], ["1 KiB", 25], ["2 KiB", 100]]));
+    let step = browser.run("return document.querySelector('figure[data-figure=rank-time]').textContent", &[]);
+    assert!(step.as_str().expect("text").contains("in steps of "), "{step}");
+}
+
 #[test]
 fn a_figure_that_fails_leaves_the_others() {
     let Some(browser) = Browser::start(1280, 800) else { return };

@@ -342,6 +342,93 @@ fn a_simulation_and_a_comparison() {
     assert!(ended.stderr().contains("wrong.json: not the JSON of `vef sim --json`"), "{}", ended.stderr());
 }
 
+/// A page that a simulation writes is the one made from its result; a result of another schema, and a sweep, are refused.
+#[test]
+fn a_result_keeps_every_digit_and_has_our_schema() {
+    let work = tempfile::tempdir().expect("a directory");
+    let vef = |words: &[&str]| run(vef().current_dir(work.path()).args(words));
+    let at = |name: &str| work.path().join(name);
+    demo(work.path());
+    let mut simulated = String::new();
+    // Doubles of many networks: reading them inexactly changes the last digit of some.
+    for bandwidth in ["3Gbit/s", "7Gbit/s", "11Gbit/s", "13Gbit/s", "17Gbit/s"] {
+        let network = ["--topology", "torus:2x2", "--links", "--bandwidth", bandwidth];
+        let words = [&["sim", "demo.vefx"], &network[..], &["--json", "--report", "direct.html"]].concat();
+        simulated = vef(&words).success().stdout();
+        file(work.path(), "sim.json", &simulated);
+        vef(&["report", "demo.vefx", "--sim", "sim.json", "-o", "read.html"]).success();
+        let [direct, read] =
+            ["direct.html", "read.html"].map(|page| std::fs::read_to_string(at(page)).expect("a page"));
+        assert!(direct == read, "{bandwidth}: {}\n{}", carried(&direct), carried(&read));
+    }
+    let sweep = [
+        "sim",
+        "demo.vefx",
+        "--topology",
+        "torus:2x2",
+        "--sweep",
+        "bandwidth=1G,2G",
+        "-o",
+        "points",
+        "--json",
+    ];
+    file(work.path(), "sweep.json", &vef(&sweep).success().stdout());
+    let point = std::fs::read_dir(at("points")).expect("points").flatten().map(|file| file.path()).next();
+    std::fs::copy(point.expect("a point"), at("point.json")).expect("a copy");
+    file(work.path(), "other.json", &simulated.replace("vef-sim/1", "vef-sim/9"));
+    for (name, said) in [
+        ("sweep.json", "the JSON of a sweep (\"schema\" is \"vef-sweep/1\"), not of one simulation"),
+        ("point.json", "the JSON of a sweep (\"schema\" is \"vef-sweep-point/1\"), not of one simulation"),
+        ("other.json", "not the JSON of `vef sim --json`: \"schema\" is \"vef-sim/9\", not \"vef-sim/1\""),
+    ] {
+        let said = format!("vef: error: {name}: {said}\n");
+        assert_eq!(vef(&["report", "demo.vefx", "--sim", name, "-o", "-"]).exited(2).stderr(), said);
+    }
+}
+
+/// What there is none of is said; only what is all is 100 %; a step has one name.
+#[test]
+fn what_is_shown_is_what_is_there() {
+    let work = tempfile::tempdir().expect("a directory");
+    let stats =
+        |trace: &Path, words: &[&str]| run(vef().arg("stats").arg(trace).args(words)).success().stdout();
+    let empty = file(work.path(), "empty.vef", "VEF3 2 0 0 0 0 0 1000\n");
+    assert!(
+        stats(&empty, &[]).contains("  sizes         none, as there are no messages\n"),
+        "{}",
+        stats(&empty, &[])
+    );
+    let page = report(&empty, &[]);
+    for said in [
+        "The trace has no messages.",
+        "No message is under way in the replay.",
+        "No message is on the network in the replay.",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    assert!(!page.contains("median size"), "a size of no message");
+    // A little less back than there.
+    let text = "VEF3 2 2 0 0 0 0 1000\n0 0 1 1000000000 4 1 -1\n1 1 0 999640000 4 1 -1\n";
+    let even = file(work.path(), "even.vef", text);
+    let notes = report(&even, &["--format", "md"]);
+    assert!(notes.contains("1 receiver of a sender; 99.982 % of the bytes go both ways"), "{notes}");
+    assert!(report(&even, &[]).contains("99.982 %"));
+    assert!(notes.contains("parts of collectives") && !notes.contains("\n  replay\n"), "{notes}");
+    let large = file(
+        work.path(),
+        "large.vef",
+        "VEF3 2 2 0 0 0 0 1000\n0 0 1 85899345920000 4 0 -1\n1 0 1 8040 4 0 -1\n",
+    );
+    let said = stats(&large, &[]);
+    assert!(said.contains("with 85.899 TB") && said.contains("from 8 040 B to 85.899 TB"), "{said}");
+    // Tables without rows are no tables that the trace has.
+    let unknown = run(vef().arg("stats").arg(&even).args(["--csv", "foo"])).exited(2).stderr();
+    assert!(unknown.ends_with("no such table; this trace has ranks, pairs, sizes, distances\n"), "{unknown}");
+    let calls = run(vef().arg("stats").arg(&even).args(["--csv", "calls"])).success();
+    assert_eq!(calls.stdout(), "function,records\n");
+    assert!(calls.stderr().contains("even.vef: has no rows in the table calls"), "{}", calls.stderr());
+}
+
 /// The result of a simulation belongs to its trace, also where that was one of several.
 #[test]
 fn a_simulation_of_another_trace_is_refused() {
@@ -394,7 +481,7 @@ fn large_numbers_of_a_simulation_keep_their_digits() {
     let trace = file(work.path(), "t.vef", "VEF3 2 0 0 0 0 0 1000\n");
     let most = u64::MAX;
     let result = serde_json::json!({
-        "runtime_ps": most, "messages": 1, "bytes": (1u64 << 53) + 1, "network": {}, "latency_ps": {"p50": most},
+        "schema": "vef-sim/1", "runtime_ps": most, "messages": 1, "bytes": (1u64 << 53) + 1, "network": {}, "latency_ps": {"p50": most},
         "links": {"used": 1, "busiest": [{"link": "a", "utilisation": 0.5, "messages": 3, "bytes": most}]},
     });
     let result = file(work.path(), "sim.json", &result.to_string());
@@ -465,7 +552,7 @@ fn a_simulation_of_any_size_fits_on_a_page() {
     };
     let rank = |rank: u64| serde_json::json!({"computing_ps": 1, "waiting_ps": rank});
     let simulated = serde_json::json!({
-        "runtime_ps": 10_001, "messages": 1, "network": {}, "latency_ps": {},
+        "schema": "vef-sim/1", "runtime_ps": 10_001, "messages": 1, "network": {}, "latency_ps": {},
         "links": {"used": links, "bin_ps": 400, "busiest": [], "all": (0..links).map(link).collect::<Vec<_>>()},
         "jobs": [{
             "tasks": ranks, "ranks": (0..ranks).map(rank).collect::<Vec<_>>(),

@@ -127,13 +127,16 @@ impl AddAssign for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Exact below 10 kB, otherwise with a decimal prefix: `1.500 MB`.
+    /// Exact below 10 kB, in groups of three digits; otherwise with a decimal prefix: `1.500 MB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
-            0..10_000 => return f.pad(&format!("{} B", self.0)),
+            0..10_000 => return f.pad(&format!("{} B", Grouped(self.0))),
             10_000..1_000_000 => (1e3, "kB"),
             1_000_000..1_000_000_000 => (1e6, "MB"),
-            _ => (1e9, "GB"),
+            1_000_000_000..1_000_000_000_000 => (1e9, "GB"),
+            1_000_000_000_000..1_000_000_000_000_000 => (1e12, "TB"),
+            1_000_000_000_000_000..1_000_000_000_000_000_000 => (1e15, "PB"),
+            _ => (1e18, "EB"),
         };
         f.pad(&format!("{:.3} {unit}", self.0 as f64 / scale))
     }
@@ -182,6 +185,16 @@ mod tests {
     fn what_people_are_shown() {
         for (count, text) in [(0u64, "0"), (999, "999"), (1000, "1 000"), (12_345_678, "12 345 678")] {
             assert_eq!(Grouped(count).to_string(), text);
+        }
+        for (bytes, text) in [
+            (999, "999 B"),
+            (8040, "8 040 B"),
+            (85_899_346_000, "85.899 GB"),
+            (85_899_345_920_000, "85.899 TB"),
+            (1_000_000_000_000_000, "1.000 PB"),
+            (u64::MAX, "18.447 EB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
         }
         assert_eq!(Printable("a\u{1b}[2J\r\u{9b}b\tµ\n").to_string(), "a\\u{1b}[2J\\r\\u{9b}b\tµ\n");
         assert_eq!(

@@ -16,9 +16,13 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(wanted) = &arguments.csv {
         let tables = stats.tables();
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
-            let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
+            let with_rows = tables.iter().filter(|table| table.rows() > 0);
+            let names: Vec<&str> = with_rows.map(|table| table.name).collect();
             return Err(format!("--csv {wanted}: no such table; this trace has {}", names.join(", ")).into());
         };
+        if table.rows() == 0 {
+            output::remark(format_args!("{}: has no rows in the table {wanted}", trace.shown()));
+        }
         return output::result(table.to_csv().trim_end());
     }
     if arguments.json {

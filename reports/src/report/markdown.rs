@@ -49,7 +49,7 @@ fn block(text: &str) -> String {
 
 /// What the replay shows.
 fn rows(replayed: &Replayed, initialising: Option<f64>) -> Rows {
-    let mut rows = Rows::new(&["replay", ""]);
+    let mut rows = Rows::new(&["", ""]);
     let mut row = |name: &str, value: String| rows.row(Exact(0), vec![name.to_owned(), value]);
     row("latency of a message", time(replayed.latency_ps));
     row("bandwidth", rate(replayed.bandwidth_bits_per_s));

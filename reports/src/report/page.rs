@@ -5,7 +5,7 @@ use super::model::Report;
 use super::parts::{
     Cell, explorable_figure, figure, first_of, mean_of, percent, ranks, rate, share, table, table_of, tile,
 };
-use super::shown::{bytes, count, spans, time};
+use super::shown::{bytes, count, measure_of_ranks, spans, time};
 use super::{against, simulation};
 use crate::exact::Exact;
 use base64::Engine as _;
@@ -142,9 +142,11 @@ impl Report {
                 (tile(&count(totals.collectives), "collective operations"))
                 (tile(&count(totals.communicators), if totals.communicators.0 == 1 { "communicator" } else { "communicators" }))
                 (tile(&count(totals.records), "records"))
-                (tile(&bytes(sizes.mean), "mean size"))
-                (tile(&bytes(sizes.p50), "median size"))
-                (tile(&bytes(sizes.p99), "99th percentile of sizes"))
+                @if totals.messages.0 > 0 {
+                    (tile(&bytes(sizes.mean), "mean size"))
+                    (tile(&bytes(sizes.p50), "median size"))
+                    (tile(&bytes(sizes.p99), "99th percentile of sizes"))
+                }
                 (tile(&time(totals.computing_ps), "computing, all ranks"))
                 @if let Some(replayed) = &self.replayed { (tile(&time(replayed.runtime_ps), "replayed run time")) }
             }
@@ -193,8 +195,12 @@ impl Report {
             (figure("over-time", "Traffic by the moment at which messages start, in the replay, by what they belong to; the messages of collectives by their default algorithms."))
             (figure("states", "What ranks do, in the replay: how many of them compute, are in a collective, wait for a message or for a send to complete, or have finished."))
             (figure("rank-time", &format!("Bytes that each rank sends over time, in the replay; empty where nothing is sent. The scale of colours is logarithmic.{}", mean_of(replayed.rank_time.ranks_per_row.into()))))
-            h3 { "Messages on the network" }
-            (table(&["kind", "messages", "bytes"], kinds.collect()))
+            @if replayed.kinds.is_empty() {
+                p { "No message is on the network in the replay." }
+            } @else {
+                h3 { "Messages on the network" }
+                (table(&["kind", "messages", "bytes"], kinds.collect()))
+            }
         })
     }
 
@@ -254,8 +260,11 @@ impl Report {
 
     fn sizes_section(&self) -> Markup {
         let sizes = &self.sizes;
+        if self.totals.messages.0 == 0 {
+            return html! { p { "The trace has no messages." } };
+        }
         html! {
-            (figure("sizes", "Above, messages by powers of two of their size; below, the share of all bytes in messages up to that size."))
+            (figure("sizes", "Above, messages by powers of two of their size; below, the share of all bytes in messages smaller than that size."))
             (table(
                 &["", "least", "median", "90 %", "99 %", "greatest", "mean"],
                 vec![[("size", sizes.min), ("", sizes.p50), ("", sizes.p90), ("", sizes.p99), ("", sizes.max), ("", sizes.mean)]
@@ -316,14 +325,7 @@ impl Report {
         let per_row =
             self.replayed.as_ref().map_or(self.ranks.ranks_per_row, |replayed| replayed.ranks.ranks_per_row);
         let row = |spread: &super::model::Spread| {
-            let (name, shown): (&str, fn(Exact) -> String) = match spread.measure {
-                "computing_ps" => ("computing", time),
-                "sent_bytes" => ("bytes sent", bytes),
-                "received_bytes" => ("bytes received", bytes),
-                "sent_messages" => ("messages sent", count),
-                "received_messages" => ("messages received", count),
-                _ => ("parts of collectives", count),
-            };
+            let (name, shown) = measure_of_ranks(spread.measure);
             let value = |value: Exact| Cell::shown(value, shown);
             vec![
                 Cell::text(name),
@@ -348,7 +350,10 @@ impl Report {
         Some(html! {
             (figure("in-flight", "Messages under way at a time, in the replay: started and not arrived, of point-to-point lines and of collectives; the mean over each step, and the most at a time in it."))
             (figure("of-sender", "How many point-to-point messages of a rank are under way when one more starts, itself included, by powers of two."))
-            @if let Some(all) = all.filter(|all| all.0 > 0) { p { "Most messages under way at a time: " (count(*all)) "." } }
+            @match all.filter(|all| all.0 > 0) {
+                Some(all) => p { "Most messages under way at a time: " (count(*all)) "." },
+                None => p { "No message is under way in the replay." },
+            }
             @if most.value.0 > 0 { p { "Most point-to-point messages of one rank: " (count(most.value)) " (rank " (most.rank) ")." } }
         })
     }
@@ -387,10 +392,10 @@ impl Report {
                         " and its bytes over " (rate(replayed.bandwidth_bits_per_s)) ", and none is in another's way. Sends complete at once."
                     }
                     li { "The ideal network has no latency and unlimited bandwidth: the replay on it took " (time(replayed.ideal_runtime_ps)) "." }
-                    li { "Time is divided into steps of " (time(replayed.over_time.bin_ps)) "." }
+                    li { "Time is divided into steps of " (time(replayed.over_time.bin_ps)) "; in the figure of the bytes that each rank sends, of " (time(replayed.rank_time.bin_ps)) "." }
                 }
                 li { "Sizes in powers of two: a class holds the sizes from its name up to below the next one." }
-                li { "kB, MB and GB are powers of 1000; KiB, MiB and GiB powers of 1024." }
+                li { "kB, MB, GB, TB, PB and EB are powers of 1000; KiB, MiB, GiB, TiB, PiB and EiB powers of 1024." }
             }
             p .small { "The data of this page is the file of " code { "vef report --format json" } "; docs/reports.md lists its keys." }
             details .no-print { summary { "Licences of the parts that draw the figures" } pre { (LICENCES) } }

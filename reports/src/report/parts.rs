@@ -118,14 +118,16 @@ pub(super) fn share(share: f64, name: &str) -> Markup {
     html! { div class=(class) { b { (percent(share)) } span { (name) } } }
 }
 
-/// With one decimal, below one per cent with two digits.
+/// With one decimal; below one per cent with two digits, and as many decimals where only all would be 100 %.
 pub(super) fn percent(share: f64) -> String {
-    let decimals = match share {
-        0.0 => 1,
-        0.0..0.01 => (-1.0 - share.log10().floor()).min(6.0) as usize,
-        _ => 1,
+    let decimals = |rest: f64| (-1.0 - rest.log10().floor()).min(6.0) as usize;
+    let (percent, decimals) = match share {
+        0.0 => (0.0, 1),
+        0.0..0.01 => (100.0 * share, decimals(share)),
+        0.9995..1.0 => ((100.0 * share).min(99.999_999), decimals(1.0 - share)),
+        _ => (100.0 * share, 1),
     };
-    format!("{:.decimals$} %", 100.0 * share)
+    format!("{percent:.decimals$} %")
 }
 
 pub(super) fn ranks(ranks: u32) -> String {
@@ -147,11 +149,16 @@ mod tests {
     use super::percent;
 
     #[test]
-    fn small_shares_keep_two_digits() {
+    fn small_shares_keep_two_digits_and_only_all_is_100() {
         let shares = [0.0, 1.0, 0.4329, 0.01, 0.0094, 0.00043, 1e-12];
         assert_eq!(
             shares.map(percent),
             ["0.0 %", "100.0 %", "43.3 %", "1.0 %", "0.94 %", "0.043 %", "0.000000 %"]
+        );
+        let nearly_all = [0.9994, 0.9995, 0.99964, 0.999_999_5, 1.0 - 1e-12, 1.0_f64.next_down(), 1.5];
+        assert_eq!(
+            nearly_all.map(percent),
+            ["99.9 %", "99.950 %", "99.964 %", "99.999950 %", "99.999999 %", "99.999999 %", "150.0 %"]
         );
     }
 }

@@ -23,6 +23,12 @@ pub enum SimulationError {
     /// It is JSON of something else.
     #[error("not the JSON of `vef sim --json`: {0}")]
     Other(serde_json::Error),
+    /// It has another schema.
+    #[error("not the JSON of `vef sim --json`: \"schema\" is {0:?}, not {SCHEMA:?}")]
+    Schema(String),
+    /// It is of several simulations.
+    #[error("the JSON of a sweep (\"schema\" is {0:?}), not of one simulation")]
+    Sweep(String),
     /// A value of it is missing, or is something else.
     #[error("not the JSON of `vef sim --json`: {0}")]
     Shape(#[from] ShapeError),
@@ -48,6 +54,11 @@ impl From<serde_json::Error> for SimulationError {
     }
 }
 
+/// The schema of the results that are read.
+const SCHEMA: &str = "vef-sim/1";
+/// The schemas of a sweep's table and of its points.
+const SWEEPS: [&str; 2] = ["vef-sweep/1", "vef-sweep-point/1"];
+
 /// Links that keep their load over time, at most: the busiest.
 pub(super) const MOST_LINKS_OVER_TIME: usize = 256;
 /// Keys that all links keep.
@@ -63,8 +74,11 @@ pub fn read(json: impl Read) -> Result<Value, SimulationError> {
     let mut json = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 20, json));
     let value = Part { links_at: &LINKS }.deserialize(&mut json)?;
     json.end()?;
-    shape::check(&value)?;
-    Ok(value)
+    match value.get("schema").and_then(Value::as_str) {
+        Some(schema) if SWEEPS.contains(&schema) => Err(SimulationError::Sweep(schema.to_owned())),
+        Some(schema) if schema != SCHEMA => Err(SimulationError::Schema(schema.to_owned())),
+        _ => Ok(shape::check(&value).map(|()| value)?),
+    }
 }
 
 /// Compares the utilisation of two links.
@@ -147,7 +161,7 @@ mod tests {
                    "busy": [0.5, 0.25], "sources": []})
         };
         let all: Vec<Value> = utilisations.iter().enumerate().map(link).collect();
-        json!({"runtime_ps": 1, "messages": 2, "network": {"all": [[1], [2]]}, "latency_ps": null, "links": {"used": 1, "all": all}})
+        json!({"schema": SCHEMA, "runtime_ps": 1, "messages": 2, "network": {"all": [[1], [2]]}, "latency_ps": null, "links": {"used": 1, "all": all}})
     }
 
     proptest! {
@@ -203,6 +217,16 @@ mod tests {
             ("{} {}", "no JSON: trailing"),
             ("{\"runtime_ps\": 1}", "there is no \"messages\""),
             ("[1, 2]", "there is no \"runtime_ps\""),
+            ("{\"schema\": \"vef-sim/9\"}", "\"schema\" is \"vef-sim/9\", not \"vef-sim/1\""),
+            ("{\"schema\": \"vef-sweep/1\", \"points\": []}", "the JSON of a sweep"),
+            (
+                "{\"schema\": 1, \"runtime_ps\": 1, \"messages\": 1, \"network\": {}, \"links\": {}}",
+                "\"schema\" is not a text",
+            ),
+            (
+                "{\"runtime_ps\": 1, \"messages\": 1, \"network\": {}, \"links\": {}}",
+                "there is no \"schema\"",
+            ),
             ("null", "there is no \"runtime_ps\""),
             ("7", "not the JSON of `vef sim --json`: invalid type"),
             ("{\"links\": {\"all\": 5}}", "not the JSON of `vef sim --json`: invalid type"),

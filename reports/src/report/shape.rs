@@ -56,6 +56,7 @@ const USED: &[(Shape, &[&str])] = &[
     (Whole, &["critical_path/latency_ps?", "critical_path/transmission_ps?", "critical_path/queueing_ps?"]),
     (Whole, &["critical_path/memory_ps?", "critical_path/links/*/transmission_ps?"]),
     (Whole, &["critical_path/links/*/queueing_ps?", "critical_path/links/*/runtime_if_twice_as_fast_ps?"]),
+    (Text, &["schema"]),
 ];
 
 /// Refuses a result in which a value has another shape.

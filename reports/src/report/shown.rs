@@ -10,8 +10,20 @@ pub(super) fn count(value: Exact) -> String {
 
 /// With a unit that fits.
 pub(super) fn bytes(value: Exact) -> String {
-    let of_large = |_| format!("{} GB", Grouped(value.0 / 1_000_000_000));
+    let of_large = |_| format!("{} EB", Grouped(value.0 / 1_000_000_000_000_000_000));
     u64::try_from(value.0).map_or_else(of_large, |value| Bytes(value).to_string())
+}
+
+/// The name of a measure of ranks, and how its values are shown.
+pub(super) fn measure_of_ranks(measure: &str) -> (&'static str, fn(Exact) -> String) {
+    match measure {
+        "computing_ps" => ("computing", time),
+        "sent_bytes" => ("bytes sent", bytes),
+        "received_bytes" => ("bytes received", bytes),
+        "sent_messages" => ("messages sent", count),
+        "received_messages" => ("messages received", count),
+        _ => ("parts of collectives", count),
+    }
 }
 
 pub(super) fn time(value: Exact) -> String {

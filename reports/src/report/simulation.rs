@@ -184,7 +184,7 @@ fn sums(sim: &Value) -> Vec<(&'static str, String)> {
 
 /// The simulation as text: its sums, and the busiest links.
 pub(super) fn rows(sim: &Value) -> [Rows; 2] {
-    let mut all = Rows::new(&["network", ""]);
+    let mut all = Rows::new(&["", ""]);
     for (name, path) in
         [("topology", "/network/topology"), ("routing", "/network/routing"), ("model", "/network/model")]
     {

@@ -1,8 +1,8 @@
 //! A report for people on a terminal: at most a hundred columns, numbers to the right, units in the heads.
 
 use super::model::{Amount, Report};
-use super::parts::ranks;
-use super::shown::{bytes, count, of_them, range, spans, time};
+use super::parts::{percent, ranks};
+use super::shown::{bytes, count, measure_of_ranks, of_them, range, spans, time};
 use crate::exact::Exact;
 use vef_format::units::Grouped;
 
@@ -91,7 +91,7 @@ impl Rows {
         self.shares.push(share.0);
     }
 
-    /// The text: first column left-aligned, the others right-aligned.
+    /// The text: first column left-aligned, the others right-aligned; no line of heads if all are empty.
     pub(super) fn write(&self, shown: &Shown, out: &mut String) {
         let width = |column: usize| {
             let fields = self.rows.iter().map(|row| row[column].chars().count());
@@ -106,7 +106,9 @@ impl Rows {
             let text = format!("  {}  {bar}", cells.collect::<Vec<_>>().join("  "));
             text.trim_end().to_owned() + "\n"
         };
-        out.push_str(&line(&self.heads, ""));
+        if self.heads.iter().any(|head| !head.is_empty()) {
+            out.push_str(&line(&self.heads, ""));
+        }
         let most = self.shares.iter().copied().max().unwrap_or(0);
         for (row, share) in self.rows.iter().zip(&self.shares).take(shown.top) {
             let bar = if shown.bars { bar(*share, most) } else { String::new() };
@@ -207,15 +209,18 @@ impl Report {
         );
         fact(
             "sizes",
-            format!(
-                "mean {}, median {}, p90 {}, p99 {}, from {} to {}",
-                bytes(sizes.mean),
-                bytes(sizes.p50),
-                bytes(sizes.p90),
-                bytes(sizes.p99),
-                bytes(sizes.min),
-                bytes(sizes.max)
-            ),
+            match totals.messages.0 {
+                0 => "none, as there are no messages".to_owned(),
+                _ => format!(
+                    "mean {}, median {}, p90 {}, p99 {}, from {} to {}",
+                    bytes(sizes.mean),
+                    bytes(sizes.p50),
+                    bytes(sizes.p90),
+                    bytes(sizes.p99),
+                    bytes(sizes.min),
+                    bytes(sizes.max)
+                ),
+            },
         );
         fact(
             "collectives",
@@ -317,10 +322,11 @@ impl Report {
         let symmetry = self
             .pairs
             .symmetry
-            .map_or_else(String::new, |share| format!("; {:.1} % of the bytes go both ways", 100.0 * share));
+            .map_or_else(String::new, |share| format!("; {} of the bytes go both ways", percent(share)));
+        let receivers = if most == 1 { "receiver" } else { "receivers" };
         (
             format!(
-                "Pairs of ranks ({}; {} receivers of a sender{symmetry})",
+                "Pairs of ranks ({}; {} {receivers} of a sender{symmetry})",
                 Grouped(different),
                 range(least.into(), most.into())
             ),
@@ -368,14 +374,7 @@ impl Report {
         let mut rows =
             Rows::new(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"]);
         for spread in &self.ranks.spread {
-            let (name, value): (&str, fn(Exact) -> String) = match spread.measure {
-                "computing_ps" => ("computing", time),
-                "sent_bytes" => ("bytes sent", bytes),
-                "received_bytes" => ("bytes received", bytes),
-                "sent_messages" => ("messages sent", count),
-                "received_messages" => ("messages received", count),
-                _ => ("collectives", count),
-            };
+            let (name, value) = measure_of_ranks(spread.measure);
             let fields = vec![
                 name.to_owned(),
                 value(spread.min.value),
@@ -383,7 +382,7 @@ impl Report {
                 value(Exact(spread.mean.round() as u128)),
                 value(spread.max.value),
                 spread.max.rank.to_string(),
-                format!("{:.1} %", 100.0 * spread.variation),
+                percent(spread.variation),
             ];
             rows.row(Exact(0), fields);
         }
