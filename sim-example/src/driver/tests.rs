@@ -53,7 +53,8 @@ fn a_ping_pong_by_hand() {
     assert_eq!(report.performance.events, 4);
 
     let text = report.to_text();
-    for part in ["switch:2: 2 nodes, 4 links", "3.208 µs", "point-to-point", "node0->switch", "2 (1500 B)"] {
+    for part in ["switch:2: 2 nodes, 4 links", "3.208 µs", "point-to-point", "node0->switch", "2 (1 500 B)"]
+    {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
 }
@@ -229,7 +230,7 @@ fn options_change_what_they_should() {
     let report = quiet(&settings).unwrap();
     assert_eq!(report.runtime_ps, Picos(8_000 + 2 * 100_000 + 15_000));
     assert_eq!((report.same_node.messages, report.messages, report.links.used), (2, 2, 0));
-    assert!(report.to_text().contains("of which in a node    2 (1500 B)"));
+    assert!(report.to_text().contains("of which in a node    2 (1 500 B)"));
 }
 
 #[test]
