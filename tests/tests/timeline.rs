@@ -564,7 +564,7 @@ fn wildcards_threads_phases_and_clocks_of_hosts() {
 }
 
 /// What is needed of `vef sim --json --links`: two links in bins of 1 µs, the run ends in the third.
-const RESULT: &str = r#"{"schema": "x", "runtime_ps": 2500500, "links": {"used": 2, "bin_ps": 1000000, "all": [
+const RESULT: &str = r#"{"schema": "vef-sim/1", "runtime_ps": 2500500, "links": {"used": 2, "bin_ps": 1000000, "all": [
     {"link": "node0->switch", "busy_ps": 700000, "busy": [0.5, 0.2, 0.0]},
     {"link": "switch->node1", "busy_ps": 1250500, "busy": [0.25, 0.25, 1.0]}]}}"#;
 
@@ -596,9 +596,11 @@ fn links_of_a_simulation_are_curves() {
     std::fs::write(work.join("short.json"), RESULT.replace("\"all\"", "\"some\"")).expect("a result");
     let said = timeline(work, &["short.json", "-o", "out2"]).exited(2).stderr();
     assert!(said.contains("error: short.json: a result that says nothing of links"), "{said}");
-    std::fs::write(work.join("other.json"), "{\"a\": 1}").expect("a file");
-    let said = timeline(work, &["other.json", "-o", "out2"]).exited(2).stderr();
-    assert!(said.contains("error: other.json: not the result of a simulation"), "{said}");
+    for other in ["{\"a\": 1}", &RESULT.replace("vef-sim/1", "vef-sim/9")] {
+        std::fs::write(work.join("other.json"), other).expect("a file");
+        let said = timeline(work, &["other.json", "-o", "out2"]).exited(2).stderr();
+        assert!(said.contains("error: other.json: not the result of a simulation"), "{said}");
+    }
 }
 
 #[test]

@@ -14,8 +14,17 @@ use std::path::Path;
 /// The keys of a result that are used; `docs/simulator.md` lists all of them.
 #[derive(Debug, Deserialize)]
 struct Simulated {
+    #[serde(rename = "schema")]
+    _schema: Schema,
     runtime_ps: u64,
     links: Links,
+}
+
+/// Results of other schemas are refused.
+#[derive(Debug, Deserialize)]
+enum Schema {
+    #[serde(rename = "vef-sim/1")]
+    One,
 }
 
 #[derive(Debug, Deserialize)]
