@@ -49,7 +49,7 @@ impl Input {
         Ok(Self { path, name: trace.to_path_buf(), _copy: Some(copy) })
     }
 
-    /// A file that stands for what the user named otherwise.
+    /// A file to read in place of `name`, which the user gave.
     pub fn named(path: &Path, name: &Path) -> Self {
         Self { path: path.to_path_buf(), name: name.to_path_buf(), _copy: None }
     }

@@ -132,8 +132,7 @@ pub fn can_all_be_written(outputs: &[&Path], inputs: &[&Path]) -> Result<(), Fai
             return Err("-: only the result goes to the standard output; name a file".into());
         }
         is_no_input(output, inputs.iter().copied())?;
-        let same = |other: &&&Path| is_same(other, output) && !is_stdout(output);
-        if outputs[..number].iter().any(|other| same(&other)) {
+        if !is_stdout(output) && outputs[..number].iter().any(|other| is_same(other, output)) {
             return Err(
                 format!("{}: named twice; each result needs a file of its own", output.display()).into()
             );
@@ -156,15 +155,18 @@ fn is_same(a: &Path, b: &Path) -> bool {
 ///
 /// # Errors
 /// That of the system, with the name of the file.
-pub fn files(files: &[(PathBuf, Vec<u8>)]) -> Result<(), Failure> {
+pub fn files<P: AsRef<Path>, C: AsRef<[u8]>>(files: &[(P, C)]) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| -> Failure { format!("{}: {error}", path.display()).into() };
-    let mut complete = Vec::new();
-    for (path, contents) in files {
-        let new = NewFile::create(path).map_err(|error| failed(path, error))?;
-        new.file().write_all(contents).map_err(|error| failed(path, error))?;
-        complete.push((path, new));
+    let complete = |(path, contents): &(P, C)| {
+        let new = NewFile::create(path.as_ref())?;
+        new.file().write_all(contents.as_ref())?;
+        Ok(new)
+    };
+    let mut all = Vec::new();
+    for file in files {
+        all.push((file.0.as_ref(), complete(file).map_err(|error| failed(file.0.as_ref(), error))?));
     }
-    complete.into_iter().try_for_each(|(path, new)| new.finish().map_err(|error| failed(path, error)))
+    all.into_iter().try_for_each(|(path, new)| new.finish().map_err(|error| failed(path, error)))
 }
 
 /// Writes text to a file, atomically.
@@ -172,7 +174,7 @@ pub fn files(files: &[(PathBuf, Vec<u8>)]) -> Result<(), Failure> {
 /// # Errors
 /// That of the system, with the name of the file.
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
-    files(&[(path.to_path_buf(), text.as_bytes().to_vec())])
+    files(&[(path, text)])
 }
 
 /// Prints `value` as indented JSON.

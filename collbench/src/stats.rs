@@ -235,8 +235,8 @@ pub fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some(((xx * y - x * xy) / determinant, (w * xy - x * y) / determinant))
 }
 
-/// Divides `0..count` into the consecutive parts with the least sum of costs, by dynamic programming. `part` gives the cost of
-/// `from..to` and what stands for it, or `None` where that cannot be a part. Empty if no division is possible.
+/// Divides `0..count` into the consecutive parts with the least sum of costs, by dynamic programming. `part` gives the cost and the
+/// value of `from..to`, or `None` if that cannot be a part. Returns the values, none if no division is possible.
 pub(crate) fn divide<T>(count: usize, part: impl Fn(usize, usize) -> Option<(f64, T)>) -> Vec<T> {
     // least[to]: of the first `to`, the least cost, and where their last part begins.
     let mut least: Vec<Option<(f64, usize)>> = vec![Some((0.0, 0))];

@@ -33,11 +33,6 @@ impl<'a, N: Network> Run<'a, N> {
         Ok(Self { engine, latencies: Latencies::new(), follower, until_progress: PROGRESS_EVERY })
     }
 
-    /// Time of the next event, of a network that knows it.
-    pub(crate) fn next_of(&self, in_network: Option<Picos>) -> Option<Picos> {
-        [in_network, self.follower.events.next()].into_iter().flatten().min()
-    }
-
     /// Processes all events up to `limit`, and calls `progress` from time to time.
     ///
     /// Terminates: each iteration consumes an event or a record, and produces no more of them than the trace has.

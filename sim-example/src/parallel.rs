@@ -135,9 +135,9 @@ fn run_part<'a>(
     let mut run = Run::begin(engine, network, accounts, None)?;
     let (mut counted, mut told) = (0, 0);
     loop {
-        let mut first = run.next_of(run.follower.network.network.next_event());
         let Run { engine, follower, .. } = &mut run;
         let network = &mut follower.network.network;
+        let mut first = [network.next_event(), follower.events.next()].into_iter().flatten().min();
         for (part, message) in network.announced() {
             let id = LiveId::from_raw(message.tag);
             let cell = follower.cells[id.slot() as usize];

@@ -277,7 +277,7 @@ fn what_was_measured_before_the_end_is_kept() {
     }
 }
 
-/// An operation of 5 ms that is over before it returns hides nothing; of one that goes on meanwhile, the waits after computing come too late.
+/// An operation that takes its 5 ms before the start returns hides nothing; one that progresses during computing is hidden.
 #[test]
 fn overlap_is_what_computing_hides() {
     for mpi in Mpi::installed() {

@@ -521,7 +521,7 @@ fn all_is_made_or_nothing() {
         ended(&[&[stuck], words].concat()).exited(2);
         assert!(["p.html", "svg", "tables"].iter().all(|name| !at(name).exists()), "{words:?}");
     }
-    // No tables in a directory that nobody named.
+    // Tables need -o DIR.
     let said = ended(&["t.vef", "--format", "csv"]).exited(2).stderr();
     assert!(said.contains("-o DIR"), "{said}");
     assert_eq!(std::fs::read_dir(work.path()).expect("a directory").count(), 2);
@@ -600,6 +600,7 @@ fn an_input_is_not_replaced() {
     std::fs::create_dir_all(at("tables")).expect("a directory");
     std::fs::rename(at("other.vef"), at("tables/ranks.csv")).expect("moved");
     std::os::unix::fs::symlink(at("tables/ranks.csv"), at("other.vef")).expect("a link");
+    std::fs::create_dir(at("figures")).expect("a directory");
     // The name of a table is a directory.
     std::fs::create_dir_all(at("blocked/time.csv")).expect("a directory");
     for arguments in [

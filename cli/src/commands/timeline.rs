@@ -48,6 +48,7 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
             drawn.map_err(|error| file.error(error))?
         }
     };
+    let Some(summary) = summary else { return Ok(ExitCode::SUCCESS) };
     output::about(&arguments.output, told(arguments, &summary))?;
     match &summary.stuck {
         None => Ok(ExitCode::SUCCESS),
@@ -58,7 +59,7 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
     }
 }
 
-fn draw_trace(arguments: &Timeline, trace: &Input, settings: &Settings) -> Result<Summary, Failure> {
+fn draw_trace(arguments: &Timeline, trace: &Input, settings: &Settings) -> Result<Option<Summary>, Failure> {
     let op_codes = super::check::op_codes(trace, arguments.op_codes.as_deref())?;
     let bandwidth: Bandwidth = arguments.bandwidth.parse()?;
     let link = Link::new(parse_time(&arguments.latency)?, bandwidth.bits_per_second())?;
@@ -66,7 +67,8 @@ fn draw_trace(arguments: &Timeline, trace: &Input, settings: &Settings) -> Resul
     draw(source, settings, arguments)
 }
 
-fn draw(source: Source<'_>, settings: &Settings, arguments: &Timeline) -> Result<Summary, Failure> {
+/// Draws; `None` if the reader of a pipe has closed it.
+fn draw(source: Source<'_>, settings: &Settings, arguments: &Timeline) -> Result<Option<Summary>, Failure> {
     let to = &arguments.output;
     let written = |error| -> Failure { format!("{}: {error}", to.display()).into() };
     let file = NewFile::create(to).map_err(written)?;
@@ -76,7 +78,7 @@ fn draw(source: Source<'_>, settings: &Settings, arguments: &Timeline) -> Result
         timeline::draw(source, settings, file.file(), is_pipe, &mut |slices| bar.count(slices, "slices"));
     let summary = match drawn {
         // A closed pipe (`| head`) is no error.
-        Err(TimelineError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(TimelineError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(None),
         Err(TimelineError::Write(error)) => return Err(written(error)),
         Err(error @ TimelineError::BehindTheEnd { .. }) => {
             return Err(format!("{}: {error}", arguments.input.display()).into());
@@ -84,7 +86,7 @@ fn draw(source: Source<'_>, settings: &Settings, arguments: &Timeline) -> Result
         drawn => drawn?,
     };
     file.finish().map_err(written)?;
-    Ok(summary)
+    Ok(Some(summary))
 }
 
 /// Whether a file is the JSON result of a simulation; no trace begins like JSON.

@@ -214,7 +214,7 @@ impl Report {
         let added = match pairs.matrix.ranks_per_row {
             0..2 => String::new(),
             ranks => format!(
-                "A row or column stands for {} neighbouring ranks, added up; the last one may have fewer. ",
+                "A row or column is the sum of {} neighbouring ranks; the last one may have fewer. ",
                 Grouped(ranks)
             ),
         };

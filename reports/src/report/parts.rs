@@ -81,7 +81,7 @@ pub(super) fn figure(name: &str, caption: &str) -> Markup {
     explorable_figure(name, caption, "")
 }
 
-/// Says that a row of a figure stands for several ranks, if so.
+/// A sentence for figures in which a row is the mean of several ranks; empty for others.
 pub(super) fn mean_of(ranks_per_row: u64) -> String {
     match ranks_per_row {
         0..2 => String::new(),

@@ -52,7 +52,7 @@ impl Stats {
         let sizes = || counts.sizes.iter().map(|(size, _)| *size);
         let mut columns = match counts.exact {
             true => vec![Column::whole("size", sizes())],
-            // Other columns than where a row is one size, so that nobody takes it for that.
+            // Two columns instead of `size`, as a row is a range of sizes.
             false => vec![
                 Column::whole("size_from", sizes().map(|size| smallest_beside(size).max(counts.least))),
                 Column::whole("size_to", sizes()),

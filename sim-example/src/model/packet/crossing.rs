@@ -47,22 +47,7 @@ impl<'a> Packets<'a> {
     /// A message of another part that its tag names here.
     pub(crate) fn expect(&mut self, announced: &Announced, tag: u64) {
         let &Announced { dst, src, number, submitted, bytes, .. } = announced;
-        let message = Message {
-            tag,
-            submitted,
-            entered: submitted,
-            to_send: 0,
-            to_arrive: bytes.0,
-            src,
-            dst,
-            key: 0,
-            packets: 0,
-            number,
-            prepared: true,
-            report_sent: false,
-            delivered: false,
-            passing: false,
-        };
+        let message = Message { tag, ..Message::sent_elsewhere((src, number), dst, submitted, bytes.0) };
         let slot = self.messages.insert(message) as u32;
         if let Some(border) = &mut self.border {
             border.arriving.insert((src, number), slot);
@@ -76,22 +61,8 @@ impl<'a> Packets<'a> {
             Crossed::Packet { buffer, ready, last_byte, walk, bytes, message: (src, number, submitted) } => {
                 let known = self.border.as_ref().and_then(|border| border.arriving.get(&(src, number)));
                 let message = known.copied().unwrap_or_else(|| {
-                    let passing = Message {
-                        tag: 0,
-                        submitted,
-                        entered: submitted,
-                        to_send: 0,
-                        to_arrive: bytes.into(),
-                        src,
-                        dst: walk.dst,
-                        key: 0,
-                        packets: 0,
-                        number,
-                        prepared: true,
-                        report_sent: false,
-                        delivered: false,
-                        passing: true,
-                    };
+                    let message = Message::sent_elsewhere((src, number), walk.dst, submitted, bytes.into());
+                    let passing = Message { passing: true, ..message };
                     self.messages.insert(passing) as u32
                 });
                 let packet = Packet {

@@ -24,6 +24,7 @@ mod arbitration;
 mod border;
 mod crossing;
 mod deadlock;
+mod injection;
 mod parts;
 mod settings;
 
@@ -437,101 +438,6 @@ impl<'a> Packets<'a> {
         (packet.ready, packet.last_byte) = (ready, last_byte);
         packet.link = NONE;
         self.queue.push(packet.ready, Event::new(ARRIVE, slot, 0));
-    }
-
-    /// Sends the next packet of a node's first message.
-    #[inline]
-    fn inject(&mut self, link: LinkId) -> Result<(), OutOfTime> {
-        let node = link.0 / 2;
-        let Some(&slot) = self.sources[node as usize].messages.front() else { return Ok(()) };
-        let message = &mut self.messages[slot as usize];
-        let out_of_time = OutOfTime { bytes: Bytes(message.to_arrive) };
-        if !message.prepared {
-            message.prepared = true;
-            if self.overhead > Picos::ZERO {
-                let prepared = self.now.checked_add(self.overhead).ok_or(out_of_time)?;
-                self.links[link.index()].next_arbitration = prepared;
-                self.schedule_arbitration(link.0);
-                return Ok(());
-            }
-        }
-        let bytes = message.to_send.min(self.settings.size.0) as u32;
-        let wire = bytes + self.settings.header.0 as u32;
-        let Some(room) = self.room_for(link, wire, (0, self.vcs as u8)) else {
-            let state = &mut self.links[link.index()];
-            state.blocked = state.blocked.min(self.now);
-            return Ok(());
-        };
-        let message = &mut self.messages[slot as usize];
-        if message.packets == 0 {
-            message.entered = self.now;
-        }
-        let key = match self.router.by_packet() {
-            true => self.router.key(
-                message.src,
-                message.dst,
-                u64::from(message.key) << 32 | u64::from(message.packets),
-            ),
-            false => message.key,
-        };
-        message.packets = message.packets.wrapping_add(1);
-        message.to_send -= u64::from(bytes);
-        let all_sent = message.to_send == 0;
-        let walk = self.router.start(message.src, message.dst, key);
-        let packet = Packet {
-            ready: Picos::ZERO,
-            last_byte: Picos::ZERO,
-            walk,
-            message: slot,
-            bytes,
-            next: NONE,
-            buffer: NONE,
-            link: link.0,
-            vcs: (0, 0),
-            last: false,
-        };
-        let packet = self.packets.insert(packet) as u32;
-        let time = self.time(self.links[link.index()].class, bytes)?;
-        let state = &mut self.links[link.index()];
-        let latency = self.speeds[usize::from(state.class.0)].speed.latency;
-        let end = self.now.checked_add(time).ok_or(out_of_time)?;
-        (state.free, state.next_arbitration) = (end, end);
-        state.load += wire;
-        let usage = &mut self.usage[link.index()];
-        usage.add(Bytes(wire.into()), time, Picos::ZERO);
-        if let Some(watch) = &mut self.watch {
-            let crossing = Crossing { link, bytes: wire.into(), waited: Picos::ZERO, time, end };
-            watch.crossed(packet, self.messages[slot as usize].tag, &crossing, false);
-            watch.blocked(link, state.blocked.min(self.now), self.now);
-        }
-        if state.blocked != Picos::MAX {
-            usage.blocked = usage.blocked.saturating_add(self.now.saturating_sub(state.blocked));
-            state.blocked = Picos::MAX;
-        }
-        self.hops += 1;
-        let last_byte = end.checked_add(latency).and_then(|there| there.checked_add(self.switch_delay));
-        let last_byte = last_byte.ok_or(out_of_time)?;
-        self.buffers[room as usize].credit -= wire;
-        let ready = Picos(self.now.0 + latency.0 + self.switch_delay.0);
-        self.enqueue(room, packet, ready, last_byte);
-        if all_sent {
-            self.sources[node as usize].messages.pop_front();
-            if self.report_sent {
-                self.messages[slot as usize].report_sent = true;
-                self.queue.push(end, Event::new(SENT, slot, 0));
-            }
-        }
-        if !self.sources[node as usize].messages.is_empty() {
-            self.schedule_arbitration(link.0);
-        }
-        Ok(())
-    }
-
-    /// A message enters the queue of its node.
-    fn start(&mut self, slot: u32) {
-        let node = self.messages[slot as usize].src;
-        self.sources[node as usize].messages.push_back(slot);
-        self.request_arbitration(LinkId::injection(node));
     }
 
     /// The last byte of a message has arrived.

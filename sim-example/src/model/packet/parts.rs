@@ -95,6 +95,28 @@ pub(super) struct Message {
     pub(super) passing: bool,
 }
 
+impl Message {
+    /// Message `number` of a source in another thread's part of the network, of which `bytes` come to this part.
+    pub(super) fn sent_elsewhere((src, number): (u32, u32), dst: u32, submitted: Picos, bytes: u64) -> Self {
+        Self {
+            tag: 0,
+            submitted,
+            entered: submitted,
+            to_send: 0,
+            to_arrive: bytes,
+            src,
+            dst,
+            key: 0,
+            packets: 0,
+            number,
+            prepared: true,
+            report_sent: false,
+            delivered: false,
+            passing: false,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Packet {
     /// Earliest start on the next link: arrival of the first byte, and the switch delay.
