@@ -178,11 +178,12 @@ fn factors(text: &str) -> Result<Factors, Failure> {
     let read = std::fs::read(text)
         .map_err(|error| format!("{text}: {error}; write a file, random[:SEED] or speed"))?;
     let mut factors = Vec::new();
-    for (line, number) in (1..).zip(String::from_utf8_lossy(&read).lines().map(str::trim)) {
-        match number.parse::<f64>() {
-            Ok(factor) if (0.0..=1e6).contains(&factor) => factors.push(factor),
-            _ if number.is_empty() => {}
-            _ => return Err(format!("{text}:{line}: {number:?} is no factor from 0 to 1000000").into()),
+    for (line, numbers) in (1..).zip(String::from_utf8_lossy(&read).lines()) {
+        for number in numbers.split_whitespace() {
+            match number.parse::<f64>() {
+                Ok(factor) if (0.0..=1e6).contains(&factor) => factors.push(factor),
+                _ => return Err(format!("{text}:{line}: {number:?} is no factor from 0 to 1000000").into()),
+            }
         }
     }
     Ok(Factors::Given(factors))
