@@ -4,6 +4,7 @@
 //! first list that differs: the mix fails then, whatever the other members called. So the roll of a process with many
 //! tasks is little larger than the list of one task.
 
+use crate::available::fit;
 use crate::bytes::{Encoder, Garbled, Reader};
 use crate::communicators::{Identity, Known};
 use crate::error::{Call, Disagreement};
@@ -38,7 +39,7 @@ impl CallList {
 
     /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
-        self.bytes.shrink_to_fit();
+        fit(&mut self.bytes);
     }
 
     /// Allocated bytes.

@@ -6,17 +6,21 @@ use vef_format::capture::varint::{Ended, MAX_LEN, Sink, Source};
 #[derive(Debug, Default)]
 pub(crate) struct Encoder(pub(crate) Vec<u8>);
 
-/// Longest number, and the bytes behind it that [`Sink::put`] may overwrite.
-const ROOM: usize = MAX_LEN + 8;
-
 impl Encoder {
     /// Appends a number.
     #[inline]
     pub(crate) fn put(&mut self, value: u64) {
+        self.put_all([value]);
+    }
+
+    /// Appends some numbers.
+    #[inline(always)]
+    pub(crate) fn put_all<const N: usize>(&mut self, values: [u64; N]) {
         let at = self.0.len();
-        self.0.resize(at + ROOM, 0);
+        // [`Sink::put`] may overwrite as many bytes behind a number.
+        self.0.resize(at + (N + 1) * MAX_LEN, 0);
         let mut sink = Sink::new(&mut self.0, at);
-        sink.put(value);
+        values.into_iter().for_each(|value| sink.put(value));
         let end = sink.position().unwrap_or(at);
         self.0.truncate(end);
     }

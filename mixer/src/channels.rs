@@ -5,8 +5,11 @@
 //! gets its channel when it completes but keeps its posting position. Grouped by channel, sends and receives are two
 //! lists, and a match is the same index in both: no search is necessary.
 
+use crate::available::fit;
 use crate::communicators::Identity;
-use hashbrown::HashMap;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
 use vef_format::ids::Rank;
 
 /// No channel, or no partner.
@@ -28,8 +31,10 @@ pub(crate) struct Channel {
 /// All sends, or all receives, of one task.
 #[derive(Debug, Default)]
 pub(crate) struct Side {
-    numbers: HashMap<Channel, u32>,
     channels: Vec<Channel>,
+    /// The indices of `channels`, by channel.
+    numbers: HashTable<u32>,
+    hasher: DefaultHashBuilder,
     /// Channel of each operation, in posting order; [`NONE`]: unknown.
     of: Vec<u32>,
 }
@@ -46,10 +51,17 @@ pub(crate) struct Grouped {
 impl Side {
     /// The number of `channel`, added if it is new.
     pub(crate) fn channel(&mut self, channel: Channel) -> u32 {
-        *self.numbers.entry(channel).or_insert_with(|| {
-            self.channels.push(channel);
-            self.channels.len() as u32 - 1
-        })
+        let Self { channels, numbers, hasher, .. } = self;
+        let hash = |number: &u32| hasher.hash_one(channels[*number as usize]);
+        let same = |number: &u32| channels[*number as usize] == channel;
+        match numbers.entry(hasher.hash_one(channel), same, hash) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                let number = *free.insert(channels.len() as u32).get();
+                channels.push(channel);
+                number
+            }
+        }
     }
 
     /// Adds an operation on channel `number` ([`NONE`]: unknown) and returns its index.
@@ -89,13 +101,14 @@ impl Side {
 
     /// The number of `channel`, if it has operations.
     pub(crate) fn find(&self, channel: &Channel) -> Option<u32> {
-        self.numbers.get(channel).copied()
+        let same = |number: &u32| self.channels[*number as usize] == *channel;
+        self.numbers.find(self.hasher.hash_one(channel), same).copied()
     }
 
     /// Approximate allocated bytes.
     pub(crate) fn memory(&self) -> usize {
-        let a_channel = 2 * size_of::<Channel>() + size_of::<u32>();
-        4 * self.of.capacity() + a_channel * self.channels.capacity()
+        let hashed = 2 * size_of::<u32>() * self.numbers.capacity();
+        size_of::<u32>() * self.of.capacity() + size_of::<Channel>() * self.channels.capacity() + hashed
     }
 
     /// Groups the operations by channel, in linear time.
@@ -121,9 +134,17 @@ impl Side {
         Grouped { begins, order }
     }
 
+    /// The task at the other end of each operation; [`NONE`]: unknown.
+    pub(crate) fn into_peers(self) -> Vec<Rank> {
+        let peer = |number| self.channels.get(number as usize).map_or(Rank(NONE), |channel| channel.peer);
+        // In place.
+        self.of.into_iter().map(peer).collect()
+    }
+
     /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
-        self.of.shrink_to_fit();
+        fit(&mut self.of);
+        fit(&mut self.channels);
     }
 }
 
@@ -132,6 +153,11 @@ impl Grouped {
     pub(crate) fn of(&self, number: u32) -> &[u32] {
         let number = number as usize;
         &self.order[self.begins[number] as usize..self.begins[number + 1] as usize]
+    }
+
+    /// The operations of each channel, by number.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &[u32]> {
+        self.begins.windows(2).map(|bounds| &self.order[bounds[0] as usize..bounds[1] as usize])
     }
 }
 

@@ -1,10 +1,11 @@
 //! Matches sends with receives.
 //!
-//! Each task looks up the other end of a channel once a channel, not once a message, and writes only its own results; so
-//! all tasks are matched in parallel. If the other end belongs to another part or process ([`crate::parts`]), both ends
-//! exchange what the other needs, in posting order: the indices of the messages, or the fates that the receives give
-//! them ([`channel_ends`]).
+//! Each end of a channel needs a list from the other end, in posting order: the indices of the messages, or the fates that
+//! the receives give them ([`Ends`]). It is looked up once a channel, not once a message, and each task writes only its
+//! own results; so all tasks are matched in parallel. If the other end belongs to another part or process
+//! ([`crate::parts`]), the lists are exchanged ([`channel_ends`]).
 
+use crate::available::fit;
 use crate::bytes::{Encoder, Garbled, Reader};
 use crate::channels::{Channel, Grouped, NONE, Side};
 use crate::communicators::Identity;
@@ -45,7 +46,8 @@ pub(crate) struct Partners {
     /// The message that each receive matched.
     pub(crate) senders: Vec<Sender>,
     /// The receiver of each message.
-    pub(crate) receivers: Vec<Receiver>,
+    pub(crate) receivers: Vec<Rank>,
+    fates: Vec<Fate>,
 }
 
 /// The message that a receive matched.
@@ -56,19 +58,12 @@ pub(crate) struct Sender {
     pub(crate) message: u32,
 }
 
-/// The receiver of a message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Receiver {
-    pub(crate) dst: Rank,
-    pub(crate) fate: Fate,
-}
-
 /// [`Partners`] without their tasks, which the channels have.
 #[derive(Debug, Default)]
 pub(crate) struct Matches {
     /// For each receive, the index of its message in the sender; [`NONE`]: no message.
     messages: Vec<u32>,
-    /// The fate of each message.
+    /// The fate of each message; empty if all are [`Fate::Expected`].
     pub(crate) fates: Vec<Fate>,
 }
 
@@ -77,13 +72,18 @@ impl Partners {
     pub(crate) fn of(task: &mut Task, Matches { messages, fates }: Matches) -> Self {
         let (sends, receives) = (std::mem::take(&mut task.sends), std::mem::take(&mut task.receives));
         task.waits = Vec::new();
-        let peer = |channel: Option<Channel>| channel.map_or(Rank(NONE), |channel| channel.peer);
-        let sender = |(receive, message)| Sender { source: peer(receives.of(receive)), message };
-        let receiver = |(message, fate)| Receiver { dst: peer(sends.of(message)), fate };
+        let sender = |(source, message)| Sender { source, message };
         Self {
-            senders: (0..).zip(messages).map(sender).collect(),
-            receivers: (0..).zip(fates).map(receiver).collect(),
+            senders: receives.into_peers().into_iter().zip(messages).map(sender).collect(),
+            receivers: sends.into_peers(),
+            fates,
         }
+    }
+
+    /// The fate of a message.
+    #[inline(always)]
+    pub(crate) fn fate(&self, message: u32) -> Fate {
+        self.fates.get(message as usize).copied().unwrap_or(Fate::Expected)
     }
 }
 
@@ -113,49 +113,105 @@ impl Matched {
     }
 }
 
+/// One end of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Sends,
+    Receives,
+}
+
+impl Kind {
+    fn side(self, task: &Task) -> &Side {
+        match self {
+            Self::Sends => &task.sends,
+            Self::Receives => &task.receives,
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Sends => Self::Receives,
+            Self::Receives => Self::Sends,
+        }
+    }
+}
+
+/// What the other ends of a task's channels need, encoded.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    /// The indices of its messages.
+    sends: Lists,
+    /// The fates that its receives give.
+    receives: Lists,
+}
+
+/// A list for each channel of a side.
+#[derive(Debug, Default)]
+struct Lists {
+    encoded: Encoder,
+    /// End of each channel's list.
+    ends: Vec<usize>,
+}
+
+impl Lists {
+    /// The lists that `put` encodes of the operations of each channel in `grouped`.
+    fn of(grouped: &Grouped, put: impl Fn(&[u32], &mut Encoder)) -> Self {
+        let mut lists = Self::default();
+        for operations in grouped.all() {
+            put(operations, &mut lists.encoded);
+            lists.ends.push(lists.encoded.0.len());
+        }
+        fit(&mut lists.encoded.0);
+        lists
+    }
+}
+
+impl Ends {
+    /// The ends of each of `tasks`.
+    pub(crate) fn of(tasks: &[Task]) -> Vec<Self> {
+        let of = |task: &Task| Self {
+            sends: Lists::of(&task.sends.group(), put_numbers),
+            receives: Lists::of(&task.grouped_receives(), |list, encoder| {
+                put_waits(list, &task.waits, encoder)
+            }),
+        };
+        tasks.par_iter().map(of).collect()
+    }
+
+    /// The list of channel `number` of a side.
+    fn list(&self, kind: Kind, number: u32) -> &[u8] {
+        let Lists { encoded, ends } = match kind {
+            Kind::Sends => &self.sends,
+            Kind::Receives => &self.receives,
+        };
+        let begin = number.checked_sub(1).map_or(0, |before| ends[before as usize]);
+        &encoded.0[begin..ends[number as usize]]
+    }
+}
+
 /// The matching of consecutive tasks from `first` on.
 #[derive(Debug)]
 pub(crate) struct Matching<'a> {
     first: u32,
     tasks: &'a [Task],
-    /// Sends and receives of each task by channel.
-    grouped: Vec<(Grouped, Grouped)>,
-    matches: Vec<Matches>,
+    ends: &'a [Ends],
+    /// For each task, lists of channels whose other end is elsewhere.
+    imported: Vec<Vec<Imported>>,
+}
+
+/// A list of the other end of a channel.
+#[derive(Debug)]
+struct Imported {
+    /// The end here, and its number.
+    kind: Kind,
+    number: u32,
+    list: Box<[u8]>,
 }
 
 impl<'a> Matching<'a> {
-    /// Matches `tasks` with each other.
-    pub(crate) fn new(first: Rank, tasks: &'a [Task]) -> Self {
-        let first = first.0;
-        let grouped: Vec<_> = group(tasks);
-        let matches = |(at, task): (usize, &Task)| {
-            let mut matches = Matches {
-                messages: vec![NONE; task.receives.len()],
-                fates: vec![Fate::Dropped; task.sends.len()],
-            };
-            // The peer's index, and its number of the channel in `side`.
-            let other_end = |channel: Channel, side: fn(&Task) -> &Side| {
-                let peer = channel.peer.0.checked_sub(first)? as usize;
-                let mirrored = Channel { peer: Rank(first + at as u32), ..channel };
-                Some((peer, side(tasks.get(peer)?).find(&mirrored)?))
-            };
-            for (number, channel) in task.sends.channels() {
-                let Some((peer, theirs)) = other_end(channel, |task| &task.receives) else { continue };
-                let waits = &tasks[peer].waits;
-                for (&message, &receive) in grouped[at].0.of(number).iter().zip(grouped[peer].1.of(theirs)) {
-                    matches.fates[message as usize] = waits[receive as usize].into();
-                }
-            }
-            for (number, channel) in task.receives.channels() {
-                let Some((peer, theirs)) = other_end(channel, |task| &task.sends) else { continue };
-                for (&receive, &message) in grouped[at].1.of(number).iter().zip(grouped[peer].0.of(theirs)) {
-                    matches.messages[receive as usize] = message;
-                }
-            }
-            matches
-        };
-        let matches = tasks.par_iter().enumerate().map(matches).collect();
-        Self { first, tasks, grouped, matches }
+    /// Matches `tasks`, which have `ends`.
+    pub(crate) fn new(first: Rank, tasks: &'a [Task], ends: &'a [Ends]) -> Self {
+        Self { first: first.0, tasks, ends, imported: tasks.iter().map(|_| Vec::new()).collect() }
     }
 
     /// Imports the channel ends that other tasks exported; `comm` maps a common communicator number to an own one.
@@ -166,21 +222,16 @@ impl<'a> Matching<'a> {
     ) -> Result<(), Garbled> {
         let mut reader = Reader::new(ends);
         while reader.more() {
-            let (kind, theirs, comm) = (reader.get()?, reader.get_u32()?, comm(reader.get_u32()?));
+            let kind = if reader.get()? == SENDS { Kind::Receives } else { Kind::Sends };
+            let (theirs, comm) = (reader.get_u32()?, comm(reader.get_u32()?));
             let (mine, tag, length) = (reader.get_u32()?, reader.get_signed()? as i32, reader.get()?);
-            let exported = Reader::new(reader.get_bytes()?);
+            let list = reader.get_bytes()?;
             let at = mine.checked_sub(self.first).ok_or(Garbled)? as usize;
             let task = self.tasks.get(at).ok_or(Garbled)?;
             let Some(comm) = comm else { continue };
             let channel = Channel { comm: Identity(comm), peer: Rank(theirs), tag, length };
-            let (sends, receives) = &self.grouped[at];
-            let matches = &mut self.matches[at];
-            if kind == SENDS {
-                let Some(number) = task.receives.find(&channel) else { continue };
-                import_numbers(exported, receives.of(number), &mut matches.messages)?;
-            } else {
-                let Some(number) = task.sends.find(&channel) else { continue };
-                import_waits(exported, sends.of(number), &mut matches.fates)?;
+            if let Some(number) = kind.side(task).find(&channel) {
+                self.imported[at].push(Imported { kind, number, list: list.into() });
             }
         }
         Ok(())
@@ -190,20 +241,55 @@ impl<'a> Matching<'a> {
     pub(crate) fn finish(
         self,
         room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
-    ) -> (Vec<Matches>, Matched) {
-        let Self { first, tasks, mut matches, .. } = self;
-        let settle = |(at, (task, matches)): (usize, (&Task, &mut Matches))| {
-            settle(Rank(first + at as u32), task, matches, room)
-        };
-        let all: Vec<_> = tasks.par_iter().zip(&mut matches).enumerate().map(settle).collect();
-        let mut matched = Matched::default();
-        all.into_iter().for_each(|one| matched.merge(one));
-        (matches, matched)
+    ) -> Result<(Vec<Matches>, Matched), Garbled> {
+        let all: Vec<_> = (0..self.tasks.len()).into_par_iter().map(|at| self.match_task(at, room)).collect();
+        let (mut matches, mut matched) = (Vec::with_capacity(all.len()), Matched::default());
+        for one in all {
+            let (of_task, counts) = one?;
+            matches.push(of_task);
+            matched.merge(counts);
+        }
+        Ok((matches, matched))
     }
-}
 
-fn group(tasks: &[Task]) -> Vec<(Grouped, Grouped)> {
-    tasks.par_iter().map(|task| (task.sends.group(), task.grouped_receives())).collect()
+    fn match_task(
+        &self,
+        at: usize,
+        room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
+    ) -> Result<(Matches, Matched), Garbled> {
+        let (own, task) = (Rank(self.first + at as u32), &self.tasks[at]);
+        let mut messages = vec![NONE; task.receives.len()];
+        let receives = task.grouped_receives();
+        for (number, list) in self.other_ends(at, Kind::Receives) {
+            import_numbers(Reader::new(list), receives.of(number), &mut messages)?;
+        }
+        drop(receives);
+        let mut fates = vec![Fate::Dropped; task.sends.len()];
+        let sends = task.sends.group();
+        for (number, list) in self.other_ends(at, Kind::Sends) {
+            import_waits(Reader::new(list), sends.of(number), &mut fates)?;
+        }
+        drop(sends);
+        let mut matches = Matches { messages, fates };
+        let matched = settle(own, task, &mut matches, room);
+        if matches.fates.iter().all(|&fate| fate == Fate::Expected) {
+            matches.fates = Vec::new();
+        }
+        Ok((matches, matched))
+    }
+
+    /// The lists of the other ends of a task's channels, by channel.
+    fn other_ends(&self, at: usize, kind: Kind) -> impl Iterator<Item = (u32, &[u8])> {
+        let own = Rank(self.first + at as u32);
+        let here = kind.side(&self.tasks[at]).channels().filter_map(move |(number, channel)| {
+            let peer = channel.peer.0.checked_sub(self.first)? as usize;
+            let mirrored = Channel { peer: own, ..channel };
+            let theirs = kind.other().side(self.tasks.get(peer)?).find(&mirrored)?;
+            Some((number, self.ends[peer].list(kind.other(), theirs)))
+        });
+        let of_kind = self.imported[at].iter().filter(move |imported| imported.kind == kind);
+        here.chain(of_kind.map(|imported| (imported.number, &*imported.list)))
+    }
 }
 
 const SENDS: u64 = 0;
@@ -214,34 +300,25 @@ const RECEIVES: u64 = 1;
 pub(crate) fn channel_ends(
     first: Rank,
     tasks: &[Task],
+    ends: &[Ends],
     to: &[Range<u32>],
     comm: &dyn Fn(u32) -> u32,
 ) -> Vec<Vec<u8>> {
     let mut exported: Vec<Encoder> = to.iter().map(|_| Encoder::default()).collect();
-    for (own, task) in (first.0..).zip(tasks) {
-        type Group<'a> = &'a dyn Fn() -> Grouped;
-        let mut export = |kind: u64, side: &Side, group: Group<'_>, list: &dyn Fn(&[u32], &mut Encoder)| {
-            let mut grouped = None;
-            for (number, channel) in side.channels() {
+    for ((own, task), ends) in (first.0..).zip(tasks).zip(ends) {
+        for (code, kind) in [(SENDS, Kind::Sends), (RECEIVES, Kind::Receives)] {
+            for (number, channel) in kind.side(task).channels() {
                 let at = to.partition_point(|range| range.end <= channel.peer.0);
                 if !to.get(at).is_some_and(|range| range.contains(&channel.peer.0)) {
                     continue;
                 }
                 let encoder = &mut exported[at];
-                encoder.put(kind);
-                encoder.put(own.into());
-                encoder.put(comm(channel.comm.0).into());
-                encoder.put(channel.peer.0.into());
+                encoder.put_all([code, own.into(), comm(channel.comm.0).into(), channel.peer.0.into()]);
                 encoder.put_signed(channel.tag.into());
                 encoder.put(channel.length);
-                let mut inner = Encoder::default();
-                list(grouped.get_or_insert_with(group).of(number), &mut inner);
-                encoder.put_bytes(&inner.0);
+                encoder.put_bytes(ends.list(kind, number));
             }
-        };
-        export(SENDS, &task.sends, &|| task.sends.group(), &put_numbers);
-        let put_waits = |receives: &[u32], encoder: &mut Encoder| put_waits(receives, &task.waits, encoder);
-        export(RECEIVES, &task.receives, &|| task.grouped_receives(), &put_waits);
+        }
     }
     exported.into_iter().map(|encoder| encoder.0).collect()
 }

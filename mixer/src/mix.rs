@@ -7,7 +7,7 @@ use crate::channels::NONE;
 use crate::communicators::{Communicators, Known, Names};
 use crate::error::MixError;
 use crate::job::{Job, WindowRequests};
-use crate::matching::{Matched, Matches, Matching, Partners, channel_ends, put_renamed};
+use crate::matching::{Ends, Matched, Matches, Matching, Partners, channel_ends, put_renamed};
 use crate::order::{End, Samples};
 use crate::output::Output;
 use crate::parts::{Parts, Place, Spill};
@@ -410,17 +410,18 @@ impl<'a> Mix<'a> {
         common: &Common,
     ) -> Result<Vec<Matches>, MixError> {
         let first = Rank(parts.share().start as u32);
-        let mut matching = Matching::new(first, kept);
+        let ends = Ends::of(kept);
+        let mut matching = Matching::new(first, kept, &ends);
         if let Some(job) = self.job {
             let export = |part: usize| {
                 let to = &parts.all()[part..=part];
-                Ok(channel_ends(first, kept, to, &|own| common.names.of_own(own)).swap_remove(0))
+                Ok(channel_ends(first, kept, &ends, to, &|own| common.names.of_own(own)).swap_remove(0))
             };
             let own = |name| common.names.own(name);
             job.exchange(parts, export, |_, exported| Ok(matching.import_peer(&exported, &own)?))?;
         }
         let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
-        let (matches, matched) = matching.finish(&room);
+        let (matches, matched) = matching.finish(&room)?;
         self.matched = matched;
         Ok(matches)
     }
@@ -453,7 +454,8 @@ impl<'a> Mix<'a> {
             let walked = self.reading.walk(part.clone(), communicators, with_notes)?;
             let mut tasks: Vec<Task> = walked.into_iter().map(|walked| walked.task).collect();
             let first = Rank(part.start);
-            let mut matching = Matching::new(first, &tasks);
+            let own_ends = Ends::of(&tasks);
+            let mut matching = Matching::new(first, &tasks, &own_ends);
             for exported in ends {
                 matching.import_peer(&spill.read(exported[number])?, &Some)?;
             }
@@ -461,7 +463,8 @@ impl<'a> Mix<'a> {
                 matching.import_peer(&spill.read(exported)?, &|name| common.names.own(name))?;
             }
             let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
-            let (matches, matched) = matching.finish(&room);
+            let (matches, matched) = matching.finish(&room)?;
+            drop(own_ends);
             all.merge(matched);
             let encoded = encode_notes(first, &mut tasks, &matches, &common.operations);
             let partners_of = |(task, matches)| Partners::of(task, matches);
@@ -516,7 +519,7 @@ impl<'a> Mix<'a> {
 impl Left {
     /// Spills the channel ends of `tasks`, the first of which is `first`, for the parts `to`.
     fn add(&mut self, first: Rank, tasks: &[Task], to: &[Range<u32>]) -> Result<(), MixError> {
-        let exported = channel_ends(first, tasks, to, &|comm| comm);
+        let exported = channel_ends(first, tasks, &Ends::of(tasks), to, &|comm| comm);
         self.ends.push(exported.iter().map(|exported| self.spill.add(exported)).collect::<Result<_, _>>()?);
         let mut starts = Encoder::default();
         for (rank, task) in (first.0..).zip(tasks) {

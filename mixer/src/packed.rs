@@ -1,8 +1,9 @@
-//! The records of one task between walk and output: sixteen bytes each.
-//!
-//! References and times are delta-coded. A record that does not fit (computing for over four seconds, a message over
-//! 4 GiB) is in an overflow list, in the same form with wider fields.
+//! The records of one task between walk and output: four numbers each, in four to ten bytes. References and times are
+//! delta-coded.
 
+use crate::available::fit;
+use crate::bytes::Encoder;
+use vef_format::capture::varint::Source;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
@@ -58,13 +59,15 @@ pub(crate) struct Record {
 /// The records of one task, in order, with their starts.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    packed: Vec<Packed>,
+    /// Four numbers a record. The first has, from the lowest bit: two bits of kind, two bits of dependency, 32 bits of
+    /// distance to the dependency, and the thread. Then: time from the start of the previous record, computing time, and
+    /// bytes of a message or index of a part.
+    encoded: Encoder,
+    count: usize,
     /// Parts of collectives; consecutive equal ones are stored once.
     parts: Vec<Part>,
-    /// Overflow: records that do not fit into [`Packed`].
-    long: Vec<Fields<u64>>,
-    /// The thread of each record, in tasks with several threads.
-    threads: Option<Vec<u16>>,
+    /// Whether the task has several threads.
+    threads: bool,
     /// The start of every [`SAMPLE`]th record; counting begins at `ahead`.
     sampled: Vec<u64>,
     ahead: usize,
@@ -76,37 +79,16 @@ pub(crate) struct Records {
 /// The start of one in so many records is sampled.
 pub(crate) const SAMPLE: usize = 64;
 
-/// A record in the packed list; of one in the overflow list, only the kind, and its index there as the value.
-type Packed = Fields<u32>;
-
-/// The fields of a record.
-#[derive(Clone, Copy, Debug)]
-struct Fields<T> {
-    /// Time from the start of the previous record.
-    step: T,
-    time: T,
-    /// Bytes of a message, or index of a part.
-    value: T,
-    /// From the lowest bit: two bits of kind, two bits of dependency, and its distance.
-    link: T,
-}
-
-impl From<Packed> for Fields<u64> {
-    #[inline(always)]
-    fn from(packed: Packed) -> Self {
-        let Packed { step, time, value, link } = packed;
-        Self { step: step.into(), time: time.into(), value: value.into(), link: link.into() }
-    }
-}
-
 const MARK: u64 = 0;
 const MESSAGE: u64 = 1;
 const COLLECTIVE: u64 = 2;
-const LONG: u32 = 3;
 
 const START: u64 = 0;
 const SENT: u64 = 1;
 const RECEIVED: u64 = 2;
+
+/// The thread in the first number of a record.
+const THREAD: u32 = 36;
 
 /// The origin of delta-coded references; the writer and the reader update it alike.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,13 +130,13 @@ impl Records {
     pub(crate) fn of(rank: Rank, threads: bool) -> Self {
         // Multiples of 39 modulo 64 (golden ratio) spread the indices of neighbouring tasks evenly.
         let ahead = rank.index().wrapping_mul(39) % SAMPLE;
-        Self { ahead, threads: threads.then(Vec::new), ..Self::default() }
+        Self { ahead, threads, ..Self::default() }
     }
 
     /// Whether the task has several threads.
     #[inline(always)]
     pub(crate) fn has_threads(&self) -> bool {
-        self.threads.is_some()
+        self.threads
     }
 
     /// Appends a record that begins at `start`, or with the previous record if that is later.
@@ -168,21 +150,11 @@ impl Records {
             Body::Collective(part) => (COLLECTIVE, part.into()),
         };
         let (what, distance) = self.origin.encode(record.after);
-        let fields =
-            Fields { step, time: record.time, value, link: kind | what << 2 | u64::from(distance) << 4 };
-        if (step | fields.time | value | fields.link) >> 32 == 0 {
-            let (step, time, value, link) =
-                (step as u32, fields.time as u32, value as u32, fields.link as u32);
-            self.packed.push(Packed { step, time, value, link });
-        } else {
-            self.packed.push(Packed { step: 0, time: 0, value: self.long.len() as u32, link: LONG });
-            self.long.push(fields);
-        }
-        if let Some(threads) = &mut self.threads {
-            threads.push(record.thread);
-        }
+        let link = kind | what << 2 | u64::from(distance) << 4 | u64::from(record.thread) << THREAD;
+        self.encoded.put_all([link, step, record.time, value]);
+        self.count += 1;
         self.origin.advance(record.after, kind == COLLECTIVE);
-        if (self.packed.len() + self.ahead).is_multiple_of(SAMPLE) {
+        if (self.count + self.ahead).is_multiple_of(SAMPLE) {
             self.sampled.push(self.last);
         }
     }
@@ -202,7 +174,7 @@ impl Records {
 
     /// Number of records.
     pub(crate) fn len(&self) -> usize {
-        self.packed.len()
+        self.count
     }
 
     /// The sampled starts, and the start of the last record.
@@ -212,26 +184,23 @@ impl Records {
 
     /// Allocated bytes.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Packed>() * self.packed.capacity()
+        self.encoded.0.capacity()
             + size_of::<Part>() * self.parts.capacity()
-            + size_of::<Fields<u64>>() * self.long.capacity()
             + size_of::<u64>() * self.sampled.capacity()
-            + size_of::<u16>() * self.threads.as_ref().map_or(0, Vec::capacity)
     }
 
     /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
-        self.packed.shrink_to_fit();
-        self.parts.shrink_to_fit();
-        self.long.shrink_to_fit();
-        self.sampled.shrink_to_fit();
-        self.threads.iter_mut().for_each(Vec::shrink_to_fit);
+        fit(&mut self.encoded.0);
+        fit(&mut self.parts);
+        fit(&mut self.sampled);
     }
 }
 
 /// Reads the records of one task, in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
+    /// Byte of the next record.
     at: usize,
     /// Start of the previous record.
     now: u64,
@@ -246,19 +215,17 @@ impl Cursor {
 
     /// Touches the next two cache lines; a window has about eight records of each of many tasks.
     #[inline]
-    pub(crate) fn prefetch(&self, records: &Records) -> u32 {
-        let next = records.packed.get(self.at..).unwrap_or_default();
-        next.iter().step_by(4).take(2).fold(0, |sum, packed| sum ^ packed.step)
+    pub(crate) fn prefetch(&self, records: &Records) -> u8 {
+        let next = records.encoded.0.get(self.at..).unwrap_or_default();
+        next.iter().step_by(64).take(2).fold(0, |sum, byte| sum ^ byte)
     }
 
     /// The next record, if it begins at `latest` or earlier.
     #[inline(always)]
     pub(crate) fn next(&mut self, records: &Records, latest: u64) -> Option<Entry> {
-        let &packed = records.packed.get(self.at)?;
-        let Fields { step, time, value, link } = match packed.link {
-            LONG => records.long[packed.value as usize],
-            _ => packed.into(),
-        };
+        let mut source = Source::new(&records.encoded.0, self.at);
+        // The link is usually short.
+        let [link, step, time, value] = source.fields::<4, 0b0001>().ok()?;
         let start = self.now + step;
         if start > latest {
             return None;
@@ -271,14 +238,14 @@ impl Cursor {
         let entry = Entry {
             start,
             time,
-            thread: records.threads.as_ref().map(|threads| threads[self.at]),
+            thread: records.threads.then_some((link >> THREAD) as u16),
             receive: self.origin.receive,
             collective: self.origin.collectives.wrapping_sub(distance),
             value,
             link,
         };
         self.origin.collectives += u32::from(link & 3 == COLLECTIVE);
-        self.at += 1;
+        self.at = source.position();
         self.now = start;
         Some(entry)
     }
@@ -387,21 +354,21 @@ mod tests {
     }
 
     #[test]
-    fn usual_records_are_not_long() {
+    fn usual_records_are_short() {
         let amounts = Amounts { send: Bytes(48), recv: Bytes(48) };
         let part = Part { slot: 1, operation: Operation::Allreduce, amounts };
         let mut records = Records::default();
-        for at in 0..1000 {
-            let body = match at % 3 {
-                0 => Body::Mark,
-                1 => Body::Message(Bytes(1 << 31)),
-                _ => Body::Collective(records.add_part(part)),
+        for at in 0..900 {
+            let (body, time) = match at % 3 {
+                0 => (Body::Mark, 100),
+                1 => (Body::Message(Bytes(1 << 13)), 1000),
+                _ => (Body::Collective(records.add_part(part)), 10_000),
             };
-            let record = Record { thread: 0, body, after: After::Received(at), time: 4_000_000_000 };
-            records.push(u64::from(at) * 4_000_000_000, &record);
+            let record = Record { thread: 0, body, after: After::Received(at), time };
+            records.push(u64::from(at) * 1_000_000, &record);
         }
-        assert_eq!((records.long.len(), records.parts.len()), (0, 1));
-        assert_eq!(records.samples().0.len(), 1000 / SAMPLE);
-        assert_eq!(size_of::<Packed>(), 16);
+        // Links: 1; steps: 3; times: 1, 2, 2; values: 1, 2, 1. The first step is 0.
+        assert_eq!((records.encoded.0.len(), records.parts.len()), (300 * (6 + 8 + 7) - 2, 1));
+        assert_eq!(records.samples().0.len(), 900 / SAMPLE);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::agreement::Operations;
 use crate::channels::NONE;
-use crate::matching::{Fate, Partners, Receiver, Sender};
+use crate::matching::{Fate, Partners, Sender};
 use crate::order::End;
 use crate::packed::{After, Body, Cursor, Entry};
 use crate::prepared::{Awaits, Prepared, What};
@@ -135,8 +135,8 @@ impl Place {
     #[inline]
     fn prefetch(&self, task: &Task, partners: &Partners) {
         let lines = partners.senders.get(self.records.receive() as usize).map_or(0, |sender| sender.message)
-            ^ partners.receivers.get(self.messages as usize).map_or(0, |receiver| receiver.dst.0)
-            ^ self.records.prefetch(&task.records);
+            ^ partners.receivers.get(self.messages as usize).map_or(0, |dst| dst.0)
+            ^ u32::from(self.records.prefetch(&task.records));
         black_box(lines);
     }
 
@@ -184,7 +184,7 @@ impl Place {
             Body::Message(bytes) => {
                 let number = self.messages;
                 self.messages += 1;
-                let Receiver { dst, fate } = partners.receivers[number as usize];
+                let (dst, fate) = (partners.receivers[number as usize], partners.fate(number));
                 prepared.what = What::Message { number, dst, fate };
                 prepared.amounts.send = bytes;
                 thread.anchored |= fate != Fate::Dropped;

@@ -19,8 +19,9 @@ use vef_format::error::Place;
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
-/// Memory for matching, as a multiple of the tasks' own memory: partners, and the groups while they are looked up.
-const BESIDE: u64 = 1;
+/// Memory of tasks while they are matched and written, as a multiple of their memory behind the walk (a fraction). The
+/// further memory is channel ends and partners: at most 4 bytes beside the 9 of a receive, and less beside a message.
+const WHEN_MATCHED: (u64, u64) = (3, 2);
 
 /// Reads tasks of a capture.
 pub(crate) struct Reading<'a> {
@@ -87,7 +88,7 @@ impl<'a> Reading<'a> {
             let walked = self.walk_in(Rank(rank), communicators, options);
             self.progress.advance(1);
             let walked = walked?;
-            let need = walked.task.memory() as u64 * (1 + BESIDE);
+            let need = walked.task.memory() as u64 * WHEN_MATCHED.0 / WHEN_MATCHED.1;
             let all = sum.fetch_add(need, Ordering::Relaxed).saturating_add(need);
             if all > room && share.len() > 1 && !over.swap(true, Ordering::SeqCst) {
                 share.clone().for_each(|rank| *of(rank) = None);

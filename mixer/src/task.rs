@@ -1,6 +1,7 @@
 //! The result of the walk over one task's events: records and their channels.
 
 use crate::agreement::Calls;
+use crate::available::fit;
 use crate::channels::{Grouped, Posting, Side};
 use crate::packed::Records;
 use crate::summary::Tally;
@@ -97,7 +98,7 @@ impl Task {
         self.records.shrink();
         self.sends.shrink();
         self.receives.shrink();
-        self.waits.shrink_to_fit();
+        fit(&mut self.waits);
         self.calls.iter_mut().for_each(|calls| calls.made.shrink());
     }
 }

@@ -148,7 +148,7 @@ fn a_container_is_the_same_in_every_mode() {
     };
     let (whole, _) = mixed("whole.vefx", &Options::default());
     for jobs in [1, 3] {
-        let options = Options { jobs, memory: Some(Bytes(1 << 20)), ..Options::default() };
+        let options = Options { jobs, memory: Some(Bytes(1 << 18)), ..Options::default() };
         let (in_parts, spilled) = mixed("parts.vefx", &options);
         assert!(spilled.0 > 0);
         assert!(in_parts == whole, "{jobs} threads, in parts");
