@@ -298,7 +298,7 @@ pub struct Stats {
     #[arg(long, value_name = "WHAT", value_parser = section, conflicts_with_all = ["json", "csv"])]
     pub by: Option<Section>,
     /// Maximum number of rows per table
-    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["json", "csv"])]
     pub top: u32,
     /// File with the codes of collectives in a text trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
@@ -355,12 +355,12 @@ pub struct Timeline {
     /// Maximum size of the file; viewers need two to four times as much memory
     #[arg(long, default_value = "200MB", value_name = "SIZE")]
     pub max_size: String,
-    /// Latency of the network on which a trace is replayed
-    #[arg(long, default_value = "1us", value_name = "TIME")]
-    pub latency: String,
-    /// Bandwidth of that network
-    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
-    pub bandwidth: String,
+    /// Latency of the network on which a trace is replayed [default: 1us]
+    #[arg(long, value_name = "TIME")]
+    pub latency: Option<String>,
+    /// Bandwidth of that network [default: 10Gbit/s]
+    #[arg(long, value_name = "RATE")]
+    pub bandwidth: Option<String>,
     /// File with the codes of collectives in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
@@ -487,7 +487,7 @@ pub struct Place {
     #[arg(long, value_name = "T", requires = "optimise")]
     pub topology: Option<String>,
     /// Seed of the search; the same seed gives the same placement
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "optimise")]
     pub seed: u64,
     /// Output format: table, getinfo, json, toml, text
     #[arg(long, default_value = "table", value_name = "FORMAT")]

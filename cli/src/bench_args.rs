@@ -98,16 +98,16 @@ pub struct Check {
     #[arg(long, value_name = "TABLE")]
     pub algorithms: Option<String>,
     /// Largest median error, in percent
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "op")]
     pub limit: Option<f64>,
     /// To predict: operations
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "files")]
     pub op: Vec<String>,
     /// To predict: sizes
-    #[arg(long, value_name = "SIZES", default_value = "1K:1M:x4")]
+    #[arg(long, value_name = "SIZES", default_value = "1K:1M:x4", conflicts_with = "files")]
     pub sizes: String,
     /// To predict: ranks
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 4)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 4, conflicts_with = "files")]
     pub ranks: u32,
     /// The cells as JSON
     #[arg(long)]

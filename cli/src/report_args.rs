@@ -40,10 +40,10 @@ pub struct Report {
     #[arg(long)]
     pub no_replay: bool,
     /// Latency of the yardstick network
-    #[arg(long, default_value = "1us", value_name = "TIME")]
+    #[arg(long, default_value = "1us", value_name = "TIME", conflicts_with = "no_replay")]
     pub latency: String,
     /// Bandwidth of the yardstick network
-    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
+    #[arg(long, default_value = "10Gbit/s", value_name = "RATE", conflicts_with = "no_replay")]
     pub bandwidth: String,
     /// Codes of collectives in a text trace, other than the default ones (a `code name` line each)
     #[arg(long, value_name = "FILE")]

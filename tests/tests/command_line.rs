@@ -263,3 +263,35 @@ fn a_directory_where_a_trace_is_wanted() {
     }
     assert_eq!(files(work), [""; 0], "{:?}", PathBuf::from(work));
 }
+
+#[test]
+fn an_option_without_effect_is_refused() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    std::fs::write(work.join("t.vef"), TRACE).expect("a trace");
+    let sim = run(vef().current_dir(work).args(["sim", "t.vef", "--json"])).success().stdout();
+    std::fs::write(work.join("sim.json"), sim).expect("a result");
+    let capture = vef_tests::root().join("cli/demo/capture").display().to_string();
+    let refused = |words: &[&str], options: &[&str], says: &str| {
+        for option in options {
+            let words = words.iter().copied().chain(option.split(' '));
+            let ended = run(vef().current_dir(work).args(words)).exited(2);
+            assert!(ended.stderr().contains(says), "{}", ended.stderr());
+        }
+    };
+    let of_a_replay = ["--latency 2us", "--bandwidth 1Gbit/s", "--op-codes codes"];
+    for input in [capture.as_str(), "sim.json"] {
+        refused(&["timeline", input, "-o", "out"], &of_a_replay, &format!("{input} has its own times"));
+    }
+    refused(&["report", "t.vef", "--no-replay"], &of_a_replay[..2], "cannot be used with");
+    refused(&["stats", "t.vef", "--top", "3"], &["--json", "--csv ranks"], "cannot be used with");
+    refused(&["place", "--nodes", "2", "-n", "2"], &["--seed 7"], "--optimise <TRACE>");
+    let check = ["bench", "check", "--calibration", "c.toml"];
+    refused(
+        &[&check[..], &["rows.json"]].concat(),
+        &["--op bcast", "--sizes 8", "-n 2"],
+        "cannot be used with",
+    );
+    refused(&[&check[..], &["--op", "bcast"]].concat(), &["--limit 5"], "cannot be used with");
+    assert_eq!(files(work), ["sim.json", "t.vef"]);
+}

@@ -495,13 +495,13 @@ fn large_numbers_of_a_simulation_keep_their_digits() {
         (&simulated["messages"], &simulated["links"]["busiest"][0]["messages"]),
         (&1.into(), &3.into())
     );
-    assert!(report(&trace, &options).contains("18446744.074 s"), "the run time");
+    assert!(report(&trace, &options).contains("18 446 744.074 s"), "the run time");
     // Ten links are not all links.
     let tables = work.path().join("tables");
     run(vef().arg("report").arg(&trace).args(options).args(["--format", "csv", "-o"]).arg(&tables)).success();
     assert!(tables.join("time.csv").exists() && !tables.join("links.csv").exists());
     let notes = report(&trace, &[&options[..], &["--format", "md"]].concat());
-    assert!(notes.contains("\n## Simulation\n") && notes.contains("18446744.074 s"), "{notes}");
+    assert!(notes.contains("\n## Simulation\n") && notes.contains("18 446 744.074 s"), "{notes}");
     let compared = report(&trace, &["--format", "md", "--against", trace.to_str().expect("a path")]);
     assert!(compared.contains("\n## Comparison\n") && compared.contains("equal"), "{compared}");
 }

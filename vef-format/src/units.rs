@@ -45,14 +45,18 @@ impl Picos {
 }
 
 impl fmt::Display for Picos {
-    /// With the unit that leaves one to three digits before the point: `1.500 ms`.
+    /// With the unit that leaves one to three digits before the point, `1.500 ms`; seconds in groups of three: `1 234.500 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
             0..1_000 => return f.pad(&format!("{} ps", self.0)),
             1_000..1_000_000 => (1e3, "ns"),
             1_000_000..1_000_000_000 => (1e6, "µs"),
             1_000_000_000..1_000_000_000_000 => (1e9, "ms"),
-            _ => (1e12, "s"),
+            1_000_000_000_000..1_000_000_000_000_000 => (1e12, "s"),
+            _ => {
+                let millis = self.0 / 1_000_000_000 + u64::from(self.0 % 1_000_000_000 >= 500_000_000);
+                return f.pad(&format!("{}.{:03} s", Grouped(millis / 1000), millis % 1000));
+            }
         };
         f.pad(&format!("{:.3} {unit}", self.0 as f64 / scale))
     }
@@ -195,6 +199,16 @@ mod tests {
             (u64::MAX, "18.447 EB"),
         ] {
             assert_eq!(Bytes(bytes).to_string(), text);
+        }
+        for (time, text) in [
+            (0, "0 ps"),
+            (999_000_000_000, "999.000 ms"),
+            (999_500_000_000_000, "999.500 s"),
+            (1_000_000_000_000_000, "1 000.000 s"),
+            (1_234_567_890_000_000_000, "1 234 567.890 s"),
+            (u64::MAX, "18 446 744.074 s"),
+        ] {
+            assert_eq!(Picos(time).to_string(), text);
         }
         assert_eq!(Printable("a\u{1b}[2J\r\u{9b}b\tµ\n").to_string(), "a\\u{1b}[2J\\r\\u{9b}b\tµ\n");
         assert_eq!(

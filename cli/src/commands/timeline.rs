@@ -34,6 +34,7 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
     let is_capture = fs::metadata(&arguments.input).is_ok_and(|there| there.is_dir());
     let summary = match is_capture || legacy::Main::is_at(&arguments.input) {
         true => {
+            is_for_traces(arguments)?;
             let capture = Capture::open(&arguments.input)?;
             output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
             draw(Source::Capture(&capture), &settings, arguments)?
@@ -41,7 +42,8 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
         false => {
             let file = Input::of(&arguments.input)?;
             let drawn = match begins_like_json(&file.path) {
-                true => draw(Source::Simulation(&file.path), &settings, arguments),
+                true => is_for_traces(arguments)
+                    .and_then(|()| draw(Source::Simulation(&file.path), &settings, arguments)),
                 false => draw_trace(arguments, &file, &settings),
             };
             file.warn();
@@ -59,10 +61,28 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Refuses the options of a replay for what has its own times.
+fn is_for_traces(arguments: &Timeline) -> Result<(), Failure> {
+    let Timeline { latency, bandwidth, op_codes, .. } = arguments;
+    let given = [
+        ("--latency", latency.is_some()),
+        ("--bandwidth", bandwidth.is_some()),
+        ("--op-codes", op_codes.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            let input = arguments.input.display();
+            Err(format!("{option} is for traces, which are replayed; {input} has its own times").into())
+        }
+    }
+}
+
 fn draw_trace(arguments: &Timeline, trace: &Input, settings: &Settings) -> Result<Option<Summary>, Failure> {
     let op_codes = super::check::op_codes(trace, arguments.op_codes.as_deref())?;
-    let bandwidth: Bandwidth = arguments.bandwidth.parse()?;
-    let link = Link::new(parse_time(&arguments.latency)?, bandwidth.bits_per_second())?;
+    let bandwidth: Bandwidth = arguments.bandwidth.as_deref().unwrap_or("10Gbit/s").parse()?;
+    let link =
+        Link::new(parse_time(arguments.latency.as_deref().unwrap_or("1us"))?, bandwidth.bits_per_second())?;
     let source = Source::Trace { path: &trace.path, op_codes: op_codes.as_ref(), link: &link };
     draw(source, settings, arguments)
 }

@@ -6,6 +6,7 @@ use super::shown::{bytes, count, time};
 use super::text::Rows;
 use crate::exact::Exact;
 use maud::{Markup, html};
+use vef_format::units::Grouped;
 
 impl Report {
     /// Compares with another trace's report.
@@ -20,6 +21,10 @@ impl Report {
         let replayed = |of: fn(&super::replayed::Replayed) -> Exact| {
             move |report: &Self| report.replayed.as_ref().map(of)
         };
+        // Nothing has no mean.
+        let size = |of: fn(&super::model::Sizes) -> Exact| {
+            move |report: &Self| (report.totals.messages.0 > 0).then(|| of(&report.sizes))
+        };
         let differences = [
             row("ranks", &|report| Some(Exact(report.head.ranks.into()))),
             row("records", &|report| Some(report.totals.records)),
@@ -28,8 +33,8 @@ impl Report {
             row("collectives", &|report| Some(report.totals.collectives)),
             row("communicators", &|report| Some(report.totals.communicators)),
             row("pairs", &|report| report.pairs.different.map(Exact::from)),
-            row("mean_size", &|report| Some(report.sizes.mean)),
-            row("median_size", &|report| Some(report.sizes.p50)),
+            row("mean_size", &size(|sizes| sizes.mean)),
+            row("median_size", &size(|sizes| sizes.p50)),
             row("computing_ps", &|report| Some(report.totals.computing_ps)),
             row("computing_max_ps", &|report| Some(report.totals.computing_max_ps)),
             row("runtime_ps", &replayed(|replayed| replayed.runtime_ps)),
@@ -103,8 +108,8 @@ fn compared(this: Exact, other: Exact) -> String {
         _ if this == other => "equal".to_owned(),
         (0, _) => "nothing".to_owned(),
         (_, 0) => "–".to_owned(),
-        _ if this / other >= 10 => format!("{} times as much", ratio()),
-        _ if other / this >= 10 => format!("1/{} of it", ratio()),
+        _ if this / other >= 10 => format!("{} times as much", Grouped(ratio())),
+        _ if other / this >= 10 => format!("1/{} of it", Grouped(ratio())),
         _ if change() < 0.05 => format!("less than 0.1 % {word}"),
         _ => format!("{:.1} % {word}", change()),
     }
@@ -119,15 +124,15 @@ mod tests {
         let change = |this: u128, other: u128| compared(Exact(this), Exact(other));
         assert_eq!(change(7, 7), "equal");
         assert_eq!(change(9, 8), "12.5 % more");
-        assert_eq!(change(4096, 4), "1024 times as much");
+        assert_eq!(change(4096, 4), "1 024 times as much");
         assert_eq!(change(6, 8), "25.0 % less");
-        assert_eq!(change(4, 4096), "1/1024 of it");
+        assert_eq!(change(4, 4096), "1/1 024 of it");
         assert_eq!(change(0, 3), "nothing");
         assert_eq!((change(3, 0), change(0, 0)), ("–".to_owned(), "equal".to_owned()));
         // What a double does not tell from equal, or from nothing.
         let most = u128::from(u64::MAX);
         assert_eq!(change(most - 1, most), "less than 0.1 % less");
         assert_eq!(change(1_000_001, 1_000_000), "less than 0.1 % more");
-        assert_eq!(change(1, most * most), "1/340282366920938463426481119284349108225 of it");
+        assert_eq!(change(1, most * most), "1/340 282 366 920 938 463 426 481 119 284 349 108 225 of it");
     }
 }
