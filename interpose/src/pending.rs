@@ -130,17 +130,19 @@ impl Pending {
         self.needs_status > 0
     }
 
-    /// Sets a flag of the oldest request of `key`, if there is one.
-    pub(crate) fn mark(&mut self, key: usize, flag: u8) {
+    /// Sets a flag of the request that [`Pending::take_of`] would take, if there is one.
+    pub(crate) fn mark_of(&mut self, key: usize, thread: u16, flag: u8) {
+        self.prefer(key, thread);
         let Some(waiting) = self.get_mut(key) else { return };
-        let before = *waiting;
-        *waiting = before.with(flag);
-        let newly = waiting.needs_status() && !before.needs_status();
-        self.needs_status += usize::from(newly);
+        let before = waiting.needs_status();
+        *waiting = waiting.with(flag);
+        let after = waiting.needs_status();
+        self.needs_status = self.needs_status + usize::from(after) - usize::from(before);
     }
 
-    /// The oldest request of `key`.
-    pub(crate) fn get(&mut self, key: usize) -> Option<PendingRequest> {
+    /// The request that [`Pending::take_of`] would take.
+    pub(crate) fn get_of(&mut self, key: usize, thread: u16) -> Option<PendingRequest> {
+        self.prefer(key, thread);
         self.get_mut(key).copied()
     }
 
@@ -158,7 +160,7 @@ impl Pending {
 
     /// Whether `thread` made one of the first [`NEAR`] requests of `key`.
     pub(crate) fn has_of(&mut self, key: usize, thread: u16) -> bool {
-        let Some(oldest) = self.get(key) else { return false };
+        let Some(oldest) = self.get_mut(key).copied() else { return false };
         let rest = self.rest.get(key).filter(|_| oldest.has(PendingRequest::SHARED));
         let rest = rest.into_iter().flatten().take(NEAR);
         std::iter::once(&oldest).chain(rest).any(|waiting| waiting.thread() == thread)
@@ -172,7 +174,7 @@ impl Pending {
 
     /// Moves the oldest request of `key` that `thread` made to the front, if one is among the first [`NEAR`]. The
     /// others belong to threads whose waits are about to return.
-    pub(crate) fn prefer(&mut self, key: usize, thread: u16) {
+    fn prefer(&mut self, key: usize, thread: u16) {
         self.settle();
         let Some(oldest) = self.oldest.get_mut(key) else { return };
         if oldest.thread() != thread && oldest.has(PendingRequest::SHARED) {

@@ -24,7 +24,7 @@ impl PendingRequest {
     /// Other requests have the same handle; used by the table only.
     pub(crate) const SHARED: u8 = 8;
 
-    /// The request has no record; it only marks its handle as used.
+    /// The request has no record, or its completion is recorded already; it only marks its handle as used.
     pub(crate) const UNRECORDED: u8 = 16;
     /// No request.
     pub(crate) const NEVER: Self = Self(u64::MAX);
@@ -109,7 +109,7 @@ impl PendingRequest {
     /// Whether the status of its completion is needed.
     #[inline(always)]
     pub(crate) fn needs_status(self) -> bool {
-        self.has(Self::WILDCARD | Self::CANCELLED)
+        self.has(Self::WILDCARD | Self::CANCELLED) && !self.has(Self::UNRECORDED)
     }
 }
 

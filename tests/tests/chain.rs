@@ -276,6 +276,7 @@ fn a_handle_is_reused_before_its_wait_returns() {
         };
         of_mode("freed");
         of_mode("nowhere");
+        of_mode("cancelled");
         of_mode("matched");
         let out = of_mode("unknown");
         let mut events = Capture::open(&out).expect("a capture").events(Rank(0)).expect("a rank");

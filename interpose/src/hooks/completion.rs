@@ -257,26 +257,22 @@ impl Hook for Cancel {
         }
         // SAFETY: the program passed one.
         let handle = unsafe { call.args.handle_at(REQUEST, 0) };
-        call.tracer.known().requests.prefer(handle, call.lane().writer.thread());
-        if is_cancelled(call, handle) {
-            put_cancelled(call, handle);
-        } else {
-            call.tracer.known().requests.mark(handle, PendingRequest::CANCELLED);
-        }
+        let own = call.lane().writer.thread();
+        let waiting = call.tracer.known().requests.get_of(handle, own);
+        let Some(waiting) = waiting.filter(|waiting| is_cancelled(call, *waiting, handle)) else {
+            return call.tracer.known().requests.mark_of(handle, own, PendingRequest::CANCELLED);
+        };
+        // Its wait may follow: that must not find another thread's request.
+        call.tracer.known().requests.mark_of(handle, own, PendingRequest::UNRECORDED);
+        call.put_completed(&[Completion { request: waiting.request(), outcome: Outcome::Cancelled }]);
     }
 }
 
 /// Whether a pending request has completed as cancelled; programs may never wait for it.
-fn is_cancelled(call: &Recorded, handle: usize) -> bool {
-    let pending =
-        call.tracer.known().requests.get(handle).is_some_and(|of| !of.has(PendingRequest::UNRECORDED));
+fn is_cancelled(call: &Recorded, waiting: PendingRequest, handle: usize) -> bool {
     // SAFETY: under way, so the handle is one.
-    pending && unsafe { call.tracer.mpi.request_is_cancelled(Request::from_word(handle)) }.unwrap_or(false)
-}
-
-fn put_cancelled(call: &mut Recorded, handle: usize) {
-    let Some(waiting) = call.tracer.known().requests.take(handle) else { return };
-    call.put_completed(&[Completion { request: waiting.request(), outcome: Outcome::Cancelled }]);
+    let query = || unsafe { call.tracer.mpi.request_is_cancelled(Request::from_word(handle)) };
+    !waiting.has(PendingRequest::UNRECORDED) && query().unwrap_or(false)
 }
 
 /// `MPI_Request_free`.
@@ -288,11 +284,11 @@ impl Hook for Free {
         // SAFETY: the program passed one.
         call.saved = unsafe { call.args.handle_at(REQUEST, 0) };
         let own = call.lane().writer.thread();
-        call.tracer.known().requests.prefer(call.saved, own);
-        let waiting = call.tracer.known().requests.get(call.saved);
+        let waiting = call.tracer.known().requests.get_of(call.saved, own);
         // After the call the request can no longer be queried.
-        call.saved_flag = waiting.is_some_and(|waiting| waiting.has(PendingRequest::CANCELLED))
-            && is_cancelled(call, call.saved);
+        call.saved_flag = waiting.is_some_and(|waiting| {
+            waiting.has(PendingRequest::CANCELLED) && is_cancelled(call, waiting, call.saved)
+        });
         let mut known = call.tracer.known();
         let template = known.templates.remove(call.saved).flatten();
         // An inactive persistent request may share its handle with a request that another thread's wait has just completed.
