@@ -228,10 +228,10 @@ fn bad_clocks_are_found_out() {
                 let names: Vec<&str> = rows.iter().filter_map(|row| row["operation"].as_str()).collect();
                 assert_eq!(names, ["barrier"], "{jump} {method}: {problems:?}");
                 let said = format!("jumps of 8 bytes: timer wtime jumped by {said}");
-                assert!(
-                    problems.len() == 1 && problems[0].starts_with(&said),
-                    "{jump} {method}: {problems:?}"
-                );
+                // A machine under load may have others.
+                let jumps: Vec<&String> =
+                    problems.iter().filter(|problem| problem.starts_with(&said)).collect();
+                assert_eq!(jumps.len(), 1, "{jump} {method}: {problems:?}");
                 assert!(ended.stdout().contains("its times are thrown away"), "{}", ended.stdout());
             }
         }
@@ -270,10 +270,9 @@ fn what_was_measured_before_the_end_is_kept() {
         bench(mpi, &[&quick[..], &["--op", "unchecked"]].concat()).success();
         let (rows, _) = rows_and_problems(&json(&file));
         assert_eq!(rows.len(), 3);
-        assert!(
-            rows.iter()
-                .all(|row| row["warnings"][0].as_str().is_some_and(|text| text.starts_with("not verified")))
-        );
+        let says = |warning: &Value| warning.as_str().is_some_and(|text| text.starts_with("not verified"));
+        let warned = |row: &Value| row["warnings"].as_array().expect("a list").iter().any(says);
+        assert!(rows.iter().all(warned), "{rows:#?}");
     }
 }
 
