@@ -5,7 +5,6 @@ use super::packed::{NIL, Packed};
 use super::{Found, Search, Source, SourceError, Wanted};
 use hashbrown::HashMap;
 use std::io::{self, Read};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vef_format::container::{self, ContainerError};
@@ -83,20 +82,10 @@ impl Loaded {
     /// Reads all that `reader` gives.
     pub fn read<R: Read>(mut reader: Reader<R>, codes: OpCodes) -> Result<Self, LoadError> {
         let mut loading = Loading::new(*reader.header(), codes);
-        loop {
-            // A reader knows the ranks that it gives to be below the header's.
-            let full = reader.messages(|task, raw| match loading.keep(task, raw) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(full) => ControlFlow::Break(full),
-            });
-            if let Some(full) = full {
-                return Err(full);
-            }
-            match reader.next()? {
-                Some(line) => loading.line(line)?,
-                None => return Ok(loading.finish()),
-            }
+        while let Some(line) = reader.next()? {
+            loading.line(line)?;
         }
+        Ok(loading.finish())
     }
 
     /// Takes records from anywhere: a generator, a test, another format.

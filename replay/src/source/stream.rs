@@ -8,7 +8,6 @@ use super::packed::{NIL, Packed};
 use super::{Found, LoadError, Loaded, Search, Source, SourceError, Wanted};
 use hashbrown::HashMap;
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use vef_format::ids::{CommId, Rank};
 use vef_format::operation::OpCodes;
@@ -18,8 +17,6 @@ use vef_format::text::{Line, Reader, TextError};
 
 /// Bytes of the shortest line that is a record: `0 0 0 0 0 0 -1`.
 const SHORTEST_LINE: u64 = 15;
-/// Lines that are read at once: few enough to stay in the cache until their tasks take them.
-const AT_ONCE: usize = 64;
 
 /// A text trace being read.
 #[derive(Debug)]
@@ -101,27 +98,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads on, one line at least.
+    /// Reads one line.
     #[inline(never)]
     fn read(&mut self) -> Result<(), SourceError> {
-        let Self { reader, waiting, .. } = self;
-        let mut lines = 0;
-        let full = reader.messages(|task, raw| {
-            lines += 1;
-            match waiting.keep(task, raw) {
-                Ok(()) if lines < AT_ONCE => ControlFlow::Continue(()),
-                kept => ControlFlow::Break(kept),
-            }
-        });
-        match full {
-            Some(kept) => kept,
-            None if lines > 0 => Ok(()),
-            None => self.read_line(),
-        }
-    }
-
-    /// Reads one line, of any kind.
-    fn read_line(&mut self) -> Result<(), SourceError> {
         match self.reader.next()? {
             None => {
                 self.ended = true;

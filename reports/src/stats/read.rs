@@ -8,7 +8,7 @@ use super::phases::PhasesOfTask;
 use hashbrown::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -310,11 +310,6 @@ fn add_lines<R: Read>(
 ) -> Result<(), TextError> {
     let mut untold = 0;
     loop {
-        let _ = reader.messages(|task, raw| {
-            sums.add(task.0, raw);
-            untold += 1;
-            ControlFlow::<()>::Continue(())
-        });
         match reader.next()? {
             None => break,
             Some(Line::Communicator { id, members }) => {

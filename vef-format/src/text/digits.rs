@@ -7,16 +7,12 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// Ten to the power of 0…8.
-pub(super) const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-
-/// The bit in the result of [`others`] if the first, or the last, character is not a digit.
-pub(super) const FIRST: u64 = 0x80;
-pub(super) const LAST: u64 = FIRST << 56;
+const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// The high bits of those of eight characters (the first in the lowest byte) that are not digits. Bits behind the first one
 /// that is set may be wrong.
 #[inline(always)]
-pub(super) fn others(word: u64) -> u64 {
+fn others(word: u64) -> u64 {
     let values = word ^ ZEROS;
     // A byte above 9 sets its high bit; carries affect only later bytes.
     (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH
@@ -24,7 +20,7 @@ pub(super) fn others(word: u64) -> u64 {
 
 /// The value of the digits in front of the first non-digit in `others`, which must not be 0, and eight times their number.
 #[inline(always)]
-pub(super) fn short(word: u64, others: u64) -> (u64, u32) {
+fn short(word: u64, others: u64) -> (u64, u32) {
     let high_bit = others.trailing_zeros();
     // Pads with leading zeros to eight digits. Two shifts, because one by 64 is undefined.
     let eight = (word ^ ZEROS) << 8 << (63 ^ high_bit);
@@ -33,7 +29,7 @@ pub(super) fn short(word: u64, others: u64) -> (u64, u32) {
 
 /// The value of eight digits.
 #[inline(always)]
-pub(super) fn eight_at_once(word: u64) -> u64 {
+fn eight_at_once(word: u64) -> u64 {
     join(word ^ ZEROS)
 }
 

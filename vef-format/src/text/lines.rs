@@ -18,39 +18,14 @@ pub struct Lines {
     at: usize,
     /// Limit of ranks.
     tasks: u32,
-    ids: Thousand,
     pub(super) messages: u64,
     pub(super) local_collectives: u64,
-}
-
-/// The text of a thousand ids without their last three digits: the next line's id is usually in the same thousand.
-#[derive(Debug, Default)]
-struct Thousand {
-    /// The first id of the thousand; 0: none.
-    first: u64,
-    /// Its digits without the last three, and their number.
-    text: [u8; 8],
-    length: usize,
-}
-
-impl Thousand {
-    /// The thousand of `id`; none for ids that are too short or too long.
-    #[cold]
-    fn of(id: u64) -> Self {
-        let mut room = [0; ROOM];
-        let length = numerals::write(&mut room, 0, id / 1_000) - 1;
-        match room.first_chunk() {
-            Some(&text) if length <= text.len() => Self { first: id / 1_000 * 1_000, text, length },
-            _ => Self::default(),
-        }
-    }
 }
 
 impl Lines {
     /// No lines, of a trace of `tasks` tasks.
     pub fn new(tasks: u32) -> Self {
-        let ids = Thousand::default();
-        Self { text: Vec::new(), at: 0, tasks, ids, messages: 0, local_collectives: 0 }
+        Self { text: Vec::new(), at: 0, tasks, messages: 0, local_collectives: 0 }
     }
 
     /// Removes all lines; keeps the memory.
@@ -78,7 +53,7 @@ impl Lines {
         self.known(message.dst)?;
         self.messages += 1;
         let mut line = self.row();
-        line.id(message.id.0);
+        line.number(message.id.0);
         line.number(message.src.0.into());
         line.number(message.dst.0.into());
         line.number(message.bytes.0);
@@ -148,9 +123,9 @@ impl Lines {
         if self.text.len() < end {
             self.grow();
         }
-        let Self { text, at, ids, .. } = self;
-        match text[*at..end].first_chunk_mut() {
-            Some(text) => Row { text, begin: *at, at: 0, ids },
+        let begin = self.at;
+        match self.text[begin..end].first_chunk_mut() {
+            Some(text) => Row { text, begin, at: 0 },
             None => unreachable!("it is as long"),
         }
     }
@@ -174,7 +149,6 @@ struct Row<'a> {
     text: &'a mut [u8; ROOM],
     begin: usize,
     at: usize,
-    ids: &'a mut Thousand,
 }
 
 impl Row<'_> {
@@ -195,21 +169,6 @@ impl Row<'_> {
     #[inline(always)]
     fn number(&mut self, number: u64) {
         self.at = numerals::write(self.text, self.at, number);
-    }
-
-    /// Appends the id of a message, at the front of a line, and a blank.
-    #[inline(always)]
-    fn id(&mut self, id: u64) {
-        let mut last = id.wrapping_sub(self.ids.first);
-        if last >= 1_000 {
-            *self.ids = Thousand::of(id);
-            last = id - self.ids.first;
-        }
-        if self.ids.first == 0 {
-            return self.number(id);
-        }
-        numerals::put(self.text, 0, self.ids.text);
-        self.at = numerals::three(self.text, self.ids.length, last);
     }
 
     /// Appends the fields `dep`, `time` and `idDep`, and the line end.

@@ -16,7 +16,6 @@ mod digits;
 mod error;
 mod lines;
 mod numerals;
-mod quick;
 mod reader;
 mod scan;
 mod writer;

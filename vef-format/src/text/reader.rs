@@ -5,18 +5,15 @@
 //! arrive.
 
 use super::error::{Expected, Field, Problem, TextError};
-use super::quick;
 use super::scan::{Cursor, Fault, quote};
 use crate::error::Place;
 use crate::id_set::IdSet;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
-use crate::raw::Raw;
 use crate::record::{Dependency, Header, Line, LocalCollective, Message, Version};
 use crate::units::{Bytes, Picos, Ticks};
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Bytes read at a time.
@@ -138,55 +135,9 @@ impl<R: Read> Reader<R> {
         Ok(self.next_numbered()?.map(|(_, line)| line))
     }
 
-    /// Passes the next messages and their senders to `take`, until it breaks or until [`Reader::next`] must read the next
-    /// line: it is no message, is written in an unusual form, is invalid, or is not in memory yet.
-    ///
-    /// The fast path for readers of plain numbers; alternating with `next` it gives all records in order.
-    #[inline]
-    pub fn messages<B>(&mut self, mut take: impl FnMut(Rank, &Raw) -> ControlFlow<B>) -> Option<B> {
-        if self.header.version != Version::V3 {
-            return None;
-        }
-        let tasks = self.header.tasks;
-        let mut from = self.at;
-        let (mut messages, mut broken_off) = (0, None);
-        let block = &self.block[..self.whole];
-        while let Some(room) = block.get(from..).and_then(|rest| rest.first_chunk())
-            && let Some((task, raw, length)) = quick::message(room, tasks)
-        {
-            from += length;
-            messages += 1;
-            if let ControlFlow::Break(with) = take(task, &raw) {
-                broken_off = Some(with);
-                break;
-            }
-        }
-        self.at = from;
-        self.line += messages;
-        self.found.messages += messages;
-        broken_off
-    }
-
-    /// The next record, if [`Reader::messages`] can read it.
-    #[inline(always)]
-    fn next_message(&mut self) -> Option<Line<'static>> {
-        if self.header.version != Version::V3 {
-            return None;
-        }
-        let room = self.block[..self.whole].get(self.at..)?.first_chunk()?;
-        let (task, raw, length) = quick::message(room, self.header.tasks)?;
-        self.at += length;
-        self.line += 1;
-        self.found.messages += 1;
-        Some(raw.line(task))
-    }
-
     /// [`Reader::next`], with the line number (1-based).
     #[inline]
     pub fn next_numbered(&mut self) -> Result<Option<(u64, Line<'_>)>, TextError> {
-        if let Some(line) = self.next_message() {
-            return Ok(Some((self.line, line)));
-        }
         let begin = loop {
             if self.at == self.whole && !self.refill()? {
                 return match self.check_counts {
@@ -369,7 +320,7 @@ fn message(cursor: &mut Cursor<'_>, header: &Header) -> Result<Message, Fault> {
     let src = Rank(cursor.number_in(Field::Id, Field::Src, 0, last)? as u32);
     let dst = Rank(cursor.number_in(Field::Src, Field::Dst, 0, last)? as u32);
     let bytes = Bytes(cursor.number(Field::Dst, Field::Bytes)?);
-    let dep = cursor.digit(Field::Bytes, Field::Dep, most_dep)?;
+    let dep = cursor.number_in(Field::Bytes, Field::Dep, 0, most_dep)? as u8;
     let time = Ticks(cursor.number(Field::Dep, Field::Time)?);
     let after = dependency(cursor, dep & 3)?;
     cursor.end(Field::IdDep)?;
@@ -386,7 +337,7 @@ fn collective(cursor: &mut Cursor<'_>, header: &Header) -> Result<LocalCollectiv
     let task = Rank(cursor.number_in(Field::Op, Field::Task, 0, last)? as u32);
     let send = Bytes(cursor.number(Field::Task, Field::SendBytes)?);
     let recv = Bytes(cursor.number(Field::SendBytes, Field::RecvBytes)?);
-    let dep = cursor.digit(Field::RecvBytes, Field::Dep, 3)?;
+    let dep = cursor.number_in(Field::RecvBytes, Field::Dep, 0, 3)? as u8;
     let time = Ticks(cursor.number(Field::Dep, Field::Time)?);
     let after = dependency(cursor, dep)?;
     cursor.end(Field::IdDep)?;

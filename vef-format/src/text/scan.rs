@@ -128,29 +128,7 @@ impl Cursor<'_> {
     /// The next field, `field`, which is a number; it follows `before`.
     #[inline(always)]
     pub(super) fn number(&mut self, before: Field, field: Field) -> Result<u64, Fault> {
-        match self.quick_number() {
-            Some(value) => Ok(value),
-            None => self.slow_number(before, field, 0, u64::MAX),
-        }
-    }
-
-    /// [`Cursor::number_in`] between any blanks, with errors.
-    #[cold]
-    fn slow_number(&mut self, before: Field, field: Field, least: u64, most: u64) -> Result<u64, Fault> {
-        self.next_field(before)?;
-        self.digits_in(field, least, most)
-    }
-
-    /// [`Cursor::number_in`] for a number of one digit, from 0 to `most`, that is not the last field.
-    #[inline(always)]
-    pub(super) fn digit(&mut self, before: Field, field: Field, most: u8) -> Result<u8, Fault> {
-        if let Some(&[b' ', digit, b' ']) = self.block.get(self.at..).and_then(|rest| rest.first_chunk::<3>())
-            && (b'0'..=b'0' + most).contains(&digit)
-        {
-            self.at += 2;
-            return Ok(digit - b'0');
-        }
-        self.slow_number(before, field, 0, most.into()).map(|digit| digit as u8)
+        self.number_in(before, field, 0, u64::MAX)
     }
 
     /// The next field, `field`, which is a number from `least` to `most`; it follows `before`.
@@ -166,8 +144,10 @@ impl Cursor<'_> {
         match self.quick_number() {
             Some(value) if value >= least && value <= most => Ok(value),
             _ => {
+                // Between any blanks, with errors.
                 *self = begin;
-                self.slow_number(before, field, least, most)
+                self.next_field(before)?;
+                self.digits_in(field, least, most)
             }
         }
     }

@@ -1,10 +1,9 @@
 //! Reader and writer against each other, against real traces, and against everything a line can have wrong.
 
-use super::{Line, Problem, Reader, TextError, Writer, quick};
+use super::{Line, Problem, Reader, TextError, Writer};
 use crate::error::Spot;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
-use crate::raw::Raw;
 use crate::record::{Dependency, Header, LocalCollective, Message, Record, Version};
 use crate::testing::trace;
 use crate::units::{Bytes, Picos, Ticks};
@@ -316,77 +315,7 @@ fn the_writer_refuses_what_cannot_be_read() {
     assert_eq!(empty.to_string(), "the header promises 3 point-to-point lines, 0 were written");
 }
 
-/// What the quick way makes of a line in a trace of nine tasks, with much behind that may mislead it.
-fn quick_line(line: &[u8]) -> Option<(Rank, Raw, usize)> {
-    let mut room = [b'9'; quick::ROOM];
-    let behind = b"\n1 0 1 8 4 20 -1\n".iter().cycle();
-    for (to, from) in room.iter_mut().zip(line.iter().chain(behind)) {
-        *to = *from;
-    }
-    quick::message(&room, 9)
-}
-
-#[test]
-fn what_is_written_takes_the_quick_way() {
-    for (line, want) in [
-        ("0 0 1 0 0 0 -1", (0, 0, 1, 0, 0)),
-        ("7 0 8 8192 4 1000 -1", (7, 0, 8, 8192, 1000)),
-        ("99999999 8 8 10000000 5 99999999 12345678", (99_999_999, 8, 8, 10_000_000, 99_999_999)),
-        ("100000000 1 2 0 6 123456789 100000001", (100_000_000, 1, 2, 0, 123_456_789)),
-        ("999999999999999 1 2 999999999999999 3 1 G5", (10u64.pow(15) - 1, 1, 2, 10u64.pow(15) - 1, 1)),
-    ] {
-        let (task, raw, length) = quick_line(line.as_bytes()).expect(line);
-        assert_eq!((raw.id, task.0, raw.to, raw.bytes, raw.time), want, "{line}");
-        assert_eq!(length, line.len() + 1);
-    }
-    for line in [
-        "0 9 1 0 0 0 -1",
-        "0 1 9 0 0 0 -1",
-        "0 0 1 0 8 0 1",
-        "0 0 1 0 0 0 -10",
-        "0 0 1 0 3 0 -1",
-        "G0 C0 6 0 0 0 0 0 -1",
-    ] {
-        assert!(quick_line(line.as_bytes()).is_none(), "{line}");
-    }
-}
-
 proptest! {
-    /// A blank in front of a line keeps it from the quick way.
-    #[test]
-    fn the_quick_way_reads_what_the_careful_one_does(
-        fields in proptest::collection::vec(prop_oneof![
-            6 => (any::<u64>(), 0u32..64).prop_map(|(number, shift)| (number >> shift).to_string()),
-            4 => (0u64..8).prop_map(|number| number.to_string()),
-            1 => prop_oneof!["-1", "G[0-9]{1,9}", "", "0[0-9]{1,17}"],
-        ], 6..9),
-        last in prop_oneof!["-1", "[0-9]{1,12}", "G[0-9]{1,9}"],
-        change in proptest::option::of((0usize..80, prop_oneof![any::<u8>(), Just(b' '), Just(b'7'), Just(b'\n')])),
-    ) {
-        let mut line = (fields[..6].join(" ") + " " + &last).into_bytes();
-        if let Some((at, byte)) = change {
-            let at = at % line.len();
-            line[at] = byte;
-        }
-        let whole = |front: &str, line: &[u8]| {
-            let rest = "1 0 1 8 4 20 -1\n".repeat(8);
-            [b"VEF3 9 9 0 0 0 0 1\n", front.as_bytes(), line, b"\n", rest.as_bytes()].concat()
-        };
-        // The change may have made two lines of it.
-        let first = line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len());
-        if let Some((task, raw, length)) = quick_line(&line) {
-            let (_, records) = parse(&whole(" ", &line[..first])).unwrap();
-            prop_assert_eq!(raw.line(task).to_record(), records[0].clone());
-            prop_assert_eq!(length, first + 1);
-        }
-        match (parse(&whole("", &line)), parse(&whole(" ", &line))) {
-            (Ok(quick), Ok(careful)) => prop_assert_eq!(quick, careful),
-            (quick, careful) => {
-                prop_assert_eq!(quick.unwrap_err().to_string(), careful.unwrap_err().to_string());
-            }
-        }
-    }
-
     #[test]
     fn what_is_written_is_read((header, records) in trace()) {
         let text = print(&header, &records);
