@@ -25,8 +25,6 @@ pub enum Mended {
     Communicator,
     /// The id of a point-to-point line.
     Id,
-    /// Id, communicator or operation of one task's part of a collective.
-    Collective,
     /// The dependency of a record.
     Dependency,
     /// The position of a record in its task.

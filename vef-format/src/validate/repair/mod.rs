@@ -1,15 +1,13 @@
 //! Repairs what the rest of a trace determines.
 //!
-//! Only unambiguous repairs are made: counts of the header, awaited bits, ids out of file order, a dependency with only one
-//! possible target, the id, operation or communicator of one line of a collective where all other lines agree, records in
-//! front of their dependency in the same task, communicators below their first use. All else stays as it is and is a
-//! problem in the [`Report`].
+//! Only unambiguous repairs are made, of what generators and editors of traces get wrong: counts of the header, awaited bits,
+//! ids out of file order, a dependency with only one possible target, records in front of their dependency in the same
+//! task, communicators below their first use. All else stays as it is and is a problem in the [`Report`].
 //!
 //! All records are in memory, some 80 bytes each. Each line must be readable: a truncated or garbled line is an error of
 //! the reader.
 
 mod changes;
-mod collectives;
 mod dependencies;
 mod lines;
 #[cfg(test)]
@@ -99,11 +97,9 @@ impl Trace {
     /// Makes all repairs, in this order: each step relies on the steps before.
     fn mend(&mut self, options: &Options) -> Repair {
         let mut log = Changes::new(options.keep);
-        let op_codes = options.op_codes.clone();
         lines::communicators(&mut self.records, &mut log);
         lines::ids(&mut self.records, &mut log);
         lines::order(&mut self.records, &mut log);
-        collectives::mend(&mut self.records, &op_codes, &mut log);
         dependencies::mend(&mut self.records, &mut log);
         dependencies::awaited(&mut self.records, &mut log);
         lines::header(&mut self.header, &self.records, &mut log);

@@ -112,34 +112,15 @@ enum Damage {
     Swap,
     LateCommunicator,
     Twice,
-    WrongCollective,
-    WrongComm,
-    WrongOperation,
 }
 
 use Damage::*;
-const DAMAGES: [Damage; 9] = [
-    Bit,
-    WrongId,
-    WrongDependency,
-    Swap,
-    LateCommunicator,
-    Twice,
-    WrongCollective,
-    WrongComm,
-    WrongOperation,
-];
+const DAMAGES: [Damage; 6] = [Bit, WrongId, WrongDependency, Swap, LateCommunicator, Twice];
 
 /// The places of what `wanted` finds, of which `pick` chooses one.
 fn choose(trace: &Trace, pick: u32, wanted: impl Fn(usize, &Record) -> bool) -> Option<usize> {
     let found: Vec<usize> = (0..trace.records.len()).filter(|&at| wanted(at, &trace.records[at].1)).collect();
     (!found.is_empty()).then(|| found[pick as usize % found.len()])
-}
-
-fn members(trace: &Trace, record: &Record) -> usize {
-    let Record::Collective(part) = record else { return 0 };
-    let is_it = |record: &&Record| matches!(record, Record::Collective(other) if other.id == part.id);
-    trace.records.iter().map(|(_, record)| record).filter(is_it).count()
 }
 
 /// Damages a trace; `false` where there is nothing of that kind to damage.
@@ -175,8 +156,6 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
             _ => false,
         }),
         Twice => choose(trace, pick, |_, record| matches!(record, Record::Communicator(_))),
-        WrongCollective | WrongOperation => choose(trace, pick, |_, record| members(trace, record) > 2),
-        WrongComm => choose(trace, pick, |_, record| matches!(record, Record::Collective(_))),
     };
     let Some(at) = at else { return false };
     let other = choose(trace, how, |other, record| other != at && matches!(record, Record::Message(_)));
@@ -222,13 +201,6 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
             let to = at + 1 + how as usize % (trace.records.len() - at);
             trace.records.insert(to, (1000, copy));
         }
-        (WrongCollective, Record::Collective(part)) => {
-            part.id.0 = if how.is_multiple_of(2) && part.id.0 > 0 { part.id.0 - 1 } else { unknown };
-        }
-        (WrongComm, Record::Collective(part)) => {
-            part.comm.0 = if how.is_multiple_of(2) { (part.comm.0 + 1) % 2 } else { 77 };
-        }
-        (WrongOperation, Record::Collective(part)) => part.op.0 = if how.is_multiple_of(2) { 6 } else { 999 },
         _ => unreachable!("chosen so"),
     }
     true
