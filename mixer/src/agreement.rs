@@ -5,7 +5,7 @@
 //! tasks is little larger than the list of one task.
 
 use crate::available::fit;
-use crate::bytes::{Encoder, Garbled, Reader};
+use crate::bytes::{Coded, Encoder, Garbled, Reader, coded};
 use crate::communicators::{Identity, Known};
 use crate::error::{Call, Disagreement};
 use std::collections::BTreeMap;
@@ -81,16 +81,9 @@ impl CallList {
     fn call(&self, at: u32) -> Option<Call> {
         self.calls().nth(at as usize)
     }
-
-    fn encode(&self, encoder: &mut Encoder) {
-        encoder.put(self.count.into());
-        encoder.put_bytes(&self.bytes);
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
-        Ok(Self { count: reader.get_u32()?, bytes: reader.get_bytes()?.to_vec() })
-    }
 }
+
+coded!(CallList { bytes, count });
 
 /// The calls of all members on one communicator.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -102,6 +95,8 @@ struct Roll {
     /// The lowest task whose calls differ, and its calls. Higher tasks are not compared any more.
     first_other: Option<(Rank, CallList)>,
 }
+
+coded!(Roll { list, members, first_other });
 
 impl Roll {
     /// Adds the calls of `task`, which is higher than all tasks before.
@@ -205,19 +200,9 @@ impl Rolls {
     /// Encodes all rolls for another process; `comm` maps an own communicator to its common number.
     pub(crate) fn encode(&self, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
         let mut encoder = Encoder::default();
-        for (&own, Roll { list, members, first_other }) in &self.0 {
-            encoder.put(comm(own).into());
-            list.encode(&mut encoder);
-            encoder.put(members.len() as u64);
-            for &(task, made) in members {
-                encoder.put(task.0.into());
-                encoder.put(made.into());
-            }
-            encoder.put(first_other.is_some().into());
-            if let Some((task, list)) = first_other {
-                encoder.put(task.0.into());
-                list.encode(&mut encoder);
-            }
+        for (&own, roll) in &self.0 {
+            comm(own).put(&mut encoder);
+            roll.put(&mut encoder);
         }
         encoder.0
     }
@@ -226,14 +211,7 @@ impl Rolls {
     pub(crate) fn import_peer(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
         let mut reader = Reader::new(bytes);
         while reader.more() {
-            let comm = reader.get_u32()?;
-            let mut later = Roll { list: CallList::decode(&mut reader)?, ..Roll::default() };
-            for _ in 0..reader.get()? {
-                later.members.push((Rank(reader.get_u32()?), reader.get_u32()?));
-            }
-            if reader.get()? == 1 {
-                later.first_other = Some((Rank(reader.get_u32()?), CallList::decode(&mut reader)?));
-            }
+            let (comm, later) = <(u32, Roll)>::get(&mut reader)?;
             self.0.entry(comm).or_default().merge(later);
         }
         Ok(())
@@ -266,6 +244,8 @@ pub(crate) struct Operations {
     /// Calls that belong to operations that some members did not call.
     pub(crate) incomplete_parts: u64,
 }
+
+coded!(Operations { complete, incomplete_parts });
 
 #[cfg(test)]
 mod tests {

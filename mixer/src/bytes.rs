@@ -1,6 +1,9 @@
 //! Encoding of the messages between parts and processes: variable-length numbers and byte strings.
 
+use std::collections::BTreeMap;
 use vef_format::capture::varint::{Ended, MAX_LEN, Sink, Source};
+use vef_format::ids::Rank;
+use vef_format::units::Bytes;
 
 /// An encoded message.
 #[derive(Debug, Default)]
@@ -93,6 +96,133 @@ impl<'a> Reader<'a> {
         let found = self.bytes.get(at..end).ok_or(Garbled)?;
         self.source = Source::new(self.bytes, end);
         Ok(found)
+    }
+}
+
+/// A value in a message.
+pub(crate) trait Coded: Sized {
+    /// Appends the value.
+    fn put(&self, encoder: &mut Encoder);
+
+    /// The next value.
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled>;
+
+    /// A message of this value alone.
+    fn encode(&self) -> Vec<u8> {
+        let mut encoder = Encoder::default();
+        self.put(&mut encoder);
+        encoder.0
+    }
+
+    /// The value of a message.
+    fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+        Self::get(&mut Reader::new(bytes))
+    }
+}
+
+/// Implements [`Coded`] for a struct: its fields, in this order.
+macro_rules! coded {
+    ($name:ty { $($field:tt),+ }) => {
+        impl $crate::bytes::Coded for $name {
+            fn put(&self, encoder: &mut $crate::bytes::Encoder) {
+                $($crate::bytes::Coded::put(&self.$field, encoder);)+
+            }
+
+            fn get(reader: &mut $crate::bytes::Reader<'_>) -> Result<Self, $crate::bytes::Garbled> {
+                Ok(Self { $($field: $crate::bytes::Coded::get(reader)?),+ })
+            }
+        }
+    };
+}
+pub(crate) use coded;
+
+coded!(Rank { 0 });
+coded!(Bytes { 0 });
+
+/// Implements [`Coded`] for integers, by the methods of [`Encoder`] and [`Reader`].
+macro_rules! integer {
+    ($name:ty, $put:ident, $get:ident) => {
+        impl Coded for $name {
+            fn put(&self, encoder: &mut Encoder) {
+                encoder.$put(*self as _);
+            }
+
+            fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+                reader.$get()?.try_into().map_err(|_| Garbled)
+            }
+        }
+    };
+}
+
+integer!(u64, put, get);
+integer!(u32, put, get);
+integer!(usize, put, get);
+integer!(i32, put_signed, get_signed);
+
+impl Coded for Vec<u8> {
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.put_bytes(self);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        reader.get_bytes().map(<[u8]>::to_vec)
+    }
+}
+
+impl Coded for String {
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.put_bytes(self.as_bytes());
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        reader.get_bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+impl<T: Coded> Coded for Vec<T> {
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.put(self.len() as u64);
+        self.iter().for_each(|value| value.put(encoder));
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        (0..reader.get()?).map(|_| T::get(reader)).collect()
+    }
+}
+
+impl<T: Coded> Coded for Option<T> {
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.put(self.is_some().into());
+        self.iter().for_each(|value| value.put(encoder));
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        (reader.get()? != 0).then(|| T::get(reader)).transpose()
+    }
+}
+
+impl<A: Coded, B: Coded> Coded for (A, B) {
+    fn put(&self, encoder: &mut Encoder) {
+        self.0.put(encoder);
+        self.1.put(encoder);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        Ok((A::get(reader)?, B::get(reader)?))
+    }
+}
+
+impl<K: Coded + Ord, V: Coded> Coded for BTreeMap<K, V> {
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.put(self.len() as u64);
+        for (key, value) in self {
+            key.put(encoder);
+            value.put(encoder);
+        }
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        Vec::get(reader).map(|entries: Vec<(K, V)>| entries.into_iter().collect())
     }
 }
 

@@ -199,39 +199,27 @@ impl Table {
 
 impl Birth {
     fn encode(&self, encoder: &mut Encoder) {
-        match *self {
-            Self::World => encoder.put(0),
-            Self::SelfOnly => encoder.put(1),
-            Self::Child { parent, ordinal } => {
-                encoder.put(2);
-                encoder.put(parent.0.into());
-                encoder.put(ordinal.into());
-            }
-            Self::Group { parent, tag, ordinal } => {
-                encoder.put(3);
-                encoder.put(parent.0.into());
-                encoder.put_signed(tag.into());
-                encoder.put(ordinal.into());
-            }
-            Self::Unseen { ordinal } => {
-                encoder.put(4);
-                encoder.put(ordinal.into());
-            }
-        }
+        let (kind, parent, tag, ordinal) = match *self {
+            Self::World => (0, 0, 0, 0),
+            Self::SelfOnly => (1, 0, 0, 0),
+            Self::Child { parent, ordinal } => (2, parent.0, 0, ordinal),
+            Self::Group { parent, tag, ordinal } => (3, parent.0, tag, ordinal),
+            Self::Unseen { ordinal } => (4, 0, 0, ordinal),
+        };
+        encoder.put_all([kind, parent.into(), tag as u32 as u64, ordinal.into()]);
     }
 
     /// `here` are the identities of the communicators decoded before; a parent is one of them.
     fn decode(reader: &mut Reader<'_>, here: &[u32]) -> Result<Self, Garbled> {
-        let parent = |at: u32| here.get(at as usize).map(|&at| Identity(at)).ok_or(Garbled);
-        Ok(match reader.get()? {
+        let (kind, at) = (reader.get()?, reader.get_u32()?);
+        let (tag, ordinal) = (reader.get_u32()? as i32, reader.get_u32()?);
+        let parent = || here.get(at as usize).map(|&at| Identity(at)).ok_or(Garbled);
+        Ok(match kind {
             0 => Self::World,
             1 => Self::SelfOnly,
-            2 => Self::Child { parent: parent(reader.get_u32()?)?, ordinal: reader.get_u32()? },
-            3 => {
-                let parent = parent(reader.get_u32()?)?;
-                Self::Group { parent, tag: reader.get_signed()? as i32, ordinal: reader.get_u32()? }
-            }
-            4 => Self::Unseen { ordinal: reader.get_u32()? },
+            2 => Self::Child { parent: parent()?, ordinal },
+            3 => Self::Group { parent: parent()?, tag, ordinal },
+            4 => Self::Unseen { ordinal },
             _ => return Err(Garbled),
         })
     }

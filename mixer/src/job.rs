@@ -5,7 +5,7 @@
 //! loaded at run time. A process that waits sleeps, so there may be more processes than cores.
 
 use crate::agreement::{Operations, Rolls};
-use crate::bytes::{Encoder, Garbled, Reader};
+use crate::bytes::{Coded, Reader};
 use crate::communicators::{Communicators, Known, Names};
 use crate::error::{JobError, MixError};
 use crate::matching::Matched;
@@ -95,42 +95,17 @@ impl Job {
         // Without a host name each process counts as alone on its node.
         let nameless = || format!("process {}", self.rank);
         let node = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| nameless());
-        let mut nodes = Encoder::default();
-        self.gather(node.as_bytes(), |_, node| {
-            nodes.put_bytes(&node);
-            Ok(())
-        })?;
-        let nodes = self.spread(&nodes.0)?;
-        let (mut reader, mut count) = (Reader::new(&nodes), 0);
-        while reader.more() {
-            count += u64::from(reader.get_bytes()? == node.as_bytes());
-        }
-        Ok(count)
+        Ok(self.all(&node)?.iter().filter(|&other| *other == node).count() as u64)
     }
 
     /// Collects the parts of all processes; `own` are those of this one.
     pub(crate) fn all_parts(&self, own: &[Range<u32>], tasks: u32) -> Outcome<Parts> {
-        let mut encoder = Encoder::default();
-        own.iter().for_each(|part| encoder.put(part.end.into()));
-        let mut all = Encoder::default();
-        self.gather(&encoder.0, |_, ends| {
-            all.put_bytes(&ends);
-            Ok(())
-        })?;
-        let all = self.spread(&all.0)?;
-        let mut reader = Reader::new(&all);
-        let of = |rank: u32| {
-            let (mut begin, mut parts) = (share(tasks, rank, self.size).start, Vec::new());
-            let mut ends = Reader::new(reader.get_bytes()?);
-            while ends.more() {
-                let end = ends.get_u32()?;
-                parts.push(begin..end);
-                begin = end;
-            }
-            Ok(parts)
+        let ends: Vec<u32> = own.iter().map(|part| part.end).collect();
+        let of = |(rank, ends): (u32, Vec<u32>)| {
+            let mut begin = share(tasks, rank, self.size).start;
+            ends.into_iter().map(|end| std::mem::replace(&mut begin, end)..end).collect()
         };
-        let parts = (0..self.size).map(of).collect::<Outcome<Vec<_>>>()?;
-        Ok(Parts::new(parts, self.rank))
+        Ok(Parts::new((0..).zip(self.all(&ends)?).map(of), self.rank))
     }
 
     /// Returns `outcome` if the step succeeded in all processes. Otherwise rank 0 returns the error of the lowest rank.
@@ -164,43 +139,15 @@ impl Job {
             &own,
             |from, counts| if from > 0 { Ok(summary.import_walked(&counts)?) } else { Ok(()) },
         )?;
-        let mut encoder = Encoder::default();
-        summary.killed.iter().for_each(|rank| encoder.put(rank.0.into()));
-        let killed = self.spread(&encoder.0)?;
-        if self.rank > 0 {
-            let mut reader = Reader::new(&killed);
-            summary.killed.clear();
-            while reader.more() {
-                summary.killed.push(vef_format::ids::Rank(reader.get_u32()?));
-            }
-        }
+        summary.killed = self.broadcast(&summary.killed)?;
         Ok(())
-    }
-
-    /// The time at which each task entered `MPI_Init`; `zeros` are those of this process's tasks.
-    pub(crate) fn all_zeros(&self, zeros: &[u64]) -> Outcome<Vec<u64>> {
-        let own: Vec<u8> = zeros.iter().flat_map(|zero| zero.to_le_bytes()).collect();
-        let mut all = Vec::new();
-        self.gather(&own, |_, zeros| {
-            all.extend(zeros);
-            Ok(())
-        })?;
-        let all = self.spread(&all)?;
-        Ok(all.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
     /// All communicators of all processes, and the common numbers of this one's.
     pub(crate) fn all_communicators(&self, own: &Communicators, tasks: u32) -> Outcome<(Names, Vec<Known>)> {
-        let mut tables = Encoder::default();
-        self.gather(&own.encode(), |_, table| {
-            tables.put_bytes(&table);
-            Ok(())
-        })?;
-        let tables = self.spread(&tables.0)?;
-        let all = Communicators::new(tasks);
-        let (mut reader, mut names) = (Reader::new(&tables), Vec::new());
-        for rank in 0..self.size {
-            let here = all.import_peer(reader.get_bytes()?)?;
+        let (all, mut names) = (Communicators::new(tasks), Vec::new());
+        for (rank, table) in (0..).zip(self.all(&own.encode())?) {
+            let here = all.import_peer(&table)?;
             if rank == self.rank {
                 names = here;
             }
@@ -223,37 +170,19 @@ impl Job {
             0 => rolls.compare(known, lenient).map_err(MixError::Disagreement),
             _ => Ok(Vec::new()),
         };
-        let compared = self.agree(compared)?;
-        let mut encoder = Encoder::default();
-        for operations in &compared {
-            encoder.put(operations.complete);
-            encoder.put(operations.incomplete_parts);
-        }
-        let encoded = self.spread(&encoder.0)?;
-        let mut reader = Reader::new(&encoded);
-        let read = |_| Ok(Operations { complete: reader.get()?, incomplete_parts: reader.get()? });
-        known.iter().map(read).collect()
+        self.broadcast(&self.agree(compared)?)
     }
 
     /// Ends of windows of about `window` records, from the samples of all processes.
-    pub(crate) fn ends(&self, samples: Samples, window: usize) -> Outcome<Vec<End>> {
+    pub(crate) fn ends(&self, mut samples: Samples, window: usize) -> Outcome<Vec<End>> {
         // Limits the total that rank 0 receives.
-        let own = samples.encode((1 << 18) / self.size as usize);
+        samples.thin_to((1 << 18) / self.size as usize);
         let mut all = Samples::new();
-        self.gather(&own, |_, encoded| {
-            all.merge(Samples::decode(&encoded, 0)?);
+        self.gather(&samples.encode(), |_, encoded| {
+            all.merge(Samples::decode(&encoded)?);
             Ok(())
         })?;
-        let mut encoder = Encoder::default();
-        if self.rank == 0 {
-            all.ends(window).into_iter().for_each(|end| end.put(&mut encoder));
-        }
-        let encoded = self.spread(&encoder.0)?;
-        let (mut reader, mut ends) = (Reader::new(&encoded), Vec::new());
-        while reader.more() {
-            ends.push(End::get(&mut reader)?);
-        }
-        Ok(ends)
+        self.broadcast(&if self.rank == 0 { all.ends(window) } else { Vec::new() })
     }
 
     /// Exchanges data between processes: `export(part)` returns the data for another process's part, `import(part, data)` takes
@@ -338,15 +267,21 @@ impl Job {
         outcome
     }
 
-    /// The numbers of all processes, in rank 0.
-    pub(crate) fn numbers(&self, own: u64) -> Outcome<Vec<u64>> {
-        let (mut all, mut encoder) = (Vec::new(), Encoder::default());
-        encoder.put(own);
-        self.gather(&encoder.0, |_, number| {
-            all.push(Reader::new(&number).get()?);
+    /// The values of all processes, by rank.
+    pub(crate) fn all<T: Coded>(&self, own: &T) -> Outcome<Vec<T>> {
+        let mut all = Vec::new();
+        self.gather(&own.encode(), |_, value| {
+            all.extend(value);
             Ok(())
         })?;
-        Ok(all)
+        let all = self.spread(&all)?;
+        let mut reader = Reader::new(&all);
+        (0..self.size).map(|_| Ok(T::get(&mut reader)?)).collect()
+    }
+
+    /// Rank 0's value.
+    fn broadcast<T: Coded>(&self, value: &T) -> Outcome<T> {
+        Ok(T::decode(&self.spread(&value.encode())?)?)
     }
 
     /// Waits for rank 0's request and sends it `block`; returns `false` if rank 0 requests no more.
@@ -497,42 +432,6 @@ fn complete_text(error: &MixError) -> String {
         cause = inner.source();
     }
     text
-}
-
-impl End {
-    fn put(self, encoder: &mut Encoder) {
-        encoder.put(self.start);
-        encoder.put(self.task.into());
-    }
-
-    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
-        Ok(Self { start: reader.get()?, task: reader.get_u32()? })
-    }
-}
-
-impl Samples {
-    /// Encodes at most `most` samples.
-    pub(crate) fn encode(mut self, most: usize) -> Vec<u8> {
-        self.thin_to(most);
-        let (each, latest, starts) = self.into_parts();
-        let mut encoder = Encoder::default();
-        encoder.put(each as u64);
-        encoder.put(latest);
-        starts.into_iter().for_each(|start| start.put(&mut encoder));
-        encoder.0
-    }
-
-    /// Decodes samples and shifts their times by `shift`.
-    pub(crate) fn decode(bytes: &[u8], shift: i64) -> Result<Self, Garbled> {
-        let mut reader = Reader::new(bytes);
-        let (each, latest) = (reader.get()? as usize, reader.get()?.saturating_add_signed(shift));
-        let mut starts = Vec::new();
-        while reader.more() {
-            let End { start, task } = End::get(&mut reader)?;
-            starts.push(End { start: start.saturating_add_signed(shift), task });
-        }
-        Ok(Self::from_parts(each, latest, starts))
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! ([`crate::parts`]), the lists are exchanged ([`channel_ends`]).
 
 use crate::available::fit;
-use crate::bytes::{Encoder, Garbled, Reader};
+use crate::bytes::{Coded, Encoder, Garbled, Reader, coded};
 use crate::channels::{Channel, Grouped, NONE, Side};
 use crate::communicators::Identity;
 use crate::packed::{Body, Cursor};
@@ -205,7 +205,7 @@ struct Imported {
     /// The end here, and its number.
     kind: Kind,
     number: u32,
-    list: Box<[u8]>,
+    list: Vec<u8>,
 }
 
 impl<'a> Matching<'a> {
@@ -222,16 +222,15 @@ impl<'a> Matching<'a> {
     ) -> Result<(), Garbled> {
         let mut reader = Reader::new(ends);
         while reader.more() {
-            let kind = if reader.get()? == SENDS { Kind::Receives } else { Kind::Sends };
-            let (theirs, comm) = (reader.get_u32()?, comm(reader.get_u32()?));
-            let (mine, tag, length) = (reader.get_u32()?, reader.get_signed()? as i32, reader.get()?);
-            let list = reader.get_bytes()?;
-            let at = mine.checked_sub(self.first).ok_or(Garbled)? as usize;
+            let Exported { kind, task: theirs, comm: common, peer: mine, tag, length, list } =
+                Coded::get(&mut reader)?;
+            let kind = if kind == SENDS { Kind::Receives } else { Kind::Sends };
+            let at = mine.0.checked_sub(self.first).ok_or(Garbled)? as usize;
             let task = self.tasks.get(at).ok_or(Garbled)?;
-            let Some(comm) = comm else { continue };
-            let channel = Channel { comm: Identity(comm), peer: Rank(theirs), tag, length };
+            let Some(comm) = comm(common) else { continue };
+            let channel = Channel { comm: Identity(comm), peer: theirs, tag, length };
             if let Some(number) = kind.side(task).find(&channel) {
-                self.imported[at].push(Imported { kind, number, list: list.into() });
+                self.imported[at].push(Imported { kind, number, list });
             }
         }
         Ok(())
@@ -292,8 +291,25 @@ impl<'a> Matching<'a> {
     }
 }
 
-const SENDS: u64 = 0;
-const RECEIVES: u64 = 1;
+const SENDS: u32 = 0;
+const RECEIVES: u32 = 1;
+
+/// An end of a channel for the task at the other end.
+struct Exported {
+    /// [`SENDS`] or [`RECEIVES`].
+    kind: u32,
+    task: Rank,
+    /// The communicator.
+    comm: u32,
+    /// The task at the other end.
+    peer: Rank,
+    tag: i32,
+    length: u64,
+    /// What the other end needs.
+    list: Vec<u8>,
+}
+
+coded!(Exported { kind, task, comm, peer, tag, length, list });
 
 /// Exports the channel ends of `tasks`, the first of which is `first`, for each of the ascending ranges `to`; `comm`
 /// maps an own communicator number to its common number.
@@ -312,11 +328,16 @@ pub(crate) fn channel_ends(
                 if !to.get(at).is_some_and(|range| range.contains(&channel.peer.0)) {
                     continue;
                 }
-                let encoder = &mut exported[at];
-                encoder.put_all([code, own.into(), comm(channel.comm.0).into(), channel.peer.0.into()]);
-                encoder.put_signed(channel.tag.into());
-                encoder.put(channel.length);
-                encoder.put_bytes(ends.list(kind, number));
+                let end = Exported {
+                    kind: code,
+                    task: Rank(own),
+                    comm: comm(channel.comm.0),
+                    peer: channel.peer,
+                    tag: channel.tag,
+                    length: channel.length,
+                    list: ends.list(kind, number).to_vec(),
+                };
+                end.put(&mut exported[at]);
             }
         }
     }
@@ -331,14 +352,8 @@ pub(crate) fn put_renamed(
 ) -> Result<(), Garbled> {
     let mut reader = Reader::new(ends);
     while reader.more() {
-        // Kind and task; behind the communicator: peer, tag and length.
-        encoder.put(reader.get()?);
-        encoder.put(reader.get()?);
-        encoder.put(comm(reader.get_u32()?).into());
-        for _ in 0..3 {
-            encoder.put(reader.get()?);
-        }
-        encoder.put_bytes(reader.get_bytes()?);
+        let end = Exported::get(&mut reader)?;
+        Exported { comm: comm(end.comm), ..end }.put(encoder);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::agreement::{Operations, Rolls};
 use crate::available;
-use crate::bytes::{Encoder, Garbled, Reader};
+use crate::bytes::{Coded, Encoder, Garbled, Reader};
 use crate::channels::NONE;
 use crate::communicators::{Communicators, Known, Names};
 use crate::error::MixError;
@@ -84,7 +84,7 @@ fn mix_with(
     let mut summary = mix_into(capture, output, trace.as_ref(), options, progress, job)?;
     agreed(job, trace.map_or(Ok(()), Output::finish))?;
     let own = available::peak().unwrap_or(0);
-    let peaks = job.map_or(Ok(vec![own]), |job| job.numbers(own))?;
+    let peaks = job.map_or(Ok(vec![own]), |job| job.all(&own))?;
     summary.peak_memory = Bytes(peaks.into_iter().max().unwrap_or(0));
     Ok(summary)
 }
@@ -371,7 +371,7 @@ impl<'a> Mix<'a> {
         let mut names = Names::new((0..known.len() as u32).collect());
         if let Some(job) = self.job {
             job.gather_walked(summary)?;
-            read.zeros = job.all_zeros(&read.zeros)?;
+            read.zeros = job.all(&read.zeros)?.concat();
             (names, known) = job.all_communicators(communicators, summary.tasks)?;
         }
         let lenient = self.options.lenient || !summary.killed.is_empty();
@@ -491,7 +491,7 @@ impl<'a> Mix<'a> {
         let mut matched = std::mem::take(&mut self.matched);
         if let Some(job) = self.job {
             job.gather_matched(&mut matched)?;
-            self.summary.spilled = Bytes(job.numbers(self.summary.spilled.0)?.iter().sum());
+            self.summary.spilled = Bytes(job.all(&self.summary.spilled.0)?.iter().sum());
             if job.rank() > 0 {
                 return Ok(());
             }
@@ -523,7 +523,7 @@ impl Left {
         self.ends.push(exported.iter().map(|exported| self.spill.add(exported)).collect::<Result<_, _>>()?);
         let mut starts = Encoder::default();
         for (rank, task) in (first.0..).zip(tasks) {
-            starts.put_bytes(&Samples::of(Rank(rank), &task.records, 0).encode(usize::MAX));
+            Samples::of(Rank(rank), &task.records, 0).put(&mut starts);
         }
         self.starts.push(self.spill.add(&starts.0)?);
         Ok(())
@@ -538,7 +538,9 @@ impl Left {
             let mut starts = Reader::new(&starts);
             while starts.more() {
                 let &shift = shifts.next().ok_or(Garbled)?;
-                all.merge(Samples::decode(starts.get_bytes()?, shift)?);
+                let mut samples = Samples::get(&mut starts)?;
+                samples.shift(shift);
+                all.merge(samples);
             }
         }
         Ok(all)

@@ -1,9 +1,9 @@
 //! The order of lines in a trace: by start of the records, the lower task first where starts are equal. A reader that
 //! replays while it reads then holds few records back.
 //!
-//! Records are ordered window by window. A window is sorted by radix in linear time, or by comparison if its starts are
-//! very uneven. The ends of windows do not influence the order.
+//! Records are ordered window by window. A window is sorted by radix in linear time. The ends of windows do not influence the order.
 
+use crate::bytes::coded;
 use crate::packed::{Records, SAMPLE};
 use vef_format::ids::Rank;
 
@@ -37,22 +37,10 @@ impl Sorter {
             keys.sort_unstable_by_key(|&place| (start(&records[place as usize]), place));
             return;
         }
-        // Sort by the two highest digits of the starts; usually little is left to do then.
-        let left = time_bits.saturating_sub(2 * DIGIT);
-        let low = place_bits + left;
-        let mut counts = [[0; 1 << DIGIT]; 2];
-        keys.extend((0..).zip(records).map(|(place, record)| {
-            let key = (start(record) - begin) << place_bits | place;
-            counts[0][digit(key, low)] += 1;
-            counts[1][digit(key, low + DIGIT)] += 1;
-            key
-        }));
-        spare.resize(keys.len(), 0);
-        let [first, second] = counts;
-        distribute(keys, spare, low, first);
-        distribute(spare, keys, low + DIGIT, second);
-        if left > 0 && !insert(keys) {
-            keys.sort_unstable();
+        keys.extend((0..).zip(records).map(|(place, record)| (start(record) - begin) << place_bits | place));
+        for low in (place_bits..place_bits + time_bits).step_by(DIGIT as usize) {
+            distribute(keys, spare, low);
+            std::mem::swap(keys, spare);
         }
     }
 
@@ -69,38 +57,20 @@ fn digit(key: u64, low: u32) -> usize {
     (key >> low) as usize % (1 << DIGIT)
 }
 
-/// One pass of the radix sort: distributes `keys` by a digit, stably. `counts` has the frequency of each value.
-#[inline(always)]
-fn distribute(keys: &[u64], sorted: &mut [u64], low: u32, mut counts: [u32; 1 << DIGIT]) {
+/// One pass of the radix sort: distributes `keys` by the digit whose lowest bit is `low`, stably.
+fn distribute(keys: &[u64], sorted: &mut Vec<u64>, low: u32) {
+    let mut counts = [0u32; 1 << DIGIT];
+    keys.iter().for_each(|&key| counts[digit(key, low)] += 1);
     let mut sum = 0;
     for count in &mut counts {
         sum += std::mem::replace(count, sum);
     }
+    sorted.resize(keys.len(), 0);
     for &key in keys {
         let at = &mut counts[digit(key, low)];
         sorted[*at as usize] = key;
         *at += 1;
     }
-}
-
-/// Insertion sort; gives up and returns `false` if `keys` is far from sorted.
-fn insert(keys: &mut [u64]) -> bool {
-    let mut steps = 4 * keys.len();
-    for at in 1..keys.len() {
-        let key = keys[at];
-        let mut to = at;
-        while to > 0 && keys[to - 1] > key {
-            if steps == 0 {
-                keys[to] = key;
-                return false;
-            }
-            steps -= 1;
-            keys[to] = keys[to - 1];
-            to -= 1;
-        }
-        keys[to] = key;
-    }
-    true
 }
 
 /// The end of a window, inclusive: all records with an earlier start, and those with this start of tasks up to this one.
@@ -128,6 +98,9 @@ pub(crate) struct Samples {
     each: usize,
     latest: u64,
 }
+
+coded!(End { start, task });
+coded!(Samples { each, latest, starts });
 
 impl Samples {
     /// No samples.
@@ -168,14 +141,12 @@ impl Samples {
         }
     }
 
-    /// Weight of a sample, latest start of all records, samples.
-    pub(crate) fn into_parts(self) -> (usize, u64, Vec<End>) {
-        (self.each, self.latest, self.starts)
-    }
-
-    /// The reverse of [`Samples::into_parts`].
-    pub(crate) fn from_parts(each: usize, latest: u64, starts: Vec<End>) -> Self {
-        Self { starts, each: each.max(1), latest }
+    /// Adds `shift` to all times.
+    pub(crate) fn shift(&mut self, shift: i64) {
+        self.latest = self.latest.saturating_add_signed(shift);
+        for end in &mut self.starts {
+            end.start = end.start.saturating_add_signed(shift);
+        }
     }
 
     fn halve(&mut self) {

@@ -2,10 +2,8 @@
 //! cache. Sequential stations take the windows in order; their state is small compared with a window.
 
 use crate::error::MixError;
-use std::hint::spin_loop;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::thread::yield_now;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 type Outcome = Result<(), MixError>;
 
@@ -69,49 +67,37 @@ struct Work<'a, 'b, W> {
 /// The next window of a station.
 #[derive(Default)]
 struct Turn {
-    /// Index of the window.
-    number: AtomicUsize,
-    /// Held while `number` changes or a thread begins to sleep.
-    asleep: Mutex<()>,
+    number: Mutex<usize>,
     changed: Condvar,
 }
 
-/// How often a thread polls for its turn before it sleeps: first spinning, then yielding, some milliseconds in all. Waking
-/// a sleeping thread may take longer than the turn before.
-const POLL_LIMITS: (usize, usize) = (200, 5000);
-
 impl Turn {
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.number.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits for the turn of window `number`; `false`: an earlier window failed.
     fn wait(&self, number: usize, failed: &AtomicUsize) -> bool {
-        let has_come = || self.number.load(Ordering::Acquire) == number;
-        for poll in 0..POLL_LIMITS.1 {
-            if has_come() {
-                return true;
-            }
-            match poll < POLL_LIMITS.0 {
-                true => spin_loop(),
-                false => yield_now(),
-            }
-        }
-        let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
-        while !has_come() {
+        let mut turn = self.lock();
+        while *turn != number {
             if failed.load(Ordering::Acquire) < number {
                 return false;
             }
-            asleep = self.changed.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+            turn = self.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
         true
     }
 
     /// Passes the turn to the next window.
     fn pass(&self) {
-        self.number.fetch_add(1, Ordering::Release);
-        self.wake();
+        *self.lock() += 1;
+        self.changed.notify_all();
     }
 
+    /// Wakes all threads that wait.
     fn wake(&self) {
         // A thread that is about to sleep holds the lock until it sleeps.
-        drop(self.asleep.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(self.lock());
         self.changed.notify_all();
     }
 }

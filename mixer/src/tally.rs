@@ -1,14 +1,14 @@
 //! Sums the counts of tasks, and of the processes of a job, into the summary.
 
-use crate::bytes::{Encoder, Garbled, Reader};
+use crate::bytes::{Coded, Encoder, Garbled, Reader, coded};
 use crate::matching::Matched;
 use crate::read::Walked;
 use crate::summary::{Spent, Summary, Tally, Unmatched, UnmatchedKind, UnmatchedMessage};
 use crate::task::Task;
+use std::collections::BTreeMap;
 use vef_format::capture::Function;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
-use vef_format::units::Bytes;
 
 impl Spent {
     /// Classifies the calls of one task, whose recording lasted `total`.
@@ -91,47 +91,14 @@ impl Summary {
         (first..).zip(walked).map(&mut count).collect()
     }
 
-    /// Encodes the counts of [`Summary::add_walked`] for another process.
-    pub(crate) fn encode_walked(&self) -> Vec<u8> {
-        let mut encoder = Encoder::default();
-        for count in [
-            self.events,
-            self.messages,
-            self.marks,
-            self.local_collectives,
-            self.bytes.0,
-            self.threaded,
-            self.negative_times,
-            self.unknown_requests,
-            self.never_completed,
-            self.skipped_unknown,
-            self.torn,
-            self.spent.total,
-            self.spent.waiting,
-            self.spent.polling,
-            self.spent.awaited,
-            self.spent.mpi,
-            self.not_representable.len() as u64,
-        ] {
-            encoder.put(count);
-        }
-        for (name, tally) in &self.not_representable {
-            encoder.put_bytes(name.as_bytes());
-            encoder.put(tally.count);
-            encoder.put(tally.bytes.0);
-        }
-        self.killed.iter().for_each(|rank| encoder.put(rank.0.into()));
-        encoder.0
-    }
-
-    /// Adds the encoded counts of a process of higher tasks.
-    pub(crate) fn import_walked(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
-        let mut reader = Reader::new(bytes);
-        for count in [&mut self.events, &mut self.messages, &mut self.marks, &mut self.local_collectives] {
-            add_to(count, reader.get()?);
-        }
-        self.bytes.0 = self.bytes.0.saturating_add(reader.get()?);
-        for count in [
+    /// The counts that are sums over tasks.
+    fn sums(&mut self) -> [&mut u64; 16] {
+        [
+            &mut self.events,
+            &mut self.messages,
+            &mut self.marks,
+            &mut self.local_collectives,
+            &mut self.bytes.0,
             &mut self.threaded,
             &mut self.negative_times,
             &mut self.unknown_requests,
@@ -143,17 +110,29 @@ impl Summary {
             &mut self.spent.polling,
             &mut self.spent.awaited,
             &mut self.spent.mpi,
-        ] {
-            add_to(count, reader.get()?);
+        ]
+    }
+
+    /// Encodes the counts of [`Summary::add_walked`] for another process.
+    pub(crate) fn encode_walked(&mut self) -> Vec<u8> {
+        let mut encoder = Encoder::default();
+        self.sums().into_iter().for_each(|sum| sum.put(&mut encoder));
+        self.not_representable.put(&mut encoder);
+        self.killed.put(&mut encoder);
+        encoder.0
+    }
+
+    /// Adds the encoded counts of a process of higher tasks.
+    pub(crate) fn import_walked(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
+        let mut reader = Reader::new(bytes);
+        for sum in self.sums() {
+            add_to(sum, reader.get()?);
         }
-        for _ in 0..reader.get()? {
-            let name = String::from_utf8_lossy(reader.get_bytes()?).into_owned();
-            let tally = Tally { count: reader.get()?, bytes: Bytes(reader.get()?) };
+        let others: BTreeMap<String, Tally> = Coded::get(&mut reader)?;
+        for (name, tally) in others {
             self.not_representable.entry(name).or_default().merge(tally);
         }
-        while reader.more() {
-            self.killed.push(Rank(reader.get_u32()?));
-        }
+        self.killed.extend(Vec::<Rank>::get(&mut reader)?);
         Ok(())
     }
 
@@ -168,54 +147,25 @@ impl Summary {
     }
 }
 
-impl Matched {
-    /// Encodes the counts for another process.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut encoder = Encoder::default();
-        let Self { matched, cancelled, empty_self, dropped_bytes, unmatched } = self;
-        for count in [*matched, *cancelled, *empty_self, *dropped_bytes, unmatched.sends, unmatched.receives]
-        {
-            encoder.put(count);
-        }
-        for message in &unmatched.first {
-            encoder.put((message.kind == UnmatchedKind::Receive).into());
-            encoder.put(message.task.0.into());
-            // 0 for `None`, otherwise the value plus one.
-            encoder.put(message.peer.map_or(0, |peer| u64::from(peer.0) + 1));
-            encoder.put(message.tag.map_or(0, |tag| u64::from(tag as u32) + 1));
-            encoder.put(message.bytes.map_or(0, |bytes| bytes.0.saturating_add(1)));
-        }
-        encoder.0
+coded!(Tally { count, bytes });
+coded!(Matched { matched, cancelled, empty_self, dropped_bytes, unmatched });
+coded!(Unmatched { sends, receives, first });
+coded!(UnmatchedMessage { kind, task, peer, tag, bytes });
+
+impl Coded for UnmatchedKind {
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.put((*self == Self::Receive).into());
     }
 
-    /// Decodes the counts of another process.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
-        let mut reader = Reader::new(bytes);
-        let mut matched = Self {
-            matched: reader.get()?,
-            cancelled: reader.get()?,
-            empty_self: reader.get()?,
-            dropped_bytes: reader.get()?,
-            unmatched: Unmatched { sends: reader.get()?, receives: reader.get()?, first: Vec::new() },
-        };
-        while reader.more() {
-            let kind = if reader.get()? == 0 { UnmatchedKind::Send } else { UnmatchedKind::Receive };
-            matched.unmatched.first.push(UnmatchedMessage {
-                kind,
-                task: Rank(reader.get_u32()?),
-                peer: reader.get()?.checked_sub(1).map(|peer| Rank(peer as u32)),
-                tag: reader.get()?.checked_sub(1).map(|tag| tag as u32 as i32),
-                bytes: reader.get()?.checked_sub(1).map(Bytes),
-            });
-        }
-        Ok(matched)
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        Ok(if reader.get()? == 0 { Self::Send } else { Self::Receive })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vef_format::units::Nanos;
+    use vef_format::units::{Bytes, Nanos};
 
     #[test]
     fn calls_are_told_by_what_they_do_with_time() {
@@ -258,7 +208,8 @@ mod tests {
             ..Summary::default()
         };
         let mut sum = summary.clone();
-        sum.import_walked(&summary.encode_walked()).unwrap();
+        let encoded = sum.encode_walked();
+        sum.import_walked(&encoded).unwrap();
         assert_eq!(sum, summary);
     }
 }
