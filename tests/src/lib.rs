@@ -70,7 +70,20 @@ impl Mpi {
         run(&mut command).success();
         output
     }
+
+    /// Compiles `tests/c/NAME.F90` for one of the [`INTERFACES`].
+    pub fn compile_fortran(self, directory: &Path, interface: &str, name: &str) -> PathBuf {
+        let output = directory.join(name);
+        let mut compiler = Command::new(self.mpicc().replace("mpicc", "mpifort"));
+        compiler.current_dir(root()).args(["-w", "-ffree-line-length-none", "-fallow-argument-mismatch"]);
+        compiler.arg(format!("-D{interface}")).arg("-o").arg(&output).arg(format!("tests/c/{name}.F90"));
+        run(&mut compiler).success();
+        output
+    }
 }
+
+/// The ways to MPI in Fortran.
+pub const INTERFACES: [&str; 3] = ["MPIF_H", "USE_MPI", "MPI_F08"];
 
 /// The repository.
 pub fn root() -> PathBuf {

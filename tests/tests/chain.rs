@@ -6,7 +6,7 @@ use std::process::Command;
 use vef_format::capture::event::Action;
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::ids::Rank;
-use vef_tests::{Ended, Mpi, have, products, root, run, skipped, vef};
+use vef_tests::{Ended, INTERFACES, Mpi, have, products, root, run, skipped, vef};
 
 const RANKS: u64 = 3;
 
@@ -180,19 +180,6 @@ fn text_traces_and_their_aggregation() {
     }
 }
 
-/// The ways to MPI in Fortran.
-const INTERFACES: [&str; 3] = ["MPIF_H", "USE_MPI", "MPI_F08"];
-
-/// A program in Fortran, compiled for one of them.
-fn fortran(mpi: Mpi, work: &Path, interface: &str, name: &str) -> PathBuf {
-    let program = work.join(name);
-    let mut compiler = Command::new(mpi.mpicc().replace("mpicc", "mpifort"));
-    compiler.current_dir(root()).args(["-w", "-ffree-line-length-none", "-fallow-argument-mismatch"]);
-    compiler.arg(format!("-D{interface}")).arg("-o").arg(&program);
-    run(compiler.arg(format!("interpose/tests/programs/{name}.F90"))).success();
-    program
-}
-
 #[test]
 fn fortran_reaches_the_tools_as_c_does() {
     if !have("mpifort.mpich") || !have("mpifort.openmpi") {
@@ -202,7 +189,7 @@ fn fortran_reaches_the_tools_as_c_does() {
     for mpi in Mpi::installed() {
         for interface in INTERFACES {
             let work = tempfile::tempdir().expect("a directory");
-            let program = fortran(mpi, work.path(), interface, "interfaces");
+            let program = mpi.compile_fortran(work.path(), interface, "interfaces");
             let tools = ["text", "capture", "text"];
             let ended: Ended = run(&mut with_tools(mpi, work.path(), &tools, &program)).success();
             assert!(ended.stdout().contains("fine"), "{mpi:?} {interface}: {}", ended.stdout());
@@ -226,7 +213,7 @@ fn calls_that_are_fortrans_own_are_shown_to_the_tools() {
     for mpi in Mpi::installed() {
         for interface in INTERFACES {
             let work = tempfile::tempdir().expect("a directory");
-            let program = fortran(mpi, work.path(), interface, "strings");
+            let program = mpi.compile_fortran(work.path(), interface, "strings");
             let strings = tool(mpi, work.path(), "strings", "tests/c/strings.c");
             // The recorder first and last: it counts the same, and its capture mixes.
             let tools = ["profile", strings.as_str(), "capture"];

@@ -1,0 +1,3 @@
+! With 64-bit counts.
+#define LARGE
+#include "interfaces.F90"

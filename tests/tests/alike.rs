@@ -1,0 +1,83 @@
+//! The events of a capture do not depend on the MPI or on the language: programs that use what recorders trip over are recorded with
+//! the same events under every MPI and through every Fortran interface.
+
+use std::path::Path;
+use vef_format::capture::event::{Action, Event};
+use vef_format::capture::{Capture, CaptureError, Ending};
+use vef_format::ids::Rank;
+use vef_tests::{INTERFACES, Mpi, have, run, skipped, vef};
+
+/// The actions of rank 1 of 3 of a program, as text. Completions are split and sorted by request, because their grouping and order
+/// depend on timing; failed polls are omitted for the same reason.
+fn actions(mpi: Mpi, work: &Path, program: &Path) -> Vec<String> {
+    let capture = work.join("capture");
+    let mut command = vef();
+    command.args(["run", "-n", "3", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture).arg("--");
+    let ended = run(command.arg(program).arg(work)).success();
+    assert!(ended.stdout().contains("fine") && !ended.stderr().contains("vef:"), "{}", ended.stderr());
+    let capture = Capture::open(&capture).expect("a capture");
+    let mut events = capture.events(Rank(1)).expect("its events");
+    let functions = events.functions().to_vec();
+    let mut list = Vec::new();
+    let tell = |event: &Event<'_>| {
+        match &event.action {
+            Action::Complete(completions) => list.extend(completions.iter().map(|done| format!("{done:?}"))),
+            action @ Action::Other { .. } => {
+                let name = event.call.index().map_or("", |slot| &functions[slot].name);
+                list.push(format!("{name} {action:?}"));
+            }
+            Action::Polls { .. } => {}
+            other => list.push(format!("{other:?}")),
+        }
+        Ok::<_, CaptureError>(())
+    };
+    events.each(tell).expect("readable");
+    assert_eq!(events.ending(), Ending::Finished);
+    let is_completion = |text: &String| text.starts_with("Completion");
+    list.chunk_by_mut(|a, b| is_completion(a) && is_completion(b)).for_each(<[String]>::sort);
+    list
+}
+
+#[test]
+fn traps_are_recorded_alike_under_every_mpi() {
+    let mut before: Option<Vec<String>> = None;
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "traps", &["tests/c/traps.c"]);
+        let list = actions(mpi, work.path(), &program);
+        let count = |what: &str| list.iter().filter(|action| action.contains(what)).count();
+        assert_eq!(
+            (count("Init"), count("Finalize"), count("MPI_Put"), count("MPI_File_write")),
+            (1, 1, 1, 1)
+        );
+        assert_eq!((count("tag: 16"), count("tag: Some(16)")), (1, 1), "a matched message is received once");
+        assert_eq!(count("CommunicatorFree"), 7);
+        assert!(!list.iter().any(|action| action.contains("Cancelled")));
+        let before = before.get_or_insert_with(|| list.clone());
+        for (i, (a, b)) in before.iter().zip(&list).enumerate() {
+            assert_eq!(a, b, "action {i}");
+        }
+        assert_eq!(before.len(), list.len());
+    }
+}
+
+#[test]
+fn fortran_is_recorded_once_through_every_interface() {
+    if !have("mpifort.mpich") || !have("mpifort.openmpi") {
+        return skipped("needs mpifort of both MPIs");
+    }
+    let mut before: Option<Vec<String>> = None;
+    for mpi in Mpi::installed() {
+        // Of the two, only MPICH has 64-bit counts.
+        let large = (mpi == Mpi::Mpich).then_some(("MPI_F08", "large_interfaces"));
+        for (interface, name) in
+            INTERFACES.map(|interface| (interface, "interfaces")).into_iter().chain(large)
+        {
+            let work = tempfile::tempdir().expect("a directory");
+            let program = mpi.compile_fortran(work.path(), interface, name);
+            let list = actions(mpi, work.path(), &program);
+            assert_eq!(list.iter().filter(|action| action.starts_with("Send(")).count(), 4);
+            assert_eq!(before.get_or_insert_with(|| list.clone()), &list, "{mpi:?} {interface}");
+        }
+    }
+}
