@@ -286,44 +286,27 @@ impl KeyPlan {
         })
     }
 
-    /// Finds the shape of a call.
-    ///
-    /// # Safety
-    /// The arguments must be in the frame.
-    #[inline(always)]
-    pub(crate) unsafe fn find(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
-        // SAFETY: the contract. Slots beyond the arguments hold the trampoline's words; their masks are 0.
-        unsafe {
-            if self.few {
-                return self.find_few(self.c_name(frame), frame, shapes);
-            }
-            let Key { name, words } = self.key(frame);
-            shapes.find(name, &words)
-        }
-    }
-
     /// Whether keys consist of at most [`FEW`] words and no buffer matters.
     pub(crate) fn are_simple(&self) -> bool {
         self.few && self.in_place.1 == 0
     }
 
-    /// [`KeyPlan::find`] for [simple](Self::are_simple) keys.
+    /// Finds the shape of a call. `SIMPLE`: keys [are simple](Self::are_simple).
     ///
     /// # Safety
-    /// As [`KeyPlan::find`].
+    /// The arguments must be in the frame.
     #[inline(always)]
-    pub(crate) unsafe fn find_simple(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
-        // SAFETY: the contract.
-        unsafe { self.find_few(self.name, frame, shapes) }
-    }
-
-    /// # Safety
-    /// As [`KeyPlan::find`].
-    #[inline(always)]
-    unsafe fn find_few(&self, name: u32, frame: Frame, shapes: Shapes) -> Option<Shape> {
-        // SAFETY: the contract.
-        let word = |i| unsafe { frame.at_alone(self.first + i) as u64 & self.masks[i] };
-        shapes.find(name, &std::array::from_fn::<u64, FEW, _>(word))
+    pub(crate) unsafe fn find<const SIMPLE: bool>(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
+        // SAFETY: the contract. Slots beyond the arguments hold the trampoline's words; their masks are 0.
+        unsafe {
+            if SIMPLE || self.few {
+                let name = if SIMPLE { self.name } else { self.c_name(frame) };
+                let word = |i| frame.at_alone(self.first + i) as u64 & self.masks[i];
+                return shapes.find(name, &std::array::from_fn::<u64, FEW, _>(word));
+            }
+            let Key { name, words } = self.key(frame);
+            shapes.find(name, &words)
+        }
     }
 
     /// The key of a call.

@@ -21,8 +21,11 @@ pub(crate) trait Hook: Sync {
     /// Runs before the call: reads arguments that the call overwrites, and may replace arguments.
     fn before(&self, _call: &mut Recorded) {}
 
-    /// Runs after the call.
-    fn after(&self, _call: &mut Recorded, _ended: Ended) {}
+    /// Runs after a call that has succeeded, and after a blocking receive that has truncated its message.
+    fn after(&self, _call: &mut Recorded) {}
+
+    /// Runs after any other call.
+    fn after_failure(&self, _call: &mut Recorded, _ended: Ended) {}
 }
 
 /// The outcome of a call.
@@ -47,6 +50,7 @@ impl Ended {
     }
 
     /// Whether a receive has received a message; a truncated message counts.
+    #[inline]
     pub(crate) fn has_received(self, tracer: &'static Tracer) -> bool {
         match self {
             Self::Success => true,
@@ -268,6 +272,11 @@ impl Recorded {
         let found = known.unwrap_or_else(|| self.describe_datatype(handle));
         self.note(Part::Datatype(found.id.0));
         found
+    }
+
+    /// The bytes of `count` elements of a datatype, which may be invalid if the count is 0.
+    pub(crate) fn bytes(&mut self, count: i64, datatype: usize) -> Bytes {
+        if count == 0 { Bytes::ZERO } else { self.datatype(datatype).bytes(count) }
     }
 
     #[cold]

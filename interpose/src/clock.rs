@@ -46,33 +46,27 @@ pub(crate) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_REALTIME` at the time of `pair`, in ns since 1970: from the current difference of both clocks, the closest
-/// of four readings.
+/// `CLOCK_REALTIME` at the time of `pair`, in ns since 1970, from the current difference of both clocks.
 pub(crate) fn realtime_at(pair: ClockPair) -> u64 {
-    let mut best = (u64::MAX, 0);
-    for _ in 0..4 {
-        let before = monotonic();
-        let real = read(libc::CLOCK_REALTIME);
-        let spread = monotonic().saturating_sub(before);
-        if spread < best.0 {
-            best = (spread, real.wrapping_sub(before + spread / 2));
-        }
-    }
-    pair.nanos.wrapping_add(best.1)
+    let (before, real) = closest(monotonic, || read(libc::CLOCK_REALTIME));
+    pair.nanos.wrapping_add(real.wrapping_sub(before))
 }
 
-/// Both clocks at nearly the same time: the closest of four readings.
+/// Both clocks at nearly the same time.
 pub(crate) fn pair() -> ClockPair {
-    let mut best = (u64::MAX, ClockPair::default());
-    for _ in 0..4 {
-        let before = now();
-        let nanos = monotonic();
-        let spread = now().saturating_sub(before);
-        if spread < best.0 {
-            best = (spread, ClockPair { tick: (before + spread / 2).max(1), nanos });
-        }
-    }
-    best.1
+    let (tick, nanos) = closest(now, monotonic);
+    ClockPair { tick: tick.max(1), nanos }
+}
+
+/// Two clocks at nearly the same time: the closest of four readings.
+fn closest(first: fn() -> u64, second: fn() -> u64) -> (u64, u64) {
+    let readings = [(); 4].map(|()| {
+        let before = first();
+        let other = second();
+        (first().saturating_sub(before), before, other)
+    });
+    let (spread, before, other) = readings.into_iter().min().unwrap_or_default();
+    (before + spread / 2, other)
 }
 
 fn read(clock: libc::clockid_t) -> u64 {

@@ -21,7 +21,7 @@ macro_rules! stub_of {
 mpi_abi::for_each_export!(stub_of);
 
 trampoline! {
-    /// The entry of calls by a name that has no destination yet.
+    /// The entry of calls by a name that has no destination: not yet, or, for a few, never.
     enter_first => entered_first
 }
 
@@ -32,17 +32,19 @@ unsafe extern "C-unwind" fn entered_first(number: usize, frame: Frame, lane: *mu
         // This is not stored: the library may be loaded later.
         return mpi_abi::ERR_NO_SUCH_FUNCTION;
     };
+    // SAFETY: the program's arguments.
+    unsafe {
+        match call {
+            _ if chain::is_beginning(call) => return begin(number, frame, lane),
+            Call::MPI_Pcontrol => return pcontrol(number, frame),
+            _ => {}
+        }
+    }
     let has_hook = hooks::of(call).is_some();
-    let entry: Option<(unsafe extern "C" fn(), Entered)> = match (call, machine::mode()) {
-        (Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init, _) => {
-            Some((enter_init, entered_init))
-        }
-        (Call::MPI_Pcontrol, _) => Some((enter_pcontrol, entered_pcontrol)),
-        (_, Mode::Recording) if has_hook => Some((record::enter, record::entered)),
-        (_, Mode::Paused) if has_hook && hooks::run_when_paused(call) => {
-            Some((record::enter, record::entered))
-        }
-        (_, Mode::Chained) if chain::has(call) => Some((chain::enter, chain::entered)),
+    let entry: Option<(unsafe extern "C" fn(), Entered)> = match machine::mode() {
+        Mode::Recording if has_hook => Some((record::enter, record::entered)),
+        Mode::Paused if has_hook && hooks::run_when_paused(call) => Some((record::enter, record::entered)),
+        Mode::Chained if chain::has(call) => Some((chain::enter, chain::entered)),
         _ => None,
     };
     let to = entry.map_or(real.as_ptr() as usize, |(enter, _)| enter as usize);
@@ -51,13 +53,8 @@ unsafe extern "C-unwind" fn entered_first(number: usize, frame: Frame, lane: *mu
     unsafe { entry.map_or_else(|| pass(number, frame), |(_, entered)| entered(number, frame, lane)) }
 }
 
-trampoline! {
-    /// The entry of `MPI_Init`, `MPI_Init_thread` and `MPI_Session_init`.
-    enter_init => entered_init
-}
-
-/// Loads the tools and starts recording.
-unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
+/// `MPI_Init`, `MPI_Init_thread` and `MPI_Session_init`: loads the tools and starts recording.
+unsafe fn begin(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
     let starting = Starting::enter();
     if starting.is_some() {
         absent::hide_missing_names();
@@ -75,13 +72,8 @@ unsafe extern "C-unwind" fn entered_init(number: usize, frame: Frame, lane: *mut
     }
 }
 
-trampoline! {
-    /// The entry of `MPI_Pcontrol`.
-    enter_pcontrol => entered_pcontrol
-}
-
-/// Passes the level to the tools and to the phases.
-unsafe extern "C-unwind" fn entered_pcontrol(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
+/// `MPI_Pcontrol`: passes the level to the tools and to the phases.
+unsafe fn pcontrol(number: usize, frame: Frame) -> i32 {
     // SAFETY: a level, in Fortran by reference.
     let level = unsafe {
         match Export::get(number).form {

@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::parent_id;
 
 /// Environment variables that identify a run. A row applies if its first variable is set.
 const NAMES: [&[&str]; 3] = [
@@ -60,9 +61,7 @@ fn of_proxy(option: &[u8]) -> Option<OsString> {
     /// The largest number of processes between the proxy and this one: scripts, debuggers.
     const MOST: usize = 16;
     std::env::var_os("PMI_FD")?;
-    // SAFETY: has no conditions.
-    let parent = unsafe { libc::getppid() } as u32;
-    let ancestors = std::iter::successors(Some(parent), |&process| parent_of(process));
+    let ancestors = std::iter::successors(Some(parent_id()), |&process| parent_of(process));
     ancestors
         .take_while(|&process| process > 1)
         .take(MOST)
@@ -125,6 +124,6 @@ mod tests {
         assert_eq!(value_of(b"--pgid", line), Some("0".into()));
         assert_eq!(value_of(b"--control-port", &line[..30]), None);
         assert_eq!(value_of(b"--control-port", b"sh\0--control-port\0x\0"), None);
-        assert_eq!(parent_of(std::process::id()), Some(std::os::unix::process::parent_id()));
+        assert_eq!(parent_of(std::process::id()), Some(parent_id()));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Known {
     /// Matched messages by handle.
     pub(crate) messages: Pending,
     /// The templates of persistent requests.
-    pub(crate) templates: HandleMap<Option<Template>>,
+    pub(crate) templates: HandleMap<Template>,
 }
 
 /// The properties of a datatype that recording needs.

@@ -223,6 +223,8 @@ pub(crate) struct Thread {
     pub(crate) chained: usize,
     /// How far that call has come.
     pub(crate) passage: Passage,
+    /// The last step of that call, if it is not the C function; null: it is.
+    pub(crate) end: *const c_void,
     /// Whether the thread is in a call that starts recording, or in `MPI_Pcontrol`.
     pub(crate) starting: bool,
 }

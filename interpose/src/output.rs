@@ -4,68 +4,20 @@
 //! Few pages are mapped and they stay in the caches: no record pays for the first touch of a page. The blocks of
 //! mapped ranges are allocated in advance, so that a full disk is an error here and never a SIGBUS later.
 
+use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::layout::{
     CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ClockPair, HEADER_SIZE, HOLE_MARK, RankInfo,
     State, call_field, chunk_field, field, header, pair_bytes,
 };
-
-/// A mapped range of the file.
-#[derive(Debug)]
-pub(crate) struct Piece {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: a mapping belongs to the process, not to a thread.
-unsafe impl Send for Piece {}
-
-impl Piece {
-    /// Reserves and maps `len` bytes of `file` from `offset` on.
-    fn map(file: &File, offset: u64, len: usize) -> io::Result<Self> {
-        allocate(file, offset, len as u64)?;
-        // SAFETY: a fresh mapping, nowhere in particular.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                offset as libc::off_t,
-            )
-        };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { start, len }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// Faults in all pages. Kernels before 5.14 do not support this and fault them in one by one.
-    fn populate(&self) {
-        // SAFETY: the mapping is ours.
-        unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_POPULATE_WRITE) };
-    }
-
-    /// The mapped bytes.
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: mapped for reading and writing, and borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Piece {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing refers to it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
-    }
-}
 
 /// Grows the file and reserves its blocks.
 fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
@@ -78,10 +30,7 @@ fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
 
 /// The limit on the size of a file of this process (`ulimit -f`). Exceeding it would end the process with SIGXFSZ.
 fn file_size_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: room for the answer.
-    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
-    limit.rlim_cur
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
 /// The file of this rank.
@@ -89,7 +38,7 @@ fn file_size_limit() -> u64 {
 pub(crate) struct Output {
     file: File,
     /// The first [`HEADER_SIZE`] bytes.
-    head: Piece,
+    head: MmapRaw,
     calls_at: usize,
     /// Chunk units claimed.
     units: AtomicU32,
@@ -111,9 +60,6 @@ const _: () = assert!(call_field::COUNT == 0 && call_field::TICKS == 8 && call_f
 
 /// The offset of a window in the file, and its used bytes.
 pub(crate) type Rest<'a> = (u64, &'a [u8]);
-
-// SAFETY: counters in `head` are written through atomics; other fields by the one thread that owns a slot or ends the run.
-unsafe impl Sync for Output {}
 
 impl Output {
     /// Creates the file and writes its header.
@@ -137,17 +83,15 @@ impl Output {
         if HEADER_SIZE as u64 > max_size.min(file_size_limit()) {
             return Err(io::Error::other("the size limit is reached"));
         }
-        // SAFETY: a valid descriptor. The lock is held until the process ends. File systems without locks have none.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0
-            && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
-        {
+        // The lock is held until the process ends. File systems without locks have none.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         file.set_len(0)?;
-        let mut head = Piece::map(&file, 0, HEADER_SIZE)?;
+        allocate(&file, 0, HEADER_SIZE as u64)?;
+        let head = MmapOptions::new().len(HEADER_SIZE).map_raw(&file)?;
         let first = header(info, start);
-        head.bytes()[..first.len()].copy_from_slice(&first);
-        Ok(Self {
+        let created = Self {
             file,
             head,
             calls_at: first.len(),
@@ -155,14 +99,19 @@ impl Output {
             end: AtomicU64::new(0),
             slots: AtomicU32::new(0),
             max_size,
-        })
+        };
+        created.store(0, &first);
+        Ok(created)
     }
 
     /// Maps a new window; returns it and its offset.
-    pub(crate) fn window(&self) -> io::Result<(Piece, u64)> {
+    pub(crate) fn window(&self) -> io::Result<(MmapMut, u64)> {
         let offset = self.claim(1, CHUNK_SIZE)?;
-        let window = Piece::map(&self.file, offset, CHUNK_SIZE)?;
-        window.populate();
+        allocate(&self.file, offset, CHUNK_SIZE as u64)?;
+        // SAFETY: this process alone writes the file, which has a lock, and nothing else refers to this part of it.
+        let window = unsafe { MmapOptions::new().offset(offset).len(CHUNK_SIZE).map_mut(&self.file) }?;
+        // Faults in all pages. Kernels before 5.14 do not support this and fault them in one by one.
+        let _ = window.advise(Advice::PopulateWrite);
         Ok((window, offset))
     }
 
@@ -193,8 +142,8 @@ impl Output {
         self.file.metadata().is_ok_and(|data| data.nlink() == 0)
     }
 
-    /// Assigns the next entry of the call table to `name`; returns its number and counters. Calls must not overlap.
-    pub(crate) fn call_slot(&self, name: &str) -> Option<(u32, &CallEntry)> {
+    /// Assigns the next entry of the call table to `name`; returns its counters. Calls must not overlap.
+    pub(crate) fn call_slot(&self, name: &str) -> Option<&CallEntry> {
         let slot = self.slots.load(Ordering::Relaxed);
         if slot as usize >= CALL_SLOTS {
             return None;
@@ -204,20 +153,20 @@ impl Output {
         // SAFETY: the entry lies within the header, is 8-byte aligned and begins with a `CallEntry`; only this call
         // writes its name.
         let entry = unsafe {
-            let entry = self.head.start.as_ptr().add(at);
+            let entry = self.head.as_mut_ptr().add(at);
             std::ptr::copy_nonoverlapping(name.as_ptr(), entry.add(call_field::NAME), len);
             &*entry.cast::<CallEntry>()
         };
         self.slots.store(slot + 1, Ordering::Relaxed);
         std::sync::atomic::compiler_fence(Ordering::Release);
         self.store(field::CALLS, &(slot + 1).to_le_bytes());
-        Some((slot, entry))
+        Some(entry)
     }
 
     /// The number of an entry returned by [`Output::call_slot`].
     pub(crate) fn slot_of(&self, entry: &CallEntry) -> u32 {
         let address = std::ptr::from_ref(entry) as usize;
-        ((address - self.head.start.as_ptr() as usize - self.calls_at) / CALL_ENTRY) as u32
+        ((address - self.head.as_mut_ptr() as usize - self.calls_at) / CALL_ENTRY) as u32
     }
 
     /// Stores clock pair number `index`.
@@ -279,7 +228,7 @@ impl Output {
             fields[at - field::HEADER_SIZE..at - field::HEADER_SIZE + bytes.len()].copy_from_slice(bytes)
         };
         // SAFETY: these fields of the header are written only here and at creation.
-        let now = unsafe { std::slice::from_raw_parts(self.head.start.as_ptr(), field::LENGTH + 8) };
+        let now = unsafe { std::slice::from_raw_parts(self.head.as_mut_ptr(), field::LENGTH + 8) };
         set(field::HEADER_SIZE, &now[field::HEADER_SIZE..]);
         set(field::HEADER_SIZE, &(chunks_at as u32).to_le_bytes());
         set(field::STATE, &(state as u32).to_le_bytes());
@@ -295,23 +244,14 @@ impl Output {
     fn punch(&self, from: usize, to: usize) {
         let from = from.next_multiple_of(4096);
         if from < to {
-            // SAFETY: a valid descriptor and a range that nothing was written to.
-            unsafe {
-                libc::fallocate(
-                    self.file.as_raw_fd(),
-                    libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
-                    from as libc::off_t,
-                    (to - from) as libc::off_t,
-                )
-            };
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let _ = fallocate(&self.file, flags, from as u64, (to - from) as u64);
         }
     }
 
     fn store(&self, at: usize, bytes: &[u8]) {
         debug_assert!(at + bytes.len() <= HEADER_SIZE);
         // SAFETY: within the header; the caller is the only writer of these fields.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.head.start.as_ptr().add(at), bytes.len())
-        };
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.head.as_mut_ptr().add(at), bytes.len()) };
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::requests::PendingRequest;
 use crate::table::HandleMap;
+use hashbrown::hash_map::Entry;
 use std::collections::VecDeque;
 
 /// Pending requests by handle. Several requests may share a handle (MPI gives many small sends the same completed
@@ -148,12 +149,17 @@ impl Pending {
 
     /// Removes the oldest request of `key`.
     pub(crate) fn take(&mut self, key: usize) -> Option<PendingRequest> {
-        let taken = *self.get_mut(key)?;
+        self.settle();
+        let Entry::Occupied(mut oldest) = self.oldest.entry(key) else { return None };
+        let taken = *oldest.get();
         self.needs_status -= usize::from(taken.needs_status());
-        if taken.has(PendingRequest::SHARED) {
-            self.promote(key);
+        if taken.has(PendingRequest::SHARED)
+            && let Some(rest) = self.rest.get_mut(&key)
+            && let Some(next) = rest.pop_front()
+        {
+            oldest.insert(next.with(if rest.is_empty() { 0 } else { PendingRequest::SHARED }));
         } else {
-            self.oldest.remove(key);
+            oldest.remove();
         }
         Some(taken.without(PendingRequest::SHARED))
     }
@@ -161,7 +167,7 @@ impl Pending {
     /// Whether `thread` made one of the first [`NEAR`] requests of `key`.
     pub(crate) fn has_of(&mut self, key: usize, thread: u16) -> bool {
         let Some(oldest) = self.get_mut(key).copied() else { return false };
-        let rest = self.rest.get(key).filter(|_| oldest.has(PendingRequest::SHARED));
+        let rest = self.rest.get(&key).filter(|_| oldest.has(PendingRequest::SHARED));
         let rest = rest.into_iter().flatten().take(NEAR);
         std::iter::once(&oldest).chain(rest).any(|waiting| waiting.thread() == thread)
     }
@@ -176,9 +182,9 @@ impl Pending {
     /// others belong to threads whose waits are about to return.
     fn prefer(&mut self, key: usize, thread: u16) {
         self.settle();
-        let Some(oldest) = self.oldest.get_mut(key) else { return };
+        let Some(oldest) = self.oldest.get_mut(&key) else { return };
         if oldest.thread() != thread && oldest.has(PendingRequest::SHARED) {
-            let rest = self.rest.get_mut(key).into_iter().flatten().take(NEAR);
+            let rest = self.rest.get_mut(&key).into_iter().flatten().take(NEAR);
             if let Some(own) = { rest }.find(|waiting| waiting.thread() == thread) {
                 let before = std::mem::replace(oldest, own.with(PendingRequest::SHARED));
                 *own = before.without(PendingRequest::SHARED);
@@ -189,7 +195,7 @@ impl Pending {
     /// The oldest request of `key`.
     fn get_mut(&mut self, key: usize) -> Option<&mut PendingRequest> {
         self.settle();
-        self.oldest.get_mut(key)
+        self.oldest.get_mut(&key)
     }
 
     /// Moves the listed requests to the table.
@@ -234,22 +240,13 @@ impl Pending {
             return;
         }
         self.needs_status += usize::from(waiting.needs_status());
-        let (oldest, is_new) = self.oldest.entry(key);
-        if is_new {
-            *oldest = waiting;
-        } else {
-            *oldest = oldest.with(PendingRequest::SHARED);
-            self.rest.entry(key).0.push_back(waiting);
-        }
-    }
-
-    /// Replaces the oldest request of a shared handle by the next one.
-    #[inline(never)]
-    fn promote(&mut self, key: usize) {
-        if let (Some(oldest), Some(rest)) = (self.oldest.get_mut(key), self.rest.get_mut(key))
-            && let Some(next) = rest.pop_front()
-        {
-            *oldest = next.with(if rest.is_empty() { 0 } else { PendingRequest::SHARED });
+        match self.oldest.entry(key) {
+            Entry::Vacant(place) => _ = place.insert(waiting),
+            Entry::Occupied(oldest) => {
+                let oldest = oldest.into_mut();
+                *oldest = oldest.with(PendingRequest::SHARED);
+                self.rest.entry(key).or_default().push_back(waiting);
+            }
         }
     }
 }
@@ -352,19 +349,6 @@ mod tests {
         assert_eq!(pending.rest.len(), 1, "queues are used again");
     }
 
-    /// A table of a million handles has 16 bytes a slot and at most twice as many slots as needed.
-    #[test]
-    fn a_million_handles_take_little_memory() {
-        let mut pending = Pending::default();
-        for i in 0..1_000_000u64 {
-            pending.insert(0x7f00_0000_0000 + i as usize * 192, waiting(i));
-        }
-        assert_eq!(pending.oldest.bytes(), 16 << 21);
-        for i in (0..1_000_000u64).rev() {
-            assert_eq!(pending.take(0x7f00_0000_0000 + i as usize * 192), Some(waiting(i)));
-        }
-    }
-
     #[test]
     fn a_thread_takes_its_own_first() {
         let mut pending = Pending::default();
@@ -383,6 +367,6 @@ mod tests {
             pending.insert(key * 16, waiting(key as u64));
             assert_eq!(pending.take(key * 16), Some(waiting(key as u64)));
         }
-        assert!(pending.oldest.bytes() <= 16 << 8, "{} bytes", pending.oldest.bytes());
+        assert!(pending.oldest.allocation_size() <= 16 << 8);
     }
 }

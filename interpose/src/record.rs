@@ -11,7 +11,7 @@ use crate::fortran;
 use crate::guard::catching_panics;
 #[cfg(debug_assertions)]
 use crate::guard::panic_if_asked;
-use crate::hooks::{self, WaitPlaces, output};
+use crate::hooks::{self, Places, output};
 use crate::machine::{self, Frame, trampoline};
 use crate::objects;
 use crate::pending::Run;
@@ -98,11 +98,11 @@ impl Plan {
     fn make(number: usize, abi: &'static Abi) -> Option<&'static Self> {
         let export = Export::get(number);
         let call = export.call();
-        let wait = (call.category() == Category::Wait).then(|| WaitPlaces::find(call));
-        let wait = wait.filter(WaitPlaces::is_of_all).map(|places| WaitPlan {
-            count: places.count.map(Frame::slot),
-            requests: Frame::slot(places.requests),
-            flag: places.flag.map(Frame::slot),
+        let at = Places::of(call);
+        let wait = (call.category() == Category::Wait && at.is_of_all()).then(|| WaitPlan {
+            count: at.requests_count.get().map(Frame::slot),
+            requests: Frame::slot(at.requests.place()),
+            flag: at.flag.get().map(Frame::slot),
             completer: completer(call).unwrap_or(0),
         });
         let way = match (KeyPlan::new(number, abi), wait) {
@@ -289,12 +289,12 @@ pub(crate) unsafe fn record<N: Next>(
         }
         match &plan.way {
             Way::SimpleShapes(keys) => {
-                if let Some(shape) = keys.find_simple(frame, (*lane.as_ptr()).shapes) {
+                if let Some(shape) = keys.find::<true>(frame, (*lane.as_ptr()).shapes) {
                     return record_by_shape(plan, frame, lane, shape, next);
                 }
             }
             Way::Shapes(keys) => {
-                if let Some(shape) = keys.find(frame, (*lane.as_ptr()).shapes) {
+                if let Some(shape) = keys.find::<false>(frame, (*lane.as_ptr()).shapes) {
                     return record_by_shape(plan, frame, lane, shape, next);
                 }
             }
@@ -364,7 +364,7 @@ unsafe fn record_by_hook<N: Next>(
         call.recorded.start = clock::now();
         let code = next.call(frame);
         call.recorded.end = clock::now();
-        call.code = Some(code);
+        call.ended = Ended::with(code);
         code
     }
 }
@@ -376,7 +376,7 @@ struct CallGuard {
     lane: NonNull<ThreadLane>,
     /// The lane's state of the enclosing call.
     outer: (usize, Option<Vec<usize>>),
-    code: Option<i32>,
+    ended: Ended,
     /// Whether the hook has panicked.
     broken: bool,
 }
@@ -393,13 +393,13 @@ impl CallGuard {
         // SAFETY: the contract.
         let own = unsafe { lane.as_mut() };
         let outer = (std::mem::replace(&mut own.frame, frame.address()), own.parked.take());
-        Self { recorded, plan, lane, outer, code: None, broken: false }
+        Self { recorded, plan, lane, outer, ended: Ended::Thrown, broken: false }
     }
 }
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        let ended = self.code.map_or(Ended::Thrown, Ended::with);
+        let ended = self.ended;
         if ended == Ended::Thrown {
             self.recorded.end = clock::now();
         }
@@ -407,8 +407,12 @@ impl Drop for CallGuard {
         let recorded = &mut self.recorded;
         let plan = self.plan;
         let after = || {
-            plan.hook.after(recorded, ended);
-            if let Some((place, _)) = plan.request.filter(|_| ended.is_success()) {
+            let has_taken_effect = ended.is_success() || plan.receives && ended.has_received(recorded.tracer);
+            if !has_taken_effect {
+                return plan.hook.after_failure(recorded, ended);
+            }
+            plan.hook.after(recorded);
+            if let Some((place, _)) = plan.request {
                 recorded.insert_request(place.into());
             }
         };
@@ -439,6 +443,26 @@ impl Drop for UnwindGuard {
     }
 }
 
+/// Makes a call that is recorded without a hook. Returns its error code, its start and its end.
+#[inline(always)]
+unsafe fn make_call<N: Next>(
+    plan: &'static Plan,
+    frame: Frame,
+    lane: NonNull<ThreadLane>,
+    next: N,
+) -> (i32, (u64, u64)) {
+    // SAFETY: as in `record`.
+    unsafe {
+        (*lane.as_ptr()).frame = frame.address();
+        let start = clock::now();
+        let leaving = UnwindGuard(plan, frame, lane, start);
+        let code = next.call(frame);
+        let end = clock::now();
+        std::mem::forget(leaving);
+        (code, (start, end))
+    }
+}
+
 /// Records a call by its shape.
 #[inline(always)]
 unsafe fn record_by_shape<N: Next>(
@@ -450,12 +474,7 @@ unsafe fn record_by_shape<N: Next>(
 ) -> i32 {
     // SAFETY: as in `record`; nested calls have ended when the lane is used again.
     unsafe {
-        (*lane.as_ptr()).frame = frame.address();
-        let start = clock::now();
-        let leaving = UnwindGuard(plan, frame, lane, start);
-        let code = next.call(frame);
-        let end = clock::now();
-        std::mem::forget(leaving);
+        let (code, (start, end)) = make_call(plan, frame, lane, next);
         let own = lane.as_mut();
         own.frame = 0;
         if code != SUCCESS {
@@ -538,13 +557,8 @@ unsafe fn record_run<N: Next>(
 ) -> i32 {
     // SAFETY: as in `record_by_shape`.
     unsafe {
-        (*lane.as_ptr()).frame = frame.address();
         (*lane.as_ptr()).run = Some(run);
-        let start = clock::now();
-        let leaving = UnwindGuard(plan, frame, lane, start);
-        let code = next.call(frame);
-        let end = clock::now();
-        std::mem::forget(leaving);
+        let (code, (start, end)) = make_call(plan, frame, lane, next);
         let own = lane.as_mut();
         let is_completed = wait.flag.is_none_or(|slot| *(frame.at(slot) as *const i32) != 0);
         if code != SUCCESS || own.run.take().is_none() {
@@ -594,10 +608,6 @@ unsafe fn finish_unusual(
         let mut call = CallGuard::begin(plan, frame, lane, Recorded::new(lane, args, frame, None));
         call.recorded.scratch.handles = handles;
         (call.recorded.start, call.recorded.end) = (start, end);
-        call.code = match ended {
-            Ended::Success => Some(SUCCESS),
-            Ended::Failed(code) => Some(code),
-            Ended::Thrown => None,
-        };
+        call.ended = ended;
     }
 }

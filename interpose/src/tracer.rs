@@ -20,6 +20,7 @@ use mpi_abi::handles;
 use mpi_abi::prototypes::Call;
 use mpi_abi::tables::Flavour;
 use std::cell::UnsafeCell;
+use std::error::Error;
 use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -183,16 +184,12 @@ impl Tracer {
         alone: bool,
         session: Option<handles::Session>,
         zero: ClockPair,
-    ) -> Result<&'static Self, String> {
-        let say = |error: mpi_abi::Error| error.to_string();
-        let mpi = Mpi::loaded().map_err(say)?;
-        let of_session = session.map(|session| mpi.clone().in_session(session)).transpose().map_err(say)?;
+    ) -> Result<&'static Self, Box<dyn Error>> {
+        let mpi = Mpi::loaded()?;
+        let of_session = session.map(|session| mpi.clone().in_session(session)).transpose()?;
         let world = of_session.as_ref().unwrap_or(&mpi);
-        let number = |result: mpi_abi::Result<i32>| -> Result<u32, String> {
-            u32::try_from(result.map_err(say)?).map_err(|error| error.to_string())
-        };
-        let rank = Rank(number(world.world_rank())?);
-        let tasks = number(world.world_size())?;
+        let rank = Rank(world.world_rank()?.try_into()?);
+        let tasks = world.world_size()?.try_into()?;
         // A later session may have a higher thread level.
         let multiple =
             session.is_some() || mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
@@ -441,17 +438,16 @@ impl Tracer {
     pub(crate) fn slot(&'static self, call: Call) -> CallSlot {
         let known = &self.entries[call as usize];
         // SAFETY: as in `count`.
-        if let Some(entry) = unsafe { known.load(Ordering::Acquire).as_ref() } {
-            return CallSlot(self.output.slot_of(entry) as u16);
-        }
-        let _lock = self.lanes.lock();
-        // SAFETY: as in `count`.
-        if let Some(entry) = unsafe { known.load(Ordering::Acquire).as_ref() } {
-            return CallSlot(self.output.slot_of(entry) as u16);
-        }
-        let Some((slot, entry)) = self.output.call_slot(call.name()) else { return CallSlot::NONE };
-        known.store(std::ptr::from_ref(entry).cast_mut(), Ordering::Release);
-        CallSlot(slot as u16)
+        let find = || unsafe { known.load(Ordering::Acquire).as_ref() };
+        let entry = find().or_else(|| {
+            let _lock = self.lanes.lock();
+            find().or_else(|| {
+                let entry = self.output.call_slot(call.name())?;
+                known.store(std::ptr::from_ref(entry).cast_mut(), Ordering::Release);
+                Some(entry)
+            })
+        });
+        entry.map_or(CallSlot::NONE, |entry| CallSlot(self.output.slot_of(entry) as u16))
     }
 
     /// The calling thread's lane; assigned at its first call.
@@ -489,7 +485,7 @@ impl Tracer {
         let Some(lane) = self.lane() else { return };
         let only = self.phase.as_ref().filter(|only| only.name == name);
         if begin && only.is_some_and(|only| only.depth.fetch_add(1, Ordering::AcqRel) == 0) {
-            self.resume();
+            self.change_state(State::Paused, State::Recording);
         }
         if self.state() == State::Recording {
             let now = clock::now();
@@ -503,7 +499,7 @@ impl Tracer {
         if let Some(only) = only.filter(|_| !begin)
             && only.depth.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended) == Ok(1)
         {
-            self.pause();
+            self.change_state(State::Recording, State::Paused);
         }
     }
 
@@ -512,16 +508,11 @@ impl Tracer {
         self.phase.is_some()
     }
 
-    /// Pauses the recording: only calls that affect later recording are recorded.
-    pub(crate) fn pause(&self) {
-        if self.state() == State::Recording {
-            self.set_state(State::Paused);
-        }
-    }
-
-    fn resume(&self) {
-        if self.state() == State::Paused {
-            self.set_state(State::Recording);
+    /// Pauses or resumes the recording, if it is in the other of the two states. While it is paused, only calls that affect later
+    /// recording are recorded.
+    fn change_state(&self, from: State, to: State) {
+        if self.state() == from {
+            self.set_state(to);
         }
     }
 
@@ -629,7 +620,7 @@ fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, run: u64, start: ClockPair) -> R
         rank,
         tasks,
         run,
-        host: host_name(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         local_rank: local.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()),
         cores: cores(),
         mpi: match abi.flavour {
@@ -643,14 +634,6 @@ fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, run: u64, start: ClockPair) -> R
         pid: std::process::id(),
         realtime: clock::realtime_at(start),
     }
-}
-
-fn host_name() -> String {
-    let mut name = [0u8; 256];
-    // SAFETY: a buffer and its length; the last byte stays 0.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    let len = name.iter().position(|&byte| byte == 0).unwrap_or(0);
-    String::from_utf8_lossy(&name[..len]).into_owned()
 }
 
 /// The CPUs on which this process may run.

@@ -1,8 +1,9 @@
 //! Writes the records of one thread into its window, a mapped chunk of the file. A full window is appended to the file and reused.
 
 use crate::clock;
-use crate::output::{Output, Piece, Rest};
+use crate::output::{Output, Rest};
 use crate::requests::PendingRequest;
+use memmap2::MmapMut;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use vef_format::capture::encode::{self, Author, Times, makes_request};
@@ -29,7 +30,7 @@ pub(crate) struct Writer {
     thread: u16,
     sequence: u32,
     /// The window and its offset in the file.
-    window: Option<(Piece, u64)>,
+    window: Option<(MmapMut, u64)>,
     /// Failed polls that are not written yet. While there are any, no word may be written ([`Writer::last_word`]).
     polls: Option<Polls>,
     /// Why records can no longer be written.
@@ -247,7 +248,7 @@ impl Writer {
         let mut alone = false;
         loop {
             if let Some((window, _)) = &mut self.window {
-                let bytes = window.bytes();
+                let bytes = &mut window[..];
                 let first = bytes.as_mut_ptr();
                 let at = self.at as usize - first as usize;
                 let ordinary = bytes.len() - RESERVE;
@@ -307,7 +308,7 @@ impl Writer {
                 self.window = Some(window);
             }),
             Some((mut window, offset)) => {
-                let bytes = window.bytes();
+                let bytes = &mut window[..];
                 let used = self.at as usize - bytes.as_ptr() as usize;
                 let written = self.append(&bytes[..used], 1);
                 self.window = Some((window, offset));
@@ -341,7 +342,7 @@ impl Writer {
     fn begin_window(&mut self) {
         let header = self.header(1).to_bytes();
         let Some((window, _)) = &mut self.window else { return };
-        let bytes = window.bytes();
+        let bytes = &mut window[..];
         let fence = || std::sync::atomic::compiler_fence(Ordering::SeqCst);
         // Without the mark readers ignore the chunk.
         bytes[..4].fill(0);
@@ -358,7 +359,7 @@ impl Writer {
     /// Allows words up to the end of the window.
     fn set_last_word(&mut self) {
         if let Some((window, _)) = &mut self.window {
-            let bytes = window.bytes();
+            let bytes = &mut window[..];
             self.last_word = bytes.as_mut_ptr().wrapping_add(bytes.len() - RESERVE - WORD);
         }
     }
@@ -380,7 +381,7 @@ impl Writer {
     pub(crate) fn seal(&mut self) -> Option<Rest<'_>> {
         self.put_polls();
         let (window, offset) = self.window.as_mut()?;
-        let bytes = window.bytes();
+        let bytes = &mut window[..];
         let used = self.at as usize - bytes.as_ptr() as usize;
         seal(bytes, used);
         Some((*offset, &bytes[..used]))
@@ -390,7 +391,7 @@ impl Writer {
     pub(crate) fn mark(&mut self) -> Mark {
         self.put_polls();
         if let Some((window, _)) = &mut self.window {
-            let end = window.bytes().as_ptr_range().end as usize;
+            let end = window.as_ptr_range().end as usize;
             if end - (self.at as usize) < 2 * RESERVE {
                 self.next_window();
             }
@@ -401,7 +402,7 @@ impl Writer {
     /// Removes the records since `mark` and continues after [`Writer::seal`].
     pub(crate) fn rewind(&mut self, mark: Mark) {
         let Some((window, _)) = &mut self.window else { return };
-        let bytes = window.bytes();
+        let bytes = &mut window[..];
         bytes[chunk_field::USED..chunk_field::USED + 4].fill(0);
         let first = bytes.as_ptr() as usize;
         bytes[mark.at as usize - first..self.at as usize - first].fill(0);
@@ -416,7 +417,7 @@ impl Writer {
         let author = Author { thread: self.thread, requests: self.next.number() };
         let times = Times { gap: clock::now().saturating_sub(self.last), duration: 0 };
         if let Some((window, _)) = &mut self.window {
-            let bytes = window.bytes();
+            let bytes = &mut window[..];
             let at = self.at as usize - bytes.as_ptr() as usize;
             if let Some(at) =
                 encode::record(bytes, at, times, author, CallSlot::NONE, &Action::Stopped { reason })

@@ -4,17 +4,14 @@
 //! a call has other arguments (strings, callbacks, attributes, non-contiguous sections), tools are *shown* C's arguments, but the
 //! chain ends in the Fortran function with the program's arguments. Calls that cannot be shown are recorded but not seen by tools.
 
-use super::end::ending_in;
-use super::enter::enter_tools;
-use super::handlers::wants;
+use super::handlers::{enter_tools, enter_tools_ending_in, record_with};
 use crate::arguments::{abi, c_value, words_of};
 use crate::call::SUCCESS;
 use crate::fortran::{base, buffer, c_handle, contiguous, fortran_handle, text};
-use crate::machine::{Frame, MOST};
-use crate::record::{Next, Plan, pass, record};
-use crate::tracer::Tracer;
+use crate::machine::{Frame, MOST, RECORDERS};
+use crate::record::{Next, pass};
 use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name};
+use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Parameter};
 use mpi_abi::tool::Cell;
 
 /// Passes a call by a Fortran name through the chain, which begins at `head`.
@@ -31,23 +28,20 @@ pub(super) unsafe fn go_through(head: Cell, number: usize, frame: Frame) -> i32 
         let (words, rest) = all[..words_of(export)].split_at(count);
         let [ierror, lengths @ ..] = rest else { return pass(number, frame) };
         let descriptors = export.form == Form::Descriptors;
+        let unchanged = || pass(number, frame);
         match call {
             // The C functions have additional arguments.
-            Call::MPI_Init => {
-                return ending_in(call, || pass(number, frame), || enter_tools(head, &[0, 0], call));
-            }
+            Call::MPI_Init => return enter_tools_ending_in(&unchanged, head, &[0, 0], call),
             Call::MPI_Init_thread => {
                 let required = *(words[0] as *const i32) as usize;
-                let words = [0, 0, required, words[1]];
-                return ending_in(call, || pass(number, frame), || enter_tools(head, &words, call));
+                return enter_tools_ending_in(&unchanged, head, &[0, 0, required, words[1]], call);
             }
             _ => {}
         }
         let Some(abi) = abi() else { return pass(number, frame) };
         if is_convertible(call)
-            && let Some(mut converted) = Converted::new(call, words, None, descriptors, abi)
+            && let Some(converted) = Converted::new(call, words, None, descriptors, abi)
         {
-            converted.set_addresses();
             let code = enter_tools(head, &converted.words, call);
             converted.write_outputs(words, abi);
             // The address is null or the program's INTEGER.
@@ -55,18 +49,16 @@ pub(super) unsafe fn go_through(head: Cell, number: usize, frame: Frame) -> i32 
             return code;
         }
         if can_be_shown(call)
-            && let Some(mut shown) = Converted::new(call, words, Some(lengths), descriptors, abi)
+            && let Some(shown) = Converted::new(call, words, Some(lengths), descriptors, abi)
         {
-            shown.set_addresses();
-            let arguments = shown.words;
             let real = || {
                 let code = pass(number, frame);
                 if code == SUCCESS {
-                    copy_outputs(call, &arguments, words, lengths, abi);
+                    copy_outputs(call, &shown.words, words, lengths, abi);
                 }
                 code
             };
-            return ending_in(call, real, || enter_tools(head, &arguments, call));
+            return enter_tools_ending_in(&real, head, &shown.words, call);
         }
         Recorders { number, place: 0 }.call(frame)
     }
@@ -81,17 +73,11 @@ struct Recorders {
 
 impl Next for Recorders {
     unsafe fn call(self, frame: Frame) -> i32 {
-        let next = Self { place: self.place + 1, ..self };
-        // SAFETY: the contract; the lane is the calling thread's.
+        // SAFETY: the contract.
         unsafe {
-            if self.place >= crate::machine::RECORDERS {
-                return pass(self.number, frame);
-            }
-            let tracer =
-                Tracer::at(self.place).filter(|tracer| wants(tracer, Export::get(self.number).call()));
-            match tracer.and_then(|tracer| tracer.lane().zip(Plan::of(self.number, tracer.abi()))) {
-                Some((lane, plan)) => record(plan, frame, lane, next),
-                None => next.call(frame),
+            match self.place {
+                RECORDERS => pass(self.number, frame),
+                place => record_with(place, self.number, frame, Self { place: place + 1, ..self }),
             }
         }
     }
@@ -138,19 +124,32 @@ fn length_of_arrays(call: Call) -> Option<usize> {
     call.position(Name::Count).or_else(|| call.position(Name::Incount))
 }
 
-/// Whether the argument is the address of a single handle.
-fn points_to_handle(kind: Kind) -> bool {
-    kind.target().is_some() && !kind.is_handle_array()
+/// The arguments that are addresses of handles: the position, the kind, the number of handles, and the bytes of each in C. `length`: the
+/// length of arrays.
+fn addresses_of_handles(
+    call: Call,
+    length: Option<usize>,
+    abi: &'static Abi,
+) -> impl Iterator<Item = (usize, Kind, usize, usize)> {
+    call.parameters().iter().enumerate().filter(|(_, parameter)| parameter.kind.target().is_some()).map(
+        move |(i, &Parameter { kind, .. })| {
+            let count = if kind.is_handle_array() { length.unwrap_or(0) } else { 1 };
+            // Files are pointers in every ABI.
+            let size = if kind == Kind::FilePtr { size_of::<usize>() } else { abi.handle_size };
+            (i, kind, count, size)
+        },
+    )
 }
 
 /// The arguments of a Fortran call in C's form.
 struct Converted {
     call: Call,
     words: [usize; MOST],
-    /// For each address of a handle: the handle during the call, and before it.
-    places: [(usize, usize); MOST],
-    /// For each array of handles: its position, its converted copy, and the handles before the call.
-    arrays: Vec<(usize, Vec<u64>, Vec<usize>)>,
+    /// The length of arrays of handles, if the call has one.
+    length: Option<usize>,
+    /// The handles behind addresses, during the call and before it; in words, for alignment.
+    handles: Vec<u64>,
+    before: Vec<u64>,
     strings: Vec<Vec<u8>>,
     lists: Vec<Vec<usize>>,
 }
@@ -170,47 +169,43 @@ impl Converted {
         let mut made = Self {
             call,
             words: [0; MOST],
-            places: [(0, 0); MOST],
-            arrays: Vec::new(),
+            length: None,
+            handles: Vec::new(),
+            before: Vec::new(),
             strings: Vec::new(),
             lists: Vec::new(),
         };
         for (i, (parameter, &word)) in call.parameters().iter().zip(words).enumerate() {
             let is_choice = matches!(parameter.name, Name::Base | Name::Buffer | Name::Location);
             // SAFETY: the contract: integers and handles are readable.
-            unsafe {
-                made.words[i] = match parameter.kind {
+            made.words[i] = unsafe {
+                match parameter.kind {
                     Kind::Buffer if descriptors && lengths.is_none() => buffer(abi, contiguous(word)?),
                     Kind::Pointer if descriptors && is_choice => base(word),
                     kind => c_value(abi, kind, word, descriptors),
-                };
-                if points_to_handle(parameter.kind) {
-                    // An output may be uninitialised, which the conversion tolerates.
-                    let handle = c_handle(abi, parameter.kind, *(word as *const i32));
-                    made.places[i] = (handle, handle);
                 }
-            }
+            };
         }
         let number = |place: usize| usize::try_from(made.words[place] as i32).unwrap_or(0);
-        let length = length_of_arrays(call).map(number);
-        for (i, parameter) in call.parameters().iter().enumerate() {
-            if parameter.kind.is_handle_array() {
-                let size = abi.handle_size;
-                // In words, for alignment.
-                let mut room = vec![0u64; (length.unwrap_or(0) * size).div_ceil(8)];
-                let mut before = Vec::new();
-                for at in 0..length.unwrap_or(0) {
-                    // SAFETY: the program's array has `length` elements; the copy is as long.
-                    unsafe {
-                        let handle = c_handle(abi, parameter.kind, *(words[i] as *const i32).add(at));
-                        let place = room.as_mut_ptr().cast::<u8>().add(at * size);
-                        place.copy_from_nonoverlapping(handle.to_ne_bytes().as_ptr(), size);
-                        before.push(handle);
-                    }
+        made.length = length_of_arrays(call).map(number);
+        let addresses = || addresses_of_handles(call, made.length, abi);
+        made.handles.resize(addresses().map(|(_, _, count, size)| (count * size).div_ceil(8)).sum(), 0);
+        let mut place = made.handles.as_mut_ptr();
+        for (i, kind, count, size) in addresses() {
+            made.words[i] = place as usize;
+            for at in 0..count {
+                // SAFETY: the program's address is that of `count` handles, and our room is as long. An output may be uninitialised,
+                // which the conversion tolerates.
+                unsafe {
+                    let handle = c_handle(abi, kind, *(words[i] as *const i32).add(at));
+                    let place = place.cast::<u8>().add(at * size);
+                    place.copy_from_nonoverlapping(handle.to_ne_bytes().as_ptr(), size);
                 }
-                made.arrays.push((i, room, before));
             }
+            place = place.wrapping_add((count * size).div_ceil(8));
         }
+        made.before.clone_from(&made.handles);
+        let length = made.length;
         // SAFETY: the contract.
         unsafe { made.place_strings(words, lengths.unwrap_or_default(), length)? };
         Some(made)
@@ -265,40 +260,24 @@ impl Converted {
         address
     }
 
-    /// Sets the addresses of our copies, once `self` is not moved any more.
-    fn set_addresses(&mut self) {
-        for (i, parameter) in self.call.parameters().iter().enumerate() {
-            if points_to_handle(parameter.kind) {
-                self.words[i] = &raw mut self.places[i].0 as usize;
-            }
-        }
-        for (i, room, _) in &mut self.arrays {
-            self.words[*i] = room.as_mut_ptr() as usize;
-        }
-    }
-
     /// Converts the outputs of the call to Fortran.
     ///
     /// # Safety
     /// The words must be those passed to [`Converted::new`].
-    unsafe fn write_outputs(&self, words: &[usize], abi: &Abi) {
-        for (i, parameter) in self.call.parameters().iter().enumerate() {
-            let (after, before) = self.places[i];
-            // Files are pointers in every ABI.
-            let after = if parameter.kind == Kind::FilePtr { after } else { after & abi.handle_mask() };
-            if points_to_handle(parameter.kind) && after != before {
-                // SAFETY: the program's INTEGER for this handle.
-                unsafe { *(words[i] as *mut i32) = fortran_handle(abi, parameter.kind, after) };
-            }
-        }
-        for (i, room, before) in &self.arrays {
-            for (at, before) in before.iter().enumerate() {
-                // SAFETY: the call has left a handle there; the program's array is as long.
+    unsafe fn write_outputs(&self, words: &[usize], abi: &'static Abi) {
+        for (i, kind, count, size) in addresses_of_handles(self.call, self.length, abi) {
+            let after = self.words[i] as *const u8;
+            let before =
+                self.before.as_ptr().wrapping_byte_add(self.words[i] - self.handles.as_ptr() as usize);
+            for at in 0..count {
+                // SAFETY: the call has left a handle of this size there; the program's INTEGERs are as many.
                 unsafe {
-                    let after = abi.read_handle(room.as_ptr().cast::<u8>().add(at * abi.handle_size));
-                    if after != *before {
-                        let kind = self.call.parameters()[*i].kind;
-                        *(words[*i] as *mut i32).add(at) = fortran_handle(abi, kind, after);
+                    let handle = |address: *const u8| match size {
+                        4 => *address.add(at * size).cast::<u32>() as usize,
+                        _ => *address.add(at * size).cast::<usize>(),
+                    };
+                    if handle(after) != handle(before.cast()) {
+                        *(words[i] as *mut i32).add(at) = fortran_handle(abi, kind, handle(after));
                     }
                 }
             }
@@ -335,7 +314,7 @@ unsafe fn copy_outputs(call: Call, shown: &[usize; MOST], words: &[usize], lengt
         let length = if parameter.kind.is_string() { lengths.next().copied().unwrap_or(0) } else { 0 };
         // SAFETY: our own places, as long as the program's.
         unsafe {
-            if points_to_handle(parameter.kind) {
+            if parameter.kind.target().is_some() && !parameter.kind.is_handle_array() {
                 *(shown[i] as *mut usize) = c_handle(abi, parameter.kind, *(words[i] as *const i32));
             } else if parameter.kind == Kind::StrOut {
                 let text = [text(words[i], length), &[0]].concat();

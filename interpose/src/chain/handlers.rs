@@ -1,20 +1,92 @@
-//! Handlers in the tables of a chain other than a tool's typed ones: a tool's handler for any function, the recorder, and MPI.
+//! The way of a call through the tables of a chain, and the handlers in them other than a tool's typed ones: a tool's handler for any
+//! function, the recorder, and MPI.
 
 use super::catch::catching;
-use super::end::end_of;
+use crate::guard::warn;
 use crate::hooks;
-use crate::machine::{self, Frame, MOST, OwnFrame, trampoline};
+use crate::machine::{self, Frame, MOST, OwnFrame, Passage, trampoline};
 use crate::objects;
 use crate::record::{Next, Plan, record};
 use crate::tracer::{State, Tracer};
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
-use mpi_abi::prototypes::{Call, Group};
+use mpi_abi::prototypes::{Call, Export, Group};
 use mpi_abi::symbols::call_with;
 use mpi_abi::tool::{AnyCall, Cell, Descriptor, Layer};
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a tool has thrown an exception.
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// A tool has thrown an exception in a call, or in another of its functions: it must not be called any more. As other tools and
+/// recorders may be in the middle of the call, the chain ends when the call has left it.
+#[cold]
+pub(super) fn note_exception(within: &str) {
+    if !BROKEN.swap(true, Ordering::AcqRel) {
+        warn(&format!(
+            "a tool threw an exception in {within}: the program continues without tools and without recording"
+        ));
+    }
+}
+
+/// Whether a tool has thrown an exception.
+pub(super) fn is_broken() -> bool {
+    BROKEN.load(Ordering::Relaxed)
+}
+
+/// Makes a call enter the tools at `head`. If one of them throws an exception, MPI is called directly, unless it has been called.
+///
+/// # Safety
+/// The words must be valid arguments of the function.
+pub(super) unsafe fn enter_tools(head: Cell, words: &[usize], call: Call) -> i32 {
+    // SAFETY: the calling thread's own, and the contract.
+    unsafe {
+        let thread = machine::thread();
+        (*thread).passage = Passage { call: call as u16, in_mpi: false, has_returned: false, code: 0 };
+        if let Some(code) = catching(|| call_cell(head, words, call)) {
+            return code;
+        }
+        note_exception(call.name());
+        match (*thread).passage {
+            Passage { has_returned: true, code, .. } => code,
+            _ => mpi_handler(call).map_or(ERR_NO_SUCH_FUNCTION, |cell| call_cell(cell, words, call)),
+        }
+    }
+}
+
+/// The last step of a call from Fortran that is only shown to tools: the Fortran function instead of C's.
+struct End<'a> {
+    call: Call,
+    real: &'a dyn Fn() -> i32,
+}
+
+/// [`enter_tools`] with another last step. The entry of the chain has removed that of an enclosing call.
+///
+/// # Safety
+/// As [`enter_tools`].
+pub(super) unsafe fn enter_tools_ending_in(
+    real: &dyn Fn() -> i32,
+    head: Cell,
+    words: &[usize],
+    call: Call,
+) -> i32 {
+    let end = End { call, real };
+    // SAFETY: the calling thread's own, and the contract. The entry of the chain removes the pointer when the call has ended.
+    unsafe {
+        (*machine::thread()).end = (&raw const end).cast();
+        enter_tools(head, words, call)
+    }
+}
+
+/// For tools (`vef_tool.h`): whether the call of this thread ends in a Fortran function, whatever a tool passes on.
+#[unsafe(no_mangle)]
+extern "C" fn vef_call_is_shown() -> c_int {
+    // SAFETY: the calling thread's own.
+    c_int::from(unsafe { !(*machine::thread()).end.is_null() })
+}
 
 /// The first argument that a cell passes to [`call_handler`].
 struct Handler {
@@ -80,8 +152,10 @@ impl Handler {
             aborts();
         }
         let _in_mpi = InMpi::enter();
-        let code = match (end_of(self.call), machine::real(self.number)) {
-            (Some(code), _) => code,
+        // SAFETY: the calling thread's own; the pointer is null or that of a call that has not ended.
+        let end = unsafe { (*machine::thread()).end.cast::<End>().as_ref() };
+        let code = match (end.filter(|end| end.call == self.call), machine::real(self.number)) {
+            (Some(end), _) => (end.real)(),
             (None, None) => return ERR_NO_SUCH_FUNCTION,
             (None, Some(real)) => {
                 let mut all = [0; MOST];
@@ -104,20 +178,11 @@ impl Handler {
         let next = ToCell { cell: behind[self.call as usize], call: self.call };
         let mut own = OwnFrame::new(words);
         let frame = own.frame();
-        // SAFETY: the contract; the lane is the calling thread's.
+        // SAFETY: the contract.
         unsafe {
-            if is_beginning(self.call) {
-                return hooks::begin(self.number, frame, at, false, || next.call(frame));
-            }
-            let recorded = match Tracer::at(at.0) {
-                Some(tracer) if wants(tracer, self.call) => {
-                    tracer.lane().zip(Plan::of(self.number, tracer.abi()))
-                }
-                _ => None,
-            };
-            match recorded {
-                Some((lane, plan)) => record(plan, frame, lane, next),
-                None => next.call(frame),
+            match is_beginning(self.call) {
+                true => hooks::begin(self.number, frame, at, false, || next.call(frame)),
+                false => record_with(at.0, self.number, frame, next),
             }
         }
     }
@@ -142,16 +207,26 @@ impl Drop for InMpi {
 }
 
 /// Whether a function starts a recording.
-fn is_beginning(call: Call) -> bool {
+pub(crate) fn is_beginning(call: Call) -> bool {
     matches!(call, Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init)
 }
 
-/// Whether a recorder currently records calls of a function.
-pub(super) fn wants(tracer: &'static Tracer, call: Call) -> bool {
-    match tracer.state() {
+/// Makes a call by the name with this number, and records it if recorder number `place` currently records such calls.
+///
+/// # Safety
+/// The frame must have the arguments of the call.
+pub(super) unsafe fn record_with<N: Next>(place: usize, number: usize, frame: Frame, next: N) -> i32 {
+    let recorded = Tracer::at(place).filter(|tracer| match tracer.state() {
         State::Recording => true,
-        State::Paused => hooks::run_when_paused(call),
+        State::Paused => hooks::run_when_paused(Export::get(number).call()),
         State::Closed | State::Over => false,
+    });
+    // SAFETY: the contract; the lane is the calling thread's.
+    unsafe {
+        match recorded.and_then(|tracer| tracer.lane().zip(Plan::of(number, tracer.abi()))) {
+            Some((lane, plan)) => record(plan, frame, lane, next),
+            None => next.call(frame),
+        }
     }
 }
 

@@ -68,21 +68,3 @@ pub(super) fn is_reporting_process() -> bool {
     let rank = ranks.iter().find_map(|name| std::env::var(name).ok());
     rank.is_none_or(|rank| rank == "0")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_split_and_told_apart() {
-        assert_eq!(split("a.so:b.so: a.so :").collect::<Vec<_>>(), ["a.so", "b.so", "a.so"]);
-        for (name, part) in [
-            ("profiler", "neither a built-in tool"),
-            ("./none/such.so", "cannot open shared object"),
-            ("libc.so.6", "not a tool"),
-        ] {
-            let Err(said) = find(name) else { panic!("{name} is a tool") };
-            assert!(said.contains(part) && said.starts_with(&format!("tool {name}: ")), "{said}");
-        }
-    }
-}

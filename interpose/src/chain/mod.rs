@@ -11,8 +11,6 @@
 //! plain names bypass the tools.
 
 mod catch;
-mod end;
-mod enter;
 mod fortran;
 mod handlers;
 mod load;
@@ -24,13 +22,14 @@ use crate::record::pass;
 use crate::settings::Settings;
 use crate::tracer::Tracer;
 use catch::catching;
-use enter::{enter_tools, note_exception};
+pub(crate) use handlers::is_beginning;
+use handlers::{enter_tools, note_exception};
 use mpi_abi::prototypes::{Call, Export, Form, Group};
 use mpi_abi::tool::{Cell, Descriptor, Layer, Recording, recordings};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -63,19 +62,12 @@ pub(crate) fn build() -> &'static Interposition {
         let Some(tools) = &settings.tools else { return Interposition::Recorder(settings.dir) };
         // A panic in here must not reach the program.
         let built = catching_panics(|| Chain::load(tools, &settings.dir));
-        match built.unwrap_or_else(|| Err("the loader failed".into())) {
-            Ok(Ok(chain)) => {
-                install(chain);
-                Interposition::Chain
+        built.unwrap_or_else(|| Err("the loader failed".into())).unwrap_or_else(|reason| {
+            if load::is_reporting_process() {
+                warn(&format!("the program runs without tools and unrecorded: {reason}"));
             }
-            Ok(Err(directory)) => Interposition::Recorder(directory),
-            Err(reason) => {
-                if load::is_reporting_process() {
-                    warn(&format!("the program runs without tools and unrecorded: {reason}"));
-                }
-                Interposition::Nothing
-            }
-        }
+            Interposition::Nothing
+        })
     })
 }
 
@@ -130,7 +122,7 @@ fn close() {
 
 /// Ends the chain and its recorders if a tool has thrown an exception.
 fn end_if_broken() {
-    if enter::is_broken() && chain().is_some() {
+    if handlers::is_broken() && chain().is_some() {
         close();
         for tracer in Tracer::all() {
             if let Some(mut lane) = tracer.lane() {
@@ -193,8 +185,9 @@ pub(crate) unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, _lan
         let is_nested = outer != 0 && frame.address() < outer;
         match chain() {
             Some(chain) if !(is_nested && objects::is_internal(frame.return_address())) => {
-                let leave = LeaveGuard(if is_nested { outer } else { 0 }, (*thread).passage);
-                (*thread).chained = frame.address();
+                let (outer, end) = if is_nested { (outer, (*thread).end) } else { (0, null()) };
+                let leave = LeaveGuard(outer, (*thread).passage, end);
+                ((*thread).chained, (*thread).end) = (frame.address(), null());
                 let code = go_through(chain, number, frame);
                 drop(leave);
                 if !is_nested {
@@ -208,12 +201,13 @@ pub(crate) unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, _lan
 }
 
 /// Restores the thread's state of the enclosing call, also during unwinding.
-struct LeaveGuard(usize, Passage);
+struct LeaveGuard(usize, Passage, *const c_void);
 
 impl Drop for LeaveGuard {
     fn drop(&mut self) {
         // SAFETY: the calling thread's own.
-        unsafe { ((*machine::thread()).chained, (*machine::thread()).passage) = (self.0, self.1) };
+        let thread = unsafe { &mut *machine::thread() };
+        (thread.chained, thread.passage, thread.end) = (self.0, self.1, self.2);
     }
 }
 
@@ -235,8 +229,8 @@ unsafe fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 
 }
 
 impl Chain {
-    /// Either a chain, or the directory of a recorder without tools.
-    fn load(names: &str, directory: &Path) -> Result<Result<Self, PathBuf>, String> {
+    /// Installs a chain, unless the tools are one recorder.
+    fn load(names: &str, directory: &Path) -> Result<Interposition, String> {
         let names: Vec<&str> = load::split(names).collect();
         if names.iter().filter(|name| **name == "capture").count() > 1 {
             return Err(
@@ -247,60 +241,56 @@ impl Chain {
         }
         let recordings = recordings(&names);
         match &recordings[..] {
-            [one] if one.places.len() == names.len() => Ok(Err(directory.join(&one.directory))),
-            _ if recordings.len() > RECORDERS => Err("there are too many recorders in the chain".into()),
-            _ => Self::open(&names, &recordings, directory).map(Ok),
+            [one] if one.places.len() == names.len() => {
+                return Ok(Interposition::Recorder(directory.join(&one.directory)));
+            }
+            _ if recordings.len() > RECORDERS => {
+                return Err("there are too many recorders in the chain".into());
+            }
+            _ => install(Self::open(&names, &recordings, directory)?),
         }
+        Ok(Interposition::Chain)
     }
 
     fn open(names: &[&str], recordings: &[Recording], directory: &Path) -> Result<Self, String> {
         let path = CString::new(directory.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
         let path: &'static CStr = Box::leak(path.into());
         let is_recorder = |place: usize| recordings.iter().any(|of| of.places.contains(&place));
-        let tools: Vec<(usize, &str, &'static Descriptor)> = (0..names.len())
-            .filter(|&place| !is_recorder(place))
-            .map(|place| Ok((place, names[place], load::find(names[place])?)))
-            .collect::<Result<_, String>>()?;
-        let mut layers: Vec<(usize, &'static Descriptor, &'static mut Layer)> = Vec::new();
-        for (position, name, descriptor) in tools {
-            let instance = layers.iter().filter(|(_, other, _)| std::ptr::eq(*other, descriptor)).count();
+        let tools = (0..names.len()).filter(|&place| !is_recorder(place));
+        // All are found before the first is opened.
+        let tools: Vec<_> =
+            tools.map(|place| Ok((place, load::find(names[place])?))).collect::<Result<_, String>>()?;
+        let mut layers: Vec<(&'static Descriptor, &'static mut Layer)> = Vec::new();
+        for &(place, descriptor) in &tools {
+            let instance = layers.iter().filter(|(other, _)| std::ptr::eq(*other, descriptor)).count();
             let layer: &'static mut Layer =
-                Box::leak(Box::new(Layer::new(c_names(), path.as_ptr(), position, instance)));
-            if let Some(open) = descriptor.open {
-                // SAFETY: the tool's function and a layer that has no other reference yet.
-                let opened = catching(|| unsafe { open(layer) });
-                let Some(code) = opened else {
-                    return Err(format!("tool {name}: its open threw an exception"));
-                };
-                if code != 0 {
-                    let why = match layer.reason() {
-                        silent if silent.is_empty() => format!("its open failed with {code}"),
-                        reason => reason,
-                    };
-                    return Err(format!("tool {name}: {why}"));
+                Box::leak(Box::new(Layer::new(c_names(), path.as_ptr(), place, instance)));
+            // SAFETY: the tool's function and a layer that has no other reference yet.
+            let opened = catching(|| descriptor.open.map_or(0, |open| unsafe { open(layer) }));
+            let why = match (opened, layer.reason()) {
+                (Some(0), _) => {
+                    layers.push((descriptor, layer));
+                    continue;
                 }
-            }
-            layers.push((position, descriptor, layer));
+                (None, _) => "its open threw an exception".to_owned(),
+                (Some(code), silent) if silent.is_empty() => format!("its open failed with {code}"),
+                (Some(_), reason) => reason,
+            };
+            return Err(format!("tool {}: {why}", names[place]));
         }
         let mut cells: Box<[Cell]> = handlers::mpi_handlers(close).into();
         // From last to first: each layer gets the table of those behind it.
         for place in (0..names.len()).rev() {
             let behind: &'static [Cell] = Box::leak(cells.clone());
             if let Some(recorder) = recordings.iter().position(|of| of.places.start == place) {
-                handlers::insert_recorder(
-                    &mut cells,
-                    recorder,
-                    &directory.join(&recordings[recorder].directory),
-                    behind,
-                );
-            } else if let Some((_, descriptor, layer)) =
-                layers.iter_mut().find(|(position, ..)| *position == place)
-            {
+                let directory = directory.join(&recordings[recorder].directory);
+                handlers::insert_recorder(&mut cells, recorder, &directory, behind);
+            } else if let Ok(tool) = tools.binary_search_by_key(&place, |tool| tool.0) {
+                let (descriptor, layer) = &mut layers[tool];
                 layer.next = behind.as_ptr();
                 handlers::insert_tool(&mut cells, descriptor, layer_pointer(layer));
             }
         }
-        let layers = layers.into_iter().map(|(_, descriptor, layer)| (descriptor, layer)).collect();
         Ok(Self { layers, head: cells })
     }
 }

@@ -3,90 +3,17 @@
 //! Amounts are defined by [`Amounts`]. Where the send and receive arguments give the same size (a rank's own block in
 //! an Allgather), the receive side is used, because only that one is significant with `MPI_IN_PLACE`.
 
-use crate::call::{Ended, Hook, Recorded};
+use crate::call::{Hook, Recorded};
 use crate::comms::Comm;
 use crate::hooks::persistent::keep_template;
+use crate::hooks::places::{Places, Side};
 use crate::known::Type;
 use crate::requests::Template;
-use mpi_abi::prototypes::{Call, Detail as Way, Kind, Name, Operation as Function, Timing};
+use mpi_abi::prototypes::{Call, Detail as Way, Operation as Function, Timing};
 use vef_format::capture::event::{self, Action, DatatypeId, Detail};
 use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
-
-/// An argument.
-#[derive(Clone, Copy)]
-struct Argument {
-    place: u8,
-    /// Whether it has an element for each rank.
-    is_array: bool,
-}
-
-impl Argument {
-    fn place(self) -> usize {
-        self.place.into()
-    }
-}
-
-/// An argument, if the function has it.
-type At = Option<Argument>;
-
-/// A function's arguments.
-#[derive(Clone, Copy)]
-struct Places {
-    comm: At,
-    root: At,
-    sendbuf: At,
-    /// Counts and datatypes of the send buffer, or of the only buffer.
-    send: (At, At),
-    /// The same for the receive buffer.
-    recv: (At, At),
-}
-
-static PLACES: [Places; Call::COUNT] = {
-    let mut all = [Places::of(Call::MPI_Barrier); Call::COUNT];
-    let mut number = 0;
-    while let Some(call) = Call::from_number(number) {
-        all[number as usize] = Places::of(call);
-        number += 1;
-    }
-    all
-};
-
-impl Places {
-    const fn of(call: Call) -> Self {
-        const fn first(call: Call, names: &[Name]) -> At {
-            let Some((name, rest)) = names.split_first() else { return None };
-            match call.position(*name) {
-                Some(place) => Some(Argument {
-                    place: place as u8,
-                    is_array: matches!(
-                        call.parameters()[place].kind,
-                        Kind::CountArray | Kind::BigCountArray | Kind::DatatypeArray
-                    ),
-                }),
-                None => first(call, rest),
-            }
-        }
-        use mpi_abi::prototypes::Name::{
-            Comm, Count, Datatype, Recvcount, Recvcounts, Recvtype, Recvtypes, Root, Sendbuf, Sendcount,
-            Sendcounts, Sendtype, Sendtypes,
-        };
-        Self {
-            comm: first(call, &[Comm]),
-            root: first(call, &[Root]),
-            sendbuf: first(call, &[Sendbuf]),
-            send: (
-                first(call, &[Sendcount, Sendcounts, Count]),
-                first(call, &[Sendtype, Sendtypes, Datatype]),
-            ),
-            recv: (
-                first(call, &[Recvcount, Recvcounts, Count]),
-                first(call, &[Recvtype, Recvtypes, Datatype]),
-            ),
-        }
-    }
-}
 
 /// The operation of a collective function.
 fn operation(call: Call) -> Operation {
@@ -106,61 +33,55 @@ fn operation(call: Call) -> Operation {
 pub(super) struct Collective;
 
 impl Hook for Collective {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
-        if ended.is_success() {
-            record(call);
+    fn after(&self, call: &mut Recorded) {
+        let args = call.args;
+        let operation = operation(args.call());
+        let at = Places::of(args.call());
+        let comm = call.comm(args.handle(at.comm.place()));
+        let root = at.root.get().map(|root| args.int(root));
+        // On an inter-communicator the arguments have another meaning.
+        if comm.foreign {
+            let bytes = sent_between_groups(call, operation, root, &at.send);
+            call.put_other(bytes, Detail::None);
+            if args.call().timing() == Timing::Persistent {
+                keep_template(call, Template::Unrecorded);
+            }
+            return;
         }
-    }
-}
-
-fn record(call: &mut Recorded) {
-    let args = call.args;
-    let operation = operation(args.call());
-    let at = &PLACES[args.call() as usize];
-    let Some(comm) = at.comm.map(|comm| call.comm(args.handle(comm.place()))) else { return };
-    let root = at.root.map(|root| args.int(root.place()));
-    // On an inter-communicator the arguments have another meaning.
-    if comm.foreign {
-        let bytes = sent_between_groups(call, operation, root, at.send);
-        call.put_other(bytes, Detail::None);
-        if args.call().timing() == Timing::Persistent {
-            keep_template(call, Template::Unrecorded);
+        let at_root = root == Some(comm.rank);
+        let in_place = at.sendbuf.get().is_some_and(|buffer| args.is_in_place(buffer));
+        let mut lists = std::mem::take(&mut call.scratch.counts);
+        lists.iter_mut().for_each(Vec::clear);
+        let Measured { amounts, datatype, recv_datatype } =
+            measure(call, operation, comm, (at_root, in_place), &mut lists);
+        let Side { count, .. } = match operation {
+            Operation::Gather | Operation::Allgather | Operation::Alltoall if in_place => at.recv,
+            Operation::Scatter | Operation::Scatterv if !at_root => at.recv,
+            Operation::ReduceScatterBlock => at.recv,
+            _ => at.send,
+        };
+        let count = count.get().filter(|_| !count.is_array());
+        let request = call.next_request();
+        let timing = args.call().timing();
+        let part = event::Collective::<'static> {
+            operation,
+            comm: comm.id,
+            root: root.map(|root| CommRank(root as u32)),
+            amounts,
+            count: count.map_or(0, |count| u64::try_from(args.number(count)).unwrap_or(0)),
+            datatype,
+            recv_datatype,
+            request: (timing == Timing::Immediate).then_some(request),
+            send_counts: &[],
+            recv_counts: &[],
+        };
+        if timing == Timing::Persistent {
+            return keep_template(call, Template::Collective(Box::new((part, lists))));
         }
-        return;
+        let [send_counts, recv_counts] = &lists;
+        call.put_shaped(&Action::Collective(event::Collective { send_counts, recv_counts, ..part }));
+        call.scratch.counts = lists;
     }
-    let at_root = root == Some(comm.rank);
-    let in_place = at.sendbuf.is_some_and(|buffer| args.is_in_place(buffer.place()));
-    let mut lists = std::mem::take(&mut call.scratch.counts);
-    lists.iter_mut().for_each(Vec::clear);
-    let Measured { amounts, datatype, recv_datatype } =
-        measure(call, operation, comm, (at_root, in_place), &mut lists);
-    let (count, _) = match operation {
-        Operation::Gather | Operation::Allgather | Operation::Alltoall if in_place => at.recv,
-        Operation::Scatter | Operation::Scatterv if !at_root => at.recv,
-        Operation::ReduceScatterBlock => at.recv,
-        _ => at.send,
-    };
-    let count = count.filter(|count| !count.is_array);
-    let request = call.next_request();
-    let timing = args.call().timing();
-    let part = event::Collective::<'static> {
-        operation,
-        comm: comm.id,
-        root: root.map(|root| CommRank(root as u32)),
-        amounts,
-        count: count.map_or(0, |count| u64::try_from(args.number(count.place())).unwrap_or(0)),
-        datatype,
-        recv_datatype,
-        request: (timing == Timing::Immediate).then_some(request),
-        send_counts: &[],
-        recv_counts: &[],
-    };
-    if timing == Timing::Persistent {
-        return keep_template(call, Template::Collective(Box::new((part, lists))));
-    }
-    let [send_counts, recv_counts] = &lists;
-    call.put_shaped(&Action::Collective(event::Collective { send_counts, recv_counts, ..part }));
-    call.scratch.counts = lists;
 }
 
 /// The amounts of this rank and their datatype; if both sides have a datatype of their own, also that of the receiving side.
@@ -179,7 +100,7 @@ fn measure(
     [send_counts, recv_counts]: &mut [Vec<u64>; 2],
 ) -> Measured {
     use Operation::*;
-    let at = &PLACES[call.call() as usize];
+    let at = Places::of(call.call());
     let none = Bytes::ZERO;
     // One side is significant, except in all-to-all operations.
     let sends = match operation {
@@ -189,8 +110,8 @@ fn measure(
         _ => false,
     };
     let (own, sum, datatype) = match sends {
-        true => blocks(call, comm, at.send, send_counts),
-        false => blocks(call, comm, at.recv, recv_counts),
+        true => blocks(call, comm, &at.send, send_counts),
+        false => blocks(call, comm, &at.recv, recv_counts),
     };
     let (send, recv) = match operation {
         Barrier => (none, none),
@@ -210,7 +131,7 @@ fn measure(
             (sum, sum)
         }
         Alltoall | Alltoallv | Alltoallw => {
-            let (_, sent, sent_datatype) = blocks(call, comm, at.send, send_counts);
+            let (_, sent, sent_datatype) = blocks(call, comm, &at.send, send_counts);
             let recv_datatype = (operation != Alltoallw).then_some(datatype);
             return Measured {
                 amounts: Amounts { send: sent, recv: sum },
@@ -220,9 +141,9 @@ fn measure(
         }
     };
     let amounts = Amounts { send, recv };
-    match at.send.1 {
+    match at.send.datatype.get() {
         Some(sent) if !in_place && (operation == Allgather || operation == Gather && at_root) => {
-            let sent = call.datatype(call.args.handle(sent.place())).id;
+            let sent = call.datatype(call.args.handle(sent)).id;
             Measured { amounts, datatype: sent, recv_datatype: Some(datatype) }
         }
         _ => Measured { amounts, datatype, recv_datatype: None },
@@ -232,18 +153,12 @@ fn measure(
 /// The bytes of this rank's block, those of all blocks, and their datatype. In vector forms `list` gets the bytes for each member. If
 /// there is a datatype for each member: of those with a count above 0, the first that has gaps, else the last.
 #[inline]
-fn blocks(
-    call: &mut Recorded,
-    comm: Comm,
-    (counts, types): (At, At),
-    list: &mut Vec<u64>,
-) -> (Bytes, Bytes, DatatypeId) {
+fn blocks(call: &mut Recorded, comm: Comm, side: &Side, list: &mut Vec<u64>) -> (Bytes, Bytes, DatatypeId) {
     let args = call.args;
-    let (Some(counts), Some(types)) = (counts, types) else {
+    let (Some(counts), Some(types)) = (side.count.get(), side.datatype.get()) else {
         return (Bytes::ZERO, Bytes::ZERO, DatatypeId::default());
     };
-    let (by_peer, each) = (counts.is_array, types.is_array);
-    let (counts, types) = (counts.place(), types.place());
+    let (by_peer, each) = (side.count.is_array(), side.datatype.is_array());
     let mut datatype = if each { Type::default() } else { call.datatype(args.handle(types)) };
     if !by_peer {
         let count = args.number(counts);
@@ -268,12 +183,7 @@ fn blocks(
 }
 
 /// The bytes that this rank sends in a collective on an inter-communicator, as far as its own arguments tell: one block.
-fn sent_between_groups(
-    call: &mut Recorded,
-    operation: Operation,
-    root: Option<i32>,
-    (count, datatype): (At, At),
-) -> Bytes {
+fn sent_between_groups(call: &mut Recorded, operation: Operation, root: Option<i32>, side: &Side) -> Bytes {
     let args = call.args;
     let sends = match root {
         None => true,
@@ -283,9 +193,9 @@ fn sent_between_groups(
         }
         Some(root) => root >= 0,
     };
-    match count.zip(datatype) {
-        Some((count, datatype)) if sends && !count.is_array && args.number(count.place()) != 0 => {
-            call.datatype(args.handle(datatype.place())).bytes(args.number(count.place()))
+    match side.count.get().zip(side.datatype.get()) {
+        Some((count, datatype)) if sends && !side.count.is_array() => {
+            call.bytes(args.number(count), args.handle(datatype))
         }
         _ => Bytes::ZERO,
     }

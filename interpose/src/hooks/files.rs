@@ -1,6 +1,6 @@
 //! Files: opening, reading and writing, and other collective operations.
 
-use crate::call::{Ended, Hook, Recorded};
+use crate::call::{Hook, Recorded};
 use mpi_abi::prototypes::{Call, Detail as Way, Kind, Name};
 use vef_format::capture::event::{Detail, FileId, Io};
 use vef_format::units::Bytes;
@@ -9,14 +9,11 @@ use vef_format::units::Bytes;
 pub(super) struct Open;
 
 impl Hook for Open {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         const COMM: usize = Call::MPI_File_open.place(Name::Comm);
         const NAME: usize = Call::MPI_File_open.place(Name::Filename);
         const MODE: usize = Call::MPI_File_open.place(Name::Amode);
         const FILE: usize = Call::MPI_File_open.place(Name::Fh);
-        if !ended.is_success() {
-            return;
-        }
         let args = call.args;
         let comm = call.comm(args.handle(COMM)).id;
         // SAFETY: the call has succeeded, so it has set the handle, and its name is a string.
@@ -31,13 +28,10 @@ impl Hook for Open {
 pub(super) struct Collective;
 
 impl Hook for Collective {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         const DISPLACEMENT: usize = Call::MPI_File_set_view.place(Name::Disp);
         const UNIT: usize = Call::MPI_File_set_view.place(Name::Etype);
         const FILE: usize = Call::MPI_File_set_view.place(Name::Fh);
-        if !ended.is_success() {
-            return;
-        }
         let args = call.args;
         let file = (args.call() == Call::MPI_File_set_view).then(|| call.file(args.file(FILE))).flatten();
         let detail = file.map_or(Detail::None, |file| Detail::FileView {
@@ -53,18 +47,13 @@ impl Hook for Collective {
 pub(super) struct Access;
 
 impl Hook for Access {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         const FILE: usize = Call::MPI_File_read.place(Name::Fh);
-        if !ended.is_success() {
-            return;
-        }
         let args = call.args;
         let way = args.call().detail();
         let bytes = match args.find(Name::Count).zip(args.find(Name::Datatype)) {
-            Some((count, datatype)) if args.number(count) != 0 => {
-                call.datatype(args.handle(datatype)).bytes(args.number(count))
-            }
-            _ => Bytes::ZERO,
+            Some((count, datatype)) => call.bytes(args.number(count), args.handle(datatype)),
+            None => Bytes::ZERO,
         };
         let request = call.next_request();
         let Some(file) = call.file(args.file(FILE)).filter(|_| way != Way::None) else {

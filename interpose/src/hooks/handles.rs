@@ -1,6 +1,6 @@
 //! Creation of communicators and datatypes, and freeing of any objects.
 
-use crate::call::{Ended, Hook, Recorded};
+use crate::call::{Hook, Recorded};
 use crate::shapes::Part;
 use mpi_abi::prototypes::{Call, Category, Kind, Name};
 use vef_format::capture::event::{Action, Detail, FileId, Origin, Split, WindowId};
@@ -17,9 +17,9 @@ const KEY: usize = Call::MPI_Comm_split.place(Name::Key);
 pub(super) struct CommCreate;
 
 impl Hook for CommCreate {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         use Call::*;
-        let Some(new) = output(call.call(), Kind::CommPtr).filter(|_| ended.is_success()) else { return };
+        let Some(new) = output(call.call(), Kind::CommPtr) else { return };
         let args = call.args;
         let origin = match args.call() {
             // The members have different parents.
@@ -63,9 +63,8 @@ impl Hook for Free {
         call.forgotten = kind.and_then(|kind| call.forget(kind, handle));
     }
 
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         let detail = match (call.forgotten, call.call().category()) {
-            _ if !ended.is_success() => return,
             (Some(Part::Comm(id)), _) => return call.put(&Action::CommunicatorFree(CommId(id))),
             (Some(Part::Window(id)), _) => Detail::WindowFree(WindowId(id)),
             (Some(Part::File(id)), _) => Detail::FileClose(FileId(id)),
@@ -81,10 +80,9 @@ impl Hook for Free {
 pub(super) struct TypeCreate;
 
 impl Hook for TypeCreate {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         let made_of = [Name::Oldtype, Name::ArrayOfTypes].into_iter().find_map(|name| call.args.find(name));
-        let new = output(call.call(), Kind::DatatypePtr);
-        if let Some(new) = new.filter(|_| ended.is_success() && made_of.is_some()) {
+        if let Some(new) = made_of.and_then(|_| output(call.call(), Kind::DatatypePtr)) {
             // SAFETY: the call has succeeded, and so has set it.
             let handle = unsafe { call.args.handle_at(new, 0) };
             call.forget(Kind::Datatype, handle);

@@ -25,7 +25,11 @@ pub(super) fn of(call: Call) -> Option<&'static dyn Hook> {
 struct End;
 
 impl Hook for End {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
+        self.after_failure(call, Ended::Success);
+    }
+
+    fn after_failure(&self, call: &mut Recorded, ended: Ended) {
         let (tracer, times) = (call.tracer, (call.start, call.end));
         tracer.count(call.call(), times.1.wrapping_sub(times.0), !ended.is_success());
         // A failed finalization also ends MPI.

@@ -11,11 +11,12 @@ mod lifecycle;
 mod one_sided;
 mod other;
 mod persistent;
+mod places;
 mod point_to_point;
 
-pub(crate) use completion::WaitPlaces;
 pub(crate) use handles::output;
 pub(crate) use lifecycle::begin;
+pub(crate) use places::Places;
 
 use crate::call::Hook;
 use mpi_abi::prototypes::{Call, Category, Timing};

@@ -1,6 +1,6 @@
 //! One-sided communication: windows, transfers and synchronisation.
 
-use crate::call::{Ended, Hook, Recorded};
+use crate::call::{Hook, Recorded};
 use crate::comms::compact;
 use mpi_abi::prototypes::{self, Kind, Name};
 use vef_format::capture::event::{self, Detail, WindowId};
@@ -11,12 +11,9 @@ use vef_format::units::Bytes;
 pub(super) struct Create;
 
 impl Hook for Create {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         let args = call.args;
         let (Some(comm), Some(window)) = (args.find(Name::Comm), args.find(Name::Win)) else { return };
-        if !ended.is_success() {
-            return;
-        }
         let comm = call.comm(args.handle(comm)).id;
         // SAFETY: the call has succeeded, and so has set it.
         let handle = unsafe { args.handle_at(window, 0) };
@@ -39,16 +36,12 @@ impl Transfer {
         let Some(datatype) = args.find(datatype).or_else(|| args.find(Name::Datatype)) else {
             return Bytes::ZERO;
         };
-        match args.find(count).map_or(1, |place| args.number(place)) {
-            // With a count of 0 the datatype may be invalid.
-            0 => Bytes::ZERO,
-            count => call.datatype(args.handle(datatype)).bytes(count),
-        }
+        call.bytes(args.find(count).map_or(1, |place| args.number(place)), args.handle(datatype))
     }
 }
 
 impl Hook for Transfer {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         let args = call.args;
         let (Some(target), Some(displacement), Some(window)) =
             (args.find(Name::TargetRank), args.find(Name::TargetDisp), args.find(Name::Win))
@@ -56,7 +49,7 @@ impl Hook for Transfer {
             return;
         };
         let rank = args.int(target);
-        if !ended.is_success() || rank == call.abi().constants.proc_null {
+        if rank == call.abi().constants.proc_null {
             return;
         }
         // With MPI_NO_OP the origin data is not sent.
@@ -92,11 +85,10 @@ impl Hook for Transfer {
 pub(super) struct Synchronisation;
 
 impl Hook for Synchronisation {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         let args = call.args;
         // SAFETY: a call that has succeeded has set its flag. Failed polls are counted, not recorded.
-        let in_vain = || args.find(Name::Flag).is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0);
-        if !ended.is_success() || in_vain() {
+        if args.find(Name::Flag).is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0) {
             return;
         }
         let Some(window) = args.find(Name::Win).and_then(|place| call.window(args.handle(place))) else {

@@ -1,6 +1,6 @@
 //! Calls that a trace cannot represent: their name and bytes are recorded.
 
-use crate::call::{Ended, Hook, Recorded};
+use crate::call::{Hook, Recorded};
 use crate::hooks::handles::output;
 use crate::hooks::persistent::keep_template;
 use crate::requests::Template;
@@ -13,11 +13,10 @@ use vef_format::units::Bytes;
 pub(super) struct Other;
 
 impl Hook for Other {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
+    fn after(&self, call: &mut Recorded) {
         let args = call.args;
         // SAFETY: a call that has succeeded has set its flag. Failed polls are counted, not recorded.
-        let in_vain = || args.find(Name::Flag).is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0);
-        if !ended.is_success() || in_vain() {
+        if args.find(Name::Flag).is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0) {
             return;
         }
         if let Some(new) = output(args.call(), Kind::CommPtr) {
@@ -35,48 +34,32 @@ impl Hook for Other {
 pub(super) struct Persistent;
 
 impl Hook for Persistent {
-    fn after(&self, call: &mut Recorded, ended: Ended) {
-        if ended.is_success() {
-            let bytes = moved(call);
-            keep_template(call, Template::Other(call.call(), bytes));
-        }
+    fn after(&self, call: &mut Recorded) {
+        let bytes = moved(call);
+        keep_template(call, Template::Other(call.call(), bytes));
     }
 }
 
 /// The bytes that this rank sends; for functions that only receive, those received.
 fn moved(call: &mut Recorded) -> Bytes {
     let args = call.args;
-    // SAFETY: the call has succeeded, so its arrays have an element for each neighbour.
-    unsafe {
-        if let Some((types, counts)) = args.find(Name::Sendtypes).zip(args.find(Name::Sendcounts)) {
-            return (0..destinations(call)).fold(Bytes::ZERO, |sum, i| match args.number_at(counts, i) {
-                // With a count of 0 the datatype may be invalid.
-                0 => sum,
-                count => plus(sum, call.datatype(args.handle_at(types, i)).bytes(count)),
-            });
-        }
-        let datatype = args.find(Name::Sendtype).or_else(|| args.find(Name::Datatype));
-        let Some(datatype) = datatype.map(|place| args.handle(place)) else { return Bytes::ZERO };
-        if let Some(counts) = args.find(Name::Sendcounts) {
-            let datatype = call.datatype(datatype);
-            let counts = (0..destinations(call)).map(|i| datatype.bytes(args.number_at(counts, i)));
-            return counts.fold(Bytes::ZERO, plus);
-        }
-        let times = match args.find(Name::Partitions) {
-            Some(partitions) => args.number(partitions),
-            None => destinations(call) as i64,
-        };
-        let count = args.find(Name::Sendcount).or_else(|| args.find(Name::Count));
-        match count.map_or(0, |count| args.number(count)).saturating_mul(times) {
-            // With a count of 0 the datatype may be invalid.
-            0 => Bytes::ZERO,
-            elements => call.datatype(datatype).bytes(elements),
-        }
-    }
-}
-
-fn plus(sum: Bytes, bytes: Bytes) -> Bytes {
-    Bytes(sum.0.wrapping_add(bytes.0))
+    let number = |name| args.find(name).map(|place| args.number(place));
+    let datatype = args.find(Name::Sendtype).or_else(|| args.find(Name::Datatype));
+    let datatype = datatype.map(|place| args.handle(place));
+    let Some(counts) = args.find(Name::Sendcounts) else {
+        let Some(datatype) = datatype else { return Bytes::ZERO };
+        let times = number(Name::Partitions).unwrap_or_else(|| destinations(call) as i64);
+        let count = number(Name::Sendcount).or_else(|| number(Name::Count)).unwrap_or(0);
+        return call.bytes(count.saturating_mul(times), datatype);
+    };
+    let types = args.find(Name::Sendtypes);
+    (0..destinations(call)).fold(Bytes::ZERO, |sum, i| {
+        // SAFETY: the call has succeeded, so its arrays have an element for each neighbour.
+        let (count, each) =
+            unsafe { (args.number_at(counts, i), types.map(|types| args.handle_at(types, i))) };
+        let block = each.or(datatype).map_or(Bytes::ZERO, |datatype| call.bytes(count, datatype));
+        Bytes(sum.0.wrapping_add(block.0))
+    })
 }
 
 /// The number of destinations of this process in the topology of the call's communicator.
