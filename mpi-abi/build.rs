@@ -1,8 +1,7 @@
 //! Generates the tables of `prototypes` from `functions.txt`. The tables hold numbers and texts but no addresses, so
 //! a library that contains them needs no relocations.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A function.
@@ -119,135 +118,111 @@ fn variant(name: &str) -> String {
 
 /// The tables in Rust.
 fn tables(functions: &[Function]) -> String {
-    let mut out = String::new();
-    let list = |items: &mut dyn Iterator<Item = String>| items.collect::<Vec<_>>().join(", ");
-    let names = &mut functions.iter().map(|function| function.name.clone());
-    write!(
-        out,
-        "/// An MPI function; a small number that stands for its name.\n#[allow(non_camel_case_types, missing_docs)]\n\
-         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]\n#[repr(u16)]\npub enum Call {{ {} }}\n",
-        list(names)
-    )
-    .expect("a string");
-    let mut parameter_names: BTreeMap<&str, ()> = BTreeMap::new();
-    for (name, _) in functions.iter().flat_map(|function| &function.parameters) {
-        parameter_names.insert(name, ());
-    }
-    write!(
-        out,
-        "/// The name of a parameter in the standard.\n#[allow(missing_docs)]\n\
-         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]\n#[repr(u8)]\npub enum Name {{ {} }}\n",
-        list(&mut parameter_names.keys().map(|name| variant(name)))
-    )
-    .expect("a string");
-    texts(&mut out, "CALL_NAMES", &mut functions.iter().map(|function| function.name.as_str()));
-    texts(&mut out, "PARAMETER_NAMES", &mut parameter_names.keys().copied());
-    let parameters: Vec<String> = functions
-        .iter()
-        .flat_map(|function| &function.parameters)
-        .map(|(name, kind)| format!("Parameter {{ name: Name::{}, kind: Kind::{kind} }}", variant(name)))
-        .collect();
-    writeln!(out, "static PARAMETERS: [Parameter; {}] = [{}];", parameters.len(), parameters.join(", "))
-        .expect("a string");
+    let parameters = || functions.iter().flat_map(|function| &function.parameters);
+    let names: BTreeSet<&str> = parameters().map(|(name, _)| name.as_str()).collect();
+    let mut out = enumeration(
+        "An MPI function; a small number that stands for its name.",
+        "#[allow(non_camel_case_types)] #[derive(PartialOrd, Ord)] #[repr(u16)] pub enum Call",
+        functions.iter().map(|function| function.name.clone()),
+    );
+    out += &enumeration(
+        "The name of a parameter in the standard.",
+        "#[repr(u8)] pub enum Name",
+        names.iter().map(|name| variant(name)),
+    );
+    out += &texts("CALL_NAMES", functions.iter().map(|function| function.name.as_str()));
+    out += &texts("PARAMETER_NAMES", names.iter().copied());
+    let parameter = |(name, kind): &(String, String)| {
+        format!("Parameter {{ name: Name::{}, kind: Kind::{kind} }}", variant(name))
+    };
+    out += &array("PARAMETERS", "Parameter", parameters().map(parameter));
     let mut end = 0;
-    let mut row = |function: &Function| {
-        end += function.parameters.len();
-        let detail = match (function.category.as_str(), function.detail.as_str()) {
+    let row = |function: &Function| {
+        let Function { category, detail, timing, group, returns, parameters, .. } = function;
+        end += parameters.len();
+        let detail = match (category.as_str(), detail.as_str()) {
             (_, "-") => "None".to_owned(),
             ("Send", mode) => format!("Send(SendMode::{mode})"),
             ("Collective", operation) => format!("Collective(Operation::{operation})"),
             (_, way) => way.to_owned(),
         };
         format!(
-            "Row {{ category: Category::{}, timing: Timing::{}, group: Group::{}, returns: Returns::{}, detail: \
-             Detail::{detail}, end: {end} }}",
-            function.category, function.timing, function.group, function.returns
+            "Row {{ category: Category::{category}, timing: Timing::{timing}, group: Group::{group}, returns: \
+             Returns::{returns}, detail: Detail::{detail}, end: {end} }}"
         )
     };
-    let rows: Vec<String> = functions.iter().map(&mut row).collect();
-    writeln!(out, "static ROWS: [Row; {}] = [{}];", rows.len(), rows.join(", ")).expect("a string");
-    exports(&mut out, functions);
-    out
+    out += &array("ROWS", "Row", functions.iter().map(row));
+    out + &exports(functions)
+}
+
+fn enumeration(doc: &str, head: &str, variants: impl Iterator<Item = String>) -> String {
+    let variants = variants.collect::<Vec<_>>().join(", ");
+    format!(
+        "/// {doc}\n#[allow(missing_docs)] #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)] {head} {{ {variants} }}\n"
+    )
+}
+
+fn array(name: &str, of: &str, rows: impl Iterator<Item = String>) -> String {
+    let rows: Vec<String> = rows.collect();
+    format!("static {name}: [{of}; {}] = [{}];\n", rows.len(), rows.join(", "))
 }
 
 /// A table of concatenated texts and their ends.
-fn texts(out: &mut String, name: &str, all: &mut dyn Iterator<Item = &str>) {
+fn texts<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::new();
-    let ends: Vec<String> = all
-        .map(|one| {
-            text += one;
-            text.len().to_string()
-        })
-        .collect();
-    writeln!(
-        out,
-        "static {name}: Texts<{}> = Texts {{ text: {text:?}, ends: [{}] }};",
+    let end = |one: &str| {
+        text += one;
+        text.len().to_string()
+    };
+    let ends: Vec<String> = all.map(end).collect();
+    format!(
+        "static {name}: Texts<{}> = Texts {{ text: {text:?}, ends: [{}] }};\n",
         ends.len(),
         ends.join(", ")
     )
-    .expect("a string");
 }
 
 /// Programs look these names up to test whether an MPI is loaded, so this library must not export them.
 const PROBES: [&str; 2] = ["MPI_Get_version", "MPI_Get_library_version"];
 
 /// The table of exported names, and a macro that expands another one for each name.
-fn exports(out: &mut String, functions: &[Function]) {
+fn exports(functions: &[Function]) -> String {
     let mut exports: Vec<(String, usize, &str)> = Vec::new();
     for (number, function) in functions.iter().enumerate() {
         let Function { name, group, category, timing, parameters, .. } = function;
-        if PROBES.contains(&name.as_str()) {
+        let in_c_only = *group == "COnly" && !["Lifecycle", "Pcontrol"].contains(&category.as_str());
+        if PROBES.contains(&name.as_str()) || *group == "Others" || in_c_only {
             continue;
         }
-        let mut add = |name: String, form| exports.push((name, number, form));
-        let stem = if *group == "Large" { name.trim_end_matches("_c") } else { name }.to_lowercase();
         let has_buffer = parameters.iter().any(|(name, kind)| {
             kind == "Buffer" || kind == "Pointer" && ["base", "buffer", "location"].contains(&name.as_str())
         });
-        let extension = *timing == "Persistent" && category.ends_with("Collective");
-        match *group {
-            "Plain" => {
-                add(name.clone(), "C");
-                add(format!("{stem}_"), "Fortran");
-                add(format!("{stem}_f08_"), "Fortran");
-                if has_buffer {
-                    add(format!("{stem}_f08ts_"), "Descriptors");
-                }
-                if extension {
-                    add(name.replace("MPI_", "MPIX_"), "C");
-                    add(format!("{}_", stem.replace("mpi_", "mpix_")), "Fortran");
-                    add(format!("{}_f08_", stem.replace("mpi_", "mpix_")), "Fortran");
-                }
+        let mut add = |name: &str, with_descriptors: bool| {
+            let (stem, suffixes, of_descriptors) = match *group {
+                "Large" => (name.trim_end_matches("_c"), &["_f08_large_"][..], "_f08ts_large_"),
+                _ => (name, &["_", "_f08_"][..], "_f08ts_"),
+            };
+            let fortran = |suffix: &&str| format!("{}{suffix}", stem.to_lowercase());
+            exports.push((name.to_owned(), number, "C"));
+            exports.extend(suffixes.iter().map(|suffix| (fortran(suffix), number, "Fortran")));
+            if with_descriptors {
+                exports.push((fortran(&of_descriptors), number, "Descriptors"));
             }
-            "Large" => {
-                add(name.clone(), "C");
-                add(format!("{stem}_f08_large_"), "Fortran");
-                if has_buffer {
-                    add(format!("{stem}_f08ts_large_"), "Descriptors");
-                }
-            }
-            "COnly" if ["Lifecycle", "Pcontrol"].contains(&category.as_str()) => {
-                add(name.clone(), "C");
-                add(format!("{stem}_"), "Fortran");
-                add(format!("{stem}_f08_"), "Fortran");
-            }
-            _ => {}
+        };
+        add(name, has_buffer);
+        if *group == "Plain" && *timing == "Persistent" && category.ends_with("Collective") {
+            add(&name.replace("MPI_", "MPIX_"), false);
         }
     }
-    texts(out, "EXPORT_NAMES", &mut exports.iter().map(|(name, ..)| name.as_str()));
-    let rows: Vec<String> = exports
-        .iter()
-        .map(|(_, call, form)| format!("Export {{ call: {call}, form: Form::{form} }}"))
-        .collect();
-    writeln!(out, "static EXPORTS: [Export; {}] = [{}];", rows.len(), rows.join(", ")).expect("a string");
-    out.push_str(
-        "/// Hands every name under which programs call MPI to `$callback!`, with its number and, where some MPIs lack the C function, \
-         `optional`.\n#[macro_export]\n\
-         macro_rules! for_each_export {\n    ($callback:ident) => {\n",
-    );
+    let mut out = texts("EXPORT_NAMES", exports.iter().map(|(name, ..)| name.as_str()));
+    let row =
+        |(_, call, form): &(String, usize, &str)| format!("Export {{ call: {call}, form: Form::{form} }}");
+    out += &array("EXPORTS", "Export", exports.iter().map(row));
+    out += "/// Hands every name under which programs call MPI to `$callback!`, with its number and, where some MPIs lack the C function, \
+            `optional`.\n#[macro_export]\nmacro_rules! for_each_export {\n    ($callback:ident) => {\n";
     for (number, (name, call, form)) in exports.iter().enumerate() {
         let optional = if *form == "C" && functions[*call].optional { "optional " } else { "" };
-        writeln!(out, "        $callback! {{ {name:?} {number} {optional}}}").expect("a string");
+        out += &format!("        $callback! {{ {name:?} {number} {optional}}}\n");
     }
-    out.push_str("    };\n}\n");
+    out + "    };\n}\n"
 }

@@ -70,9 +70,9 @@ impl Default for Plan {
 /// The MPI's blocking collectives over all ranks.
 pub fn default_tasks() -> Vec<Task> {
     let blocking = mpi_abi::api::Form::Blocking;
-    let rows = mpi_abi::api::COLLECTIVES.iter();
-    rows.filter(|row| !row.is_neighbourhood() && row.name != "Comm_dup")
-        .map(|row| Task::Mpi(row.name, blocking))
+    Collective::all()
+        .filter(|known| !known.is_neighbourhood() && known.name != "Comm_dup")
+        .map(|known| Task::Mpi(known.name, blocking))
         .collect()
 }
 
@@ -197,7 +197,7 @@ impl Bench<'_> {
     /// All sizes of a task.
     fn task(&mut self, task: &Task) -> Result<()> {
         if let Task::Mpi(name, form) = task
-            && !Collective::named(name).is_some_and(|row| row.exists(*form))
+            && !Collective::named(name).is_some_and(|known| known.exists(*form))
         {
             self.problem(format!("{}: this MPI does not have it", task.name()));
             return Ok(());

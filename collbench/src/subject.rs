@@ -151,7 +151,7 @@ impl Task {
             })?;
             return Ok(Task::Schedule(operation, parse_choice(operation, algorithm)?));
         }
-        let blocking = |name: &str, form| Collective::named(name).map(|row| Task::Mpi(row.name, form));
+        let blocking = |name: &str, form| Collective::named(name).map(|known| Task::Mpi(known.name, form));
         blocking(name, Form::Blocking)
             .or_else(|| blocking(name.strip_prefix(['i', 'I'])?, Form::NonBlocking))
             .or_else(|| blocking(name.strip_suffix("-init")?, Form::Persistent))
@@ -220,7 +220,7 @@ fn parse_choice(operation: Operation, text: &str) -> Result<Choice> {
 /// # Errors
 /// What MPI lacks, sizes beyond its counts.
 pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dyn Subject>> {
-    let Request { task, bytes, root, copies, factors, compute_ns } = request;
+    let Request { task, bytes, root, compute_ns, .. } = request;
     Ok(match task {
         Task::WaitUp => Box::new(Wait { timer: timer.clone(), ns: 1e3 * f64::from(world.rank + 1) }),
         Task::WaitNull => Box::new(Wait { timer: timer.clone(), ns: 0.0 }),
@@ -229,22 +229,7 @@ pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dy
         Task::Pattern(pattern) => Box::new(Messages::new(world, *pattern, *bytes)?),
         Task::Mpi(name, form) => {
             let numbers = numbers(task, *bytes);
-            let row = Collective::named(name).ok_or_else(|| Error::Setting {
-                what: "operation",
-                given: (*name).into(),
-                reason: "unknown".into(),
-            })?;
-            let elements = *bytes as usize / numbers.width();
-            let counts = factors
-                .as_ref()
-                .map(|factors| factors.iter().map(|f| (elements as f64 * f).round() as usize).collect());
-            let blocks = Blocks { elements, counts, copies: *copies };
-            let comm = if row.is_neighbourhood() { grid(world)? } else { world.comm };
-            let about = (Reduction::Sum, *root as i32, comm);
-            let mut call = match numbers {
-                Numbers::Bytes => OwnedCollective::new::<u8>(&world.mpi, row, *form, &blocks, about)?,
-                Numbers::Doubles => OwnedCollective::new::<f64>(&world.mpi, row, *form, &blocks, about)?,
-            };
+            let mut call = mpi_call(world, request, (name, *form), numbers)?;
             numbers.fill(call.send_mut(), world.rank);
             match *compute_ns > 0.0 {
                 true => Box::new(Overlapped { call, timer: timer.clone(), ns: *compute_ns }),
@@ -255,6 +240,30 @@ pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dy
             Numbers::Bytes => program::<u8>(world, request, Numbers::Bytes)?,
             Numbers::Doubles => program::<f64>(world, request, Numbers::Doubles)?,
         }),
+    })
+}
+
+/// A function of MPI with its data.
+fn mpi_call(
+    world: &World,
+    request: &Request,
+    (name, form): (&str, Form),
+    numbers: Numbers,
+) -> Result<OwnedCollective> {
+    let known = Collective::named(name).ok_or_else(|| Error::Setting {
+        what: "operation",
+        given: name.into(),
+        reason: "unknown".into(),
+    })?;
+    let elements = request.bytes as usize / numbers.width();
+    let block = |factor: &f64| (elements as f64 * factor).round() as usize;
+    let counts = request.factors.as_ref().map(|factors| factors.iter().map(block).collect());
+    let blocks = Blocks { elements, counts, copies: request.copies };
+    let comm = if known.is_neighbourhood() { grid(world)? } else { world.comm };
+    let about = (Reduction::Sum, request.root as i32, comm);
+    Ok(match numbers {
+        Numbers::Bytes => OwnedCollective::new::<u8>(&world.mpi, known, form, &blocks, about)?,
+        Numbers::Doubles => OwnedCollective::new::<f64>(&world.mpi, known, form, &blocks, about)?,
     })
 }
 
@@ -397,14 +406,7 @@ fn verify_own(world: &World, own: &'static OwnOperation, request: &Request) -> R
 fn run_once(world: &World, request: &Request, numbers: Numbers) -> Result<Vec<u8>> {
     match &request.task {
         Task::Mpi(name, form) => {
-            let row = Collective::named(name).unwrap_or(&mpi_abi::api::COLLECTIVES[0]);
-            let elements = request.bytes as usize / numbers.width();
-            let blocks = Blocks { elements, counts: None, copies: 1 };
-            let about = (Reduction::Sum, request.root as i32, world.comm);
-            let mut call = match numbers {
-                Numbers::Bytes => OwnedCollective::new::<u8>(&world.mpi, row, *form, &blocks, about)?,
-                Numbers::Doubles => OwnedCollective::new::<f64>(&world.mpi, row, *form, &blocks, about)?,
-            };
+            let mut call = mpi_call(world, request, (name, *form), numbers)?;
             if *name != "Bcast" || world.rank == request.root {
                 numbers.fill(call.send_mut(), world.rank);
             }

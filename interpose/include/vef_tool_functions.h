@@ -1,4 +1,4 @@
-/* Generated from the table of prototypes (mpi-abi/tests/tool_header.rs); for vef_tool.h alone. */
+/* Generated from the table of prototypes (tests/tests/abi.rs); for vef_tool.h alone. */
 #define VEF_TOOL_TABLE UINT64_C(0xaea62e8eb822f860)
 VEF_FUNCTION(0, MPI_Bsend_c, (vef_layer *layer, const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), (vef_to.layer, buf, count, datatype, dest, tag, comm))
 VEF_FUNCTION(1, MPI_Bsend, (vef_layer *layer, const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), (vef_to.layer, buf, count, datatype, dest, tag, comm))
@@ -259,8 +259,8 @@ VEF_FUNCTION(255, MPI_Group_excl, (vef_layer *layer, MPI_Group group, int n, int
 VEF_FUNCTION(256, MPI_Group_free, (vef_layer *layer, MPI_Group *group), (vef_to.layer, group))
 VEF_FUNCTION(257, MPI_Group_incl, (vef_layer *layer, MPI_Group group, int n, int *ranks, MPI_Group *newgroup), (vef_to.layer, group, n, ranks, newgroup))
 VEF_FUNCTION(258, MPI_Group_intersection, (vef_layer *layer, MPI_Group group1, MPI_Group group2, MPI_Group *newgroup), (vef_to.layer, group1, group2, newgroup))
-VEF_FUNCTION(259, MPI_Group_range_excl, (vef_layer *layer, MPI_Group group, int n, int *ranges, MPI_Group *newgroup), (vef_to.layer, group, n, ranges, newgroup))
-VEF_FUNCTION(260, MPI_Group_range_incl, (vef_layer *layer, MPI_Group group, int n, int *ranges, MPI_Group *newgroup), (vef_to.layer, group, n, ranges, newgroup))
+VEF_FUNCTION(259, MPI_Group_range_excl, (vef_layer *layer, MPI_Group group, int n, int (*ranges)[3], MPI_Group *newgroup), (vef_to.layer, group, n, ranges, newgroup))
+VEF_FUNCTION(260, MPI_Group_range_incl, (vef_layer *layer, MPI_Group group, int n, int (*ranges)[3], MPI_Group *newgroup), (vef_to.layer, group, n, ranges, newgroup))
 VEF_FUNCTION(261, MPI_Group_rank, (vef_layer *layer, MPI_Group group, int *rank), (vef_to.layer, group, rank))
 VEF_FUNCTION(262, MPI_Group_size, (vef_layer *layer, MPI_Group group, int *size), (vef_to.layer, group, size))
 VEF_FUNCTION(263, MPI_Group_translate_ranks, (vef_layer *layer, MPI_Group group1, int n, int *ranks1, MPI_Group group2, int *ranks2), (vef_to.layer, group1, n, ranks1, group2, ranks2))
@@ -462,7 +462,7 @@ VEF_FUNCTION(465, MPI_Comm_accept, (vef_layer *layer, const char *port_name, MPI
 VEF_FUNCTION(466, MPI_Comm_connect, (vef_layer *layer, const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm), (vef_to.layer, port_name, info, root, comm, newcomm))
 VEF_FUNCTION(467, MPI_Comm_join, (vef_layer *layer, int fd, MPI_Comm *intercomm), (vef_to.layer, fd, intercomm))
 VEF_FUNCTION(468, MPI_Comm_spawn, (vef_layer *layer, const char *command, char **argv, int maxprocs, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *intercomm, int *array_of_errcodes), (vef_to.layer, command, argv, maxprocs, info, root, comm, intercomm, array_of_errcodes))
-VEF_FUNCTION(469, MPI_Comm_spawn_multiple, (vef_layer *layer, int count, char **array_of_commands, char **array_of_argv, int *array_of_maxprocs, MPI_Info *array_of_info, int root, MPI_Comm comm, MPI_Comm *intercomm, int *array_of_errcodes), (vef_to.layer, count, array_of_commands, array_of_argv, array_of_maxprocs, array_of_info, root, comm, intercomm, array_of_errcodes))
+VEF_FUNCTION(469, MPI_Comm_spawn_multiple, (vef_layer *layer, int count, char **array_of_commands, char ***array_of_argv, int *array_of_maxprocs, MPI_Info *array_of_info, int root, MPI_Comm comm, MPI_Comm *intercomm, int *array_of_errcodes), (vef_to.layer, count, array_of_commands, array_of_argv, array_of_maxprocs, array_of_info, root, comm, intercomm, array_of_errcodes))
 VEF_FUNCTION(470, MPI_Lookup_name, (vef_layer *layer, const char *service_name, MPI_Info info, char *port_name), (vef_to.layer, service_name, info, port_name))
 VEF_FUNCTION(471, MPI_Open_port, (vef_layer *layer, MPI_Info info, char *port_name), (vef_to.layer, info, port_name))
 VEF_FUNCTION(472, MPI_Publish_name, (vef_layer *layer, const char *service_name, MPI_Info info, const char *port_name), (vef_to.layer, service_name, info, port_name))

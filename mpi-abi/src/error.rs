@@ -13,17 +13,11 @@ pub enum Error {
         /// The names tried, each with the loader's reason.
         tried: Vec<String>,
     },
-    /// The loaded library lacks a symbol that libraries of its kind have.
+    /// The loaded library lacks a function, or a symbol that libraries of its kind have.
     #[error("the MPI library lacks the symbol {symbol}")]
     MissingSymbol {
         /// The symbol's name.
         symbol: &'static str,
-    },
-    /// The MPI lacks a function.
-    #[error("this MPI has no {function}")]
-    NoSuchFunction {
-        /// The function's name.
-        function: &'static str,
     },
     /// The ABI of the loaded library is unknown.
     #[error("unknown kind of MPI library: {version:?}")]

@@ -4,6 +4,12 @@
 //! conversion from a word is `unsafe`, and so are functions that free an object. The program may free objects, too: a
 //! handle that came from the program must not be used afterwards.
 
+/// A handle of any type.
+pub(crate) trait Handle {
+    /// As [`Comm::from_word`].
+    unsafe fn of(word: usize) -> Self;
+}
+
 macro_rules! handles {
     ($($(#[$doc:meta])* $handle:ident),* $(,)?) => { $(
         $(#[$doc])*
@@ -25,6 +31,12 @@ macro_rules! handles {
             #[inline(always)]
             pub const fn word(self) -> usize {
                 self.0
+            }
+        }
+
+        impl Handle for $handle {
+            unsafe fn of(word: usize) -> Self {
+                $handle(word)
             }
         }
     )* };

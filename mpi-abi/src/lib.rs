@@ -11,7 +11,7 @@
 //! - [`tool`]: the interface of tools in front of MPI, in Rust and in C.
 //!
 //! The crate records nothing, has no state except the addresses of functions, prints nothing, and never initialises an MPI
-//! by itself. `mpi-abi/oracle` compares the tables with each installed `mpi.h`.
+//! by itself. `tests/tests/abi.rs` compares the tables with each installed `mpi.h`.
 //!
 //! # Notes for authors of wrappers
 //! - **Arguments are words.** All parameters of MPI functions are integers or pointers, so a wrapper takes `usize`s and

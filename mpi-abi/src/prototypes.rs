@@ -177,13 +177,15 @@ pub enum Width {
     Handle,
 }
 
+/// A kind a row: its name, the width of an argument, the C type (with the blank before a name), the kind of handle to which an
+/// address or an array refers, and what it is.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident: $width:ident),* $(,)?) => {
+    ($($kind:ident $width:ident $c_type:literal $(-> $target:ident)? $doc:literal;)*) => {
         /// The kind of a parameter of an MPI function.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Kind {
-            $($(#[$doc])* $kind),*
+            $(#[doc = $doc] $kind),*
         }
 
         impl Kind {
@@ -193,115 +195,79 @@ macro_rules! kinds {
                     $(Kind::$kind => Width::$width),*
                 }
             }
+
+            /// The type in C, with the blank before the name of a parameter. MPI's pointers to what it only reads are `const`; of
+            /// a buffer the function decides that.
+            pub const fn c_type(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => $c_type),*
+                }
+            }
+
+            /// The kind of handle to which an address or an array of handles refers.
+            pub const fn target(self) -> Option<Kind> {
+                match self {
+                    $($(Kind::$kind => Some(Kind::$target),)?)*
+                    _ => None,
+                }
+            }
         }
     };
 }
 
 kinds! {
-    /// Number of elements, C `int`.
-    Count: Int,
-    /// Number of elements, `MPI_Count`.
-    BigCount: Word,
-    /// Rank of a peer, `MPI_PROC_NULL` or `MPI_ANY_SOURCE`.
-    Rank: Int,
-    /// Rank of the root of a collective, `MPI_ROOT` or `MPI_PROC_NULL`.
-    Root: Int,
-    /// Message tag, or `MPI_ANY_TAG`.
-    Tag: Int,
-    /// Any other C `int`.
-    Int: Int,
-    /// `MPI_Aint`: an address, displacement or size in bytes.
-    Aint: Word,
-    /// `MPI_Offset`: a place in a file.
-    Offset: Word,
-    /// Address of communicated or packed data; may be `MPI_BOTTOM` or `MPI_IN_PLACE`.
-    Buffer: Word,
-    /// Array of counts, C `int`.
-    CountArray: Word,
-    /// Array of counts (of displacements in datatype constructors), `MPI_Count`.
-    BigCountArray: Word,
-    /// Array of displacements, C `int`.
-    DisplArray: Word,
-    /// Array of displacements, `MPI_Aint`.
-    AintDisplArray: Word,
-    /// Address of one C `int`, mostly an output.
-    IntPtr: Word,
-    /// Array of C `int`s, input or output.
-    IntArray: Word,
-    /// Address of one `MPI_Aint`, an output.
-    AintPtr: Word,
-    /// Array of `MPI_Aint`s.
-    AintArray: Word,
-    /// Address of one `MPI_Count`, mostly an output.
-    BigCountPtr: Word,
-    /// Address of one `MPI_Offset`, an output.
-    OffsetPtr: Word,
-    /// Address of a status, or `MPI_STATUS_IGNORE`.
-    StatusPtr: Word,
-    /// Array of statuses, or `MPI_STATUSES_IGNORE`.
-    StatusArray: Word,
-    /// An input string.
-    Str: Word,
-    /// Room for a string.
-    StrOut: Word,
-    /// An array of strings, or an address of one.
-    StrArray: Word,
-    /// A callback.
-    Function: Word,
-    /// Any other address.
-    Pointer: Word,
-    /// The word after the fixed parameters of a variadic function; it may be undefined.
-    Vararg: Word,
-    /// A communicator.
-    Comm: Handle,
-    /// Address of a communicator.
-    CommPtr: Word,
-    /// A datatype.
-    Datatype: Handle,
-    /// Address of a datatype.
-    DatatypePtr: Word,
-    /// Array of datatypes.
-    DatatypeArray: Word,
-    /// A request.
-    Request: Handle,
-    /// Address of a request.
-    RequestPtr: Word,
-    /// Array of requests.
-    RequestArray: Word,
-    /// A matched message.
-    Message: Handle,
-    /// Address of a matched message.
-    MessagePtr: Word,
-    /// A reduction operation.
-    Op: Handle,
-    /// Address of a reduction operation.
-    OpPtr: Word,
-    /// A group.
-    Group: Handle,
-    /// Address of a group.
-    GroupPtr: Word,
-    /// A window.
-    Win: Handle,
-    /// Address of a window.
-    WinPtr: Word,
-    /// A file; a pointer in every ABI.
-    File: Word,
-    /// Address of a file.
-    FilePtr: Word,
-    /// An info object.
-    Info: Handle,
-    /// Address of an info object.
-    InfoPtr: Word,
-    /// Array of info objects.
-    InfoArray: Word,
-    /// An error handler.
-    Errhandler: Handle,
-    /// Address of an error handler.
-    ErrhandlerPtr: Word,
-    /// A session.
-    Session: Handle,
-    /// Address of a session.
-    SessionPtr: Word,
+    Count          Int    "int "              "Number of elements, C `int`.";
+    BigCount       Word   "MPI_Count "        "Number of elements, `MPI_Count`.";
+    Rank           Int    "int "              "Rank of a peer, `MPI_PROC_NULL` or `MPI_ANY_SOURCE`.";
+    Root           Int    "int "              "Rank of the root of a collective, `MPI_ROOT` or `MPI_PROC_NULL`.";
+    Tag            Int    "int "              "Message tag, or `MPI_ANY_TAG`.";
+    Int            Int    "int "              "Any other C `int`.";
+    Aint           Word   "MPI_Aint "         "`MPI_Aint`: an address, displacement or size in bytes.";
+    Offset         Word   "MPI_Offset "       "`MPI_Offset`: a place in a file.";
+    Buffer         Word   "void *"            "Address of communicated or packed data; may be `MPI_BOTTOM` or `MPI_IN_PLACE`.";
+    CountArray     Word   "const int *"       "Array of counts, C `int`.";
+    BigCountArray  Word   "const MPI_Count *" "Array of counts (of displacements in datatype constructors), `MPI_Count`.";
+    DisplArray     Word   "const int *"       "Array of displacements, C `int`.";
+    AintDisplArray Word   "const MPI_Aint *"  "Array of displacements, `MPI_Aint`.";
+    IntPtr         Word   "int *"             "Address of one C `int`, mostly an output.";
+    IntArray       Word   "int *"             "Array of C `int`s, input or output.";
+    AintPtr        Word   "MPI_Aint *"        "Address of one `MPI_Aint`, an output.";
+    AintArray      Word   "MPI_Aint *"        "Array of `MPI_Aint`s.";
+    BigCountPtr    Word   "MPI_Count *"       "Address of one `MPI_Count`, mostly an output.";
+    OffsetPtr      Word   "MPI_Offset *"      "Address of one `MPI_Offset`, an output.";
+    StatusPtr      Word   "MPI_Status *"      "Address of a status, or `MPI_STATUS_IGNORE`.";
+    StatusArray    Word   "MPI_Status *"      "Array of statuses, or `MPI_STATUSES_IGNORE`.";
+    Str            Word   "const char *"      "An input string.";
+    StrOut         Word   "char *"            "Room for a string.";
+    StrArray       Word   "char **"           "An array of strings, or an address of one.";
+    Function       Word   "vef_function "     "A callback.";
+    Pointer        Word   "void *"            "Any other address.";
+    Vararg         Word   "void *"            "The word after the fixed parameters of a variadic function; it may be undefined.";
+    Comm           Handle "MPI_Comm "         "A communicator.";
+    CommPtr        Word   "MPI_Comm *"        -> Comm "Address of a communicator.";
+    Datatype       Handle "MPI_Datatype "     "A datatype.";
+    DatatypePtr    Word   "MPI_Datatype *"    -> Datatype "Address of a datatype.";
+    DatatypeArray  Word   "MPI_Datatype *"    -> Datatype "Array of datatypes.";
+    Request        Handle "MPI_Request "      "A request.";
+    RequestPtr     Word   "MPI_Request *"     -> Request "Address of a request.";
+    RequestArray   Word   "MPI_Request *"     -> Request "Array of requests.";
+    Message        Handle "MPI_Message "      "A matched message.";
+    MessagePtr     Word   "MPI_Message *"     -> Message "Address of a matched message.";
+    Op             Handle "MPI_Op "           "A reduction operation.";
+    OpPtr          Word   "MPI_Op *"          -> Op "Address of a reduction operation.";
+    Group          Handle "MPI_Group "        "A group.";
+    GroupPtr       Word   "MPI_Group *"       -> Group "Address of a group.";
+    Win            Handle "MPI_Win "          "A window.";
+    WinPtr         Word   "MPI_Win *"         -> Win "Address of a window.";
+    File           Word   "MPI_File "         "A file; a pointer in every ABI.";
+    FilePtr        Word   "MPI_File *"        -> File "Address of a file.";
+    Info           Handle "MPI_Info "         "An info object.";
+    InfoPtr        Word   "MPI_Info *"        -> Info "Address of an info object.";
+    InfoArray      Word   "MPI_Info *"        -> Info "Array of info objects.";
+    Errhandler     Handle "MPI_Errhandler "   "An error handler.";
+    ErrhandlerPtr  Word   "MPI_Errhandler *"  -> Errhandler "Address of an error handler.";
+    Session        Handle "MPI_Session "      "A session.";
+    SessionPtr     Word   "MPI_Session *"     -> Session "Address of a session.";
 }
 
 impl Kind {
@@ -318,24 +284,6 @@ impl Kind {
     /// Whether arguments are arrays of handles.
     pub const fn is_handle_array(self) -> bool {
         matches!(self, Kind::RequestArray | Kind::DatatypeArray | Kind::InfoArray)
-    }
-
-    /// The kind of handle to which an address or an array of handles refers.
-    pub const fn target(self) -> Option<Kind> {
-        Some(match self {
-            Kind::CommPtr => Kind::Comm,
-            Kind::DatatypePtr | Kind::DatatypeArray => Kind::Datatype,
-            Kind::RequestPtr | Kind::RequestArray => Kind::Request,
-            Kind::MessagePtr => Kind::Message,
-            Kind::OpPtr => Kind::Op,
-            Kind::GroupPtr => Kind::Group,
-            Kind::WinPtr => Kind::Win,
-            Kind::FilePtr => Kind::File,
-            Kind::InfoPtr | Kind::InfoArray => Kind::Info,
-            Kind::ErrhandlerPtr => Kind::Errhandler,
-            Kind::SessionPtr => Kind::Session,
-            _ => return None,
-        })
     }
 }
 
@@ -408,14 +356,9 @@ struct Texts<const N: usize> {
 }
 
 impl<const N: usize> Texts<N> {
-    fn get(&self, index: usize) -> &'static str {
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.text[start.into()..self.ends[index].into()]
-    }
-
-    const fn bytes(&self, index: usize) -> &'static [u8] {
+    const fn get(&self, index: usize) -> &'static str {
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        let (_, rest) = self.text.as_bytes().split_at(start);
+        let (_, rest) = self.text.split_at(start);
         rest.split_at(self.ends[index] as usize - start).0
     }
 
@@ -438,13 +381,8 @@ impl Call {
     }
 
     /// The C name, `MPI_Send`.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         CALL_NAMES.get(self as usize)
-    }
-
-    /// The name of the function with this number.
-    pub(crate) const fn name_bytes(number: usize) -> &'static [u8] {
-        CALL_NAMES.bytes(number)
     }
 
     /// The function's category.

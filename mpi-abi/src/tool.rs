@@ -228,8 +228,8 @@ pub const TABLE: u64 = fingerprint();
 const fn fingerprint() -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut number = 0;
-    while number < Call::COUNT {
-        let name = Call::name_bytes(number);
+    while let Some(call) = Call::from_number(number) {
+        let name = call.name().as_bytes();
         let mut i = 0;
         while i <= name.len() {
             let byte = if i < name.len() { name[i] } else { 0 };
@@ -269,24 +269,15 @@ pub fn recordings(names: &[&str]) -> Vec<Recording> {
             })
         })
         .collect();
-    let mut recordings: Vec<Recording> = Vec::new();
-    for (place, output) in outputs.into_iter().enumerate() {
-        let Some(output) = output else { continue };
-        match recordings.last_mut() {
-            Some(last) if last.places.end == place => {
-                last.places.end += 1;
-                last.outputs.push(output);
-            }
-            _ => recordings.push(Recording {
-                places: place..place + 1,
-                directory: String::new(),
-                outputs: vec![output],
-            }),
-        }
-    }
-    for recording in &mut recordings {
-        if recording.outputs.iter().all(|output| !output.is_empty()) {
-            recording.directory.clone_from(&recording.outputs[0]);
+    let mut recordings = Vec::new();
+    let mut end = 0;
+    for adjacent in outputs.chunk_by(|a, b| a.is_some() == b.is_some()) {
+        let places = end..end + adjacent.len();
+        end = places.end;
+        if let Some(outputs) = adjacent.iter().cloned().collect::<Option<Vec<String>>>() {
+            let is_run = outputs.iter().any(String::is_empty);
+            let directory = if is_run { String::new() } else { outputs[0].clone() };
+            recordings.push(Recording { places, directory, outputs });
         }
     }
     recordings

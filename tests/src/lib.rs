@@ -127,6 +127,16 @@ pub fn products() -> &'static Path {
     })
 }
 
+/// The directory of the examples of `mpi-abi`, with this one up to date.
+pub fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the test's own path");
+    let target = test.ancestors().nth(3).expect("target/PROFILE/deps");
+    let mut build = Command::new(env!("CARGO"));
+    build.current_dir(root()).args(["build", "--quiet", "--locked", "-p", "mpi-abi", "--example", name]);
+    run_for(build.arg("--target-dir").arg(target), Duration::from_secs(600)).success();
+    target.join("debug/examples")
+}
+
 /// How a process ended and what it printed.
 #[derive(Debug)]
 pub struct Ended {

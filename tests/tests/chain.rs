@@ -25,12 +25,7 @@ fn tool(mpi: Mpi, work: &Path, name: &str, source: &str) -> String {
 
 /// A tool in Rust: an example of `mpi-abi`.
 fn rust_tool(name: &str) -> String {
-    let target = products().parent().expect("target");
-    let mut build = Command::new(env!("CARGO"));
-    build.current_dir(root()).args(["build", "--quiet", "--locked", "-p", "mpi-abi", "--example", name]);
-    build.arg("--target-dir").arg(target);
-    vef_tests::run_for(&mut build, std::time::Duration::from_secs(600)).success();
-    let path = target.join(format!("debug/examples/lib{name}.so"));
+    let path = vef_tests::example(name).join(format!("lib{name}.so"));
     path.to_str().expect("a path").to_owned()
 }
 

@@ -5,7 +5,7 @@
 
 use super::{Element, Mpi, int, pmpi};
 use crate::error::{Error, Result};
-use crate::handles::Comm;
+use crate::handles::{Comm, Datatype, Op};
 
 /// What a reduction does with the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ macro_rules! reductions {
             comm: Comm,
         ) -> Result<()> {
             let (count, datatype) = self.shape::<T>(stringify!($name), input.len())?;
-            room(stringify!($name), Some(output), input.len())?;
-            let (from, to, op) = (input.as_ptr(), output.as_mut_ptr(), self.op(operation));
+            room(stringify!($name), output, input.len())?;
+            let (from, to, op) = (input.as_ptr(), output.as_mut_ptr(), self.reduction(operation).word());
             pmpi!(self, $name(from, to, count, datatype, op, comm.word()))
         }
     )* };
@@ -65,10 +65,11 @@ impl Mpi {
         comm: Comm,
     ) -> Result<()> {
         let (count, datatype) = self.shape::<T>("MPI_Gather", input.len())?;
+        let output = output.unwrap_or_default();
         if self.comm_rank(comm)? == root {
-            room("MPI_Gather", output.as_deref(), self.times_size(input.len(), comm)?)?;
+            room("MPI_Gather", output, input.len().saturating_mul(self.comm_size(comm)? as usize))?;
         }
-        let (from, to) = (input.as_ptr(), start(output));
+        let (from, to) = (input.as_ptr(), output.as_mut_ptr());
         pmpi!(self, MPI_Gather(from, count, datatype, to, count, datatype, root, comm.word()))
     }
 
@@ -77,39 +78,39 @@ impl Mpi {
         Ok((int(function, "count", count)?, T::datatype(self.abi()).word()))
     }
 
-    pub(super) fn op(&self, operation: Reduction) -> usize {
+    /// The handle of a predefined reduction.
+    pub fn reduction(&self, operation: Reduction) -> Op {
         let handles = &self.abi().predefined;
-        match operation {
+        let word = match operation {
             Reduction::Sum => handles.op_sum,
             Reduction::Max => handles.op_max,
             Reduction::Min => handles.op_min,
-        }
+        };
+        // SAFETY: what the ABI says it is.
+        unsafe { Op::from_word(word) }
     }
 
-    fn times_size(&self, count: usize, comm: Comm) -> Result<usize> {
-        Ok(count.saturating_mul(usize::try_from(self.comm_size(comm)?).unwrap_or(0)))
+    /// `MPI_Reduce_local` on memory: `into` = `from` ⊕ `into`.
+    ///
+    /// # Safety
+    /// Both must hold `count` elements of `datatype`, aligned for it, and not overlap; `op` must be defined for it.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub unsafe fn reduce_local(
+        &self,
+        from: *const u8,
+        into: *mut u8,
+        count: usize,
+        (datatype, op): (Datatype, Op),
+    ) -> Result<()> {
+        let count = int("MPI_Reduce_local", "count", count)?;
+        pmpi!(self, MPI_Reduce_local(from, into, count, datatype.word(), op.word()))
     }
 }
 
-/// Fails if a slice is missing or shorter than `needed` elements.
-fn room<T>(function: &'static str, slice: Option<&[T]>, needed: usize) -> Result<()> {
-    let given = slice.map_or(0, <[T]>::len);
+/// Fails if a slice is shorter than `needed` elements.
+fn room<T>(function: &'static str, slice: &[T], needed: usize) -> Result<()> {
+    let given = slice.len();
     if given < needed { Err(Error::ShortBuffer { function, given, needed }) } else { Ok(()) }
-}
-
-/// The address of a slice; null if there is none.
-fn start<T>(slice: Option<&mut [T]>) -> *mut T {
-    slice.map_or(std::ptr::null_mut(), <[T]>::as_mut_ptr)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_buffer_is_a_short_one() {
-        assert!(room::<u8>("MPI_Gather", None, 1).is_err());
-        assert_eq!(room::<u8>("MPI_Gather", None, 0), Ok(()));
-        assert!(start::<u8>(None).is_null());
-    }
 }

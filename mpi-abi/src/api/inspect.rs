@@ -16,24 +16,21 @@ impl Mpi {
     /// of `MPI_COMM_WORLD`. The group is never freed.
     pub fn in_session(self, session: Session) -> Result<Mpi> {
         let name = c"mpi://WORLD".as_ptr();
-        let world =
-            self.new_group(|word| pmpi!(self, MPI_Group_from_session_pset(session.word(), name, word)))?;
+        let world = self.handle(|new| pmpi!(self, MPI_Group_from_session_pset(session.word(), name, new)))?;
         Ok(Mpi { world: Some(world), ..self })
     }
 
     /// `MPI_Query_thread`.
     pub fn query_thread(&self) -> Result<ThreadLevel> {
-        let mut provided: c_int = 0;
-        pmpi!(self, MPI_Query_thread(&raw mut provided))?;
-        Ok(self.thread_level(provided))
+        Ok(self.thread_level(self.number(|provided| pmpi!(self, MPI_Query_thread(provided)))?))
     }
 
     /// This process's rank in `MPI_COMM_WORLD`.
     pub fn world_rank(&self) -> Result<i32> {
-        let Some(world) = self.world else { return self.comm_rank(self.abi().comm_world()) };
-        let mut rank: c_int = 0;
-        pmpi!(self, MPI_Group_rank(world.word(), &raw mut rank))?;
-        Ok(rank)
+        match self.world {
+            Some(world) => self.number(|rank| pmpi!(self, MPI_Group_rank(world.word(), rank))),
+            None => self.comm_rank(self.abi().comm_world()),
+        }
     }
 
     /// The size of `MPI_COMM_WORLD`.
@@ -46,59 +43,53 @@ impl Mpi {
 
     /// Whether this process was spawned (`MPI_Comm_get_parent`).
     pub fn is_spawned(&self) -> Result<bool> {
-        let parent = self.new_comm(|word| pmpi!(self, MPI_Comm_get_parent(word)))?;
+        let parent: Comm = self.handle(|parent| pmpi!(self, MPI_Comm_get_parent(parent)))?;
         Ok(parent.word() != self.abi().predefined.comm_null)
     }
 
     /// `MPI_Comm_test_inter`: whether it is an intercommunicator.
     pub fn comm_is_inter(&self, comm: Comm) -> Result<bool> {
-        let mut flag: c_int = 0;
-        pmpi!(self, MPI_Comm_test_inter(comm.word(), &raw mut flag))?;
-        Ok(flag != 0)
+        Ok(self.number(|flag| pmpi!(self, MPI_Comm_test_inter(comm.word(), flag)))? != 0)
     }
 
     /// The number of sources and of destinations of this process in neighbourhood collectives; both 0 without a topology.
     pub fn comm_neighbours(&self, comm: Comm) -> Result<(usize, usize)> {
         let constants = &self.abi().constants;
-        let (mut kind, mut sources, mut destinations, mut weighted): (c_int, c_int, c_int, c_int) =
-            (0, 0, 0, 0);
-        pmpi!(self, MPI_Topo_test(comm.word(), &raw mut kind))?;
-        if kind == constants.cart {
-            pmpi!(self, MPI_Cartdim_get(comm.word(), &raw mut sources))?;
-            sources *= 2;
-            destinations = sources;
+        let kind = self.number(|kind| pmpi!(self, MPI_Topo_test(comm.word(), kind)))?;
+        let [sources, destinations] = if kind == constants.cart {
+            [2 * self.number(|dimensions| pmpi!(self, MPI_Cartdim_get(comm.word(), dimensions)))?; 2]
         } else if kind == constants.graph {
             let rank = self.comm_rank(comm)?;
-            pmpi!(self, MPI_Graph_neighbors_count(comm.word(), rank, &raw mut sources))?;
-            destinations = sources;
+            [self.number(|count| pmpi!(self, MPI_Graph_neighbors_count(comm.word(), rank, count)))?; 2]
         } else if kind == constants.dist_graph {
-            let (sources, destinations) = (&raw mut sources, &raw mut destinations);
-            pmpi!(
-                self,
-                MPI_Dist_graph_neighbors_count(comm.word(), sources, destinations, &raw mut weighted)
-            )?;
-        }
+            let (mut sources, mut destinations): (c_int, c_int) = (0, 0);
+            let (from, to) = (&raw mut sources, &raw mut destinations);
+            self.number(|weighted| {
+                pmpi!(self, MPI_Dist_graph_neighbors_count(comm.word(), from, to, weighted))
+            })?;
+            [sources, destinations]
+        } else {
+            [0; 2]
+        };
         Ok((sources.max(0) as usize, destinations.max(0) as usize))
     }
 
     /// The members of a communicator (of the local group of an inter-communicator) as ranks in `MPI_COMM_WORLD`;
     /// `None`: not a member of that.
     pub fn comm_members(&self, comm: Comm) -> Result<Vec<Option<i32>>> {
-        let group = self.new_group(|word| pmpi!(self, MPI_Comm_group(comm.word(), word)))?;
-        self.members_and_free(group)
+        self.members_and_free(self.handle(|group| pmpi!(self, MPI_Comm_group(comm.word(), group)))?)
     }
 
     /// The members of the remote group of an intercommunicator, as [`Mpi::comm_members`].
     pub fn comm_remote_members(&self, comm: Comm) -> Result<Vec<Option<i32>>> {
-        let group = self.new_group(|word| pmpi!(self, MPI_Comm_remote_group(comm.word(), word)))?;
-        self.members_and_free(group)
+        self.members_and_free(self.handle(|group| pmpi!(self, MPI_Comm_remote_group(comm.word(), group)))?)
     }
 
     /// The members of a group, as [`Mpi::comm_members`].
     pub fn group_members(&self, group: Group) -> Result<Vec<Option<i32>>> {
         let Some(world) = self.world else {
             let comm = self.abi().comm_world();
-            let world = self.new_group(|word| pmpi!(self, MPI_Comm_group(comm.word(), word)))?;
+            let world = self.handle(|group| pmpi!(self, MPI_Comm_group(comm.word(), group)))?;
             let members = self.translate(group, world);
             self.group_free(world)?;
             return members;
@@ -123,16 +114,7 @@ impl Mpi {
     }
 
     fn group_size(&self, group: Group) -> Result<i32> {
-        let mut size: c_int = 0;
-        pmpi!(self, MPI_Group_size(group.word(), &raw mut size))?;
-        Ok(size)
-    }
-
-    fn new_group(&self, make: impl FnOnce(*mut usize) -> Result<()>) -> Result<Group> {
-        let mut word = 0usize;
-        make(&raw mut word)?;
-        // SAFETY: the call succeeded and wrote a group.
-        Ok(unsafe { Group::from_word(self.abi().read_handle((&raw const word).cast())) })
+        self.number(|size| pmpi!(self, MPI_Group_size(group.word(), size)))
     }
 
     /// Frees a group that was made here.
@@ -145,16 +127,15 @@ impl Mpi {
     /// does not fit the result.
     pub fn type_size(&self, datatype: Datatype) -> Result<Option<u64>> {
         static TYPE_SIZE_X: Function = Function::named(c"PMPI_Type_size_x");
-        let undefined = i64::from(self.abi().constants.undefined);
-        let mut size: i64 = 0;
-        if TYPE_SIZE_X.get().is_some() {
-            pmpi!(self, MPI_Type_size_x(datatype.word(), &raw mut size))?;
-        } else {
-            let mut narrow: c_int = 0;
-            pmpi!(self, MPI_Type_size(datatype.word(), &raw mut narrow))?;
-            size = i64::from(narrow);
-        }
-        Ok(if size == undefined { None } else { u64::try_from(size).ok() })
+        // MPI_UNDEFINED is negative.
+        Ok(match TYPE_SIZE_X.get() {
+            Some(_) => {
+                u64::try_from(self.count(|size| pmpi!(self, MPI_Type_size_x(datatype.word(), size)))?).ok()
+            }
+            None => {
+                u64::try_from(self.number(|size| pmpi!(self, MPI_Type_size(datatype.word(), size)))?).ok()
+            }
+        })
     }
 
     /// Whether elements of the datatype are contiguous in memory, without gaps.
@@ -175,9 +156,9 @@ impl Mpi {
         if let Some(bytes) = status.bytes() {
             return Ok(bytes);
         }
-        let mut count: i64 = 0;
-        pmpi!(self, MPI_Get_elements_x(status.address(), self.abi().byte().word(), &raw mut count))?;
-        Ok(u64::try_from(count).unwrap_or(0))
+        let byte = self.abi().byte().word();
+        let bytes = self.count(|count| pmpi!(self, MPI_Get_elements_x(status.address(), byte, count)))?;
+        Ok(u64::try_from(bytes).unwrap_or(0))
     }
 
     /// Whether the operation was cancelled.
@@ -185,9 +166,7 @@ impl Mpi {
         if let Some(cancelled) = status.cancelled() {
             return Ok(cancelled);
         }
-        let mut flag: c_int = 0;
-        pmpi!(self, MPI_Test_cancelled(status.address(), &raw mut flag))?;
-        Ok(flag != 0)
+        Ok(self.number(|flag| pmpi!(self, MPI_Test_cancelled(status.address(), flag)))? != 0)
     }
 
     /// Whether a request has completed as cancelled. Does not complete it (`MPI_Request_get_status`).

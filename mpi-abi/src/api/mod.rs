@@ -23,11 +23,11 @@ use std::path::Path;
 
 use crate::detect::Abi;
 use crate::error::{Error, Result};
-use crate::handles::{Comm, Datatype, Group};
+use crate::handles::{Comm, Datatype, Group, Handle};
 
 pub use collective::Reduction;
 pub use comm::Split;
-pub use owned::{Blocks, COLLECTIVES, Collective, Form, OwnedCollective};
+pub use owned::{Blocks, Collective, Form, OwnedCollective};
 pub use point_to_point::{Envelope, Received};
 pub use typed::Layout;
 
@@ -127,9 +127,8 @@ impl Mpi {
 
     /// `MPI_Init_thread`; returns the provided level.
     pub fn init_thread(&self, required: ThreadLevel) -> Result<ThreadLevel> {
-        let mut provided: c_int = 0;
         let required = self.thread_constant(required);
-        pmpi!(self, MPI_Init_thread(0, 0, required, &raw mut provided))?;
+        let provided = self.number(|provided| pmpi!(self, MPI_Init_thread(0, 0, required, provided)))?;
         Ok(self.thread_level(provided))
     }
 
@@ -153,22 +152,42 @@ impl Mpi {
 
     /// The class of an error code (`MPI_Error_class`).
     pub fn error_class(&self, code: i32) -> Result<i32> {
-        let mut class: c_int = 0;
-        pmpi!(self, MPI_Error_class(code, &raw mut class))?;
-        Ok(class)
+        self.number(|class| pmpi!(self, MPI_Error_class(code, class)))
     }
 
     /// The text of an error code (`MPI_Error_string`).
     pub fn error_text(&self, code: i32) -> Result<String> {
         let mut text = vec![0u8; self.abi.constants.max_error_string.max(ROOM)];
-        let mut length: c_int = 0;
-        pmpi!(self, MPI_Error_string(code, text.as_mut_ptr(), &raw mut length))?;
-        Ok(string(&text))
+        self.number(|length| pmpi!(self, MPI_Error_string(code, text.as_mut_ptr(), length)))?;
+        let text = CStr::from_bytes_until_nul(&text);
+        Ok(text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default())
     }
 
     /// Makes calls on this communicator return errors instead of aborting.
     pub fn return_errors(&self, comm: Comm) -> Result<()> {
         pmpi!(self, MPI_Comm_set_errhandler(comm.word(), self.abi.predefined.errors_return))
+    }
+
+    /// Calls a function that writes a C `int`.
+    fn number(&self, call: impl FnOnce(*mut c_int) -> Result<()>) -> Result<c_int> {
+        let mut number = 0;
+        call(&raw mut number)?;
+        Ok(number)
+    }
+
+    /// Calls a function that writes an `MPI_Count`.
+    fn count(&self, call: impl FnOnce(*mut i64) -> Result<()>) -> Result<i64> {
+        let mut count = 0;
+        call(&raw mut count)?;
+        Ok(count)
+    }
+
+    /// Calls a function that writes a handle.
+    fn handle<H: Handle>(&self, call: impl FnOnce(*mut usize) -> Result<()>) -> Result<H> {
+        let mut word = 0usize;
+        call(&raw mut word)?;
+        // SAFETY: the call succeeded and wrote a handle of the type that its caller expects.
+        Ok(unsafe { H::of(self.abi.read_handle((&raw const word).cast())) })
     }
 
     /// Converts the return code of a call.
@@ -190,13 +209,8 @@ impl Mpi {
     }
 
     fn thread_constant(&self, level: ThreadLevel) -> i32 {
-        let constants = &self.abi.constants;
-        match level {
-            ThreadLevel::Single => constants.thread_single,
-            ThreadLevel::Funneled => constants.thread_funneled,
-            ThreadLevel::Serialized => constants.thread_serialized,
-            ThreadLevel::Multiple => constants.thread_multiple,
-        }
+        let of = &self.abi.constants;
+        [of.thread_single, of.thread_funneled, of.thread_serialized, of.thread_multiple][level as usize]
     }
 
     /// In every ABI the constants are in the order of the levels.
@@ -210,10 +224,6 @@ impl Mpi {
 
 /// The minimum room for a string that MPI writes. Other versions may need more than the ABI's table says.
 const ROOM: usize = 4096;
-
-fn string(text: &[u8]) -> String {
-    CStr::from_bytes_until_nul(text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
-}
 
 /// A length as the C `int` that MPI takes.
 fn int(function: &'static str, what: &'static str, value: usize) -> Result<c_int> {

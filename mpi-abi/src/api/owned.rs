@@ -2,37 +2,23 @@
 //!
 //! A benchmark repeats the same call. [`OwnedCollective`] looks the function up once and owns all arguments and the memory
 //! behind them, so that the call is safe and costs no more than an indirect call. It uses the `MPI_` names, so tools see
-//! the calls.
-//!
-//! The table [`COLLECTIVES`] describes the functions: a row lists a function's arguments, one letter each, in the order of
-//! its C prototype.
-//!
-//! | letter | argument |
-//! |---|---|
-//! | `s` `r` | send, receive buffer of one block |
-//! | `S` `R` | send, receive buffer with a block for each peer |
-//! | `n` `m` | elements of a block: the common number, this process's own |
-//! | `k` `d` `D` `A` | counts by peer; displacements in elements, in bytes, in bytes as `MPI_Aint` |
-//! | `t` `T` | datatype, one for each peer |
-//! | `o` `0` `c` | reduction operation, root, communicator |
-//! | `N` | address of a new communicator |
+//! the calls. The arguments follow from the function's parameters in [`prototypes`](crate::prototypes).
 
-use std::ffi::{CStr, c_int};
+use std::any::Any;
+use std::ffi::{CString, c_int, c_void};
 use std::ptr::NonNull;
 
 use super::{Element, Mpi, Reduction, int, pmpi};
 use crate::error::{Error, Result};
-use crate::handles::{Comm, Datatype, Op};
+use crate::handles::Comm;
+use crate::prototypes::{Call, Kind, Name};
 use crate::symbols::{self, MOST_WORDS, call_with};
 
-/// A row of the table.
-#[derive(Debug)]
+/// A collective function over a communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
     /// Name in MPI without the prefix: `Allreduce`.
     pub name: &'static str,
-    /// C names: blocking, non-blocking, persistent; empty where MPI has none.
-    symbols: [&'static CStr; 3],
-    arguments: &'static str,
 }
 
 /// How a collective is called.
@@ -46,85 +32,53 @@ pub enum Form {
     Persistent,
 }
 
-macro_rules! c_name {
-    ($($part:expr),*) => {
-        match CStr::from_bytes_with_nul(concat!($($part),*, "\0").as_bytes()) {
-            Ok(name) => name,
-            Err(_) => panic!("a name without an inner NUL"), // at compile time
-        }
-    };
-}
-
-macro_rules! collectives {
-    ($($name:literal $small:literal $arguments:literal;)*) => {
-        /// Every collective function over a communicator.
-        pub const COLLECTIVES: &[Collective] = &[
-            $(Collective {
-                name: $name,
-                symbols: [c_name!("MPI_", $name), c_name!("MPI_I", $small), c_name!("MPI_", $name, "_init")],
-                arguments: $arguments,
-            },)*
-            Collective { name: "Comm_dup", symbols: [c"MPI_Comm_dup", c"", c""], arguments: "cN" },
-        ];
-    };
-}
-collectives! {
-    "Barrier" "barrier" "c";
-    "Bcast" "bcast" "snt0c";
-    "Reduce" "reduce" "srnto0c";
-    "Allreduce" "allreduce" "srntoc";
-    "Gather" "gather" "sntRnt0c";
-    "Gatherv" "gatherv" "smtRkdt0c";
-    "Scatter" "scatter" "Sntrnt0c";
-    "Scatterv" "scatterv" "Skdtrmt0c";
-    "Allgather" "allgather" "sntRntc";
-    "Allgatherv" "allgatherv" "smtRkdtc";
-    "Alltoall" "alltoall" "SntRntc";
-    "Alltoallv" "alltoallv" "SkdtRkdtc";
-    "Alltoallw" "alltoallw" "SkDTRkDTc";
-    "Reduce_scatter" "reduce_scatter" "Srktoc";
-    "Reduce_scatter_block" "reduce_scatter_block" "Srntoc";
-    "Scan" "scan" "srntoc";
-    "Exscan" "exscan" "srntoc";
-    "Neighbor_allgather" "neighbor_allgather" "sntRntc";
-    "Neighbor_allgatherv" "neighbor_allgatherv" "smtRkdtc";
-    "Neighbor_alltoall" "neighbor_alltoall" "SntRntc";
-    "Neighbor_alltoallv" "neighbor_alltoallv" "SkdtRkdtc";
-    "Neighbor_alltoallw" "neighbor_alltoallw" "SkATRkATc";
-}
+const NAMES: &str = "Barrier Bcast Reduce Allreduce Gather Gatherv Scatter Scatterv Allgather Allgatherv \
+    Alltoall Alltoallv Alltoallw Reduce_scatter Reduce_scatter_block Scan Exscan Neighbor_allgather Neighbor_allgatherv \
+    Neighbor_alltoall Neighbor_alltoallv Neighbor_alltoallw Comm_dup";
 
 impl Collective {
-    /// The row of that name, in any case: `allreduce`, `reduce-scatter`, `Reduce_scatter`.
-    pub fn named(name: &str) -> Option<&'static Collective> {
-        let plain = |text: &str| text.replace('-', "_").to_ascii_lowercase();
-        COLLECTIVES.iter().find(|row| plain(row.name) == plain(name))
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMES.split(' ').map(|name| Self { name })
+    }
+
+    /// The one of that name, in any case: `allreduce`, `reduce-scatter`, `Reduce_scatter`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|known| known.name.eq_ignore_ascii_case(&name.replace('-', "_")))
     }
 
     /// Whether it goes over the neighbours of a topology.
-    pub fn is_neighbourhood(&self) -> bool {
+    pub fn is_neighbourhood(self) -> bool {
         self.name.starts_with("Neighbor")
     }
 
     /// Whether it combines values.
-    pub fn reduces(&self) -> bool {
-        self.arguments.contains('o')
-    }
-
-    /// Whether it has a root.
-    pub fn is_rooted(&self) -> bool {
-        self.arguments.contains('0')
-    }
-
-    /// Whether processes may have blocks of different sizes.
-    pub fn is_vector(&self) -> bool {
-        self.arguments.contains('k')
+    pub fn reduces(self) -> bool {
+        self.has(Kind::Op)
     }
 
     /// Whether the MPI of this process has it in that form.
-    pub fn exists(&self, form: Form) -> bool {
-        let symbol = self.symbols[form as usize];
-        !symbol.is_empty() && symbols::function(symbol).is_some()
+    pub fn exists(self, form: Form) -> bool {
+        self.function(form).is_some_and(|call| address(call).is_some())
     }
+
+    fn has(self, kind: Kind) -> bool {
+        let function = self.function(Form::Blocking);
+        function.is_some_and(|call| call.parameters().iter().any(|parameter| parameter.kind == kind))
+    }
+
+    /// `None`: MPI has no such form of it.
+    fn function(self, form: Form) -> Option<Call> {
+        Call::from_name(&match form {
+            Form::Blocking => format!("MPI_{}", self.name),
+            Form::NonBlocking => format!("MPI_I{}", self.name.to_ascii_lowercase()),
+            Form::Persistent => format!("MPI_{}_init", self.name),
+        })
+    }
+}
+
+fn address(call: Call) -> Option<NonNull<c_void>> {
+    symbols::function(&CString::new(call.name()).ok()?)
 }
 
 /// The amounts of a call, the same on all processes except `own`.
@@ -141,25 +95,22 @@ pub struct Blocks {
 /// A collective call with all its arguments.
 pub struct OwnedCollective {
     mpi: Mpi,
-    row: &'static Collective,
+    function: Call,
     form: Form,
-    address: NonNull<std::ffi::c_void>,
+    address: NonNull<c_void>,
     words: [usize; MOST_WORDS],
-    /// The number of arguments in `words`.
-    count: usize,
     send: Memory,
     receive: Memory,
     copies: usize,
     turn: usize,
     request: Box<usize>,
-    /// Data that the words refer to, besides the buffers.
-    _ints: Vec<Box<[c_int]>>,
-    _longs: Vec<Box<[isize]>>,
-    _bytes: Vec<Box<[u8]>>,
     new_comm: Box<usize>,
+    /// Lists that the words refer to.
+    lists: Vec<Box<dyn Any>>,
 }
 
-/// A buffer of `copies` pieces, `stride` bytes apart, and its index among the words.
+/// A buffer of several pieces, `stride` bytes apart, and its index among the words.
+#[derive(Default)]
 struct Memory {
     data: Box<[u64]>,
     bytes: usize,
@@ -168,10 +119,11 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(bytes: usize, copies: usize) -> Memory {
+    fn new(bytes: usize, copies: usize, word: usize) -> Memory {
         // Pieces are at least a page apart, so that they share no cache line and no prefetch.
         let stride = bytes.max(1).next_multiple_of(4096);
-        Memory { data: vec![0; stride / 8 * copies].into_boxed_slice(), bytes, stride, word: None }
+        let data = vec![0; stride / 8 * copies].into_boxed_slice();
+        Memory { data, bytes, stride, word: Some(word) }
     }
 
     fn at(&self, copy: usize) -> usize {
@@ -195,124 +147,101 @@ impl OwnedCollective {
     /// Neighbourhood collectives need a communicator with a topology. `T` is the type of the elements.
     ///
     /// # Errors
-    /// [`Error::NoSuchFunction`] where the MPI has no such function, [`Error::TooLarge`] where counts exceed C's `int`.
+    /// [`Error::MissingSymbol`] where the MPI has no such function, [`Error::TooLarge`] where counts exceed C's `int`.
     pub fn new<T: Element>(
         mpi: &Mpi,
-        row: &'static Collective,
+        collective: Collective,
         form: Form,
         blocks: &Blocks,
         (operation, root, comm): (Reduction, i32, Comm),
     ) -> Result<OwnedCollective> {
-        let missing = || Error::NoSuchFunction { function: row.name_in(form) };
-        let symbol = row.symbols[form as usize];
-        let address =
-            (!symbol.is_empty()).then(|| symbols::function(symbol)).flatten().ok_or_else(missing)?;
+        let function = collective.function(form).ok_or(Error::MissingSymbol { symbol: collective.name })?;
+        let name = function.name();
         let rank = mpi.comm_rank(comm)? as usize;
-        let peers = match row.is_neighbourhood() {
+        let peers = match collective.is_neighbourhood() {
             true => mpi.comm_neighbours(comm).map(|(from, to)| from.max(to))?,
             false => mpi.comm_size(comm)? as usize,
         };
+        let starts = |names: &[&str]| names.iter().any(|start| collective.name.starts_with(start));
         let counts: Vec<usize> = match &blocks.counts {
-            Some(counts) if counts.len() == peers && row.is_vector() => {
-                let all_to_all = row.name.starts_with("Alltoall");
-                (0..peers).map(|peer| counts[if all_to_all { (rank + peer) % peers } else { peer }]).collect()
+            Some(counts) if counts.len() == peers && collective.has(Kind::CountArray) => {
+                let first = if starts(&["Alltoall"]) { rank } else { 0 };
+                (0..peers).map(|peer| counts[(first + peer) % peers]).collect()
             }
             _ => vec![blocks.elements; peers],
         };
-        let own = counts.get(rank).copied().unwrap_or(blocks.elements);
-        let total: usize = counts.iter().sum();
-        let width = size_of::<T>();
-        let one = own.max(blocks.elements) * width;
-        let all = total.max(blocks.elements * peers) * width;
-        let room = |small: char, large: char| {
-            let bytes = if row.arguments.contains(large) {
-                all
-            } else if row.arguments.contains(small) {
-                one
-            } else {
-                0
-            };
-            Memory::new(bytes, blocks.copies.max(1))
-        };
-        let name = row.name_in(form);
-        let mut call = OwnedCollective {
-            mpi: mpi.clone(),
-            row,
-            form,
-            address,
-            words: [0; MOST_WORDS],
-            count: 0,
-            send: room('s', 'S'),
-            receive: room('r', 'R'),
-            copies: blocks.copies.max(1),
-            turn: 0,
-            request: Box::new(0),
-            _ints: Vec::new(),
-            _longs: Vec::new(),
-            _bytes: Vec::new(),
-            new_comm: Box::new(0),
-        };
-        let displacements = || {
-            counts.iter().scan(0, |at, count| {
-                let here = *at;
-                *at += count;
-                Some(here)
-            })
+        let displacements = |unit: usize| {
+            counts.iter().scan(0, move |at, count| Some(std::mem::replace(at, *at + count * unit)))
         };
         let ints = |values: &mut dyn Iterator<Item = usize>| -> Result<Box<[c_int]>> {
             values.map(|value| int(name, "a count or displacement", value)).collect()
         };
+        let own = counts.get(rank).copied().unwrap_or(blocks.elements);
+        let width = size_of::<T>();
+        let one = own.max(blocks.elements) * width;
+        let all = counts.iter().sum::<usize>().max(blocks.elements * peers) * width;
         let datatype = T::datatype(mpi.abi()).word();
-        for letter in row.arguments.chars() {
-            let word = match letter {
-                's' | 'S' => {
-                    call.send.word = Some(call.count);
-                    call.send.at(0)
-                }
-                'r' | 'R' => {
-                    call.receive.word = Some(call.count);
-                    call.receive.at(0)
-                }
-                'n' => int(name, "count", blocks.elements)? as usize,
-                'm' => int(name, "count", own)? as usize,
-                'k' | 'd' | 'D' => {
-                    let list = match letter {
-                        'k' => ints(&mut counts.iter().copied())?,
-                        'd' => ints(&mut displacements())?,
-                        _ => ints(&mut displacements().map(|at| at * width))?,
+        let mut call = OwnedCollective {
+            mpi: mpi.clone(),
+            function,
+            form,
+            address: address(function).ok_or(Error::MissingSymbol { symbol: name })?,
+            words: [0; MOST_WORDS],
+            send: Memory::default(),
+            receive: Memory::default(),
+            copies: blocks.copies.max(1),
+            turn: 0,
+            request: Box::new(0),
+            new_comm: Box::new(0),
+            lists: Vec::new(),
+        };
+        for (place, parameter) in function.parameters().iter().enumerate() {
+            call.words[place] = match parameter.kind {
+                Kind::Buffer => {
+                    let (memory, has_block_a_peer) = match parameter.name {
+                        Name::Recvbuf => {
+                            (&mut call.receive, starts(&["Gather", "Allgather", "Alltoall", "Neighbor"]))
+                        }
+                        _ => (
+                            &mut call.send,
+                            starts(&["Scatter", "Alltoall", "Reduce_scatter", "Neighbor_alltoall"]),
+                        ),
                     };
-                    call._ints.push(list);
-                    call._ints.last().map_or(0, |list| list.as_ptr() as usize)
+                    *memory = Memory::new(if has_block_a_peer { all } else { one }, call.copies, place);
+                    memory.at(0)
                 }
-                'A' => {
-                    call._longs.push(displacements().map(|at| (at * width) as isize).collect());
-                    call._longs.last().map_or(0, |list| list.as_ptr() as usize)
+                Kind::Count => int(name, "count", own)? as usize,
+                Kind::CountArray => call.keep(ints(&mut counts.iter().copied())?),
+                Kind::DisplArray => {
+                    let in_bytes = starts(&["Alltoallw"]);
+                    call.keep(ints(&mut displacements(if in_bytes { width } else { 1 }))?)
                 }
-                't' => datatype,
-                'T' => {
+                Kind::AintDisplArray => call.keep(displacements(width).collect()),
+                Kind::Datatype => datatype,
+                Kind::DatatypeArray => {
                     let handle = &datatype.to_ne_bytes()[..mpi.abi().handle_size];
-                    call._bytes.push(handle.repeat(peers).into_boxed_slice());
-                    call._bytes.last().map_or(0, |list| list.as_ptr() as usize)
+                    call.keep(handle.repeat(peers).into_boxed_slice())
                 }
-                'o' => mpi.op(operation),
-                '0' => root as usize,
-                'c' => comm.word(),
-                'N' => &raw mut *call.new_comm as usize,
-                _ => unreachable!("a letter of the table"),
+                Kind::Op => mpi.reduction(operation).word(),
+                Kind::Root => root as usize,
+                Kind::Comm => comm.word(),
+                Kind::CommPtr => &raw mut *call.new_comm as usize,
+                Kind::Info => mpi.abi().predefined.info_null,
+                Kind::RequestPtr => &raw mut *call.request as usize,
+                other => unreachable!("{name} has a parameter of kind {other:?}"),
             };
-            call.push(word);
         }
-        let request = &raw mut *call.request as usize;
-        match form {
-            Form::Blocking => {}
-            Form::NonBlocking => call.push(request),
-            Form::Persistent => {
-                call.push(mpi.abi().predefined.info_null);
-                call.push(request);
-                call.invoke()?;
-            }
+        if form == Form::Persistent {
+            call.invoke()?;
         }
         Ok(call)
+    }
+
+    /// Keeps a list as long as the call; returns its address.
+    fn keep<E: 'static>(&mut self, list: Box<[E]>) -> usize {
+        let address = list.as_ptr() as usize;
+        self.lists.push(Box::new(list));
+        address
     }
 
     /// Makes the call; if it is not blocking, waits for its completion.
@@ -363,7 +292,7 @@ impl OwnedCollective {
     /// # Errors
     /// [`Error::Call`].
     pub fn prepare_next(&mut self) -> Result<()> {
-        if self.row.name == "Comm_dup" && *self.new_comm != 0 {
+        if *self.new_comm != 0 {
             let mpi = &self.mpi;
             pmpi!(mpi, MPI_Comm_free(&raw mut *self.new_comm))?;
             *self.new_comm = 0;
@@ -391,16 +320,14 @@ impl OwnedCollective {
         if self.receive.word.is_some() { self.receive.bytes_mut(turn) } else { self.send.bytes_mut(turn) }
     }
 
-    fn push(&mut self, word: usize) {
-        self.words[self.count] = word;
-        self.count += 1;
-    }
-
     fn invoke(&mut self) -> Result<()> {
         // SAFETY: the words match the function's prototype; the memory they refer to is owned and as large as counts
         // and displacements require; it is not dropped while a request is active (see `drop`).
-        let code = unsafe { call_with(self.address, &self.words, self.count) };
-        self.mpi.check(self.row.name_in(self.form), Some(code))
+        let code = unsafe { call_with(self.address, &self.words, self.function.parameters().len()) };
+        match code == self.mpi.abi().constants.success {
+            true => Ok(()),
+            false => Err(self.mpi.failure(self.function.name(), code)),
+        }
     }
 }
 
@@ -417,74 +344,27 @@ impl Drop for OwnedCollective {
     }
 }
 
-impl Collective {
-    fn name_in(&self, form: Form) -> &'static str {
-        self.symbols[form as usize].to_str().ok().filter(|name| !name.is_empty()).unwrap_or(self.name)
-    }
-}
-
-impl Mpi {
-    /// `MPI_Reduce_local` on memory: `into` = `from` ⊕ `into`.
-    ///
-    /// # Safety
-    /// Both must hold `count` elements of `datatype`, aligned for it, and not overlap; `op` must be defined for it.
-    ///
-    /// # Errors
-    /// [`Error::Call`].
-    pub unsafe fn reduce_local(
-        &self,
-        from: *const u8,
-        into: *mut u8,
-        count: usize,
-        (datatype, op): (Datatype, Op),
-    ) -> Result<()> {
-        let count = int("MPI_Reduce_local", "count", count)?;
-        pmpi!(self, MPI_Reduce_local(from, into, count, datatype.word(), op.word()))
-    }
-
-    /// The handle of a predefined reduction.
-    pub fn reduction(&self, operation: Reduction) -> Op {
-        // SAFETY: what the ABI says it is.
-        unsafe { Op::from_word(self.op(operation)) }
-    }
-
-    /// `MPI_Cart_create` without reordering: a grid of extents `dims`, periodic in all dimensions. Collective.
-    ///
-    /// # Errors
-    /// [`Error::Call`], for example if the grid is larger than `comm`.
-    pub fn cart_create(&self, comm: Comm, dims: &[i32]) -> Result<Comm> {
-        let periods = vec![1i32; dims.len()];
-        let count = int("MPI_Cart_create", "dimensions", dims.len())?;
-        self.new_comm(|word| {
-            pmpi!(self, MPI_Cart_create(comm.word(), count, dims.as_ptr(), periods.as_ptr(), 0i32, word))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prototypes::Call;
 
     #[test]
-    fn rows_have_as_many_arguments_as_the_prototypes() {
-        for row in COLLECTIVES {
-            for (symbol, extra) in row.symbols.iter().zip([0, 1, 2]) {
-                let name = symbol.to_str().unwrap();
-                if name.is_empty() {
-                    continue;
-                }
-                let arguments = Call::from_name(name).map(|call| call.parameters().len());
-                assert_eq!(arguments, Some(row.arguments.len() + extra), "{name}");
-            }
+    fn functions_are_found_by_any_spelling() {
+        for name in ["Reduce_scatter", "reduce-scatter", "REDUCE_SCATTER"] {
+            assert_eq!(Collective::named(name).map(|known| known.name), Some("Reduce_scatter"), "{name}");
         }
+        assert!(Collective::named("reduce scatter").is_none());
     }
 
     #[test]
-    fn rows_are_found_by_any_spelling() {
-        for name in ["Reduce_scatter", "reduce-scatter", "REDUCE_SCATTER"] {
-            assert_eq!(Collective::named(name).map(|row| row.name), Some("Reduce_scatter"), "{name}");
+    fn all_have_their_forms() {
+        for collective in Collective::all() {
+            assert!(collective.function(Form::Blocking).is_some(), "{collective:?}");
+            for form in [Form::NonBlocking, Form::Persistent] {
+                let exists = collective.function(form).is_some();
+                assert_eq!(exists, collective.name != "Comm_dup", "{collective:?}, {form:?}");
+            }
         }
-        assert!(Collective::named("reduce scatter").is_none());
+        assert_eq!(Collective::all().filter(|collective| collective.reduces()).count(), 6);
     }
 }

@@ -3,7 +3,6 @@
 use super::{Element, Mpi, int, pmpi};
 use crate::error::Result;
 use crate::handles::{Comm, Request};
-use std::ffi::c_int;
 
 /// The peer and the tag of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +63,7 @@ impl Mpi {
     pub unsafe fn isend<T: Element>(&self, data: &[T], to: Envelope) -> Result<Request> {
         let count = int("MPI_Isend", "count", data.len())?;
         let (datatype, peer, tag) = self.words::<T>(to);
-        self.new_request(|request| {
+        self.handle(|request| {
             pmpi!(self, MPI_Isend(data.as_ptr(), count, datatype, peer, tag, to.comm.word(), request))
         })
     }
@@ -76,7 +75,7 @@ impl Mpi {
     pub unsafe fn irecv<T: Element>(&self, data: &mut [T], from: Envelope) -> Result<Request> {
         let count = int("MPI_Irecv", "count", data.len())?;
         let (datatype, peer, tag) = self.words::<T>(from);
-        self.new_request(|request| {
+        self.handle(|request| {
             pmpi!(self, MPI_Irecv(data.as_mut_ptr(), count, datatype, peer, tag, from.comm.word(), request))
         })
     }
@@ -103,13 +102,11 @@ impl Mpi {
         while words.iter().any(Option::is_some) {
             for word in &mut words {
                 let Some(request) = word else { continue };
-                let (mut done, ignore): (c_int, _) = (0, self.abi().constants.status_ignore);
-                let tested = pmpi!(self, MPI_Test(std::ptr::from_mut(request), &raw mut done, ignore));
-                if tested.is_err() {
-                    std::process::abort();
-                }
-                if done != 0 {
-                    *word = None;
+                let ignore = self.abi().constants.status_ignore;
+                match self.number(|done| pmpi!(self, MPI_Test(std::ptr::from_mut(request), done, ignore))) {
+                    Ok(0) => {}
+                    Ok(_) => *word = None,
+                    Err(_) => std::process::abort(),
                 }
             }
             looks += 1;
@@ -141,13 +138,6 @@ impl Mpi {
     /// The datatype, rank and tag of a call as words.
     fn words<T: Element>(&self, envelope: Envelope) -> (usize, i32, i32) {
         (T::datatype(self.abi()).word(), envelope.peer, envelope.tag)
-    }
-
-    fn new_request(&self, make: impl FnOnce(*mut usize) -> Result<()>) -> Result<Request> {
-        let mut word = 0usize;
-        make(&raw mut word)?;
-        // SAFETY: the call succeeded and wrote a request.
-        Ok(unsafe { Request::from_word(self.abi().read_handle((&raw const word).cast())) })
     }
 
     fn received(&self, call: impl FnOnce(*mut u8) -> Result<()>) -> Result<Received> {

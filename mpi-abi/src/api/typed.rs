@@ -38,9 +38,7 @@ impl Mpi {
 
     /// `MPI_Op_commutative`.
     pub fn op_is_commutative(&self, op: Op) -> Result<bool> {
-        let mut commutes: c_int = 0;
-        pmpi!(self, MPI_Op_commutative(op.word(), &raw mut commutes))?;
-        Ok(commutes != 0)
+        Ok(self.number(|commutes| pmpi!(self, MPI_Op_commutative(op.word(), commutes)))? != 0)
     }
 
     /// `MPI_Pack`; the bytes written. `room`: at most the largest C `int`.
@@ -85,19 +83,18 @@ impl Mpi {
         (at, count, datatype): (usize, i32, Datatype),
         with: impl FnOnce(usize, i32, Datatype) -> Result<()>,
     ) -> Result<()> {
-        const ADDRESS: isize = 4096;
+        const ADDRESS: usize = 4096;
+        static BELOW: isize = -(ADDRESS as isize);
         if at != 0 {
             return with(at, count, datatype);
         }
-        let (mut moved, below) = (0usize, -ADDRESS);
-        let place = &raw mut moved;
-        pmpi!(self, MPI_Type_create_hindexed(1, &raw const count, &raw const below, datatype.word(), place))?;
-        pmpi!(self, MPI_Type_commit(place))?;
-        // SAFETY: MPI has written a datatype there.
-        let word = unsafe { self.abi().read_handle(place.cast()) };
-        // SAFETY: as above.
-        let result = with(ADDRESS as usize, 1, unsafe { Datatype::from_word(word) });
-        pmpi!(self, MPI_Type_free(place))?;
+        let (count, below, element) = (&raw const count, &raw const BELOW, datatype.word());
+        let moved: Datatype =
+            self.handle(|new| pmpi!(self, MPI_Type_create_hindexed(1, count, below, element, new)))?;
+        let mut word = moved.word();
+        pmpi!(self, MPI_Type_commit(&raw mut word))?;
+        let result = with(ADDRESS, 1, moved);
+        pmpi!(self, MPI_Type_free(&raw mut word))?;
         result
     }
 

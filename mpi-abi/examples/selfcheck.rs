@@ -1,6 +1,8 @@
 //! Calls all functions of `mpi_abi::api` under a real MPI that it was not linked with, and exits with 0 if all
 //! results are those that the standard requires. `selfcheck [--local LIBRARY]`; `--local` opens the library first,
-//! outside the loader's global scope, as interpreters do.
+//! outside the loader's global scope, as interpreters do. `tests/tests/abi.rs` runs it.
+
+#![allow(clippy::print_stdout, reason = "a program")]
 
 use std::error::Error;
 use std::ffi::CString;
@@ -45,17 +47,11 @@ fn main() -> Outcome {
 fn open_local(library: &str) {
     let name = CString::new(library).expect("no NUL in a file name");
     // SAFETY: loads an MPI library, which is made for it.
-    let handle = unsafe { dlopen(name.as_ptr(), RTLD_NOW_LOCAL) };
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     assert!(!handle.is_null(), "{library} can not be opened");
     // SAFETY: looks a name up.
-    let global = unsafe { dlsym(std::ptr::null_mut(), c"PMPI_Init".as_ptr()) };
+    let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"PMPI_Init".as_ptr()) };
     assert!(global.is_null(), "{library} is in the global scope, so this would test nothing");
-}
-
-const RTLD_NOW_LOCAL: i32 = 2;
-unsafe extern "C" {
-    fn dlopen(name: *const std::ffi::c_char, flags: i32) -> *mut std::ffi::c_void;
-    fn dlsym(handle: *mut std::ffi::c_void, name: *const std::ffi::c_char) -> *mut std::ffi::c_void;
 }
 
 fn communicators(mpi: &Mpi, world: Comm) -> Outcome {
