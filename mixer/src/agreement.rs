@@ -250,9 +250,9 @@ coded!(Operations { complete, incomplete_parts });
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::communicators::Group;
     use proptest::prelude::*;
     use std::sync::Arc;
+    use vef_format::capture::Group;
     use vef_format::capture::event::Members;
 
     fn list(calls: &[(Operation, Option<u32>)]) -> CallList {

@@ -8,8 +8,9 @@ use crate::bytes::{Encoder, Garbled, Reader};
 use crate::error::{MixError, Problem};
 use hashbrown::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use vef_format::capture::Group;
 use vef_format::capture::event::{Members, Origin};
-use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::ids::{CommId, Rank};
 
 /// Number of a communicator within one mix. It depends on the scheduling of threads, so the output must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,15 +55,6 @@ impl Names {
     pub(crate) fn own(&self, common: u32) -> Option<u32> {
         self.own.get(&(common & !LOWERED)).map(|own| own | common & LOWERED)
     }
-}
-
-/// Members of a communicator in rank order, in canonical form.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Group {
-    /// `count` tasks from `first`, `stride` apart.
-    Strided { first: u32, stride: i64, count: u32 },
-    /// Any other list.
-    List(Box<[Rank]>),
 }
 
 /// How a communicator was created; the parent by identity.
@@ -153,7 +145,7 @@ impl Communicators {
         let mut encoder = Encoder::default();
         for (known, birth) in table.known.iter().zip(&table.births) {
             birth.encode(&mut encoder);
-            known.group.encode(&mut encoder);
+            encode_members(known.group.members(), &mut encoder);
             encoder.put(known.order.0.0.into());
             encoder.put(known.order.1.into());
         }
@@ -167,7 +159,7 @@ impl Communicators {
         let mut here = Vec::new();
         while reader.more() {
             let birth = Birth::decode(&mut reader, &here)?;
-            let group = Arc::new(Group::decode(&mut reader)?);
+            let group = Arc::new(decode_group(&mut reader)?);
             let order = (Rank(reader.get_u32()?), reader.get_u32()?);
             here.push(table.intern(birth, group, order).0.0);
             if table.known.len() > self.most {
@@ -225,137 +217,40 @@ impl Birth {
     }
 }
 
-impl Group {
-    /// The canonical form of `members`; `None` if there are none, or one is outside a run of `tasks` tasks.
-    pub(crate) fn new(members: Members<'_>, tasks: u32) -> Option<Self> {
-        let strided = |first: u32, stride: i64, count: u32| {
-            let last = i64::from(first).checked_add(stride.checked_mul(i64::from(count.checked_sub(1)?))?)?;
-            let inside =
-                first < tasks && (0..i64::from(tasks)).contains(&last) && (stride != 0 || count == 1);
-            inside.then_some(Self::Strided { first, stride: if count == 1 { 1 } else { stride }, count })
-        };
-        match members {
-            Members::All => strided(0, 1, tasks),
-            Members::Strided { first, stride, count } => strided(first.0, stride, count),
-            Members::List(list) => {
-                let &first = list.first()?;
-                let step = |pair: &[Rank]| i64::from(pair[1].0) - i64::from(pair[0].0);
-                let stride = list.windows(2).next().map_or(1, step);
-                if stride != 0 && list.windows(2).all(|pair| step(pair) == stride) {
-                    return strided(first.0, stride, u32::try_from(list.len()).ok()?);
-                }
-                list.iter().all(|rank| rank.0 < tasks).then(|| Self::List(list.into()))
-            }
+fn encode_members(members: Members<'_>, encoder: &mut Encoder) {
+    match members {
+        Members::All => unreachable!("a group is in canonical form"),
+        Members::Strided { first, stride, count } => {
+            encoder.put(0);
+            encoder.put(first.0.into());
+            encoder.put_signed(stride);
+            encoder.put(count.into());
+        }
+        Members::List(list) => {
+            encoder.put(list.len() as u64);
+            list.iter().for_each(|rank| encoder.put(rank.0.into()));
         }
     }
+}
 
-    fn encode(&self, encoder: &mut Encoder) {
-        match self {
-            Self::Strided { first, stride, count } => {
-                encoder.put(0);
-                encoder.put((*first).into());
-                encoder.put_signed(*stride);
-                encoder.put((*count).into());
-            }
-            Self::List(list) => {
-                encoder.put(list.len() as u64);
-                list.iter().for_each(|rank| encoder.put(rank.0.into()));
-            }
+fn decode_group(reader: &mut Reader<'_>) -> Result<Group, Garbled> {
+    let list: Vec<Rank>;
+    let members = match reader.get()? {
+        0 => {
+            let (first, stride) = (Rank(reader.get_u32()?), reader.get_signed()?);
+            Members::Strided { first, stride, count: reader.get_u32()? }
         }
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
-        match reader.get()? {
-            0 => {
-                let (first, stride) = (reader.get_u32()?, reader.get_signed()?);
-                Ok(Self::Strided { first, stride, count: reader.get_u32()? })
-            }
-            count => {
-                Ok(Self::List((0..count).map(|_| reader.get_u32().map(Rank)).collect::<Result<_, _>>()?))
-            }
+        count => {
+            list = (0..count).map(|_| reader.get_u32().map(Rank)).collect::<Result<_, _>>()?;
+            Members::List(&list)
         }
-    }
-
-    /// Number of members.
-    pub(crate) fn count(&self) -> u32 {
-        match self {
-            Self::Strided { count, .. } => *count,
-            Self::List(list) => list.len() as u32,
-        }
-    }
-
-    /// The task with communicator rank `rank`.
-    #[inline]
-    pub(crate) fn get(&self, rank: CommRank) -> Option<Rank> {
-        match self {
-            Self::Strided { first, stride, count } => {
-                (rank.0 < *count).then(|| Rank((i64::from(*first) + stride * i64::from(rank.0)) as u32))
-            }
-            Self::List(list) => list.get(rank.index()).copied(),
-        }
-    }
-
-    /// The communicator rank of `task`.
-    pub(crate) fn rank_of(&self, task: Rank) -> Option<CommRank> {
-        match self {
-            Self::Strided { first, stride, count } => {
-                let distance = i64::from(task.0) - i64::from(*first);
-                let rank = u32::try_from(distance.checked_div(*stride)?).ok()?;
-                (rank < *count && distance % stride == 0).then_some(CommRank(rank))
-            }
-            Self::List(list) => list.iter().position(|&member| member == task).map(|at| CommRank(at as u32)),
-        }
-    }
-
-    /// The members in rank order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Rank> {
-        (0..self.count()).filter_map(|rank| self.get(CommRank(rank)))
-    }
-
-    /// Whether the members are all of `tasks` tasks in world order.
-    pub(crate) fn is_all(&self, tasks: u32) -> bool {
-        matches!(self, Self::Strided { first: 0, stride: 1, count } if *count == tasks)
-    }
+    };
+    Group::new(members, u32::MAX).ok_or(Garbled)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ranks<const N: usize>(list: [u32; N]) -> [Rank; N] {
-        list.map(Rank)
-    }
-
-    #[test]
-    fn equal_lists_have_equal_forms() {
-        let strided = Group::new(Members::Strided { first: Rank(1), stride: 2, count: 3 }, 8);
-        assert_eq!(Group::new(Members::List(&ranks([1, 3, 5])), 8), strided);
-        assert_eq!(Group::new(Members::List(&ranks([0, 1, 2, 3])), 4), Group::new(Members::All, 4),);
-        assert_eq!(
-            Group::new(Members::List(&ranks([5])), 8),
-            Group::new(Members::Strided { first: Rank(5), stride: -7, count: 1 }, 8),
-        );
-        let downwards = Group::new(Members::List(&ranks([3, 2, 1])), 4).unwrap();
-        assert_eq!(downwards.iter().collect::<Vec<_>>(), ranks([3, 2, 1]));
-        assert_eq!(downwards.get(CommRank(3)), None);
-        assert_eq!(downwards.rank_of(Rank(1)), Some(CommRank(2)));
-        assert_eq!(downwards.rank_of(Rank(0)), None);
-        let strided = strided.unwrap();
-        let ranks_of = [0, 1, 2, 3, 5, 7].map(|task| strided.rank_of(Rank(task)).map(|rank| rank.0));
-        assert_eq!(ranks_of, [None, Some(0), None, Some(1), Some(2), None]);
-    }
-
-    #[test]
-    fn members_outside_the_run_are_refused() {
-        assert_eq!(Group::new(Members::List(&ranks([0, 7, 4])), 4), None);
-        assert_eq!(Group::new(Members::List(&[]), 4), None);
-        assert_eq!(Group::new(Members::Strided { first: Rank(3), stride: -2, count: 3 }, 4), None);
-        assert_eq!(
-            Group::new(Members::Strided { first: Rank(0), stride: i64::MAX, count: u32::MAX }, 4),
-            None
-        );
-        assert_eq!(Group::new(Members::Strided { first: Rank(0), stride: 1, count: 0 }, 4), None);
-    }
 
     #[test]
     fn the_same_birth_is_the_same_communicator() {
@@ -363,20 +258,20 @@ mod tests {
         let none = |_| None;
         let (world, _) = all.intern(Rank(0), 0, Origin::World, Members::All, none).unwrap();
         let (other, _) =
-            all.intern(Rank(1), 9, Origin::World, Members::List(&ranks([0, 1, 2, 3])), none).unwrap();
+            all.intern(Rank(1), 9, Origin::World, Members::List(&[0, 1, 2, 3].map(Rank)), none).unwrap();
         assert_eq!(world, other);
         let child = |task, number, ordinal, members: &[Rank]| {
             let origin = Origin::Child { parent: CommId(0), ordinal };
             all.intern(Rank(task), number, origin, Members::List(members), |_| Some(world)).unwrap().0
         };
-        let even = child(2, 5, 0, &ranks([0, 2]));
-        assert_eq!(even, child(0, 3, 0, &ranks([0, 2])));
-        assert_ne!(even, child(1, 3, 0, &ranks([1, 3])));
-        assert_ne!(even, child(0, 4, 1, &ranks([0, 2])));
+        let even = child(2, 5, 0, &[0, 2].map(Rank));
+        assert_eq!(even, child(0, 3, 0, &[0, 2].map(Rank)));
+        assert_ne!(even, child(1, 3, 0, &[1, 3].map(Rank)));
+        assert_ne!(even, child(0, 4, 1, &[0, 2].map(Rank)));
         let known = all.known();
         // Another process that added them in another order.
         let other = Communicators::new(4);
-        other.intern(Rank(3), 1, Origin::SelfOnly, Members::List(&ranks([3])), none).unwrap();
+        other.intern(Rank(3), 1, Origin::SelfOnly, Members::List(&[3].map(Rank)), none).unwrap();
         let there = other.import_peer(&all.encode()).unwrap();
         assert_eq!(there[world.0 as usize], 1);
         assert_eq!(
@@ -395,7 +290,7 @@ mod tests {
         let world =
             |all: &Communicators, task, number| all.intern(task, number, Origin::World, Members::All, none);
         let alone = |all: &Communicators, task, number| {
-            all.intern(Rank(task), number, Origin::SelfOnly, Members::List(&ranks([task])), none)
+            all.intern(Rank(task), number, Origin::SelfOnly, Members::List(&[task].map(Rank)), none)
         };
         // A known communicator needs no further number.
         assert_eq!(world(&all, Rank(0), 0).unwrap().0, world(&all, Rank(1), 5).unwrap().0);

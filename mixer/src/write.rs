@@ -19,6 +19,7 @@ use crate::stations::{self, Station};
 use crate::summary::Summary;
 use crate::window::Window;
 use crate::wire;
+use vef_format::capture::event::Members;
 use vef_format::ids::{CommId, Rank};
 use vef_format::record::Communicator;
 use vef_format::text::Lines;
@@ -179,7 +180,8 @@ pub(crate) fn number_communicators(
     let mut order: Vec<usize> = (0..known.len()).collect();
     order.sort_unstable_by_key(|&at| known[at].order);
     let first = |is: &dyn Fn(&Known) -> bool| order.iter().copied().find(|&at| is(&known[at]));
-    let world = first(&|known| known.world).or_else(|| first(&|known| known.group.is_all(tasks)));
+    let all = Members::Strided { first: Rank(0), stride: 1, count: tasks };
+    let world = first(&|known| known.world).or_else(|| first(&|known| known.group.members() == all));
     let rest = order.iter().copied().filter(|&at| Some(at) != world && operations[at].complete > 0);
     let traced = |known: &Known| Traced { id: CommId(NONE), members: known.group.count() };
     let mut traced: Vec<Traced> = known.iter().map(traced).collect();

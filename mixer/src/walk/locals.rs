@@ -1,9 +1,10 @@
 //! The communicators of one task, by the task's own numbers.
 
-use crate::communicators::{Group, Identity};
+use crate::communicators::Identity;
 use crate::error::Problem;
 use hashbrown::HashMap;
 use std::sync::Arc;
+use vef_format::capture::Group;
 use vef_format::ids::{CommId, CommRank, Rank};
 
 /// A communicator of this task.

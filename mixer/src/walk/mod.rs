@@ -11,7 +11,7 @@ mod timeline;
 
 use crate::Polls;
 use crate::channels::{Channel, NONE, Posting};
-use crate::communicators::{Communicators, Group, Identity};
+use crate::communicators::{Communicators, Identity};
 use crate::error::{MixError, Problem};
 use crate::packed::{After, Body, Records};
 use crate::summary::Tally;
@@ -320,7 +320,7 @@ impl<'a> Walk<'a> {
     fn communicator(&mut self, known: &Communicator<'_>) -> Result<(), Problem> {
         let (identity, group) = if known.foreign {
             // The members may belong to another `MPI_COMM_WORLD`, so they are not recorded.
-            (Identity(NONE), Arc::new(Group::Strided { first: 0, stride: 1, count: 0 }))
+            (Identity(NONE), Arc::default())
         } else {
             let parent = |comm| self.comms.get(comm).ok().map(|local| local.identity);
             self.communicators.intern(self.rank, known.id.0, known.origin, known.members, parent)?
