@@ -4,7 +4,7 @@ use crate::output::{self, Failure};
 use crate::progress::Busy;
 use crate::{algorithms, library};
 use mpi_abi::tool::{EXPORTED_AS, Recording, recordings};
-use reports::lines;
+use reports::text;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -97,7 +97,7 @@ impl Tools {
 fn text(captured: &Path, to: &Path) {
     let busy = Busy::new("writing text traces");
     let written =
-        Capture::open(captured).map_err(Into::into).and_then(|capture| lines::write(&capture, to, false));
+        Capture::open(captured).map_err(Into::into).and_then(|capture| text::write(&capture, to, false));
     drop(busy);
     match written {
         Ok(()) => output::remark(format_args!("text: vef text {}", to.display())),

@@ -3,8 +3,7 @@
 //! - [`stats`]: a trace, added up in one pass without a replay (`vef stats`);
 //! - [`yardstick`]: what a replay on the yardstick network adds to that;
 //! - [`report`]: the data of a report, as text, JSON and page (`vef report`); [`table`]: as columns;
-//! - [`lines`]: a capture as time-independent text traces, a line a call;
-//! - [`text`]: such traces, aggregated as MinI Parser does it (`vef text`);
+//! - [`text`]: a capture as time-independent text traces, a line a call, and their aggregation (`vef text`);
 //! - [`profile`]: counts, times and bytes of a capture's functions (`vef profile`);
 //! - [`timeline`]: what each rank did when, for trace viewers (`vef timeline`).
 //!
@@ -12,7 +11,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod lines;
 pub mod profile;
 pub mod report;
 pub mod stats;
@@ -22,7 +20,6 @@ pub mod timeline;
 pub mod yardstick;
 
 mod exact;
-mod members;
-mod rank_files;
+mod numbered;
 
 pub use exact::Exact;

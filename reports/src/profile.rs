@@ -3,14 +3,14 @@
 //! Bytes are those of the buffer that a rank gives (of a receive: asks for; of a vector form: of all blocks); peers are those it sends
 //! to. What a persistent request moves counts where it is started.
 
-use crate::members::{Communicators, Group};
+use crate::numbered::Numbered;
 use mpi_abi::prototypes::{Call, Category};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use vef_format::capture::event::{Action, Collective, DatatypeId, Event, Send};
-use vef_format::capture::{Capture, CaptureError};
+use vef_format::capture::{Capture, CaptureError, Group};
 use vef_format::ids::Rank as Task;
 use vef_format::operation::Operation;
 use vef_format::units::{Bytes, Grouped};
@@ -121,8 +121,8 @@ impl Profile {
             tasks: capture.tasks(),
             bytes: vec![0; events.functions().len()],
             sent: BTreeMap::new(),
-            comms: Communicators::default(),
-            sizes: Vec::new(),
+            comms: Numbered::default(),
+            sizes: Numbered::default(),
         };
         events.each(|event| {
             moved.event(event);
@@ -188,25 +188,21 @@ struct Moved {
     bytes: Vec<u64>,
     /// Messages and bytes by receiver.
     sent: BTreeMap<Task, (u64, u64)>,
-    comms: Communicators<Group>,
+    comms: Numbered<Group>,
     /// Sizes of datatypes.
-    sizes: Vec<u64>,
+    sizes: Numbered<u64>,
 }
 
 impl Moved {
     fn event(&mut self, event: &Event<'_>) {
         let bytes = match &event.action {
             Action::Communicator(described) => {
-                self.comms.insert(described.id, Group::new(described, self.tasks));
-                return;
+                return self
+                    .comms
+                    .insert(described.id.0, Group::new(described.members, self.tasks).unwrap_or_default());
             }
             Action::Datatype(described) => {
-                let at = described.id.0 as usize;
-                if self.sizes.len() <= at {
-                    self.sizes.resize(at + 1, 0);
-                }
-                self.sizes[at] = described.size.0;
-                return;
+                return self.sizes.insert(described.id.0, described.size.0);
             }
             Action::Send(send) => self.send(send),
             Action::Exchange { send, .. } => self.send(send),
@@ -222,7 +218,7 @@ impl Moved {
     }
 
     fn send(&mut self, send: &Send) -> Bytes {
-        let to = self.comms.get_mut(send.comm).and_then(|comm| comm.world_rank(send.dest));
+        let to = self.comms.get(send.comm.0).and_then(|comm| comm.get(send.dest));
         if let Some(to) = to {
             let sent = self.sent.entry(to).or_default();
             *sent = (sent.0 + 1, sent.1.saturating_add(send.bytes.0));
@@ -231,22 +227,17 @@ impl Moved {
     }
 
     /// Adds this rank's part of a collective.
-    fn given(&mut self, part: &Collective<'_>) -> Bytes {
+    fn given(&self, part: &Collective<'_>) -> Bytes {
         let sum = |counts: &[u64]| Bytes(counts.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
-        let size = |datatype: DatatypeId| self.sizes.get(datatype.0 as usize).copied().unwrap_or(0);
+        let size = |datatype: DatatypeId| self.sizes.get(datatype.0).copied().unwrap_or(0);
         let block = Bytes(part.count.saturating_mul(size(part.datatype)));
-        let own = |comm: &mut Communicators<Group>| {
-            let group = comm.get_mut(part.comm)?;
-            let rank = group.rank_of(self.rank)?;
-            part.recv_counts.get(rank.index()).copied()
-        };
+        let group = self.comms.get(part.comm.0);
+        let own = || part.recv_counts.get(group?.rank_of(self.rank)?.index()).copied();
         match part.operation {
-            Operation::Bcast | Operation::Reduce => block,
-            Operation::Gather => block,
-            Operation::Gatherv => own(&mut self.comms).map_or(block, Bytes),
+            Operation::Bcast | Operation::Reduce | Operation::Gather => block,
+            Operation::Gatherv => own().map_or(block, Bytes),
             Operation::Scatter if part.amounts.send != Bytes::ZERO => {
-                let members = self.comms.get_mut(part.comm).map_or(1, |comm| comm.size());
-                Bytes(block.0.saturating_mul(members.into()))
+                Bytes(block.0.saturating_mul(group.map_or(1, Group::count).into()))
             }
             Operation::Scatter => Bytes::ZERO,
             Operation::Scatterv => sum(part.send_counts),
@@ -260,71 +251,64 @@ const SHOWN: usize = 16;
 
 impl fmt::Display for Profile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+        let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
+        let share = |part: u64, whole: u64| format!("{:.1}", 100.0 * part as f64 / whole.max(1) as f64);
         writeln!(
             out,
-            "{} ranks, {:.3} ms in all, {:.3} ms of them ({:.1} %) in MPI (without MPI_Init and MPI_Finalize)",
+            "{} ranks, {} ms in all, {} ms of them ({} %) in MPI (without MPI_Init and MPI_Finalize)\n",
             self.tasks,
             ms(self.wall_ns),
             ms(self.mpi_ns),
             share(self.mpi_ns, self.wall_ns)
         )?;
-        writeln!(
-            out,
-            "\n{:<28}{:>12}{:>14}{:>14}{:>18}{:>8}",
-            "function", "calls", "ms", "longest rank", "bytes", "errors"
-        )?;
+        let widths = [-28, 12, 14, 14, 18, 8];
+        row(out, widths, [&"function", &"calls", &"ms", &"longest rank", &"bytes", &"errors"])?;
+        let mut beyond = Vec::new();
         for call in &self.calls {
-            let mark = if call.representable { "" } else { " *" };
-            writeln!(
-                out,
-                "{:<28}{:>12}{:>14.3}{:>14.3}{:>18}{:>8}",
-                format!("{}{mark}", call.name),
-                Grouped(call.calls),
-                ms(call.ns),
-                ms(call.longest_rank_ns),
-                Grouped(call.bytes),
-                Grouped(call.errors)
-            )?;
+            let mut name = call.name.clone();
+            let [calls, bytes, errors] = [call.calls, call.bytes, call.errors].map(Grouped);
+            if !call.representable {
+                beyond.push(format!("{calls} × {name}"));
+                name += " *";
+            }
+            row(out, widths, [&name, &calls, &ms(call.ns), &ms(call.longest_rank_ns), &bytes, &errors])?;
         }
-        let beyond: Vec<String> = (self.calls.iter().filter(|call| !call.representable))
-            .map(|call| format!("{} × {}", Grouped(call.calls), call.name))
-            .collect();
         match beyond.is_empty() {
-            true => writeln!(out, "\nAll of it can be represented in a VEF trace.")?,
-            false => writeln!(out, "\n* A VEF trace cannot represent: {}.", beyond.join(", "))?,
+            true => writeln!(out, "\nAll of it can be represented in a VEF trace.\n")?,
+            false => writeln!(out, "\n* A VEF trace cannot represent: {}.\n", beyond.join(", "))?,
         }
-        writeln!(
-            out,
-            "\n{:>8}{:>12}{:>14}{:>10}{:>12}{:>18}",
-            "rank", "calls", "MPI ms", "%", "messages", "bytes sent"
-        )?;
+        let widths = [8, 12, 14, 10, 12, 18];
+        row(out, widths, [&"rank", &"calls", &"MPI ms", &"%", &"messages", &"bytes sent"])?;
         for (number, rank) in self.ranks.iter().enumerate().take(SHOWN) {
-            writeln!(
-                out,
-                "{number:>8}{:>12}{:>14.3}{:>10.1}{:>12}{:>18}",
-                Grouped(rank.calls),
-                ms(rank.mpi_ns),
-                share(rank.mpi_ns, rank.wall_ns),
-                Grouped(rank.messages),
-                Grouped(rank.bytes)
-            )?;
+            let [calls, messages, bytes] = [rank.calls, rank.messages, rank.bytes].map(Grouped);
+            let share = share(rank.mpi_ns, rank.wall_ns);
+            row(out, widths, [&number, &calls, &ms(rank.mpi_ns), &share, &messages, &bytes])?;
         }
         more(out, self.ranks.len())?;
-        writeln!(out, "\n{:>8}{:>8}{:>12}{:>18}", "from", "to", "messages", "bytes")?;
-        for pair in self.pairs.iter().take(SHOWN) {
-            writeln!(
-                out,
-                "{:>8}{:>8}{:>12}{:>18}",
-                pair.from,
-                pair.to,
-                Grouped(pair.messages),
-                Grouped(pair.bytes)
-            )?;
+        writeln!(out)?;
+        let widths = [8, 8, 12, 18];
+        row(out, widths, [&"from", &"to", &"messages", &"bytes"])?;
+        for Pair { from, to, messages, bytes } in self.pairs.iter().take(SHOWN) {
+            row(out, widths, [from, to, &Grouped(*messages), &Grouped(*bytes)])?;
         }
         more(out, self.pairs.len())
     }
+}
+
+/// A line of a table. A negative width puts the cell to the left.
+fn row<const N: usize>(
+    out: &mut fmt::Formatter<'_>,
+    widths: [i32; N],
+    cells: [&dyn fmt::Display; N],
+) -> fmt::Result {
+    for (width, cell) in widths.into_iter().zip(cells) {
+        let room = width.unsigned_abs() as usize;
+        match width < 0 {
+            true => write!(out, "{cell:<room$}")?,
+            false => write!(out, "{cell:>room$}")?,
+        }
+    }
+    writeln!(out)
 }
 
 fn more(out: &mut fmt::Formatter<'_>, all: usize) -> fmt::Result {

@@ -3,8 +3,7 @@
 use crate::args::Text;
 use crate::output::{self, Failure};
 use crate::progress::Busy;
-use reports::lines;
-use reports::text::{Summary, aggregate};
+use reports::text::{Summary, aggregate, write};
 use std::path::PathBuf;
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::units::Grouped;
@@ -51,7 +50,7 @@ fn traces(text: &Text) -> Result<PathBuf, Failure> {
         (Err(error), _) => return Err(error.into()),
     };
     match capture {
-        Some(capture) => lines::write(&capture, &traces, text.times)?,
+        Some(capture) => write(&capture, &traces, text.times)?,
         None if text.times => return Err("--times needs a capture".into()),
         None => {}
     }

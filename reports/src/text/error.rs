@@ -1,11 +1,15 @@
-//! Why text traces are not aggregated.
+//! Why text traces are not written or not aggregated.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use vef_format::capture::CaptureError;
 
-/// Why there is no aggregation.
+/// Why there are no traces, or no aggregation.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
+    /// The capture cannot be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// The directory holds neither a capture nor text traces.
     #[error("{0}: neither a capture nor ti_trace<rank>.txt files (`vef run --tool text` writes both)")]
     Nothing(PathBuf),

@@ -1,5 +1,6 @@
-//! Aggregation of time-independent text traces, as MinI Parser does it ("MinI", diploma thesis, NTUA, chapter 4).
+//! Time-independent text traces: [`write`] makes them from a capture, [`aggregate`] adds them up.
 //!
+//! The aggregation is that of MinI Parser ("MinI", diploma thesis, NTUA, chapter 4).
 //! The files of all ranks are read in turns, a line each, phase by phase: a phase begins (and ends) for the reader when every rank
 //! has said so. What is written, into `parserOutput`:
 //!
@@ -11,19 +12,21 @@
 //! line, `(op bytes kind communicator)` once all members have shown theirs; of the vector forms, `least/median/most` bytes.
 
 mod error;
+mod lines;
 mod new_directory;
+mod output;
 mod sheets;
 mod source;
 
 pub use error::TextError;
+pub use lines::write;
 
-use crate::rank_files::{self, Found};
 use error::placed;
 use new_directory::NewDirectory;
 use sheets::Sheets;
 use source::Source;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,12 +63,7 @@ const WORLD: &str = "MPI_COMM_WORLD";
 /// # Errors
 /// See [`TextError`].
 pub fn aggregate(directory: &Path) -> Result<Summary, TextError> {
-    let found = rank_files::find(directory, "ti_trace", ".txt");
-    let files = match found.map_err(|error| placed(directory, error))? {
-        Found::All(files) => files,
-        Found::Nothing => return Err(TextError::Nothing(directory.into())),
-        Found::Missing(path) => return Err(TextError::Missing(path)),
-    };
+    let files = rank_files(directory)?;
     if let Some(expected) = expected_ranks(directory)? {
         match files.len().cmp(&expected) {
             Ordering::Less => return Err(TextError::Missing(rank_file(directory, files.len()))),
@@ -88,6 +86,22 @@ pub fn aggregate(directory: &Path) -> Result<Summary, TextError> {
 
 fn rank_file(directory: &Path, rank: usize) -> PathBuf {
     directory.join(format!("ti_trace{rank}.txt"))
+}
+
+/// The files of ranks 0, 1, … without a gap.
+fn rank_files(directory: &Path) -> Result<Vec<PathBuf>, TextError> {
+    let failed = |error| placed(directory, error);
+    let mut ranks: BTreeSet<u32> = BTreeSet::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let rank = |name: &str| name.strip_prefix("ti_trace")?.strip_suffix(".txt")?.parse::<u32>().ok();
+        ranks.extend(name.to_str().and_then(rank));
+    }
+    match (0u32..).zip(&ranks).find(|(expected, rank)| expected != *rank) {
+        _ if ranks.is_empty() => Err(TextError::Nothing(directory.into())),
+        Some((missing, _)) => Err(TextError::Missing(rank_file(directory, missing as usize))),
+        None => Ok((0..ranks.len()).map(|rank| rank_file(directory, rank)).collect()),
+    }
 }
 
 /// How many ranks there were, by the file that the tool leaves beside the traces; MinI's own traces have none.
@@ -195,24 +209,19 @@ impl Run {
     /// All ranks that go on must be where the first one is.
     fn agree(&self, boundary: &Boundary) -> Result<(), TextError> {
         let first = self.waiting.first().map_or(0, |(rank, _)| *rank);
-        let differs = |rank: usize, other: &Boundary| TextError::Phases {
-            path: self.sources[rank].path.clone(),
-            line: self.sources[rank].line,
-            does: other.says(),
-            other: self.sources[first].path.clone(),
-            other_does: boundary.says(),
-        };
-        if let Some((rank, other)) = self.waiting.iter().find(|(_, other)| other != boundary) {
-            return Err(differs(*rank, other));
-        }
-        if self.waiting.len() < self.sources.len() {
-            let ended =
-                (0..self.sources.len()).find(|rank| !self.waiting.iter().any(|(other, _)| other == rank));
-            let ended = ended.unwrap_or(0);
+        let differing = self.waiting.iter().find(|(_, other)| other != boundary);
+        let differing = differing.map(|(rank, other)| (*rank, other.says())).or_else(|| {
+            let waits = |rank: usize| self.waiting.iter().any(|(other, _)| *other == rank);
+            let all_wait = self.waiting.len() == self.sources.len();
+            let ended = (0..self.sources.len()).find(|&rank| !all_wait && !waits(rank));
+            ended.map(|rank| (rank, "is at its end".to_owned()))
+        });
+        if let Some((rank, does)) = differing {
+            let Source { path, line, .. } = &self.sources[rank];
             return Err(TextError::Phases {
-                path: self.sources[ended].path.clone(),
-                line: self.sources[ended].line,
-                does: "is at its end".into(),
+                path: path.clone(),
+                line: *line,
+                does,
                 other: self.sources[first].path.clone(),
                 other_does: boundary.says(),
             });
@@ -225,7 +234,7 @@ impl Run {
 
     /// A record goes onto the current sheet and into the sum.
     fn record(&mut self, text: String) -> Result<(), TextError> {
-        self.sheets.put(&text)?;
+        writeln!(self.sheets.current(), "{text}")?;
         *self.overall.entry(text).or_insert(0) += 1;
         Ok(())
     }
@@ -293,7 +302,6 @@ impl Run {
     }
 
     fn finish(mut self) -> Result<Summary, TextError> {
-        self.summary.phases = self.sheets.finish()?;
         self.summary.communicators = self.communicators.len();
         self.summary.incomplete = self.shown.len();
         let mut communicators = String::new();
@@ -318,6 +326,7 @@ impl Run {
             .into_iter()
             .fold(String::new(), |text, (record, count)| text + &format!("{count} {record}\n"));
         self.sheets.write("overall.txt", &overall)?;
+        self.summary.phases = self.sheets.finish()?;
         Ok(self.summary)
     }
 }

@@ -1,9 +1,9 @@
 //! The files of an aggregation: one for each phase, and those of the whole run.
 
 use super::error::{TextError, placed};
+use super::output::Output;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 /// The name of what is outside all phases.
@@ -11,75 +11,53 @@ const GLOBAL: &str = "global";
 /// The names of files that are no phase's.
 const OURS: [&str; 3] = [GLOBAL, "communicators", "overall"];
 
-/// A file of the output that is written to.
-struct Sheet {
-    phase: String,
-    path: PathBuf,
-    to: BufWriter<File>,
-}
-
-impl Sheet {
-    fn open(phase: &str, path: PathBuf) -> Result<Self, TextError> {
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        let file = file.map_err(|error| placed(&path, error))?;
-        Ok(Self { phase: phase.to_owned(), path, to: BufWriter::new(file) })
-    }
-
-    fn put(&mut self, text: &str) -> Result<(), TextError> {
-        writeln!(self.to, "{text}").map_err(|error| placed(&self.path, error))
-    }
-
-    fn finish(mut self) -> Result<(), TextError> {
-        self.to.flush().map_err(|error| placed(&self.path, error))
-    }
+/// A phase may come again: its file is continued.
+fn open(path: PathBuf) -> Result<Output, TextError> {
+    Output::new(path, OpenOptions::new().append(true))
 }
 
 /// The sheet of the innermost phase and, below it, those that the program returns to.
 pub(super) struct Sheets {
     directory: PathBuf,
-    global: Sheet,
-    /// Those of the phases that have begun, the innermost last.
-    phases: Vec<Sheet>,
+    global: Output,
+    /// Those of the phases that have begun, with their names, the innermost last.
+    phases: Vec<(String, Output)>,
     /// Files that exist already, by phase.
     files: BTreeMap<String, PathBuf>,
 }
 
 impl Sheets {
     pub(super) fn new(directory: PathBuf) -> Result<Self, TextError> {
-        let global = Sheet::open(GLOBAL, directory.join(format!("{GLOBAL}.txt")))?;
+        let global = open(directory.join(format!("{GLOBAL}.txt")))?;
         Ok(Self { directory, global, phases: Vec::new(), files: BTreeMap::new() })
     }
 
     /// The phase that would end next.
     pub(super) fn innermost_phase(&self) -> Option<&str> {
-        self.phases.last().map(|sheet| sheet.phase.as_str())
+        self.phases.last().map(|(phase, _)| phase.as_str())
     }
 
-    fn current(&mut self) -> &mut Sheet {
-        self.phases.last_mut().unwrap_or(&mut self.global)
-    }
-
-    /// Writes a line onto the current sheet.
-    pub(super) fn put(&mut self, text: &str) -> Result<(), TextError> {
-        self.current().put(text)
+    /// The current sheet.
+    pub(super) fn current(&mut self) -> &mut Output {
+        self.phases.last_mut().map_or(&mut self.global, |(_, sheet)| sheet)
     }
 
     /// A phase begins.
     pub(super) fn descend(&mut self, phase: &str) -> Result<(), TextError> {
-        let mut next = Sheet::open(phase, self.path_of(phase))?;
+        let mut next = open(self.path_of(phase))?;
         let current = self.current();
-        current.put(&format!("Going to {}", file_name(&next.path)))?;
-        next.put(&format!("Coming from {}", file_name(&current.path)))?;
-        self.phases.push(next);
+        writeln!(current, "Going to {}", file_name(&next.path))?;
+        writeln!(next, "Coming from {}", file_name(&current.path))?;
+        self.phases.push((phase.to_owned(), next));
         Ok(())
     }
 
     /// The innermost phase ends.
     pub(super) fn ascend(&mut self) -> Result<(), TextError> {
-        let Some(mut ended) = self.phases.pop() else { return Ok(()) };
+        let Some((_, mut ended)) = self.phases.pop() else { return Ok(()) };
         let current = self.current();
-        ended.put(&format!("Returning to {}", file_name(&current.path)))?;
-        current.put(&format!("Returned from {}", file_name(&ended.path)))?;
+        writeln!(ended, "Returning to {}", file_name(&current.path))?;
+        writeln!(current, "Returned from {}", file_name(&ended.path))?;
         ended.finish()
     }
 
@@ -118,12 +96,11 @@ impl Sheets {
     }
 
     /// Completes all sheets, also where the program ended inside a phase; returns how many phases there were.
-    pub(super) fn finish(&mut self) -> Result<usize, TextError> {
+    pub(super) fn finish(mut self) -> Result<usize, TextError> {
         while !self.phases.is_empty() {
             self.ascend()?;
         }
-        let Sheet { path, to, .. } = &mut self.global;
-        to.flush().map_err(|error| placed(path, error))?;
+        self.global.finish()?;
         Ok(self.files.len())
     }
 }

@@ -5,9 +5,9 @@
 //! after the other without matching their calls. An id has 64 bits: among ten million messages two share one with a probability of
 //! three in a million.
 
-use crate::members::Group;
 use std::collections::HashMap;
-use vef_format::capture::event::{Communicator, Origin};
+use vef_format::capture::Group;
+use vef_format::capture::event::{Communicator, Members, Origin};
 use vef_format::ids::{CommId, CommRank, Rank};
 
 /// Mixes a value into a hash, as SplitMix64 does.
@@ -24,6 +24,19 @@ fn hash(values: &[u64]) -> u64 {
 
 fn hash_all(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, mix)
+}
+
+/// Of the members in canonical form.
+fn hash_members(members: Members<'_>) -> u64 {
+    match members {
+        Members::All => 0,
+        // A stride means nothing to a single member.
+        Members::Strided { first, count: 1, .. } => hash(&[1, first.0.into()]),
+        Members::Strided { first, stride, count } => hash(&[count.into(), first.0.into(), stride as u64]),
+        Members::List(list) => {
+            hash_all([list.len() as u64].into_iter().chain(list.iter().map(|rank| rank.0.into())))
+        }
+    }
 }
 
 /// The channels of one rank, with the number of messages of each.
@@ -56,13 +69,13 @@ impl Channels {
             Origin::Group { parent: id, tag, ordinal } => hash(&[4, parent(id), tag as u64, ordinal.into()]),
             Origin::Unseen { ordinal } => hash(&[5, ordinal.into()]),
         };
-        let group = Group::new(communicator, self.tasks);
-        self.communicators.insert(communicator.id, (mix(origin, hash_all(group.numbers())), group));
+        let group = Group::new(communicator.members, self.tasks).unwrap_or_default();
+        self.communicators.insert(communicator.id, (mix(origin, hash_members(group.members())), group));
     }
 
     /// The world rank of a member.
     pub(super) fn member(&self, comm: CommId, rank: CommRank) -> Option<Rank> {
-        self.communicators.get(&comm)?.1.world_rank(rank)
+        self.communicators.get(&comm)?.1.get(rank)
     }
 
     /// The id of the next message to another rank.

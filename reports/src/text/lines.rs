@@ -7,16 +7,17 @@
 //! Not written: what MinI does not know and no line could say (one-sided, files, neighbourhoods, inter-communicators, matched
 //! receives, messages to `MPI_PROC_NULL`), and waits that completed nothing.
 
-use crate::members::{Communicators, Group};
+use super::error::{TextError, placed};
+use super::output::Output;
+use crate::numbered::Numbered;
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{self, OpenOptions};
+use std::path::Path;
 use vef_format::capture::event::{
     Action, Collective, Communicator, Datatype, DatatypeId, Event, Origin, Outcome, Receive, RequestId, Send,
     SendMode,
 };
-use vef_format::capture::{Capture, CaptureError, Function};
+use vef_format::capture::{Capture, CaptureError, Function, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::Operation;
 use vef_format::time_independent::{
@@ -42,82 +43,40 @@ const BYTE: u32 = 6;
 /// A derived datatype without holes.
 const CONTIGUOUS: u32 = 100;
 
-/// Why there are no traces.
-#[derive(Debug, thiserror::Error)]
-pub enum LinesError {
-    /// The capture cannot be read.
-    #[error(transparent)]
-    Capture(#[from] CaptureError),
-    /// They cannot be written.
-    #[error("{path}: {error}")]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-}
-
 /// Writes the traces of all ranks of `capture` into the directory `to`. `times`: with a line `<rank> compute <ns>` between calls.
 ///
 /// # Errors
-/// See [`LinesError`].
-pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), LinesError> {
+/// See [`TextError`].
+pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError> {
     let tasks = capture.tasks();
-    let placed = |path: &Path, error| LinesError::Io { path: path.into(), error };
     fs::create_dir_all(to).map_err(|error| placed(to, error))?;
     for rank in (0..tasks).map(Rank) {
-        let path = to.join(format!("ti_trace{rank}.txt"));
-        let file = File::create(&path).map_err(|error| placed(&path, error))?;
-        let written = write_rank(capture, rank, BufWriter::new(file), times);
-        written.map_err(|error| match error {
-            Failure::Capture(error) => LinesError::Capture(error),
-            Failure::Io(error) => placed(&path, error),
-        })?;
+        let to = Output::new(
+            to.join(format!("ti_trace{rank}.txt")),
+            OpenOptions::new().write(true).truncate(true),
+        )?;
+        let senders = senders(capture, rank)?;
+        let mut events = capture.events(rank)?;
+        let functions = events.functions().iter().map(Known::of).collect();
+        let mut trace = Trace {
+            to,
+            rank,
+            tasks,
+            functions,
+            senders,
+            comms: Numbered::default(),
+            types: Numbered::default(),
+            groups: HashMap::new(),
+            counts: Vec::new(),
+            last: None,
+            times,
+        };
+        events.each(|event| trace.event(event))?;
+        trace.to.finish()?;
     }
     // Without it nobody could tell that the last rank's file is missing.
     let path = to.join(RANKS_FILE);
     fs::write(&path, format!("{tasks}\n")).map_err(|error| placed(&path, error))
-}
-
-/// Why a rank's trace is not whole.
-#[derive(Debug)]
-enum Failure {
-    Capture(CaptureError),
-    Io(io::Error),
-}
-
-impl From<CaptureError> for Failure {
-    fn from(error: CaptureError) -> Self {
-        Self::Capture(error)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-fn write_rank(capture: &Capture, rank: Rank, to: impl Write, times: bool) -> Result<(), Failure> {
-    let senders = senders(capture, rank)?;
-    let mut events = capture.events(rank)?;
-    let functions = events.functions().iter().map(Known::of).collect();
-    let mut trace = Trace {
-        to,
-        rank,
-        tasks: capture.tasks(),
-        functions,
-        senders,
-        comms: Communicators::default(),
-        types: Vec::new(),
-        groups: HashMap::new(),
-        counts: Vec::new(),
-        last: None,
-        times,
-    };
-    events.each(|event| trace.event(event))?;
-    Ok(trace.to.flush()?)
 }
 
 /// Who sent what receives from `MPI_ANY_SOURCE` got, by their requests.
@@ -160,6 +119,7 @@ impl Known {
 struct Named {
     name: String,
     group: Group,
+    foreign: bool,
     /// This process's rank in it, where that is to be written: not in `MPI_COMM_WORLD`.
     rank: Option<CommRank>,
     /// How many rootless collectives it had.
@@ -174,15 +134,15 @@ struct Type {
 }
 
 /// One rank's trace.
-struct Trace<W> {
-    to: W,
+struct Trace {
+    to: Output,
     rank: Rank,
     tasks: u32,
     /// By slot of the call table.
     functions: Vec<Known>,
     senders: HashMap<RequestId, CommRank>,
-    comms: Communicators<Named>,
-    types: Vec<Type>,
+    comms: Numbered<Named>,
+    types: Numbered<Type>,
     /// How many communicators were made by groups of the same tag, first member and size.
     groups: HashMap<(i32, Rank, u32), u32>,
     /// Room for the counts of a vector form.
@@ -202,8 +162,8 @@ struct Message {
     datatype: DatatypeId,
 }
 
-impl<W: Write> Trace<W> {
-    fn event(&mut self, event: &Event<'_>) -> Result<(), Failure> {
+impl Trace {
+    fn event(&mut self, event: &Event<'_>) -> Result<(), TextError> {
         // A call that completes nothing has no line, and is time between the others.
         if let Action::Polls { .. } = event.action {
             return Ok(());
@@ -232,7 +192,7 @@ impl<W: Write> Trace<W> {
             }
             Action::Communicator(described) => self.communicator(event, described)?,
             Action::CommunicatorFree(comm) => {
-                if let Some(freed) = self.comms.remove(*comm).filter(|freed| !freed.group.foreign) {
+                if let Some(freed) = self.comms.remove(comm.0).filter(|freed| !freed.foreign) {
                     writeln!(self.to, "Comm {} free.", freed.name)?;
                 }
             }
@@ -273,32 +233,28 @@ impl<W: Write> Trace<W> {
     fn datatype(&mut self, described: &Datatype<'_>) {
         let code = CODES.iter().find(|(name, _)| *name == described.name).map(|(_, code)| *code);
         let code = code.unwrap_or(if described.contiguous { CONTIGUOUS } else { NOT_CONTIGUOUS });
-        let at = described.id.0 as usize;
-        if self.types.len() <= at {
-            self.types.resize(at + 1, Type { size: 0, code: CONTIGUOUS });
-        }
-        self.types[at] = Type { size: described.size.0, code };
+        self.types.insert(described.id.0, Type { size: described.size.0, code });
     }
 
     fn type_of(&self, datatype: DatatypeId) -> Type {
-        self.types.get(datatype.0 as usize).copied().unwrap_or(Type { size: 0, code: CONTIGUOUS })
+        self.types.get(datatype.0).copied().unwrap_or(Type { size: 0, code: CONTIGUOUS })
     }
 
     /// `0 send 1 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`.
-    fn message(&mut self, message: &Message) -> io::Result<()> {
+    fn message(&mut self, message: &Message) -> Result<(), TextError> {
         let peer = message.peer.map_or(-1, |peer| i64::from(peer.0));
         write!(self.to, "{} {} {peer}", self.rank, message.name)?;
         self.amount(message)
     }
 
     /// As [`Trace::message`], of what a call of this name receives; in an exchange the first field is the sender.
-    fn receive(&mut self, name: &str, message: &Message) -> io::Result<()> {
+    fn receive(&mut self, name: &str, message: &Message) -> Result<(), TextError> {
         if !name.ends_with("endrecv") {
             return self.message(message);
         }
-        let Some(comm) = self.comms.get_mut(message.comm) else { return Ok(()) };
+        let Some(comm) = self.comms.get(message.comm.0) else { return Ok(()) };
         let own = comm.rank.map_or(self.rank.0, |rank| rank.0);
-        match message.peer.and_then(|peer| comm.group.world_rank(peer)) {
+        match message.peer.and_then(|peer| comm.group.get(peer)) {
             Some(sender) => write!(self.to, "{sender} {name} {own}")?,
             None => return Ok(()),
         }
@@ -306,20 +262,20 @@ impl<W: Write> Trace<W> {
     }
 
     /// ` 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`.
-    fn amount(&mut self, message: &Message) -> io::Result<()> {
+    fn amount(&mut self, message: &Message) -> Result<(), TextError> {
         let Type { size, code } = self.type_of(message.datatype);
         let count = message.bytes.0.checked_div(size).unwrap_or(0);
-        let name = self.comms.get_mut(message.comm).map_or("unknown", |comm| &comm.name);
+        let name = self.comms.get(message.comm.0).map_or("unknown", |comm| &comm.name);
         writeln!(self.to, " {count} (of {size} bytes) {code} on comm {name}")
     }
 
     /// `0 allReduce 1 (of 4 bytes) of type 1 on comm mini_comm_0_0 1`.
-    fn collective(&mut self, immediate: bool, part: &Collective<'_>) -> io::Result<()> {
+    fn collective(&mut self, immediate: bool, part: &Collective<'_>) -> Result<(), TextError> {
         let letter = if immediate { "I" } else { "" };
         write!(self.to, "{} {letter}{}", self.rank, collective_name(part.operation))?;
         let mut sent = self.type_of(part.datatype);
         let received = part.recv_datatype.map(|datatype| self.type_of(datatype));
-        let Some(comm) = self.comms.get_mut(part.comm) else { return writeln!(self.to) };
+        let Some(comm) = self.comms.get_mut(part.comm.0) else { return writeln!(self.to) };
         if part.operation == Operation::Barrier {
             return writeln!(self.to, " on comm {}", comm.name);
         }
@@ -359,10 +315,10 @@ impl<W: Write> Trace<W> {
     ///
     /// The first number of a name is the index of the creating call on its parent: all members agree on that without asking each
     /// other. Below a parent other than the world, the parent's numbers come first.
-    fn communicator(&mut self, event: &Event<'_>, described: &Communicator<'_>) -> io::Result<()> {
-        let group = Group::new(described, self.tasks);
-        let first = group.world_rank(CommRank(0)).unwrap_or_default();
-        let size = group.size();
+    fn communicator(&mut self, event: &Event<'_>, described: &Communicator<'_>) -> Result<(), TextError> {
+        let group = Group::new(described.members, self.tasks).unwrap_or_default();
+        let first = group.get(CommRank(0)).unwrap_or_default();
+        let size = group.count();
         let made_by = event.call.index().and_then(|slot| self.functions.get(slot));
         let mut of_group = |tag: i32| {
             let index = self.groups.entry((tag, first, size)).or_insert(0);
@@ -373,7 +329,7 @@ impl<W: Write> Trace<W> {
             Origin::World => "MPI_COMM_WORLD".to_owned(),
             Origin::SelfOnly => "MPI_COMM_SELF".to_owned(),
             Origin::Child { parent, ordinal } => {
-                let parent = self.comms.get_mut(parent).map_or("unknown", |parent| &parent.name);
+                let parent = self.comms.get(parent.0).map_or("unknown", |parent| &parent.name);
                 let of = match (parent, parent.strip_prefix("mini_comm_")) {
                     ("MPI_COMM_WORLD", _) => String::new(),
                     (_, Some(numbers)) => format!("{numbers}_"),
@@ -401,7 +357,8 @@ impl<W: Write> Trace<W> {
             Origin::World => None,
             _ => group.rank_of(self.rank),
         };
-        self.comms.insert(described.id, Named { name, group, rank, collectives: 0 });
+        self.comms
+            .insert(described.id.0, Named { name, group, foreign: described.foreign, rank, collectives: 0 });
         Ok(())
     }
 }
