@@ -94,6 +94,16 @@ impl Engine {
         self.go_on(number, walked, out).map_err(|error| self.end(error))
     }
 
+    /// Loads into the cache what [`Engine::delivered`] needs for a message. A simulator that knows its next reports calls this for all of
+    /// them first: these loads overlap, those of the reports would not. The result has no meaning; with [`std::hint::black_box`] the compiler keeps
+    /// the loads.
+    #[inline]
+    pub fn fetch(&self, id: LiveId) -> u64 {
+        let flight = self.departures.live.get(id);
+        let sequence = flight.and_then(|flight| self.sequences.get(flight.receiver as usize));
+        sequence.map_or(0, |sequence| sequence.heard.0 ^ sequence.wait as u64)
+    }
+
     /// A message is delivered that is not a line, or for which its sender may wait.
     #[inline(never)]
     fn delivered_other(

@@ -141,8 +141,8 @@ impl<T: Copy + Ord> Agenda<T> {
     /// The next operation to try. Before the first one of a new day of the queue, calls `fetch` with all of that day.
     #[inline]
     pub(super) fn next(&mut self, fetch: impl FnOnce(&[(u64, Entry<T>)])) -> Option<(Picos, Entry<T>)> {
-        if let Some(Reverse((at, entry))) = self.past.pop() {
-            return Some((at, entry));
+        if !self.past.is_empty() {
+            return self.past.pop().map(|Reverse(first)| first);
         }
         if let Some(entry) = self.batch.pop() {
             return Some((self.now, entry));

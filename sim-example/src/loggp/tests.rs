@@ -240,6 +240,15 @@ fn trace_finish(text: &str, settings: &LogGp) -> Vec<u64> {
     report.jobs[0].finish_ps.tasks.iter().map(|at| at.0 / 1000).collect()
 }
 
+/// The send of a message of more than S bytes to the own rank completes with its reception: at 4000 + 1500 + 99 999 · 6 ns. Then the rank computes
+/// for 10 000 ns, once.
+#[test]
+fn a_large_message_to_the_own_rank_releases_its_sender() {
+    let trace = "VEF3 1 3 0 0 0 0 1000\n0 0 0 100000 4 0 -1\n1 0 0 0 1 10000 0\n2 0 0 0 2 0 0\n";
+    let settings = parameters("L=2500,o=1500,g=1000,G=6,O=0,S=65535");
+    assert_eq!(trace_finish(trace, &settings), [605_494 + 10_000]);
+}
+
 /// A trace takes as long as the schedule of the same operations. A wait for what has come is an operation of a schedule and none
 /// of a trace, so that what competes for a processor may be ready in another order: without overhead that makes no difference,
 /// with it mostly none, and in the mean a small one.
