@@ -441,8 +441,8 @@ fn settle(
 fn settle_messages(own: Rank, task: &Task, matches: &mut Matches, settled: &mut Matched) {
     let mut records = Cursor::default();
     let mut message = 0u32;
-    while let Some(entry) = records.next(&task.records, u64::MAX) {
-        let Body::Message(bytes) = entry.body() else { continue };
+    while let Some((_, record)) = records.next(&task.records, u64::MAX) {
+        let Body::Message(bytes) = record.body else { continue };
         let channel = task.sends.of(message);
         let to_itself = channel.is_some_and(|channel| channel.peer == own);
         let fate = &mut matches.fates[message as usize];

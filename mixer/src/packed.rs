@@ -220,9 +220,9 @@ impl Cursor {
         next.iter().step_by(64).take(2).fold(0, |sum, byte| sum ^ byte)
     }
 
-    /// The next record, if it begins at `latest` or earlier.
+    /// The next record and its start, if it begins at `latest` or earlier.
     #[inline(always)]
-    pub(crate) fn next(&mut self, records: &Records, latest: u64) -> Option<Entry> {
+    pub(crate) fn next(&mut self, records: &Records, latest: u64) -> Option<(u64, Record)> {
         let mut source = Source::new(&records.encoded.0, self.at);
         // The link is usually short.
         let [link, step, time, value] = source.fields::<4, 0b0001>().ok()?;
@@ -231,62 +231,23 @@ impl Cursor {
             return None;
         }
         let distance = (link >> 4) as u32;
-        if link >> 2 & 3 == RECEIVED {
-            let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
-            self.origin.receive = self.origin.receive.wrapping_add(step);
-        }
-        let entry = Entry {
-            start,
-            time,
-            thread: records.threads.then_some((link >> THREAD) as u16),
-            receive: self.origin.receive,
-            collective: self.origin.collectives.wrapping_sub(distance),
-            value,
-            link,
-        };
-        self.origin.collectives += u32::from(link & 3 == COLLECTIVE);
-        self.at = source.position();
-        self.now = start;
-        Some(entry)
-    }
-}
-
-/// A record as a [`Cursor`] reads it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    /// Its start.
-    pub(crate) start: u64,
-    /// [`Record::time`]
-    pub(crate) time: u64,
-    /// Its thread, if the task has several.
-    pub(crate) thread: Option<u16>,
-    value: u64,
-    link: u64,
-    /// The receive, or the collective, that it depends on if it depends on one.
-    receive: u32,
-    collective: u32,
-}
-
-impl Entry {
-    /// Its kind.
-    #[inline(always)]
-    pub(crate) fn body(&self) -> Body {
-        match self.link & 3 {
-            MARK => Body::Mark,
-            MESSAGE => Body::Message(Bytes(self.value)),
-            _ => Body::Collective(self.value as u32),
-        }
-    }
-
-    /// Its dependency.
-    #[inline(always)]
-    pub(crate) fn after(&self) -> After {
-        match self.link >> 2 & 3 {
+        let after = match link >> 2 & 3 {
             START => After::Start,
             SENT => After::Sent,
-            RECEIVED => After::Received(self.receive),
-            _ => After::Collective(self.collective),
-        }
+            RECEIVED => {
+                let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
+                After::Received(self.origin.receive.wrapping_add(step))
+            }
+            _ => After::Collective(self.origin.collectives.wrapping_sub(distance)),
+        };
+        let body = match link & 3 {
+            MARK => Body::Mark,
+            MESSAGE => Body::Message(Bytes(value)),
+            _ => Body::Collective(value as u32),
+        };
+        self.origin.advance(after, link & 3 == COLLECTIVE);
+        (self.at, self.now) = (source.position(), start);
+        Some((start, Record { thread: (link >> THREAD) as u16, body, after, time }))
     }
 }
 
@@ -344,10 +305,7 @@ mod tests {
             let mut cursor = Cursor::default();
             for &(start, record) in &list {
                 prop_assert!(start.checked_sub(1).and_then(|latest| cursor.next(&records, latest)).is_none());
-                let entry = cursor.next(&records, start).expect("it begins then");
-                let thread = entry.thread.unwrap_or(0);
-                prop_assert_eq!(entry.thread.is_some(), threads);
-                prop_assert_eq!((entry.start, Record { thread, body: entry.body(), after: entry.after(), time: entry.time }), (start, record));
+                prop_assert_eq!(cursor.next(&records, start), Some((start, record)));
             }
             prop_assert!(cursor.next(&records, u64::MAX).is_none());
         }

@@ -5,7 +5,7 @@ use crate::agreement::Operations;
 use crate::channels::NONE;
 use crate::matching::{Fate, Partners, Sender};
 use crate::order::End;
-use crate::packed::{After, Body, Cursor, Entry};
+use crate::packed::{After, Body, Cursor, Record};
 use crate::prepared::{Awaits, Prepared, What};
 use crate::task::Task;
 use crate::window::Window;
@@ -103,17 +103,17 @@ impl<'a> Preparer<'a> {
             let (rank, task, partners) = (Rank(*first + at as u32), &tasks[at], &partners[at]);
             let Some(latest) = end.latest(rank).and_then(|end| place.on_clock_of_task(end)) else { continue };
             let mut records = place.records;
-            while let Some(entry) = records.next(&task.records, latest) {
+            while let Some((start, record)) = records.next(&task.records, latest) {
                 let begun = Prepared {
                     task: rank,
-                    thread: entry.thread,
-                    start: entry.start.saturating_add_signed(place.shift),
-                    time: entry.time,
+                    thread: task.records.has_threads().then_some(record.thread),
+                    start: start.saturating_add_signed(place.shift),
+                    time: record.time,
                     awaits: Awaits::Start,
                     what: What::Mark,
                     amounts: Amounts::default(),
                 };
-                window.push_if(begun, |prepared| place.prepare(&entry, task, partners, shared, prepared));
+                window.push_if(begun, |prepared| place.prepare(&record, task, partners, shared, prepared));
             }
             place.records = records;
         }
@@ -140,22 +140,22 @@ impl Place {
         black_box(lines);
     }
 
-    /// Completes `prepared` from its entry; returns `false` if the record is dropped.
+    /// Completes `prepared` from its record; returns `false` if the record is dropped.
     #[inline(always)]
     fn prepare(
         &mut self,
-        entry: &Entry,
+        record: &Record,
         task: &Task,
         partners: &Partners,
         shared: &Shared<'_>,
         prepared: &mut Prepared,
     ) -> bool {
-        let thread = entry.thread.map_or(0, |number| self.thread(number));
+        let thread = prepared.thread.map_or(0, |number| self.thread(number));
         let thread = &mut self.threads[thread];
         let anchor = if thread.anchored { Awaits::Sent } else { Awaits::Start };
         // Whether the dependency is the previous record of the thread, which may have been dropped.
         let mut follows_previous = true;
-        match entry.after() {
+        match record.after {
             After::Start => {}
             After::Sent => prepared.awaits = anchor,
             After::Received(receive) => {
@@ -176,7 +176,7 @@ impl Place {
         {
             (prepared.awaits, prepared.time) = (awaits, prepared.start.saturating_sub(since));
         }
-        let is_kept = match entry.body() {
+        let is_kept = match record.body {
             Body::Mark => {
                 thread.anchored = true;
                 true

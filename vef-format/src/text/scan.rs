@@ -162,24 +162,17 @@ impl Cursor<'_> {
         expected: Expected,
         most: u64,
     ) -> Result<u64, Fault> {
-        if self.byte() != b' ' || self.block.get(self.at + 1) != Some(&prefix) {
-            self.next_field(before)?;
-            if self.byte() != prefix {
-                return Err(self.fault(field, expected));
-            }
-            self.at -= 1;
+        self.next_field(before)?;
+        if self.byte() != prefix {
+            return Err(self.fault(field, expected));
         }
-        self.at += 2;
+        self.at += 1;
         self.digits_in(field, 0, most)
     }
 
     /// The next field, `field`, which is `-1`.
     #[inline(always)]
     pub(super) fn minus_one(&mut self, before: Field, field: Field) -> Result<(), Fault> {
-        if self.block.get(self.at..).and_then(|rest| rest.first_chunk()) == Some(b" -1") {
-            self.at += 3;
-            return Ok(());
-        }
         self.next_field(before)?;
         match self.block.get(self.at..self.at + 2) {
             Some(b"-1") => self.at += 2,
