@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::parts::{Parts, Place, Spill};
 use crate::prepare::{Preparer, Shared};
 use crate::read::{FirstReading, Reading, Walked, sample};
-use crate::sink::{KeptNotes, Sink, encode_notes, is_container};
+use crate::sink::{KeptNotes, Sink, take_notes};
 use crate::stations;
 use crate::summary::Summary;
 use crate::task::Task;
@@ -26,13 +26,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 use vef_format::capture::{Capture, legacy};
+use vef_format::container::named_container;
 use vef_format::ids::Rank;
 use vef_format::record::{Communicator, Header, Version};
 use vef_format::units::{Bytes, Picos};
 
 /// Records in a window: at least this many in all, so that one step works within a core's own cache, and at least this
 /// many a task, so that the data of a task is fetched once for several records.
-const WINDOW: (usize, usize) = (1 << 13, 8);
+const WINDOW: (usize, usize) = (1 << 13, 4);
 
 /// Picoseconds in one time unit of the trace: captures are in nanoseconds.
 const CLOCK: Picos = Picos(1000);
@@ -213,8 +214,8 @@ impl<'a> Mix<'a> {
                 let outcome = self.match_all(&communicators, &parts, &read.kept, &common);
                 let matches = agreed(self.job, outcome)?;
                 let part = parts.all()[parts.own().start].clone();
-                let encoded = encode_notes(Rank(part.start), &mut read.kept, &matches, &common.operations);
-                (spill, notes) = (None, vec![KeptNotes::Here(encoded)]);
+                notes = take_notes(Rank(part.start), &mut read.kept, &matches, &common.operations);
+                spill = None;
                 let partners_of = |(task, matches)| Partners::of(task, matches);
                 partners = read.kept.par_iter_mut().zip(matches).map(partners_of).collect::<Vec<_>>();
                 // Several preparers let several threads prepare windows at once.
@@ -240,7 +241,7 @@ impl<'a> Mix<'a> {
         self.summary.communicators = communicators.len() as u64;
         let begun = output.map(|output| self.begin(output, &communicators)).transpose();
         let mut sink = agreed(self.job, begun)?;
-        if is_container(self.trace) {
+        if named_container(self.trace) {
             let outcome = self.write_notes(notes, spill.as_ref(), sink.as_mut().zip(output));
             agreed(self.job, outcome)?;
         }
@@ -309,7 +310,7 @@ impl<'a> Mix<'a> {
         };
         let share = self.job.map_or(0..tasks, |job| job.share(tasks));
         self.progress.begin(Stage::Walk, share.len() as u64);
-        let read = self.reading.read(share.clone(), allowed, communicators, is_container(self.trace));
+        let read = self.reading.read(share.clone(), allowed, communicators, named_container(self.trace));
         let (own, whole) = match agreed(self.job, read)? {
             FirstReading::Whole(walked) => (vec![share], Some(walked)),
             FirstReading::Parts(parts) => (parts, None),
@@ -395,8 +396,7 @@ impl<'a> Mix<'a> {
         let window = WINDOW.0.max(WINDOW.1 * summary.tasks as usize);
         let ends = match self.job {
             None => samples.ends(window),
-            // Rank 0 also holds windows of the other processes, so it gets smaller ones.
-            Some(job) => job.ends(samples, WINDOW.0.max(window / 4))?,
+            Some(job) => job.ends(samples, window)?,
         };
         Ok(Common { known, names, operations, all_operations, lenient, shifts, ends })
     }
@@ -446,7 +446,7 @@ impl<'a> Mix<'a> {
                 Ok(())
             })?;
         }
-        let with_notes = is_container(self.trace);
+        let with_notes = named_container(self.trace);
         let (mut blocks, mut notes) = (Vec::new(), Vec::new());
         let mut all = Matched::default();
         for (number, imported) in own.zip(imported) {
@@ -466,10 +466,11 @@ impl<'a> Mix<'a> {
             let (matches, matched) = matching.finish(&room)?;
             drop(own_ends);
             all.merge(matched);
-            let encoded = encode_notes(first, &mut tasks, &matches, &common.operations);
+            for kept in take_notes(first, &mut tasks, &matches, &common.operations) {
+                notes.push(kept.spill(spill)?);
+            }
             let partners_of = |(task, matches)| Partners::of(task, matches);
             let partners: Vec<_> = tasks.par_iter_mut().zip(matches).map(partners_of).collect();
-            notes.push(KeptNotes::Spilled(spill.add(&encoded)?));
             let shifts = &common.shifts[part.start as usize..part.end as usize];
             let mut preparer = Preparer::new(first, &tasks, &partners, shifts, shared);
             let mut window = Window::default();

@@ -13,10 +13,11 @@ use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
 use crate::matching::Fate;
 use crate::prepared::{Awaits, Prepared, What};
-use crate::window::{self, Ids, Window};
+use crate::window::{self, Window};
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use vef_format::ids::{CommId, Rank};
+use vef_format::raw::{AWAITED, COLLECTIVE, Raw};
 
 /// A communicator in the trace.
 #[derive(Clone, Copy, Debug)]
@@ -368,37 +369,40 @@ impl Numbering {
     /// Like [`Numbering::turn`], but the task is not parked and missing lines of the operation are ignored.
     #[inline(always)]
     fn number<const THREADED: bool>(&mut self, place: usize, window: &mut Window) -> Result<(), Missing> {
-        let &Prepared { task, start, awaits, what, .. } = window.record(place);
-        let thread = if THREADED { window.record(place).thread } else { None };
-        let after = match awaits {
+        let &Prepared { task, thread, start, mut time, awaits, what, amounts } = window.record(place);
+        let thread = if THREADED { thread } else { None };
+        let (dep, after) = match awaits {
             Awaits::Received { source, message } => {
                 let id = match THREADED {
                     false => self.sent[source.index()].take(message),
                     true => self.sent_by_threads.remove(&(source.0, message)),
                 };
-                id.ok_or(Missing::Message(source.0, message))?
+                (2, id.ok_or(Missing::Message(source.0, message))?)
             }
             // The task's own line came before, so the operation has an id.
-            Awaits::Collective { comm, position } => self.operation(comm, position),
-            // A task's first record has no anchor.
-            Awaits::Start | Awaits::Sent => match thread {
-                None => self.turns[task.index()].anchor,
-                Some(thread) => self.anchors.get(&(task.0, thread)).copied().unwrap_or(NONE),
+            Awaits::Collective { comm, position } => (3, self.operation(comm, position)),
+            Awaits::Start => (0, 0),
+            Awaits::Sent => match thread {
+                None => (1, self.turns[task.index()].anchor),
+                Some(thread) => (1, self.anchors.get(&(task.0, thread)).copied().unwrap_or(NONE)),
             },
         };
+        let after = after.into();
         let turn = &mut self.turns[task.index()];
         // The time counts from the later of the record in front, of any thread, and the thread's previous event.
         if thread.is_some() && turn.taken > 0 {
-            window.limit_time(place, start.saturating_sub(turn.began));
+            time = time.min(start.saturating_sub(turn.began));
         }
         turn.taken += 1;
         turn.began = start;
-        if let What::Collective { comm, position, .. } = what {
+        if let What::Collective { comm, position, code } = what {
             let own = self.operation(comm, position);
             if THREADED {
                 self.count_line(comm, position);
             }
-            window.line(place, Ids { after, own, comm: self.operations[comm as usize].traced.id });
+            let CommId(to) = self.operations[comm as usize].traced.id;
+            let (id, bytes, recv) = (own.into(), amounts.send.0, amounts.recv.0);
+            window.line(task, Raw { time, id, after, bytes, recv, to, op: code.0, tag: dep | COLLECTIVE });
             return Ok(());
         }
         let own = self.next_message;
@@ -407,7 +411,12 @@ impl Numbering {
             None => turn.anchor = own,
             Some(thread) => drop(self.anchors.insert((task.0, thread), own)),
         }
-        if let What::Message { number, dst, fate: Fate::Expected, .. } = what {
+        let (dst, awaited) = match what {
+            What::Message { dst, fate, .. } if fate != Fate::Unawaited => (dst, AWAITED),
+            What::Message { dst, .. } => (dst, 0),
+            _ => (task, 0),
+        };
+        if let What::Message { number, fate: Fate::Expected, .. } = what {
             match THREADED {
                 false => self.sent[task.index()].add(number, own),
                 true => drop(self.sent_by_threads.insert((task.0, number), own)),
@@ -418,7 +427,8 @@ impl Numbering {
                 self.early += u64::from(receiver.received < start);
             }
         }
-        window.line(place, Ids { after, own, comm: CommId(NONE) });
+        window
+            .line(task, Raw::message(dep | awaited, task.0, dst.0, own.into(), amounts.send.0, time, after));
         Ok(())
     }
 

@@ -10,18 +10,12 @@ use crate::summary::Summary;
 use crate::task::Task;
 use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
 use vef_format::capture::Capture;
 use vef_format::container::{self, About, ContainerWriteError, Note, Section, Settings};
 use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
-use vef_format::record::{Communicator, Header, LocalCollective, Message};
-use vef_format::text::{self, WriteError};
-
-/// Whether the name asks for a container.
-pub(crate) fn is_container(path: &Path) -> bool {
-    path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"))
-}
+use vef_format::record::{Communicator, Header};
+use vef_format::text;
 
 /// A trace that is being written.
 pub(crate) enum Sink<'a> {
@@ -37,7 +31,7 @@ impl<'a> Sink<'a> {
         communicators: &[Communicator],
         (capture, op_codes, summary): (&Capture, &OpCodes, &Summary),
     ) -> Result<Self, MixError> {
-        if !is_container(output.path()) {
+        if !container::named_container(output.path()) {
             let failed = |error| output.error(error);
             let mut writer = text::Writer::new(output.file(), header).map_err(failed)?;
             let mut all = communicators.iter();
@@ -54,15 +48,15 @@ impl<'a> Sink<'a> {
         Ok(Self::Container(Box::new(writer)))
     }
 
-    /// Writes notes that [`encode_notes`] encoded.
+    /// Writes notes that [`KeptNotes::read`] encoded.
     pub(crate) fn notes(&mut self, notes: &[u8], output: &Output) -> Result<(), MixError> {
         let Self::Container(writer) = self else { return Ok(()) };
         let mut reader = Reader::new(notes);
         while reader.more() {
             let task = Rank(reader.get_u32()?);
             let section = Section::ALL[reader.get()? as usize % Section::ALL.len()];
-            let piece = reader.get_bytes()?.to_vec();
-            writer.notes(task, [(section, piece)]).map_err(|error| output.error(error))?;
+            let piece = reader.get_bytes()?;
+            writer.section(section.name(), Some(task), piece).map_err(|error| output.error(error))?;
         }
         Ok(())
     }
@@ -76,90 +70,60 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Receives the lines of a trace.
-pub(crate) trait LineSink {
-    /// Error of writing.
-    type Error;
-    fn message(&mut self, message: &Message) -> Result<(), Self::Error>;
-    fn collective(&mut self, part: &LocalCollective) -> Result<(), Self::Error>;
-}
-
-impl LineSink for text::Lines {
-    type Error = WriteError;
-
-    #[inline(always)]
-    fn message(&mut self, message: &Message) -> Result<(), WriteError> {
-        Self::message(self, message)
-    }
-
-    #[inline(always)]
-    fn collective(&mut self, part: &LocalCollective) -> Result<(), WriteError> {
-        Self::collective(self, part)
-    }
-}
-
-impl LineSink for container::Writer<&File> {
-    type Error = ContainerWriteError;
-
-    #[inline(always)]
-    fn message(&mut self, message: &Message) -> Result<(), ContainerWriteError> {
-        Self::message(self, message)
-    }
-
-    #[inline(always)]
-    fn collective(&mut self, part: &LocalCollective) -> Result<(), ContainerWriteError> {
-        Self::collective(self, part)
-    }
-}
-
-/// Encoded notes between walk and output.
+/// The notes of a task between walk and output.
 #[derive(Debug)]
 pub(crate) enum KeptNotes {
-    Here(Vec<u8>),
+    Here(Rank, Vec<(Section, Vec<u8>)>),
     Spilled(Place),
 }
 
 impl KeptNotes {
-    /// The encoded notes.
-    pub(crate) fn read(self, spill: Option<&Spill>) -> Result<Vec<u8>, MixError> {
+    /// Encodes the notes.
+    pub(crate) fn read(&self, spill: Option<&Spill>) -> Result<Vec<u8>, MixError> {
         match (self, spill) {
-            (Self::Here(bytes), _) => Ok(bytes),
-            (Self::Spilled(place), Some(spill)) => spill.read(place),
+            (Self::Here(task, notes), _) => {
+                let mut encoder = Encoder::default();
+                for (section, piece) in notes {
+                    encoder.put(task.0.into());
+                    encoder.put(*section as u64);
+                    encoder.put_bytes(piece);
+                }
+                Ok(encoder.0)
+            }
+            (Self::Spilled(place), Some(spill)) => spill.read(*place),
             (Self::Spilled(_), None) => Ok(Vec::new()),
         }
     }
+
+    /// Moves the notes to the file.
+    pub(crate) fn spill(&self, spill: &Spill) -> Result<Self, MixError> {
+        Ok(Self::Spilled(spill.add(&self.read(None)?)?))
+    }
 }
 
-/// Encodes the notes of `tasks`, the first of which is `first`. Notes refer to records by their index in the walk, which
+/// Takes the notes of `tasks`, the first of which is `first`. Notes refer to records by their index in the walk, which
 /// is not their index in the trace if the task has several threads or dropped records; such tasks keep only `spans`.
-pub(crate) fn encode_notes(
+pub(crate) fn take_notes(
     first: Rank,
     tasks: &mut [Task],
     matches: &[Matches],
     operations: &[Operations],
-) -> Vec<u8> {
-    let mut encoder = Encoder::default();
-    for ((rank, task), matches) in (first.0..).zip(tasks).zip(matches) {
-        let notes = std::mem::take(&mut task.notes);
-        if notes.is_empty() {
-            continue;
-        }
+) -> Vec<KeptNotes> {
+    let take = |((rank, task), matches): ((u32, &mut Task), &Matches)| {
+        let mut notes = std::mem::take(&mut task.notes);
         let is_whole = |calls: &Calls| {
             let operations = operations.get(calls.comm.0 as usize);
             operations.is_some_and(|operations| calls.made.len() as u64 <= operations.complete)
         };
-        let whole = !matches.fates.contains(&Fate::Dropped)
-            && (task.counts.collectives == 0 || task.calls.iter().all(is_whole))
-            && !task.records.has_threads();
         // The times in MPI are independent of records.
-        let keep = |section| whole || section == Section::Spans;
-        for (section, piece) in notes.into_iter().filter(|&(section, _)| keep(section)) {
-            encoder.put(rank.into());
-            encoder.put(section as u64);
-            encoder.put_bytes(&piece);
-        }
-    }
-    encoder.0
+        let whole = notes.is_empty()
+            || !matches.fates.contains(&Fate::Dropped)
+                && (task.counts.collectives == 0 || task.calls.iter().all(is_whole))
+                && !task.records.has_threads();
+        notes.retain(|&(section, _)| whole || section == Section::Spans);
+        KeptNotes::Here(Rank(rank), notes)
+    };
+    (first.0..).zip(tasks).zip(matches).map(take).collect()
 }
 
 /// Origin of the trace, and facts on the capture.

@@ -1,15 +1,12 @@
 //! A window: records between two points in time. They are added by task; numbering makes them lines in the order of the
 //! trace.
 
-use crate::matching::Fate;
-use crate::prepared::{Awaits, Prepared, What};
-use crate::sink::LineSink;
+use crate::prepared::Prepared;
 use std::hint::black_box;
-use vef_format::ids::{CollectiveId, CommId, MessageId};
-use vef_format::record::{Dependency, LocalCollective, Message};
-use vef_format::units::{Bytes, Ticks};
+use vef_format::ids::Rank;
+use vef_format::raw::Raw;
 
-/// How many records ahead a record is touched.
+/// How many records ahead numbering touches a record.
 pub(crate) const AHEAD: usize = 8;
 
 /// The records of a window, and its lines.
@@ -17,26 +14,7 @@ pub(crate) const AHEAD: usize = 8;
 pub(crate) struct Window {
     records: Vec<Prepared>,
     /// In the order of the trace.
-    lines: Vec<Line>,
-}
-
-/// A record with ids.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    /// Index of the record.
-    place: u32,
-    ids: Ids,
-}
-
-/// The ids that make a record a line.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ids {
-    /// Id of its dependency.
-    pub(crate) after: u32,
-    /// Its own id.
-    pub(crate) own: u32,
-    /// Id of the communicator of a collective.
-    pub(crate) comm: CommId,
+    lines: Vec<(Rank, Raw)>,
 }
 
 impl Window {
@@ -81,61 +59,26 @@ impl Window {
         &self.records
     }
 
-    /// Makes the record at `place` the next line.
+    /// Appends a line, of `task`.
     #[inline(always)]
-    pub(crate) fn line(&mut self, place: usize, ids: Ids) {
-        self.lines.push(Line { place: place as u32, ids });
+    pub(crate) fn line(&mut self, task: Rank, line: Raw) {
+        self.lines.push((task, line));
     }
 
-    /// Limits the time of the record at `place` to `most`.
-    pub(crate) fn limit_time(&mut self, place: usize, most: u64) {
-        let time = &mut self.records[place].time;
-        *time = most.min(*time);
-    }
-
-    /// Number of lines.
-    pub(crate) fn lines(&self) -> u64 {
-        self.lines.len() as u64
-    }
-
-    /// Writes the lines to `sink`.
-    pub(crate) fn write<S: LineSink>(&self, sink: &mut S) -> Result<(), S::Error> {
-        let mut ahead = self.lines.iter();
-        ahead.nth(AHEAD - 1);
-        for &Line { place, ids: Ids { after, own, comm } } in &self.lines {
-            if let Some(line) = ahead.next() {
-                self.touch(line.place as usize);
-            }
-            let &Prepared { task, time, awaits, what, amounts, .. } = &self.records[place as usize];
-            let (time, after) = (Ticks(time), u64::from(after));
-            let after = match awaits {
-                Awaits::Start => Dependency::Start,
-                Awaits::Sent => Dependency::Sent(MessageId(after)),
-                Awaits::Received { .. } => Dependency::Received(MessageId(after)),
-                Awaits::Collective { .. } => Dependency::Collective(CollectiveId(after)),
-            };
-            let (dst, bytes, awaited) = match what {
-                What::Mark => (task, Bytes::ZERO, false),
-                What::Message { dst, fate, .. } => (dst, amounts.send, fate != Fate::Unawaited),
-                What::Collective { code, .. } => {
-                    let id = CollectiveId(own.into());
-                    sink.collective(&LocalCollective { id, comm, op: code, task, amounts, after, time })?;
-                    continue;
-                }
-            };
-            let id = MessageId(own.into());
-            sink.message(&Message { id, src: task, dst, bytes, awaited, after, time })?;
-        }
-        Ok(())
+    /// The lines in the order of the trace, each with its task.
+    pub(crate) fn lines(&self) -> &[(Rank, Raw)] {
+        &self.lines
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::matching::Fate;
+    use crate::prepared::{Awaits, What};
     use proptest::prelude::*;
-    use vef_format::ids::Rank;
     use vef_format::operation::{Amounts, OpCode};
+    use vef_format::units::Bytes;
 
     fn number() -> impl Strategy<Value = u64> {
         (0u32..64, any::<u64>()).prop_map(|(shift, value)| value >> shift)

@@ -111,7 +111,10 @@ impl Writing<'_> {
             Sink::Text(writer) => {
                 stations.push(Station::parallel(|work: &mut Work| {
                     work.text.clear();
-                    work.window.write(&mut work.text).map_err(|error| output.error(error))
+                    let mut lines = work.window.lines().iter();
+                    lines
+                        .try_for_each(|(task, line)| work.text.raw(*task, line))
+                        .map_err(|error| output.error(error))
                 }));
                 stations.push(Station::sequential(|_, work: &mut Work| {
                     progress.advance(work.text.count());
@@ -119,8 +122,8 @@ impl Writing<'_> {
                 }));
             }
             Sink::Container(writer) => stations.push(Station::sequential(|_, work: &mut Work| {
-                progress.advance(work.window.lines());
-                work.window.write(&mut **writer).map_err(|error| output.error(error))
+                progress.advance(work.window.lines().len() as u64);
+                writer.records(work.window.lines()).map_err(|error| output.error(error))
             })),
         }
         stations::pass(&stations, || Work::new(tasks), self.ends.len())?;

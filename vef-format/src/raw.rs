@@ -79,7 +79,7 @@ impl Raw {
 
     /// A message or mark of task `src`; `dep` is the field of its line.
     #[inline(always)]
-    pub(crate) fn message(dep: u8, src: u32, dst: u32, id: u64, bytes: u64, time: u64, after: u64) -> Self {
+    pub fn message(dep: u8, src: u32, dst: u32, id: u64, bytes: u64, time: u64, after: u64) -> Self {
         // The definition of `Message::is_mark`.
         let more_than_a_mark = u64::from(src ^ dst) | bytes | u64::from(dep & AWAITED);
         let kind = if more_than_a_mark == 0 { MARK } else { MESSAGE };
@@ -113,6 +113,12 @@ impl Raw {
     #[inline(always)]
     pub fn is_mark_behind(&self, id: u64) -> bool {
         self.tag & (KIND | DEPENDENCY) == MARK | 1 && self.after == id
+    }
+
+    /// Whether this is a part of a collective.
+    #[inline(always)]
+    pub fn is_collective(&self) -> bool {
+        self.tag & KIND == COLLECTIVE
     }
 
     /// The kind of the record.

@@ -226,8 +226,7 @@ impl<'a> Walk<'a> {
     #[inline(always)]
     fn note(&mut self, event: &Event<'_>, before: u64) {
         if let Some(notes) = &mut self.notes {
-            // A copy, so that the event itself can be in registers.
-            notes.event(&event.clone(), before, self.task.records.len() as u64);
+            notes.event(event, before..self.task.records.len() as u64);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Makes the notes of a container, which text cannot hold, during the walk.
 
 use crate::Polls;
+use std::ops::Range;
 use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, TaskNotes};
 use vef_format::operation::Operation;
@@ -30,13 +31,43 @@ impl NoteTaker {
     }
 
     /// The current event completes the send of `record`.
+    #[inline(always)]
     pub(super) fn completed(&mut self, record: u32) {
         self.sent.push(record);
     }
 
-    /// Takes an event that made the records from `before` to below `after`.
-    pub(super) fn event(&mut self, event: &Event<'_>, before: u64, after: u64) {
-        let gave = after > before;
+    /// Takes an event that made `records`.
+    #[inline(always)]
+    pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>) {
+        let function = match &event.action {
+            Action::Send(send) => {
+                if !records.is_empty() {
+                    self.send(send, records.start);
+                }
+                Function::send(send)
+            }
+            Action::Complete(_) => {
+                self.complete(event, &records);
+                Function::WAIT
+            }
+            // A copy, so that the events above can be in registers.
+            _ => match self.other(&event.clone(), &records) {
+                Some(function) => function,
+                None => return,
+            },
+        };
+        if !records.is_empty() {
+            (self.since, self.polled) = (event.end.0, 0);
+            if self.call != Some(function) {
+                self.call = Some(function);
+                self.notes.call(records.start, function.0.into(), || function.name());
+            }
+        }
+    }
+
+    /// Takes an event of the less frequent kinds; returns its function if it may make records.
+    #[inline(never)]
+    fn other(&mut self, event: &Event<'_>, records: &Range<u64>) -> Option<Function> {
         match &event.action {
             Action::Init if self.zero.is_none() => {
                 (self.zero, self.since) = (Some(event.start.0), event.start.0);
@@ -46,23 +77,30 @@ impl NoteTaker {
                 if let Some(zero) = self.zero {
                     self.notes.put(0, &Note::Finalised(Ticks(event.start.0.saturating_sub(zero))));
                 }
+                return Some(Function::FINALIZE);
             }
-            Action::Send(send) if gave => self.send(send, before),
-            Action::Exchange { send, .. } if after > before + 1 => self.send(send, before),
-            Action::Complete(_) if !self.sent.is_empty() => self.complete(event, gave, after),
-            // The polls waited for requests that the trace cannot represent.
-            Action::Complete(_) if !gave => self.polled = 0,
-            Action::Collective(call) if gave => self.collective(call, after),
+            Action::Receive(_) => return Some(Function::RECEIVE),
+            Action::Exchange { send, .. } => {
+                if records.end > records.start + 1 {
+                    self.send(send, records.start);
+                }
+                return Some(Function::EXCHANGE);
+            }
+            Action::Collective(call) => {
+                if !records.is_empty() {
+                    self.collective(call, records.end);
+                }
+                return Some(Function::collective(call));
+            }
             Action::Polls { .. } if self.polls == Polls::Wait => {
                 self.polled = self.polled.saturating_add(event.end.0.saturating_sub(event.start.0));
             }
-            Action::Phase { begin, name } => self.notes.put(after, &Note::Phase { begin: *begin, name }),
+            Action::Phase { begin, name } => {
+                self.notes.put(records.end, &Note::Phase { begin: *begin, name })
+            }
             _ => {}
         }
-        if gave {
-            (self.since, self.polled) = (event.end.0, 0);
-            self.called(&event.action, before);
-        }
+        None
     }
 
     /// The notes of all events.
@@ -70,6 +108,7 @@ impl NoteTaker {
         self.notes
     }
 
+    #[inline(always)]
     fn send(&mut self, send: &Send, record: u64) {
         if self.tag != Some(send.tag) {
             self.tag = Some(send.tag);
@@ -80,22 +119,27 @@ impl NoteTaker {
         }
     }
 
-    fn complete(&mut self, event: &Event<'_>, gave: bool, after: u64) {
-        // If the wait also made records, its time is in these.
-        let (mut before, mut took) = match gave {
-            true => (0, 0),
-            false => {
-                let before = event.start.0.saturating_sub(self.since);
-                let polled = std::mem::take(&mut self.polled).min(before);
-                (before - polled, event.end.0.saturating_sub(event.start.0) + polled)
-            }
-        };
-        for send in self.sent.drain(..) {
-            let wait = Note::SendWait { send: send.into(), before: Ticks(before), took: Ticks(took) };
-            self.notes.put(after, &wait);
-            (before, took) = (0, 0);
+    #[inline(always)]
+    fn complete(&mut self, event: &Event<'_>, records: &Range<u64>) {
+        // Without sends, the polls waited for requests that the trace cannot represent.
+        let polled = std::mem::take(&mut self.polled);
+        if self.sent.is_empty() {
+            return;
+        }
+        let (mut before, mut took) = (0, 0);
+        // If the wait made records, its time is in these.
+        if records.is_empty() {
+            before = event.start.0.saturating_sub(self.since);
+            let polled = polled.min(before);
+            (before, took) = (before - polled, event.end.0.saturating_sub(event.start.0) + polled);
         }
         self.since = event.end.0.max(self.since);
+        for &send in &self.sent {
+            let wait = Note::SendWait { send: send.into(), before: Ticks(before), took: Ticks(took) };
+            self.notes.put(records.end, &wait);
+            (before, took) = (0, 0);
+        }
+        self.sent.clear();
     }
 
     fn collective(&mut self, call: &Collective<'_>, after: u64) {
@@ -105,71 +149,37 @@ impl NoteTaker {
             self.notes.put(after - 1, &Note::Counts { sent, received });
         }
     }
-
-    #[inline]
-    fn called(&mut self, action: &Action<'_>, record: u64) {
-        let function = Function::of(action);
-        if function.is_some() && function != self.call {
-            self.call = function;
-            self.note_call(record);
-        }
-    }
-
-    fn note_call(&mut self, record: u64) {
-        let Some(function) = self.call else { return };
-        self.notes.put(record, &Note::Call(&function.name()));
-    }
 }
 
 /// The MPI function of an event, as far as a capture distinguishes: all waits and tests are `MPI_Wait`, and persistent
-/// requests are non-blocking.
+/// requests are non-blocking. Twice the index of its name, plus one if it is non-blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Function {
-    Send { mode: SendMode, blocking: bool },
-    Receive,
-    Exchange,
-    Wait,
-    Finalize,
-    Collective { operation: Operation, blocking: bool },
-}
+struct Function(u8);
+
+/// The first names: those of sends, by mode, then four others. Those of collectives follow, by operation.
+const NAMES: [&str; 8] = ["Send", "Bsend", "Ssend", "Rsend", "Recv", "Sendrecv", "Wait", "Finalize"];
 
 impl Function {
-    #[inline]
-    fn of(action: &Action<'_>) -> Option<Self> {
-        Some(match action {
-            Action::Send(send) => Self::Send { mode: send.mode, blocking: send.request.is_none() },
-            Action::Receive(_) => Self::Receive,
-            Action::Exchange { .. } => Self::Exchange,
-            Action::Complete(_) => Self::Wait,
-            Action::Finalize => Self::Finalize,
-            Action::Collective(call) => {
-                Self::Collective { operation: call.operation, blocking: call.request.is_none() }
-            }
-            _ => return None,
-        })
+    const RECEIVE: Self = Self(2 * 4);
+    const EXCHANGE: Self = Self(2 * 5);
+    const WAIT: Self = Self(2 * 6);
+    const FINALIZE: Self = Self(2 * 7);
+
+    #[inline(always)]
+    fn send(send: &Send) -> Self {
+        Self(2 * send.mode as u8 + u8::from(send.request.is_some()))
+    }
+
+    fn collective(call: &Collective<'_>) -> Self {
+        Self(2 * (NAMES.len() as u8 + call.operation as u8) + u8::from(call.request.is_some()))
     }
 
     fn name(self) -> String {
-        let name = match self {
-            Self::Send { mode, blocking } => match (mode, blocking) {
-                (SendMode::Standard, true) => "MPI_Send",
-                (SendMode::Standard, false) => "MPI_Isend",
-                (SendMode::Buffered, true) => "MPI_Bsend",
-                (SendMode::Buffered, false) => "MPI_Ibsend",
-                (SendMode::Synchronous, true) => "MPI_Ssend",
-                (SendMode::Synchronous, false) => "MPI_Issend",
-                (SendMode::Ready, true) => "MPI_Rsend",
-                (SendMode::Ready, false) => "MPI_Irsend",
-            },
-            Self::Receive => "MPI_Recv",
-            Self::Exchange => "MPI_Sendrecv",
-            Self::Wait => "MPI_Wait",
-            Self::Finalize => "MPI_Finalize",
-            Self::Collective { operation, blocking: true } => return format!("MPI_{}", operation.name()),
-            Self::Collective { operation, blocking: false } => {
-                return format!("MPI_I{}", operation.name().to_ascii_lowercase());
-            }
-        };
-        name.to_owned()
+        let at = usize::from(self.0 / 2);
+        let name = NAMES.get(at).copied().unwrap_or_else(|| Operation::ALL[at - NAMES.len()].name());
+        match self.0 % 2 {
+            0 => format!("MPI_{name}"),
+            _ => format!("MPI_I{}", name.to_ascii_lowercase()),
+        }
     }
 }

@@ -53,8 +53,8 @@ pub(super) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The bytes of the block, and its checksum.
-    pub(super) fn to_bytes(self, compress: bool) -> Result<(Vec<u8>, u32), ContainerWriteError> {
+    /// Appends the bytes of the block to `out`; returns its checksum.
+    pub(super) fn encode(self, compress: bool, out: &mut Vec<u8>) -> Result<u32, ContainerWriteError> {
         let (bytes, most) = (self.raw.len(), u32::MAX as usize);
         if bytes > most {
             return Err(ContainerWriteError::TooLarge { what: "a block", bytes, most });
@@ -63,15 +63,15 @@ impl Block<'_> {
         // A block that compression does not make smaller is stored uncompressed.
         let packed = packed.filter(|packed| packed.len() < self.raw.len());
         let stored = packed.as_deref().unwrap_or(self.raw);
-        let mut out = Vec::with_capacity(FRAME + stored.len());
+        let begin = out.len();
         out.extend_from_slice(&[self.kind as u8, packed.is_some().into(), 0, 0]);
         for word in [self.task, self.items, self.raw.len() as u32, stored.len() as u32] {
             out.extend_from_slice(&word.to_le_bytes());
         }
-        let crc = checksum(&out, stored);
+        let crc = checksum(&out[begin..], stored);
         out.extend_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(stored);
-        Ok((out, crc))
+        Ok(crc)
     }
 
     /// Checks kind, task, number of items and checksum of a block, and returns its content.

@@ -57,6 +57,17 @@ impl Packed {
         self.len += at;
     }
 
+    /// Appends `values`, which usually take one byte each.
+    #[inline(always)]
+    pub(super) fn put_short<const N: usize>(&mut self, values: &[u64; N]) {
+        const { assert!(N <= 8) };
+        if values.iter().fold(0, |all, value| all | value) >= 1 << 7 {
+            return self.put(values);
+        }
+        *self.room() = values.iter().rev().fold(0, |word, value| word << 8 | value << 1 | 1).to_le_bytes();
+        self.len += N;
+    }
+
     /// Appends the length of `text` and its bytes.
     pub(super) fn text(&mut self, text: &str) {
         self.put(&[text.len() as u64]);
@@ -70,6 +81,12 @@ impl Packed {
         self.len = self.bytes.len();
     }
 
+    /// Number of bytes.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -77,7 +94,7 @@ impl Packed {
     /// Room for the next bytes, which [`Packed::advance`] appends.
     #[inline(always)]
     pub(super) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
-        if self.bytes.len() < self.len + N {
+        if self.bytes.get(self.len..).is_none_or(|rest| rest.len() < N) {
             self.grow(N);
         }
         match self.bytes[self.len..].first_chunk_mut() {
@@ -112,7 +129,7 @@ pub(super) struct Runs {
 
 impl Runs {
     /// Appends `rank`; [`Runs::end`] completes the last run.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(&mut self, out: &mut Packed, rank: u32) {
         let step = i64::from(rank) - i64::from(self.previous);
         self.previous = rank;
@@ -125,6 +142,7 @@ impl Runs {
     }
 
     /// Appends the last run.
+    #[inline(always)]
     pub(super) fn end(&mut self, out: &mut Packed) {
         if self.repeated > 0 {
             out.put(&[zigzag(self.step), self.repeated - 1]);

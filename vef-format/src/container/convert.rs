@@ -38,7 +38,7 @@ pub enum ConvertError {
 }
 
 /// Whether the name asks for a container.
-fn named_container(path: &Path) -> bool {
+pub fn named_container(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"))
 }
 

@@ -3,8 +3,9 @@
 //! records may require reading far ahead; so the writer collects them.
 
 use crate::ids::{CommId, Rank};
-use crate::operation::OpCodes;
-use crate::record::LocalCollective;
+use crate::operation::{Amounts, OpCode, OpCodes};
+use crate::raw::Raw;
+use crate::units::Bytes;
 use std::collections::HashMap;
 
 /// Collectives of which some members' records are missing so far.
@@ -59,29 +60,29 @@ impl Facts {
 
     /// Takes a part; after the last one returns the facts. The root is the member whose amounts show it, the one that was set, or
     /// communicator rank 0.
-    #[inline]
-    pub(super) fn see(&mut self, part: &LocalCollective) -> Option<Known> {
-        let operation = self.codes.operation(part.op)?;
-        let block = operation.own_block(part.amounts);
+    pub(super) fn see(&mut self, task: Rank, part: &Raw) -> Option<Known> {
+        let operation = self.codes.operation(OpCode(part.op))?;
+        let amounts = Amounts { send: Bytes(part.bytes), recv: Bytes(part.recv) };
+        let block = operation.own_block(amounts);
         if block.is_none() && !operation.is_rooted() {
             return None;
         }
-        let &(members, first) = self.communicators.get(&part.comm)?;
-        let open = self.open.entry(part.id.0).or_default();
+        let &(members, first) = self.communicators.get(&CommId(part.to))?;
+        let open = self.open.entry(part.id).or_default();
         open.seen += 1;
         if let Some(block) = block {
-            open.blocks.push((part.task, block.0));
+            open.blocks.push((task, block.0));
         }
         if operation.is_rooted() && self.roots {
-            if operation.is_root(part.amounts) {
-                open.root.get_or_insert(part.task);
+            if operation.is_root(amounts) {
+                open.root.get_or_insert(task);
             }
             open.first = Some(first);
         }
         if open.seen < members {
             return None;
         }
-        let mut open = self.open.remove(&part.id.0)?;
+        let mut open = self.open.remove(&part.id)?;
         open.blocks.sort_unstable();
         let blocks = open.blocks.into_iter().map(|(_, bytes)| bytes).collect();
         Some(Known { root: open.root.or(open.first), blocks })

@@ -8,6 +8,7 @@ use super::code::{Garbled, Packed};
 use super::input::{Input, Scan, Trouble};
 use crate::capture::varint::{MAX_LEN, Source};
 use crate::operation::{OpCode, OpCodes};
+use crate::raw::Raw;
 use crate::record::{Header, Version};
 use crate::units::Picos;
 use std::collections::BTreeMap;
@@ -60,19 +61,13 @@ impl Content {
     pub(super) const NONE: Self =
         Self { computing: 0, messages: 0, message_ids: (u64::MAX, 0), collective_ids: (u64::MAX, 0) };
 
-    /// Adds a message or mark.
+    /// Adds a record.
     #[inline]
-    pub(super) fn message(&mut self, id: u64, time: u64) {
-        self.messages += 1;
-        self.message_ids = (self.message_ids.0.min(id), self.message_ids.1.max(id));
-        self.computing = self.computing.saturating_add(time);
-    }
-
-    /// Adds a part of a collective.
-    #[inline]
-    pub(super) fn collective(&mut self, id: u64, time: u64) {
-        self.collective_ids = (self.collective_ids.0.min(id), self.collective_ids.1.max(id));
-        self.computing = self.computing.saturating_add(time);
+    pub(super) fn add(&mut self, raw: &Raw) {
+        let ids = if raw.is_collective() { &mut self.collective_ids } else { &mut self.message_ids };
+        *ids = (ids.0.min(raw.id), ids.1.max(raw.id));
+        self.messages += u32::from(!raw.is_collective());
+        self.computing = self.computing.saturating_add(raw.time);
     }
 }
 

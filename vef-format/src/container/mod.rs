@@ -35,7 +35,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use convert::{ConvertError, convert};
+pub use convert::{ConvertError, convert, named_container};
 pub use error::{ContainerError, ContainerWriteError, Problem};
 pub use index::About;
 pub use notes::{Note, Notes, Span, TaskNotes};

@@ -97,29 +97,61 @@ impl Note<'_> {
 pub struct TaskNotes {
     /// By section.
     begun: [Piece; Section::ALL.len()],
+    /// The number of each function in the piece of calls; 0: none so far.
+    functions: Vec<u8>,
     pieces: Vec<(Section, Vec<u8>)>,
 }
 
 /// Bytes of a piece of [`TaskNotes`].
-const FULL: usize = 16 << 10;
+const FULL: usize = (16 << 10) - 256;
 
 impl TaskNotes {
-    /// Adds a note of a task's section; [`Note`] explains `place`. Notes of one section must have ascending places.
+    /// Adds a [`Note::Call`] of a function with a small number; only the first in a piece needs its `name`.
     #[inline]
+    pub fn call(&mut self, place: u64, function: usize, name: impl FnOnce() -> String) {
+        let piece = &mut self.begun[Section::Calls as usize];
+        match self.functions.get(function) {
+            Some(&number @ 1..) => {
+                let step = piece.step(place);
+                piece.content.put_short(&[step, number.into()]);
+            }
+            _ => {
+                piece.put(place, &Note::Call(&name()));
+                self.functions.resize(self.functions.len().max(function + 1), 0);
+                self.functions[function] = piece.names.len() as u8;
+            }
+        }
+        if piece.content.len() >= FULL {
+            self.end(Section::Calls);
+        }
+    }
+
+    /// Adds a note of a task's section; [`Note`] explains `place`. Notes of one section must have ascending places.
+    #[inline(always)]
     pub fn put(&mut self, place: u64, note: &Note<'_>) {
         let section = note.section();
         debug_assert!(!section.of_trace());
         let piece = &mut self.begun[section as usize];
         piece.put(place, note);
-        if piece.bytes().len() >= FULL {
-            self.pieces.push((section, piece.bytes().to_vec()));
-            piece.clear();
+        if piece.content.len() >= FULL {
+            self.end(section);
+        }
+    }
+
+    /// Ends the piece of `section`.
+    #[cold]
+    fn end(&mut self, section: Section) {
+        let piece = &mut self.begun[section as usize];
+        self.pieces.push((section, piece.bytes().to_vec()));
+        piece.clear();
+        if section == Section::Calls {
+            self.functions.clear();
         }
     }
 
     /// The pieces of all sections, to be passed to [`Writer::notes`](super::Writer::notes) in this order.
     pub fn into_pieces(self) -> Vec<(Section, Vec<u8>)> {
-        let Self { begun, mut pieces } = self;
+        let Self { begun, mut pieces, .. } = self;
         let rest = Section::ALL.into_iter().zip(&begun).filter(|(_, piece)| !piece.bytes().is_empty());
         pieces.extend(rest.map(|(section, piece)| (section, piece.bytes().to_vec())));
         pieces.sort_by_key(|&(section, _)| section);
@@ -136,20 +168,19 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(&mut self, place: u64, note: &Note<'_>) {
-        let step = zigzag(place.wrapping_sub(self.place) as i64);
-        self.place = place;
+        let step = self.step(place);
         let out = &mut self.content;
         match *note {
-            Note::Detached => out.put(&[step, 0]),
+            Note::Detached => out.put_short(&[step, 0]),
             // A send precedes the record behind its wait, so the distance is never 0.
             Note::SendWait { send, before, took } => {
-                out.put(&[step, place.wrapping_sub(send), before.0, took.0]);
+                out.put_short(&[step, place.wrapping_sub(send), before.0, took.0]);
             }
             Note::Initialised(after) => out.put(&[step, 0, after.0]),
             Note::Finalised(after) => out.put(&[step, 1, after.0]),
-            Note::Tag(tag) => out.put(&[step, zigzag(tag.into())]),
+            Note::Tag(tag) => out.put_short(&[step, zigzag(tag.into())]),
             Note::Call(name) | Note::Host(name) => {
                 out.put(&[step]);
                 self.name(name);
@@ -170,6 +201,12 @@ impl Piece {
                 bytes.iter().for_each(|&bytes| out.put(&[bytes]));
             }
         }
+    }
+
+    /// The signed difference of a place from that of the note before.
+    #[inline(always)]
+    fn step(&mut self, place: u64) -> u64 {
+        zigzag(place.wrapping_sub(std::mem::replace(&mut self.place, place)) as i64)
     }
 
     fn name(&mut self, name: &str) {

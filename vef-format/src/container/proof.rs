@@ -10,7 +10,7 @@
 //! The section has the sum of a hash of all blocks of records with their checksums, which binds the proof to its file.
 
 use crate::ids::Rank;
-use crate::record::{Dependency, Message};
+use crate::raw::{DEPENDENCY, Raw};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// The name of the section.
@@ -31,28 +31,29 @@ impl Proving {
         Self { key: RandomState::new().build_hasher().finish(), lines: 0, ids: 0, waits: 0, refuted: false }
     }
 
-    /// Takes a line in its task's order; `last` is the previous one, and becomes this one.
+    /// Takes the id of the next message or mark of the file.
     #[inline]
-    pub(super) fn line(&mut self, message: &Message, last: &mut Option<u64>) {
-        self.waits_for(message.src, message.after, *last);
-        *last = Some(message.id.0);
-        if message.id.0 != self.lines {
-            self.ids = self.ids.wrapping_add(mix(self.key ^ message.id.0));
+    pub(super) fn id(&mut self, id: u64) {
+        if id != self.lines {
+            self.ids = self.ids.wrapping_add(mix(self.key ^ id));
             self.ids = self.ids.wrapping_sub(mix(self.key ^ self.lines));
         }
         self.lines += 1;
-        if message.awaited {
-            self.waits = self.waits.wrapping_add(self.pair(message.id.0, message.dst));
-        }
     }
 
-    /// Takes the dependency of a record behind the line `last` of its task.
+    /// Takes the next record of `task`; `last` is its previous message or mark, and is updated.
     #[inline]
-    pub(super) fn waits_for(&mut self, task: Rank, after: Dependency, last: Option<u64>) {
-        match after {
-            Dependency::Received(id) => self.waits = self.waits.wrapping_sub(self.pair(id.0, task)),
-            Dependency::Sent(id) => self.refuted |= last != Some(id.0),
-            Dependency::Start | Dependency::Collective(_) => {}
+    pub(super) fn record(&mut self, task: Rank, raw: &Raw, last: &mut Option<u64>) {
+        match raw.tag & DEPENDENCY {
+            1 => self.refuted |= *last != Some(raw.after),
+            2 => self.waits = self.waits.wrapping_sub(self.pair(raw.after, task.0)),
+            _ => {}
+        }
+        if raw.awaited() {
+            self.waits = self.waits.wrapping_add(self.pair(raw.id, raw.to));
+        }
+        if !raw.is_collective() {
+            *last = Some(raw.id);
         }
     }
 
@@ -61,8 +62,13 @@ impl Proving {
         !self.refuted && self.ids == 0 && self.waits == 0
     }
 
-    fn pair(&self, id: u64, task: Rank) -> u64 {
-        mix(mix(self.key.rotate_left(32) ^ id).wrapping_add(task.0.into()))
+    #[inline]
+    fn pair(&self, id: u64, task: u32) -> u64 {
+        let key = self.key.rotate_left(32);
+        match id >> u32::BITS {
+            0 => mix(key ^ (id << u32::BITS | u64::from(task))),
+            _ => mix(mix(key ^ id).wrapping_add(task.into())),
+        }
     }
 }
 
@@ -96,6 +102,7 @@ fn mix(value: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::ids::MessageId;
+    use crate::record::{Dependency, Message};
     use crate::units::{Bytes, Ticks};
 
     /// (id, sender, receiver, awaited, after)
@@ -108,7 +115,8 @@ mod tests {
             let (src, dst) = (Rank(src), Rank(dst));
             let message =
                 Message { id: MessageId(id), src, dst, bytes: Bytes(1), awaited, after, time: Ticks(0) };
-            proving.line(&message, &mut last[src.index()]);
+            proving.id(id);
+            proving.record(src, &Raw::of_message(&message), &mut last[src.index()]);
         }
         proving.is_proven()
     }

@@ -11,7 +11,7 @@ use crate::capture::varint::Source;
 use crate::error::Place;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::raw::Raw;
-use crate::record::{Header, Message};
+use crate::record::Header;
 use crate::text::Line;
 use crate::units::Ticks;
 use std::collections::HashMap;
@@ -218,29 +218,6 @@ impl Reader {
     pub fn blocks(&self, task: Rank) -> Blocks<'_> {
         let places = Places::new(self.list_of(task));
         Blocks { reader: self, task, places, records: 0, computing: Ticks(0) }
-    }
-
-    /// The message or mark `id`, and the index of its record in its task; `None` if there is none. Reads only blocks whose range of
-    /// ids contains it.
-    pub fn find_message(&self, id: MessageId) -> Result<Option<(u64, Message)>, ContainerError> {
-        for task in self.tasks() {
-            let mut blocks = self.blocks(task);
-            while let Some(block) = blocks.next()? {
-                if !block.messages.as_ref().is_some_and(|ids| ids.contains(&id)) {
-                    continue;
-                }
-                let mut records = blocks.records_from(&block);
-                for number in block.records {
-                    match records.next()? {
-                        Some(Line::Message(message)) if message.id == id => {
-                            return Ok(Some((number, message)));
-                        }
-                        _ => {}
-                    }
-                }
-            }
-        }
-        Ok(None)
     }
 
     /// All lines: communicators first, then records in the order of the text, or task by task.

@@ -12,9 +12,8 @@
 
 use super::code::{Garbled, Packed};
 use crate::capture::encode::zigzag;
-use crate::ids::{MessageId, Rank};
+use crate::ids::Rank;
 use crate::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, LeadingMark, MARK, MESSAGE, Raw};
-use crate::record::{Dependency, LocalCollective, Message};
 
 /// Bits of a record's first word: its tag (5, see [`Raw`]), whether all fields have eight bytes (1), and the widths
 /// of the first five fields (2 each).
@@ -43,93 +42,97 @@ struct Ids {
 pub(super) struct Encoder {
     ids: Ids,
     /// A pending mark that depends on the record before it: a message with which it is a pair may follow.
-    mark: Option<Message>,
+    mark: Option<Raw>,
 }
 
 impl Encoder {
-    /// Appends a message or a local mark; a mark may be pending until the next call.
-    #[inline]
-    pub(super) fn message(&mut self, out: &mut Packed, message: &Message) {
+    /// Appends a record of `task`; a mark may be pending until the next call.
+    #[inline(always)]
+    pub(super) fn record(&mut self, out: &mut Packed, task: Rank, raw: &Raw) {
         if let Some(mark) = self.mark.take() {
-            if !message.is_mark() && self.pair(out, &mark, message) {
+            if raw.tag & KIND == MESSAGE && self.pair(out, task, &mark, raw) {
                 return;
             }
-            self.alone(out, &mark);
+            self.alone_mark(out, task, mark);
         }
-        let behind = message.after == Dependency::Sent(MessageId(self.ids.message));
-        match message.is_mark() && !message.awaited && behind {
-            true => self.mark = Some(*message),
-            false => self.alone(out, message),
+        match raw.is_mark_behind(self.ids.message) {
+            true => self.mark = Some(*raw),
+            false => self.alone(out, task, raw),
         }
     }
 
-    /// Appends a part of a collective.
-    #[inline]
-    pub(super) fn collective(&mut self, out: &mut Packed, part: &LocalCollective) {
-        self.end(out);
-        let tag = part.after.code() | COLLECTIVE;
-        let (after, time) = (self.ids.dependency(part.after), Field::unsigned(part.time.0));
-        let id = Field::difference(std::mem::replace(&mut self.ids.collective, part.id.0), part.id.0);
-        let [send, recv] = [part.amounts.send.0, part.amounts.recv.0].map(Field::unsigned);
-        let more = [part.comm.0.into(), part.op.0.into()].map(Field::unsigned);
-        out.record(tag, &[id, time, after, send, recv], &more);
-    }
-
-    /// Ends the block: appends the pending mark.
-    pub(super) fn end(&mut self, out: &mut Packed) {
+    /// Ends the block of `task`: appends the pending mark.
+    pub(super) fn end(&mut self, out: &mut Packed, task: Rank) {
         if let Some(mark) = self.mark.take() {
-            self.alone(out, &mark);
+            self.alone_mark(out, task, mark);
         }
     }
 
-    /// Appends a message or a mark.
-    #[inline]
-    fn alone(&mut self, out: &mut Packed, message: &Message) {
-        let tag = message.after.code() | if message.awaited { AWAITED } else { 0 };
-        let (after, time) = (self.ids.dependency(message.after), Field::unsigned(message.time.0));
-        let id = Field::difference(std::mem::replace(&mut self.ids.message, message.id.0), message.id.0);
-        if message.is_mark() {
-            out.record(tag | MARK, &[id, time, after, Field::ZERO, Field::ZERO], &[]);
-        } else {
-            let (to, bytes) = (distance(message), Field::unsigned(message.bytes.0));
-            out.record(tag | MESSAGE, &[id, time, after, to, bytes], &[]);
+    /// Appends a mark that is not in a pair.
+    #[inline(never)]
+    fn alone_mark(&mut self, out: &mut Packed, task: Rank, mark: Raw) {
+        self.alone(out, task, &mark);
+    }
+
+    /// Appends a record that is not in a pair.
+    #[inline(always)]
+    fn alone(&mut self, out: &mut Packed, task: Rank, raw: &Raw) {
+        let after = self.ids.difference(raw);
+        let last =
+            if raw.tag & KIND == COLLECTIVE { &mut self.ids.collective } else { &mut self.ids.message };
+        let id = raw.id.wrapping_sub(std::mem::replace(last, raw.id));
+        let mut row = Row::new(out, 2);
+        row.signed(0, id);
+        row.unsigned(1, raw.time);
+        row.signed(2, after);
+        match raw.tag & KIND {
+            MARK => {}
+            MESSAGE => {
+                row.signed(3, distance(task, raw));
+                row.unsigned(4, raw.bytes);
+            }
+            _ => {
+                row.unsigned(3, raw.bytes);
+                row.unsigned(4, raw.recv);
+                let widths = row.gap();
+                row.unsigned(5, raw.to.into());
+                row.unsigned(6, raw.op.into());
+                row.set_more(widths);
+            }
+        }
+        match row.end(raw.tag) {
+            Some(length) => out.advance(length),
+            None => out.wide_record(task, raw, [id, after]),
         }
     }
 
     /// Appends a mark and a message as a pair; returns `false` if they cannot be one.
-    fn pair(&mut self, out: &mut Packed, mark: &Message, message: &Message) -> bool {
-        let ids = Ids { message: mark.id.0, ..self.ids };
-        let fields = [
-            Field::difference(mark.id.0, message.id.0),
-            Field::unsigned(message.time.0),
-            ids.dependency(message.after),
-            distance(message),
-            Field::unsigned(message.bytes.0),
-        ];
-        let more = [Field::difference(self.ids.message, mark.id.0), Field::unsigned(mark.time.0)];
-        if is_wide(&fields, &more) {
-            return false;
-        }
-        self.ids.message = message.id.0;
-        let tag = message.after.code() | if message.awaited { AWAITED } else { 0 } | PAIR;
-        let mut row = Row::new(out);
-        row.word(head_of(tag, &fields).into(), 2);
-        row.word((more[0].width | more[1].width << 2).into(), 1);
-        fields.iter().chain(&more).for_each(|field| row.field(field));
-        let length = row.at;
+    fn pair(&mut self, out: &mut Packed, task: Rank, mark: &Raw, message: &Raw) -> bool {
+        let ids = Ids { message: mark.id, ..self.ids };
+        let mut row = Row::new(out, 3);
+        row.signed(0, message.id.wrapping_sub(mark.id));
+        row.unsigned(1, message.time);
+        row.signed(2, ids.difference(message));
+        row.signed(3, distance(task, message));
+        row.unsigned(4, message.bytes);
+        row.signed(5, mark.id.wrapping_sub(self.ids.message));
+        row.unsigned(6, mark.time);
+        row.set_more(2);
+        let Some(length) = row.end(message.tag & !KIND | PAIR) else { return false };
         out.advance(length);
+        self.ids.message = message.id;
         true
     }
 }
 
 impl Ids {
-    /// The difference of a dependency from the task's last id of the same kind.
-    #[inline]
-    fn dependency(&self, after: Dependency) -> Field {
-        match after {
-            Dependency::Start => Field::ZERO,
-            Dependency::Sent(id) | Dependency::Received(id) => Field::difference(self.message, id.0),
-            Dependency::Collective(id) => Field::difference(self.collective, id.0),
+    /// The difference of a record's dependency from the task's last id of the same kind; 0 without a dependency.
+    #[inline(always)]
+    fn difference(&self, raw: &Raw) -> u64 {
+        match raw.tag & DEPENDENCY {
+            0 => 0,
+            3 => raw.after.wrapping_sub(self.collective),
+            _ => raw.after.wrapping_sub(self.message),
         }
     }
 
@@ -146,8 +149,8 @@ impl Ids {
 
 /// The difference between source and destination of a message.
 #[inline(always)]
-fn distance(message: &Message) -> Field {
-    Field::signed(i64::from(message.dst.0) - i64::from(message.src.0))
+fn distance(task: Rank, message: &Raw) -> u64 {
+    u64::from(message.to).wrapping_sub(task.0.into())
 }
 
 /// Reads the records of a block.
@@ -352,16 +355,6 @@ fn collective_fields(room: &[u8; ROOM], layout: &Layout) -> ([u64; 7], usize) {
 const BYTES: [u8; 4] = [0, 1, 2, 4];
 /// Mask of these bytes of a word.
 const MASKS: [u32; 4] = [0, 0xff, 0xffff, 0xffff_ffff];
-/// The two bits of a field by the bits of its value, or [`Field::WIDE`].
-const WIDTH_OF_BITS: [u8; 65] = {
-    let mut widths = [Field::WIDE; 65];
-    let mut bits = 0;
-    while bits <= 32 {
-        widths[bits] = (bits > 0) as u8 + (bits > 8) as u8 + (bits > 16) as u8;
-        bits += 1;
-    }
-    widths
-};
 /// The offset that makes a difference of this length non-negative.
 const EXCESS: [u32; 4] = [0, 1 << 7, 1 << 15, 1 << 31];
 
@@ -446,117 +439,108 @@ fn narrow(room: &[u8; REACH], at: usize) -> u32 {
     room.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// A value to be written, its length, and the offset that is added to it.
-#[derive(Clone, Copy)]
-struct Field {
-    value: u64,
-    /// Its two bits, or [`Field::WIDE`].
-    width: u8,
-    excess: u32,
-}
-
-impl Field {
-    const ZERO: Self = Self { value: 0, width: 0, excess: 0 };
-    /// Eight bytes are needed.
-    const WIDE: u8 = 4;
-
-    #[inline(always)]
-    fn unsigned(value: u64) -> Self {
-        Self { value, width: Self::width(value), excess: 0 }
-    }
-
-    #[inline(always)]
-    fn signed(value: i64) -> Self {
-        // One bit more than the magnitude; zero takes no bytes.
-        let width = Self::width(zigzag(value));
-        Self { value: value as u64, width, excess: EXCESS[usize::from(width & 3)] }
-    }
-
-    #[inline(always)]
-    fn width(value: u64) -> u8 {
-        WIDTH_OF_BITS[(u64::BITS - value.leading_zeros()) as usize]
-    }
-
-    /// From one id to another.
-    #[inline(always)]
-    fn difference(from: u64, to: u64) -> Self {
-        Self::signed(to.wrapping_sub(from) as i64)
-    }
-}
-
-/// The first word of a record without fields of eight bytes.
-#[inline(always)]
-fn head_of(tag: u8, fields: &[Field; 5]) -> u16 {
-    let widths =
-        |head, (number, field): (u32, &Field)| head | u16::from(field.width) << (WIDTHS + 2 * number);
-    (0..).zip(fields).fold(tag.into(), widths)
-}
-
-/// Whether a field needs eight bytes.
-#[inline(always)]
-fn is_wide(fields: &[Field; 5], more: &[Field]) -> bool {
-    fields.iter().chain(more).fold(0, |widths, field| widths | field.width) & Field::WIDE != 0
-}
-
 impl Packed {
-    /// Appends a record with `tag` and its first five fields; `more` are the last two fields of a collective.
-    #[inline(always)]
-    fn record(&mut self, tag: u8, fields: &[Field; 5], more: &[Field]) {
-        if is_wide(fields, more) {
-            return self.wide_record(tag, fields, more);
-        }
-        let mut row = Row::new(self);
-        row.word(head_of(tag, fields).into(), 2);
-        fields.iter().for_each(|field| row.field(field));
-        if let [comm, op] = more {
-            row.word((comm.width | op.width << 2).into(), 1);
-            row.field(comm);
-            row.field(op);
-        }
-        let length = row.at;
-        self.advance(length);
-    }
-
+    /// Appends a record in which every field has eight bytes; `id` and `after` are differences.
     #[cold]
-    fn wide_record(&mut self, tag: u8, fields: &[Field; 5], more: &[Field]) {
-        let mut row = Row::new(self);
-        row.word((u16::from(tag) | WIDE).into(), 2);
-        fields.iter().chain(more).for_each(|field| row.word(field.value, 8));
-        let length = row.at;
-        self.advance(length);
+    fn wide_record(&mut self, task: Rank, raw: &Raw, [id, after]: [u64; 2]) {
+        let fields = match raw.tag & KIND {
+            COLLECTIVE => [id, raw.time, after, raw.bytes, raw.recv, raw.to.into(), raw.op.into()],
+            _ => [id, raw.time, after, distance(task, raw), raw.bytes, 0, 0],
+        };
+        let count = if raw.tag & KIND == COLLECTIVE { 7 } else { 5 };
+        self.append(&(u16::from(raw.tag) | WIDE).to_le_bytes());
+        fields[..count].iter().for_each(|field| self.append(&field.to_le_bytes()));
     }
 }
 
-/// Buffer for one record: a power of two.
-const ROW: usize = 64;
-const _: () = assert!(LONGEST < ROW);
+/// The two bits of a field by the bits of its value, if these are at most 32.
+const fn width(bits: usize) -> usize {
+    (bits > 0) as usize + (bits > 8) as usize + (bits > 16) as usize
+}
 
-/// A record that is being written: a buffer, and the number of bytes in use.
+/// What a field adds to [`Row::sum`], by its number and the bits of its value.
+static FIELDS: [[u32; 64]; 7] = {
+    let mut fields = [[0; 64]; 7];
+    let mut at = 0;
+    while at < 7 * 64 {
+        let (number, width) = (at / 64, width(at % 64));
+        fields[number][at % 64] = BYTES[width] as u32 | (width as u32) << (8 + WIDTHS + 2 * number as u32);
+        at += 1;
+    }
+    fields
+};
+
+/// The excess of a difference, by the bits of its value.
+static EXCESS_OF_BITS: [u32; 64] = {
+    let mut excess = [0; 64];
+    let mut bits = 0;
+    while bits < 64 {
+        excess[bits] = EXCESS[width(bits)];
+        bits += 1;
+    }
+    excess
+};
+
+/// Buffer for one record: more than any length that one byte can hold.
+const ROW: usize = 256 + 8;
+
+/// A record that is being written.
 struct Row<'a> {
-    room: &'a mut [u8; ROW + 8],
-    at: usize,
+    room: &'a mut [u8; ROW],
+    /// The number of bytes in use (8 bits), and the first word, and the byte of further widths without the tag.
+    sum: u32,
+    /// All bits of the values.
+    bits: u64,
 }
 
 impl<'a> Row<'a> {
+    /// Begins with the fields at `at`.
     #[inline(always)]
-    fn new(out: &'a mut Packed) -> Self {
-        Self { room: out.room(), at: 0 }
+    fn new(out: &'a mut Packed, at: u8) -> Self {
+        Self { room: out.room(), sum: at.into(), bits: 0 }
     }
 
-    /// Appends the low bytes of a word.
+    /// Appends the low bytes of field `number`. Its width is that of `value`, of so many bits, and it is stored as `content`.
     #[inline(always)]
-    fn word(&mut self, value: u64, bytes: usize) {
-        // The mask proves to the compiler that there is room.
-        if let Some(room) = self.room[self.at % ROW..].first_chunk_mut() {
-            *room = value.to_le_bytes();
+    fn field(&mut self, number: usize, value: u64, content: impl FnOnce(usize) -> u64) {
+        let bits = (value << 1 | 1).ilog2() as usize;
+        if let Some(room) = self.room[usize::from(self.sum as u8)..].first_chunk_mut() {
+            *room = content(bits).to_le_bytes();
         }
-        self.at += bytes;
+        self.sum += FIELDS[number][bits];
+        self.bits |= value;
     }
 
-    /// Appends a value of up to four bytes.
     #[inline(always)]
-    fn field(&mut self, field: &Field) {
-        let value = field.value.wrapping_add(field.excess.into());
-        self.word(value, BYTES[usize::from(field.width & 3)].into());
+    fn unsigned(&mut self, number: usize, value: u64) {
+        self.field(number, value, |_| value);
+    }
+
+    /// Appends a difference.
+    #[inline(always)]
+    fn signed(&mut self, number: usize, value: u64) {
+        // One bit more than the magnitude; zero takes no bytes.
+        self.field(number, zigzag(value as i64), |bits| value.wrapping_add(EXCESS_OF_BITS[bits].into()));
+    }
+
+    /// Leaves room for the widths of fields 5 and 6; returns its index.
+    #[inline(always)]
+    fn gap(&mut self) -> u8 {
+        self.sum += 1;
+        self.sum as u8 - 1
+    }
+
+    /// Sets the byte at `at` to the widths of fields 5 and 6.
+    #[inline(always)]
+    fn set_more(&mut self, at: u8) {
+        self.room[usize::from(at)] = (self.sum >> 24) as u8;
+    }
+
+    /// Completes the record with its first word; returns its length, or `None` if a field needs more than four bytes.
+    #[inline(always)]
+    fn end(self, tag: u8) -> Option<usize> {
+        let head = u16::from(tag) | (self.sum >> 8) as u16;
+        self.room[..2].copy_from_slice(&head.to_le_bytes());
+        (self.bits >> 32 == 0).then_some((self.sum as u8).into())
     }
 }

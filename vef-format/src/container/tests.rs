@@ -8,7 +8,7 @@ use super::{About, ContainerError, Note, Problem, Reader, Section, Settings, Str
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode, OpCodes};
 use crate::raw::Raw;
-use crate::record::{Dependency, Header, LocalCollective, Record};
+use crate::record::{Dependency, Header, LocalCollective, Message, Record};
 use crate::testing::trace;
 use crate::text;
 use crate::units::{Bytes, Ticks};
@@ -41,6 +41,26 @@ fn write(
         }
     }
     writer.finish().unwrap()
+}
+
+/// A message or mark, and the index of its record in its task, from the blocks whose range of ids contains it.
+fn find_message(reader: &Reader, id: MessageId) -> Option<(u64, Message)> {
+    for task in reader.tasks() {
+        let mut blocks = reader.blocks(task);
+        while let Some(block) = blocks.next().unwrap() {
+            if block.messages.as_ref().is_some_and(|ids| ids.contains(&id)) {
+                let mut records = blocks.records_from(&block);
+                let found = block.records.clone().find_map(|number| match records.next().unwrap() {
+                    Some(text::Line::Message(message)) if message.id == id => Some((number, message)),
+                    _ => None,
+                });
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+    }
+    None
 }
 
 /// All records in order, after every other part of the file has been read too.
@@ -162,8 +182,7 @@ fn a_container_has_what_went_in() {
         assert_eq!(&of_task_2.next().unwrap().unwrap().to_record(), record);
     }
     assert_eq!((of_task_2.next().unwrap(), reader.task(Rank(9)).next().unwrap()), (None, None));
-    let found =
-        |id| reader.find_message(MessageId(id)).unwrap().map(|(number, message)| (number, message.src));
+    let found = |id| find_message(&reader, MessageId(id)).map(|(number, message)| (number, message.src));
     assert_eq!((found(3), found(4), found(5)), (Some((2, Rank(2))), Some((0, Rank(1))), None));
     assert_eq!(reader.version(), (4, 0));
 }
@@ -176,7 +195,8 @@ fn later(required_section: bool, required: u32, change_block: impl Fn(usize, &mu
     let mut blocks = 0;
     let mut block = |kind, task, items, raw: &[u8]| {
         let offset = file.len() as u64;
-        let mut bytes = Block { kind, task, items, raw }.to_bytes(false).unwrap().0;
+        let mut bytes = Vec::new();
+        Block { kind, task, items, raw }.encode(false, &mut bytes).unwrap();
         change_block(blocks, &mut bytes);
         let crc = checksum(&bytes[..20], &bytes[24..]);
         bytes[20..24].copy_from_slice(&crc.to_le_bytes());
@@ -207,12 +227,16 @@ fn later(required_section: bool, required: u32, change_block: impl Fn(usize, &mu
         let own = records.iter().filter(|record| task_of(record) == Some(Rank(task)));
         for record in own.clone() {
             match record {
-                Record::Message(message) => encoder.message(&mut content, message),
-                Record::Collective(part) => encoder.collective(&mut content, part),
+                Record::Message(message) => {
+                    encoder.record(&mut content, Rank(task), &Raw::of_message(message))
+                }
+                Record::Collective(part) => {
+                    encoder.record(&mut content, Rank(task), &Raw::of_collective(part))
+                }
                 Record::Communicator(_) => {}
             }
         }
-        encoder.end(&mut content);
+        encoder.end(&mut content, Rank(task));
         let items = own.count() as u32;
         all.push((block(block::Kind::Records, task, items, content.bytes()), items));
     }
@@ -393,10 +417,46 @@ fn a_task_is_read_without_the_others() {
     }
     assert_eq!(task.next().unwrap(), None);
     // So is a message that the index finds in this task.
-    let found = reader.find_message(MessageId(3 * 29_999 + 1)).unwrap().unwrap();
+    let found = find_message(&reader, MessageId(3 * 29_999 + 1)).unwrap();
     assert_eq!((found.0, found.1.src), (29_999, Rank(1)));
     let spoilt = reader.task(Rank(0)).next().unwrap_err();
     assert!(matches!(spoilt.problem, Problem::Checksum("block")), "{spoilt}");
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_batches() {
+    let (tasks, count) = (7, 200_000u32);
+    let header = Header {
+        tasks,
+        messages: count.into(),
+        communicators: 0,
+        collectives: 0,
+        local_collectives: 0,
+        ..small().0
+    };
+    let record = |at: u32| {
+        let (task, time) = ((at.wrapping_mul(0x9e37_79b9) >> 16) % tasks, u64::from(at) << 11);
+        (Rank(task), Raw::message(0, task, (task + 1) % tasks, at.into(), time / 3, time, 0))
+    };
+    let records: Vec<_> = (0..count).map(record).collect();
+    let written = |batch: usize| {
+        let mut writer = Writer::new(Vec::new(), &header, &About::default(), Settings::default()).unwrap();
+        records.chunks(batch).for_each(|records| writer.records(records).unwrap());
+        writer.finish().unwrap()
+    };
+    let alone = {
+        let mut writer = Writer::new(Vec::new(), &header, &About::default(), Settings::default()).unwrap();
+        for (task, raw) in &records {
+            match raw.line(*task) {
+                text::Line::Message(message) => writer.message(&message).unwrap(),
+                _ => unreachable!("all are messages"),
+            }
+        }
+        writer.finish().unwrap()
+    };
+    for batch in [777, 8192, 100_000, count as usize] {
+        assert!(written(batch) == alone, "batches of {batch}");
+    }
 }
 
 #[test]
@@ -862,11 +922,22 @@ proptest! {
     }
 
     #[test]
-    fn any_trace_comes_back(trace in trace(), compress in any::<bool>()) {
+    fn any_trace_comes_back(trace in trace(), compress in any::<bool>(), batch in 1usize..50) {
         let (header, records) = sorted(trace);
         let settings = Settings { compress: compress && cfg!(feature = "zstd"), ..PLAIN };
         let bytes = write(&header, &about(), settings, &records, &[]);
         prop_assert_eq!(read(&bytes).unwrap(), (header, about(), records.clone()));
+        let mut writer = Writer::new(Vec::new(), &header, &about(), settings).unwrap();
+        let mut lines = Vec::new();
+        for record in &records {
+            match record {
+                Record::Communicator(comm) => writer.communicator(comm.id, &comm.members).unwrap(),
+                Record::Message(message) => lines.push((message.src, Raw::of_message(message))),
+                Record::Collective(part) => lines.push((part.task, Raw::of_collective(part))),
+            }
+        }
+        lines.chunks(batch).for_each(|lines| writer.records(lines).unwrap());
+        prop_assert!(writer.finish().unwrap() == bytes, "batches of {batch}");
         let reader = reader_of(&bytes);
         for (task, read) in (0..).map(Rank).zip(side_by_side(reader).unwrap()) {
             let own: Vec<_> = records.iter().filter(|record| task_of(record) == Some(task)).cloned().collect();

@@ -1,6 +1,6 @@
 //! Writes a container: an incomplete block for each task, then the index.
 
-use super::block::{Block, FRAME, Footer, Kind, MAGIC, MAGIC_END, MINOR, MOST_RAW, START, VERSION};
+use super::block::{Block, Footer, Kind, MAGIC, MAGIC_END, MINOR, MOST_RAW, START, VERSION};
 use super::code::{Packed, Runs};
 use super::facts::{Facts, Known};
 use super::index::{Content, Listings, Spot, about_to_bytes};
@@ -12,15 +12,26 @@ use super::{About, BUFFERED, ContainerWriteError};
 use crate::id_set::IdSet;
 use crate::id_table::IdTable;
 use crate::ids::{CommId, Rank};
+use crate::raw::Raw;
 use crate::record::{Header, LocalCollective, Message};
 use crate::text::WriteError;
 use std::collections::HashMap;
+use std::hint::black_box;
 use std::io::Write;
 
-/// Bytes of a block of records; fewer if the incomplete blocks of all tasks would exceed [`BUFFERED`].
-const FULL: usize = 64 << 10;
-/// Minimum of that.
+/// Bytes of a block, with or without compression; fewer if the incomplete blocks of all tasks would exceed [`BUFFERED`].
+const FULL: [usize; 2] = [(16 << 10) - SPARE, (64 << 10) - SPARE];
+/// Room for the last item, so that the buffer of a block is a power of two.
+const SPARE: usize = 512;
+/// Minimum bytes of a block of records.
 const SMALL: usize = 1 << 10;
+
+/// Blocks are written after each so many records, so that their order does not depend on the division into batches.
+const STEP: u64 = 1 << 16;
+/// Bytes written to the output at a time.
+const OUTPUT: usize = 256 << 10;
+/// How many records ahead a record is touched.
+const AHEAD: usize = 8;
 
 /// Settings of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +48,8 @@ impl Default for Settings {
     }
 }
 
-/// Writes a container. The records of each task must come in its program order.
+/// Writes a container. The records of each task must come in its program order, and [`Settings::keep_order`] keeps the order
+/// of those of different tasks.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -48,11 +60,18 @@ pub struct Writer<W: Write> {
     /// The incomplete block of each task that has records, and its index by task.
     begun: Vec<(Rank, Begun)>,
     places: IdTable,
-    /// Size at which a block of records is complete.
+    /// The blocks of records that have ended since the last step, and buffers to be reused.
+    ended: Vec<(Rank, Begun)>,
+    spare: Vec<Packed>,
+    /// Size at which a block of records is complete, and any other.
     full: usize,
+    most: usize,
     communicators: Begun,
     order: Begun,
     runs: Runs,
+    batch: Batch,
+    /// Blocks that are not yet in the output.
+    encoded: Vec<u8>,
     /// Incomplete pieces of notes; task 0 for those of the trace.
     notes: HashMap<(Section, u32), Piece>,
     facts: Facts,
@@ -89,6 +108,34 @@ impl Default for Begun {
     }
 }
 
+/// Sorts records by task, stably.
+#[derive(Debug, Default)]
+struct Batch {
+    /// The place of each record's task.
+    places: Vec<u32>,
+    /// Indices of the records, by place.
+    sorted: Vec<u32>,
+    /// By place: the index in `sorted` behind its last record.
+    ends: Vec<u32>,
+}
+
+impl Batch {
+    fn sort(&mut self, tasks: usize) {
+        let Self { places, sorted, ends } = self;
+        ends.clear();
+        ends.resize(tasks, 0);
+        places.iter().for_each(|&place| ends[place as usize] += 1);
+        let mut sum = 0;
+        ends.iter_mut().for_each(|end| sum += std::mem::replace(end, sum));
+        sorted.resize(places.len(), 0);
+        for (at, &place) in (0..).zip(&*places) {
+            let end = &mut ends[place as usize];
+            sorted[*end as usize] = at;
+            *end += 1;
+        }
+    }
+}
+
 impl<W: Write> Writer<W> {
     /// Begins a container; [`Writer::finish`] compares the counts of `header` with what was written.
     pub fn new(
@@ -105,10 +152,15 @@ impl<W: Write> Writer<W> {
             index: Listings::default(),
             begun: Vec::new(),
             places: IdTable::default(),
-            full: FULL,
+            ended: Vec::new(),
+            spare: Vec::new(),
+            full: FULL[usize::from(settings.compress)],
+            most: FULL[usize::from(settings.compress)],
             communicators: Begun::default(),
             order: Begun::default(),
             runs: Runs::default(),
+            batch: Batch::default(),
+            encoded: Vec::new(),
             notes: HashMap::new(),
             facts: Facts::new(&about.op_codes),
             proving: Proving::new(),
@@ -147,36 +199,60 @@ impl<W: Write> Writer<W> {
             runs.put(&mut begun.content, member.0);
         }
         runs.end(&mut begun.content);
-        if begun.content.bytes().len() >= FULL { self.end_communicators() } else { Ok(()) }
+        if begun.content.len() >= self.most { self.end_communicators() } else { Ok(()) }
     }
 
     /// Writes a message or a local mark.
-    #[inline]
     pub fn message(&mut self, message: &Message) -> Result<(), ContainerWriteError> {
-        self.known(message.src)?;
-        self.known(message.dst)?;
-        self.messages += 1;
-        self.record(message.src, |begun, proving| {
-            proving.line(message, &mut begun.last);
-            begun.summary.message(message.id.0, message.time.0);
-            begun.encoder.message(&mut begun.content, message);
-        })
+        self.record(message.src, &Raw::of_message(message))
     }
 
     /// Writes one task's part of a collective operation.
-    #[inline]
     pub fn collective(&mut self, part: &LocalCollective) -> Result<(), ContainerWriteError> {
-        self.known(part.task)?;
-        self.local_collectives += 1;
-        self.collectives_given += u64::from(self.collectives.insert(part.id.0));
-        if let Some(known) = self.facts.see(part) {
-            self.facts_known(part.id.0, &known)?;
+        self.record(part.task, &Raw::of_collective(part))
+    }
+
+    /// Writes records, each with its task. It encodes them task by task, so a call with many records of each is quicker than
+    /// many calls.
+    pub fn records(&mut self, mut records: &[(Rank, Raw)]) -> Result<(), ContainerWriteError> {
+        while !records.is_empty() {
+            let room = STEP - (self.messages + self.local_collectives) % STEP;
+            let (now, later) = records.split_at(records.len().min(room as usize));
+            self.batch(now)?;
+            records = later;
         }
-        self.record(part.task, |begun, proving| {
-            proving.waits_for(part.task, part.after, begun.last);
-            begun.summary.collective(part.id.0, part.time.0);
-            begun.encoder.collective(&mut begun.content, part);
-        })
+        Ok(())
+    }
+
+    fn batch(&mut self, records: &[(Rank, Raw)]) -> Result<(), ContainerWriteError> {
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.places.clear();
+        for (task, raw) in records {
+            batch.places.push(self.enter(*task, raw)? as u32);
+        }
+        self.put_order(records);
+        batch.sort(self.begun.len());
+        let mut ahead = batch.sorted.iter().skip(AHEAD);
+        let mut begin = 0;
+        for (place, &end) in batch.ends.iter().enumerate() {
+            let own = batch.sorted[begin..end as usize].iter().map(|&at| {
+                // Touched before it is needed, so that cache misses overlap.
+                black_box(ahead.next().map(|&at| records[at as usize].0));
+                &records[at as usize].1
+            });
+            self.encode(place, own);
+            begin = end as usize;
+        }
+        self.batch = batch;
+        self.end_step()
+    }
+
+    #[inline(never)]
+    fn record(&mut self, task: Rank, raw: &Raw) -> Result<(), ContainerWriteError> {
+        let place = self.enter(task, raw)?;
+        self.put_order(&[(task, *raw)]);
+        self.encode(place, std::iter::once(raw));
+        self.end_step()
     }
 
     /// Adds a note; [`Note`] explains `place`. `task` must be given exactly for the sections of tasks. Notes of one section of
@@ -209,16 +285,6 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes the notes of `task` that were made apart. They replace all calls of [`Writer::note`] for their sections.
-    pub fn notes(
-        &mut self,
-        task: Rank,
-        pieces: impl IntoIterator<Item = (Section, Vec<u8>)>,
-    ) -> Result<(), ContainerWriteError> {
-        self.known(task)?;
-        pieces.into_iter().try_for_each(|(section, piece)| self.section(section.name(), Some(task), &piece))
-    }
-
     /// Writes the facts on a collective.
     fn facts_known(&mut self, id: u64, known: &Known) -> Result<(), ContainerWriteError> {
         if let Some(root) = known.root {
@@ -236,7 +302,7 @@ impl<W: Write> Writer<W> {
         place: u64,
         note: &Note<'_>,
     ) -> Result<(), ContainerWriteError> {
-        let full = (BUFFERED / 4 / self.notes.len().max(1)).clamp(SMALL / 4, FULL);
+        let full = (BUFFERED / 4 / self.notes.len().max(1)).clamp(SMALL / 4, self.most);
         let key = (note.section(), task.map_or(0, |task| task.0));
         let piece = self.notes.entry(key).or_default();
         piece.put(place, note);
@@ -264,8 +330,8 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes a piece of the extension section `name`, of one task or of the trace, which readers that do not know it skip.
-    /// Pieces are read in the order in which they are given. Sections of notes are written by [`Writer::note`]; copying one
-    /// does not require understanding it.
+    /// Pieces are read in the order in which they are given. Sections of notes are written by [`Writer::note`], unless their
+    /// pieces were made apart ([`TaskNotes`](super::TaskNotes)); copying one does not require understanding it.
     pub fn section(
         &mut self,
         name: &str,
@@ -301,13 +367,12 @@ impl<W: Write> Writer<W> {
     /// Writes incomplete blocks, index and footer, compares the counts with the header's, and returns the output.
     pub fn finish(mut self) -> Result<W, ContainerWriteError> {
         self.end_communicators()?;
-        let mut places: Vec<usize> = (0..self.begun.len()).collect();
-        places.sort_unstable_by_key(|&place| self.begun[place].0);
-        for place in places {
+        for place in 0..self.begun.len() {
             if self.begun[place].1.items > 0 {
-                self.end_records(place)?;
+                self.end_records(place);
             }
         }
+        self.write_ended()?;
         self.end_order()?;
         self.end_notes()?;
         if self.proving.is_proven() {
@@ -316,7 +381,8 @@ impl<W: Write> Writer<W> {
         let content = self.index.to_bytes();
         let spot = self.block(Kind::Index, 0, 1, content.bytes())?;
         let footer = Footer { offset: spot.offset, length: spot.length, minor: MINOR, required: 0 };
-        self.out.write_all(&footer.to_bytes())?;
+        self.encoded.extend(footer.to_bytes());
+        self.out.write_all(&self.encoded)?;
         self.out.flush()?;
         for (kind, promised, written) in [
             ("point-to-point lines", self.header.messages, self.messages),
@@ -331,31 +397,61 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// Adds a record to the incomplete block of `task`.
+    /// Checks and counts the next record of the file; returns the place of its task.
     #[inline]
-    fn record(
-        &mut self,
-        task: Rank,
-        add: impl FnOnce(&mut Begun, &mut Proving),
-    ) -> Result<(), ContainerWriteError> {
-        let place = match self.places.get(task.0.into()) {
+    fn enter(&mut self, task: Rank, raw: &Raw) -> Result<usize, ContainerWriteError> {
+        self.known(task)?;
+        if raw.is_collective() {
+            self.local_collectives += 1;
+            self.collectives_given += u64::from(self.collectives.insert(raw.id));
+            if let Some(known) = self.facts.see(task, raw) {
+                self.facts_known(raw.id, &known)?;
+            }
+        } else {
+            self.known(Rank(raw.to))?;
+            self.messages += 1;
+            self.proving.id(raw.id);
+        }
+        Ok(match self.places.get(task.0.into()) {
             Some(place) => place as usize,
             None => self.place_for(task),
-        };
-        let begun = &mut self.begun[place].1;
-        add(begun, &mut self.proving);
-        begun.items += 1;
-        if begun.content.bytes().len() >= self.full {
-            self.end_records(place)?;
-        }
-        if self.settings.keep_order {
-            self.runs.put(&mut self.order.content, task.0);
-            self.order.items += 1;
-            if self.order.content.bytes().len() >= FULL || self.order.items == u32::MAX {
-                self.end_order()?;
+        })
+    }
+
+    /// Adds records to the incomplete block of the task at `place`.
+    #[inline(always)]
+    fn encode<'r>(&mut self, place: usize, records: impl Iterator<Item = &'r Raw>) {
+        let (task, mut begun) = (self.begun[place].0, &mut self.begun[place].1);
+        for raw in records {
+            self.proving.record(task, raw, &mut begun.last);
+            begun.summary.add(raw);
+            begun.encoder.record(&mut begun.content, task, raw);
+            begun.items += 1;
+            if begun.content.len() >= self.full {
+                self.end_records(place);
+                begun = &mut self.begun[place].1;
             }
         }
-        Ok(())
+    }
+
+    /// Keeps the order of `records`.
+    #[inline]
+    fn put_order(&mut self, records: &[(Rank, Raw)]) {
+        if self.settings.keep_order {
+            let mut runs = self.runs;
+            records.iter().for_each(|(task, _)| runs.put(&mut self.order.content, task.0));
+            self.runs = runs;
+            self.order.items += records.len() as u32;
+        }
+    }
+
+    /// Writes complete blocks if a step ends here.
+    #[inline]
+    fn end_step(&mut self) -> Result<(), ContainerWriteError> {
+        match (self.messages + self.local_collectives) % STEP {
+            0 => self.write_ended(),
+            _ => Ok(()),
+        }
     }
 
     /// The index for a task without records so far.
@@ -364,23 +460,36 @@ impl<W: Write> Writer<W> {
         let place = self.begun.len();
         self.places.insert(task.0.into(), place as u32);
         self.begun.push((task, Begun::default()));
-        self.full = (BUFFERED / self.begun.len()).clamp(SMALL, FULL);
+        self.full = (BUFFERED / self.begun.len()).clamp(SMALL, self.most);
         place
     }
 
-    /// Writes the incomplete block of the task at `place` and reuses its buffer.
+    /// Ends the incomplete block of the task at `place`.
     #[cold]
-    fn end_records(&mut self, place: usize) -> Result<(), ContainerWriteError> {
-        let (Rank(task), begun) = &mut self.begun[place];
-        let (task, mut begun) = (*task, std::mem::take(begun));
-        begun.encoder.end(&mut begun.content);
-        let (spot, crc) =
-            self.block_with_checksum(Kind::Records, task, begun.items, begun.content.bytes())?;
-        self.record_blocks.add(task, begun.items, crc);
-        self.index.tasks.entry(task).or_default().push_records(spot, &begun.summary);
-        begun.content.clear();
-        let Begun { content, last, .. } = begun;
-        self.begun[place].1 = Begun { content, last, ..Begun::default() };
+    fn end_records(&mut self, place: usize) {
+        let (task, begun) = &mut self.begun[place];
+        begun.encoder.end(&mut begun.content, *task);
+        let content = self.spare.pop().unwrap_or_default();
+        let next = Begun { content, last: begun.last, ..Begun::default() };
+        self.ended.push((*task, std::mem::replace(begun, next)));
+    }
+
+    /// Writes the blocks of records that have ended, by task, and reuses their buffers.
+    #[cold]
+    fn write_ended(&mut self) -> Result<(), ContainerWriteError> {
+        if self.order.content.len() >= self.most || self.order.items > u32::MAX / 2 {
+            self.end_order()?;
+        }
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.sort_by_key(|&(task, _)| task);
+        for (Rank(task), Begun { mut content, items, summary, .. }) in ended.drain(..) {
+            let (spot, crc) = self.block_with_checksum(Kind::Records, task, items, content.bytes())?;
+            self.record_blocks.add(task, items, crc);
+            self.index.tasks.entry(task).or_default().push_records(spot, &summary);
+            content.clear();
+            self.spare.push(content);
+        }
+        self.ended = ended;
         Ok(())
     }
 
@@ -416,10 +525,13 @@ impl<W: Write> Writer<W> {
     ) -> Result<(Spot, u32), ContainerWriteError> {
         // A longer block (a communicator of very many runs) cannot be compressed.
         let compress = self.settings.compress && raw.len() <= MOST_RAW;
-        let (bytes, crc) = Block { kind, task, items, raw }.to_bytes(compress)?;
-        debug_assert!(bytes.len() >= FRAME);
-        self.out.write_all(&bytes)?;
-        let spot = Spot { offset: self.offset, length: bytes.len() as u64, items };
+        let begin = self.encoded.len();
+        let crc = Block { kind, task, items, raw }.encode(compress, &mut self.encoded)?;
+        let spot = Spot { offset: self.offset, length: (self.encoded.len() - begin) as u64, items };
+        if self.encoded.len() >= OUTPUT {
+            self.out.write_all(&self.encoded)?;
+            self.encoded.clear();
+        }
         self.offset += spot.length;
         Ok((spot, crc))
     }

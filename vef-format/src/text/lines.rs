@@ -3,7 +3,8 @@
 use super::error::WriteError;
 use super::numerals::{self, LONGEST, ROOM};
 use crate::ids::{CommId, Rank};
-use crate::record::{Dependency, Header, LocalCollective, Message};
+use crate::raw::{AWAITED, DEPENDENCY, Raw};
+use crate::record::Header;
 
 /// Maximum bytes of a point-to-point or collective line: nine numbers, each with a letter and a blank.
 const LINE: usize = 9 * (LONGEST + 1) + 8;
@@ -43,43 +44,35 @@ impl Lines {
         self.messages + self.local_collectives
     }
 
-    /// Adds a message or a local mark.
+    /// Adds a record of `task`.
     ///
     /// # Errors
     /// [`WriteError::Rank`]
     #[inline]
-    pub fn message(&mut self, message: &Message) -> Result<(), WriteError> {
-        self.known(message.src)?;
-        self.known(message.dst)?;
-        self.messages += 1;
-        let mut line = self.row();
-        line.number(message.id.0);
-        line.number(message.src.0.into());
-        line.number(message.dst.0.into());
-        line.number(message.bytes.0);
-        line.waits(message.awaited, message.after, message.time.0);
-        self.at = line.end();
-        Ok(())
-    }
-
-    /// Adds one task's part of a collective operation.
-    ///
-    /// # Errors
-    /// [`WriteError::Rank`]
-    #[inline]
-    pub fn collective(&mut self, collective: &LocalCollective) -> Result<(), WriteError> {
-        self.known(collective.task)?;
-        self.local_collectives += 1;
-        let mut line = self.row();
-        line.bytes(*b"G");
-        line.number(collective.id.0);
-        line.bytes(*b"C");
-        line.number(collective.comm.0.into());
-        line.number(collective.op.0.into());
-        line.number(collective.task.0.into());
-        line.number(collective.amounts.send.0);
-        line.number(collective.amounts.recv.0);
-        line.waits(false, collective.after, collective.time.0);
+    pub fn raw(&mut self, task: Rank, raw: &Raw) -> Result<(), WriteError> {
+        self.known(task)?;
+        let mut line;
+        if raw.is_collective() {
+            self.local_collectives += 1;
+            line = self.row();
+            line.bytes(*b"G");
+            line.number(raw.id);
+            line.bytes(*b"C");
+            line.number(raw.to.into());
+            line.number(raw.op.into());
+            line.number(task.0.into());
+            line.number(raw.bytes);
+            line.number(raw.recv);
+        } else {
+            self.known(Rank(raw.to))?;
+            self.messages += 1;
+            line = self.row();
+            line.number(raw.id);
+            line.number(task.0.into());
+            line.number(raw.to.into());
+            line.number(raw.bytes);
+        }
+        line.waits(raw.tag & (DEPENDENCY | AWAITED), raw.time, raw.after);
         self.at = line.end();
         Ok(())
     }
@@ -173,15 +166,15 @@ impl Row<'_> {
 
     /// Appends the fields `dep`, `time` and `idDep`, and the line end.
     #[inline(always)]
-    fn waits(&mut self, awaited: bool, after: Dependency, time: u64) {
-        self.bytes([b'0' + after.code() + 4 * u8::from(awaited), b' ']);
+    fn waits(&mut self, dep: u8, time: u64, after: u64) {
+        self.bytes([b'0' + dep, b' ']);
         self.number(time);
-        match after {
-            Dependency::Sent(id) | Dependency::Received(id) => self.number(id.0),
-            Dependency::Start => self.bytes(*b"-1 "),
-            Dependency::Collective(id) => {
+        match dep & DEPENDENCY {
+            0 => self.bytes(*b"-1 "),
+            1 | 2 => self.number(after),
+            _ => {
                 self.bytes(*b"G");
-                self.number(id.0);
+                self.number(after);
             }
         }
         self.line_end();
@@ -199,6 +192,7 @@ mod tests {
     use super::*;
     use crate::ids::{CollectiveId, MessageId};
     use crate::operation::{Amounts, OpCode};
+    use crate::record::{Dependency, LocalCollective, Message};
     use crate::units::{Bytes, Ticks};
     use proptest::prelude::*;
 
@@ -245,11 +239,13 @@ mod tests {
                 if collective {
                     let amounts = Amounts { send: Bytes(a), recv: Bytes(b) };
                     let (id, comm, op, task) = (CollectiveId(id), CommId(dst), OpCode(b as u16), Rank(src));
-                    lines.collective(&LocalCollective { id, comm, op, task, amounts, after, time }).unwrap();
+                    let part = LocalCollective { id, comm, op, task, amounts, after, time };
+                    lines.raw(task, &Raw::of_collective(&part)).unwrap();
                     expected += &format!("G{} C{dst} {} {src} {a} {b} {code} {} {id_dep}\n", id.0, op.0, time.0);
                 } else {
                     let (id, src, dst, bytes) = (MessageId(id), Rank(src), Rank(dst), Bytes(a));
-                    lines.message(&Message { id, src, dst, bytes, awaited, after, time }).unwrap();
+                    let message = Message { id, src, dst, bytes, awaited, after, time };
+                    lines.raw(src, &Raw::of_message(&message)).unwrap();
                     let dep = code + if awaited { 4 } else { 0 };
                     expected += &format!("{} {src} {dst} {a} {dep} {} {id_dep}\n", id.0, time.0);
                 }

@@ -3,6 +3,7 @@
 use super::error::WriteError;
 use super::lines::Lines;
 use crate::ids::{CommId, Rank};
+use crate::raw::Raw;
 use crate::record::{Header, LocalCollective, Message};
 use std::io::Write;
 
@@ -45,14 +46,14 @@ impl<W: Write> Writer<W> {
     /// Writes a message or a local mark.
     #[inline]
     pub fn message(&mut self, message: &Message) -> Result<(), WriteError> {
-        self.lines.message(message)?;
+        self.lines.raw(message.src, &Raw::of_message(message))?;
         self.hand_over(BLOCK)
     }
 
     /// Writes one task's part of a collective operation.
     #[inline]
     pub fn collective(&mut self, collective: &LocalCollective) -> Result<(), WriteError> {
-        self.lines.collective(collective)?;
+        self.lines.raw(collective.task, &Raw::of_collective(collective))?;
         self.hand_over(BLOCK)
     }
 
