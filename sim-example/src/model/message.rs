@@ -147,7 +147,7 @@ impl<'a> Messages<'a> {
     }
 
     /// Sends a message at a switch over its next link; returns its next event.
-    #[inline]
+    #[inline(always)]
     fn pass_on(&mut self, event: Event, now: Picos) -> Result<(Picos, Event), OutOfTime> {
         let Event { slot, link, what } = match event.what {
             What::Undecided => self.route(event.slot, now),
