@@ -1,11 +1,12 @@
 //! The options of a simulated network, shared by `vef sim` and `vef traffic`.
 
 use crate::output::Failure;
-use clap::Args;
+use clap::{Args, Parser};
 use sim_example::NetworkSettings;
 use sim_example::loggp::Rendezvous;
 use sim_example::model::{Arbiter, Buffers, Model, Weights};
 use sim_example::quantity::{parse_bytes, parse_time};
+use sim_example::topology::TopologySpec;
 
 /// Topologies, routings and models, for `--help`.
 pub const WORDS: &str = "\
@@ -131,11 +132,6 @@ impl Network {
             other => return Err(format!("--rendezvous {other:?}: write late or handshake").into()),
         };
         loggp.compat = self.compat;
-        if network.model != Model::LogGp && (self.loggp.is_some() || self.compat) {
-            return Err(
-                format!("--loggp and --compat are for --model loggp, not for {}", network.model).into()
-            );
-        }
         let packet = &mut network.packet;
         packet.size = parse_bytes(&self.packet_size)?;
         packet.header = parse_bytes(&self.packet_header)?;
@@ -154,5 +150,61 @@ impl Network {
         };
         packet.credit_delay = parse_time(&self.credit_delay)?;
         Ok(network)
+    }
+
+    /// The options that were given other values than their defaults, though the model, or the topology, does not use them.
+    pub fn without_effect(&self) -> Result<Vec<&'static str>, Failure> {
+        let settings = self.settings()?;
+        let (model, default) = (settings.model, Self::of_no_options());
+        let is_packet = model == Model::Packet;
+        let has_links = model != Model::LogGp;
+        let has_groups = has_links && matches!(settings.topology, TopologySpec::Dragonfly { .. });
+        let options = [
+            ("--routing", self.routing != default.routing, has_links),
+            ("--bandwidth", self.bandwidth != default.bandwidth, has_links),
+            ("--latency", self.latency != default.latency, has_links),
+            ("--node-bandwidth", self.node_bandwidth.is_some(), has_links),
+            ("--node-latency", self.node_latency.is_some(), has_links),
+            ("--global-bandwidth", self.global_bandwidth.is_some(), has_groups),
+            ("--global-latency", self.global_latency.is_some(), has_groups),
+            ("--switch-delay", self.switch_delay != default.switch_delay, has_links),
+            ("--overhead", self.overhead != default.overhead, has_links),
+            ("--loggp", self.loggp.is_some(), model == Model::LogGp),
+            ("--rendezvous", self.rendezvous != default.rendezvous, model == Model::LogGp),
+            ("--compat", self.compat, model == Model::LogGp),
+            ("--weights", self.weights != default.weights, model == Model::Flow),
+            ("--packet-size", self.packet_size != default.packet_size, is_packet),
+            ("--packet-header", self.packet_header != default.packet_header, is_packet),
+            ("--buffer", self.buffer.is_some(), is_packet),
+            ("--vcs", self.vcs.is_some(), is_packet),
+            ("--buffers", self.buffers != default.buffers, is_packet),
+            ("--speedup", self.speedup.is_some(), is_packet),
+            ("--arbiter", self.arbiter != default.arbiter, is_packet),
+            ("--credit-delay", self.credit_delay != default.credit_delay, is_packet),
+        ];
+        let unused = options.into_iter().filter(|&(_, is_given, is_used)| is_given && !is_used);
+        Ok(unused.map(|(name, ..)| name).collect())
+    }
+
+    /// Refuses options without effect.
+    pub fn all_have_effect(&self) -> Result<(), Failure> {
+        let unused = self.without_effect()?;
+        match unused.is_empty() {
+            true => Ok(()),
+            false => {
+                let (model, topology) = (&self.model, &self.topology);
+                let names = unused.join(", ");
+                Err(format!("{names}: no effect with --model {model} and --topology {topology}").into())
+            }
+        }
+    }
+
+    fn of_no_options() -> Self {
+        #[derive(Parser)]
+        struct Alone {
+            #[command(flatten)]
+            network: Network,
+        }
+        Alone::parse_from(["vef"]).network
     }
 }

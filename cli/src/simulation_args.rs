@@ -100,6 +100,31 @@ pub struct Sim {
     pub csv: Option<Table>,
 }
 
+impl Sim {
+    /// The options given that say how a trace runs.
+    pub fn of_traces(&self) -> Vec<&'static str> {
+        let options = [
+            ("--topology", self.network.topology != "auto"),
+            ("--placement", self.placement != "block"),
+            ("--calibration", self.calibration.is_some()),
+            ("--compute-scale", self.compute_scale != "1"),
+            ("--compute-noise", self.compute_noise != "captured"),
+            ("--from-init", self.from_init),
+            ("--send-completion", self.send_completion != "eager"),
+            ("--same-node", self.same_node != "network"),
+            ("--algorithms", self.algorithms != "default"),
+            ("--op-codes", self.op_codes.is_some()),
+            ("-j", self.jobs.is_some()),
+            ("--links", self.links),
+            ("--critical-path", self.critical_path),
+            ("--draw", self.draw.is_some()),
+            ("--report", self.report.is_some()),
+            ("--csv", self.csv.is_some()),
+        ];
+        options.into_iter().filter(|&(_, is_given)| is_given).map(|(name, _)| name).collect()
+    }
+}
+
 /// A table of a simulation's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Table {

@@ -119,6 +119,15 @@ fn nonsense_is_refused_in_one_line() {
         (&["--draw", "/nowhere/out.svg"], "/nowhere"),
         (&["-o", "points"], "--sweep"),
         (&["--model", "loggp", "--send-completion", "sent"], "--loggp S=BYTES"),
+        (&["--vcs", "4", "--weights", "latency"], "--weights, --vcs: no effect with --model cut-through"),
+        (&["--model", "flow", "--packet-size", "4KiB"], "--packet-size: no effect with --model flow"),
+        (&["--model", "packet", "--rendezvous", "handshake"], "--rendezvous: no effect with --model packet"),
+        (&["--model", "loggp", "--bandwidth", "1Gbit/s"], "--bandwidth: no effect with --model loggp"),
+        (&["--topology", "torus:4x4", "--global-latency", "1us"], "and --topology torus:4x4"),
+        (&["--model", "loggp", "--csv", "time"], "model loggp has no links"),
+        (&["-j", "2"], "-j: no effect with --model cut-through"),
+        (&["--sweep", "model=flow,latency", "--vcs", "4"], "--vcs: no effect at any point of the sweep"),
+        (&["--sweep", "vcs=2,4"], "--vcs: no effect at any point of the sweep"),
     ] {
         let refused = run(vef().arg("sim").arg(&trace).args(arguments)).exited(2);
         assert!(refused.stderr().contains(part), "{arguments:?}: {}", refused.stderr());

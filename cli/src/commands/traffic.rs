@@ -9,6 +9,7 @@ use sim_example::traffic::{Arrivals, Point, run_traffic};
 use sim_example::{NetworkSettings, SimError};
 
 pub fn execute(traffic: &Traffic) -> Result<(), Failure> {
+    traffic.network.all_have_effect()?;
     let (network, settings) = (traffic.network.settings()?, settings(traffic)?);
     let loads = loads(&traffic.load)?;
     let bar = Bar::new("simulating");

@@ -19,14 +19,11 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if !sim.sweep.is_empty() {
         return sweep::execute(sim);
     }
+    sim.network.all_have_effect()?;
     let written: Vec<&Path> = [&sim.draw, &sim.report].into_iter().flatten().map(PathBuf::as_path).collect();
     output::can_all_be_written(&written, &[&sim.trace])?;
     let trace = Input::of(&sim.trace)?;
     if Schedule::is_schedule(&trace.path) {
-        if sim.report.is_some() {
-            let name = trace.name().display();
-            return Err(format!("{name}: --report is of traces; this is a GOAL schedule").into());
-        }
         return schedule(sim, &trace);
     }
     let report = simulated(sim, &trace)?;
@@ -52,12 +49,10 @@ fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
             format!("{path}: a GOAL schedule runs under --model loggp, not under {}", network.model).into()
         );
     }
-    if (sim.compute_scale.as_str(), sim.compute_noise.as_str()) != ("1", "captured") {
-        let path = input.path.display();
-        return Err(format!(
-            "{path}: --compute-scale and --compute-noise are for traces; this is a GOAL schedule"
-        )
-        .into());
+    let of_traces = sim.of_traces();
+    if !of_traces.is_empty() {
+        let (path, names) = (input.path.display(), of_traces.join(", "));
+        return Err(format!("{path}: no effect on a GOAL schedule: {names}").into());
     }
     let report = Schedule::read(&input.path)
         .map_err(SimError::from)

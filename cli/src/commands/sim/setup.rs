@@ -28,23 +28,26 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Runs a simulation, and concurrently the one without contention, which ends early and gives the amount of
-/// work.
+/// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
+/// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds.
 pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimError> {
     // In a sweep the points are shown, and all cores are busy.
     let bar = sim.sweep.is_empty().then(|| Bar::new("simulating"));
     let ideal = (!sim.no_ideal).then(|| settings.ideal()).flatten();
     let total = AtomicU64::new(0);
+    let run_ideal = |ideal: &Settings| {
+        let report = simulate(ideal, &mut |_| {});
+        if let Ok(report) = &report {
+            total.store(report.messages, Ordering::Relaxed);
+        }
+        report
+    };
     std::thread::scope(|scope| {
-        let ideal = ideal.as_ref().map(|ideal| {
-            scope.spawn(|| {
-                let report = simulate(ideal, &mut |_| {});
-                if let Ok(report) = &report {
-                    total.store(report.messages, Ordering::Relaxed);
-                }
-                report
-            })
-        });
+        let (first, beside) = match &ideal {
+            Some(ideal) if settings.threads > 1 => (Some(run_ideal(ideal)?), None),
+            Some(ideal) => (None, Some(scope.spawn(move || run_ideal(ideal)))),
+            None => (None, None),
+        };
         let mut report = simulate(settings, &mut |progress| {
             let Some(bar) = &bar else { return };
             match total.load(Ordering::Relaxed) {
@@ -53,9 +56,9 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimErro
             }
             bar.at(format_args!("{} of simulated time", progress.now));
         })?;
-        // It finds what several threads may miss in an invalid trace.
-        if let Some(Ok(ideal)) = ideal.map(std::thread::ScopedJoinHandle::join) {
-            report.set_ideal(&ideal?);
+        let beside = beside.and_then(|thread| thread.join().ok()).transpose()?;
+        if let Some(ideal) = first.or(beside) {
+            report.set_ideal(&ideal);
         }
         if let Some(link) = report.critical_link() {
             let again = simulate(&settings.doubled(link), &mut |progress| {
@@ -92,8 +95,21 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     settings.send_completion = send_completion(&sim.send_completion)?;
     settings.same_node = same_node(&sim.same_node)?;
     settings.algorithms = algorithms::table(&sim.algorithms)?;
-    if settings.network.model == Model::LogGp && (sim.critical_path || sim.links || sim.draw.is_some()) {
-        return Err("--critical-path, --links and --draw: model loggp has no links".into());
+    let needs_links = sim.csv.is_some_and(Table::needs_links);
+    let of_links = sim.critical_path || sim.links || sim.draw.is_some() || needs_links;
+    if settings.network.model == Model::LogGp && of_links {
+        return Err(
+            "--critical-path, --links, --draw, --csv links, time and sources: model loggp has no links"
+                .into(),
+        );
+    }
+    let several = sim.jobs.is_some_and(|jobs| jobs > 1) && sim.sweep.is_empty();
+    if several && settings.network.model != Model::Packet {
+        return Err(format!(
+            "-j: no effect with --model {}; only packet has several threads",
+            sim.network.model
+        )
+        .into());
     }
     if settings.network.model == Model::LogGp && settings.send_completion != SendCompletion::Eager {
         return Err("--send-completion: model loggp has --loggp S=BYTES and --rendezvous instead".into());
@@ -101,8 +117,7 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     // The points of a sweep run concurrently.
     settings.threads = sim.jobs.filter(|_| sim.sweep.is_empty()).map_or(1, u32::from);
     settings.observe.critical_path = sim.critical_path;
-    settings.observe.links =
-        sim.links || sim.draw.is_some() || sim.report.is_some() || sim.csv.is_some_and(Table::needs_links);
+    settings.observe.links = sim.links || sim.draw.is_some() || sim.report.is_some() || needs_links;
     if let Some(file) = &sim.calibration {
         sim_example::calibration::Calibration::read(file)?.apply(&mut settings)?;
     }

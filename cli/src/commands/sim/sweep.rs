@@ -119,6 +119,8 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
         return Err(format!("--sweep: more than {MOST} points").into());
     };
     let mut points = Vec::with_capacity(count);
+    // Options without effect at any point so far.
+    let mut unused: Option<Vec<&str>> = None;
     for number in 0..count {
         let (mut rest, mut values) = (number, Vec::new());
         for (option, all) in options.iter().rev() {
@@ -137,10 +139,18 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
                 values.iter().map(|(o, v)| format!("{o}={v}")).collect::<Vec<_>>().join(" ")
             )
         };
+        let here = at.network.without_effect().map_err(wrong)?;
+        match &mut unused {
+            Some(unused) => unused.retain(|name| here.contains(name)),
+            none => *none = Some(here),
+        }
         let identity = identity(&at).map_err(wrong)?;
         points.push(Point { values, sim: at, identity });
     }
-    Ok(points)
+    match unused.filter(|unused| !unused.is_empty()) {
+        Some(unused) => Err(format!("{}: no effect at any point of the sweep", unused.join(", ")).into()),
+        None => Ok(points),
+    }
 }
 
 /// Appends the unit to a rate, time or size without one.
