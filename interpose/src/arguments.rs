@@ -31,6 +31,8 @@ pub(crate) fn abi() -> Option<&'static Abi> {
 /// The number of words that the caller passes.
 pub(crate) fn words_of(export: Export) -> usize {
     let parameters = match (export.form, export.call()) {
+        // Fortran's has a level alone, and no error code.
+        (Form::Fortran | Form::Descriptors, Call::MPI_Pcontrol) => return 1,
         // Fortran passes no argc and argv.
         (Form::Fortran, Call::MPI_Init) => 0,
         (Form::Fortran, Call::MPI_Init_thread) => 2,

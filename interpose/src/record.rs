@@ -215,8 +215,10 @@ unsafe fn call_real(export: Export, words: usize, real: Option<NonNull<c_void>>,
     let Some(real) = real else { return ERR_NO_SUCH_FUNCTION };
     // SAFETY: the contract.
     let code = unsafe { frame.pass_to(real, words) };
-    if export.form == Form::C {
-        return code;
+    match (export.form, export.call()) {
+        (Form::C, _) => return code,
+        (_, Call::MPI_Pcontrol) => return SUCCESS,
+        _ => {}
     }
     // SAFETY: the word after the parameters is null or the address of an INTEGER that the call has set.
     unsafe {

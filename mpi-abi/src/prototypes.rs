@@ -441,18 +441,6 @@ impl Call {
         }
     }
 
-    /// Whether these parameters exist and have the same positions as in `model`.
-    pub const fn is_like(self, model: Call, names: &[Name]) -> bool {
-        let mut i = 0;
-        while i < names.len() {
-            match self.position(names[i]) {
-                Some(place) if place == model.place(names[i]) => i += 1,
-                _ => return false,
-            }
-        }
-        true
-    }
-
     /// The number of hidden lengths of strings after `ierror` in Fortran.
     pub fn hidden_lengths(self) -> usize {
         self.parameters().iter().filter(|parameter| parameter.kind.is_string()).count()
