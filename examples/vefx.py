@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Prints a container as the text of its trace, as `vef convert` does: vefx.py TRACE.vefx > TRACE.vef
-
-A reader of containers of version 4 that rests on nothing but docs/formats.md. Compressed blocks need the program zstd."""
+"""Prints a container of version 4 as the text of its trace, as `vef convert` does: vefx.py TRACE.vefx > TRACE.vef
+Rests on nothing but docs/formats.md. Compressed blocks need the program zstd."""
 import subprocess, sys, zlib
 from struct import unpack_from
 
@@ -15,25 +14,16 @@ class Numbers:
     def get(self):
         first = self.data[self.at]
         size = (first & -first).bit_length() if first else 9
-        word = int.from_bytes(self.data[self.at:self.at + size], "little")
-        self.at += size
+        self.at, word = self.at + size, int.from_bytes(self.data[self.at:self.at + size], "little")
         return word >> size & (1 << 7 * size) - 1 if first else word >> 8
 
     def signed(self):
-        zigzag = self.get()
-        return zigzag >> 1 ^ -(zigzag & 1)
+        return (zigzag := self.get()) >> 1 ^ -(zigzag & 1)
 
     def text(self):
         size = self.get()
         self.at += size
         return self.data[self.at - size:self.at].decode()
-
-    def name(self, names):
-        """A new name, or the number of one that occurred before."""
-        number = self.get()
-        if number == 0:
-            names.append(self.text())
-        return names[number - 1]
 
     def runs(self, count):
         """So many tasks, told as steps that repeat."""
@@ -54,15 +44,14 @@ class Container:
         self.index = index = Numbers(self.block(offset, length))
         numbers, of_records = index.get(), index.get()
         about, self.communicators, self.order = (self.places(numbers) for _ in range(3))
-        self.sections = {}  # by name and task, -1 for the trace's
+        self.sections, self.tasks, task = {}, {}, 0  # sections by name and task, -1 for the trace's
         for _ in range(index.get()):
-            name, required, task = index.text(), required | index.get() & 1, -1
+            name, required, of = index.text(), required | index.get() & 1, -1
             for _ in range(index.get()):
-                task += index.get()
-                self.sections[name, task] = self.places(numbers)
+                of += index.get()
+                self.sections[name, of] = self.places(numbers)
         if required:
             sys.exit(f"{path}: needs a reader of version 4.{minor}")
-        self.tasks, task = {}, 0
         for _ in range(index.get()):
             task += index.get()
             self.tasks[task] = self.places(of_records)
@@ -89,7 +78,7 @@ class Container:
         for offset, length, items in self.tasks[task]:
             data, at, message, collective = self.block(offset, length), 0, 0, 0
             while items > 0:
-                head, at = unpack_from("<H", data, at)[0], at + 2
+                head, at, items = unpack_from("<H", data, at)[0], at + 2, items - 1
                 dep, kind, wide = head & 7, head >> 3 & 3, head & 32
                 widths = [8 if wide else WIDTH[head >> bit & 3] for bit in range(6, 16, 2)]
                 if kind > 1:  # two further fields, and a byte that tells how wide they are
@@ -99,8 +88,7 @@ class Container:
                 for number, width in enumerate(widths):
                     at += kind > 1 and not wide and at == more and number in (0, 5)
                     signed = number in (0, 2) or (number, kind) in ((3, 1), (3, 3), (5, 3))
-                    value = int.from_bytes(data[at:at + width], "little")
-                    fields.append(value - EXCESS[width] if signed else value)
+                    fields.append(int.from_bytes(data[at:at + width], "little") - (EXCESS[width] if signed else 0))
                     at += width
                 if kind == 3:
                     mark = message + fields[5] & WRAP
@@ -114,15 +102,6 @@ class Container:
                 else:
                     message, to = message + fields[0] & WRAP, task + fields[3] & WRAP if kind else task
                     yield f"{message} {task} {to} {fields[4]} {dep} {fields[1]} {after}"
-                items -= 1
-
-    def notes(self, name, task):
-        """The place of each note of a section, the numbers of what it says, and the names so far in the piece."""
-        for offset, length, _ in self.sections.get((name, task), []):
-            piece, place, names = Numbers(self.block(offset, length)), 0, []
-            while piece.at < len(piece.data):
-                place += piece.signed()
-                yield place, piece, names
 
     def text(self):
         tasks, messages, communicators, collectives, parts, clock = (self.header.get() for _ in range(6))
@@ -133,9 +112,8 @@ class Container:
                 yield f"C{block.get()} " + " ".join(map(str, block.runs(block.get())))
         records = {task: self.records(task) for task in self.tasks}
         yield from () if self.order else (line for lines in records.values() for line in lines)
-        for offset, length, items in self.order:
-            for task in Numbers(self.block(offset, length)).runs(items):
-                yield next(records[task])
+        runs = (Numbers(self.block(offset, length)).runs(items) for offset, length, items in self.order)
+        yield from (next(records[task]) for run in runs for task in run)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,32 @@ from pathlib import Path
 from count_trace import classes, exact
 
 sys.path.append(str(Path(__file__).parents[2] / "examples"))
-from vefx import Container  # noqa: E402
+from vefx import Container, Numbers  # noqa: E402
+
+
+def notes(name, task):
+    """The place of each note of a section, the numbers of what it says, and the names so far in the piece."""
+    for offset, length, _ in container.sections.get((name, task), []):
+        piece, place, names = Numbers(container.block(offset, length)), 0, []
+        while piece.at < len(piece.data):
+            place += piece.signed()
+            yield place, piece, names
+
+
+def named(note, names):
+    """A new name, or the number of one that occurred before."""
+    number = note.get()
+    if number == 0:
+        names.append(note.text())
+    return names[number - 1]
+
 
 container = Container(sys.argv[1])
 tasks, *_, clock = (container.header.get() for _ in range(6))
 functions, phases = Counter(), {}
 hosts, local = [], {True: [0, 0], False: [0, 0]}
-for place, note, names in container.notes("placement", -1):
-    hosts += hosts[-1:] * (place - len(hosts)) + [note.name(names)]
+for place, note, names in notes("placement", -1):
+    hosts += hosts[-1:] * (place - len(hosts)) + [named(note, names)]
 hosts += hosts[-1:] * (tasks - len(hosts))
 
 
@@ -33,8 +51,8 @@ def fields(line):
 
 
 for task in container.tasks:
-    calls = [(place, note.name(names)) for place, note, names in container.notes("calls", task)]
-    steps = [(place, note.get(), note.name(names)) for place, note, names in container.notes("phases", task)]
+    calls = [(place, named(note, names)) for place, note, names in notes("calls", task)]
+    steps = [(place, note.get(), named(note, names)) for place, note, names in notes("phases", task)]
     function, inside = None, []
 
     def pass_steps(at):

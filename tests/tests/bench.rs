@@ -489,8 +489,8 @@ fn a_known_network_is_found_and_predicted() {
     let text = std::fs::read_to_string(path("calibration.toml")).expect("a calibration");
     let rate = text.split("[inter.ns_per_byte]\nvalue = ").nth(1).and_then(|rest| rest.lines().next());
     let rate: f64 = rate.and_then(|value| value.parse().ok()).expect("a rate");
-    // 20 Mbit/s of frames of 1514 bytes that carry 1448: 418 ns a byte. A loaded machine only slows it down.
-    assert!((405.0..470.0).contains(&rate), "{rate} ns a byte");
+    // 20 Mbit/s of frames of 1514 bytes that carry 1448: 418 ns a byte. Pauses of a loaded machine let the link's bucket fill.
+    assert!((380.0..470.0).contains(&rate), "{rate} ns a byte");
     let checked = run(vef()
         .args(["bench", "check", "--json", "--calibration"])
         .arg(path("calibration.toml"))

@@ -60,7 +60,7 @@ fn no_process_needs_more_memory_than_it_may_use() {
     let work = tempfile::tempdir().expect("a directory");
     let path = |name: &str| work.path().join(name);
     // Some 28 MB in memory, in many tasks: little is as large as one.
-    Workload { tasks: 96, records: 1_000_000, ahead: 0 }.write(&path("capture")).expect("a capture");
+    Workload { tasks: 96, records: 2_000_000, ahead: 0 }.write(&path("capture")).expect("a capture");
     let alone = |name: &str| {
         let mut mix = vef();
         run(mix.args(["mix", "-j", "1", "-i"]).arg(path("capture")).arg("-o").arg(path(name))).success();
