@@ -1,4 +1,4 @@
-//! Time-independent text traces: [`write`] makes them from a capture, [`aggregate`] adds them up.
+//! Time-independent text traces: [`write()`] makes them from a capture, [`aggregate`] adds them up.
 //!
 //! The aggregation is that of MinI Parser ("MinI", diploma thesis, NTUA, chapter 4).
 //! The files of all ranks are read in turns, a line each, phase by phase: a phase begins (and ends) for the reader when every rank
