@@ -62,7 +62,7 @@ class Container:
         content = self.data[offset + 24:offset + length]
         if zlib.crc32(content, zlib.crc32(self.data[offset:offset + 20])) != crc or stored != length - 24 or flags or codec > 1:
             sys.exit(f"the block at byte {offset} is damaged, or of a later version")
-        return subprocess.run(["zstd", "-dc"], input=content, capture_output=True).stdout if codec else content
+        return subprocess.run(["zstd", "-dc"], input=content, capture_output=True, check=True).stdout if codec else content
 
     def places(self, numbers):
         """Offset, length and items of each block of a list; what else is told of it is passed by."""

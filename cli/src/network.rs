@@ -152,8 +152,9 @@ impl Network {
         Ok(network)
     }
 
-    /// The options that were given other values than their defaults, though the model, or the topology, does not use them.
-    pub fn without_effect(&self) -> Result<Vec<&'static str>, Failure> {
+    /// The options that were given other values than their defaults, or are `swept` over several values, though the model, or the topology, does not
+    /// use them.
+    pub fn without_effect(&self, swept: &[&str]) -> Result<Vec<&'static str>, Failure> {
         let settings = self.settings()?;
         let (model, default) = (settings.model, Self::of_no_options());
         let is_packet = model == Model::Packet;
@@ -182,13 +183,15 @@ impl Network {
             ("--arbiter", self.arbiter != default.arbiter, is_packet),
             ("--credit-delay", self.credit_delay != default.credit_delay, is_packet),
         ];
-        let unused = options.into_iter().filter(|&(_, is_given, is_used)| is_given && !is_used);
+        let is_swept = |name: &str| swept.contains(&name.trim_start_matches('-'));
+        let unused =
+            options.into_iter().filter(|&(name, is_given, is_used)| !is_used && (is_given || is_swept(name)));
         Ok(unused.map(|(name, ..)| name).collect())
     }
 
     /// Refuses options without effect.
     pub fn all_have_effect(&self) -> Result<(), Failure> {
-        let unused = self.without_effect()?;
+        let unused = self.without_effect(&[])?;
         match unused.is_empty() {
             true => Ok(()),
             false => {

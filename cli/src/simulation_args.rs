@@ -164,7 +164,7 @@ permutation.
 Examples:
   vef traffic --topology torus:8x8 --pattern uniform
   vef traffic --topology dragonfly:2x4x2 --routing ugal --pattern adversarial --load 0.05:0.5:0.05
-  vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --vcs 4 --json", network::WORDS))]
+  vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --model packet --vcs 4 --json", network::WORDS))]
 pub struct Traffic {
     #[command(flatten)]
     pub network: Network,

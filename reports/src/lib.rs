@@ -20,6 +20,5 @@ pub mod timeline;
 pub mod yardstick;
 
 mod exact;
-mod numbered;
 
 pub use exact::Exact;

@@ -3,7 +3,7 @@
 //! Bytes are those of the buffer that a rank gives (of a receive: asks for; of a vector form: of all blocks); peers are those it sends
 //! to. What a persistent request moves counts where it is started.
 
-use crate::numbered::Numbered;
+use hashbrown::HashMap;
 use mpi_abi::prototypes::{Call, Category};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -121,8 +121,8 @@ impl Profile {
             tasks: capture.tasks(),
             bytes: vec![0; events.functions().len()],
             sent: BTreeMap::new(),
-            comms: Numbered::default(),
-            sizes: Numbered::default(),
+            comms: HashMap::default(),
+            sizes: HashMap::default(),
         };
         events.each(|event| {
             moved.event(event);
@@ -188,21 +188,22 @@ struct Moved {
     bytes: Vec<u64>,
     /// Messages and bytes by receiver.
     sent: BTreeMap<Task, (u64, u64)>,
-    comms: Numbered<Group>,
+    comms: HashMap<u32, Group>,
     /// Sizes of datatypes.
-    sizes: Numbered<u64>,
+    sizes: HashMap<u32, u64>,
 }
 
 impl Moved {
     fn event(&mut self, event: &Event<'_>) {
         let bytes = match &event.action {
             Action::Communicator(described) => {
-                return self
-                    .comms
-                    .insert(described.id.0, Group::new(described.members, self.tasks).unwrap_or_default());
+                let members = Group::new(described.members, self.tasks).unwrap_or_default();
+                self.comms.insert(described.id.0, members);
+                return;
             }
             Action::Datatype(described) => {
-                return self.sizes.insert(described.id.0, described.size.0);
+                self.sizes.insert(described.id.0, described.size.0);
+                return;
             }
             Action::Send(send) => self.send(send),
             Action::Exchange { send, .. } => self.send(send),
@@ -218,7 +219,7 @@ impl Moved {
     }
 
     fn send(&mut self, send: &Send) -> Bytes {
-        let to = self.comms.get(send.comm.0).and_then(|comm| comm.get(send.dest));
+        let to = self.comms.get(&send.comm.0).and_then(|comm| comm.get(send.dest));
         if let Some(to) = to {
             let sent = self.sent.entry(to).or_default();
             *sent = (sent.0 + 1, sent.1.saturating_add(send.bytes.0));
@@ -229,9 +230,9 @@ impl Moved {
     /// Adds this rank's part of a collective.
     fn given(&self, part: &Collective<'_>) -> Bytes {
         let sum = |counts: &[u64]| Bytes(counts.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
-        let size = |datatype: DatatypeId| self.sizes.get(datatype.0).copied().unwrap_or(0);
+        let size = |datatype: DatatypeId| self.sizes.get(&datatype.0).copied().unwrap_or(0);
         let block = Bytes(part.count.saturating_mul(size(part.datatype)));
-        let group = self.comms.get(part.comm.0);
+        let group = self.comms.get(&part.comm.0);
         let own = || part.recv_counts.get(group?.rank_of(self.rank)?.index()).copied();
         match part.operation {
             Operation::Bcast | Operation::Reduce | Operation::Gather => block,

@@ -265,6 +265,23 @@ fn a_directory_where_a_trace_is_wanted() {
 }
 
 #[test]
+fn an_error_in_a_simulation_names_the_trace() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    // An id that is used twice; a message that is awaited and never sent; the end of time; a header alone.
+    for (trace, says) in [
+        ("VEF3 2 2 0 0 0 0 1000\n0 0 1 1 0 1 -1\n0 0 1 1 0 1 -1\n", "was used before"),
+        ("VEF3 2 2 0 0 0 0 1000\n0 0 1 1 4 0 -1\n1 1 0 1 6 0 2\n", ""),
+        ("VEF3 2 1 0 0 0 0 1000\n0 0 1 1 0 18446744073709551615 -1\n", "end of time"),
+        ("VEF3 2147483647 0 0 0 0 0 1\n", "the header promises"),
+    ] {
+        std::fs::write(work.join("t.vef"), trace).expect("a trace");
+        let said = run(vef().current_dir(work).args(["sim", "t.vef"])).exited(2).stderr();
+        assert!(said.starts_with("vef: error: t.vef") && said.contains(says), "{said}");
+    }
+}
+
+#[test]
 fn an_option_without_effect_is_refused() {
     let work = tempfile::tempdir().expect("a directory");
     let work = work.path();

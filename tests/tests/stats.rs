@@ -122,6 +122,21 @@ fn agrees(trace: &Path, options: &[&str]) {
     holds(&report, &counted, &trace.display().to_string());
 }
 
+/// Each line is valid, and the sum in picoseconds is not a number of 128 bits.
+#[test]
+fn sums_without_bounds_are_the_largest_number() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("t.vef");
+    let most = u64::MAX;
+    let lines = format!("VEF3 2 2 0 0 0 0 {most}\n0 0 0 0 0 {most} -1\n1 1 1 0 0 {most} -1\n");
+    std::fs::write(&trace, lines).expect("a trace");
+    let stats = run(vef().arg("stats").arg(&trace).arg("--json")).success().stdout();
+    let stats: serde_json::Value = serde_json::from_str(&stats).expect("JSON");
+    assert_eq!(stats["totals"]["computing_ps"], u128::MAX.to_string());
+    run(vef().arg("stats").arg(&trace)).success();
+    run(vef().arg("report").arg(&trace).args(["--no-replay", "--format", "md"])).success();
+}
+
 #[test]
 fn every_number_is_that_of_an_independent_count() {
     if !installed("python3") {

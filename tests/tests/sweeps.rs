@@ -128,6 +128,11 @@ fn nonsense_is_refused_in_one_line() {
         (&["-j", "2"], "-j: no effect with --model cut-through"),
         (&["--sweep", "model=flow,latency", "--vcs", "4"], "--vcs: no effect at any point of the sweep"),
         (&["--sweep", "vcs=2,4"], "--vcs: no effect at any point of the sweep"),
+        (&["--sweep", "weights=equal,latency"], "--weights: no effect at any point of the sweep"),
+        (
+            &["--model", "loggp", "--sweep", "routing=minimal,valiant"],
+            "--routing: no effect at any point of the sweep",
+        ),
     ] {
         let refused = run(vef().arg("sim").arg(&trace).args(arguments)).exited(2);
         assert!(refused.stderr().contains(part), "{arguments:?}: {}", refused.stderr());

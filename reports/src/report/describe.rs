@@ -105,7 +105,7 @@ fn totals(stats: &Stats) -> Totals {
         collectives: operations.sum::<u64>().into(),
         collective_parts: sum(|task| task.collectives).into(),
         communicators: (stats.communicators.len() as u64).into(),
-        computing_ps: (ticks.clone().sum::<u128>() * clock).into(),
+        computing_ps: ticks.clone().sum::<u128>().saturating_mul(clock).into(),
         computing_max_ps: (ticks.max().unwrap_or(0) * clock).into(),
         after: After { nothing, send, reception, collective },
     }

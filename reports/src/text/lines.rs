@@ -9,7 +9,6 @@
 
 use super::error::{TextError, placed};
 use super::output::Output;
-use crate::numbered::Numbered;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -64,8 +63,8 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
             tasks,
             functions,
             senders,
-            comms: Numbered::default(),
-            types: Numbered::default(),
+            comms: HashMap::default(),
+            types: HashMap::default(),
             groups: HashMap::new(),
             counts: Vec::new(),
             last: None,
@@ -141,8 +140,8 @@ struct Trace {
     /// By slot of the call table.
     functions: Vec<Known>,
     senders: HashMap<RequestId, CommRank>,
-    comms: Numbered<Named>,
-    types: Numbered<Type>,
+    comms: HashMap<u32, Named>,
+    types: HashMap<u32, Type>,
     /// How many communicators were made by groups of the same tag, first member and size.
     groups: HashMap<(i32, Rank, u32), u32>,
     /// Room for the counts of a vector form.
@@ -192,7 +191,7 @@ impl Trace {
             }
             Action::Communicator(described) => self.communicator(event, described)?,
             Action::CommunicatorFree(comm) => {
-                if let Some(freed) = self.comms.remove(comm.0).filter(|freed| !freed.foreign) {
+                if let Some(freed) = self.comms.remove(&comm.0).filter(|freed| !freed.foreign) {
                     writeln!(self.to, "Comm {} free.", freed.name)?;
                 }
             }
@@ -237,7 +236,7 @@ impl Trace {
     }
 
     fn type_of(&self, datatype: DatatypeId) -> Type {
-        self.types.get(datatype.0).copied().unwrap_or(Type { size: 0, code: CONTIGUOUS })
+        self.types.get(&datatype.0).copied().unwrap_or(Type { size: 0, code: CONTIGUOUS })
     }
 
     /// `0 send 1 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`.
@@ -252,7 +251,7 @@ impl Trace {
         if !name.ends_with("endrecv") {
             return self.message(message);
         }
-        let Some(comm) = self.comms.get(message.comm.0) else { return Ok(()) };
+        let Some(comm) = self.comms.get(&message.comm.0) else { return Ok(()) };
         let own = comm.rank.map_or(self.rank.0, |rank| rank.0);
         match message.peer.and_then(|peer| comm.group.get(peer)) {
             Some(sender) => write!(self.to, "{sender} {name} {own}")?,
@@ -265,7 +264,7 @@ impl Trace {
     fn amount(&mut self, message: &Message) -> Result<(), TextError> {
         let Type { size, code } = self.type_of(message.datatype);
         let count = message.bytes.0.checked_div(size).unwrap_or(0);
-        let name = self.comms.get(message.comm.0).map_or("unknown", |comm| &comm.name);
+        let name = self.comms.get(&message.comm.0).map_or("unknown", |comm| &comm.name);
         writeln!(self.to, " {count} (of {size} bytes) {code} on comm {name}")
     }
 
@@ -275,7 +274,7 @@ impl Trace {
         write!(self.to, "{} {letter}{}", self.rank, collective_name(part.operation))?;
         let mut sent = self.type_of(part.datatype);
         let received = part.recv_datatype.map(|datatype| self.type_of(datatype));
-        let Some(comm) = self.comms.get_mut(part.comm.0) else { return writeln!(self.to) };
+        let Some(comm) = self.comms.get_mut(&part.comm.0) else { return writeln!(self.to) };
         if part.operation == Operation::Barrier {
             return writeln!(self.to, " on comm {}", comm.name);
         }
@@ -329,7 +328,7 @@ impl Trace {
             Origin::World => "MPI_COMM_WORLD".to_owned(),
             Origin::SelfOnly => "MPI_COMM_SELF".to_owned(),
             Origin::Child { parent, ordinal } => {
-                let parent = self.comms.get(parent.0).map_or("unknown", |parent| &parent.name);
+                let parent = self.comms.get(&parent.0).map_or("unknown", |parent| &parent.name);
                 let of = match (parent, parent.strip_prefix("mini_comm_")) {
                     ("MPI_COMM_WORLD", _) => String::new(),
                     (_, Some(numbers)) => format!("{numbers}_"),

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
     let report = settings(sim, trace)
         .and_then(|settings| {
-            observed(sim, &settings).map_err(|error| about_placement(&settings, &sim.placement, error))
+            observed(sim, &settings).map_err(|error| named(&settings, &sim.placement, trace, error))
         })
         .map_err(|error| trace.error(error))?;
     trace.warn();
@@ -73,12 +73,15 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimErro
     })
 }
 
-/// Adds the name of the placement file to an error about it.
-pub(super) fn about_placement(settings: &Settings, file: &str, error: SimError) -> Failure {
+/// Adds the name of the placement file, or of the trace, to an error about it.
+pub(super) fn named(settings: &Settings, placement: &str, trace: &Input, error: SimError) -> Failure {
     let given = settings.jobs.iter().any(|job| matches!(job.places, Places::Given(_)));
     match error {
         SimError::TooFewNodes { .. } | SimError::Build(BuildError::Placement { .. }) if given => {
-            format!("{file}: {error}").into()
+            format!("{placement}: {error}").into()
+        }
+        SimError::Build(_) | SimError::Replay(_) | SimError::Stuck(_) | SimError::EndOfTime(_) => {
+            trace.named_error(error).into()
         }
         error => error.into(),
     }

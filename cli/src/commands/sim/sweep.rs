@@ -5,7 +5,7 @@
 //! nothing to clean up, and processes need not know each other.
 
 use super::csv::field;
-use super::setup::{about_placement, observed, settings};
+use super::setup::{named, observed, settings};
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::parallel;
@@ -119,6 +119,7 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
         return Err(format!("--sweep: more than {MOST} points").into());
     };
     let mut points = Vec::with_capacity(count);
+    let swept: Vec<&str> = options.iter().map(|(option, _)| option.as_str()).collect();
     // Options without effect at any point so far.
     let mut unused: Option<Vec<&str>> = None;
     for number in 0..count {
@@ -139,7 +140,7 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
                 values.iter().map(|(o, v)| format!("{o}={v}")).collect::<Vec<_>>().join(" ")
             )
         };
-        let here = at.network.without_effect().map_err(wrong)?;
+        let here = at.network.without_effect(&swept).map_err(wrong)?;
         match &mut unused {
             Some(unused) => unused.retain(|name| here.contains(name)),
             none => *none = Some(here),
@@ -275,7 +276,7 @@ fn run(point: &Point) -> Outcome {
         let trace = Input::of(&point.sim.trace)?;
         let settings = settings(&point.sim, &trace)?;
         let report = observed(&point.sim, &settings)
-            .map_err(|error| about_placement(&settings, &point.sim.placement, error))?;
+            .map_err(|error| named(&settings, &point.sim.placement, &trace, error))?;
         let mut report = serde_json::to_value(&report)?;
         // With many points, these lists would dominate the table.
         for job in report["jobs"].as_array_mut().into_iter().flatten() {
