@@ -4,8 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use vef_format::capture::event::{
+    Action, CallSlot, Communicator, Datatype, DatatypeId, Event, Members, Origin,
+};
 use vef_format::capture::layout::field;
+use vef_format::capture::{RankInfo, RankWriter};
+use vef_format::ids::{CommId, Rank};
 use vef_format::operation::OpCodes;
+use vef_format::units::{Bytes, Nanos};
 use vef_tests::{Ended, Mpi, root, run, run_for, shared, vef};
 
 /// A copy of the capture that `vef demo` carries, to be damaged.
@@ -31,6 +37,37 @@ fn refused(work: &Path, input: &Path, parts: &[&str]) {
     let left: Vec<_> =
         fs::read_dir(work).expect("the directory").map(|e| e.expect("an entry").file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("out.vef")), "{left:?}");
+}
+
+/// Numbers that a recorder does not give, but a capture may have, take no memory.
+#[test]
+fn large_numbers_of_communicators_and_datatypes() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = work.path().join("capture");
+    fs::create_dir(&capture).expect("a directory");
+    let info = RankInfo { rank: Rank(0), tasks: 1, host: "one".into(), ..RankInfo::default() };
+    let mut writer = RankWriter::create(&capture, &info).expect("a rank's file");
+    let world = Communicator {
+        id: CommId(u32::MAX - 1),
+        origin: Origin::World,
+        split: None,
+        members: Members::All,
+        remote: None,
+        foreign: false,
+    };
+    let datatype = Datatype { id: DatatypeId(u32::MAX - 1), size: Bytes(4), contiguous: true, name: "" };
+    for (at, action) in
+        (0..).zip([Action::Init, Action::Communicator(world), Action::Datatype(datatype), Action::Finalize])
+    {
+        let (start, end) = (Nanos(10 * at), Nanos(10 * at + 5));
+        writer.event(&Event { start, end, thread: 0, call: CallSlot::NONE, action }).expect("written");
+    }
+    writer.finish().expect("written");
+    for command in ["profile", "text"] {
+        let line =
+            format!("ulimit -v 4000000; exec {} {command} capture", vef().get_program().to_string_lossy());
+        run(Command::new("sh").current_dir(work.path()).args(["-c", &line])).success();
+    }
 }
 
 /// Overwrites bytes of a file.

@@ -4,6 +4,7 @@ use crate::args::Convert;
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Busy;
+use std::path::Path;
 use vef_format::container::{self, About, Settings};
 use vef_format::units::Grouped;
 
@@ -18,13 +19,12 @@ pub fn execute(convert: &Convert) -> Result<(), Failure> {
     let about = About { op_codes, ..About::default() };
     container::convert(&from.path, &convert.to, &about, settings).map_err(|error| from.error(error))?;
     drop(busy);
-    let size = |path: &std::path::Path| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
-    let text = format!(
-        "{} ({} bytes) → {} ({} bytes)",
-        convert.from.display(),
-        Grouped(size(&from.path)),
-        convert.to.display(),
-        Grouped(size(&convert.to))
-    );
+    // Of a pipe the size is not known.
+    let size = |path: &Path| match std::fs::metadata(path) {
+        Ok(file) if file.is_file() => format!(" ({} bytes)", Grouped(file.len())),
+        _ => String::new(),
+    };
+    let (of_input, of_output) = (size(&from.path), size(&convert.to));
+    let text = format!("{}{of_input} → {}{of_output}", convert.from.display(), convert.to.display());
     output::about(&convert.to, text)
 }

@@ -125,3 +125,29 @@ impl Places {
         self.index.get().is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mpi_abi::prototypes::Category;
+
+    #[test]
+    fn every_function_has_the_arguments_that_its_hook_reads() {
+        for call in Call::all() {
+            let Places { comm, send, recv, message, requests, status, .. } = *Places::of(call);
+            let of = |side: Side| vec![comm, side.count, side.datatype, side.peer, side.tag];
+            let read = match call.category() {
+                Category::Send => of(send),
+                Category::Recv if message.get().is_some() => vec![message],
+                Category::Recv => of(recv),
+                Category::SendRecv => [of(send), of(recv)].concat(),
+                Category::Probe => vec![comm, recv.peer, recv.tag],
+                Category::Collective => vec![comm],
+                Category::Wait => vec![requests, status],
+                Category::Start | Category::RequestFree => vec![requests],
+                _ => vec![],
+            };
+            assert!(read.iter().all(|at| at.place() < call.parameters().len()), "{}", call.name());
+        }
+    }
+}
