@@ -13,17 +13,11 @@ impl Encoder {
     /// Appends a number.
     #[inline]
     pub(crate) fn put(&mut self, value: u64) {
-        self.put_all([value]);
-    }
-
-    /// Appends some numbers.
-    #[inline(always)]
-    pub(crate) fn put_all<const N: usize>(&mut self, values: [u64; N]) {
         let at = self.0.len();
         // [`Sink::put`] may overwrite as many bytes behind a number.
-        self.0.resize(at + (N + 1) * MAX_LEN, 0);
+        self.0.extend_from_slice(&[0; 2 * MAX_LEN]);
         let mut sink = Sink::new(&mut self.0, at);
-        values.into_iter().for_each(|value| sink.put(value));
+        sink.put(value);
         let end = sink.position().unwrap_or(at);
         self.0.truncate(end);
     }

@@ -114,8 +114,11 @@ impl Side {
     /// Groups the operations by channel, in linear time.
     pub(crate) fn group(&self) -> Grouped {
         let mut begins = vec![0u32; self.channels.len() + 1];
-        for &number in self.of.iter().filter(|&&number| number != NONE) {
-            begins[number as usize] += 1;
+        for &number in &self.of {
+            // NONE has no entry.
+            if let Some(begin) = begins.get_mut(number as usize) {
+                *begin += 1;
+            }
         }
         let mut sum = 0;
         for begin in &mut begins {
@@ -125,8 +128,7 @@ impl Side {
         // Filling backwards moves each entry of `begins` from its channel's end to its start.
         let mut order = vec![0; sum as usize];
         for (operation, &number) in self.of.iter().enumerate().rev() {
-            if number != NONE {
-                let begin = &mut begins[number as usize];
+            if let Some(begin) = begins.get_mut(number as usize) {
                 *begin -= 1;
                 order[*begin as usize] = operation as u32;
             }

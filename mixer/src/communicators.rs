@@ -198,7 +198,8 @@ impl Birth {
             Self::Group { parent, tag, ordinal } => (3, parent.0, tag, ordinal),
             Self::Unseen { ordinal } => (4, 0, 0, ordinal),
         };
-        encoder.put_all([kind, parent.into(), tag as u32 as u64, ordinal.into()]);
+        let fields = [kind, parent.into(), tag as u32 as u64, ordinal.into()];
+        fields.into_iter().for_each(|value| encoder.put(value));
     }
 
     /// `here` are the identities of the communicators decoded before; a parent is one of them.

@@ -47,7 +47,8 @@ pub(crate) struct Partners {
     pub(crate) senders: Vec<Sender>,
     /// The receiver of each message.
     pub(crate) receivers: Vec<Rank>,
-    fates: Vec<Fate>,
+    /// The fate of each message; empty if all are [`Fate::Expected`].
+    pub(crate) fates: Vec<Fate>,
 }
 
 /// The message that a receive matched.
@@ -78,12 +79,6 @@ impl Partners {
             receivers: sends.into_peers(),
             fates,
         }
-    }
-
-    /// The fate of a message.
-    #[inline(always)]
-    pub(crate) fn fate(&self, message: u32) -> Fate {
-        self.fates.get(message as usize).copied().unwrap_or(Fate::Expected)
     }
 }
 
@@ -439,9 +434,9 @@ fn settle(
 /// Reads the records of `task` again for decisions that depend on message sizes: empty messages to itself, and the
 /// report of unmatched sends.
 fn settle_messages(own: Rank, task: &Task, matches: &mut Matches, settled: &mut Matched) {
-    let mut records = Cursor::default();
+    let mut records = Cursor::new(&task.records);
     let mut message = 0u32;
-    while let Some((_, record)) = records.next(&task.records, u64::MAX) {
+    while let Some((_, record)) = records.next(u64::MAX) {
         let Body::Message(bytes) = record.body else { continue };
         let channel = task.sends.of(message);
         let to_itself = channel.is_some_and(|channel| channel.peer == own);

@@ -11,13 +11,12 @@
 
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
-use crate::matching::Fate;
-use crate::prepared::{Awaits, Prepared, What};
-use crate::window::{self, Window};
+use crate::prepared::{EXPECTED, Prepared, split};
+use crate::window::Window;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use vef_format::ids::{CommId, Rank};
-use vef_format::raw::{AWAITED, COLLECTIVE, Raw};
+use vef_format::prefetch::prefetch;
 
 /// A communicator in the trace.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +76,9 @@ enum Missing {
 
 /// Number of deferred records from which records may overtake others before the last window.
 const MANY: usize = 1 << 20;
+
+/// How many records ahead a record is prefetched.
+const AHEAD: usize = 8;
 
 /// State of a task.
 #[derive(Debug)]
@@ -208,10 +210,10 @@ impl Numbering {
         places: impl Iterator<Item = usize> + Clone,
     ) {
         let mut ahead = places.clone();
-        ahead.nth(window::AHEAD - 1);
+        ahead.nth(AHEAD - 1);
         for place in places {
             if let Some(place) = ahead.next() {
-                window.touch(place);
+                prefetch(window.records(), place);
             }
             if let Err(missing) = self.turn::<THREADED>(place, window) {
                 self.defer(place, window, missing);
@@ -288,7 +290,7 @@ impl Numbering {
                     break;
                 }
                 // MPI requires one order of all calls on a communicator, whatever their threads.
-                let comm = if let What::Collective { comm, .. } = record.what { Some(comm) } else { None };
+                let comm = record.raw.is_collective().then_some(record.raw.to);
                 let in_turn = comm.is_none_or(|comm| !called.contains(&comm));
                 if in_turn && !waiting.contains(&thread) && self.is_ready(record) {
                     first = Some((record.start, rank, at));
@@ -329,10 +331,11 @@ impl Numbering {
 
     /// Whether the dependency of a record has its line.
     fn is_ready(&self, record: &Prepared) -> bool {
-        match record.awaits {
-            Awaits::Start | Awaits::Sent => true,
-            Awaits::Received { source, message } => self.sent_by_threads.contains_key(&(source.0, message)),
-            Awaits::Collective { comm, position } => self.operations[comm as usize].is_complete(position),
+        let (at, number) = split(record.raw.after);
+        match record.raw.dependency_code() {
+            0 | 1 => true,
+            2 => self.sent_by_threads.contains_key(&(at, number)),
+            _ => self.operations[at as usize].is_complete(number),
         }
     }
 
@@ -346,8 +349,8 @@ impl Numbering {
             self.waiting.entry((comm, position)).or_default().push(record.task.0);
         }
         // The further marks of one call begin at its start, before any of its messages arrived.
-        let same_call = record.time == 0 && record.start == turn.began;
-        turn.received = if same_call { u64::MAX } else { record.start.saturating_sub(record.time) };
+        let same_call = record.raw.time == 0 && record.start == turn.began;
+        turn.received = if same_call { u64::MAX } else { record.start.saturating_sub(record.raw.time) };
     }
 
     /// Numbers the next record of a task; the error is the missing dependency.
@@ -357,8 +360,9 @@ impl Numbering {
         if let Some(missing) = self.turns[record.task.index()].parked {
             return Err(missing);
         }
+        let (comm, position) = split(record.raw.after);
         if THREADED
-            && let Awaits::Collective { comm, position } = record.awaits
+            && record.raw.dependency_code() == 3
             && !self.operations[comm as usize].is_complete(position)
         {
             return Err(Missing::Operation(comm, position));
@@ -369,66 +373,61 @@ impl Numbering {
     /// Like [`Numbering::turn`], but the task is not parked and missing lines of the operation are ignored.
     #[inline(always)]
     fn number<const THREADED: bool>(&mut self, place: usize, window: &mut Window) -> Result<(), Missing> {
-        let &Prepared { task, thread, start, mut time, awaits, what, amounts } = window.record(place);
+        let &Prepared { mut raw, start, task, thread } = window.record(place);
         let thread = if THREADED { thread } else { None };
-        let (dep, after) = match awaits {
-            Awaits::Received { source, message } => {
+        let (at, number) = split(raw.after);
+        raw.after = match raw.dependency_code() {
+            0 => 0,
+            1 => match thread {
+                None => self.turns[task.index()].anchor.into(),
+                Some(thread) => self.anchors.get(&(task.0, thread)).copied().unwrap_or(NONE).into(),
+            },
+            2 => {
                 let id = match THREADED {
-                    false => self.sent[source.index()].take(message),
-                    true => self.sent_by_threads.remove(&(source.0, message)),
+                    false => self.sent[at as usize].take(number),
+                    true => self.sent_by_threads.remove(&(at, number)),
                 };
-                (2, id.ok_or(Missing::Message(source.0, message))?)
+                id.ok_or(Missing::Message(at, number))?.into()
             }
             // The task's own line came before, so the operation has an id.
-            Awaits::Collective { comm, position } => (3, self.operation(comm, position)),
-            Awaits::Start => (0, 0),
-            Awaits::Sent => match thread {
-                None => (1, self.turns[task.index()].anchor),
-                Some(thread) => (1, self.anchors.get(&(task.0, thread)).copied().unwrap_or(NONE)),
-            },
+            _ => self.operation(at, number).into(),
         };
-        let after = after.into();
         let turn = &mut self.turns[task.index()];
         // The time counts from the later of the record in front, of any thread, and the thread's previous event.
         if thread.is_some() && turn.taken > 0 {
-            time = time.min(start.saturating_sub(turn.began));
+            raw.time = raw.time.min(start.saturating_sub(turn.began));
         }
         turn.taken += 1;
         turn.began = start;
-        if let What::Collective { comm, position, code } = what {
-            let own = self.operation(comm, position);
+        if raw.is_collective() {
+            let (comm, position) = (raw.to, raw.id as u32);
+            raw.id = self.operation(comm, position).into();
             if THREADED {
                 self.count_line(comm, position);
             }
-            let CommId(to) = self.operations[comm as usize].traced.id;
-            let (id, bytes, recv) = (own.into(), amounts.send.0, amounts.recv.0);
-            window.line(task, Raw { time, id, after, bytes, recv, to, op: code.0, tag: dep | COLLECTIVE });
-            return Ok(());
-        }
-        let own = self.next_message;
-        self.next_message += 1;
-        match thread {
-            None => turn.anchor = own,
-            Some(thread) => drop(self.anchors.insert((task.0, thread), own)),
-        }
-        let (dst, awaited) = match what {
-            What::Message { dst, fate, .. } if fate != Fate::Unawaited => (dst, AWAITED),
-            What::Message { dst, .. } => (dst, 0),
-            _ => (task, 0),
-        };
-        if let What::Message { number, fate: Fate::Expected, .. } = what {
-            match THREADED {
-                false => self.sent[task.index()].add(number, own),
-                true => drop(self.sent_by_threads.insert((task.0, number), own)),
+            raw.to = self.operations[comm as usize].traced.id.0;
+        } else {
+            let (number, own) = (raw.id, self.next_message);
+            self.next_message += 1;
+            raw.id = own.into();
+            match thread {
+                None => turn.anchor = own,
+                Some(thread) => drop(self.anchors.insert((task.0, thread), own)),
             }
-            let receiver = &self.turns[dst.index()];
-            if receiver.parked == Some(Missing::Message(task.0, number)) {
-                self.awake.push_back(dst.0);
-                self.early += u64::from(receiver.received < start);
+            if number & EXPECTED != 0 {
+                let number = number as u32;
+                match THREADED {
+                    false => self.sent[task.index()].add(number, own),
+                    true => drop(self.sent_by_threads.insert((task.0, number), own)),
+                }
+                let receiver = &self.turns[raw.to as usize];
+                if receiver.parked == Some(Missing::Message(task.0, number)) {
+                    self.awake.push_back(raw.to);
+                    self.early += u64::from(receiver.received < start);
+                }
             }
         }
-        window
-            .line(task, Raw::message(dep | awaited, task.0, dst.0, own.into(), amounts.send.0, time, after));
+        window.line(task, raw);
         Ok(())
     }
 

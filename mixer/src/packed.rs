@@ -1,11 +1,10 @@
-//! The records of one task between walk and output: four numbers each, in four to ten bytes. References and times are
-//! delta-coded.
+//! The records of one task between walk and output: a head and four numbers each, in two to ten bytes. References and times
+//! are delta-coded.
 
 use crate::available::fit;
-use crate::bytes::Encoder;
-use vef_format::capture::varint::Source;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
+use vef_format::prefetch::prefetch;
 use vef_format::units::Bytes;
 
 /// What a record depends on, by numbers of its task.
@@ -59,10 +58,12 @@ pub(crate) struct Record {
 /// The records of one task, in order, with their starts.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// Four numbers a record. The first has, from the lowest bit: two bits of kind, two bits of dependency, 32 bits of
-    /// distance to the dependency, and the thread. Then: time from the start of the previous record, computing time, and
-    /// bytes of a message or index of a part.
-    encoded: Encoder,
+    /// A head of 16 bits for each record: two bits of kind, two bits of dependency, and three bits for the length of each of
+    /// the numbers behind it, from 0 to 6 or 8 bytes. These are: time from the start of the previous record, computing time,
+    /// distance to the dependency with the thread above its 32 bits, and bytes of a message or index of a part. After the
+    /// last record, at `end`, there are [`ROOM`] bytes or more.
+    encoded: Vec<u8>,
+    end: usize,
     count: usize,
     /// Parts of collectives; consecutive equal ones are stored once.
     parts: Vec<Part>,
@@ -87,13 +88,25 @@ const START: u64 = 0;
 const SENT: u64 = 1;
 const RECEIVED: u64 = 2;
 
-/// The thread in the first number of a record.
-const THREAD: u32 = 36;
+/// The lowest bit of a record's lengths.
+const LENGTHS: u32 = 4;
+
+/// More than the longest record, so that masking replaces bounds checks.
+const ROOM: usize = 40;
+
+/// The value of each length's three bits: a mask of its bytes.
+const BYTES: [u64; 8] = [0, 0xff, 0xffff, 0xff_ffff, 0xffff_ffff, 0xff_ffff_ffff, 0xffff_ffff_ffff, u64::MAX];
+
+/// Writes up to eight bytes at `at`.
+#[inline(always)]
+fn put<const N: usize>(room: &mut [u8; ROOM], at: usize, bytes: [u8; N]) {
+    room[at % 32..at % 32 + N].copy_from_slice(&bytes);
+}
 
 /// The origin of delta-coded references; the writer and the reader update it alike.
 #[derive(Clone, Copy, Debug, Default)]
 struct Origin {
-    /// The last receive that a record referred to.
+    /// The receive after the last one that a record referred to.
     receive: u32,
     /// Number of collectives so far.
     collectives: u32,
@@ -118,7 +131,7 @@ impl Origin {
     #[inline]
     fn advance(&mut self, after: After, is_collective: bool) {
         if let After::Received(receive) = after {
-            self.receive = receive;
+            self.receive = receive.wrapping_add(1);
         }
         self.collectives += u32::from(is_collective);
     }
@@ -150,13 +163,30 @@ impl Records {
             Body::Collective(part) => (COLLECTIVE, part.into()),
         };
         let (what, distance) = self.origin.encode(record.after);
-        let link = kind | what << 2 | u64::from(distance) << 4 | u64::from(record.thread) << THREAD;
-        self.encoded.put_all([link, step, record.time, value]);
+        let link = u64::from(distance) | u64::from(record.thread) << 32;
+        if self.encoded.len() < self.end + 2 * ROOM {
+            self.grow();
+        }
+        let Some(room) = self.encoded[self.end..].first_chunk_mut::<ROOM>() else { return };
+        let (mut head, mut at) = (kind | what << 2, 2);
+        for (n, value) in [step, record.time, link, value].into_iter().enumerate() {
+            put(room, at, value.to_le_bytes());
+            let length = u64::from((71 - value.leading_zeros()) / 8).min(7);
+            head |= length << (LENGTHS + 3 * n as u32);
+            at += length as usize + usize::from(length == 7);
+        }
+        put(room, 0, (head as u16).to_le_bytes());
+        self.end += at;
         self.count += 1;
         self.origin.advance(record.after, kind == COLLECTIVE);
         if (self.count + self.ahead).is_multiple_of(SAMPLE) {
             self.sampled.push(self.last);
         }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.encoded.resize(self.end + self.end / 4 + 20 * ROOM, 0);
     }
 
     /// Adds `part`; returns its index.
@@ -184,54 +214,69 @@ impl Records {
 
     /// Allocated bytes.
     pub(crate) fn memory(&self) -> usize {
-        self.encoded.0.capacity()
+        self.encoded.capacity()
             + size_of::<Part>() * self.parts.capacity()
             + size_of::<u64>() * self.sampled.capacity()
     }
 
     /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
-        fit(&mut self.encoded.0);
+        self.encoded.truncate(self.end + ROOM);
+        fit(&mut self.encoded);
         fit(&mut self.parts);
         fit(&mut self.sampled);
     }
 }
 
 /// Reads the records of one task, in order.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cursor {
-    /// Byte of the next record.
-    at: usize,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    /// The records from the next one on, and [`ROOM`] bytes.
+    rest: &'a [u8],
     /// Start of the previous record.
     now: u64,
     origin: Origin,
 }
 
-impl Cursor {
-    /// The last receive that a record referred to.
-    pub(crate) fn receive(&self) -> u32 {
-        self.origin.receive
+impl<'a> Cursor<'a> {
+    /// Begins before the first of `records`.
+    pub(crate) fn new(records: &'a Records) -> Self {
+        let rest = records.encoded.get(..records.end + ROOM).unwrap_or_default();
+        Self { rest, now: 0, origin: Origin::default() }
     }
 
-    /// Touches the next two cache lines; a window has about eight records of each of many tasks.
+    /// The receive that a record probably refers to next.
+    pub(crate) fn receive(&self) -> usize {
+        self.origin.receive as usize
+    }
+
+    /// Prefetches the next records; a window has about eight of each of many tasks.
     #[inline]
-    pub(crate) fn prefetch(&self, records: &Records) -> u8 {
-        let next = records.encoded.0.get(self.at..).unwrap_or_default();
-        next.iter().step_by(64).take(2).fold(0, |sum, byte| sum ^ byte)
+    pub(crate) fn prefetch(&self) {
+        prefetch(self.rest, 0);
+        prefetch(self.rest, 64);
     }
 
     /// The next record and its start, if it begins at `latest` or earlier.
     #[inline(always)]
-    pub(crate) fn next(&mut self, records: &Records, latest: u64) -> Option<(u64, Record)> {
-        let mut source = Source::new(&records.encoded.0, self.at);
-        // The link is usually short.
-        let [link, step, time, value] = source.fields::<4, 0b0001>().ok()?;
+    pub(crate) fn next(&mut self, latest: u64) -> Option<(u64, Record)> {
+        // With ROOM bytes left, all records are read.
+        let room = self.rest.first_chunk::<{ ROOM + 1 }>()?;
+        let word = |at: usize| room[at % 32..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        let head = word(0);
+        let (mut fields, mut at) = ([0; 4], 2);
+        for (n, field) in fields.iter_mut().enumerate() {
+            let length = (head >> (LENGTHS + 3 * n as u32)) as usize % 8;
+            *field = word(at) & BYTES[length];
+            at += length + usize::from(length == 7);
+        }
+        let [step, time, link, value] = fields;
         let start = self.now + step;
         if start > latest {
             return None;
         }
-        let distance = (link >> 4) as u32;
-        let after = match link >> 2 & 3 {
+        let distance = link as u32;
+        let after = match head >> 2 & 3 {
             START => After::Start,
             SENT => After::Sent,
             RECEIVED => {
@@ -240,14 +285,14 @@ impl Cursor {
             }
             _ => After::Collective(self.origin.collectives.wrapping_sub(distance)),
         };
-        let body = match link & 3 {
+        let body = match head & 3 {
             MARK => Body::Mark,
             MESSAGE => Body::Message(Bytes(value)),
             _ => Body::Collective(value as u32),
         };
-        self.origin.advance(after, link & 3 == COLLECTIVE);
-        (self.at, self.now) = (source.position(), start);
-        Some((start, Record { thread: (link >> THREAD) as u16, body, after, time }))
+        self.origin.advance(after, head & 3 == COLLECTIVE);
+        (self.rest, self.now) = (self.rest.get(at..)?, start);
+        Some((start, Record { thread: (link >> 32) as u16, body, after, time }))
     }
 }
 
@@ -302,12 +347,12 @@ mod tests {
                 records.push(*start, record);
             }
             prop_assert_eq!(records.len(), list.len());
-            let mut cursor = Cursor::default();
+            let mut cursor = Cursor::new(&records);
             for &(start, record) in &list {
-                prop_assert!(start.checked_sub(1).and_then(|latest| cursor.next(&records, latest)).is_none());
-                prop_assert_eq!(cursor.next(&records, start), Some((start, record)));
+                prop_assert!(start.checked_sub(1).and_then(|latest| cursor.next(latest)).is_none());
+                prop_assert_eq!(cursor.next(start), Some((start, record)));
             }
-            prop_assert!(cursor.next(&records, u64::MAX).is_none());
+            prop_assert!(cursor.next(u64::MAX).is_none());
         }
     }
 
@@ -325,8 +370,8 @@ mod tests {
             let record = Record { thread: 0, body, after: After::Received(at), time };
             records.push(u64::from(at) * 1_000_000, &record);
         }
-        // Links: 1; steps: 3; times: 1, 2, 2; values: 1, 2, 1. The first step is 0.
-        assert_eq!((records.encoded.0.len(), records.parts.len()), (300 * (6 + 8 + 7) - 2, 1));
+        // Heads: 2; steps: 3; times: 1, 2, 2; distances: 0; values: 0, 2, 0. The first step is 0.
+        assert_eq!((records.end, records.parts.len()), (300 * (6 + 9 + 7) - 3, 1));
         assert_eq!(records.samples().0.len(), 900 / SAMPLE);
     }
 }

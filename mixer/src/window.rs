@@ -2,12 +2,8 @@
 //! trace.
 
 use crate::prepared::Prepared;
-use std::hint::black_box;
 use vef_format::ids::Rank;
 use vef_format::raw::Raw;
-
-/// How many records ahead numbering touches a record.
-pub(crate) const AHEAD: usize = 8;
 
 /// The records of a window, and its lines.
 #[derive(Debug, Default)]
@@ -48,12 +44,6 @@ impl Window {
         &self.records[place]
     }
 
-    /// Touches the record at `place`, [`AHEAD`] of its use, so that cache misses overlap.
-    #[inline(always)]
-    pub(crate) fn touch(&self, place: usize) {
-        black_box(self.record(place).task);
-    }
-
     /// All records.
     pub(crate) fn records(&self) -> &[Prepared] {
         &self.records
@@ -74,11 +64,9 @@ impl Window {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::matching::Fate;
-    use crate::prepared::{Awaits, What};
+    use crate::prepared::{EXPECTED, join};
     use proptest::prelude::*;
-    use vef_format::operation::{Amounts, OpCode};
-    use vef_format::units::Bytes;
+    use vef_format::raw::{AWAITED, COLLECTIVE, MARK, MESSAGE};
 
     fn number() -> impl Strategy<Value = u64> {
         (0u32..64, any::<u64>()).prop_map(|(shift, value)| value >> shift)
@@ -86,37 +74,28 @@ pub(crate) mod tests {
 
     /// Any record of task 0 with start 0.
     pub(crate) fn record() -> impl Strategy<Value = Prepared> {
-        let awaits = prop_oneof![
-            Just(Awaits::Start),
-            Just(Awaits::Sent),
-            any::<(u32, u32)>()
-                .prop_map(|(source, message)| Awaits::Received { source: Rank(source), message }),
-            any::<(u32, u32)>().prop_map(|(comm, position)| Awaits::Collective { comm, position }),
-        ];
-        let fate = prop_oneof![Just(Fate::Unawaited), Just(Fate::Awaited), Just(Fate::Expected)];
-        let what = prop_oneof![
-            Just(What::Mark),
-            (any::<(u32, u32)>(), fate).prop_map(|((number, dst), fate)| What::Message {
-                number,
-                dst: Rank(dst),
-                fate
-            }),
-            any::<(u32, u32, u16)>().prop_map(|(comm, position, code)| What::Collective {
-                comm,
-                position,
-                code: OpCode(code)
-            }),
-        ];
-        let sizes = (number(), number());
-        (number(), awaits, what, any::<Option<u16>>(), sizes).prop_map(
-            |(time, awaits, what, thread, (send, recv))| {
-                let mut amounts = Amounts { send: Bytes(send), recv: Bytes(recv) };
-                match what {
-                    What::Mark => amounts = Amounts::default(),
-                    What::Message { .. } => amounts.recv = Bytes::ZERO,
-                    What::Collective { .. } => {}
-                }
-                Prepared { task: Rank(0), thread, start: 0, time, awaits, what, amounts }
+        let expected =
+            any::<(u32, bool)>().prop_map(|(number, is)| u64::from(number) | if is { EXPECTED } else { 0 });
+        let of_message = (expected, number(), any::<(u32, bool)>()).prop_map(|(id, bytes, (to, awaited))| {
+            let tag = if awaited { MESSAGE | AWAITED } else { MESSAGE };
+            Raw { tag, id, bytes, to, ..Raw::NOTHING }
+        });
+        let of_collective =
+            (any::<(u32, u32, u16)>(), number(), number()).prop_map(|((id, to, op), bytes, recv)| Raw {
+                tag: COLLECTIVE,
+                id: id.into(),
+                bytes,
+                recv,
+                to,
+                op,
+                ..Raw::NOTHING
+            });
+        let any_raw = prop_oneof![Just(Raw { tag: MARK, ..Raw::NOTHING }), of_message, of_collective];
+        (any_raw, 0u8..4, any::<(u32, u32)>(), number(), any::<Option<u16>>()).prop_map(
+            |(mut raw, dependency, (at, number), time, thread)| {
+                (raw.tag, raw.time) = (raw.tag | dependency, time);
+                raw.after = if dependency >= 2 { join(at, number) } else { 0 };
+                Prepared { raw, start: 0, task: Rank(0), thread }
             },
         )
     }

@@ -1,25 +1,18 @@
 //! Encodes the prepared records of a window for another part or process, in some 15 bytes a record.
 //!
-//! By task: distance from the previous task, number of records, start; then for each record a byte of shape (kind,
-//! dependency, fate), and its fields as numbers.
+//! By task: distance from the previous task, number of records, start; then for each record a byte of shape (tag, fate), and
+//! its fields as numbers.
 
 use crate::bytes::{Encoder, Garbled, Reader};
-use crate::matching::Fate;
-use crate::prepared::{Awaits, Prepared, What};
+use crate::prepared::{EXPECTED, Prepared, join, split};
 use crate::window::Window;
 use vef_format::ids::Rank;
-use vef_format::operation::{Amounts, OpCode};
-use vef_format::units::Bytes;
+use vef_format::raw::{Raw, RawKind};
 
-const MARK: u64 = 0;
-const MESSAGE: u64 = 1;
-const COLLECTIVE: u64 = 2;
-const START: u64 = 0;
-const SENT: u64 = 1;
-const RECEIVED: u64 = 2;
-const AFTER_COLLECTIVE: u64 = 3;
-/// Added to a shape: the thread's number follows.
-const THREADED: u64 = 48;
+/// Added to a tag, which is below: a record depends on this message.
+const IS_EXPECTED: u64 = 32;
+/// Added to a tag: the thread's number follows.
+const THREADED: u64 = 64;
 
 /// Encodes the records of `window`; `comm` maps an own communicator to its common number.
 pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
@@ -41,49 +34,28 @@ pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
 }
 
 fn put(encoder: &mut Encoder, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> u32) {
-    let (kind, fate) = match record.what {
-        What::Mark => (MARK, Fate::Unawaited),
-        What::Message { fate, .. } => (MESSAGE, fate),
-        What::Collective { .. } => (COLLECTIVE, Fate::Unawaited),
-    };
-    let awaits = match record.awaits {
-        Awaits::Start => START,
-        Awaits::Sent => SENT,
-        Awaits::Received { .. } => RECEIVED,
-        Awaits::Collective { .. } => AFTER_COLLECTIVE,
-    };
-    // Below 96: one byte.
-    encoder.put(kind + 3 * awaits + 12 * fate as u64 + record.thread.map_or(0, |_| THREADED));
+    let raw = &record.raw;
+    let expected = if !raw.is_collective() && raw.id & EXPECTED != 0 { IS_EXPECTED } else { 0 };
+    // Below 128: one byte.
+    encoder.put(u64::from(raw.tag) | expected | record.thread.map_or(0, |_| THREADED));
     if let Some(thread) = record.thread {
         encoder.put(thread.into());
     }
     encoder.put(step);
-    encoder.put(record.time);
-    match record.awaits {
-        Awaits::Start | Awaits::Sent => {}
-        Awaits::Received { source, message } => {
-            encoder.put(source.0.into());
-            encoder.put(message.into());
-        }
-        Awaits::Collective { comm: own, position } => {
-            encoder.put(comm(own).into());
-            encoder.put(position.into());
-        }
+    encoder.put(raw.time);
+    let (at, number) = split(raw.after);
+    if raw.dependency_code() >= 2 {
+        encoder.put(if raw.dependency_code() == 3 { comm(at) } else { at }.into());
+        encoder.put(number.into());
     }
-    match record.what {
-        What::Mark => {}
-        What::Message { number, dst, .. } => {
-            encoder.put(number.into());
-            encoder.put(dst.0.into());
-            encoder.put(record.amounts.send.0);
-        }
-        What::Collective { comm: own, position, code } => {
-            encoder.put(comm(own).into());
-            encoder.put(position.into());
-            encoder.put(code.0.into());
-            encoder.put(record.amounts.send.0);
-            encoder.put(record.amounts.recv.0);
-        }
+    if raw.kind() != RawKind::Mark {
+        encoder.put((raw.id as u32).into());
+        encoder.put(if raw.is_collective() { comm(raw.to) } else { raw.to }.into());
+        encoder.put(raw.bytes);
+    }
+    if raw.is_collective() {
+        encoder.put(raw.recv);
+        encoder.put(raw.op.into());
     }
 }
 
@@ -104,42 +76,27 @@ pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), Garbled> {
 
 #[inline]
 fn get(reader: &mut Reader<'_>, task: Rank, start: &mut u64) -> Result<Prepared, Garbled> {
-    let mut shape = reader.get()?;
-    let mut thread = None;
-    if shape >= THREADED {
-        shape -= THREADED;
-        thread = Some(u16::try_from(reader.get()?).map_err(|_| Garbled)?);
-    }
+    let shape = reader.get()?;
+    let thread = match shape & THREADED {
+        0 => None,
+        _ => Some(u16::try_from(reader.get()?).map_err(|_| Garbled)?),
+    };
     *start = start.checked_add(reader.get()?).ok_or(Garbled)?;
-    let time = reader.get()?;
-    let awaits = match shape / 3 % 4 {
-        START => Awaits::Start,
-        SENT => Awaits::Sent,
-        AFTER_COLLECTIVE => Awaits::Collective { comm: reader.get_u32()?, position: reader.get_u32()? },
-        _ => Awaits::Received { source: Rank(reader.get_u32()?), message: reader.get_u32()? },
-    };
-    let mut amounts = Amounts::default();
-    let what = match shape % 3 {
-        MARK => What::Mark,
-        MESSAGE => {
-            let fate = match shape / 12 {
-                0 => Fate::Unawaited,
-                1 => Fate::Awaited,
-                2 => Fate::Expected,
-                _ => return Err(Garbled),
-            };
-            let (number, dst) = (reader.get_u32()?, Rank(reader.get_u32()?));
-            amounts.send = Bytes(reader.get()?);
-            What::Message { number, dst, fate }
-        }
-        _ => {
-            let (comm, position) = (reader.get_u32()?, reader.get_u32()?);
-            let code = OpCode(u16::try_from(reader.get()?).map_err(|_| Garbled)?);
-            amounts = Amounts { send: Bytes(reader.get()?), recv: Bytes(reader.get()?) };
-            What::Collective { comm, position, code }
-        }
-    };
-    Ok(Prepared { task, thread, start: *start, time, awaits, what, amounts })
+    let tag = shape as u8 % IS_EXPECTED as u8;
+    let mut raw = Raw { time: reader.get()?, to: task.0, tag, ..Raw::NOTHING };
+    if raw.dependency_code() >= 2 {
+        raw.after = join(reader.get_u32()?, reader.get_u32()?);
+    }
+    if raw.kind() != RawKind::Mark {
+        let expected = if shape & IS_EXPECTED != 0 { EXPECTED } else { 0 };
+        raw.id = u64::from(reader.get_u32()?) | expected;
+        (raw.to, raw.bytes) = (reader.get_u32()?, reader.get()?);
+    }
+    if raw.is_collective() {
+        raw.recv = reader.get()?;
+        raw.op = u16::try_from(reader.get()?).map_err(|_| Garbled)?;
+    }
+    Ok(Prepared { raw, start: *start, task, thread })
 }
 
 #[cfg(test)]
@@ -165,7 +122,11 @@ mod tests {
                 let mut start = 1u64 << 40;
                 for &(record, step) in of_task {
                     start += u64::from(step);
-                    records.push(Prepared { task: Rank(rank), start, ..record });
+                    let mut record = Prepared { task: Rank(rank), start, ..record };
+                    if record.raw.kind() == RawKind::Mark {
+                        record.raw.to = rank;
+                    }
+                    records.push(record);
                 }
             }
             let mut window = Window::default();

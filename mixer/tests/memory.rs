@@ -148,7 +148,7 @@ fn lowered_collectives_are_mixed_within_their_memory() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("capture");
     fs::create_dir(&capture).unwrap();
-    write(&capture, 64, 300, |at| 1000 + 100 * at, alltoall);
+    write(&capture, 64, 450, |at| 1000 + 100 * at, alltoall);
     is_bounded(&capture, true);
 }
 

@@ -13,6 +13,7 @@ pub mod error;
 pub mod ids;
 pub mod new_file;
 pub mod operation;
+pub mod prefetch;
 pub mod raw;
 pub mod record;
 pub mod units;
@@ -25,6 +26,5 @@ pub mod validate;
 
 mod id_set;
 mod id_table;
-mod prefetch;
 #[cfg(test)]
 mod testing;

@@ -2,6 +2,7 @@
 
 use crate::capture::encode::{unzigzag, zigzag};
 use crate::capture::varint::{self, Ended, MAX_LEN, Source};
+use crate::prefetch::prefetch;
 
 /// What is wrong in a block whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,13 @@ impl Packed {
     #[cold]
     fn grow(&mut self, room: usize) {
         self.bytes.resize((self.len + room).next_power_of_two(), 0);
+    }
+
+    /// Prefetches the room for the next bytes.
+    #[inline(always)]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.bytes, self.len);
+        prefetch(&self.bytes, self.len + 64);
     }
 
     /// Appends the first `bytes` bytes of [`Packed::room`].

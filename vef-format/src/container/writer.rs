@@ -12,11 +12,11 @@ use super::{About, BUFFERED, ContainerWriteError};
 use crate::id_set::IdSet;
 use crate::id_table::IdTable;
 use crate::ids::{CommId, Rank};
+use crate::prefetch::prefetch;
 use crate::raw::Raw;
 use crate::record::{Header, LocalCollective, Message};
 use crate::text::WriteError;
 use std::collections::HashMap;
-use std::hint::black_box;
 use std::io::Write;
 
 /// Bytes of a block, with or without compression; fewer if the incomplete blocks of all tasks would exceed [`BUFFERED`].
@@ -30,8 +30,10 @@ const SMALL: usize = 1 << 10;
 const STEP: u64 = 1 << 16;
 /// Bytes written to the output at a time.
 const OUTPUT: usize = 256 << 10;
-/// How many records ahead a record is touched.
+/// How many records ahead a record is prefetched.
 const AHEAD: usize = 8;
+/// How many tasks ahead the end of a block is prefetched.
+const TASKS_AHEAD: usize = 3;
 
 /// Settings of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,9 +237,12 @@ impl<W: Write> Writer<W> {
         let mut ahead = batch.sorted.iter().skip(AHEAD);
         let mut begin = 0;
         for (place, &end) in batch.ends.iter().enumerate() {
+            prefetch(&self.begun, place + 2 * TASKS_AHEAD);
+            if let Some((_, begun)) = self.begun.get(place + TASKS_AHEAD) {
+                begun.content.prefetch();
+            }
             let own = batch.sorted[begin..end as usize].iter().map(|&at| {
-                // Touched before it is needed, so that cache misses overlap.
-                black_box(ahead.next().map(|&at| records[at as usize].0));
+                ahead.next().inspect(|&&at| prefetch(records, at as usize));
                 &records[at as usize].1
             });
             self.encode(place, own);
